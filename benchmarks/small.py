@@ -55,6 +55,8 @@ uniform(key, (16,))                  => rand(16)
 randint(key, (16,), 0, 10)           => randint(0, 10, (16,))
 permutation(key, 16)                 => randperm(16)
 bernoulli(key, 0.5, (16,))           => bernoulli(halves)
+gamma(key, 0.5, (16,))               => _standard_gamma(halves)
+poisson(key, 0.5, (16,))             => poisson(halves)
 """
 
 Calls = dict[str, Callable[[], object]]

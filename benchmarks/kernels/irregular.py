@@ -37,7 +37,7 @@ WINDOWS = ((2, 2, 0), (3, 2, 1), (3, 1, 1))
 def rows(sizes: tuple[int, ...] = SIZES) -> Iterator[Row]:
     """Every row."""
     for n in sizes:
-        for kind in (_ordered, _scanned, _indexed, _random, _sparse):
+        for kind in (_ordered, _scanned, _indexed, _random, _parametric, _sparse):
             for row in kind(n):
                 yield attrs.evolve(row, rounds=TURNS.get(n, row.rounds))
     yield from _pooled()
@@ -317,6 +317,36 @@ def _random(n: int) -> Iterator[Row]:
         folded["jax"] = partial(_finished, jax, fold, jax.random.key(1))
     ours = partial(ft.random.fold_in, ft.random.key(1), numbers)
     yield Row(f"random.fold_in, {n:,}", 16 * n, ours, folded)
+
+
+PARAMETRIC: tuple[tuple[str, tuple[float, ...]], ...] = (
+    ("gamma", (0.5,)), ("gamma", (3.0,)), ("beta", (0.5, 0.5)), ("beta", (2.0, 3.0)),
+    ("poisson", (2.0,)), ("poisson", (50.0,)), ("dirichlet", (0.7,) * 4),
+)  # fmt: skip
+
+
+def _parametric(n: int) -> Iterator[Row]:
+    torch, jax = optional("torch"), optional("jax")
+    generator, key = np.random.default_rng(0), ft.random.key(1)
+    of_torch = {"gamma": "_standard_gamma", "poisson": "poisson", "dirichlet": "_sample_dirichlet"}
+    for name, of in PARAMETRIC:
+        points = name == "dirichlet"
+        shape = n // len(of) if points else n
+        given: tuple[Any, ...] = (np.asarray(of),) if points else of
+        peers: dict[str, Callable[[], object]] = {
+            "numpy": partial(getattr(generator, name), *given, size=shape)
+        }
+        if torch is not None and name in of_torch:
+            full = (shape, len(of)) if points else (n,)
+            parameters = torch.tensor(of, dtype=torch.float64).expand(full).contiguous()
+            peers["torch"] = partial(getattr(torch, of_torch[name]), parameters)
+        if jax is not None:
+            f = jax.jit(partial(getattr(jax.random, name), shape=(shape,)))
+            peers["jax"] = partial(
+                _finished, jax, lambda k, f=f, a=given: f(k, *a), jax.random.key(1)
+            )
+        ours = partial(getattr(ft.random, name), key, *map(xp.asarray, given), (shape,))
+        yield Row(f"random.{name} {of}, {n:,}", n * 8, ours, peers)
 
 
 def _finished(jax: Any, f: Any, key: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Chapter: random bits. A key is two uint32 words; bits are a pure function of key and position.
+"""Chapter: random numbers. A key is two uint32 words; draws are pure functions of key and position.
 
 Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011), Threefry-2x32, 20
 rounds.
@@ -6,20 +6,26 @@ rounds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from funct import ops
-from funct.core import Absent, Primitive, Sample, Shape, ShapeDtype, Value
-from funct.errors import DTypeError
+from funct.core import Absent, Pair, Primitive, Sample, Shape, ShapeDtype, Value
+from funct.errors import DTypeError, ShapeError
 from funct.kernels.random import bits as kernels
-from funct.ops.broadcasting import first_axis
+from funct.kernels.random import rejection
+from funct.ops.broadcasting import first_axis, match_operand, pad_rank
 from funct.ops.families import structural
 from funct.ops.samples import calls
+from funct.ops.special.incomplete import gammaincinv_slope
 
-__all__ = ["random_bits", "random_fold_in", "random_normal", "random_split", "random_unit"]
+__all__ = [
+    "random_bits", "random_fold_in", "random_gamma", "random_normal", "random_poisson",
+    "random_split", "random_unit",
+]  # fmt: skip
 
 Params = tuple[Any, ...]
 Args = Sequence[Any]
@@ -114,3 +120,108 @@ def _fold_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> 
 )  # fmt: skip
 def random_fold_in(key: Value, data: Value) -> Value:
     """A new key from a key (*batch, 2) and an integer (*batch)."""
+
+
+# with a parameter, () or of every element --------------------------------------------------------
+
+
+def _parametric_aval(name: str) -> Any:
+    def aval(args: Args, params: Params) -> ShapeDtype:
+        key, a = args
+        full = (*_lead(key, name), *params[0])
+        if a.dtype != np.float64:
+            raise DTypeError(f"{name}: the parameter must be float64, got {a.dtype}")
+        if a.shape not in ((), full):
+            raise ShapeError(f"{name}: the parameter's shape must be () or {full}, got {a.shape}")
+        return ShapeDtype(full, params[1])
+
+    return aval
+
+
+def _parametric_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Any:
+    (key, a), (_, each) = args, batched
+    size = next(v.shape[0] for v, b in zip(args, batched, strict=True) if b)
+    key = first_axis(key, batched[0], size)
+    if each or len(a.shape):
+        full = (*key.shape[:-1], *params[0])
+        a = ops.broadcast_to(pad_rank(a, len(full) - 1) if each else a, full)
+    return prim.fn(key, a, *params)
+
+
+_LEAST = 1e-20  # below, 1 + x is 1
+
+
+def _gamma_slope(ans: Value, a: Value, logarithm: bool) -> Value:
+    """How fast a draw goes with a, where its rank among all draws stays: -(∂P/∂a) / density.
+
+    Of its logarithm that is 1/x times as much, and has a short form where P is x**a / Γ(a + 1).
+    """
+    ends = ops.logical_or(ops.less_equal(a, 0.0), ops.equal(a, np.inf))
+    still = ops.where(ops.less(a, 0.0), np.nan, 0.0)
+    a, ans = ops.where(ends, 1.0, a), ops.where(ends, 1.0, ops.astype(ans, np.dtype(np.float64)))
+    if logarithm:
+        low = ops.less(ans, math.log(_LEAST))
+        x = ops.exp(ops.where(low, 0.0, ans))
+        short = (ops.special.psi(a + 1.0) - ans) / a
+        slope = gammaincinv_slope(a, x) / x
+    else:
+        low = ops.less(ans, _LEAST)
+        log = ops.log(ops.where(ops.greater(ans, 0.0), ans, 1.0))
+        short = ans * (ops.special.psi(a + 1.0) - log) / a
+        slope = gammaincinv_slope(a, ops.where(low, 1.0, ans))
+    return ops.where(ends, still, ops.where(low, short, slope))
+
+
+def _gamma_push(
+    t: Value, ans: Value, key: Value, a: Value, shape: Shape, dtype: Any, logarithm: bool,
+    second: bool,
+) -> Value:  # fmt: skip
+    return ops.astype(t * _gamma_slope(ans, a, logarithm), dtype)
+
+
+def _gamma_pull(g: Value, ans: Value, a: Value, logarithm: bool) -> Value:
+    return match_operand(g * _gamma_slope(ans, a, logarithm), a.shape, a.dtype)
+
+
+_GAMMA = ["key", "a", "shape", "dtype", "logarithm", "second"]
+
+
+def _positive(rng: np.random.Generator, *shape: int) -> Any:
+    return np.asarray(rng.uniform(0.4, 5.0, shape))
+
+
+@structural(
+    rejection.random_gamma, None, Pair(_gamma_push, _gamma_pull, _GAMMA), batch=_parametric_batch,
+    onnx=_NO_ONNX, aval=_parametric_aval("random_gamma"),
+    samples=calls(  # draws jump where another attempt is accepted: no differences are taken
+        lambda rng: Sample(
+            (_key(rng), _positive(rng, 3, 2)), ((3, 2), np.dtype(np.float64), False, False), False
+        ),
+        lambda rng: Sample(
+            (_key(rng, 2), _positive(rng)), ((5,), np.dtype(np.float64), True, True), False
+        ),
+        lambda rng: Sample(
+            (_key(rng), _positive(rng, 4)), ((4,), np.dtype(np.float32), False, False), False
+        ),
+    ),
+)  # fmt: skip
+def random_gamma(
+    key: Value, a: Value, shape: Shape, dtype: np.dtype[Any], logarithm: bool, second: bool
+) -> Value:
+    """Gamma numbers with shape parameter a, or their logarithms: (*batch of keys, *shape).
+
+    second: of streams that are independent of those of a first call with the same key. The
+    derivative in a is the implicit one: that of the quantile at the draw's own rank.
+    """
+
+
+@structural(
+    rejection.random_poisson, None, None, batch=_parametric_batch, onnx=_NO_ONNX,
+    aval=_parametric_aval("random_poisson"),
+    samples=calls(
+        lambda rng: Sample((_key(rng), _positive(rng, 3) * 8.0), ((3,), np.dtype(np.int64))),
+        lambda rng: Sample((_key(rng, 2), _positive(rng)), ((5,), np.dtype(np.uint8))),
+    ),
+)  # fmt: skip
+def random_poisson(key: Value, mean: Value, shape: Shape, dtype: np.dtype[Any]) -> Value:
+    """Counts with a mean, (*batch of keys, *shape); -1 where it is negative or NaN."""

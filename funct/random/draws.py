@@ -1,105 +1,57 @@
-"""Keys and distributions. Default dtype float64, as everywhere."""
+"""Distributions without parameters, or with a range. Default dtype float64, as everywhere."""
 
 from __future__ import annotations
 
-import math
 import operator
 from typing import Any
 
 import numpy as np
 
 from funct import ops
-from funct.array import arange, argsort, asarray, iinfo
-from funct.array.axes import common_shape, normal_axis, normal_shape
-from funct.array.creation import how_many, served
+from funct.array import asarray, iinfo
+from funct.array.axes import common_shape, normal_shape
+from funct.array.creation import served
 from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
 from funct.core import Value
-from funct.errors import DTypeError, ShapeError
-from funct.kernels.random import bits as kernels
+from funct.errors import DTypeError, ShapeError, SignatureError
 from funct.kernels.random import draws
 from funct.ops.counting import lifted
 from funct.ops.fast import wrap
+from funct.random.keys import float_dtype, integer_dtype, known, split, words
 
 __all__ = [
-    "bernoulli", "bits", "categorical", "choice", "exponential", "float_dtype", "fold_in", "gumbel",
-    "key", "laplace", "normal", "open_unit", "permutation", "randint", "split", "uniform",
+    "bernoulli", "exponential", "gumbel", "laplace", "normal", "open_unit", "randint", "uniform",
 ]  # fmt: skip
 
-
-def key(seed: int) -> Any:
-    """A key from an integer seed.
-
-    Example:
-        >>> import funct as ft
-        >>> ft.random.key(7).tolist()
-        [0, 7]
-    """
-    try:
-        return wrap(kernels.seed(operator.index(seed)))
-    except TypeError:
-        raise DTypeError(f"random.key: seed must be an int, got {seed!r}") from None
-
-
-def _known(key: Any) -> Any:
-    """The key, if it is one."""
-    array = isinstance(key, Value | np.ndarray)
-    if not array or key.dtype != np.uint32 or not key.shape or key.shape[-1] != 2:
-        got = f"{key.dtype} {tuple(key.shape)}" if array else type(key).__name__
-        raise DTypeError(
-            f"random: key must be one of random.key's, uint32 of shape (..., 2), got {got}",
-            fix=f"random.key({key})" if isinstance(key, int) else "random.key(seed)",
-        )
-    return key
-
-
-@direct(draws.split)
-def split(key: Any, n: int = 2) -> Any:
-    """n independent keys, as a batch: shape (n, 2)."""
-    (n,) = normal_shape("random.split", (n,))
-    return ops.random_split(_known(key), n)
-
-
-def fold_in(key: Any, data: Any) -> Any:
-    """A key from a key and an integer: one per step, say, without a chain of splits.
-
-    As in JAX, fold_in(key, i) is split(key, n)[i]: use the one or the other on a key, not both.
-    """
-    data = data if isinstance(data, Value) else wrap(np.asarray(data, np.uint32))
-    return ops.random_fold_in(_known(key), ops.astype(data, np.dtype(np.uint32)))
-
-
-def _words(key: Any, shape: Any, width: int) -> Any:
-    return served(ops.random_bits(lifted(_known(key), shape), shape, width))
-
-
-def bits(key: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """Uniform unsigned integers; dtype uint8 … uint64, uint32 by default."""
-    dtype = np.dtype(np.uint32 if dtype is None else dtype)
-    if dtype.kind != "u":
-        raise DTypeError(f"random.bits: dtype must be unsigned, got {dtype}")
-    return _words(key, normal_shape("random.bits", shape), dtype.itemsize * 8)
-
-
-def float_dtype(name: str, dtype: Any) -> np.dtype[Any]:
-    """The dtype of floating draws, float64 by default."""
-    dtype = as_dtype(f"random.{name}", np.float64 if dtype is None else dtype)
-    if dtype not in (np.float64, np.float32):
-        raise DTypeError(f"random.{name}: dtype must be float32 or float64, got {dtype}")
-    return dtype
+_LONG, _WORD = np.dtype(np.int64), np.dtype(np.uint64)
 
 
 def _unit(key: Any, shape: Any, dtype: np.dtype[Any], name: str) -> Any:
     """Uniform on [0, 1): the high bits as an integer, scaled exactly."""
     shape = normal_shape(f"random.{name}", shape)
-    return served(ops.random_unit(lifted(_known(key), shape), shape, dtype))
+    return served(ops.random_unit(lifted(known(key), shape), shape, dtype))
 
 
 @direct(draws.uniform)
 def uniform(
     key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0
 ) -> Any:
-    """Uniform on [minval, maxval)."""
+    """Draw uniform numbers on [minval, maxval).
+
+    Args:    key: uint32, shape (..., 2). shape: an int, a tuple or a list. dtype: float32 or
+             float64. minval, maxval: numbers or arrays that broadcast to (..., *shape).
+    Returns: shape (..., *shape).
+    Raises:  DTypeError: when dtype is another one, or key none. ShapeError: when shapes do not fit.
+    Notes:   differentiable in minval and maxval.
+    Example:
+        >>> import funct as ft
+        >>> x = ft.random.uniform(ft.random.key(7), (2, 3), minval=-1.0)
+        >>> x.shape, bool((x >= -1).all() and (x < 1).all())
+        ((2, 3), True)
+
+    Source: jax.random.uniform.
+    """
     dtype = float_dtype("uniform", dtype)
     u = _unit(key, shape, dtype, "uniform")
     if isinstance(minval, float) and isinstance(maxval, float) and (minval, maxval) == (0.0, 1.0):
@@ -118,35 +70,97 @@ def open_unit(key: Any, shape: Any, dtype: np.dtype[Any], name: str) -> Any:
 
 @direct(draws.normal)
 def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """Standard normal, by inversion of its distribution function: one word gives one number."""
+    """Draw standard normal numbers, by inversion: one word gives one number.
+
+    Args:    key: uint32, shape (..., 2). shape: an int, a tuple or a list. dtype: float32 or
+             float64.
+    Returns: shape (..., *shape).
+    Raises:  DTypeError: when dtype is another one, or key none.
+    Example:
+        >>> import funct as ft
+        >>> ft.random.normal(ft.random.key(7), (2, 3)).shape
+        (2, 3)
+
+    Source: jax.random.normal; Wichura 1988, AS 241.
+    """
     dtype = float_dtype("normal", dtype)
     shape = normal_shape("random.normal", shape)
-    return served(ops.random_normal(lifted(_known(key), shape), shape, dtype))
+    return served(ops.random_normal(lifted(known(key), shape), shape, dtype))
 
 
 @direct(draws.bernoulli)
-def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
-    """True with probability p; shape is p's by default, else one that p broadcasts to."""
+def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, dtype: Any = None) -> Any:
+    """Draw True with probability p.
+
+    Args:    key: uint32, shape (..., 2). p: a number or an array that broadcasts to shape.
+             shape: p's by default. dtype: bool by default; others get 0 and 1.
+    Returns: shape (..., *shape).
+    Raises:  ShapeError: when p does not broadcast to shape. DTypeError: when dtype or key is none.
+    Notes:   p <= 0 and NaN never give True, p >= 1 always does.
+    Example:
+        >>> import funct as ft
+        >>> ft.random.bernoulli(ft.random.key(7), 1.0, (3,), "int8").tolist()
+        [1, 1, 1]
+
+    Source: jax.random.bernoulli.
+    """
     p = asarray(p)
     shape = p.shape if shape is None else normal_shape("random.bernoulli", shape)
     if common_shape("random.bernoulli", p.shape, shape) != shape:
         raise ShapeError(f"random.bernoulli: p of shape {p.shape} does not broadcast to {shape}")
-    return ops.less(_unit(key, shape, np.dtype(np.float64), "bernoulli"), p)
+    drawn = ops.less(_unit(key, shape, np.dtype(np.float64), "bernoulli"), p)
+    return drawn if dtype is None else ops.astype(drawn, as_dtype("random.bernoulli", dtype))
 
 
 @direct(draws.exponential)
 def exponential(key: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """Exponential with rate 1."""
+    """Draw exponential numbers with rate 1: finite, and never 0.
+
+    Args:    key: uint32, shape (..., 2). shape: an int, a tuple or a list. dtype: float32 or
+             float64.
+    Returns: shape (..., *shape).
+    Raises:  DTypeError: when dtype is another one, or key none.
+    Example:
+        >>> import funct as ft
+        >>> bool((ft.random.exponential(ft.random.key(7), (3,)) > 0).all())
+        True
+
+    Source: jax.random.exponential.
+    """
     return -ops.log(open_unit(key, shape, float_dtype("exponential", dtype), "exponential"))
 
 
 def gumbel(key: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """Standard Gumbel."""
+    """Draw standard Gumbel numbers: -log of exponential ones.
+
+    Args:    key: uint32, shape (..., 2). shape: an int, a tuple or a list. dtype: float32 or
+             float64.
+    Returns: shape (..., *shape).
+    Raises:  DTypeError: when dtype is another one, or key none.
+    Example:
+        >>> import funct as ft
+        >>> ft.random.gumbel(ft.random.key(7), (3,)).shape
+        (3,)
+
+    Source: jax.random.gumbel.
+    """
     return -ops.log(exponential(key, shape, float_dtype("gumbel", dtype)))
 
 
 def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """Standard Laplace."""
+    """Draw standard Laplace numbers: exponential ones with a sign.
+
+    Args:    key: uint32, shape (..., 2). shape: an int, a tuple or a list. dtype: float32 or
+             float64.
+    Returns: shape (..., *shape).
+    Raises:  DTypeError: when dtype is another one, or key none.
+    Example:
+        >>> import funct as ft
+        >>> ft.random.laplace(ft.random.key(7), (3,)).shape
+        (3,)
+
+    Source: jax.random.laplace.
+    """
     dtype = float_dtype("laplace", dtype)
     first, second = split(key)
     sign = ops.where(bernoulli(first, 0.5, shape), 1.0, wrap(np.asarray(-1.0, dtype)))
@@ -154,66 +168,102 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Any:
 
 
 @direct(draws.randint)
-def randint(key: Any, shape: Any, minval: int, maxval: int, dtype: Any = None) -> Any:
-    """Integers in [minval, maxval), int64 by default.
+def randint(
+    key: Any, *limits: Any, shape: Any = (), minval: Any = None, maxval: Any = None,
+    dtype: Any = None,
+) -> Any:  # fmt: skip
+    """Draw integers in [minval, maxval).
 
-    The probabilities of two elements differ by at most 2**-64.
+    Both orders do: `randint(key, shape, minval, maxval, dtype)`, JAX's, where shape is a tuple or
+    a list, and `randint(key, minval, maxval, shape=(), dtype=None)`, as the other distributions.
+
+    Args:    key: uint32, shape (..., 2). minval, maxval: ints, or arrays of integers that broadcast
+             to (..., *shape). dtype: of integers, int64 by default.
+    Returns: shape (..., *shape).
+    Raises:  SignatureError: when an argument is missing, given twice, or in neither order.
+             ShapeError: when an int maxval does not exceed an int minval, or shapes do not fit.
+             DTypeError: when ints do not fit dtype, limits are no integers, or key is none.
+    Notes:   the probabilities of two elements differ by at most 2**-64. Where arrays have
+             maxval <= minval, minval is drawn.
+    Example:
+        >>> import funct as ft
+        >>> key = ft.random.key(7)
+        >>> ft.random.randint(key, 0, 10, shape=(3,)).tolist()
+        [8, 3, 9]
+        >>> ft.random.randint(key, (3,), 0, 10).tolist()
+        [8, 3, 9]
+
+    Source: jax.random.randint.
     """
-    low, high = operator.index(minval), operator.index(maxval)
+    if limits:
+        shape, minval, maxval, dtype = _ordered(limits, shape, minval, maxval, dtype)
+    if minval is None or maxval is None:
+        raise SignatureError("random.randint: minval and maxval must be given")
+    dtype = integer_dtype("randint", dtype)
+    low, high = _limit(minval), _limit(maxval)
+    shape = normal_shape("random.randint", shape)
+    if not isinstance(low, int) or not isinstance(high, int):
+        return _between(key, low, high, shape, dtype)
     if high <= low:
         raise ShapeError(f"random.randint: maxval must exceed minval, got {minval} and {maxval}")
-    limits = iinfo(np.dtype(np.int64 if dtype is None else dtype))
-    if low < limits.min or high - 1 > limits.max:
-        raise DTypeError(
-            f"random.randint: [{minval}, {maxval}) must fit the dtype, got {limits.dtype}"
-        )
-    words = _words(key, normal_shape("random.randint", shape), 64)
+    limit = iinfo(dtype)
+    if low < limit.min or high - 1 > limit.max:
+        raise DTypeError(f"random.randint: [{minval}, {maxval}) must fit the dtype, got {dtype}")
+    drawn = words(key, shape, 64)
     if high - low < 2**64:
-        words = ops.remainder(words, _word(high - low))
-    return ops.astype(words + _word(low), limits.dtype)  # modulo 2**64, negative numbers too
+        drawn = ops.remainder(drawn, _word(high - low))
+    return ops.astype(drawn + _word(low), dtype)  # modulo 2**64, negative numbers too
+
+
+def _ordered(limits: Any, shape: Any, minval: Any, maxval: Any, dtype: Any) -> Any:
+    """What positional arguments of `randint` stand for: a shape comes first, or not at all."""
+    names = ["minval", "maxval", "shape", "dtype"]
+    if isinstance(limits[0], tuple | list):
+        names = ["shape", "minval", "maxval", "dtype"]
+    elif len(limits) > 2 and not isinstance(limits[2], tuple | list):
+        raise SignatureError(
+            f"random.randint: a shape by position is a tuple or a list, got {limits}",
+            fix="randint(key, minval, maxval, shape=n)",
+        )
+    if len(limits) > len(names):
+        raise SignatureError(f"random.randint: takes {names} after key, got {limits}")
+    unset = None if isinstance(shape, tuple) and not shape else shape
+    given = {"shape": unset, "minval": minval, "maxval": maxval, "dtype": dtype}
+    for name, value in zip(names, limits, strict=False):
+        if given[name] is not None:
+            raise SignatureError(f"random.randint: {name} is given twice: {value}, {given[name]}")
+        given[name] = value
+    given["shape"] = () if given["shape"] is None else given["shape"]
+    return given.values()
+
+
+def _limit(x: Any) -> Any:
+    """An int, or an array of integers."""
+    try:
+        return x if isinstance(x, Value) else operator.index(x)
+    except TypeError:
+        return asarray(x)
 
 
 def _word(n: int) -> Any:
     return wrap(np.asarray(n % 2**64, np.uint64))
 
 
-def _population(name: str, argument: str, x: Any) -> Any:
-    whole = isinstance(x, int | np.integer)
-    x = arange(how_many(f"random.{name}", argument, x)) if whole else asarray(x)
-    if not x.shape:
-        raise ShapeError(f"random.{name}: {argument} must have an axis, got a 0-d array")
-    return x
-
-
-@direct(draws.permutation, maybe=("x",))
-def permutation(key: Any, x: Any) -> Any:
-    """x shuffled along its first axis; an int n stands for arange(n)."""
-    x = _population("permutation", "x", x)
-    words = _words(key, (x.shape[0],), 64)
-    return ops.take(x, argsort(words), 0)
-
-
-def choice(key: Any, a: Any, shape: Any = (), replace: bool = True) -> Any:
-    """Elements of a along its first axis; an int n stands for arange(n)."""
-    a = _population("choice", "a", a)
-    shape = normal_shape("random.choice", shape)
-    if replace:
-        return ops.take(a, randint(key, shape, 0, int(a.shape[0])), 0)
-    n = math.prod(shape)
-    if n > a.shape[0]:
-        raise ShapeError(f"random.choice: {n} elements of {a.shape[0]} need replace=True")
-    picked = permutation(key, a)[:n]
-    return ops.reshape(picked, (*shape, *a.shape[1:]))
-
-
-def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Any:
-    """Indices along axis with probabilities softmax(logits): arg-max of logits + Gumbel noise."""
-    k = normal_axis("random.categorical", axis, len(logits.shape))
-    rest = (*logits.shape[:k], *logits.shape[k + 1 :])
-    full = rest if shape is None else normal_shape("random.categorical", shape)
-    lead = full[: len(full) - len(rest)]
-    if (*lead, *rest) != full:
-        raise ShapeError(f"random.categorical: shape must end in {rest}, got {full}")
-    kind = logits.dtype if logits.dtype == np.float64 else np.dtype(np.float32)
-    noise = gumbel(key, (*lead, *logits.shape), kind)
-    return ops.argmax(ops.astype(logits, kind) + noise, k + len(lead), False)
+def _between(key: Any, low: Any, high: Any, shape: Any, dtype: np.dtype[Any]) -> Any:
+    """Integers between limits of which some are arrays."""
+    ends = []
+    for name, x in (("minval", low), ("maxval", high)):
+        x = asarray(x)
+        if x.dtype.kind not in "iu":
+            raise DTypeError(f"random.randint: {name} must be of integers, got {x.dtype}")
+        ends.append(ops.astype(x, _LONG))
+    low, high = ends
+    drawn = words(key, shape, 64)
+    if common_shape("random.randint", low.shape, high.shape, drawn.shape) != drawn.shape:
+        raise ShapeError(
+            f"random.randint: limits of shape {low.shape} and {high.shape} do not broadcast to "
+            f"{drawn.shape}"
+        )
+    first, beyond = ops.astype(low, _WORD), ops.astype(high, _WORD)
+    count = ops.where(ops.less(low, high), beyond - first, _word(1))
+    return ops.astype(first + ops.remainder(drawn, count), dtype)

@@ -1,8 +1,7 @@
-"""Distributions with parameters, each by inversion of its distribution function.
+"""Distributions with parameters.
 
-One uniform number gives one draw, so a draw needs no loop, and its derivatives in the parameters
-are those of the inverse: the implicit reparameterisation gradients, of any order. Uniform numbers
-and inverses are taken in float64 and rounded once.
+Gamma and Poisson numbers are primitives, which accept or reject (docs/decisions/0017); beta and
+Dirichlet numbers are made of gamma numbers. Draws are made in float64 and rounded once.
 """
 
 from __future__ import annotations
@@ -12,12 +11,17 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.array import asarray, iinfo, linalg, matmul
+from funct.array import asarray, iinfo, linalg, matmul, matrix_transpose
 from funct.array.axes import normal_shape
-from funct.core import Shape
-from funct.errors import ShapeError
+from funct.array.creation import served
+from funct.array.direct import direct
+from funct.core import Shape, Value
+from funct.errors import DTypeError, ShapeError
+from funct.kernels.random import draws
 from funct.ops.broadcasting import broadcast_shapes
-from funct.random.draws import float_dtype, normal, open_unit, split
+from funct.ops.counting import lifted
+from funct.random.draws import normal, open_unit
+from funct.random.keys import float_dtype, integer_dtype, known
 
 __all__ = [
     "beta", "dirichlet", "gamma", "multivariate_normal", "orthogonal", "poisson",
@@ -27,15 +31,20 @@ __all__ = [
 _FLOAT64 = np.dtype(np.float64)
 
 
-def _parameter(x: Any) -> Any:
-    return ops.astype(asarray(x), _FLOAT64)
+def _parameter(name: str, argument: str, x: Any) -> Any:
+    """A parameter in float64."""
+    x = x if isinstance(x, Value) else asarray(x)
+    if x.dtype.kind == "c":
+        raise DTypeError(f"random.{name}: {argument} must be of real numbers, got {x.dtype}")
+    return ops.astype(x, _FLOAT64)
 
 
 def _full(name: str, shape: Any, *parts: Shape) -> Shape:
     """The shape of the draws: that of the parameters, or one that they broadcast to."""
+    asked = None if shape is None else normal_shape(f"random.{name}", shape)
     try:
         own = broadcast_shapes(*parts)
-        full = own if shape is None else normal_shape(f"random.{name}", shape)
+        full = own if asked is None else asked
         fits = broadcast_shapes(own, full) == full
     except ValueError as error:
         raise ShapeError(f"random.{name}: the parameters' shapes must broadcast: {error}") from None
@@ -45,12 +54,24 @@ def _full(name: str, shape: Any, *parts: Shape) -> Shape:
 
 
 def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Standard normal, given that it lies in [lower, upper]; shape is the limits' by default.
+    """Draw standard normal numbers, given that they lie in [lower, upper].
 
-    Differentiable in the limits.
+    Args:    key: uint32, shape (..., 2). lower, upper: numbers or arrays that broadcast to shape.
+             shape: that of the limits by default. dtype: float32 or float64.
+    Returns: shape (..., *shape).
+    Raises:  ShapeError: when shapes do not fit. DTypeError: when dtype is another, or key none.
+    Notes:   differentiable in the limits, at a fixed key.
+    Example:
+        >>> import funct as ft
+        >>> x = ft.random.truncated_normal(ft.random.key(7), -2.0, 2.0, (100,))
+        >>> bool((abs(x) <= 2.0).all())
+        True
+
+    Source: jax.random.truncated_normal; by inversion, in the tail on the limits' side.
     """
     dtype = float_dtype("truncated_normal", dtype)
-    lower, upper = _parameter(lower), _parameter(upper)
+    lower = _parameter("truncated_normal", "lower", lower)
+    upper = _parameter("truncated_normal", "upper", upper)
     full = _full("truncated_normal", shape, lower.shape, upper.shape)
     above = ops.greater(lower, 0.0)  # the lower tail has more digits than the upper one
     low, high = ops.where(above, -upper, lower), ops.where(above, -lower, upper)
@@ -61,56 +82,151 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype:
     return ops.astype(ops.where(above, -x, x), dtype)
 
 
+def _gammas(key: Any, a: Any, full: Shape, dtype: Any, logarithm: bool, second: bool) -> Any:
+    """Gamma numbers of a shape that a broadcasts to, or their logarithms."""
+    known(key)
+    if len(a.shape):
+        a = ops.broadcast_to(a, (*key.shape[:-1], *full))
+    return served(ops.random_gamma(lifted(key, full), a, full, dtype, logarithm, second))
+
+
+@direct(draws.gamma, maybe=("a",))
 def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Gamma with shape parameter a and scale 1; shape is a's by default. Differentiable in a."""
-    dtype = float_dtype("gamma", dtype)
-    a = _parameter(a)
-    u = open_unit(key, _full("gamma", shape, a.shape), _FLOAT64, "gamma")
-    return ops.astype(ops.special.gammaincinv(a, u), dtype)
+    """Draw gamma numbers with shape parameter a and scale 1.
+
+    Args:    key: uint32, shape (..., 2). a: a number or an array that broadcasts to shape.
+             shape: a's by default. dtype: float32 or float64.
+    Returns: shape (..., *shape). 0 for a = 0, infinity for infinity, NaN for a < 0 and NaN; for a
+             far below 1 many draws are below the least float, and 0.
+    Raises:  ShapeError: when a does not broadcast to shape. DTypeError: when dtype is another, or
+             key none.
+    Notes:   differentiable in a: the derivative is the implicit one, -(∂P/∂a) / density, that of
+             the quantile at the draw's own rank, so that means of derivatives are derivatives of
+             means. At a fixed key draws jump as a changes, so differences tell nothing.
+    Example:
+        >>> import funct as ft
+        >>> x = ft.random.gamma(ft.random.key(7), 2.0, (1000,))
+        >>> abs(float(x.mean()) - 2.0) < 0.2
+        True
+
+    Source: jax.random.gamma; Marsaglia, Tsang 2000, https://doi.org/10.1145/358407.358414;
+            Figurnov, Mohamed, Mnih 2018, arXiv:1805.08498, for the derivative. Computed in float64.
+    """
+    dtype, a = float_dtype("gamma", dtype), _parameter("gamma", "a", a)
+    return _gammas(key, a, _full("gamma", shape, a.shape), dtype, False, False)
 
 
+@direct(draws.beta, maybe=("a", "b"))
 def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Beta with parameters a and b; shape is theirs by default. Differentiable in both."""
+    """Draw beta numbers with parameters a and b.
+
+    Args:    key: uint32, shape (..., 2). a, b: numbers or arrays that broadcast to shape. shape:
+             theirs by default. dtype: float32 or float64.
+    Returns: shape (..., *shape). A parameter of 0, or the other one of infinity, gives 0 or 1;
+             NaN where both are, and for negative ones and NaN.
+    Raises:  ShapeError: when shapes do not fit. DTypeError: when dtype is another, or key none.
+    Notes:   differentiable in both, by the implicit derivatives of the two gamma numbers.
+    Example:
+        >>> import funct as ft
+        >>> x = ft.random.beta(ft.random.key(7), 1.0, 3.0, (1000,))
+        >>> abs(float(x.mean()) - 0.25) < 0.05
+        True
+
+    Source: jax.random.beta: x / (x + y) of gamma numbers, by their logarithms, since both may be
+            less than the least float. Computed in float64.
+    """
     dtype = float_dtype("beta", dtype)
-    a, b = _parameter(a), _parameter(b)
-    u = open_unit(key, _full("beta", shape, a.shape, b.shape), _FLOAT64, "beta")
-    return ops.astype(ops.special.betaincinv(a, b, u), dtype)
+    a, b = _parameter("beta", "a", a), _parameter("beta", "b", b)
+    full = _full("beta", shape, a.shape, b.shape)
+    x, y = (_gammas(key, v, full, _FLOAT64, True, i == 1) for i, v in enumerate((a, b)))
+    return ops.astype(ops.special.expit(x - y), dtype)
 
 
+@direct(draws.dirichlet, arrays=2)
 def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Dirichlet: points (*shape, k) that sum to 1, for alpha (..., k); shape is (...) by default.
+    """Draw points of a Dirichlet distribution, which sum to 1.
 
-    Gamma draws divided by their sum, in logarithms: for a small alpha they would be 0.
+    Args:    key: uint32, shape (..., 2). alpha: (*batch, k), its parameters. shape: that of the
+             draws without their last axis, batch by default, else one that it broadcasts to.
+             dtype: float32 or float64.
+    Returns: shape (..., *shape, k). A component whose parameter is 0 is 0; NaN where all are 0, and
+             for infinite or negative ones and NaN.
+    Raises:  ShapeError: when alpha has no axis, or shapes do not fit. DTypeError: when dtype is
+             another, or key none.
+    Notes:   differentiable in alpha, by the implicit derivatives of the gamma numbers.
+    Example:
+        >>> import funct as ft
+        >>> import funct.array as xp
+        >>> x = ft.random.dirichlet(ft.random.key(7), xp.asarray([1.0, 2.0, 3.0]), (5,))
+        >>> x.shape, bool((abs(x.sum(axis=-1) - 1.0) < 1e-15).all())
+        ((5, 3), True)
+
+    Source: jax.random.dirichlet: gamma numbers divided by their sum, by their logarithms, since all
+            may be less than the least float. Computed in float64.
     """
     dtype = float_dtype("dirichlet", dtype)
-    alpha = _parameter(alpha)
+    alpha = _parameter("dirichlet", "alpha", alpha)
     if not alpha.shape:
         raise ShapeError("random.dirichlet: alpha must have an axis, got a 0-d array")
     full = (*_full("dirichlet", shape, alpha.shape[:-1]), alpha.shape[-1])
-    first, second = split(key)
-    larger = ops.special.gammaincinv(alpha + 1.0, open_unit(first, full, _FLOAT64, "dirichlet"))
-    smaller = ops.log(open_unit(second, full, _FLOAT64, "dirichlet")) / alpha
-    logs = ops.log(larger) + smaller  # Gamma(a) = Gamma(a + 1) U^(1/a)
-    axis = (len(full) - 1,)
+    logs = _gammas(key, alpha, full, _FLOAT64, True, False)
+    axis = (len(logs.shape) - 1,)
     weights = ops.exp(logs - ops.stop_gradient(ops.reduce_max(logs, axis, True)))
     return ops.astype(weights / ops.reduce_sum(weights, axis, True), dtype)
 
 
+@direct(draws.poisson, maybe=("lam",))
 def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Poisson with mean lam, int64 by default; shape is lam's by default."""
-    limits = iinfo(np.dtype(np.int64 if dtype is None else dtype))
-    lam = _parameter(lam)
-    u = open_unit(key, _full("poisson", shape, lam.shape), _FLOAT64, "poisson")
-    return ops.astype(ops.special.poisson_quantile(u, lam), limits.dtype)
+    """Draw counts of Poisson distributions with mean lam.
+
+    Args:    key: uint32, shape (..., 2). lam: a number or an array that broadcasts to shape.
+             shape: lam's by default. dtype: of integers, int64 by default.
+    Returns: shape (..., *shape). -1 for a negative lam and NaN, as in JAX; a count that dtype does
+             not hold is the largest one, and a lam beyond 2**62 counts as 2**62.
+    Raises:  ShapeError: when lam does not broadcast to shape. DTypeError: when dtype is another, or
+             key none.
+    Example:
+        >>> import funct as ft
+        >>> x = ft.random.poisson(ft.random.key(7), 3.0, (1000,))
+        >>> abs(float(x.mean()) - 3.0) < 0.2
+        True
+
+    Source: jax.random.poisson; below a mean of 10 by inversion, from there on by Hörmann 1993,
+            https://doi.org/10.1016/0167-6687(93)90997-4. Computed in float64.
+    """
+    dtype, lam = integer_dtype("poisson", dtype), _parameter("poisson", "lam", lam)
+    full = _full("poisson", shape, lam.shape)
+    known(key)
+    if len(lam.shape):
+        lam = ops.broadcast_to(lam, (*key.shape[:-1], *full))
+    if dtype.kind in "iu":
+        return served(ops.random_poisson(lifted(key, full), lam, full, dtype))
+    most = iinfo(dtype).max  # of 4 bits
+    drawn = ops.random_poisson(lifted(key, full), lam, full, np.dtype(np.int8))
+    return ops.astype(ops.minimum(drawn, most), dtype)
 
 
 def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Normal with mean (..., n) and positive definite cov (..., n, n): draws (*shape, n).
+    """Draw normal vectors with a mean and a covariance matrix.
 
-    shape is (...) by default. Differentiable in both.
+    Args:    key: uint32, shape (2,). mean: (..., n). cov: (..., n, n), symmetric and positive
+             definite. shape: (...) by default, else one that it broadcasts to. dtype: float32 or
+             float64.
+    Returns: shape (*shape, n).
+    Raises:  ShapeError: when shapes do not fit. DTypeError: when dtype is another, or key none.
+             LinAlgError: when a matrix is not positive definite.
+    Notes:   differentiable in both, at a fixed key.
+    Example:
+        >>> import funct as ft
+        >>> import funct.array as xp
+        >>> ft.random.multivariate_normal(ft.random.key(7), xp.zeros(2), xp.eye(2), (3,)).shape
+        (3, 2)
+
+    Source: jax.random.multivariate_normal, by its method "cholesky".
     """
     dtype = float_dtype("multivariate_normal", dtype)
-    mean, cov = _parameter(mean), _parameter(cov)
+    mean = _parameter("multivariate_normal", "mean", mean)
+    cov = _parameter("multivariate_normal", "cov", cov)
     n = mean.shape[-1] if mean.shape else 0
     if not mean.shape or cov.shape[-2:] != (n, n):
         raise ShapeError(
@@ -123,12 +239,27 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype:
     return ops.astype(mean + ops.reshape(moved, (*full, n)), dtype)
 
 
-def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None) -> Any:
-    """Orthogonal matrices (*shape, n, n), evenly distributed (Haar measure).
+def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None) -> Any:
+    """Draw orthogonal matrices, evenly distributed (Haar measure).
 
-    Source: Mezzadri 2007, arXiv:math-ph/0609050.
+    Args:    key: uint32, shape (2,). n, m: rows and columns; as many by default. shape: how many
+             matrices. dtype: float32 or float64.
+    Returns: shape (*shape, n, m); the rows are orthonormal where n <= m, the columns where n >= m.
+    Raises:  ShapeError: when n, m or shape are no lengths. DTypeError: when dtype is another, or
+             key none.
+    Example:
+        >>> import funct as ft
+        >>> q = ft.random.orthogonal(ft.random.key(7), 3)
+        >>> bool((abs(q @ q.T - ft.array.eye(3)) < 1e-14).all())
+        True
+
+    Source: jax.random.orthogonal; Mezzadri 2007, arXiv:math-ph/0609050.
     """
-    full = (*normal_shape("random.orthogonal", shape), *normal_shape("random.orthogonal", n) * 2)
+    lead = normal_shape("random.orthogonal", shape)
+    rows, columns = normal_shape("random.orthogonal", (n, n if m is None else m))
+    wide = rows < columns
+    full = (*lead, columns, rows) if wide else (*lead, rows, columns)
     q, r = linalg.qr(normal(key, full, float_dtype("orthogonal", dtype)))
     signs = 1.0 - 2.0 * ops.astype(ops.less(linalg.diagonal(r), 0.0), r.dtype)
-    return q * ops.reshape(signs, (*full[:-2], 1, full[-1]))
+    q = q * ops.reshape(signs, (*lead, 1, full[-1]))
+    return matrix_transpose(q) if wide else q

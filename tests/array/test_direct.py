@@ -605,6 +605,15 @@ def _drawn_floats() -> Iterator[Call]:
     return _drawn(*[(s,) for s in shapes], *[(17, d) for d in dtypes])
 
 
+def _of_one_parameter(*dtypes: Any) -> Iterator[tuple[Any, ...]]:
+    some = xp.asarray([0.5, 2.0, 90.0]), np.float32([0.5, 1.5]), xp.asarray([[1.0], [1e6]])
+    for a in (2.0, 0.0, 30, -1.0, np.nan, True, None, xp.asarray(3.0), xp.asarray([]), *some):
+        for rest in ((), ((3,),), ((2, 3),), ([3],), (3,), ((-1,),), ((9000,),)):
+            yield (a, *rest)
+        for dtype in dtypes:
+            yield (a, None, dtype)
+
+
 _ORDERS = ({"axis": 0}, {"descending": True}, {"axis": 0, "descending": True}, {"axis": 7})
 _DDOF = ({"correction": 1}, {"correction": 0.5}, {"correction": 9}, {"correction": "a"})
 _NAN_DDOF = ({"ddof": 1}, {"correction": 9}, {"dtype": np.float32})
@@ -834,14 +843,28 @@ CALLS |= {
     "random.draws.bernoulli": lambda: _drawn((), (0.3,), (0.3, (2, 3)), (xp.asarray([0.5]),), (1,)),
     "random.draws.exponential": _drawn_floats,
     "random.draws.normal": _drawn_floats,
-    "random.draws.permutation": lambda: _drawn(
-        (5,), (0,), (-1,), (300,), (xp.eye(4),), (xp.asarray(1),), (2.0,)
+    "random.selections.permutation": lambda: _drawn(
+        (5,), (0,), (-1,), (300,), (xp.eye(4),), (xp.asarray(1),), (2.0,), (xp.eye(4), 1),
+        (xp.eye(4), 0, True), (5, 0, False, np.int8), (5, 1),
     ),
     "random.draws.randint": lambda: _drawn(
-        ((16,), 0, 10), (3, 3, 7), ((), 5, 5), ((4,), -3, 4), (4, 0, 256, np.uint8),
-        (4, 0, 200, np.int8), (4, 0, 2**63), (4, 0, 2**70), (4, 0.5, 3), (4, 1, 9, np.float32),
+        ((16,), 0, 10), (3, 7), (3, 3, 7), (3, 7, (2,)), ((), 5, 5), ((4,), -3, 4),
+        ((4,), 0, 256, np.uint8), ((4,), 0, 200, np.int8), ((4,), 0, 2**63), ((4,), 0, 2**70),
+        ((4,), 0.5, 3), ((4,), 1, 9, np.float32), ((4,), 0), (5,), (), ((4,), 0, 9, None, 1),
     ),
-    "random.draws.split": lambda: _drawn((), (3,), (40,), (0,), (-1,), (2.0,)),
+    "random.keys.split": lambda: _drawn((), (3,), (40,), (0,), (-1,), (2.0,)),
+    "random.parametric.beta": lambda: _drawn(
+        (2.0, 3), (2.0, 3.0, (4,)), (xp.asarray([2.0, 3.0]),) * 2, (xp.asarray([2.0]), 3.0),
+        (xp.asarray([2.0]), 3.0, (1,), np.float32), (2.0, 3.0, (4,), np.int64), (0.0, 2.0, 5),
+        (xp.asarray([2.0, 3.0]), xp.asarray([2.0])), (2.0, None), (1e-3, 2e-3, (9000,)),
+    ),
+    "random.parametric.dirichlet": lambda: _drawn(
+        *[(a, *rest) for a in (xp.asarray([0.5, 2.0]), xp.eye(3) + 1.0, xp.asarray(2.0))
+          for rest in ((), ((),), ((2, 3),), (4,), ((), "float32"), ((-1,),))],
+        (xp.asarray([]),), (2.0,), (xp.asarray([1, 2]),), (xp.asarray([0.0, 2.0]),),
+    ),
+    "random.parametric.gamma": lambda: _drawn(*_of_one_parameter("float32", np.float64, np.int8)),
+    "random.parametric.poisson": lambda: _drawn(*_of_one_parameter("int8", np.uint64, np.float32)),
     "random.draws.uniform": lambda: itertools.chain(
         _drawn_floats(), _drawn((4, np.float32, -1.0, 3.0), (4, None, 0.0, 1))
     ),

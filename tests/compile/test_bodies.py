@@ -18,7 +18,7 @@ dequantize eig eigvals ellipeinc ellipeinc_slope ellipem1 ellipkinc ellipkinc_sl
 expn_slope exprel_slope fdtr fdtrc fdtri fft finite fold_windows fresnel_c fresnel_s gamma_density
 gammainc gammainc_slope gammaincc gammainccinv gammaincinv gdtr gdtrc hankel1 hankel2 hyp0f1 hyp1f1
 hyp2f1 imag iv ive ive_slope jv jv_slope kn kv kve kve_slope lambertw lpmv lstsq lu max_pool
-max_pool_index nbdtr nbdtrc nbdtri owens_t pdtr pdtrc pdtri pinv poch poisson_quantile
+max_pool_index nbdtr nbdtrc nbdtri owens_t pdtr pdtrc pdtri pinv poch
 polygamma pseudo_huber quantize quantized_add quantized_avg_pool quantized_convolution
 quantized_linear quantized_mean real_fft riemann_slope riemann_zeta sampled_matmul
 shichi_c shichi_s sici_c sici_s size_along slice_ solve sparse_matmul spherical_in spherical_jn

@@ -117,6 +117,21 @@ def test_random_numbers(n: int) -> None:
 FLOATS = ("float32", "float64")
 
 
+@pytest.mark.parametrize("n", [1, 5, 40, 1500])
+def test_draws_by_rejection(n: int) -> None:
+    """They are those outside of a loop: of numbers, of arrays, of keys and parameters in lanes."""
+
+    def step(key: Any) -> Any:
+        a = random.uniform(key, (n,), minval=0.2, maxval=20.0)
+        keys = random.split(key, n)
+        gamma = [random.gamma(key, v, (n,), d) for v in (0.5, 30.0, a) for d in FLOATS]
+        counts = [random.poisson(key, v, (2, n), d) for v in (0.5, a) for d in ("int64", "uint8")]
+        lanes = ft.vmap(random.gamma)(keys, a), ft.vmap(lambda k: random.poisson(k, 11.0))(keys)
+        return gamma, counts, lanes, ft.vmap(lambda v: random.gamma(key, v, (3,)))(a)
+
+    _same_in_a_loop(step, random.split(random.key(3), 2))
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("axis", [0, 1, -2, -3])
 def test_other_axes(dtype: str, axis: int) -> None:

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from funct.kernels.special import distributions
 from funct.kernels.special import functions as special
 
 ALL = [special.erf, special.erfc, special.erfinv, special.gammaln, special.digamma]
@@ -97,16 +96,3 @@ special.erf(numpy.zeros(1))
 assert "scipy.special" in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@pytest.mark.parametrize("m", [0.0, 1e-8, 0.5, 3.0, 30.0, 700.0, 9999.0, 2e4])
-def test_counts_of_one_mean_are_looked_up(m: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    p = np.random.default_rng(0).random((30, 20))
-    ends = np.stack([p, p])
-    ends[1, 0, :4] = [0.0, 1.0, np.nan, np.nextafter(1, 0)]
-    for x in (p, p[0], ends, p.astype(np.float32)):
-        found = [distributions.poisson_quantile(x, np.asarray(m, x.dtype))]
-        with monkeypatch.context() as c:
-            c.setattr(distributions, "_MANY", 1 << 40)
-            found.append(distributions.poisson_quantile(x, np.asarray(m, x.dtype)))
-        np.testing.assert_array_equal(*found, strict=True)

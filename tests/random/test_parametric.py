@@ -10,7 +10,6 @@ import funct as ft
 import funct.array as xp
 from funct import random
 from funct.errors import DTypeError, FunctError, ShapeError
-from funct.random import draws
 from tests import laws
 
 N = 20_000
@@ -21,7 +20,7 @@ DRAWS: dict[str, Any] = {
     "gamma": lambda k: random.gamma(k, xp.asarray([0.5, 3.0])),
     "beta": lambda k: random.beta(k, 2.0, xp.asarray([0.5, 1.5]), (3, 2)),
     "dirichlet": lambda k: random.dirichlet(k, xp.asarray([0.5, 1.0, 2.0]), (2,)),
-    "poisson": lambda k: random.poisson(k, xp.asarray([0.5, 30.0])),
+    "poisson": lambda k: random.poisson(k, xp.asarray([0.5, 30.0, 9.9, 1e6])),
     "truncated_normal": lambda k: random.truncated_normal(k, -0.5, 1.5, (4,), "float32"),
     "multivariate_normal": lambda k: random.multivariate_normal(k, xp.zeros(2), xp.asarray(COV)),
     "orthogonal": lambda k: random.orthogonal(k, 3),
@@ -44,19 +43,12 @@ def test_same_bits_everywhere(name: str) -> None:
 
 
 CONTINUOUS = {
-    "gamma": (lambda k, d: random.gamma(k, 2.3, (N,), d), scipy.stats.gamma(2.3)),
-    "gamma of a small a": (lambda k, d: random.gamma(k, 0.3, (N,), d), scipy.stats.gamma(0.3)),
-    "beta": (lambda k, d: random.beta(k, 2.0, 0.5, (N,), d), scipy.stats.beta(2.0, 0.5)),
     "truncated": (
         lambda k, d: random.truncated_normal(k, -1.0, 0.5, (N,), d), scipy.stats.truncnorm(-1, 0.5),
     ),
     "tail": (
         lambda k, d: random.truncated_normal(k, 8.0, float("inf"), (N,), d),
         scipy.stats.truncnorm(8.0, np.inf),
-    ),
-    "dirichlet": (
-        lambda k, d: random.dirichlet(k, xp.asarray([0.5, 2.0, 1.5]), (N,), d)[:, 0],
-        scipy.stats.beta(0.5, 3.5),
     ),
     "multivariate_normal": (
         lambda k, d: random.multivariate_normal(k, xp.ones(2), xp.asarray(COV), (N,), d)[:, 0],
@@ -79,25 +71,10 @@ def test_distributions(name: str, kind: str) -> None:
     assert scipy.stats.kstest(x, expected.cdf).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("lam", [0.05, 3.5, 400.0])
-def test_poisson(lam: float) -> None:
-    """Frequencies agree with the probabilities; a mean of 0 gives 0."""
-    x = np.asarray(random.poisson(KEY, lam, (N,)))
-    assert x.dtype == np.int64
-    values = np.arange(x.max() + 1)
-    seen, expected = np.bincount(x), scipy.stats.poisson(lam).pmf(values) * N
-    often = expected > 20
-    assert np.all(np.abs(seen - expected)[often] < 5 * np.sqrt(expected[often]))
-    assert abs(x.mean() - lam) < 5 * (lam / N) ** 0.5
-    assert random.poisson(KEY, 0.0, (3,), xp.int32).tolist() == [0, 0, 0]
-
-
-def test_several_components() -> None:
-    """Covariances are those asked for; points of a Dirichlet sum to 1, for a tiny alpha too."""
+def test_covariances() -> None:
+    """They are those asked for."""
     x = np.asarray(random.multivariate_normal(KEY, xp.zeros(2), xp.asarray(COV), (N,)))
     np.testing.assert_allclose(np.cov(x.T), COV, atol=0.06)
-    points = random.dirichlet(KEY, xp.full(3, 1e-3), (50,))
-    np.testing.assert_allclose(np.asarray(xp.sum(points, axis=-1)), 1.0, rtol=1e-14)
 
 
 def test_orthogonal() -> None:
@@ -114,9 +91,6 @@ def test_orthogonal() -> None:
 def test_derivatives_in_the_parameters(rng: np.random.Generator) -> None:
     """They are those of the draw at a fixed key, to second order."""
     a = xp.asarray([0.7, 2.5, 6.0])
-    laws.check_derivatives(lambda a: random.gamma(KEY, a), [a], rng)
-    laws.check_derivatives(lambda a, b: random.beta(KEY, a, b), [a, a + 0.5], rng)
-    laws.check_derivatives(lambda a: random.dirichlet(KEY, a), [a], rng)
     low = xp.asarray([-0.5, 1.0, 0.3])
     laws.check_derivatives(lambda a, b: random.truncated_normal(KEY, a, b), [low, a + 1.0], rng)
     laws.check_derivatives(
@@ -129,28 +103,27 @@ ENDS = {
     "gumbel": lambda k: random.gumbel(k, (4,)),
     "exponential32": lambda k: random.exponential(k, (4,), "float32"),
     "gumbel32": lambda k: random.gumbel(k, (4,), "float32"),
-    "normal": lambda k: random.normal(k, (4,)),
     "laplace": lambda k: random.laplace(k, (4,)),
-    "gamma": lambda k: random.gamma(k, 2.0, (4,)),
-    "beta": lambda k: random.beta(k, 2.0, 3.0, (4,)),
     "truncated_normal": lambda k: random.truncated_normal(k, -float("inf"), float("inf"), (4,)),
-    "poisson": lambda k: random.poisson(k, 2.0, (4,)),
 }
 
 
-@pytest.mark.parametrize("bits", ["zeros", "ones"])
+@pytest.mark.parametrize("end", ["zero", "below one"])
 @pytest.mark.parametrize("name", ENDS)
-def test_extreme_bits_give_finite_draws(
-    name: str, bits: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_extreme_bits_give_finite_draws(name: str, end: str) -> None:
     """A uniform number of 0 or next to 1 never becomes log(0), nor an exponential draw of 0."""
+    seen = []
 
-    def words(key: Any, shape: Any, width: int) -> Any:
-        full = 0 if bits == "zeros" else 2**width - 1
-        return xp.full(shape, full, dtype=getattr(xp, f"uint{width}"))
+    def rule(primitive: Any, operands: Any, params: Any) -> Any:
+        if primitive.name != "random_unit":
+            return NotImplemented
+        shape, dtype = params
+        seen.append(primitive)
+        most = np.nextafter(np.asarray(1, dtype), np.asarray(0, dtype))
+        return xp.full(shape, 0 if end == "zero" else most, dtype=dtype)
 
-    monkeypatch.setattr(draws, "_words", words)
-    x = np.asarray(ENDS[name](KEY))
+    x = np.asarray(ft.intercept(ENDS[name], rule)(KEY))
+    assert seen
     assert np.isfinite(x).all()
     if name.startswith("exponential"):
         assert (x > 0).all()
@@ -169,6 +142,8 @@ def test_categorical_of_short_floats() -> None:
         (lambda: random.beta(KEY, xp.ones(3), xp.ones(2)), ShapeError, "random.beta"),
         (lambda: random.gamma(KEY, 1.0, (), "int32"), DTypeError, "random.gamma: dtype"),
         (lambda: random.poisson(KEY, 1.0, (), "float32"), DTypeError, "dtype must be of integers"),
+        (lambda: random.gamma(KEY, 1j), DTypeError, "random.gamma: a must be of real numbers"),
+        (lambda: random.poisson(KEY, 1.0, (-1,)), ShapeError, "^random.poisson: shape must not be"),
         (lambda: random.dirichlet(KEY, 1.0), ShapeError, "alpha must have an axis"),
         (
             lambda: random.multivariate_normal(KEY, xp.ones(2), xp.eye(3)), ShapeError,

@@ -19,10 +19,11 @@ from funct.compile.fusion.lower import Address, Buffer, Call, Word, copy, places
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.loops.views import View, dense
 from funct.graph import Node, Var
-from funct.kernels.cpu.irregular import places, random_bits, scans, sorting
+from funct.kernels.cpu.irregular import places, random_bits, rejection, scans, sorting
 from funct.kernels.cpu.printer import printed_into
 from funct.kernels.cpu.vectors import INT, Pointer, Type, element
 from funct.kernels.llvm import Module
+from funct.kernels.random.rejection import TAGS
 
 __all__ = ["is_flat", "lower_flat", "print_flat"]
 
@@ -101,6 +102,25 @@ def _drawn(w: _Work) -> list[Call]:
     return [w.call(random_bits.draw_all, *places, rows, n, kind)]
 
 
+def _accepted(w: _Work) -> list[Call]:
+    """Draws by rejection: a parameter of all elements, or one of each."""
+    node, (out,) = w.node, w.node.results
+    kind = node.name.removeprefix("random_")
+    second = False
+    if kind == "gamma":
+        logarithm, second = node.params[2:]
+        kind = "log_gamma" if logarithm else kind
+    keys, single = w.rows[0], not node.operands[1].shape  # type: ignore[union-attr]
+    total, room, words = math.prod(out.shape), np.dtype(np.int64), np.dtype(np.uint32)
+    places = (
+        (w.operands[0], words), (w.operands[1], np.dtype(np.float64)), (w.results[0], out.dtype),
+        (Address(Buffer(rejection.ROOM, room)), room),
+    )  # fmt: skip
+    tag = TAGS[kind] + second
+    call = w.call(rejection.draw_all, *places, total // keys, total, tag, keys == 1, single, kind)
+    return [call]
+
+
 def _folded(w: _Work) -> list[Call]:
     given = [(a, v.dtype) for a, v in zip(w.operands, w.node.operands, strict=True)]  # type: ignore[union-attr]
     return [w.call(random_bits.fold_all, *given, (w.results[0], given[0][1]), w.rows[0])]
@@ -152,8 +172,8 @@ _OPS: dict[str, Callable[[_Work], list[Call]]] = {
     "linear_recurrence": _recurrence, "running_argmax": _running_argmax,
     "searchsorted": _searchsorted,
     "argsort": _argsort, "sort": _sort, "top_k": _top_k, "random_bits": _drawn,
-    "random_fold_in": _folded, "random_normal": _drawn, "random_split": _drawn,
-    "random_unit": _drawn,
+    "random_fold_in": _folded, "random_gamma": _accepted, "random_normal": _drawn,
+    "random_poisson": _accepted, "random_split": _drawn, "random_unit": _drawn,
 }  # fmt: skip
 
 

@@ -11,9 +11,12 @@ from funct.kernels.cpu.loops import ready
 from funct.kernels.dtypes import NAMED
 from funct.kernels.random.bits import random_bits, random_normal, random_unit
 from funct.kernels.random.bits import split as split_key
+from funct.kernels.random.rejection import random_gamma, random_poisson
+from funct.kernels.special.functions import find
 
 __all__ = [
-    "bernoulli", "exponential", "normal", "permutation", "randint", "split", "uniform",
+    "bernoulli", "beta", "dirichlet", "exponential", "gamma", "normal", "permutation", "poisson",
+    "randint", "split", "uniform",
 ]  # fmt: skip
 
 _FEW = 1 << 13  # what is larger is announced to the allocator, and sorted by machine code
@@ -22,13 +25,16 @@ _WORD = np.dtype(np.uint32)
 _LONG, _TRUTH = np.dtype(np.uint64), np.dtype(bool)
 _LARGE = 1 << 63  # what machine code takes as a number is below
 _DOUBLE = np.dtype(np.float64)
+_UNSET = ()
 _FLOATS = {None: _DOUBLE} | {n: d for n, d in NAMED.items() if d.char in "fd"}
-_INTEGERS = {None: np.dtype(np.int64)} | {n: d for n, d in NAMED.items() if d.kind in "iu"}
+_NAMES = {None: np.dtype(np.int64)} | {n: d for n, d in NAMED.items() if d.kind in "iu"}
+# 2**(8 k - 1) is the first number that signed ones do not reach; unsigned ones reach it too
+_INTEGERS = {n: (d, 1 << (8 * d.itemsize - 1)) for n, d in _NAMES.items()}
 
 
 def _shape(key: Any, shape: Any) -> Any:
     """The shape as a tuple, and its elements, if key is one key and little is asked for."""
-    if key.dtype is not _WORD or key.shape != (2,):
+    if key.dtype is not _WORD or key.ndim != 1 or len(key) != 2:
         return None
     if shape.__class__ is int:
         return ((shape,), shape) if 0 <= shape < _FEW else None
@@ -38,7 +44,7 @@ def _shape(key: Any, shape: Any) -> Any:
     for n in shape:
         if n.__class__ is not int or n < 0:
             return None
-        count *= n
+        count = n if count == 1 else count * n
     return (shape, count) if count < _FEW else None
 
 
@@ -81,8 +87,10 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     return -np.log(1.0 - np.maximum(u, least))
 
 
-def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
+def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, dtype: Any = None) -> Any:
     """True with probability p."""
+    if dtype is not None:
+        return None
     found = _shape(key, () if shape is None else shape)
     if p.__class__ is not float or found is None:
         return None
@@ -92,13 +100,19 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
     return np.less(random_unit(key, shape, _DOUBLE), p)
 
 
-def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -> Any:
-    """Integers in [minval, maxval)."""
-    found, dtype = _shape(key, shape), _INTEGERS.get(dtype)
-    if found is None or dtype is None or not minval.__class__ is maxval.__class__ is int:
+def randint(
+    key: Any, limits: Any, shape: Any = (), minval: Any = None, maxval: Any = None,
+    dtype: Any = None,
+) -> Any:  # fmt: skip
+    """Integers in [minval, maxval). limits: (shape, minval, maxval), (minval, maxval) or ()."""
+    if limits:
+        if shape is not _UNSET or minval is not None or maxval is not None:
+            return None
+        shape, minval, maxval = limits if len(limits) == 3 else (shape, *limits)
+    if shape.__class__ is not tuple or not minval.__class__ is maxval.__class__ is int:
         return None
-    # 2**(8 k - 1) is the first number that signed ones do not reach; unsigned ones reach it too
-    if not 0 <= minval < maxval <= 1 << (8 * dtype.itemsize - 1):
+    found, (dtype, beyond) = _shape(key, shape), _INTEGERS[dtype]
+    if found is None or not 0 <= minval < maxval <= beyond:
         return None
     shape, n = found
     if n and ready(n) and maxval < _LARGE:
@@ -110,13 +124,69 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -
     return words.astype(dtype)
 
 
-def permutation(key: Any, x: Any) -> Any:
+def permutation(
+    key: Any, x: Any, axis: Any = 0, independent: Any = False, dtype: Any = None
+) -> Any:
     """Numbers, or the slices of an array, in another order."""
+    if axis.__class__ is not int or axis or independent is not False or dtype is not None:
+        return None
     n = x if x.__class__ is int else x.shape[0]
-    if _shape(key, n) is None or n >= _SORTED:
+    if key.dtype is not _WORD or key.ndim != 1 or len(key) != 2 or not 0 <= n < _SORTED:
         return None
     if n and ready(n):
         order = few_numbers(key, n, n, _LONG, "bits").argsort(0, "stable")
     else:
         order = random_bits(key, (n,), 64).argsort(0, "stable")
     return order if x.__class__ is int else x.take(order, 0)
+
+
+def _parameter(key: Any, a: Any, shape: Any) -> Any:
+    """A number, or an array of doubles, as an array; and the shape of few draws. Else None, which
+    cannot be unpacked.
+    """
+    if a.__class__ is float or a.__class__ is int:
+        a = np.asarray(a, _DOUBLE)
+    elif a.dtype is not _DOUBLE:
+        return None
+    found = _shape(key, a.shape if shape is None else shape)
+    if found is None or (a.shape and a.shape != found[0]):
+        return None
+    return a, found[0]
+
+
+def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Gamma numbers with scale 1."""
+    a, full = _parameter(key, a, shape)
+    return random_gamma(key, a, full, _FLOATS[dtype], False, False)
+
+
+def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Beta numbers, of parameters of one shape."""
+    (a, full), (b, other) = _parameter(key, a, shape), _parameter(key, b, shape)
+    if full != other:
+        return None
+    x = random_gamma(key, a, full, _DOUBLE, True, False)
+    y = random_gamma(key, b, full, _DOUBLE, True, True)
+    dtype, made = _FLOATS[dtype], find("expit")(x - y)
+    return made if dtype is _DOUBLE else made.astype(dtype)
+
+
+def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Points of one Dirichlet distribution."""
+    if alpha.dtype is not _DOUBLE or alpha.ndim != 1:
+        return None
+    found, dtype = _shape(key, (*(shape or ()), alpha.size)), _FLOATS[dtype]
+    if found is None:
+        return None
+    every = np.empty(found[0])
+    every[...] = alpha
+    logs = random_gamma(key, every, found[0], _DOUBLE, True, False)
+    weights = np.exp(logs - np.maximum.reduce(logs, -1, keepdims=True))
+    made = weights / np.add.reduce(weights, -1, keepdims=True)
+    return made if dtype is _DOUBLE else made.astype(dtype)
+
+
+def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Counts with mean lam."""
+    lam, full = _parameter(key, lam, shape)
+    return random_poisson(key, lam, full, _INTEGERS[dtype][0])

@@ -4,7 +4,7 @@ Only +, -, ×, ÷, √ and integers are used, so NumPy's arrays and the vectors 
 functions are inlined into kernels) give the same bits.
 
 Source: Wichura 1988, Algorithm AS 241: the percentage points of the normal distribution.
-        The logarithm is that of fdlibm (Sun Microsystems 1993).
+        The logarithm is that of `elementary.py`, in two precisions.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from funct.kernels.random.elementary import LOG, polynomial
 
 __all__ = ["normal32", "normal64", "unit32", "unit64"]
 
@@ -57,20 +59,11 @@ _DOUBLE = _Quantile(
          (2.04426310338993978564e-15, 1.42151175831644588870e-7, 1.84631831751005468180e-5,
           7.86869131145613259100e-4, 1.48753612908506148525e-2, 1.36929880922735805310e-1,
           5.99832206555887937690e-1, 1.0)),
-    log=(1.479819860511658591e-01, 1.531383769920937332e-01, 1.818357216161805012e-01,
-         2.222219843214978396e-01, 2.857142874366239149e-01, 3.999999999940941908e-01,
-         6.666666666666735130e-01),
+    log=LOG,
     mantissa=52, bias=0x3FE6A09E667F3BCD, signed=np.int64,
 )  # fmt: skip
 
 _LN2 = 0.6931471805599453
-
-
-def _polynomial(x: Any, coefficients: tuple[float, ...]) -> Any:
-    y: Any = coefficients[0]
-    for c in coefficients[1:]:
-        y = y * x + c
-    return y
 
 
 def _log(p: Any, of: _Quantile) -> Any:
@@ -81,7 +74,7 @@ def _log(p: Any, of: _Quantile) -> Any:
     s = f / (f + 2.0)
     z = s * s
     half = f * f * 0.5
-    r = z * _polynomial(z, of.log)
+    r = z * polynomial(z, of.log)
     return f - (half - s * (half + r)) + exponent.astype(p.dtype) * _LN2
 
 
@@ -91,14 +84,14 @@ def _quantile(p: Any, q: Any, of: _Quantile) -> Any:
     inner = 0.180625 - q * q
     r = np.sqrt(-_log(p, of))
     outer = r - 1.6
-    above = np.where(central, q * _polynomial(inner, of.central[0]), _polynomial(outer, of.tail[0]))
-    below = np.where(central, _polynomial(inner, of.central[1]), _polynomial(outer, of.tail[1]))
+    above = np.where(central, q * polynomial(inner, of.central[0]), polynomial(outer, of.tail[0]))
+    below = np.where(central, polynomial(inner, of.central[1]), polynomial(outer, of.tail[1]))
     z = above / below
     if of.far[0]:
         far = r > 5.0
         if far.any():
             beyond = r - 5.0
-            most = _polynomial(beyond, of.far[0]) / _polynomial(beyond, of.far[1])
+            most = polynomial(beyond, of.far[0]) / polynomial(beyond, of.far[1])
             z = np.where(far, most, z)
     return z
 

@@ -7,16 +7,14 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.dtypes import INTEGER
-from funct.kernels.special.functions import Raw, find, in_double, keep_dtype
+from funct.kernels.special.functions import Raw, find, keep_dtype
 
-__all__ = ["of_trials", "poisson_quantile"]
+__all__ = ["of_trials"]
 
 ndarray = np.ndarray
 
 _SINGLE = np.dtype(np.float32)
 _DOUBLE = np.dtype(np.float64)
-_MANY = 1 << 9  # probabilities from which on a table pays
-_MOST_COUNTED, _DEVIATIONS = 1e4, 12  # the largest mean of a table, and how far beyond it that goes
 _LARGE = 2.0**31  # from here on a number of trials is none to SciPy, and the answer NaN
 
 
@@ -53,20 +51,3 @@ def of_trials(name: str) -> Raw:
         return f(k if kind is _DOUBLE else np.asarray(k, _DOUBLE), n, p)
 
     return raw
-
-
-@in_double(2)
-def poisson_quantile(p: Any, m: Any) -> Any:
-    """The least k with P(X ≤ k) ≥ p, X Poisson with mean m; SciPy's real k may be 1 too large.
-
-    For many p and one m, k is looked up among all there are.
-    """
-    if p.size >= _MANY and not any(m.strides) and 0 < (mean := m.flat[0]) <= _MOST_COUNTED:
-        counts = np.arange(np.ceil(mean + _DEVIATIONS * (np.sqrt(mean) + 1)))
-        table = np.maximum.accumulate(find("pdtr")(counts, mean))
-        if np.min(p) > 0 and np.max(p) <= table[-1]:
-            return np.searchsorted(table, p)
-    k = np.ceil(find("pdtrik")(p, np.where(m > 0, m, 1.0)))
-    below = np.maximum(k - 1, 0)
-    found = np.where(find("pdtr")(below, m) >= p, below, k)
-    return np.where(m > 0, found, np.where(m == 0, 0.0, np.nan))

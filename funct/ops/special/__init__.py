@@ -47,7 +47,6 @@ from funct.ops.special.distributions import nbdtri as nbdtri
 from funct.ops.special.distributions import pdtr as pdtr
 from funct.ops.special.distributions import pdtrc as pdtrc
 from funct.ops.special.distributions import pdtri as pdtri
-from funct.ops.special.distributions import poisson_quantile as poisson_quantile
 from funct.ops.special.elementary import boxcox as boxcox
 from funct.ops.special.elementary import boxcox1p as boxcox1p
 from funct.ops.special.elementary import cbrt as cbrt
@@ -161,7 +160,7 @@ __all__ = [
     "inv_boxcox", "inv_boxcox1p", "iv", "ive", "ive_slope", "j0", "j1", "jv", "jv_slope", "k0",
     "k0e", "k1", "k1e", "kl_div", "kn", "kv", "kve", "kve_slope", "lambertw", "log_expit",
     "log_ndtr", "loggamma", "logit", "lpmv", "nbdtr", "nbdtrc", "nbdtri", "ndtr", "ndtri",
-    "ndtri_exp", "owens_t", "pdtr", "pdtrc", "pdtri", "poch", "poisson_quantile", "polygamma",
+    "ndtri_exp", "owens_t", "pdtr", "pdtrc", "pdtri", "poch", "polygamma",
     "pseudo_huber", "psi", "radian", "rel_entr", "rgamma", "riemann_slope", "riemann_zeta",
     "shichi_c", "shichi_s", "sici_c", "sici_s", "sinc", "sindg", "spence", "spherical_in",
     "spherical_jn", "spherical_kn", "spherical_yn", "stdtr", "stdtrit", "tandg", "wofz",

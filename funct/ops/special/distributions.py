@@ -19,7 +19,7 @@ from funct.ops.special.room import room
 
 __all__ = [
     "bdtr", "bdtrc", "bdtri", "chdtr", "chdtrc", "chdtri", "fdtr", "fdtrc", "fdtri", "gdtr",
-    "gdtrc", "nbdtr", "nbdtrc", "nbdtri", "pdtr", "pdtrc", "pdtri", "poisson_quantile",
+    "gdtrc", "nbdtr", "nbdtrc", "nbdtri", "pdtr", "pdtrc", "pdtri",
 ]  # fmt: skip
 
 _CHANCE = (0.1, 0.9)
@@ -209,11 +209,6 @@ def pdtri(k: Operand, y: Operand, /) -> Value:
         >>> round(float(special.pdtri(0, xp.asarray(0.5))), 6)  # log(2)
         0.693147
     """
-
-
-@room(kernels.poisson_quantile, None, None, samples=ranges((0.05, 0.95), (0.3, 9.0), smooth=False))
-def poisson_quantile(p: Operand, m: Operand, /) -> Value:
-    """The least whole number k with P(X ≤ k) ≥ p, where X is Poisson with mean m."""
 
 
 # binomial and negative binomial -------------------------------------------------------------------

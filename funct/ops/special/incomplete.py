@@ -19,7 +19,7 @@ from funct.ops.special.room import room
 __all__ = [
     "beta_density", "betainc", "betainc_slope", "betaincc", "betainccinv", "betaincinv",
     "gamma_density", "gammainc", "gammainc_slope", "gammaincc", "gammainccinv", "gammaincinv",
-    "moved",
+    "gammaincinv_slope", "moved",
 ]  # fmt: skip
 
 _GAMMA = ranges((0.4, 4.0), (0.3, 5.0))
@@ -146,9 +146,13 @@ def moved(slope: Any, density: Any) -> Any:
     return ops.where(still, 0.0, slope / ops.where(still, 1.0, density))
 
 
+def gammaincinv_slope(a: Value, x: Value) -> Value:
+    """Derivative of a quantile x in a."""
+    return -moved(ops.special.gammainc_slope(a, x, 1), ops.special.gamma_density(a, x))
+
+
 def _gammaincinv_rule_a(g: Value, ans: Value, a: Value) -> Value:
-    slope = ops.special.gammainc_slope(a, ans, 1)
-    return -g * moved(slope, ops.special.gamma_density(a, ans))
+    return g * gammaincinv_slope(a, ans)
 
 
 def _gammaincinv_rule_p(g: Value, ans: Value, a: Value) -> Value:

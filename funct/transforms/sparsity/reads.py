@@ -275,5 +275,6 @@ _OWN: dict[str, Callable[[Sequence[Operand], Params, Shape, int], Rows]] = {
     "cumulative_sum": _cumulative,
     "cumulative_prod": _cumulative,
     "linear_recurrence": _recurrence,
+    "random_gamma": lambda operands, params, shape, n: _elementwise("", operands[1:], shape, n),
     **PRODUCTS,
 }

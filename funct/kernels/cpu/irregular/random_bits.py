@@ -16,7 +16,7 @@ from funct.kernels.random.normal import normal32, normal64, unit32, unit64
 
 __all__ = [
     "LANES", "WIDE", "draw", "draw_all", "draw_few", "few_numbers", "fold_all", "hash_one",
-    "hash_words", "hashed", "numbers",
+    "hash_words", "hashed", "mixed", "numbers",
 ]  # fmt: skip
 
 LANES = 16
@@ -28,7 +28,8 @@ _WORD = 0xFFFFFFFF
 _PART = 1 << 14  # elements of a task, a multiple of WIDE
 
 
-def _mixed(k0: Any, k1: Any, x0: Any, x1: Any) -> Any:
+def mixed(k0: Any, k1: Any, x0: Any, x1: Any) -> Any:
+    """The hash of counters (x0, x1) under keys (k0, k1), numbers or vectors."""
     keys = (k0, k1, k0 ^ k1 ^ _PARITY)
     x0 = x0 + k0
     x1 = x1 + k1
@@ -46,7 +47,7 @@ def hashed(k0: Any, k1: Any, x0: Any, x1: Any, n: int, single: bool) -> None:
     """Hash n counters in place, n a multiple of LANES; single: under one key."""
     for i in range(0, n, LANES):
         a, b = (k0[0], k1[0]) if single else (loaded(k0, i, LANES), loaded(k1, i, LANES))
-        y0, y1 = _mixed(a, b, loaded(x0, i, LANES), loaded(x1, i, LANES))
+        y0, y1 = mixed(a, b, loaded(x0, i, LANES), loaded(x1, i, LANES))
         stored(x0, i, y0)
         stored(x1, i, y1)
 
@@ -76,7 +77,7 @@ def _words(k0: Any, k1: Any, at: Any, count: int) -> Any:
     low = np.uint32(at & _WORD)
     x1 = lanes(count, np.uint32) + low
     x0 = np.where(x1 < low, np.uint32(1), np.uint32(0)) + np.uint32(at >> 32)
-    return _mixed(k0, k1, x0, x1)
+    return mixed(k0, k1, x0, x1)
 
 
 @parallel
@@ -145,7 +146,7 @@ def fold_all(keys: Any, data: Any, y: Any, rows: int) -> None:
     """y: a new key from each of rows keys and its number."""
     for r in range(rows):
         low = data[r].astype(np.uint32)
-        y0, y1 = _mixed(keys[2 * r], keys[2 * r + 1], low ^ low, low)
+        y0, y1 = mixed(keys[2 * r], keys[2 * r + 1], low ^ low, low)
         y[2 * r] = y0
         y[2 * r + 1] = y1
 
