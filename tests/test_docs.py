@@ -19,7 +19,7 @@ PACKAGES = (
     "funct", "funct.array", "funct.array.fft", "funct.array.lib.stride_tricks",
     "funct.array.linalg", "funct.array.special", "funct.check", "funct.debug", "funct.device",
     "funct.export", "funct.interop", "funct.nn", "funct.nn.functional", "funct.nn.init",
-    "funct.optim", "funct.optim.schedule", "funct.quant", "funct.serialize",
+    "funct.optim", "funct.optim.schedule", "funct.quant", "funct.random", "funct.serialize",
     "funct.transforms.checkpoint_policies", "funct.tree",
 )  # fmt: skip
 
