@@ -1,4 +1,4 @@
-"""Chapter: Bessel functions. Derivatives from DLMF 10.6 and 10.29.
+"""Chapter: Bessel functions. Derivatives from DLMF 10.6.
 
 Derivatives in the order have no closed form: `jv_slope` and its kind are all of them, for x > 0.
 """
@@ -9,16 +9,14 @@ from typing import Any
 
 from funct import ops
 from funct.core import Absent, Operand, Value
-from funct.errors import UndefinedDerivativeError
 from funct.kernels.special import order_slopes
 from funct.kernels.special.functions import by_name
 from funct.ops.samples import ordered, ranges, reals
 from funct.ops.special.room import room
 
 __all__ = [
-    "hankel1", "hankel2", "i0", "i0e", "i1", "i1e", "iv", "ive", "ive_slope", "j0", "j1", "jv",
-    "jv_slope", "k0", "k0e", "k1", "k1e", "kn", "kv", "kve", "kve_slope", "y0", "y1", "yn", "yv",
-    "yv_slope",
+    "half_difference", "half_sum", "hankel1", "hankel2", "j0", "j1", "jv", "jv_slope", "neighbours",
+    "y0", "y1", "yn", "yv", "yv_slope",
 ]  # fmt: skip
 
 _INTEGER = Absent("the order is an integer")
@@ -29,16 +27,17 @@ _SLOPES = ranges((-1.5, 3.0), (0.4, 5.0), params=(1,))
 _INTEGERS = ordered((0, 1, 2, 5), (0.4, 5.0))
 
 
-def _half_difference(f: Any, v: Any, *rest: Any) -> Any:
+def half_difference(f: Any, v: Any, *rest: Any) -> Any:
     """(f at v − 1, minus f at v + 1) / 2."""
     return (f(v - 1, *rest) - f(v + 1, *rest)) * 0.5
 
 
-def _half_sum(f: Any, v: Any, *rest: Any) -> Any:
+def half_sum(f: Any, v: Any, *rest: Any) -> Any:
+    """(f at v − 1, plus f at v + 1) / 2."""
     return (f(v - 1, *rest) + f(v + 1, *rest)) * 0.5
 
 
-def _neighbours(f: Any, ans: Value, v: Any, x: Value, sign: float) -> Value:
+def neighbours(f: Any, ans: Value, v: Any, x: Value, sign: float) -> Value:
     """(f at v − 1, plus sign times f at v + 1) / 2, the derivative in x of jv and iv.
 
     By DLMF 10.6.2 and 10.29.2 where v is nearly 0, −1, …: 1/Γ would not bear v − 1 rounded.
@@ -53,33 +52,12 @@ def _neighbours(f: Any, ans: Value, v: Any, x: Value, sign: float) -> Value:
     return ops.where(near, closed, 0.5 * (f(v - 1, x) + above))
 
 
-def _real_only(name: str, x: Value) -> None:
-    if x.dtype.kind == "c":
-        raise UndefinedDerivativeError(
-            f"{name}: no derivative: exp(-abs(real(z))) makes it not analytic in complex z"
-        )
-
-
-def _scaled(v: Any, x: Value, ans: Value, slope: Value, grows: bool) -> Value:
-    """Derivative in x of iv or kv (grows: iv) without its exponential factor, as given by slope.
-
-    Far out slope is a difference that has lost its digits; there by the logarithm of the series
-    DLMF 10.40.1 and 10.40.2, whose first terms are these.
-    """
-    mu = 4.0 * v * v
-    far = ops.greater(ops.abs(x) / 2000.0, 1.0 + mu)
-    r = 1.0 / ops.where(far, x, 1.0)
-    s = ops.abs(r) if grows else -r
-    series = 0.125 * (mu - 1.0) * s * (1.0 + s * (1.0 + s * (25.0 - mu) / 16.0))
-    return ops.where(far, ans * r * (series - 0.5), slope)
-
-
 def _jv_rule_v(g: Value, v: Value, x: Value) -> Value:
     return g * ops.special.jv_slope(v, x, 1)
 
 
 def _jv_rule_x(g: Value, ans: Value, v: Value, x: Value) -> Value:
-    return g * _neighbours(ops.special.jv, ans, v, x, -1.0)
+    return g * neighbours(ops.special.jv, ans, v, x, -1.0)
 
 
 @room("jv", _jv_rule_v, _jv_rule_x, samples=_ORDERED)
@@ -99,7 +77,7 @@ def _jv_slope_rule_v(g: Value, v: Value, x: Value, n: int) -> Value:
 
 
 def _jv_slope_rule_x(g: Value, v: Value, x: Value, n: int) -> Value:
-    return g * _half_difference(ops.special.jv_slope, v, x, n)
+    return g * half_difference(ops.special.jv_slope, v, x, n)
 
 
 @room(
@@ -117,7 +95,7 @@ def _yv_rule_v(g: Value, v: Value, x: Value) -> Value:
 
 
 def _yv_rule_x(g: Value, v: Value, x: Value) -> Value:
-    return g * _half_difference(ops.special.yv, v, x)
+    return g * half_difference(ops.special.yv, v, x)
 
 
 @room("yv", _yv_rule_v, _yv_rule_x, samples=_ORDERED)
@@ -137,7 +115,7 @@ def _yv_slope_rule_v(g: Value, v: Value, x: Value, n: int) -> Value:
 
 
 def _yv_slope_rule_x(g: Value, v: Value, x: Value, n: int) -> Value:
-    return g * _half_difference(ops.special.yv_slope, v, x, n)
+    return g * half_difference(ops.special.yv_slope, v, x, n)
 
 
 def _hankel1_rule_v(g: Value, v: Value, z: Value) -> Value:
@@ -145,7 +123,7 @@ def _hankel1_rule_v(g: Value, v: Value, z: Value) -> Value:
 
 
 def _hankel1_rule_z(g: Value, v: Value, z: Value) -> Value:
-    return g * _half_difference(ops.special.hankel1, v, z)
+    return g * half_difference(ops.special.hankel1, v, z)
 
 
 @room(
@@ -169,7 +147,7 @@ def _hankel2_rule_v(g: Value, v: Value, z: Value) -> Value:
 
 
 def _hankel2_rule_z(g: Value, v: Value, z: Value) -> Value:
-    return g * _half_difference(ops.special.hankel2, v, z)
+    return g * half_difference(ops.special.hankel2, v, z)
 
 
 @room(
@@ -198,128 +176,8 @@ def yv_slope(v: Operand, x: Operand, /, n: int) -> Value:
     """n-th derivative of yv(v, x) in v."""
 
 
-def _iv_rule_v(g: Value, v: Value, x: Value) -> Value:
-    return g * (ops.exp(x) * ops.special.ive_slope(v, x, 1))
-
-
-def _iv_rule_x(g: Value, ans: Value, v: Value, x: Value) -> Value:
-    return g * _neighbours(ops.special.iv, ans, v, x, 1.0)
-
-
-@room("iv", _iv_rule_v, _iv_rule_x, samples=_ORDERED)
-def iv(v: Operand, x: Operand, /) -> Value:
-    """Modified Bessel function of the first kind of real order v; x may be complex.
-
-    Example:
-        >>> import funct.array as xp
-        >>> from funct.array import special
-        >>> round(float(special.iv(0.5, xp.asarray(1.0))), 6)  # sqrt(2 / pi) sinh(1)
-        0.937675
-    """
-
-
-def _ive_rule_v(g: Value, v: Value, x: Value) -> Value:
-    return g * ops.special.ive_slope(v, x, 1)
-
-
-def _ive_rule_x(g: Value, ans: Value, v: Value, x: Value) -> Value:
-    _real_only("ive", x)
-    zero = ops.equal(x, 0)  # where SciPy has no ive of order below 0
-    sides = _half_sum(ops.special.ive, v, ops.where(zero, 1.0, x))
-    sides = ops.where(zero, _half_sum(ops.special.iv, v, ops.where(zero, x, 1.0)), sides)
-    return g * _scaled(v, x, ans, sides - ops.sign(x) * ans, grows=True)
-
-
-@room("ive", _ive_rule_v, _ive_rule_x, samples=_ORDERED)
-def ive(v: Operand, x: Operand, /) -> Value:
-    """iv(v, x) * exp(-abs(real(x))).
-
-    Example:
-        >>> import funct.array as xp
-        >>> from funct.array import special
-        >>> round(float(special.ive(0.5, xp.asarray(1000.0))), 6)
-        0.012616
-    """
-
-
-def _ive_slope_rule_v(g: Value, v: Value, x: Value, n: int) -> Value:
-    return g * ops.special.ive_slope(v, x, n + 1)
-
-
-def _ive_slope_rule_x(g: Value, ans: Value, v: Value, x: Value, n: int) -> Value:
-    return g * (_half_sum(ops.special.ive_slope, v, x, n) - ans)
-
-
-@room(
-    order_slopes.ive_slope,
-    _ive_slope_rule_v,
-    _ive_slope_rule_x,
-    samples=_SLOPES,
-)
-def ive_slope(v: Operand, x: Operand, /, n: int) -> Value:
-    """n-th derivative of ive(v, x) in v."""
-
-
-def _kv_rule_v(g: Value, v: Value, x: Value) -> Value:
-    return g * (ops.exp(-x) * ops.special.kve_slope(v, x, 1))
-
-
-def _kv_rule_x(g: Value, v: Value, x: Value) -> Value:
-    return -g * _half_sum(ops.special.kv, v, x)
-
-
-@room("kv", _kv_rule_v, _kv_rule_x, samples=_ORDERED)
-def kv(v: Operand, x: Operand, /) -> Value:
-    """Modified Bessel function of the second kind of real order v; x may be complex.
-
-    Example:
-        >>> import funct.array as xp
-        >>> from funct.array import special
-        >>> round(float(special.kv(0.5, xp.asarray(1.0))), 6)  # sqrt(pi / 2) exp(-1)
-        0.461069
-    """
-
-
-def _kve_rule_v(g: Value, v: Value, x: Value) -> Value:
-    return g * ops.special.kve_slope(v, x, 1)
-
-
-def _kve_rule_x(g: Value, ans: Value, v: Value, x: Value) -> Value:
-    return g * _scaled(v, x, ans, ans - _half_sum(ops.special.kve, v, x), grows=False)
-
-
-@room("kve", _kve_rule_v, _kve_rule_x, samples=_ORDERED)
-def kve(v: Operand, x: Operand, /) -> Value:
-    """kv(v, x) * exp(x).
-
-    Example:
-        >>> import funct.array as xp
-        >>> from funct.array import special
-        >>> round(float(special.kve(0.5, xp.asarray(1000.0))), 6)
-        0.039633
-    """
-
-
-def _kve_slope_rule_v(g: Value, v: Value, x: Value, n: int) -> Value:
-    return g * ops.special.kve_slope(v, x, n + 1)
-
-
-def _kve_slope_rule_x(g: Value, ans: Value, v: Value, x: Value, n: int) -> Value:
-    return g * (ans - _half_sum(ops.special.kve_slope, v, x, n))
-
-
-@room(
-    order_slopes.kve_slope,
-    _kve_slope_rule_v,
-    _kve_slope_rule_x,
-    samples=_SLOPES,
-)
-def kve_slope(v: Operand, x: Operand, /, n: int) -> Value:
-    """n-th derivative of kve(v, x) in v."""
-
-
 def _yn_rule(g: Value, n: Operand, x: Value) -> Value:
-    return g * _half_difference(ops.special.yn, n, x)
+    return g * half_difference(ops.special.yn, n, x)
 
 
 @room("yn", _INTEGER, _yn_rule, samples=_INTEGERS)
@@ -331,22 +189,6 @@ def yn(n: Operand, x: Operand, /) -> Value:
         >>> from funct.array import special
         >>> round(float(special.yn(2, xp.asarray(1.0))), 6)
         -1.650683
-    """
-
-
-def _kn_rule(g: Value, n: Operand, x: Value) -> Value:
-    return -g * _half_sum(ops.special.kn, n, x)
-
-
-@room("kn", _INTEGER, _kn_rule, samples=_INTEGERS)
-def kn(n: Operand, x: Operand, /) -> Value:
-    """Modified Bessel function of the second kind of integer order n.
-
-    Example:
-        >>> import funct.array as xp
-        >>> from funct.array import special
-        >>> round(float(special.kn(2, xp.asarray(1.0))), 6)
-        1.624839
     """
 
 
@@ -411,135 +253,4 @@ def y1(x: Operand, /) -> Value:
         >>> from funct.array import special
         >>> round(float(special.y1(xp.asarray(1.0))), 6)
         -0.781213
-    """
-
-
-def _i0_rule(g: Value, x: Value) -> Value:
-    return g * ops.special.i1(x)
-
-
-@room("i0", _i0_rule, samples=_BOTH, stable=True)
-def i0(x: Operand, /) -> Value:
-    """Modified Bessel function of the first kind of order 0.
-
-    Example:
-        >>> import funct.array as xp
-        >>> from funct.array import special
-        >>> round(float(special.i0(xp.asarray(1.0))), 6)
-        1.266066
-    """
-
-
-def _i1_rule(g: Value, x: Value) -> Value:
-    near = ops.less(ops.abs(x), 1e-6)  # SciPy's is NaN at the smallest numbers
-    beside = ops.where(near, x * x / 8.0, ops.special.iv(2.0, ops.where(near, 1.0, x)))
-    return g * (0.5 * (ops.special.i0(x) + beside))
-
-
-@room("i1", _i1_rule, samples=_BOTH, stable=True)
-def i1(x: Operand, /) -> Value:
-    """Modified Bessel function of the first kind of order 1.
-
-    Example:
-        >>> import funct.array as xp
-        >>> from funct.array import special
-        >>> round(float(special.i1(xp.asarray(1.0))), 6)
-        0.565159
-    """
-
-
-def _i0e_rule(g: Value, ans: Value, x: Value) -> Value:
-    return g * _scaled(0.0, x, ans, ops.special.i1e(x) - ops.sign(x) * ans, grows=True)
-
-
-@room("i0e", _i0e_rule, samples=_RIGHT)
-def i0e(x: Operand, /) -> Value:
-    """i0(x) * exp(-abs(x)); at its kink 0 the derivative is 0.
-
-    Example:
-        >>> import funct.array as xp
-        >>> from funct.array import special
-        >>> round(float(special.i0e(xp.asarray(1000.0))), 6)  # i0(1000) overflows
-        0.012617
-    """
-
-
-def _i1e_rule(g: Value, ans: Value, x: Value) -> Value:
-    plain = 0.5 * (ops.special.i0e(x) + ops.special.ive(2.0, x))
-    return g * _scaled(1.0, x, ans, plain - ops.sign(x) * ans, grows=True)
-
-
-@room("i1e", _i1e_rule, samples=_RIGHT)
-def i1e(x: Operand, /) -> Value:
-    """i1(x) * exp(-abs(x)).
-
-    Example:
-        >>> import funct.array as xp
-        >>> from funct.array import special
-        >>> round(float(special.i1e(xp.asarray(1000.0))), 6)  # i1(1000) overflows
-        0.012611
-    """
-
-
-def _k0_rule(g: Value, x: Value) -> Value:
-    return -g * ops.special.k1(x)
-
-
-@room("k0", _k0_rule, samples=_RIGHT, stable=True)
-def k0(x: Operand, /) -> Value:
-    """Modified Bessel function of the second kind of order 0.
-
-    Example:
-        >>> import funct.array as xp
-        >>> from funct.array import special
-        >>> round(float(special.k0(xp.asarray(1.0))), 6)
-        0.421024
-    """
-
-
-def _k1_rule(g: Value, ans: Value, x: Value) -> Value:
-    return -g * (ops.special.k0(x) + ans / x)
-
-
-@room("k1", _k1_rule, samples=_RIGHT, stable=True)
-def k1(x: Operand, /) -> Value:
-    """Modified Bessel function of the second kind of order 1.
-
-    Example:
-        >>> import funct.array as xp
-        >>> from funct.array import special
-        >>> round(float(special.k1(xp.asarray(1.0))), 6)
-        0.601907
-    """
-
-
-def _k0e_rule(g: Value, ans: Value, x: Value) -> Value:
-    return g * _scaled(0.0, x, ans, ans - ops.special.k1e(x), grows=False)
-
-
-@room("k0e", _k0e_rule, samples=_RIGHT)
-def k0e(x: Operand, /) -> Value:
-    """k0(x) * exp(x).
-
-    Example:
-        >>> import funct.array as xp
-        >>> from funct.array import special
-        >>> round(float(special.k0e(xp.asarray(1000.0))), 6)  # k0(1000) underflows
-        0.039628
-    """
-
-
-def _k1e_rule(g: Value, ans: Value, x: Value) -> Value:
-    return g * _scaled(1.0, x, ans, ans - ops.special.k0e(x) - ans / x, grows=False)
-
-
-@room("k1e", _k1e_rule, samples=_RIGHT)
-def k1e(x: Operand, /) -> Value:
-    """k1(x) * exp(x).
-
-    Example:
-        >>> import funct.array as xp
-        >>> from funct.array import special
-        >>> round(float(special.k1e(xp.asarray(1000.0))), 6)  # k1(1000) underflows
-        0.039648
     """
