@@ -1,4 +1,4 @@
-"""Chapter: elementwise arithmetic, rounding and complex parts.
+"""Chapter: elementwise arithmetic and signs.
 
 Rules are written as if everything were real and analytic: they never mention conj, the engine takes
 the adjoint. Sources: Array API 2025.12; derivatives from DLMF chapters 4 and 7.
@@ -6,9 +6,6 @@ the adjoint. Sources: Array API 2025.12; derivatives from DLMF chapters 4 and 7.
 
 from __future__ import annotations
 
-import cmath
-import math
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -17,16 +14,14 @@ from funct import ops
 from funct.core import Absent, Operand, Pair, Value
 from funct.kernels import elementwise as kernels
 from funct.ops.families import elementwise
-from funct.ops.samples import edges, integers, kinks, pairs, reals, several
+from funct.ops.samples import edges, pairs, reals, several
 
 __all__ = [
-    "abs", "add", "ceil", "complex_of", "conj", "copysign", "divide", "floor", "floor_divide",
-    "fmod", "hypot", "imag", "multiply", "negative", "nextafter", "pow", "real", "reciprocal",
-    "relu", "remainder", "round", "sign", "sqrt", "square", "subtract", "trunc",
+    "abs", "add", "copysign", "divide", "floor_divide", "fmod", "multiply", "negative",
+    "nextafter", "relu", "remainder", "sign", "subtract",
 ]  # fmt: skip
 
 _ANY = reals(complex_too=True)
-_POSITIVE = reals(0.3, 2.0, complex_too=True)
 
 
 def _same(g: Value) -> Value:
@@ -254,125 +249,6 @@ def sign(x: Operand, /) -> Value:
     """
 
 
-def _square_rule(g: Value, x: Value) -> Value:
-    return g * (x + x)
-
-
-def _onnx_square(w: Any, x: str) -> str:
-    return str(w.op("Mul", x, x))
-
-
-@elementwise(np.square, _square_rule, code="{0} * {0}", onnx=_onnx_square, samples=_ANY)
-def square(x: Operand, /) -> Value:
-    """x * x.
-
-    Example:
-        >>> import funct.array as xp
-        >>> xp.square(xp.asarray([-3.0, 2.0])).tolist()
-        [9.0, 4.0]
-    """
-
-
-def _sqrt_rule(g: Value, ans: Value) -> Value:
-    return 0.5 * g / ans
-
-
-@elementwise(np.sqrt, _sqrt_rule, code="sqrt({0})", onnx="Sqrt", samples=_POSITIVE)
-def sqrt(x: Operand, /) -> Value:
-    """Principal square root; the derivative at 0 is infinite.
-
-    Example:
-        >>> import funct.array as xp
-        >>> xp.sqrt(xp.asarray([4, 9])).tolist(), complex(xp.sqrt(xp.asarray(-4 + 0j)))
-        ([2.0, 3.0], 2j)
-    """
-
-
-def _reciprocal_rule(g: Value, ans: Value) -> Value:
-    return -g * ans * ans
-
-
-@elementwise(np.reciprocal, _reciprocal_rule, code="1 / {0}", onnx="Reciprocal", samples=_POSITIVE)
-def reciprocal(x: Operand, /) -> Value:
-    """1 / x.
-
-    Example:
-        >>> import funct.array as xp
-        >>> xp.reciprocal(xp.asarray([2.0, -4.0])).tolist()
-        [0.5, -0.25]
-    """
-
-
-def _pow_rule_x1(g: Value, x1: Value, x2: Operand) -> Value:
-    if isinstance(x2, bool | int | float):
-        if x2 == 0:
-            return g * 0.0
-        return g * (x2 * x1) if x2 == 2 else g * (x2 * x1 ** (x2 - 1))
-    # x1**0 is constant, at 0 too, where it is 0 · ∞; elsewhere it changes with x2
-    flat = ops.logical_and(ops.equal(x2, 0), ops.equal(ops.square(x1), 0))
-    return g * (x2 * ops.pow(ops.where(flat, 1.0, x1), x2 - 1))
-
-
-def _log(x: Any, dtype: np.dtype[Any]) -> Any:
-    """Logarithm of a Python number as one again, which takes the dtype of what it meets."""
-    if isinstance(x, complex) or (x < 0 and dtype.kind == "c"):
-        return cmath.log(x)
-    return math.log(x) if x > 0 else math.nan
-
-
-def _pow_rule_x2(g: Value, ans: Value, x1: Operand, x2: Value) -> Value:
-    if isinstance(x1, bool | int | float | complex):
-        return g * ans * (_log(x1, x2.dtype) if x1 != 0 else 0.0)
-    zero = ops.equal(x1, 0)  # 0**x2 is constantly 0 for x2 > 0
-    return g * ans * ops.where(zero, 0.0, ops.log(ops.where(zero, 1.0, x1)))
-
-
-@elementwise(
-    kernels.power, _pow_rule_x1, _pow_rule_x2, code="pow({0}, {1})", onnx="Pow",
-    samples=pairs(x=(0.4, 2.0), complex_too=True), raises=True,
-)  # fmt: skip
-def pow(x1: Operand, x2: Operand, /) -> Value:
-    """x1 to the power x2. Where x1 is 0, the derivative in x2 is 0.
-
-    Example:
-        >>> import funct.array as xp
-        >>> xp.pow(xp.asarray([2.0, 9.0]), xp.asarray([3.0, 0.5])).tolist()
-        [8.0, 3.0]
-    """
-
-
-def _hypot_rule_x1(g: Value, ans: Value, x1: Value) -> Value:
-    zero, end = ops.equal(ans, 0), ops.equal(ops.abs(x1), math.inf)
-    inside = ops.where(zero, 0.0, x1) / ops.where(zero, 1.0, ans)
-    return g * ops.where(end, ops.sign(x1), inside)
-
-
-def _hypot_rule_x2(g: Value, ans: Value, x2: Value) -> Value:
-    return _hypot_rule_x1(g, ans, x2)
-
-
-def _onnx_hypot(w: Any, x: str, y: str) -> str:
-    a, b = w.op("Abs", x), w.op("Abs", y)
-    top = w.op("Max", a, b)
-    whole = w.op("Or", w.op("Equal", top, w.constant(0, w.dtype_of(x))), w.op("IsInf", top))
-    p, q = (w.op("Div", v, w.op("Where", whole, w.constant(1, w.dtype_of(x)), top)) for v in (a, b))
-    length = w.op("Sqrt", w.op("Add", w.op("Mul", p, p), w.op("Mul", q, q)))
-    return str(w.op("Where", whole, top, w.op("Mul", top, length)))
-
-
-@elementwise(
-    np.hypot, _hypot_rule_x1, _hypot_rule_x2, onnx=_onnx_hypot, samples=pairs(x=(0.3, 2.0))
-)
-def hypot(x1: Operand, x2: Operand, /) -> Value:
-    """Length sqrt(x1**2 + x2**2) without overflow; the derivative at the origin is 0.
-
-    Example:
-        >>> import funct.array as xp
-        >>> float(xp.hypot(xp.asarray(3e200), xp.asarray(4e200)) / 5e200)
-        0.9999999999999999
-    """
-
-
 def _relu_rule(g: Value, ans: Value) -> Value:
     return ops.where(ops.greater(ans, 0), g, 0.0)
 
@@ -390,127 +266,6 @@ def _onnx_relu(w: Any, x: str) -> str:
 @elementwise(_relu, _relu_rule, code="max({0}, 0)", onnx=_onnx_relu, samples=reals(), masks=True)
 def relu(x: Operand, /) -> Value:
     """max(x, 0), NaN kept; the derivative at 0 is 0 (torch's choice)."""
-
-
-@elementwise(np.floor, None, code="floor({0})", onnx="Floor", samples=kinks())
-def floor(x: Operand, /) -> Value:
-    """The largest integer not above x; piecewise constant.
-
-    Example:
-        >>> import funct.array as xp
-        >>> xp.floor(xp.asarray([1.7, -1.2])).tolist()
-        [1.0, -2.0]
-    """
-
-
-@elementwise(np.ceil, None, code="ceil({0})", onnx="Ceil", samples=kinks())
-def ceil(x: Operand, /) -> Value:
-    """The smallest integer not below x; piecewise constant.
-
-    Example:
-        >>> import funct.array as xp
-        >>> xp.ceil(xp.asarray([1.2, -1.7])).tolist()
-        [2.0, -1.0]
-    """
-
-
-def _onnx_round(w: Any, x: str) -> str:
-    return str(w.op("Round", x)) if w.dtype_of(x).kind == "f" else x
-
-
-@elementwise(
-    kernels.rint, None, code="rint({0})", onnx=_onnx_round,
-    samples=several(reals(-3.0, 3.0), integers(n=1)),
-)  # fmt: skip
-def round(x: Operand, /) -> Value:
-    """The nearest integer, halves to even; piecewise constant.
-
-    Example:
-        >>> import funct.array as xp
-        >>> xp.round(xp.asarray([0.5, 1.5, 2.5, -1.7])).tolist()
-        [0.0, 2.0, 2.0, -2.0]
-    """
-
-
-def _onnx_trunc(w: Any, x: str) -> str:
-    if w.dtype_of(x).kind != "f":
-        return x
-    return str(w.op("Mul", w.op("Sign", x), w.op("Floor", w.op("Abs", x))))
-
-
-@elementwise(np.trunc, None, code="trunc({0})", onnx=_onnx_trunc, samples=kinks())
-def trunc(x: Operand, /) -> Value:
-    """x without its fractional part; piecewise constant.
-
-    Example:
-        >>> import funct.array as xp
-        >>> xp.trunc(xp.asarray([1.7, -1.7])).tolist()
-        [1.0, -1.0]
-    """
-
-
-def _conj_rule(g: Value) -> Value:
-    return ops.conj(g)
-
-
-@elementwise(kernels.conj, _conj_rule, onnx="Identity", samples=_ANY)
-def conj(x: Operand, /) -> Value:
-    """Complex conjugate.
-
-    Example:
-        >>> import funct.array as xp
-        >>> complex(xp.conj(xp.asarray(1 + 2j))), float(xp.conj(xp.asarray(3.0)))
-        ((1-2j), 3.0)
-    """
-
-
-def _real_rule(g: Value) -> Value:
-    return ops.real(g)  # the tape gives the operand its complex dtype back
-
-
-@elementwise(attrgetter("real"), _real_rule, onnx="Identity", samples=_ANY)
-def real(x: Operand, /) -> Value:
-    """Real part.
-
-    Example:
-        >>> import funct.array as xp
-        >>> xp.real(xp.asarray([1 + 2j])).tolist()
-        [1.0]
-    """
-
-
-def _imag_push(t: Value, ans: Value, x: Value) -> Value:
-    return ops.imag(t)
-
-
-def _imag_pull(g: Value, x: Value) -> Value:
-    return g * 1j if x.dtype.kind == "c" else g * 0.0
-
-
-@elementwise(
-    attrgetter("imag"), Pair(_imag_push, _imag_pull, ["x"]),
-    onnx=Absent("ONNX operators take no complex numbers"), samples=_ANY,
-)  # fmt: skip
-def imag(x: Operand, /) -> Value:
-    """Imaginary part.
-
-    Example:
-        >>> import funct.array as xp
-        >>> xp.imag(xp.asarray([1 + 2j])).tolist(), xp.imag(xp.asarray([3.0])).tolist()
-        ([2.0], [0.0])
-    """
-
-
-def _complex_of_rule_im(g: Value) -> Value:
-    return g * 1j
-
-
-@elementwise(
-    kernels.complex_of, _same, _complex_of_rule_im,
-    onnx=Absent("ONNX operators take no complex numbers"), samples=pairs(), typed=True,
-)  # fmt: skip
-def complex_of(re: Operand, im: Operand, /) -> Value:
-    """re + i im, also where im is infinite or NaN: `1j * im` has a NaN beside it there."""
 
 
 def onnx_signbit(w: Any, x: str) -> str:
