@@ -142,10 +142,19 @@ class GraphTracer(Tensor):
         self._decide("ndarray", np.asarray)
         return self.value.__array__(dtype, copy)
 
-    def __dlpack__(self, **kwargs: Any) -> Any:
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
         """The elements as a buffer, on the same terms."""
         self._decide("ndarray", np.asarray)
-        return self.value.__dlpack__(**kwargs)
+        return self.value.__dlpack__(
+            stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
+        )
 
     def __repr__(self) -> str:
         return f"GraphTracer({self.ref.name}: {self.ref.dtype}{list(self.ref.shape)})"

@@ -3,6 +3,7 @@
 The rows are those of `benchmarks/namespace.py`, which hold every public name.
 """
 
+import inspect
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -86,3 +87,18 @@ def test_a_wrong_row_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
         )
     found = wrong_rows(name, [f"xp.{f}(x)" for f in plain])
     assert [row.partition("(")[0] for row in found] == ["xp.sin", "xp.cos", "xp.tan"]
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_methods_of_tracers_have_the_signatures_of_tensors(name: str) -> None:
+    """Whoever looks at a signature, as the suite of the standard does, sees the standard's."""
+    with inside(name):
+        x = xp.asarray([1.0, 2.0])
+    others = []
+    for attribute, of_tensors in vars(xp.Tensor).items():
+        own: Any = getattr(type(x), attribute)
+        if inspect.isfunction(of_tensors) and attribute != "__init__":
+            found, wanted = (list(inspect.signature(f).parameters) for f in (own, of_tensors))
+            if found != wanted:
+                others.append(attribute)
+    assert others == []
