@@ -21,21 +21,19 @@ import attrs
 import numpy as np
 
 from funct.compile.forms import Choice, Repeat
-from funct.compile.fusion.fuse import Fused, fuse
-from funct.compile.fusion.groups import Group
-from funct.compile.fusion.lower import (
+from funct.compile.fusion.calls import (
     Address,
     Buffer,
     Call,
     Root,
     Slot,
     Word,
-    copy,
     every_call,
-    lower,
-    places_of,
     size_bytes,
 )
+from funct.compile.fusion.fuse import Fused, fuse
+from funct.compile.fusion.groups import Group
+from funct.compile.fusion.lower import copy, lower, places_of
 from funct.compile.gathered import is_gather, is_update
 from funct.compile.lines.small_loops import SmallLoop, in_registers
 from funct.compile.loops.scalars import ELEMENTS

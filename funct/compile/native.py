@@ -17,9 +17,9 @@ import numpy as np
 from funct.compile.control import constants_of, is_lowered, lower_step
 from funct.compile.entry import Whole, note_whole
 from funct.compile.forms import Refused
+from funct.compile.fusion.calls import Address, Call, every_call, size_bytes
 from funct.compile.fusion.fuse import Fused, fuse
 from funct.compile.fusion.groups import Group, reads
-from funct.compile.fusion.lower import Address, Call, every_call, size_bytes
 from funct.compile.loops.describe import describe
 from funct.compile.loops.kernel import Kernel
 from funct.compile.loops.views import VIEWS

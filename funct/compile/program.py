@@ -20,7 +20,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from funct.compile.fusion.lower import Address, Call, Root, Slot, every_call, size_bytes
+from funct.compile.fusion.calls import Address, Call, Root, Slot, every_call, size_bytes
 from funct.compile.lines.text import print_registers
 from funct.compile.loops.kernel import CONTROL_WORDS, Kernel
 from funct.compile.loops.printer import print_kernel

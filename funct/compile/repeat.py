@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from funct.compile.forms import Refused, Repeat
-from funct.compile.fusion.lower import Address
+from funct.compile.fusion.calls import Address
 from funct.compile.program import link
 from funct.graph import Var
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from funct.compile.control import why_apart
+from funct.compile.fusion.calls import Call, every_call
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.groups import Group
-from funct.compile.fusion.lower import Call, every_call
 from funct.compile.loops.kernel import Kernel, Load
 from funct.compile.steps.products import is_product
 from funct.graph import Control, Node

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
 import numpy as np
 
+from funct.compile.fusion.calls import Address, Buffer, Call, Word
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.groups import REDUCTIONS, Group, is_weave, reduction
 from funct.compile.fusion.walks import Walked, walk
@@ -32,10 +33,7 @@ from funct.core import lookup
 from funct.device import host
 from funct.graph import Node, Var
 
-__all__ = [
-    "Address", "Buffer", "Call", "Root", "Slot", "Word", "copy", "every_call", "lower", "places_of",
-    "row_length", "size_bytes",
-]  # fmt: skip
+__all__ = ["copy", "lower", "places_of", "row_length"]
 
 _TASK_COST = 1 << 15  # of a task, in additions: some ten microseconds
 _MOST_TASKS = 128
@@ -47,81 +45,6 @@ _PART = 1 << 14  # columns of a task that leaves partial results: bits depend on
 _OFTEN = 8  # times that an element is read from where it makes a copy worth while
 
 _IDENTITY = Printing(lambda f, x: x, frozenset(), "own", cost=0)
-
-
-@attrs.frozen(eq=False)
-class Buffer:
-    """Memory that only the steps of a program see. count: of elements."""
-
-    count: int
-    dtype: np.dtype[Any]
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes."""
-        return self.count * self.dtype.itemsize
-
-
-@attrs.frozen
-class Slot:
-    """A buffer that another one takes the place of from step to step of a loop.
-
-    of: the memory that holds addresses; index: which of them is this one's.
-    """
-
-    of: Buffer
-    index: int
-    size_bytes: int
-
-
-Root = Var | Buffer | Slot
-
-
-def size_bytes(of: Root) -> int:
-    """Bytes of a buffer."""
-    if isinstance(of, Var):
-        return math.prod(of.shape) * of.dtype.itemsize
-    return of.size_bytes
-
-
-@attrs.frozen
-class Address:
-    """Where a buffer stands in a call, moved by so many bytes."""
-
-    of: Root
-    offset: int = 0
-
-
-Word = int | Address
-
-
-@attrs.frozen(eq=False)
-class Call:
-    """One kernel with its frame. kernel: a Kernel, or its kind and what else tells its code apart.
-
-    writes: the buffers that it fills. names: what the accesses are, for people. blocks: the calls
-    that it makes itself, if it is control flow; slots: those that it moves, if it is a loop.
-    checks: whether it may find that an op must raise. stops: whether it looks if somebody wants to
-    interrupt it, and is told where the workspace is.
-    """
-
-    kernel: Any
-    words: tuple[Word, ...]
-    tasks: int
-    writes: tuple[Root, ...]
-    names: dict[int, str] = attrs.field(factory=dict)
-    blocks: tuple[tuple[Call, ...], ...] = ()
-    slots: Buffer | None = None
-    checks: bool = False
-    stops: bool = False
-
-
-def every_call(calls: Sequence[Call]) -> Iterator[Call]:
-    """The calls and those in their blocks, each before those in its own."""
-    for c in calls:
-        yield c
-        for block in c.blocks:
-            yield from every_call(block)
 
 
 def lower(group: Group, fused: Fused) -> list[Call]:

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from funct.compile.forms import Repeat
-from funct.compile.fusion.lower import Address, Call, Word, size_bytes
+from funct.compile.fusion.calls import Address, Call, Word, size_bytes
 from funct.compile.lines.lines import Chosen, Given, Lines, Looped, Moved, Taken
 from funct.compile.lines.registers import Making
 from funct.compile.lines.text import Registers

@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from funct.compile.fusion.lower import Address, Call, Word, every_call, size_bytes
+from funct.compile.fusion.calls import Address, Call, Word, every_call, size_bytes
 from funct.compile.memory.in_place import in_place
 
 __all__ = ["CARRY_WORDS", "beginning", "chained", "moved", "stay"]

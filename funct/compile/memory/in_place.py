@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from funct.compile.fusion.lower import Address, Call
+from funct.compile.fusion.calls import Address, Call
 from funct.compile.loops.kernel import Kernel, Load
 from funct.compile.loops.passes import Pass, passes
 

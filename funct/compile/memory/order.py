@@ -13,9 +13,9 @@ from typing import Any
 
 import attrs
 
+from funct.compile.fusion.calls import size_bytes
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.groups import Group, reads
-from funct.compile.fusion.lower import size_bytes
 from funct.graph import Guard, Node, Var
 
 __all__ = ["Held", "held", "ordered"]

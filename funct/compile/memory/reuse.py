@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from funct.compile.fusion.lower import Address, Call, every_call
+from funct.compile.fusion.calls import Address, Call, every_call
 from funct.compile.loops.kernel import Kernel
 from funct.compile.memory.carried import CARRY_WORDS, beginning
 from funct.graph import Var

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from funct.compile.fusion.lower import Address, Call, Slot, size_bytes
+from funct.compile.fusion.calls import Address, Call, Slot, size_bytes
 from funct.compile.memory.in_place import in_place
 
 __all__ = ["place_buffers"]

@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from funct.compile.fusion.calls import Address, Call
 from funct.compile.fusion.fuse import Fused
-from funct.compile.fusion.lower import Address, Call, places_of
+from funct.compile.fusion.lower import places_of
 from funct.compile.loops.kernel import CONTROL_WORDS, WRONG
 from funct.compile.loops.places import placed
 from funct.compile.loops.scalars import ELEMENTS

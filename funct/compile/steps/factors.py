@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from funct.compile.fusion.calls import Address, Buffer, Call, Word
 from funct.compile.fusion.fuse import Fused
-from funct.compile.fusion.lower import Address, Buffer, Call, Word, places_of
+from funct.compile.fusion.lower import places_of
 from funct.compile.loops.kernel import CONTROL_WORDS
 from funct.compile.steps.matrices import converted, refuse
 from funct.device.machine_code import offer

@@ -14,8 +14,9 @@ from typing import Any
 import attrs
 import numpy as np
 
+from funct.compile.fusion.calls import Address, Buffer, Call, Word
 from funct.compile.fusion.fuse import Fused
-from funct.compile.fusion.lower import Address, Buffer, Call, Word, copy, places_of
+from funct.compile.fusion.lower import copy, places_of
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.loops.views import View, dense
 from funct.graph import Node, Var

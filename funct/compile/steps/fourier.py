@@ -14,8 +14,9 @@ from typing import Any
 import attrs
 import numpy as np
 
+from funct.compile.fusion.calls import Address, Buffer, Call
 from funct.compile.fusion.fuse import Fused
-from funct.compile.fusion.lower import Address, Buffer, Call, places_of
+from funct.compile.fusion.lower import places_of
 from funct.compile.steps.matrices import converted
 from funct.device.machine_code import offer
 from funct.graph import Node, Var

@@ -12,8 +12,9 @@ from collections.abc import Callable
 
 import attrs
 
+from funct.compile.fusion.calls import Address, Call
 from funct.compile.fusion.fuse import Fused
-from funct.compile.fusion.lower import Address, Call, places_of
+from funct.compile.fusion.lower import places_of
 from funct.compile.gathered import INDEX
 from funct.compile.loops.kernel import CONTROL_WORDS, WRONG
 from funct.compile.loops.places import kept_inside, placed

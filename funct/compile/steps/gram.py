@@ -6,7 +6,7 @@ both ends of the diagonal: those take together as long as the square.
 
 from __future__ import annotations
 
-from funct.compile.fusion.lower import Address, Call
+from funct.compile.fusion.calls import Address, Call
 from funct.compile.steps.blas import KINDS, Matrix, call_gemm, call_syrk
 from funct.device import host
 from funct.graph import Var

@@ -16,8 +16,9 @@ from typing import Any
 import attrs
 import numpy as np
 
+from funct.compile.fusion.calls import Address, Buffer, Call
 from funct.compile.fusion.fuse import Fused
-from funct.compile.fusion.lower import Address, Buffer, Call, places_of
+from funct.compile.fusion.lower import places_of
 from funct.compile.loops.kernel import CONTROL_WORDS, WRONG
 from funct.compile.steps.moves import copy_bytes
 from funct.device.machine_code import offer

@@ -7,8 +7,9 @@ from typing import Any
 
 import attrs
 
+from funct.compile.fusion.calls import Address, Call, Word, size_bytes
 from funct.compile.fusion.fuse import Fused
-from funct.compile.fusion.lower import Address, Call, Word, copy, size_bytes
+from funct.compile.fusion.lower import copy
 from funct.compile.joins import is_concat
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.loops.views import View, dense

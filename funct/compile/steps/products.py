@@ -17,8 +17,9 @@ from typing import Any
 
 import attrs
 
+from funct.compile.fusion.calls import Address, Call, Word
 from funct.compile.fusion.fuse import Fused
-from funct.compile.fusion.lower import Address, Call, Word, copy
+from funct.compile.fusion.lower import copy
 from funct.compile.loops.views import View, collapse
 from funct.compile.steps.blas import KINDS, Matrix, call_gemm, library
 from funct.compile.steps.gram import gram, is_gram

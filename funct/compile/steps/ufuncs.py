@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from funct.compile.fusion.calls import Address, Call, Word
 from funct.compile.fusion.fuse import Fused
-from funct.compile.fusion.lower import Address, Call, Word, copy, places_of
+from funct.compile.fusion.lower import copy, places_of
 from funct.device.machine_code import offer
 from funct.graph import Node, Var
 from funct.kernels.cpu.ufunc_loops import Loop, generalized

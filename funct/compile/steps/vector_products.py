@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from funct.compile.fusion.lower import Address, Buffer, Call, Word
+from funct.compile.fusion.calls import Address, Buffer, Call, Word
 from funct.compile.loops.scalars import ELEMENTS
 from funct.graph import Var
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed

@@ -1,0 +1,89 @@
+"""What a program calls, and where it finds what it works on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from funct.graph import Var
+
+__all__ = ["Address", "Buffer", "Call", "Root", "Slot", "Word", "every_call", "size_bytes"]
+
+
+@attrs.frozen(eq=False)
+class Buffer:
+    """Memory that only the steps of a program see. count: of elements."""
+
+    count: int
+    dtype: np.dtype[Any]
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes."""
+        return self.count * self.dtype.itemsize
+
+
+@attrs.frozen
+class Slot:
+    """A buffer that another one takes the place of from step to step of a loop.
+
+    of: the memory that holds addresses; index: which of them is this one's.
+    """
+
+    of: Buffer
+    index: int
+    size_bytes: int
+
+
+Root = Var | Buffer | Slot
+
+
+def size_bytes(of: Root) -> int:
+    """Bytes of a buffer."""
+    if isinstance(of, Var):
+        return math.prod(of.shape) * of.dtype.itemsize
+    return of.size_bytes
+
+
+@attrs.frozen
+class Address:
+    """Where a buffer stands in a call, moved by so many bytes."""
+
+    of: Root
+    offset: int = 0
+
+
+Word = int | Address
+
+
+@attrs.frozen(eq=False)
+class Call:
+    """One kernel with its frame. kernel: a Kernel, or its kind and what else tells its code apart.
+
+    writes: the buffers that it fills. names: what the accesses are, for people. blocks: the calls
+    that it makes itself, if it is control flow; slots: those that it moves, if it is a loop.
+    checks: whether it may find that an op must raise. stops: whether it looks if somebody wants to
+    interrupt it, and is told where the workspace is.
+    """
+
+    kernel: Any
+    words: tuple[Word, ...]
+    tasks: int
+    writes: tuple[Root, ...]
+    names: dict[int, str] = attrs.field(factory=dict)
+    blocks: tuple[tuple[Call, ...], ...] = ()
+    slots: Buffer | None = None
+    checks: bool = False
+    stops: bool = False
+
+
+def every_call(calls: Sequence[Call]) -> Iterator[Call]:
+    """The calls and those in their blocks, each before those in its own."""
+    for c in calls:
+        yield c
+        for block in c.blocks:
+            yield from every_call(block)
