@@ -11,7 +11,7 @@ from funct import random
 from funct.array import Tensor
 from funct.errors import ArgumentError
 from funct.nn import functional, init
-from funct.nn.functional.arguments import needed_key, probability
+from funct.nn.functional.arguments import needed_key, probability, shape_of
 from funct.nn.linear import Linear
 from funct.nn.module import Module, static
 
@@ -99,7 +99,7 @@ class MultiheadAttention(Module):
         """
         if self.draws:
             needed_key("MultiheadAttention", dropout_key, "dropout_key")
-        swap = self.batch_first and len(query.shape) == 3
+        swap = self.batch_first and len(shape_of(query, "query")) == 3
         if swap:
             query, key, value = (xp.moveaxis(v, 0, 1) for v in (query, key, value))
         y, weights = functional.multi_head_attention_forward(

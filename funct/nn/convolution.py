@@ -11,7 +11,7 @@ from funct import random
 from funct.array import Tensor
 from funct.errors import ArgumentError, ShapeError
 from funct.nn import functional, init
-from funct.nn.functional.arguments import Ints, Sizes, per_axis, spatial_letters
+from funct.nn.functional.arguments import Ints, Sizes, per_axis, shape_of, spatial_letters
 from funct.nn.functional.convolution import padding_pairs
 from funct.nn.module import Module, static
 
@@ -42,16 +42,16 @@ def _drawn(key: Any, shape: Sizes, channels: int, bias: bool, dtype: Any) -> tup
 
 
 def _check_input(layer: Any, x: Any) -> None:
-    name, rank = type(layer).__name__, layer.rank
-    missing = rank + 2 - len(x.shape)
+    name, rank, shape = type(layer).__name__, layer.rank, shape_of(x)
+    missing = rank + 2 - len(shape)
     if missing not in (0, 1):
         letters = spatial_letters(rank)
         raise ShapeError(
-            f"{name}: x must have shape (N, C, {letters}) or (C, {letters}), got {x.shape}"
+            f"{name}: x must have shape (N, C, {letters}) or (C, {letters}), got {shape}"
         )
-    if x.shape[1 - missing] != layer.in_channels:
+    if shape[1 - missing] != layer.in_channels:
         raise ShapeError(
-            f"{name}: x must have {layer.in_channels} channels on axis {1 - missing}, got {x.shape}"
+            f"{name}: x must have {layer.in_channels} channels on axis {1 - missing}, got {shape}"
         )
 
 

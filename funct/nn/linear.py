@@ -10,6 +10,7 @@ from funct import random
 from funct.array import Tensor
 from funct.errors import ShapeError
 from funct.nn import functional, init
+from funct.nn.functional.arguments import shape_of
 from funct.nn.module import Module, static
 
 __all__ = ["Bilinear", "Flatten", "Identity", "Linear"]
@@ -55,9 +56,10 @@ class Linear(Module):
 
     def __call__(self, x: Any) -> Any:
         """x (*, I) to (*, O). Raises: ShapeError: when the last axis is not I long."""
-        if not x.shape or x.shape[-1] != self.in_features:
+        shape = shape_of(x)
+        if not shape or shape[-1] != self.in_features:
             raise ShapeError(
-                f"Linear: x must have {self.in_features} features on its last axis, got {x.shape}"
+                f"Linear: x must have {self.in_features} features on its last axis, got {shape}"
             )
         return functional.linear(x, self.weight, self.bias)
 

@@ -101,7 +101,7 @@ def gumbel_softmax(
     if not tau > 0:
         raise ArgumentError(f"gumbel_softmax: tau must be positive, got {tau}")
     wide = logits.dtype if logits.dtype == xp.float64 else xp.float32
-    noise = random.gumbel(needed_key("gumbel_softmax", key), logits.shape, wide)
+    noise = random.gumbel(needed_key("gumbel_softmax", key, always=True), logits.shape, wide)
     soft = softmax((logits + xp.astype(noise, logits.dtype, copy=False)) / tau, dim)
     if not hard:
         return soft
