@@ -26,7 +26,6 @@ class MultiheadAttention(Module):
     (L, N, E). key: a random key for the initial values, torch's: Xavier-uniform projections, biases
     0. dtype: of the parameters.
     Raises: ArgumentError: when num_heads does not divide embed_dim, or dropout is outside [0, 1].
-    Source: Vaswani et al. 2017, arXiv:1706.03762; torch.nn.MultiheadAttention.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> from funct import nn
@@ -35,6 +34,8 @@ class MultiheadAttention(Module):
         >>> y, weights = layer(x, x, x)
         >>> y.shape, weights.shape
         ((3, 5, 8), (3, 5, 5))
+
+    Source: Vaswani et al. 2017, arXiv:1706.03762; torch.nn.MultiheadAttention.
     """
 
     embed_dim: int = static()

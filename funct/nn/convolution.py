@@ -122,13 +122,14 @@ class Conv1d(_Conv):
     key: a random key for the initial values, all uniform on ±1 / sqrt(fan_in). dtype: of the
     parameters.
     Raises: ArgumentError: when a parameter is out of range.
-    Source: torch.nn.Conv1d.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> from funct import nn
         >>> layer = nn.Conv1d(2, 4, 3, padding="same", key=ft.random.key(0))
         >>> layer(xp.ones((5, 2, 9), dtype=xp.float32)).shape
         (5, 4, 9)
+
+    Source: torch.nn.Conv1d.
     """
 
     rank = 1
@@ -139,13 +140,14 @@ class Conv2d(_Conv):
     """Cross-correlate images (N, C, H, W) with kernels.
 
     Args, Raises: as `Conv1d`; an int stands for both axes.
-    Source: torch.nn.Conv2d.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> from funct import nn
         >>> layer = nn.Conv2d(3, 8, 3, stride=2, padding=1, key=ft.random.key(0))
         >>> layer(xp.ones((1, 3, 32, 32), dtype=xp.float32)).shape
         (1, 8, 16, 16)
+
+    Source: torch.nn.Conv2d.
     """
 
     rank = 2
@@ -260,13 +262,14 @@ class ConvTranspose2d(_ConvTranspose):
     """Apply the transpose of a `Conv2d` from out_channels to in_channels.
 
     Args, Raises: as `ConvTranspose1d`; an int stands for both axes.
-    Source: torch.nn.ConvTranspose2d.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> from funct import nn
         >>> layer = nn.ConvTranspose2d(8, 3, 2, stride=2, key=ft.random.key(0))
         >>> layer(xp.ones((1, 8, 4, 4), dtype=xp.float32)).shape
         (1, 3, 8, 8)
+
+    Source: torch.nn.ConvTranspose2d.
     """
 
     rank = 2

@@ -28,7 +28,6 @@ class Linear(Module):
 
     Args: in_features, out_features: I and O. key: a random key for the initial values, both uniform
     on ±1 / sqrt(I) as in torch. bias: False leaves b out. dtype: of the parameters.
-    Source: torch.nn.Linear.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> from funct import nn
@@ -37,6 +36,8 @@ class Linear(Module):
         Linear(in_features=3, out_features=2, weight=float32[2, 3], bias=float32[2])
         >>> layer(xp.ones((5, 3), dtype=xp.float32)).shape
         (5, 2)
+
+    Source: torch.nn.Linear.
     """
 
     in_features: int = static()

@@ -110,7 +110,6 @@ class BatchNorm1d(_BatchNorm):
     statistics.
     Notes: in training a call returns (y, layer), and `nn.eval_mode(layer)` then uses the
     statistics.
-    Source: Ioffe, Szegedy 2015, arXiv:1502.03167; torch.nn.BatchNorm1d.
     Example:
         >>> import funct.array as xp
         >>> from funct import nn
@@ -118,6 +117,8 @@ class BatchNorm1d(_BatchNorm):
         >>> y, layer = layer(xp.asarray([[1.0], [3.0]], dtype=xp.float32))
         >>> layer.running_mean.tolist() == [xp.asarray(0.2, dtype=xp.float32).item()]
         True
+
+    Source: Ioffe, Szegedy 2015, arXiv:1502.03167; torch.nn.BatchNorm1d.
     """
 
     ranks = (2, 3)
@@ -253,12 +254,13 @@ class LayerNorm(Module):
 
     Args: normalized_shape: their lengths, an int for one. eps: added to the variance.
     elementwise_affine: learn weight and, with bias, bias. dtype: of the parameters.
-    Source: Ba, Kiros, Hinton 2016, arXiv:1607.06450; torch.nn.LayerNorm.
     Example:
         >>> import funct.array as xp
         >>> from funct import nn
         >>> nn.LayerNorm(2, eps=0.0)(xp.asarray([[1.0, 3.0]])).tolist()
         [[-1.0, 1.0]]
+
+    Source: Ba, Kiros, Hinton 2016, arXiv:1607.06450; torch.nn.LayerNorm.
     """
 
     normalized_shape: tuple[int, ...] = static()

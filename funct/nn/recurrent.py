@@ -161,7 +161,6 @@ class RNN(_Recurrent):
     from the end, its outputs beside those of the first. key: a random key for the initial values,
     uniform on ±1 / sqrt(H) as in torch. dtype: of the parameters.
     Raises: ArgumentError: when a size is not positive, or an option unknown.
-    Source: Elman 1990; torch.nn.RNN.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> from funct import nn
@@ -171,6 +170,8 @@ class RNN(_Recurrent):
         ((5, 2, 4), (2, 2, 4))
         >>> list(nn.state_dict(layer))[:4]
         ['weight_ih_l0', 'weight_hh_l0', 'bias_ih_l0', 'bias_hh_l0']
+
+    Source: Elman 1990; torch.nn.RNN.
     """
 
     kind = RNN_STEP
@@ -201,7 +202,6 @@ class LSTM(_Recurrent):
     """Layers of long short-term memory, see `LSTMCell`.
 
     Args: proj_size: P, 0 for none: outputs are mapped to so many features. The others: as `RNN`.
-    Source: Hochreiter and Schmidhuber 1997; torch.nn.LSTM.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> from funct import nn
@@ -209,6 +209,8 @@ class LSTM(_Recurrent):
         >>> ys, (h, c) = layer(xp.ones((2, 5, 3), dtype=xp.float32))
         >>> ys.shape, h.shape
         ((2, 5, 8), (2, 2, 4))
+
+    Source: Hochreiter and Schmidhuber 1997; torch.nn.LSTM.
     """
 
     kind = LSTM_STEP

@@ -164,13 +164,14 @@ class RNNCell(_Cell):
     or "relu". key: a random key for the initial values, uniform on ±1 / sqrt(H) as in torch. dtype:
     of the parameters.
     Raises: ArgumentError: when a size is not positive or the nonlinearity is unknown.
-    Source: torch.nn.RNNCell.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> from funct import nn
         >>> cell = nn.RNNCell(3, 4, key=ft.random.key(0))
         >>> cell(xp.ones((2, 3), dtype=xp.float32)).shape
         (2, 4)
+
+    Source: torch.nn.RNNCell.
     """
 
     kind = RNN_STEP
