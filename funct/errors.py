@@ -13,6 +13,8 @@ expects, so `except ValueError` keeps working. The text follows one template:
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from funct.source import Site, active_transforms, user_site
@@ -64,11 +66,11 @@ class FunctError(Exception):
     fix: str | None
 
     def __init__(self, what: str, *, fix: str | None = None, site: Site | None = None) -> None:
-        self.what = what
         self.fix = fix
         self.site = site if site is not None else user_site(2)
+        self.what = _told(what, self.site) if isinstance(self, _OF_ARGUMENTS) else what
         self.context = active_transforms()
-        super().__init__(what)
+        super().__init__(self.what)
 
     def __str__(self) -> str:
         lines = [self.what]
@@ -242,3 +244,34 @@ class FallbackWarning(UserWarning):
 
 class MissingExtraError(FunctError, ImportError):
     """An optional dependency is absent; the text names the extra that installs it."""
+
+
+# Of what was given to a function: the text begins with the name of the function that was called.
+_OF_ARGUMENTS = (
+    ShapeError, DTypeError, ArgumentError, SignatureError, MissingKeyError, UnsupportedOperandError,
+    LinAlgError, IndexOutOfBoundsError, RangeError, AllocationError,
+)  # fmt: skip
+_READING = re.compile(r"x\[[^\]]*\]: ")
+# What means the same to a function and to those that it calls: the name of the called is dropped.
+_SHARED = re.compile(
+    r"\w+: (?=(axis|axes|correction|dtype|elements|keepdims|method) |.* is no dtype$)"
+)
+
+
+def _told(what: str, site: Site | None) -> str:
+    """what, as the layer or the function says it that the user's line calls."""
+    if site is None or not (site.call or site.layer):
+        return what
+    if site.call.startswith("x.at["):  # its key is read as any other
+        what = _READING.sub(f"{site.call}: ", what, count=1)
+    elif site.call and not _is_of(site.call, what):
+        what = _SHARED.sub(f"{site.call}: ", what, count=1)
+    owner = site.layer or site.call
+    return what if _is_of(owner, what) else f"{owner}: {what}"
+
+
+def _is_of(owner: str, what: str) -> bool:
+    """Whether what begins with owner, which may stand behind the name of its package."""
+    if owner.startswith("x["):
+        return what.startswith("x[")
+    return re.match(rf"(\w+\.)*{re.escape(owner)}(?!\w)", what) is not None

@@ -17,29 +17,34 @@ import attrs
 import numpy as np
 
 __all__ = [
-    "SITES", "Site", "active_levels", "active_transforms", "follow", "is_ours", "raised_by_user",
-    "user_site",
+    "ENTRANCE", "SITES", "Site", "active_levels", "active_transforms", "follow", "hide", "is_ours",
+    "known_as", "known_as_layer", "known_as_op", "raised_by_user", "user_site",
 ]  # fmt: skip
 
+ENTRANCE = "<funct direct>"  # file of public functions that we printed; their global `fun`
 SITES = "__sites__"  # global of a function that we printed: line number -> Site or None
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _OURS = (_PACKAGE, "<funct")
 _PYTHON = os.path.dirname(os.__file__) + os.sep
 _NUMPY = os.path.dirname(np.__file__)
 _SCIPY = os.path.join(os.path.dirname(_NUMPY), "scipy")
-_CALLED = (*_OURS, _NUMPY + os.sep, _SCIPY + os.sep, "<frozen")
+_CALLED = (*_OURS, _NUMPY + os.sep, _SCIPY + os.sep, "<frozen", "<attrs generated")
 
 
 @attrs.frozen
 class Site:
     """One line of the user's code.
 
-    of: where what happened is the derivative of an op on that line, the op's name.
+    of: where what happened is the derivative of an op on that line, the op's name. call: the public
+    function of this package that the line calls, or that the innermost layer does. layer: the class
+    of that layer. Errors are told by these; they are no part of what makes sites equal.
     """
 
     file: str
     line: int
     of: str = ""
+    call: str = attrs.field(default="", eq=False)
+    layer: str = attrs.field(default="", eq=False)
 
     @property
     def text(self) -> str:
@@ -54,7 +59,36 @@ class Site:
 # Code that works for another line than its caller's: its local variable that knows the line. By id:
 # the hash of a code object is that of all it holds, each time anew.
 _FOLLOWED: dict[int, tuple[CodeType, str, bool]] = {}
-_passed: dict[int, CodeType] = {}  # by id as well: code of this package that is not followed
+_passed: dict[int, tuple[CodeType, str | None]] = {}  # by id: our code, and what it is known by
+_NAMES: dict[int, tuple[CodeType, str]] = {}  # by id: code that users call by this name
+_HIDDEN: dict[int, CodeType] = {}
+# For names: that of the first argument's class, of the innermost call and of the outermost making;
+# and that of the variable `prim`
+_LAYER, _MADE, _OP = "", "__init__", "prim"
+
+
+def known_as(fun: Callable[..., Any], name: str) -> None:
+    """Errors of what fun calls are told as those of `name`, if the user calls fun."""
+    _NAMES[id(fun.__code__)] = fun.__code__, name
+    _passed.pop(id(fun.__code__), None)
+
+
+def known_as_layer(fun: Callable[..., Any], *, made: bool = False) -> None:
+    """Errors of what fun calls are told as those of the class of its first argument.
+
+    made: fun makes the layer. One that is made of others is told, one that calls others is not.
+    """
+    known_as(fun, _MADE if made else _LAYER)
+
+
+def known_as_op(fun: Callable[..., Any]) -> None:
+    """Errors of what fun calls are told as those of the op that is its variable `prim`."""
+    known_as(fun, _OP)
+
+
+def hide(fun: Callable[..., Any]) -> None:
+    """What is captured while fun runs serves other lines too, so it is not kept with this one."""
+    _HIDDEN[id(fun.__code__)] = fun.__code__
 
 
 def follow(fun: Callable[..., Any], local: str, *, backward: bool = False) -> None:
@@ -67,48 +101,64 @@ def follow(fun: Callable[..., Any], local: str, *, backward: bool = False) -> No
 
 
 _MOST = 4096  # lines that are remembered
-_lines: dict[tuple[int, int], tuple[CodeType, Site]] = {}  # by where in which code; holds the code
+# by where in which code, and what is called there; holds the code
+_lines: dict[tuple[int, int, str, str], tuple[CodeType, Site]] = {}
 
 
-def user_site(depth: int = 1) -> Site | None:
+def user_site(depth: int = 1, *, keep: bool = False) -> Site | None:
     """The innermost line outside this package, or None.
 
     A graph that is run, compiled or not, and a tape that is walked, stand for the lines that they
-    were made on.
+    were made on. keep: the site is to be kept with a graph.
     """
     frame: FrameType | None = sys._getframe(depth)
+    call = layer = ""
     while frame is not None:
         code = frame.f_code
-        if id(code) in _passed:
+        known = _passed.get(id(code))
+        if known is not None:
+            named = known[1]
+            if named is not None and (not layer or named is _MADE):
+                if named is _LAYER or named is _MADE:
+                    layer = type(frame.f_locals[code.co_varnames[0]]).__name__
+                else:
+                    call = frame.f_locals[_OP].name if named is _OP else named
             frame = frame.f_back
             continue
         name = code.co_filename
         if not name.startswith(_PACKAGE):
             if not name.startswith("<funct"):
-                return _line(code, frame)
+                return _line(code, frame, call, layer)
             printed = frame.f_globals.get(SITES, {}).get(frame.f_lineno)
             if printed is not None:
                 return printed
+            if name == ENTRANCE and not layer:
+                call = frame.f_globals["fun"].__name__
         elif id(code) in _FOLLOWED:
             _, local, backward = _FOLLOWED[id(code)]
             entry: Any = frame.f_locals.get(local)
             site = getattr(entry, "site", None)
             if isinstance(site, Site):
-                return Site(site.file, site.line, entry.name) if backward else site
+                return attrs.evolve(site, of=entry.name) if backward else site
+        elif id(code) in _HIDDEN:
+            if keep:
+                return None
         else:
-            _passed[id(code)] = code
+            _passed[id(code)] = code, _NAMES.get(id(code), (code, None))[1]
+            continue
         frame = frame.f_back
     return None
 
 
-def _line(code: CodeType, frame: FrameType) -> Site:
+def _line(code: CodeType, frame: FrameType, call: str, layer: str) -> Site:
     """The line that a frame is at. Python finds its number by walking the code from its start."""
-    at = id(code), frame.f_lasti
+    at = id(code), frame.f_lasti, call, layer
     known = _lines.get(at)
     if known is None:
         if len(_lines) >= _MOST:
             _lines.clear()
-        known = _lines[at] = code, Site(code.co_filename, frame.f_lineno)
+        site = Site(code.co_filename, frame.f_lineno, call=call, layer=layer)
+        known = _lines[at] = code, site
     return known[1]
 
 

@@ -1,5 +1,6 @@
 """The documentation is true: its examples run, its paths exist, no package is left out."""
 
+import ast
 import doctest
 import functools
 import importlib
@@ -104,6 +105,24 @@ def test_public_functions_and_classes_have_examples(package: str) -> None:
         and not _has_example(found)
     ]
     assert lacking == []
+
+
+SECTIONS = ("Maths", "Args", "Returns", "Raises", "Notes", "Example", "Source")  # CONTRIBUTING.md
+
+
+def test_docstrings_have_their_parts_in_one_order() -> None:
+    """That in which CONTRIBUTING.md lists them."""
+    listed = re.findall(r"^([A-Z]\w+):", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.M)
+    assert tuple(listed) == SECTIONS
+    heading = re.compile(rf"^\s*({'|'.join(SECTIONS)}):", re.M)
+    wrong = []
+    for path in (ROOT / "funct").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                found = heading.findall(ast.get_docstring(node) or "")
+                if found != sorted(found, key=SECTIONS.index):
+                    wrong.append((path.name, getattr(node, "name", ""), found))
+    assert wrong == []
 
 
 def test_names_without_an_example_exist() -> None:

@@ -28,7 +28,7 @@ def angle(z: Any, /, deg: bool = False) -> Any:
 
     Source: NumPy `angle`.
     """
-    z = floating(as_tensor("angle", z))
+    z = floating(as_tensor("angle", z, "z"))
     re, im = (ops.real(z), ops.imag(z)) if z.dtype.kind == "c" else (z, 0.0)
     turned = ops.atan2(im, re)
     return rad2deg(turned) if deg else turned

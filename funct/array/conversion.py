@@ -281,7 +281,7 @@ def number(name: str, value: Any, dtype: Any = None) -> Any:
         raise ArgumentError(f"{name}: {error}") from None
 
 
-def as_tensor(name: str, x: Any) -> Any:
+def as_tensor(name: str, x: Any, argument: str = "x") -> Any:
     """An operand as a Tensor: Tensors pass, arrays and numbers are converted, the rest refused."""
     if isinstance(x, Tensor):
         return x
@@ -292,8 +292,8 @@ def as_tensor(name: str, x: Any) -> Any:
     if x.__class__ in _NUMBERS:
         return wrap(number(name, x))
     raise UnsupportedOperandError(
-        f"{name}: x must be a Tensor, got {type(x).__name__}",
-        fix="funct.array.asarray(x)" if isinstance(x, list | tuple) else None,
+        f"{name}: {argument} must be a Tensor, got {type(x).__name__}",
+        fix=f"funct.array.asarray({argument})" if isinstance(x, list | tuple) else None,
     )
 
 

@@ -57,7 +57,7 @@ def _constant(name: str, shape: Any, fill_value: Any, dtype: Any) -> Any:
     if fill_value.__class__ in (bool, int, float, complex):
         value = wrap(number(name, fill_value, dtype))
     else:
-        value = as_tensor(name, fill_value)
+        value = as_tensor(name, fill_value, "fill_value")
         if dtype is not None and value.dtype != dtype:
             value = ops.astype(value, dtype)
     return _spread(name, value, shape)

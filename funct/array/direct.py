@@ -22,7 +22,7 @@ users call is printed with the function's own parameters, at its first call. For
         try:
             return fun(x, axis=axis, dtype=dtype, keepdims=keepdims)
         except Exception as _error:
-            refuse(fun, _error, {"x": x, "axis": axis, …})
+            refuse(fun.__name__, _error, {"x": x, "axis": axis, …})
             raise
 
 `entrances` prints the other functions of a package in the same way, with the last part alone: what
@@ -45,6 +45,7 @@ from funct.kernels.dtypes import INTEGER, NAMED
 from funct.kernels.special.functions import find
 from funct.ops import fast
 from funct.ops.refusals import out_of_memory, refuse
+from funct.source import ENTRANCE
 
 __all__ = ["DIRECT", "Direct", "direct", "entrances"]
 
@@ -175,7 +176,7 @@ _COMPOSED = """\
     try:
         return fun({passed})
     except Exception as _error:
-        refuse(fun, _error, {{{given}}})
+        refuse(fun.__name__, _error, {{{given}}})
         raise
 """
 
@@ -246,7 +247,7 @@ def _printed(
     given = [f"{n!r}: {n}" for n in names]
     text += _COMPOSED.format(passed=", ".join(passed), given=", ".join(given))
     made: dict[str, Any] = {}
-    exec(compile(text, "<funct direct>", "exec"), made)
+    exec(compile(text, ENTRANCE, "exec"), made)
     code: CodeType = made["call"].__code__
     return code
 

@@ -17,6 +17,7 @@ from funct.kernels import indexing as kernels
 from funct.ops import fast
 from funct.ops.broadcasting import broadcast_shapes
 from funct.ops.fast import wrap
+from funct.source import known_as
 
 __all__ = ["entry", "index", "is_mask", "nonzero_axes", "selected", "width"]
 
@@ -33,6 +34,9 @@ def index(x: Any, key: Any) -> Any:
     items = _expand(x, key if isinstance(key, tuple) else (key,))
     y, adjacent = _basic(x, items)
     return _advanced(y, items, adjacent) if any(map(_is_array, items)) else y
+
+
+known_as(index, "x[...]")
 
 
 def selected(data: Any, key: Any) -> Any:

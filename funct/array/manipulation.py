@@ -326,7 +326,12 @@ def matrix_transpose(x: Any, /) -> Any:
         (5, 3, 2)
     """
     x = as_tensor("matrix_transpose", x)
-    return x.mT
+    try:
+        return x.mT
+    except ShapeError:
+        raise ShapeError(
+            f"matrix_transpose: x must have at least 2 axes, got shape {x.shape}"
+        ) from None
 
 
 def _tuple(x: Any) -> tuple[Any, ...]:

@@ -213,7 +213,7 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Any:
         >>> xp.tensordot(xp.ones((2, 3, 4)), xp.ones((4, 3)), axes=((2, 1), (0, 1))).tolist()
         [12.0, 12.0]
     """
-    x1, x2 = as_tensor("tensordot", x1), as_tensor("tensordot", x2)
+    x1, x2 = as_tensor("tensordot", x1, "x1"), as_tensor("tensordot", x2, "x2")
     a, b = len(x1.shape), len(x2.shape)
     first, second = _summed_axes(axes, x1.shape, x2.shape)
     left = list(ascii_letters[:a])
@@ -268,7 +268,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
                 return wrap(found)
         except (TypeError, ValueError):
             pass  # refused by name below
-    x1, x2 = as_tensor("vecdot", x1), as_tensor("vecdot", x2)
+    x1, x2 = as_tensor("vecdot", x1, "x1"), as_tensor("vecdot", x2, "x2")
     rank = min(len(x1.shape), len(x2.shape))
     back = normal_axis("vecdot", axis, rank) - rank
     x, y = (ops.move_axis(v, len(v.shape) + back, len(v.shape) - 1) for v in (x1, x2))
@@ -300,7 +300,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
 
     Source: Array API 2025.12 `linalg.outer`.
     """
-    x1, x2 = as_tensor("outer", x1), as_tensor("outer", x2)
+    x1, x2 = as_tensor("outer", x1, "x1"), as_tensor("outer", x2, "x2")
     if len(x1.shape) != 1 or len(x2.shape) != 1:
         raise ShapeError(f"outer: operands must be 1-D, got x1 {x1.shape} and x2 {x2.shape}")
     return ops.contract(x1, x2, "a,b->ab")

@@ -183,7 +183,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, /) -> Any:
 
 def _places(name: str, indices: Any) -> Any:
     """Indices in an integer dtype in which a product with a size does not overflow."""
-    indices = as_tensor(name, indices)
+    indices = as_tensor(name, indices, "indices")
     if indices.dtype.kind not in "iu":
         raise DTypeError(f"{name}: indices must be integers, got {indices.dtype}")
     return ops.astype(indices, np.dtype(np.int64)) if indices.dtype.itemsize < 8 else indices
@@ -234,7 +234,7 @@ def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) ->
     """
     if side not in ("left", "right"):
         raise ArgumentError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
-    x1 = as_tensor("searchsorted", x1)
+    x1 = as_tensor("searchsorted", x1, "x1")
     if sorter is not None:
         x1 = ops.take(x1, _indices("searchsorted", sorter), 0)
     if len(x1.shape) != 1:

@@ -20,7 +20,7 @@ import numpy as np
 
 from funct import ops
 from funct.array.axes import normal_axes
-from funct.array.creation import how_many
+from funct.array.creation import count, how_many
 from funct.array.direct import direct, entrances
 from funct.array.statistical import logsumexp as _logsumexp
 from funct.array.tensor import Tensor
@@ -233,10 +233,11 @@ def airy(z: Any, /) -> tuple[Any, Any, Any, Any]:
     return s.airy_ai(z), s.airy_aip(z), s.airy_bi(z), s.airy_bip(z)
 
 
-@direct("lambertw")
+@direct(kernels.lambertw, arrays="doubles")
 def lambertw(z: Any, k: int = 0) -> Any:
     """The w with w * exp(w) = z on branch k; complex, for real z too.
 
+    Raises: UnsupportedOperandError: for a k that is no int; SciPy cuts it to one.
     Example:
         >>> import funct.array as xp
         >>> from funct.array import special
@@ -244,7 +245,7 @@ def lambertw(z: Any, k: int = 0) -> Any:
         >>> w.dtype, round(float(xp.real(w)), 6)
         (dtype('complex128'), 0.567143)
     """
-    return ops.special.lambertw(z, k)
+    return ops.special.lambertw(z, count("lambertw", "k", k))
 
 
 @direct("jv")

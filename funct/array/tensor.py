@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -48,6 +48,7 @@ from funct.kernels.manipulation import reshape
 from funct.ops import fast
 from funct.ops.fast import adopt, wrap
 from funct.ops.refusals import explain
+from funct.source import known_as
 
 __all__ = ["Array", "Ground", "Tensor"]
 
@@ -441,3 +442,7 @@ def _no_number(name: str, v: Any, error: Exception) -> FunctError:
 
 
 adopt(Array, Array.level)
+for _class in (Methods, Tensor, Array):
+    for _name, _fun in vars(_class).items():
+        if isinstance(_fun, FunctionType) and not _name.startswith("_"):
+            known_as(_fun, _name)

@@ -20,6 +20,7 @@ from funct.kernels.quiet import quiet
 from funct.ops import fast
 from funct.ops.fast import wrap
 from funct.ops.refusals import out_of_memory
+from funct.source import known_as
 
 __all__ = ["At", "make_at"]
 
@@ -205,6 +206,8 @@ class At:
         return self._write("max", v, "max") if known is None else known
 
 
+for _name in ("set", "add", "multiply", "divide", "power", "min", "max"):
+    known_as(getattr(At, _name), f"x.at[...].{_name}")
 make_at = maker(At)
 _MODES = {None: "set", np.add: "add", np.multiply: "multiply", np.minimum: "min", np.maximum: "max"}
 _COMBINED = {"add": ops.add, "multiply": ops.multiply, "min": ops.minimum, "max": ops.maximum}

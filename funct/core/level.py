@@ -16,6 +16,7 @@ import numpy as np
 from funct.core.foreign import ask
 from funct.core.value import Value
 from funct.errors import EscapedTracerError
+from funct.source import known_as_op
 
 if TYPE_CHECKING:
     from funct.core.primitive import Primitive
@@ -147,6 +148,10 @@ def bind2(prim: Primitive, x: Any, y: Any, params: tuple[Any, ...] = ()) -> Any:
     if level.open is not True:
         level = usable(prim.name, level)
     return level.run(prim, (x, y), params)
+
+
+for _bind in (bind, bind1, bind2):
+    known_as_op(_bind)
 
 
 class Ways(dict["Primitive", Callable[..., Any]]):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
+import numpy as np
 
 from funct import tree as pytree
 from funct.errors import ExportError
@@ -19,7 +20,8 @@ __all__ = ["Dim", "DynamicShapes"]
 class Dim:
     """A symbolic axis length with bounds, both inclusive; max None: unbounded.
 
-    Raises: ExportError: in `export`, for a name that is no identifier, or an example out of bounds.
+    Raises: ExportError: for a name that is no identifier, bounds that are no lengths, and min above
+    max; in `export`, for an example out of bounds.
     Example:
         >>> import funct.array as xp
         >>> from funct import export
@@ -33,6 +35,25 @@ class Dim:
     name: str
     min: int = 0
     max: int | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if not is_symbol_name(self.name):
+            raise ExportError(
+                f"export.Dim: a symbolic size must be named by an identifier, got {self.name!r}"
+            )
+        _check_length(self, "min", self.min)
+        if self.max is not None:
+            _check_length(self, "max", self.max)
+            if self.max < self.min:
+                raise ExportError(
+                    f"export.Dim: max of {self.name} must be at least min, got min {self.min} and "
+                    f"max {self.max}"
+                )
+
+
+def _check_length(dim: Dim, which: str, n: Any) -> None:
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
+        raise ExportError(f"export.Dim: {which} of {dim.name} must be an int from 0 on, got {n!r}")
 
 
 Axes = dict[int, Dim]
@@ -119,9 +140,4 @@ def _axes(x: Any, spec: Any) -> Axes:
 
 
 def _dim(d: Any) -> Dim:
-    dim = d if isinstance(d, Dim) else Dim(d)
-    if not is_symbol_name(dim.name):
-        raise ExportError(
-            f"export: a symbolic size must be named by an identifier, got {dim.name!r}"
-        )
-    return dim
+    return d if isinstance(d, Dim) else Dim(d)

@@ -98,7 +98,7 @@ class Capture(Level):
             text = f"{left} {op} {right}"
             expected = text if outcome else f"not ({text})"
             if not any(isinstance(e, Guard) and e.expected == expected for e in self.entries):
-                self.entries.append(Guard("size", None, expected, user_site()))
+                self.entries.append(Guard("size", None, expected, user_site(keep=True)))
 
     def _size_asked(self, expected: str) -> None:
         """The guard that was just recorded, or had been, stands for a number that was needed."""
@@ -115,7 +115,7 @@ class Capture(Level):
             length = self.fresh((), np.dtype(np.int64))
             prim, x = lookup("size_along"), self.inputs[s.input]
             assert prim is not None
-            self.entries.append(Node(prim, (x,), ((s.axis,),), (length,), user_site()))
+            self.entries.append(Node(prim, (x,), ((s.axis,),), (length,), user_site(keep=True)))
             known[name] = GraphTracer(self, length, asarray(self.hints[name]), None, 0)
         return eval(repr(size), {"__builtins__": {}}, known)
 
@@ -132,7 +132,7 @@ class Capture(Level):
     def guard(self, kind: Any, var: Var, seen: Any) -> None:
         """Remember a decision."""
         if self.open:
-            self.entries.append(Guard(kind, var, seen, user_site()))
+            self.entries.append(Guard(kind, var, seen, user_site(keep=True)))
 
     def operand(self, a: Any) -> Var | Number:
         """The name of an operand; anything that is no tracer of this level becomes a constant."""
@@ -170,7 +170,7 @@ class Capture(Level):
             if a.__class__ is not GraphTracer and not isinstance(a, _OPERANDS):
                 raise explain(prim, args, params, TypeError("operand"))
         operands = tuple([self.operand(a) for a in args])
-        node = Node(prim, operands, params, results, user_site())
+        node = Node(prim, operands, params, results, user_site(keep=True))
         self.entries.append(node)
         pending = Pending(prim.fn, args, params)
         if prim.effect:
@@ -200,7 +200,7 @@ class Capture(Level):
         names: Any = operands
         body = Graph((*names, *_free(entries, outputs, names)), (), tuple(entries), outputs)  # type: ignore[arg-type]
         results = tuple([self.fresh(v.shape, v.dtype) for v in body.outputs])
-        call = Call(region, names, results, body, user_site())
+        call = Call(region, names, results, body, user_site(keep=True))
         pending = Pending(region.run, args, ())
 
         def write() -> tuple[GraphTracer, ...]:

@@ -77,14 +77,13 @@ def splice(
 def insert_after(graph: Graph, value: Var, fun: Callable[[Any], Any]) -> Graph:
     """The graph in which fun(value) stands wherever the value was used.
 
+    Raises: GraphError: where fun gives another type.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> graph = ft.make_graph(lambda x: xp.exp(x) + 1.0)(xp.zeros(()))
         >>> clipped = insert_after(graph, graph.nodes[0].results[0], lambda y: xp.minimum(y, 0.5))
         >>> float(clipped(xp.zeros(()))[0])
         1.5
-
-    Raises: GraphError: where fun gives another type.
     """
     put = splice(fun, [value], fresh_names(graph))
     (new,) = put.outputs

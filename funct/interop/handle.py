@@ -30,6 +30,7 @@ from funct.array.methods import Methods
 from funct.errors import DTypeError, ShapeError, UnsupportedOperandError
 from funct.interop.looks import ITSELF, LOOKS, Key, Look, Order, View, is_basic
 from funct.interop.memory import LOCK, give
+from funct.source import known_as
 
 __all__ = ["Array", "lift", "unwrapped", "wrap", "wrapped"]
 
@@ -108,6 +109,9 @@ def wrap(x: Any, /) -> Array:
     """
     x = unwrapped(x)
     return _handle(x if isinstance(x, Tensor) else plain.asarray(x))
+
+
+known_as(wrap, "wrap")
 
 
 def _handle(value: Any) -> Array:

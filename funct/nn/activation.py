@@ -10,7 +10,7 @@ import funct.array as xp
 from funct.array import Tensor
 from funct.errors import ArgumentError, ShapeError
 from funct.nn import functional
-from funct.nn.functional.arguments import needed_key, refuse_inplace
+from funct.nn.functional.arguments import needed_key, refuse_inplace, shape_of
 from funct.nn.module import Module, static
 
 __all__ = [
@@ -539,6 +539,7 @@ class Softmax2d(Module):
 
     def __call__(self, x: Any) -> Any:
         """See `functional.softmax`. Raises: ShapeError: when x has neither 3 nor 4 axes."""
-        if len(x.shape) not in (3, 4):
-            raise ShapeError(f"Softmax2d: x must be (N, C, H, W) or (C, H, W), got {x.shape}")
+        shape = shape_of(x)
+        if len(shape) not in (3, 4):
+            raise ShapeError(f"Softmax2d: x must be (N, C, H, W) or (C, H, W), got {shape}")
         return functional.softmax(x, -3)

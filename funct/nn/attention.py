@@ -11,7 +11,7 @@ from funct import random
 from funct.array import Tensor
 from funct.errors import ArgumentError
 from funct.nn import functional, init
-from funct.nn.functional.arguments import needed_key, probability
+from funct.nn.functional.arguments import needed_key, probability, shape_of
 from funct.nn.linear import Linear
 from funct.nn.module import Module, static
 
@@ -26,7 +26,6 @@ class MultiheadAttention(Module):
     (L, N, E). key: a random key for the initial values, torch's: Xavier-uniform projections, biases
     0. dtype: of the parameters.
     Raises: ArgumentError: when num_heads does not divide embed_dim, or dropout is outside [0, 1].
-    Source: Vaswani et al. 2017, arXiv:1706.03762; torch.nn.MultiheadAttention.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> from funct import nn
@@ -35,6 +34,8 @@ class MultiheadAttention(Module):
         >>> y, weights = layer(x, x, x)
         >>> y.shape, weights.shape
         ((3, 5, 8), (3, 5, 5))
+
+    Source: Vaswani et al. 2017, arXiv:1706.03762; torch.nn.MultiheadAttention.
     """
 
     embed_dim: int = static()
@@ -99,7 +100,7 @@ class MultiheadAttention(Module):
         """
         if self.draws:
             needed_key("MultiheadAttention", dropout_key, "dropout_key")
-        swap = self.batch_first and len(query.shape) == 3
+        swap = self.batch_first and len(shape_of(query, "query")) == 3
         if swap:
             query, key, value = (xp.moveaxis(v, 0, 1) for v in (query, key, value))
         y, weights = functional.multi_head_attention_forward(

@@ -16,9 +16,9 @@ class Sequential(Module):
     """Call layers one after the other.
 
     Args: layers: any number of layers. Their leaves are named by position, "0.weight", as in torch.
+    Raises: UnsupportedOperandError: when an argument is no layer.
     Notes: where a layer keeps state (`nn.is_stateful`), a call returns (y, the new Sequential).
     Where a layer draws random numbers, a call needs `key`; layer i gets fold_in(key, i).
-    Raises: UnsupportedOperandError: when an argument is no layer.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> from funct import nn

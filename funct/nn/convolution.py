@@ -11,7 +11,7 @@ from funct import random
 from funct.array import Tensor
 from funct.errors import ArgumentError, ShapeError
 from funct.nn import functional, init
-from funct.nn.functional.arguments import Ints, Sizes, per_axis, spatial_letters
+from funct.nn.functional.arguments import Ints, Sizes, per_axis, shape_of, spatial_letters
 from funct.nn.functional.convolution import padding_pairs
 from funct.nn.module import Module, static
 
@@ -42,16 +42,16 @@ def _drawn(key: Any, shape: Sizes, channels: int, bias: bool, dtype: Any) -> tup
 
 
 def _check_input(layer: Any, x: Any) -> None:
-    name, rank = type(layer).__name__, layer.rank
-    missing = rank + 2 - len(x.shape)
+    name, rank, shape = type(layer).__name__, layer.rank, shape_of(x)
+    missing = rank + 2 - len(shape)
     if missing not in (0, 1):
         letters = spatial_letters(rank)
         raise ShapeError(
-            f"{name}: x must have shape (N, C, {letters}) or (C, {letters}), got {x.shape}"
+            f"{name}: x must have shape (N, C, {letters}) or (C, {letters}), got {shape}"
         )
-    if x.shape[1 - missing] != layer.in_channels:
+    if shape[1 - missing] != layer.in_channels:
         raise ShapeError(
-            f"{name}: x must have {layer.in_channels} channels on axis {1 - missing}, got {x.shape}"
+            f"{name}: x must have {layer.in_channels} channels on axis {1 - missing}, got {shape}"
         )
 
 
@@ -122,13 +122,14 @@ class Conv1d(_Conv):
     key: a random key for the initial values, all uniform on ±1 / sqrt(fan_in). dtype: of the
     parameters.
     Raises: ArgumentError: when a parameter is out of range.
-    Source: torch.nn.Conv1d.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> from funct import nn
         >>> layer = nn.Conv1d(2, 4, 3, padding="same", key=ft.random.key(0))
         >>> layer(xp.ones((5, 2, 9), dtype=xp.float32)).shape
         (5, 4, 9)
+
+    Source: torch.nn.Conv1d.
     """
 
     rank = 1
@@ -139,13 +140,14 @@ class Conv2d(_Conv):
     """Cross-correlate images (N, C, H, W) with kernels.
 
     Args, Raises: as `Conv1d`; an int stands for both axes.
-    Source: torch.nn.Conv2d.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> from funct import nn
         >>> layer = nn.Conv2d(3, 8, 3, stride=2, padding=1, key=ft.random.key(0))
         >>> layer(xp.ones((1, 3, 32, 32), dtype=xp.float32)).shape
         (1, 8, 16, 16)
+
+    Source: torch.nn.Conv2d.
     """
 
     rank = 2
@@ -260,13 +262,14 @@ class ConvTranspose2d(_ConvTranspose):
     """Apply the transpose of a `Conv2d` from out_channels to in_channels.
 
     Args, Raises: as `ConvTranspose1d`; an int stands for both axes.
-    Source: torch.nn.ConvTranspose2d.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> from funct import nn
         >>> layer = nn.ConvTranspose2d(8, 3, 2, stride=2, key=ft.random.key(0))
         >>> layer(xp.ones((1, 8, 4, 4), dtype=xp.float32)).shape
         (1, 3, 8, 8)
+
+    Source: torch.nn.ConvTranspose2d.
     """
 
     rank = 2

@@ -46,7 +46,6 @@ class Dropout(_Dropout):
 
     Args: p: probability of 0. inplace: must be False.
     Raises: ArgumentError: when p is outside [0, 1].
-    Source: torch.nn.Dropout.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> from funct import nn
@@ -55,6 +54,8 @@ class Dropout(_Dropout):
         [0.0, 2.0]
         >>> float(nn.eval_mode(layer)(xp.asarray(3.0)))
         3.0
+
+    Source: torch.nn.Dropout.
     """
 
     apply = staticmethod(functional.dropout)

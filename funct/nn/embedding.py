@@ -43,13 +43,14 @@ class Embedding(Module):
     False. _weight: the table itself. _freeze: must be False; `nn.partition` says what learns. key:
     a random key for the initial values, standard normal; not needed with _weight. dtype: of them.
     Raises: ArgumentError: when a parameter is out of range.
-    Source: torch.nn.Embedding.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> from funct import nn
         >>> layer = nn.Embedding(10, 3, key=ft.random.key(0))
         >>> layer(xp.asarray([[1, 2], [3, 4]])).shape
         (2, 2, 3)
+
+    Source: torch.nn.Embedding.
     """
 
     num_embeddings: int = static()

@@ -10,6 +10,7 @@ from funct import random
 from funct.array import Tensor
 from funct.errors import ShapeError
 from funct.nn import functional, init
+from funct.nn.functional.arguments import shape_of
 from funct.nn.module import Module, static
 
 __all__ = ["Bilinear", "Flatten", "Identity", "Linear"]
@@ -27,7 +28,6 @@ class Linear(Module):
 
     Args: in_features, out_features: I and O. key: a random key for the initial values, both uniform
     on ±1 / sqrt(I) as in torch. bias: False leaves b out. dtype: of the parameters.
-    Source: torch.nn.Linear.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> from funct import nn
@@ -36,6 +36,8 @@ class Linear(Module):
         Linear(in_features=3, out_features=2, weight=float32[2, 3], bias=float32[2])
         >>> layer(xp.ones((5, 3), dtype=xp.float32)).shape
         (5, 2)
+
+    Source: torch.nn.Linear.
     """
 
     in_features: int = static()
@@ -55,9 +57,10 @@ class Linear(Module):
 
     def __call__(self, x: Any) -> Any:
         """x (*, I) to (*, O). Raises: ShapeError: when the last axis is not I long."""
-        if not x.shape or x.shape[-1] != self.in_features:
+        shape = shape_of(x)
+        if not shape or shape[-1] != self.in_features:
             raise ShapeError(
-                f"Linear: x must have {self.in_features} features on its last axis, got {x.shape}"
+                f"Linear: x must have {self.in_features} features on its last axis, got {shape}"
             )
         return functional.linear(x, self.weight, self.bias)
 

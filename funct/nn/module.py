@@ -8,6 +8,8 @@ changed in place: `evolve` gives a changed copy, and a layer that keeps state re
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, dataclass_transform
 
@@ -16,6 +18,8 @@ import attrs
 from funct import tree
 from funct.core import Value
 from funct.errors import ArgumentError, ImmutableError
+from funct.ops.refusals import refuse
+from funct.source import is_ours, known_as_layer
 
 __all__ = [
     "Module", "buffer", "eval_mode", "field_kinds", "is_stateful", "layout", "named_leaves",
@@ -25,6 +29,7 @@ __all__ = [
 M = TypeVar("M")
 
 _BUFFER = "funct_buffer"
+_OURS = __name__.partition(".")[0]
 
 
 def static(**kwargs: Any) -> Any:
@@ -88,11 +93,15 @@ class Module:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         written = "__init__" in cls.__dict__
+        if "__call__" in cls.__dict__ and is_ours(cls.__call__.__code__):
+            known_as_layer(cls.__call__)
         attrs.frozen(cls, slots=False, eq=False, repr=False)  # in place, as there are no slots
         base = cls.__base__
         names = list(field_kinds(cls))
         if not written and base is not Module and names == list(field_kinds(base)):  # type: ignore[arg-type]
             del cls.__init__  # without fields of its own it is made as its base is
+        if "__init__" in cls.__dict__ and cls.__module__.partition(".")[0] == _OURS:
+            cls.__init__ = _named(cls.__init__)  # type: ignore[method-assign]
         cls.__setattr__ = Module.__setattr__  # type: ignore[method-assign]
         if "_flatten" in cls.__dict__:
             tree.register(cls, cls._flatten, cls._unflatten)
@@ -150,6 +159,24 @@ class Module:
     def __repr__(self) -> str:
         pairs = [(n, getattr(self, n)) for n in field_kinds(type(self))]
         return layout(type(self).__name__, [(f"{n}=", v) for n, v in pairs])
+
+
+def _named(init: Callable[..., None]) -> Callable[..., None]:
+    """init, which refuses what it cannot serve by the name of the layer that is made."""
+
+    @functools.wraps(init)
+    def make(self: Any, *args: Any, **fields: Any) -> None:
+        try:
+            init(self, *args, **fields)
+        except Exception as error:
+            if error.__traceback__.tb_next is not None:  # else the call itself: Python tells why
+                names = list(inspect.signature(init).parameters)[1:]
+                given = {**dict(zip(names, args, strict=False)), **fields}
+                refuse(type(self).__name__, error, given)
+            raise
+
+    known_as_layer(make, made=True)
+    return make
 
 
 def layout(name: str, parts: list[tuple[str, Any]]) -> str:

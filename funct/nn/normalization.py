@@ -9,7 +9,7 @@ import funct.array as xp
 from funct.array import Tensor
 from funct.errors import ArgumentError, ShapeError
 from funct.nn import functional
-from funct.nn.functional.arguments import spatial_letters, unbatched
+from funct.nn.functional.arguments import shape_of, spatial_letters, unbatched
 from funct.nn.module import Module, buffer, static
 
 __all__ = [
@@ -92,12 +92,12 @@ class _BatchNorm(_Tracking):
         return 1.0 / xp.astype(count, self.running_mean.dtype)  # type: ignore[union-attr]
 
     def _check(self, x: Any) -> None:
-        name = type(self).__name__
-        if len(x.shape) not in self.ranks:
-            raise ShapeError(f"{name}: x must have shape {self.layouts}, got {x.shape}")
-        if x.shape[1] != self.num_features:
+        name, shape = type(self).__name__, shape_of(x)
+        if len(shape) not in self.ranks:
+            raise ShapeError(f"{name}: x must have shape {self.layouts}, got {shape}")
+        if shape[1] != self.num_features:
             raise ShapeError(
-                f"{name}: x must have {self.num_features} channels on axis 1, got {x.shape}"
+                f"{name}: x must have {self.num_features} channels on axis 1, got {shape}"
             )
 
 
@@ -110,7 +110,6 @@ class BatchNorm1d(_BatchNorm):
     statistics.
     Notes: in training a call returns (y, layer), and `nn.eval_mode(layer)` then uses the
     statistics.
-    Source: Ioffe, Szegedy 2015, arXiv:1502.03167; torch.nn.BatchNorm1d.
     Example:
         >>> import funct.array as xp
         >>> from funct import nn
@@ -118,6 +117,8 @@ class BatchNorm1d(_BatchNorm):
         >>> y, layer = layer(xp.asarray([[1.0], [3.0]], dtype=xp.float32))
         >>> layer.running_mean.tolist() == [xp.asarray(0.2, dtype=xp.float32).item()]
         True
+
+    Source: Ioffe, Szegedy 2015, arXiv:1502.03167; torch.nn.BatchNorm1d.
     """
 
     ranks = (2, 3)
@@ -177,12 +178,13 @@ class _InstanceNorm(_Tracking):
 
         Raises: ShapeError: when rank or channels do not fit, or there is one value per channel.
         """
-        name, missing = type(self).__name__, self.rank + 2 - len(x.shape)
-        if missing not in (0, 1) or x.shape[1 - missing] != self.num_features:
+        name, shape = type(self).__name__, shape_of(x)
+        missing = self.rank + 2 - len(shape)
+        if missing not in (0, 1) or shape[1 - missing] != self.num_features:
             axes = spatial_letters(self.rank)
             raise ShapeError(
                 f"{name}: x must have shape (N, {self.num_features}, {axes}) or "
-                f"({self.num_features}, {axes}), got {x.shape}"
+                f"({self.num_features}, {axes}), got {shape}"
             )
         x = xp.expand_dims(x, 0) if missing else x
         by_input = self.training or self.running_mean is None
@@ -252,12 +254,13 @@ class LayerNorm(Module):
 
     Args: normalized_shape: their lengths, an int for one. eps: added to the variance.
     elementwise_affine: learn weight and, with bias, bias. dtype: of the parameters.
-    Source: Ba, Kiros, Hinton 2016, arXiv:1607.06450; torch.nn.LayerNorm.
     Example:
         >>> import funct.array as xp
         >>> from funct import nn
         >>> nn.LayerNorm(2, eps=0.0)(xp.asarray([[1.0, 3.0]])).tolist()
         [[-1.0, 1.0]]
+
+    Source: Ba, Kiros, Hinton 2016, arXiv:1607.06450; torch.nn.LayerNorm.
     """
 
     normalized_shape: tuple[int, ...] = static()
@@ -353,9 +356,10 @@ class GroupNorm(Module):
 
     def __call__(self, x: Any) -> Any:
         """x, same shape. Raises: ShapeError: when the channels do not fit."""
-        if len(x.shape) < 2 or x.shape[1] != self.num_channels:
+        shape = shape_of(x)
+        if len(shape) < 2 or shape[1] != self.num_channels:
             raise ShapeError(
-                f"GroupNorm: x must have {self.num_channels} channels on axis 1, got {x.shape}"
+                f"GroupNorm: x must have {self.num_channels} channels on axis 1, got {shape}"
             )
         return functional.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
 

@@ -62,12 +62,13 @@ class MaxPool2d(_MaxPool):
     """Take the maximum of each window of an image (N, C, H, W); see `functional.max_pool2d`.
 
     Args: as `MaxPool1d`.
-    Source: torch.nn.MaxPool2d.
     Example:
         >>> import funct.array as xp
         >>> from funct import nn
         >>> nn.MaxPool2d(2)(xp.ones((1, 3, 8, 8))).shape
         (1, 3, 4, 4)
+
+    Source: torch.nn.MaxPool2d.
     """
 
     apply = staticmethod(functional.max_pool2d)
@@ -125,12 +126,13 @@ class AvgPool2d(_AvgPool):
 
     Args: kernel_size, stride (None: kernel_size), padding, ceil_mode, count_include_pad,
     divisor_override: as in torch.
-    Source: torch.nn.AvgPool2d.
     Example:
         >>> import funct.array as xp
         >>> from funct import nn
         >>> nn.AvgPool2d(2)(xp.ones((1, 1, 2, 2))).tolist()
         [[[[1.0]]]]
+
+    Source: torch.nn.AvgPool2d.
     """
 
     apply = staticmethod(functional.avg_pool2d)

@@ -7,7 +7,7 @@ from typing import Any
 import funct.array as xp
 from funct.array.axes import normal_axis
 from funct.nn import functional
-from funct.nn.functional.arguments import Ints, hashable
+from funct.nn.functional.arguments import Ints, hashable, shape_of
 from funct.nn.module import Module, static
 
 __all__ = [
@@ -192,5 +192,6 @@ class Unflatten(Module):
 
     def __call__(self, x: Any) -> Any:
         """x with that axis split. Raises: ShapeError: when the lengths do not multiply to it."""
-        axis = normal_axis("Unflatten", self.dim, len(x.shape))
-        return xp.reshape(x, (*x.shape[:axis], *self.unflattened_size, *x.shape[axis + 1 :]))
+        shape = shape_of(x)
+        axis = normal_axis("Unflatten", self.dim, len(shape))
+        return xp.reshape(x, (*shape[:axis], *self.unflattened_size, *shape[axis + 1 :]))

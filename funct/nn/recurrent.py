@@ -11,7 +11,7 @@ import funct.array as xp
 from funct import random
 from funct.errors import ArgumentError, ShapeError
 from funct.nn import functional
-from funct.nn.functional.arguments import needed_key, probability
+from funct.nn.functional.arguments import needed_key, probability, shape_of
 from funct.nn.module import Module, layout, static
 from funct.nn.recurrent_cell import (
     GRU_STEP,
@@ -24,6 +24,7 @@ from funct.nn.recurrent_cell import (
     check_nonlinearity,
     check_positive,
     initial,
+    pair,
 )
 from funct.transforms import scan
 
@@ -100,10 +101,11 @@ class _Recurrent(Module):
     def _sequence(self, x: Any, state: State | None, key: Any) -> tuple[Any, State]:
         """Outputs of the last layer, and the last states of all layers."""
         name, ways = type(self).__name__, 2 if self.bidirectional else 1
-        if not 2 <= len(x.shape) <= 3 or x.shape[-1] != self.input_size:
+        shape = shape_of(x)
+        if not 2 <= len(shape) <= 3 or shape[-1] != self.input_size:
             raise ShapeError(
                 f"{name}: x must have 2 or 3 axes and {self.input_size} features on its last, got "
-                f"{x.shape}"
+                f"{shape}"
             )
         if self.draws:
             needed_key(name, key)
@@ -116,7 +118,7 @@ class _Recurrent(Module):
         elif single:
             state = tuple([xp.expand_dims(h, 1) for h in state])
         for h, s in zip(state, shapes, strict=True):
-            if tuple(h.shape) != s:
+            if tuple(shape_of(h, "hx")) != s:
                 raise ShapeError(f"{name}: a state must have shape {s}, got {tuple(h.shape)}")
         lasts: list[State] = []
         for layer in range(self.num_layers):
@@ -159,7 +161,6 @@ class RNN(_Recurrent):
     from the end, its outputs beside those of the first. key: a random key for the initial values,
     uniform on ±1 / sqrt(H) as in torch. dtype: of the parameters.
     Raises: ArgumentError: when a size is not positive, or an option unknown.
-    Source: Elman 1990; torch.nn.RNN.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> from funct import nn
@@ -169,6 +170,8 @@ class RNN(_Recurrent):
         ((5, 2, 4), (2, 2, 4))
         >>> list(nn.state_dict(layer))[:4]
         ['weight_ih_l0', 'weight_hh_l0', 'bias_ih_l0', 'bias_hh_l0']
+
+    Source: Elman 1990; torch.nn.RNN.
     """
 
     kind = RNN_STEP
@@ -199,7 +202,6 @@ class LSTM(_Recurrent):
     """Layers of long short-term memory, see `LSTMCell`.
 
     Args: proj_size: P, 0 for none: outputs are mapped to so many features. The others: as `RNN`.
-    Source: Hochreiter and Schmidhuber 1997; torch.nn.LSTM.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> from funct import nn
@@ -207,6 +209,8 @@ class LSTM(_Recurrent):
         >>> ys, (h, c) = layer(xp.ones((2, 5, 3), dtype=xp.float32))
         >>> ys.shape, h.shape
         ((2, 5, 8), (2, 2, 4))
+
+    Source: Hochreiter and Schmidhuber 1997; torch.nn.LSTM.
     """
 
     kind = LSTM_STEP
@@ -224,7 +228,7 @@ class LSTM(_Recurrent):
 
     def __call__(self, x: Any, hx: Any = None, *, key: Any = None) -> tuple[Any, tuple[Any, Any]]:
         """(outputs, (last h, last c)), as `RNN`; hx: (h, c)."""
-        ys, (h, c) = self._sequence(x, None if hx is None else tuple(hx), key)
+        ys, (h, c) = self._sequence(x, None if hx is None else pair(hx), key)
         return ys, (h, c)
 
 

@@ -9,13 +9,14 @@ from typing import Any, ClassVar
 import funct.array as xp
 from funct import ops, random
 from funct.array import Tensor
-from funct.errors import ArgumentError, ShapeError
+from funct.errors import ArgumentError, ShapeError, UnsupportedOperandError
 from funct.nn import functional, init
+from funct.nn.functional.arguments import shape_of
 from funct.nn.module import Module, static
 
 __all__ = [
     "GRU_STEP", "LSTM_STEP", "RNN_STEP", "GRUCell", "Kind", "LSTMCell", "RNNCell", "State",
-    "Weights", "affine", "check_nonlinearity", "check_positive", "initial",
+    "Weights", "affine", "check_nonlinearity", "check_positive", "initial", "pair",
 ]  # fmt: skip
 
 State = tuple[Any, ...]
@@ -101,6 +102,16 @@ def initial(
     }
 
 
+def pair(hx: Any) -> State:
+    """The state (h, c) of a layer that has two."""
+    try:
+        h, c = hx
+    except (TypeError, ValueError):
+        got = type(hx).__name__
+        raise UnsupportedOperandError(f"hx must be a pair (h, c), got {got}") from None
+    return h, c
+
+
 class _Cell(Module):
     """One step of a recurrent layer."""
 
@@ -129,17 +140,17 @@ class _Cell(Module):
         )  # fmt: skip
 
     def _next(self, x: Any, state: State | None) -> State:
-        name = type(self).__name__
-        if not 1 <= len(x.shape) <= 2 or x.shape[-1] != self.input_size:
+        name, shape = type(self).__name__, shape_of(x)
+        if not 1 <= len(shape) <= 2 or shape[-1] != self.input_size:
             raise ShapeError(
                 f"{name}: x must have shape (N, {self.input_size}) or ({self.input_size},), "
-                f"got {x.shape}"
+                f"got {shape}"
             )
-        shape = (*x.shape[:-1], self.hidden_size)
+        shape = (*shape[:-1], self.hidden_size)
         if state is None:
             state = (xp.zeros(shape, dtype=x.dtype),) * self.kind.states
         for h in state:
-            if tuple(h.shape) != shape:
+            if tuple(shape_of(h, "hx")) != shape:
                 raise ShapeError(f"{name}: the state must have shape {shape}, got {h.shape}")
         w: Weights = {n: getattr(self, n) for n in ("weight_hh", "bias_hh")}
         given = functional.linear(x, self.weight_ih, self.bias_ih)
@@ -153,13 +164,14 @@ class RNNCell(_Cell):
     or "relu". key: a random key for the initial values, uniform on ±1 / sqrt(H) as in torch. dtype:
     of the parameters.
     Raises: ArgumentError: when a size is not positive or the nonlinearity is unknown.
-    Source: torch.nn.RNNCell.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> from funct import nn
         >>> cell = nn.RNNCell(3, 4, key=ft.random.key(0))
         >>> cell(xp.ones((2, 3), dtype=xp.float32)).shape
         (2, 4)
+
+    Source: torch.nn.RNNCell.
     """
 
     kind = RNN_STEP
@@ -196,7 +208,7 @@ class LSTMCell(_Cell):
 
     def __call__(self, x: Any, hx: Any = None) -> tuple[Any, Any]:
         """(h, c) after the step, from x (N, I) or (I,), and (h, c), 0 if none is given."""
-        h, c = self._next(x, None if hx is None else tuple(hx))
+        h, c = self._next(x, None if hx is None else pair(hx))
         return h, c
 
 

@@ -64,13 +64,14 @@ class TransformerEncoderLayer(_Layer):
     instead of (L, N, E). norm_first: norms before instead of after. bias: False leaves all out.
     key: a random key for the initial values, torch's. dtype: of the parameters.
     Raises: ArgumentError: when nhead does not divide d_model, or the activation is unknown.
-    Source: Vaswani et al. 2017, arXiv:1706.03762; torch.nn.TransformerEncoderLayer.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> from funct import nn
         >>> layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, key=ft.random.key(0))
         >>> nn.eval_mode(layer)(xp.ones((3, 5, 8), dtype=xp.float32)).shape
         (3, 5, 8)
+
+    Source: Vaswani et al. 2017, arXiv:1706.03762; torch.nn.TransformerEncoderLayer.
     """
 
     norm_first: bool = static()

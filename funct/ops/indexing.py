@@ -20,6 +20,7 @@ from funct.ops.broadcasting import first_axis
 from funct.ops.counting import counted
 from funct.ops.families import structural
 from funct.ops.samples import calls
+from funct.source import user_site
 
 __all__ = [
     "batch_size", "check_bounds", "lane_offsets", "move_block", "onnx_index", "put",
@@ -37,11 +38,13 @@ def batch_size(args: Args, batched: Flags) -> Any:
 
 
 def check_bounds(name: str, i: Any, n: int) -> None:
-    """Refuse indices outside of [-n, n)."""
+    """Refuse indices outside of [-n, n), by the function that was called or else by `name`."""
     if i.size and (i.max() >= n or i.min() < -n):
         bad = i[(i >= n) | (i < -n)].flat[0]
+        site = user_site()
+        name = (site.call if site is not None else "") or name
         raise IndexOutOfBoundsError(
-            f"{name}: index {bad} is out of bounds for an axis of length {n}"
+            f"{name}: index {bad} is out of bounds for an axis of length {n}", site=site
         )
 
 

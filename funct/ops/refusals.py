@@ -97,20 +97,20 @@ _KINDS: dict[type[Exception], type[FunctError]] = {
     IndexError: IndexOutOfBoundsError,
     AttributeError: UnsupportedOperandError,
     TypeError: UnsupportedOperandError,
+    NotImplementedError: UnsupportedOperandError,  # by a buffer that is no array
     ValueError: ArgumentError,
     ZeroDivisionError: ArgumentError,
     LookupError: ArgumentError,
 }
 
 
-def refuse(fun: Any, error: Exception, given: Mapping[str, Any]) -> None:
-    """Raise the typed error for what came out of fun, called with the arguments given.
+def refuse(name: str, error: Exception, given: Mapping[str, Any]) -> None:
+    """Raise the typed error for what came out of a function, called with the arguments given.
 
     Where the error is typed already, or raised by the user's own code, nothing is done.
     """
     if isinstance(error, FunctError | Warning) or raised_by_user(error):
         return
-    name = fun.__name__
     if isinstance(error, MemoryError):
         raise out_of_memory(name, error) from None
     if isinstance(error, AttributeError):

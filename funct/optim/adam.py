@@ -60,7 +60,6 @@ def adam(
     p ← p - lr / (1 - β₁ᵗ) · m / (√v / √(1 - β₂ᵗ) + eps). amsgrad: the largest v so far for v.
     Args: lr: a number, or a schedule: step -> number. The rest: as in torch.
     Raises: ArgumentError: when a number is negative or a β is not below 1.
-    Source: Kingma, Ba 2014, arXiv:1412.6980; amsgrad: Reddi, Kale, Kumar 2018; torch.optim.Adam.
     Example:
         >>> import funct.array as xp
         >>> from funct import optim
@@ -69,6 +68,8 @@ def adam(
         >>> params, state, info = opt.step(params, xp.asarray([3.0, -4.0]), opt.init(params))
         >>> [round(float(p), 6) for p in params], float(info.grad_norm)
         ([0.9, -0.9], 5.0)
+
+    Source: Kingma, Ba 2014, arXiv:1412.6980; amsgrad: Reddi, Kale, Kumar 2018; torch.optim.Adam.
     """
     return _adam("adam", lr, betas, eps, weight_decay, amsgrad)
 

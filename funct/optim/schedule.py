@@ -47,12 +47,13 @@ def linear(
     """From lr · start_factor to lr · end_factor in total_iters steps, then constant.
 
     Raises: ArgumentError: when total_iters is not positive.
-    Source: torch.optim.lr_scheduler.LinearLR.
     Example:
         >>> from funct import optim
         >>> rate = optim.schedule.linear(1.0, start_factor=0.0, total_iters=4)
         >>> [float(rate(t)) for t in range(6)]
         [0.0, 0.25, 0.5, 0.75, 1.0, 1.0]
+
+    Source: torch.optim.lr_scheduler.LinearLR.
     """
     _positive("linear", total_iters=total_iters)
 
@@ -66,14 +67,15 @@ def linear(
 def cosine(lr: float, T_max: int, eta_min: float = 0.0) -> Schedule:
     """From lr to eta_min along half a cosine in T_max steps.
 
-    Notes: beyond T_max the cosine goes on and the rate rises again, as in torch.
     Raises: ArgumentError: when T_max is not positive.
-    Source: Loshchilov, Hutter 2016, arXiv:1608.03983; torch.optim.lr_scheduler.CosineAnnealingLR.
+    Notes: beyond T_max the cosine goes on and the rate rises again, as in torch.
     Example:
         >>> from funct import optim
         >>> rate = optim.schedule.cosine(1.0, T_max=2)
         >>> [round(float(rate(t)), 6) for t in range(3)]
         [1.0, 0.5, 0.0]
+
+    Source: Loshchilov, Hutter 2016, arXiv:1608.03983; torch.optim.lr_scheduler.CosineAnnealingLR.
     """
     _positive("cosine", T_max=T_max)
 
@@ -88,8 +90,8 @@ def warmup_cosine(
 ) -> Schedule:
     """Linear from lr · start_factor to lr in warmup_steps, then half a cosine to eta_min.
 
-    Notes: constant after total_steps. The first step has rate lr · start_factor: 0 by default.
     Raises: ArgumentError: when warmup_steps is negative or not below total_steps.
+    Notes: constant after total_steps. The first step has rate lr · start_factor: 0 by default.
     Example:
         >>> from funct import optim
         >>> rate = optim.schedule.warmup_cosine(1.0, warmup_steps=2, total_steps=6)
@@ -124,14 +126,15 @@ def one_cycle(
 
     Args: pct_start: share of the steps that go up. anneal_strategy: "cos" or "linear". three_phase:
     go down to the beginning first, as fast as up, and only then to the end.
-    Notes: constant after total_steps, where torch raises. Momentum is not cycled.
     Raises: ArgumentError: when an argument is out of range.
-    Source: Smith, Topin 2017, arXiv:1708.07120; torch.optim.lr_scheduler.OneCycleLR.
+    Notes: constant after total_steps, where torch raises. Momentum is not cycled.
     Example:
         >>> from funct import optim
         >>> rate = optim.schedule.one_cycle(1.0, total_steps=11, pct_start=0.5)
         >>> round(float(rate(0)), 6), round(float(rate(4.5)), 6), round(float(rate(10)), 9)
         (0.04, 1.0, 4e-06)
+
+    Source: Smith, Topin 2017, arXiv:1708.07120; torch.optim.lr_scheduler.OneCycleLR.
     """
     _positive("one_cycle", total_steps=total_steps, div_factor=div_factor)
     if not 0.0 <= pct_start <= 1.0:

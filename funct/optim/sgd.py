@@ -57,7 +57,6 @@ def sgd(
     Args: lr: a number, or a schedule: step -> number. The rest: as in torch. Without momentum there
     is no buffer, and the state's `momentum` is not used; nor is its `dampening` without dampening.
     Raises: ArgumentError: when a number is negative, or nesterov has no momentum or dampening.
-    Source: torch.optim.SGD; Sutskever, Martens, Dahl, Hinton 2013.
     Example:
         >>> import funct.array as xp
         >>> from funct import optim
@@ -66,6 +65,8 @@ def sgd(
         >>> params, state, info = opt.step(params, {"w": xp.asarray([2.0])}, opt.init(params))
         >>> params["w"].tolist(), float(info.grad_norm), int(info.step)
         ([0.0], 2.0, 1)
+
+    Source: torch.optim.SGD; Sutskever, Martens, Dahl, Hinton 2013.
     """
     check_rate("sgd", lr=lr, momentum=momentum, dampening=dampening, weight_decay=weight_decay)
     if nesterov and (momentum == 0.0 or dampening != 0.0):

@@ -30,7 +30,6 @@ def int8_weight_only(group_size: int | None = None) -> WeightOnly:
 
     Args:    group_size: inputs that share a scale; all of them by default.
     Returns: a Quantizer for `prepare_pt2e`; calibration is not needed.
-    Source:  torchao's Int8WeightOnlyConfig; codes are -127 … 127, as those of `int8_static`.
     Example:
         >>> import funct.array as xp
         >>> from funct import export, quant
@@ -39,6 +38,8 @@ def int8_weight_only(group_size: int | None = None) -> WeightOnly:
         >>> made = quant.convert_pt2e(quant.prepare_pt2e(program, quant.int8_weight_only()))
         >>> [node.name for node in made.graph.nodes]
         ['weight_only_linear']
+
+    Source:  torchao's Int8WeightOnlyConfig; codes are -127 … 127, as those of `int8_static`.
     """
     return WeightOnly(8, group_size)
 

@@ -48,7 +48,7 @@ def known(key: Any) -> Any:
     if not array or key.dtype != np.uint32 or not key.shape or key.shape[-1] != 2:
         got = f"{key.dtype} {tuple(key.shape)}" if array else type(key).__name__
         raise DTypeError(
-            f"random: key must be one of random.key's, uint32 of shape (..., 2), got {got}",
+            f"key must be one of random.key's, uint32 of shape (..., 2), got {got}",
             fix=f"random.key({key})" if isinstance(key, int) else "random.key(seed)",
         )
     return key

@@ -21,7 +21,7 @@ from funct import tree as pytree
 from funct.array import Tensor, asarray
 from funct.compile import Choice
 from funct.core import Region, bind_region, top_level
-from funct.errors import ArgumentError
+from funct.errors import ArgumentError, UnsupportedOperandError
 from funct.graph import Control, Graph, Guard, Interpreter, dependent
 from funct.graph.controls import Written, agree, remakes
 from funct.graph.digest import digest
@@ -195,6 +195,7 @@ def kept_small(fun: Callable[..., Any]) -> bool:
 def checkpoint_name(x: Any, name: str) -> Any:
     """x (a pytree), under a name that `checkpoint_policies.save_only_these_names` may ask for.
 
+    Raises: UnsupportedOperandError: for a name that is no string.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> keep = ft.checkpoint_policies.save_only_these_names("h")
@@ -204,6 +205,8 @@ def checkpoint_name(x: Any, name: str) -> Any:
 
     Source: JAX `ad_checkpoint.checkpoint_name`.
     """
+    if not isinstance(name, str):
+        raise UnsupportedOperandError(f"checkpoint_name: name must be a string, got {name!r}")
     return pytree.map(lambda v: ops.checkpoint_name(asarray(v), name), x)
 
 

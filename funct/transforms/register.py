@@ -58,7 +58,7 @@ class Op:
         self.impl = impl
         self.kernels: dict[str, Function] = {}
         self.elementwise = elementwise
-        self.signature = inspect.signature(impl)
+        self.signature = _signature(name, impl)
         self.operands, self.params = _parameters(name, self.signature)
         self._abstract: Function | None = None
         self._batch: Function | None = None
@@ -256,7 +256,7 @@ class Op:
                 f"{self.name}: there is no backend {backend!r}; the backends are: "
                 f"{', '.join(['numpy', *kinds])}"
             )
-        if _parameters(self.name, inspect.signature(fun)) != (self.operands, self.params):
+        if _parameters(self.name, _signature(self.name, fun)) != (self.operands, self.params):
             raise SignatureError(f"{self.name}: a kernel must have the op's signature, {self}")
         if backend == "numpy":
             self.impl = fun
@@ -295,6 +295,22 @@ class Op:
 
 def _buffer(out: Any) -> Any:
     return out if out.__class__ in BUFFERS else np.asarray(out)
+
+
+def _signature(name: str, fun: Function) -> inspect.Signature:
+    """Of an implementation; a ufunc's operands are its inputs, for all else it has are options."""
+    inputs = getattr(inspect.unwrap(fun), "nin", None)  # some of SciPy's are wrapped
+    if isinstance(inputs, int):
+        names = [f"x{k + 1}" for k in range(inputs)] if inputs > 1 else ["x"]
+        return inspect.Signature(
+            [inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in names]
+        )
+    try:
+        return inspect.signature(fun)
+    except (TypeError, ValueError) as error:
+        raise SignatureError(
+            f"{name}: an implementation must be a function whose signature Python knows: {error}"
+        ) from None
 
 
 def _parameters(name: str, signature: inspect.Signature) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -343,17 +359,17 @@ def primitive(
 
     Args: name: namespaced, "mylib::op". impl: the implementation on NumPy arrays; its positional
     parameters are the operands, its keyword-only ones are static and must hash. It is called as is:
-    anything that takes and gives arrays will do. abstract, rule, push, pull, batch, onnx: see the
-    `def_` methods of `Op`; all but the implementation may be left out or added later. samples:
-    example calls for `check_primitive`: `Sample((x, y), params)`, tuples of operands, or a function
-    of a random generator that gives them. elementwise: operands broadcast, each element alone.
-    results: how many arrays it gives.
+    anything that takes and gives arrays will do, ufuncs of NumPy, SciPy and numba too. abstract,
+    rule, push, pull, batch, onnx: see the `def_` methods of `Op`; all but the implementation may be
+    left out or added later. samples: example calls for `check_primitive`: `Sample((x, y), params)`,
+    tuples of operands, or a function of a random generator that gives them. elementwise: operands
+    broadcast, each element alone. results: how many arrays it gives.
     Derived where missing: shapes by a trial run on zeros, push and pull from each other by
     transposition, batching by a loop, with one `FallbackWarning`. Without push, pull and rule the
     derivative is absent, and asking for it raises UndefinedDerivativeError.
     Returns: an `Op`, which every transform takes.
-    Raises: ArgumentError: for a name that is taken or has no namespace. SignatureError: where a
-    rule cannot be called as it would be.
+    Raises: ArgumentError: for a name that is taken or has no namespace. SignatureError: for an
+    implementation with defaults for operands, and where a rule cannot be called as it would be.
     Example:
         >>> import funct as ft, funct.array as xp, numpy as np
         >>> @ft.primitive("docs::cube", elementwise=True, rule=lambda g, x: 3.0 * g * x * x)
@@ -362,7 +378,7 @@ def primitive(
         >>> ft.vmap(ft.grad(cube))(xp.asarray([1.0, 2.0])).tolist()
         [3.0, 12.0]
     """
-    if _NAME.fullmatch(name) is None:
+    if not isinstance(name, str) or _NAME.fullmatch(name) is None:
         raise ArgumentError(f"primitive: a name is namespaced, like 'mylib::op', got {name!r}")
     if name in _registered:
         raise ArgumentError(

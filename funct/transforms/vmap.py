@@ -12,9 +12,16 @@ from funct import ops
 from funct import tree as pytree
 from funct.array import Tensor, arange, asarray
 from funct.array.axes import normal_axis
+from funct.array.conversion import as_tensor
 from funct.core import Primitive, Region, Shared, Size, bind_region
-from funct.errors import ArgumentError, FunctError, ShapeError, TransformError
-from funct.ops.refusals import retold
+from funct.errors import (
+    ArgumentError,
+    FunctError,
+    ShapeError,
+    TransformError,
+    UnsupportedOperandError,
+)
+from funct.ops.refusals import explain, retold
 from funct.transforms.collectives import named_axis
 from funct.transforms.hidden import as_result
 from funct.transforms.lanes import Laned, Lanes, agreed, by_path, joined, select
@@ -85,7 +92,7 @@ class Batch(Laned):
         vals = [a.value if b else a for a, b in zip(args, batched, strict=True)]
         for i, a in enumerate(vals):
             if not isinstance(a, Tensor | bool | int | float | complex | Size):
-                vals[i] = asarray(a)
+                vals[i] = _operand(prim, args, params, a)
         try:
             out = prim.batch(prim, vals, batched, params)
         except FunctError as error:
@@ -107,6 +114,14 @@ class Batch(Laned):
 
 
 BatchTracer.ways = batching(Batch, BatchTracer)
+
+
+def _operand(prim: Primitive, args: Sequence[Any], params: tuple[Any, ...], a: Any) -> Any:
+    """a, one of args, as a Tensor."""
+    try:
+        return as_tensor(prim.name, a)
+    except UnsupportedOperandError:
+        raise explain(prim, args, params, TypeError("operand")) from None
 
 
 def _lanes(

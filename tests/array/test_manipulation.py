@@ -298,7 +298,7 @@ X = xp.zeros((2, 3))
         (lambda: xp.zeros(3).T, "T: x must be 2-D, got shape (3,)"),
         (
             lambda: xp.matrix_transpose(xp.zeros(3)),
-            "mT: x must have at least 2 axes, got shape (3,)",
+            "matrix_transpose: x must have at least 2 axes, got shape (3,)",
         ),
     ],
 )

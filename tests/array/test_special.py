@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import funct as ft
 import funct.array as xp
-from funct.errors import ArgumentError
+from funct.errors import ArgumentError, UnsupportedOperandError
 from tests import laws
 
 S = xp.special
@@ -430,6 +430,16 @@ def test_complex_functions(rng: np.random.Generator) -> None:
         laws.close(S.hankel1(1.5, a), scipy.special.hankel1(1.5, x), 1e-13, 1e-13)
         laws.close(S.hankel2(1.5, a), scipy.special.hankel2(1.5, x), 1e-13, 1e-13)
     assert S.lambertw(xp.asarray(1.0, dtype=xp.float32)).dtype == xp.complex64
+
+
+@pytest.mark.parametrize("k", [0.5, "0", None, 1j, xp.asarray(0.5)])
+@pytest.mark.parametrize("way", [lambda f: f, ft.jit, ft.vmap])
+def test_branches_are_numbered_by_integers(k: Any, way: Any) -> None:
+    """Others are refused, where SciPy cuts them."""
+    with pytest.raises(UnsupportedOperandError, match=r"^lambertw: k must be an int, got"):
+        way(lambda z: S.lambertw(z, k))(xp.asarray([1.0, 2.0]))
+    z = xp.asarray([1.0, 2.0])
+    laws.same(S.lambertw(z, np.int64(-1)), scipy.special.lambertw([1.0, 2.0], -1))
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])

@@ -202,7 +202,7 @@ def test_errors_inside_compiled_programs_name_the_line() -> None:
     compiled(xp.ones(3), xp.asarray([0]))
     with pytest.raises(ft.errors.IndexOutOfBoundsError) as caught:
         compiled(xp.ones(3), xp.asarray([7]))
-    assert "take: index 7 is out of bounds for an axis of length 3" in str(caught.value)
+    assert "x[...]: index 7 is out of bounds for an axis of length 3" in str(caught.value)
     assert "the guilty line" in str(caught.value)
 
 

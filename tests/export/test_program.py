@@ -87,6 +87,28 @@ def test_bounds() -> None:
         export.export(lambda x: x, (X,), dynamic_shapes=({0: export.Dim("N", min=5)},))
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (("2 b",), "must be named by an identifier, got '2 b'"),
+        ((3,), "must be named by an identifier, got 3"),
+        (("class",), "must be named by an identifier, got 'class'"),
+        (("N", 5, 2), "max of N must be at least min, got min 5 and max 2"),
+        (("N", -1), "min of N must be an int from 0 on, got -1"),
+        (("N", 1.5), "min of N must be an int from 0 on, got 1.5"),
+        (("N", 0, 2.5), "max of N must be an int from 0 on, got 2.5"),
+        (("N", True), "min of N must be an int from 0 on, got True"),
+        (("N", None), "min of N must be an int from 0 on, got None"),
+        (("N", 0, "many"), "max of N must be an int from 0 on, got 'many'"),
+    ],
+)
+def test_sizes_that_there_are_not(given: tuple[Any, ...], told: str) -> None:
+    """They are refused where they are written down, before anything is exported."""
+    with pytest.raises(ExportError, match=rf"^export.Dim: .*{told}"):
+        export.Dim(*given)
+    assert export.Dim("N", np.int64(2), 2).max == 2
+
+
 def fixed(x: Any) -> Any:
     """Fixes the first axis."""
     return x * xp.asarray(np.zeros((x.shape[0], 1)))

@@ -311,7 +311,7 @@ def test_running_errors() -> None:
     graph = graph_of(fun, xp.ones(2), xp.asarray([0]))
     with pytest.raises(TransformError, match="graph: expected 2 inputs, got 1"):
         graph(xp.ones(2))
-    with pytest.raises(FunctError, match="take: index 9 is out of bounds") as caught:
+    with pytest.raises(FunctError, match=r"x\[...\]: index 9 is out of bounds") as caught:
         graph(xp.ones(2), xp.asarray([9]))
     assert caught.value.site is not None
     with pytest.raises(GuardError) as guard:

@@ -325,12 +325,12 @@ def test_categorical_shapes() -> None:
         (
             lambda: random.uniform(xp.ones(2)),
             DTypeError,
-            "random: key must be one of random.key's, uint32 of shape (..., 2), got float64 (2,)",
+            "uniform: key must be one of random.key's, uint32 of shape (..., 2), got float64 (2,)",
         ),
         (
             lambda: random.split(xp.zeros(3, dtype="uint32")),
             DTypeError,
-            "random: key must be one of random.key's, uint32 of shape (..., 2), got uint32 (3,)",
+            "split: key must be one of random.key's, uint32 of shape (..., 2), got uint32 (3,)",
         ),
         (
             lambda: random.normal(KEY, (2,), "int32"),

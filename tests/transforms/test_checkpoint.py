@@ -8,7 +8,7 @@ import pytest
 
 import funct as ft
 import funct.array as xp
-from funct.errors import ArgumentError
+from funct.errors import ArgumentError, UnsupportedOperandError
 from funct.graph import Control, Graph, Node
 from funct.transforms.control import bodies
 from tests import laws
@@ -202,6 +202,13 @@ def test_errors() -> None:
     """A policy is a function."""
     with pytest.raises(ArgumentError, match="policy must be a function"):
         ft.checkpoint(xp.sin, policy="dots")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("way", [lambda f: f, ft.jit, ft.checkpoint])
+def test_names_are_strings(way: Any) -> None:
+    """What is no string no policy could ask for."""
+    with pytest.raises(UnsupportedOperandError, match=r"checkpoint_name: name .*string, got 3"):
+        way(lambda x: ft.checkpoint_name(x, 3))(X)
 
 
 def test_eager_code_is_run_again_not_captured() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 
 import funct as ft
 import funct.array as xp
@@ -77,6 +78,22 @@ def test_an_elementwise_op_with_rules_obeys_every_law() -> None:
     for transform in (ft.hessian, lambda f: ft.jit(ft.hessian(f)), lambda f: ft.hessian(ft.jit(f))):
         got = transform(lambda x: xp.sum(op(x, Y)))(Y)
         laws.close(got, transform(lambda x: xp.sum(soft_again(x, Y)))(Y))
+
+
+def test_a_ufunc_is_an_implementation() -> None:
+    """Of NumPy's and SciPy's: its inputs are the operands, its options are none."""
+    root = ft.primitive(fresh(), np.sqrt, elementwise=True, rule=lambda g, ans: 0.5 * g / ans)
+    x = xp.asarray([1.0, 4.0])
+    for way in (root, ft.jit(root), ft.vmap(root)):
+        laws.same(way(x), np.asarray([1.0, 2.0]))
+    laws.close(ft.grad(lambda v: xp.sum(root(v)))(x), np.asarray([0.5, 0.25]))
+    total = ft.primitive(fresh(), np.logaddexp, elementwise=True)
+    assert total.operands == ("x1", "x2")
+    laws.same(total(x, x), np.logaddexp([1.0, 4.0], [1.0, 4.0]))
+    assert [len(v) for v in ft.primitive(fresh(), np.modf, results=2)(x)] == [2, 2]
+    gamma = ft.primitive(fresh(), scipy.special.gammaln, elementwise=True)
+    laws.same(gamma(x), scipy.special.gammaln([1.0, 4.0]))
+    assert root.def_kernel(np.sqrt) is np.sqrt
 
 
 def outer(x: Any, y: Any) -> Any:
@@ -238,6 +255,8 @@ def test_registration_is_checked() -> None:
         (lambda: p(name, lambda x: x), ArgumentError, "is registered already"),
         (lambda: p(fresh(), lambda *xs: xs), SignatureError, "have no place"),
         (lambda: p(fresh(), lambda x, k=1: x), SignatureError, "operand k has a default"),
+        (lambda: p(fresh(), 3), SignatureError, "must be a function whose signature Python knows"),
+        (lambda: p(3, lambda x: x), ArgumentError, "a name is namespaced"),
         (lambda: p(fresh(), lambda *, k: k), SignatureError, "at least one operand"),
         (lambda: p(fresh(), lambda x: x, rule=lambda g: g), ArgumentError, "for elementwise ops"),
         (lambda: p(fresh(), lambda x: x, elementwise=True, rule=lambda g, z: g), SignatureError,

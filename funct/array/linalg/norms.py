@@ -30,11 +30,11 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     Args: x: floating. axis: int, tuple of ints, or None for all. ord: any real number; inf and -inf
     give the largest and the smallest |x|, 0 the number of elements that are not 0.
     Returns: real, of x's precision. Over no elements: 0, or inf for a negative ord.
+    Raises: DTypeError: x is not floating. ArgumentError: ord is no number.
     Notes: the derivative is 0 where the norm is 0, and in every element that is 0; beside infinite
     elements it is 0 in finite ones and the sign in infinite ones. With ord=2 squares may overflow
     and underflow, but in compiled programs: there, and with other powers, the norm is infinite, or
     0, where their sum is, as NumPy's, and has the derivative 0.
-    Raises: DTypeError: x is not floating. ArgumentError: ord is no number.
     Example:
         >>> import funct.array as xp
         >>> float(xp.linalg.vector_norm(xp.asarray([3.0, 4.0])))
@@ -145,8 +145,8 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     of |x| down a column), inf and -inf (along a row).
     Returns: real, of x's precision; (...), or (..., 1, 1) with keepdims. Of an empty matrix: 0, or
     inf for a negative ord.
-    Notes: the derivative is 0 in every singular value and every element that is 0.
     Raises: ShapeError, DTypeError: x is no floating matrix. ArgumentError: another ord.
+    Notes: the derivative is 0 in every singular value and every element that is 0.
     Example:
         >>> import funct.array as xp
         >>> float(xp.linalg.matrix_norm(xp.asarray([[1.0, -2.0], [3.0, 4.0]]), ord=1))

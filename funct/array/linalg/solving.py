@@ -51,8 +51,19 @@ def solve(x1: Any, x2: Any, /) -> Any:
     """
     if len(x2.shape) != 1:
         return ops.solve(x1, x2)
+    _check_vector("solve", "x1", x1, "x2", x2)
     out = ops.solve(x1, column(x2))
     return ops.reshape(out, out.shape[:-1])
+
+
+def _check_vector(function: str, name: str, a: Any, right: str, b: Any) -> None:
+    """Refuse a vector that does not fit before it becomes a column."""
+    check_matrix(function, name, a)
+    if a.shape[-2] != b.shape[0]:
+        raise ShapeError(
+            f"{function}: {name} and {right} must have as many rows, got {name} {a.shape} and "
+            f"{right} {b.shape}: {a.shape[-2]} != {b.shape[0]}"
+        )
 
 
 @direct(kernels.solve_triangular, arrays=2)
@@ -71,6 +82,7 @@ def solve_triangular(a: Any, b: Any, *, lower: bool = False) -> Any:
     """
     if len(b.shape) != 1:
         return ops.triangular_solve(a, b, bool(lower))
+    _check_vector("solve_triangular", "a", a, "b", b)
     out = ops.triangular_solve(a, column(b), bool(lower))
     return ops.reshape(out, out.shape[:-1])
 

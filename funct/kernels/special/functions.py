@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Raw", "by_name", "comb", "digamma", "erf", "erfc", "erfinv", "expn_slope", "find",
-    "gammaln", "in_double", "keep_dtype", "numpys", "perm", "several", "spherical",
+    "gammaln", "in_double", "keep_dtype", "lambertw", "numpys", "perm", "several", "spherical",
 ]  # fmt: skip
 
 Raw = Callable[..., Any]
@@ -42,6 +42,11 @@ def find(name: str) -> Raw:
 
     found: Raw = getattr(scipy.special, name)
     return found
+
+
+def lambertw(z: Any, k: Any) -> Any:
+    """SciPy's on one branch; other k it cuts to an integer."""
+    return find("lambertw")(z, k) if k.__class__ is int else None
 
 
 @functools.cache

@@ -31,12 +31,13 @@ def adaptive_avg_pool1d(input: Any, output_size: OutputSize) -> Any:
     Args: input: shape (N, C, L) or (C, L). output_size: T.
     Returns: shape (N, C, T) or (C, T).
     Raises: ShapeError: when the rank does not fit. ArgumentError: when output_size is not positive.
-    Source: torch.nn.functional.adaptive_avg_pool1d.
     Example:
         >>> import funct.array as xp
         >>> from funct.nn import functional as F
         >>> F.adaptive_avg_pool1d(xp.asarray([[1.0, 2.0, 6.0]]), 2).tolist()
         [[1.5, 4.0]]
+
+    Source: torch.nn.functional.adaptive_avg_pool1d.
     """
     return _avg("adaptive_avg_pool1d", 1, input, output_size)
 
@@ -98,13 +99,14 @@ def adaptive_max_pool2d(input: Any, output_size: OutputSize, return_indices: boo
     """Take maxima of windows that divide an image into output_size parts.
 
     Args: input, output_size: as in `adaptive_avg_pool2d`. The rest: as `adaptive_max_pool1d`.
-    Source: torch.nn.functional.adaptive_max_pool2d.
     Example:
         >>> import funct.array as xp
         >>> from funct.nn import functional as F
         >>> x = xp.reshape(xp.arange(9.0), (1, 1, 3, 3))
         >>> F.adaptive_max_pool2d(x, (1, 2)).tolist()
         [[[[7.0, 8.0]]]]
+
+    Source: torch.nn.functional.adaptive_max_pool2d.
     """
     return _max("adaptive_max_pool2d", 2, input, output_size, return_indices)
 

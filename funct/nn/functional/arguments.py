@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import funct.array as xp
-from funct.errors import ArgumentError, MissingKeyError, ShapeError
+from funct.errors import ArgumentError, MissingKeyError, ShapeError, UnsupportedOperandError
 
 __all__ = [
     "Ints", "Pairs", "Sizes", "batched", "hashable", "needed_key", "per_axis", "probability",
-    "refuse_inplace", "spatial_letters", "unbatched",
+    "refuse_inplace", "shape_of", "spatial_letters", "unbatched",
 ]  # fmt: skip
 
 Ints = int | tuple[int, ...] | list[int]
@@ -22,6 +22,17 @@ _LETTERS = {1: "L", 2: "H, W", 3: "D, H, W"}
 def spatial_letters(rank: int) -> str:
     """How errors call the spatial axes: "L", "H, W" or "D, H, W"."""
     return _LETTERS[rank]
+
+
+def shape_of(x: Any, argument: str = "x") -> Any:
+    """The shape of what a layer was called with; its name is told with every error."""
+    try:
+        return x.shape
+    except AttributeError:
+        raise UnsupportedOperandError(
+            f"{argument} must be a Tensor, got {type(x).__name__}",
+            fix=f"funct.array.asarray({argument})" if isinstance(x, list | tuple) else None,
+        ) from None
 
 
 def per_axis(name: str, argument: str, value: Ints, rank: int, least: int = 1) -> Sizes:
@@ -75,11 +86,15 @@ def probability(name: str, p: float) -> float:
     return p
 
 
-def needed_key(name: str, key: Any, argument: str = "key") -> Any:
-    """The key of a function that is about to draw random numbers."""
+def needed_key(name: str, key: Any, argument: str = "key", *, always: bool = False) -> Any:
+    """The key of a function that is about to draw random numbers.
+
+    always: it draws in evaluation too.
+    """
     if key is None:
+        give = f"pass {argument}=random.key(seed)"
         raise MissingKeyError(
-            f"{name}: a key is needed in training",
-            fix=f"pass {argument}=random.key(seed), or call nn.eval_mode(model) first",
+            f"{name}: a key is needed" + " in training" * (not always),
+            fix=give if always else f"{give}, or call nn.eval_mode(model) first",
         )
     return key

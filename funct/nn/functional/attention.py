@@ -38,13 +38,14 @@ def scaled_dot_product_attention(
     Returns: shape (*, H, L, V). A query that sees no key gives 0.
     Raises: ShapeError: when the shapes do not fit. ArgumentError: when both attn_mask and is_causal
     are given. MissingKeyError: when dropout_key is missing.
-    Source: Vaswani et al. 2017, arXiv:1706.03762; torch.nn.functional.scaled_dot_product_attention.
     Example:
         >>> import funct.array as xp
         >>> from funct.nn import functional as F
         >>> q, v = xp.zeros((1, 2, 4)), xp.asarray([[[1.0], [3.0]]])
         >>> F.scaled_dot_product_attention(q, q, v, is_causal=True).tolist()
         [[[1.0], [2.0]]]
+
+    Source: Vaswani et al. 2017, arXiv:1706.03762; torch.nn.functional.scaled_dot_product_attention.
     """
     name = "scaled_dot_product_attention"
     if attn_mask is not None and is_causal:

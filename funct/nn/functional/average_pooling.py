@@ -57,12 +57,13 @@ def avg_pool2d(
     count. The rest: as in `avg_pool1d`.
     Returns: shape (N, C, *T) or (C, *T).
     Raises: ShapeError, ArgumentError: as `avg_pool1d`.
-    Source: torch.nn.functional.avg_pool2d.
     Example:
         >>> import funct.array as xp
         >>> from funct.nn import functional as F
         >>> F.avg_pool2d(xp.ones((1, 1, 2, 2)), 2, padding=1).tolist()
         [[[[0.25, 0.25], [0.25, 0.25]]]]
+
+    Source: torch.nn.functional.avg_pool2d.
     """
     return _avg_pool(
         "avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad,
@@ -106,12 +107,13 @@ def lp_pool1d(
     Raises: ShapeError: when the rank does not fit. ArgumentError: when a parameter is out of range.
     Notes: the derivative at a sum of 0 is 0. A window that ceil_mode lets reach beyond the input
     is scaled up to a whole one, as in torch.
-    Source: torch.nn.functional.lp_pool1d.
     Example:
         >>> import funct.array as xp
         >>> from funct.nn import functional as F
         >>> F.lp_pool1d(xp.asarray([[3.0, 4.0]]), 2, 2).tolist()
         [[5.0]]
+
+    Source: torch.nn.functional.lp_pool1d.
     """
     return _lp_pool("lp_pool1d", 1, input, norm_type, kernel_size, stride, ceil_mode)
 

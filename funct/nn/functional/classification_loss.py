@@ -45,13 +45,14 @@ def cross_entropy(
     Raises: ShapeError: when the shapes do not fit. DTypeError: when input is not floating.
     ArgumentError: when reduction or label_smoothing is out of range. IndexOutOfBoundsError: when a
     class index is outside [0, C) and not ignore_index.
-    Source: torch.nn.functional.cross_entropy; label smoothing: Szegedy et al. 2015,
-    arXiv:1512.00567.
     Example:
         >>> import funct.array as xp
         >>> from funct.nn import functional as F
         >>> round(float(F.cross_entropy(xp.zeros((2, 4)), xp.asarray([1, 3]))), 4)
         1.3863
+
+    Source: torch.nn.functional.cross_entropy; label smoothing: Szegedy et al. 2015,
+    arXiv:1512.00567.
     """
     refuse_retired("cross_entropy", size_average, reduce)
     if not 0.0 <= label_smoothing <= 1.0:
@@ -101,13 +102,14 @@ def binary_cross_entropy(
     Raises: ShapeError: when the shapes differ. DTypeError: when input is not floating.
     Notes: a logarithm is at least -100 and its slope at most 10¹², so that a certain and wrong
     prediction has a finite loss and a derivative that leads out of it.
-    Source: torch.nn.functional.binary_cross_entropy.
     Example:
         >>> import funct.array as xp
         >>> from funct.nn import functional as F
         >>> x, t = xp.asarray([0.0, 0.0]), xp.asarray([0.0, 1.0])
         >>> F.binary_cross_entropy(x, t, reduction="none").tolist()
         [0.0, 100.0]
+
+    Source: torch.nn.functional.binary_cross_entropy.
     """
     name = "binary_cross_entropy"
     refuse_retired(name, size_average, reduce)

@@ -23,6 +23,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 from funct.array import Array, Tensor
 from funct.array.direct import DIRECT
 from funct.kernels.neural import FEW
+from funct.source import hide
 from funct.transforms import jit
 from funct.transforms.compiled.single import Single, static_key
 from funct.transforms.reverse import ReverseTracer
@@ -126,6 +127,9 @@ def _filled(call: tuple[Any, ...], *arrays: Any) -> Any:
     for k, a in zip(places, arrays, strict=True):
         full[k] = a
     return fun(*full[:n], **dict(zip(names, full[n:], strict=True)))
+
+
+hide(_filled)
 
 
 def concrete(x: Any) -> bool:

@@ -53,12 +53,13 @@ def conv2d(
     in `conv1d`; an int stands for both axes.
     Returns: shape (N, O, *T) or (O, *T).
     Raises: ShapeError, ArgumentError: as `conv1d`.
-    Source: torch.nn.functional.conv2d.
     Example:
         >>> import funct.array as xp
         >>> from funct.nn import functional as F
         >>> F.conv2d(xp.ones((1, 3, 8, 8)), xp.ones((4, 3, 3, 3)), padding="same").shape
         (1, 4, 8, 8)
+
+    Source: torch.nn.functional.conv2d.
     """
     return _conv("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
 
@@ -98,12 +99,13 @@ def conv_transpose1d(
     output_padding + 1.
     Raises: ShapeError: when rank or channels do not fit, or nothing is left of the result.
     ArgumentError: when a parameter is out of range.
-    Source: torch.nn.functional.conv_transpose1d.
     Example:
         >>> import funct.array as xp
         >>> from funct.nn import functional as F
         >>> F.conv_transpose1d(xp.ones((1, 1, 2)), xp.ones((1, 1, 2)), stride=2).tolist()
         [[[1.0, 1.0, 1.0, 1.0]]]
+
+    Source: torch.nn.functional.conv_transpose1d.
     """
     return _conv_transpose(
         "conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups,

@@ -33,13 +33,14 @@ def ctc_loss(
     reduction is unknown. IndexOutOfBoundsError: when a target is no class.
     Notes: the derivative is that in log_probs; torch gives the derivative in the logits, which is
     the same after log_softmax.
-    Source: Graves, Fernández, Gomez, Schmidhuber 2006.
     Example:
         >>> import funct.array as xp
         >>> from funct.nn import functional as F
         >>> x = xp.log(xp.asarray([[[0.5, 0.5]], [[0.5, 0.5]]]))
         >>> round(float(xp.exp(-F.ctc_loss(x, xp.asarray([[1]]), [2], [1]))), 12)
         0.75
+
+    Source: Graves, Fernández, Gomez, Schmidhuber 2006.
     """
     single = len(log_probs.shape) == 2
     x = xp.expand_dims(log_probs, 1) if single else log_probs  # (T, N, C)

@@ -41,12 +41,13 @@ def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> A
 
     Args: dim: an axis or several.
     Raises: ShapeError: when dim does not exist.
-    Source: torch.nn.functional.normalize.
     Example:
         >>> import funct.array as xp
         >>> from funct.nn import functional as F
         >>> F.normalize(xp.asarray([[3.0, 4.0], [0.0, 0.0]])).tolist()
         [[0.6, 0.8], [0.0, 0.0]]
+
+    Source: torch.nn.functional.normalize.
     """
     axes = normal_axes("normalize", dim, len(input.shape))
     return input / _at_least(p_norm(input, p, axes, True), eps)
@@ -103,12 +104,13 @@ def pdist(input: Any, p: float = 2) -> Any:
     Args: input: shape (N, M).
     Returns: shape (N (N - 1) / 2,), in the order (0, 1), (0, 2), …, (1, 2), …
     Raises: ShapeError: when input has not two axes. ArgumentError: when p is negative.
-    Source: torch.nn.functional.pdist.
     Example:
         >>> import funct.array as xp
         >>> from funct.nn import functional as F
         >>> F.pdist(xp.asarray([[0.0, 0.0], [3.0, 4.0], [0.0, 4.0]])).tolist()
         [5.0, 4.0, 3.0]
+
+    Source: torch.nn.functional.pdist.
     """
     if len(input.shape) != 2:
         raise ShapeError(f"pdist: input must have shape (N, M), got {input.shape}")

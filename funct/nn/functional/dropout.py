@@ -24,12 +24,13 @@ def dropout(
 
     Args: training: False gives input itself. key: a random key; needed in training unless p is 0.
     Raises: ArgumentError: when p is outside [0, 1]. MissingKeyError: when key is missing.
-    Source: Srivastava, Hinton, Krizhevsky, Sutskever, Salakhutdinov 2014.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> from funct.nn import functional as F
         >>> sorted({float(v) for v in F.dropout(xp.ones(100), 0.5, key=ft.random.key(0))})
         [0.0, 2.0]
+
+    Source: Srivastava, Hinton, Krizhevsky, Sutskever, Salakhutdinov 2014.
     """
     refuse_inplace("dropout", inplace)
     return _dropped("dropout", input, input.shape, p, training, key)

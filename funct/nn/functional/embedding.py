@@ -31,12 +31,13 @@ def embedding(
     Returns: shape (*input.shape, D).
     Raises: ArgumentError: when padding_idx is outside the table, or scale_grad_by_freq or sparse is
     set. IndexOutOfBoundsError: when an index is outside [0, V).
-    Source: torch.nn.functional.embedding.
     Example:
         >>> import funct.array as xp
         >>> from funct.nn import functional as F
         >>> F.embedding(xp.asarray([2, 0]), xp.asarray([[1.0], [2.0], [3.0]])).tolist()
         [[3.0], [1.0]]
+
+    Source: torch.nn.functional.embedding.
     """
     _refuse("embedding", scale_grad_by_freq, sparse)
     rows = _rows("embedding", input, weight, max_norm, norm_type)
@@ -63,13 +64,14 @@ def embedding_bag(
     Raises: ShapeError, ArgumentError: when arguments do not go together. IndexOutOfBoundsError:
     when an index is outside [0, V).
     Notes: equal maxima share the derivative, torch gives it to the first.
-    Source: torch.nn.functional.embedding_bag.
     Example:
         >>> import funct.array as xp
         >>> from funct.nn import functional as F
         >>> table = xp.asarray([[1.0], [2.0], [3.0]])
         >>> F.embedding_bag(xp.asarray([0, 1, 2]), table, xp.asarray([0, 2]), mode="sum").tolist()
         [[3.0], [3.0]]
+
+    Source: torch.nn.functional.embedding_bag.
     """
     name = "embedding_bag"
     _refuse(name, scale_grad_by_freq, sparse)

@@ -9,15 +9,8 @@ import numpy as np
 
 import funct.array as xp
 from funct import ops, random
-from funct.errors import ArgumentError, ShapeError
-from funct.nn.functional.arguments import (
-    Ints,
-    Sizes,
-    batched,
-    needed_key,
-    per_axis,
-    unbatched,
-)
+from funct.errors import ArgumentError, MissingKeyError, ShapeError
+from funct.nn.functional.arguments import Ints, Sizes, batched, per_axis, unbatched
 from funct.ops.fast import wrap
 
 __all__ = ["fractional_max_pool2d", "fractional_max_pool3d"]
@@ -87,7 +80,12 @@ def _fractional(
     if any(out + k - 1 > n for n, k, out in zip(shape, kernel, sizes, strict=True)):
         raise ShapeError(f"{name}: {sizes} windows {kernel} do not fit into {shape}")
     if samples is None:
-        samples = random.uniform(needed_key(name, key), (*x.shape[:2], rank))
+        if key is None:
+            raise MissingKeyError(
+                f"{name}: without _random_samples a key is needed to draw where windows begin",
+                fix="pass key=random.key(seed)",
+            )
+        samples = random.uniform(key, (*x.shape[:2], rank))
     at: Any = 0  # (N, C, T1, K1, T2, K2, …)
     for axis, (n, k, out) in enumerate(zip(shape, kernel, sizes, strict=True)):
         drawn = samples[..., rank - 1 - axis if rank == 2 else axis]  # torch's planes hold x, y

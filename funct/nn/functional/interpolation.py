@@ -39,12 +39,13 @@ def interpolate(
     Returns: shape (N, C, *T).
     Raises: ArgumentError: when not just one of size and scale_factor is given, or a parameter does
     not go with the mode. ShapeError: when the mode has not so many axes.
-    Source: torch.nn.functional.interpolate; bicubic: Keys 1981.
     Example:
         >>> import funct.array as xp
         >>> from funct.nn import functional as F
         >>> F.interpolate(xp.asarray([[[0.0, 1.0]]]), 4, mode="linear").tolist()
         [[[0.0, 0.25, 0.75, 1.0]]]
+
+    Source: torch.nn.functional.interpolate; bicubic: Keys 1981.
     """
     rank = len(input.shape) - 2
     _check("interpolate", input, mode, align_corners, antialias, recompute_scale_factor, size)

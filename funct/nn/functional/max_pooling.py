@@ -34,13 +34,14 @@ def max_pool1d(
     Returns: shape (N, C, T) or (C, T); with return_indices a pair of that.
     Raises: ShapeError: when the rank does not fit. ArgumentError: when a parameter is out of range.
     Notes: the derivative goes to the first maximum.
-    Source: torch.nn.functional.max_pool1d.
     Example:
         >>> import funct.array as xp
         >>> from funct.nn import functional as F
         >>> y, at = F.max_pool1d(xp.asarray([[1.0, 5.0, 2.0, 3.0]]), 2, return_indices=True)
         >>> y.tolist(), at.tolist()
         ([[5.0, 3.0]], [[1, 3]])
+
+    Source: torch.nn.functional.max_pool1d.
     """
     return _max_pool(
         "max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
@@ -59,12 +60,13 @@ def max_pool2d(
     The rest: as in `max_pool1d`.
     Returns: shape (N, C, *T) or (C, *T); with return_indices a pair of that.
     Raises: ShapeError, ArgumentError: as `max_pool1d`.
-    Source: torch.nn.functional.max_pool2d.
     Example:
         >>> import funct.array as xp
         >>> from funct.nn import functional as F
         >>> F.max_pool2d(xp.ones((1, 1, 5, 5)), 2, ceil_mode=True).shape
         (1, 1, 3, 3)
+
+    Source: torch.nn.functional.max_pool2d.
     """
     return _max_pool(
         "max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
@@ -109,12 +111,13 @@ def max_unpool1d(
     Raises: ShapeError: when shapes do not fit. ArgumentError: when output_size is more than a
     stride away from the default. IndexOutOfBoundsError: when a place is outside of the result.
     Notes: maxima that have one place are equal, as pooling gives them; others would be averaged.
-    Source: torch.nn.functional.max_unpool1d.
     Example:
         >>> import funct.array as xp
         >>> from funct.nn import functional as F
         >>> F.max_unpool1d(xp.asarray([[5.0, 3.0]]), xp.asarray([[1, 3]]), 2).tolist()
         [[0.0, 5.0, 0.0, 3.0]]
+
+    Source: torch.nn.functional.max_unpool1d.
     """
     return _max_unpool("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
 

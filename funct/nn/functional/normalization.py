@@ -34,7 +34,6 @@ def batch_norm(
     derivative.
     Raises: ShapeError: when input has one axis, or training has one value per channel; or running
     statistics are missing outside of training.
-    Source: Ioffe, Szegedy 2015, arXiv:1502.03167; torch.nn.functional.batch_norm.
     Example:
         >>> import funct.array as xp
         >>> from funct.nn import functional as F
@@ -42,6 +41,8 @@ def batch_norm(
         >>> y, mean, var = F.batch_norm(x, xp.zeros(1), xp.ones(1), training=True, momentum=0.5)
         >>> mean.tolist(), var.tolist()
         ([1.0], [1.5])
+
+    Source: Ioffe, Szegedy 2015, arXiv:1502.03167; torch.nn.functional.batch_norm.
     """
     if len(input.shape) < 2:
         raise ShapeError(f"batch_norm: input must have shape (N, C, ...), got {input.shape}")
@@ -122,12 +123,13 @@ def layer_norm(
     Args: normalized_shape: the lengths of these axes. weight, bias: of that shape, or None.
     Raises: ShapeError: when input does not end in normalized_shape, or weight or bias are not of
     that shape.
-    Source: Ba, Kiros, Hinton 2016, arXiv:1607.06450.
     Example:
         >>> import funct.array as xp
         >>> from funct.nn import functional as F
         >>> F.layer_norm(xp.asarray([[1.0, 3.0]]), (2,), eps=0.0).tolist()
         [[-1.0, 1.0]]
+
+    Source: Ba, Kiros, Hinton 2016, arXiv:1607.06450.
     """
     axes = _last_axes("layer_norm", input, normalized_shape, weight=weight, bias=bias)
     y, _, _ = _standardised(input, axes, eps)

@@ -32,12 +32,13 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
     Returns: input with the last axes longer or shorter.
     Raises: ArgumentError: when pad, mode or value is not among these, or is too long for the mode.
     ShapeError: when input has too few axes.
-    Source: torch.nn.functional.pad.
     Example:
         >>> import funct.array as xp
         >>> from funct.nn import functional as F
         >>> F.pad(xp.asarray([[1.0, 2.0, 3.0]]), (2, -1), mode="reflect").tolist()
         [[3.0, 2.0, 1.0, 2.0]]
+
+    Source: torch.nn.functional.pad.
     """
     amounts = tuple(pad)
     if len(amounts) % 2 or any(n.__class__ is not int for n in amounts):

@@ -65,12 +65,13 @@ def unfold(
     Returns: shape (N, C · kh · kw, T) or (C · kh · kw, T), T windows row by row.
     Raises: ShapeError: when the rank does not fit or no window does. ArgumentError: when a
     parameter is out of range.
-    Source: torch.nn.functional.unfold.
     Example:
         >>> import funct.array as xp
         >>> from funct.nn import functional as F
         >>> F.unfold(xp.ones((1, 3, 4, 4)), 3).shape
         (1, 27, 4)
+
+    Source: torch.nn.functional.unfold.
     """
     x, added = _image("unfold", input)
     kernel, dilations, pads, strides = _sizes("unfold", kernel_size, dilation, padding, stride)
@@ -137,12 +138,13 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
 
     Raises: ShapeError: when input has fewer than three axes. ArgumentError: when the channels are
     no multiple of r².
-    Source: Shi et al. 2016, arXiv:1609.05158.
     Example:
         >>> import funct.array as xp
         >>> from funct.nn import functional as F
         >>> F.pixel_shuffle(xp.reshape(xp.arange(4.0), (4, 1, 1)), 2).tolist()
         [[[0.0, 1.0], [2.0, 3.0]]]
+
+    Source: Shi et al. 2016, arXiv:1609.05158.
     """
     if len(input.shape) < 3:
         raise ShapeError(f"pixel_shuffle: input must have shape (*, C, H, W), got {input.shape}")

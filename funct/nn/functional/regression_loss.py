@@ -31,12 +31,13 @@ def mse_loss(
 
     Raises: ShapeError: when the shapes differ (torch broadcasts with a warning). ArgumentError:
     when reduction is unknown.
-    Source: torch.nn.functional.mse_loss.
     Example:
         >>> import funct.array as xp
         >>> from funct.nn import functional as F
         >>> float(F.mse_loss(xp.asarray([1.0, 2.0]), xp.asarray([0.0, 0.0])))
         2.5
+
+    Source: torch.nn.functional.mse_loss.
     """
     refuse_retired("mse_loss", size_average, reduce)
     check_same_shape("mse_loss", input, target)

@@ -26,12 +26,13 @@ def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = No
     their outer corners (None: False).
     Returns: shape (N, H, W, 2) or (N, D, H, W, 3); the last axis holds x, y(, z).
     Raises: ShapeError: when theta and size do not fit.
-    Source: Jaderberg, Simonyan, Zisserman, Kavukcuoglu 2015, arXiv:1506.02025.
     Example:
         >>> import funct.array as xp
         >>> from funct.nn import functional as F
         >>> F.affine_grid(xp.asarray([[[1.0, 0, 0], [0, 1.0, 0]]]), (1, 1, 1, 2)).tolist()
         [[[[-0.5, 0.0], [0.5, 0.0]]]]
+
+    Source: Jaderberg, Simonyan, Zisserman, Kavukcuoglu 2015, arXiv:1506.02025.
     """
     given = tuple(size)
     rank = len(given) - 2
@@ -63,13 +64,14 @@ def grid_sample(
     Returns: shape (N, C, *T).
     Raises: ShapeError: when the shapes do not fit. ArgumentError: when a mode is unknown.
     Notes: differentiable in input and grid. A place that is NaN counts as -1.
-    Source: Jaderberg, Simonyan, Zisserman, Kavukcuoglu 2015, arXiv:1506.02025.
     Example:
         >>> import funct.array as xp
         >>> from funct.nn import functional as F
         >>> x = xp.asarray([[[[1.0, 3.0]]]])
         >>> F.grid_sample(x, xp.asarray([[[[0.0, 0.0]]]])).tolist()
         [[[[2.0]]]]
+
+    Source: Jaderberg, Simonyan, Zisserman, Kavukcuoglu 2015, arXiv:1506.02025.
     """
     rank = len(input.shape) - 2
     if rank not in (2, 3) or len(grid.shape) != rank + 2 or grid.shape[-1] != rank:

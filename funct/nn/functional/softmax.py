@@ -90,18 +90,19 @@ def gumbel_softmax(
     derivative. eps: torch's relic, not used there either. dim: the axis of the classes. key: a
     random key, always needed.
     Raises: MissingKeyError: when key is missing. ArgumentError: when tau is not positive.
-    Source: Jang, Gu, Poole 2016, arXiv:1611.01144.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> from funct.nn import functional as F
         >>> y = F.gumbel_softmax(xp.zeros((2, 3)), hard=True, key=ft.random.key(0))
         >>> xp.sum(y, axis=-1).tolist()
         [1.0, 1.0]
+
+    Source: Jang, Gu, Poole 2016, arXiv:1611.01144.
     """
     if not tau > 0:
         raise ArgumentError(f"gumbel_softmax: tau must be positive, got {tau}")
     wide = logits.dtype if logits.dtype == xp.float64 else xp.float32
-    noise = random.gumbel(needed_key("gumbel_softmax", key), logits.shape, wide)
+    noise = random.gumbel(needed_key("gumbel_softmax", key, always=True), logits.shape, wide)
     soft = softmax((logits + xp.astype(noise, logits.dtype, copy=False)) / tau, dim)
     if not hard:
         return soft
