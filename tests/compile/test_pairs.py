@@ -296,3 +296,20 @@ def test_real_arrays_spread_beside_complex_ones(
     graph = ft.make_graph(fun)(xp.asarray(a), xp.asarray(x))
     expected = fun(xp.asarray(a), xp.asarray(x))
     np.testing.assert_allclose(np.asarray(native(graph).run(a, x)[0]), expected, 1e-4, 1e-5)
+
+
+@pytest.mark.parametrize("name", [*EXACT, *CLOSE])
+def test_what_was_real(name: str) -> None:
+    """Imaginary parts that are a number, the 0 of real arrays, are parts as others are."""
+    rng = np.random.default_rng(0)
+    x, y = (rng.normal(size=40).astype("float32") for _ in "xy")
+    turned = {
+        "both": lambda x, y: (x.astype("complex64"), y.astype("complex64")),
+        "first": lambda x, y: (x.astype("complex64"), y + 1j * x),
+        "second": lambda x, y: (y + 1j * x, x.astype("complex64")),
+    }
+    for way in turned.values():
+        fun = lambda x, y, way=way: {**EXACT, **CLOSE}[name](*way(x, y))  # noqa: E731
+        graph = ft.make_graph(fun)(xp.asarray(x), xp.asarray(y))
+        expected = np.asarray(fun(xp.asarray(x), xp.asarray(y)))
+        np.testing.assert_allclose(native(graph).run(x, y)[0], expected, 1e-4, 1e-5)
