@@ -46,7 +46,7 @@ _MOST_PARTS = 160  # nodes written for one of more than a few places
 _MOST_WRITTEN = 400  # nodes written for what is put side by side
 _LEAST_SIZE = 1 << 12  # of what is left without the axis, if it is reduced
 _LEAST_PAIRS = 1 << 9  # the same where arrays behind it are small: rows of three are no vectors
-_LEAST_ROWS = 1 << 10  # the same for what is put side by side
+_LEAST_ROWS = 1 << 6  # the same for what is put side by side
 
 _FOLDS = {
     "reduce_sum": "add", "reduce_prod": "multiply", "reduce_max": "maximum",
