@@ -69,6 +69,17 @@ def test_long_axes_and_small_arrays_stay() -> None:
         assert taken_apart(graph) is graph
 
 
+def test_parts_of_whole_vectors_stay() -> None:
+    """8 columns beside 8 others, or beside zeros, are good as they are; not so 8 beside one."""
+    x = np.ones((2000, 8))
+    halves = lambda x: xp.concat([xp.tanh(x), x * 2], axis=1) * 2  # noqa: E731
+    beside = lambda x: xp.concat([x[:, :1], x], axis=1) * 2  # noqa: E731
+    slope = ft.grad(lambda x: xp.sum(x[:, 8:] ** 2))
+    for fun, given, stays in ((halves, x, True), (beside, x, False), (slope, halves(x), True)):
+        graph = graph_of(fun, np.asarray(given))
+        assert (taken_apart(graph) is graph) == stays
+
+
 @pytest.mark.parametrize("rows", [64, 100, 1000])
 @pytest.mark.parametrize("places", [2, 3, 4])
 def test_some_rows_of_few(rows: int, places: int) -> None:
