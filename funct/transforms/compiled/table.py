@@ -12,7 +12,7 @@ from typing import Any
 
 from funct.array import Array
 from funct.array.remote import is_remote
-from funct.compile import MISS, Reuse, expect, foreseen, run_at_once
+from funct.compile import MISS, Reuse, expect, foreseen, run_at_once, why_not_fused
 from funct.core.effects import once
 from funct.errors import RecursionLimitError, TransformError
 from funct.events import tell
@@ -251,7 +251,12 @@ class Table:
 
     def explain(self) -> str:
         """Why each compilation happened, one line each: which argument was new, or which decision
-        of the function went another way, with the line it stands on.
+        of the function went another way, with the line it stands on; then why ops of the paths that
+        are kept share no loops with others.
         """
         lines = [f"{k}. {r}" for k, r in enumerate(self.reasons, 1)]
-        return "\n".join([f"jit({self.name}): {self.misses} compilations", *lines])
+        apart: dict[str, None] = {}
+        for path in self.all_paths() if self.shares else ():
+            apart |= dict.fromkeys(why_not_fused(path.exe.captured))
+        told = [f"not fused: {line}" for line in apart]
+        return "\n".join([f"jit({self.name}): {self.misses} compilations", *lines, *told])
