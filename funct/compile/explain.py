@@ -1,12 +1,13 @@
 """Looking at what was made of a graph: its loops, the text that LLVM gets, and the assembly.
 
-All take a graph whose sizes are numbers, and make its code anew: nothing is kept for their sake.
+All take a graph whose sizes are numbers, and work on it anew: nothing is kept for their sake.
 """
 
 from __future__ import annotations
 
-from funct.compile.native import Native, native
+from funct.compile.native import Native, fused, native
 from funct.compile.program import kernels_text
+from funct.compile.sizes import at_sizes
 from funct.compile.told import reason_lines
 from funct.device.machine_code import assembly
 from funct.graph import Graph, eliminate_dead, inline_calls, share_common
@@ -15,7 +16,11 @@ __all__ = ["show_assembly", "show_llvm", "show_loops", "why_not_fused"]
 
 
 def _made(graph: Graph) -> Native:
-    return native(eliminate_dead(share_common(inline_calls(graph)), guards=True))
+    return native(_flat(graph))
+
+
+def _flat(graph: Graph) -> Graph:
+    return eliminate_dead(share_common(inline_calls(graph)), guards=True)
 
 
 def show_loops(graph: Graph) -> str:
@@ -34,5 +39,11 @@ def show_assembly(graph: Graph) -> str:
 
 
 def why_not_fused(graph: Graph) -> list[str]:
-    """For each op that is a step of its own, why it shares no loops; one line each."""
-    return list(reason_lines(_made(graph).fused).values())[::-1]
+    """For each op that is a step of its own, why it shares no loops; one line each. Symbolic sizes
+    are those of the example.
+    """
+    flat = _flat(graph)
+    if flat.symbols:
+        sizes = {s.name: flat.inputs[s.input].shape[s.axis] for s in flat.symbols}
+        flat = at_sizes(flat, {name: getattr(n, "hint", n) for name, n in sizes.items()})
+    return list(reason_lines(fused(flat)).values())[::-1]

@@ -74,15 +74,24 @@ def native(graph: Graph) -> Native:
     """Make code for a graph without calls, whose sizes are numbers."""
     begin_walker()
     laid = lay_out(graph)
-    pairs = in_pairs(laid, islands=is_lowered) or laid
-    simple, checks = simplify(pairs)
-    fused = placed(within(config.memory_budget, _arranged(simple), _arranged), is_lowered)
+    fused, checks = _fused(laid)
     rehearse(fused.steps)
     tell("fusion", lambda: fusion_lines(fused))
     made = _Writer(fused, checks, laid).write()
     serve(sum([n for v in fused.kept if (n := size_bytes(v)) >= LARGE]))
     tell("loops", lambda: "\n".join(map(call_line, made.calls)))
     return made
+
+
+def fused(graph: Graph) -> Fused:
+    """Which ops of such a graph share loops, and why others do not, without code for them."""
+    return _fused(lay_out(graph))[0]
+
+
+def _fused(laid: Graph) -> tuple[Fused, Sequence[Check]]:
+    pairs = in_pairs(laid, islands=is_lowered) or laid
+    simple, checks = simplify(pairs)
+    return placed(within(config.memory_budget, _arranged(simple), _arranged), is_lowered), checks
 
 
 def _arranged(graph: Graph) -> Fused:

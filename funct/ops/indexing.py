@@ -261,7 +261,8 @@ def put_along_axis(g: Value, i: Value, axis: int, n: int) -> Value:
 
 def _wrap_raw(i: Any, n: int) -> Any:
     check_bounds("wrap_index", i, n)
-    return np.where(i < 0, i + n, i).astype(np.int64)
+    i = i.astype(np.int64)  # n may be beyond what a narrow one holds
+    return np.where(i < 0, i + n, i)
 
 
 def _wrap_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:

@@ -114,3 +114,13 @@ def test_a_stencil_in_a_loop_is_one_program() -> None:
     assert len(made.programs) == 1
     assert "scan_" not in made.text
     laws.same(made.run(u)[0], heat(xp.asarray(u)))
+
+
+@pytest.mark.parametrize("shape", [(3, 0), (0, 3), (2, 0, 3)])
+@pytest.mark.parametrize("name", UPDATES)
+def test_updates_of_nothing(name: str, shape: tuple[int, ...]) -> None:
+    """Arrays without elements stay what they are."""
+    x, key = np.ones(shape, "float32"), (slice(0, 2),)
+    args = [x, x[key]]
+    fun = lambda x, v: UPDATES[name](x, v, key) + 1  # noqa: E731
+    laws.same(compiled(fun, *args).run(*args)[0], fun(*map(xp.asarray, args)))

@@ -81,10 +81,34 @@ def test_views_and_reuse(fun: Any) -> None:
     laws.same(x, np.arange(9.0).reshape(3, 3))
 
 
-@pytest.mark.parametrize(("fun", "wanted"), [(ft.ops.sigmoid, True), (ft.ops.exp, False)])
-def test_an_op_that_is_many_calls_of_numpy_is_worth_loops_sooner(fun: Any, wanted: bool) -> None:
-    """Sigmoid is six passes where exp is one."""
+@pytest.mark.parametrize(
+    ("fun", "wanted"),
+    [(ft.ops.sigmoid, True), (xp.special.gammaln, True), (ft.ops.tan, True), (ft.ops.exp, False)],
+)
+def test_an_op_that_takes_numpy_long_is_worth_loops_sooner(fun: Any, wanted: bool) -> None:
+    """Sigmoid is six passes where exp is one, and tan takes as long as four."""
     assert worth(ft.make_graph(fun)(xp.ones(1 << 12, dtype=xp.float32))) is wanted
+
+
+@pytest.mark.parametrize(
+    ("fun", "dtype", "x", "expected"),
+    [
+        (xp.log, "float32", 0.7836719, -0.24376482130467252),
+        (xp.tan, "float32", 1339.8893, -64639.086398888),
+        (xp.asin, "float32", 0.5218608, 0.5490308721325375),
+        (xp.special.expit, "float32", -88.75565, 2.843868421058522e-39),
+        (xp.special.expit, "float64", -710.2056712523097, 3.6441475975708e-309),
+        (xp.special.erfc, "float64", 26.64883028453776, 8.0687240112739077e-311),
+        (xp.special.erf, "float64", -0.0006538458068178021, -0.0007377858817679489),
+    ],
+)
+def test_functions_of_thousands_of_numbers_are_ours(
+    fun: Any, dtype: str, x: float, expected: float
+) -> None:
+    """Where NumPy and SciPy are more than 2 ulp away, or 0 where the result is subnormal."""
+    found = np.asarray(ft.jit(fun)(xp.full(1 << 12, x, dtype=dtype)))
+    ulp = np.spacing(np.asarray(abs(expected), dtype))
+    assert np.all(np.abs(found - np.asarray(expected, dtype)) <= 2 * ulp)
 
 
 def test_only_known_ops_count_as_new_buffers() -> None:

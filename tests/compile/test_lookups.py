@@ -237,3 +237,34 @@ def test_derivatives() -> None:
     lanes = xp.stack([i, xp.flip(i)])
     each = ft.vmap(loss, in_axes=(None, 0))
     np.testing.assert_allclose(ft.jit(each)(x, lanes), each(x, lanes), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64", "uint32", "uint64"])
+@pytest.mark.parametrize("n", [1, 5, 70, 3001])
+def test_indices_of_several_axes(dtype: str, n: int) -> None:
+    """They are put on their axes by the loops that read, from either end, in every dtype."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 200)).astype("float32")
+    i, j = (rng.integers(-90 if dtype[0] == "i" else 0, 90, n).astype(dtype) for _ in "ij")
+    fun = lambda x, i, j: x[i, j] * 2 - x[j, i]  # noqa: E731
+    assert dtype == "uint64" or "wrap_index" not in made_of(fun, x, i, j).text
+    agree(fun, x, i, j)
+    for k, wrong in ((0, 300), (1, 200), (1, -201)):
+        if wrong not in range(np.iinfo(dtype).min, np.iinfo(dtype).max + 1):
+            continue
+        given = [i.copy(), j.copy()]
+        given[k][-1] = wrong
+        with pytest.raises(IndexError, match=rf"{wrong} is out of bounds"):
+            ft.jit(fun, mode="reduce-overhead")(*map(xp.asarray, (x, *given)))
+
+
+def test_a_row_of_indices_and_a_column() -> None:
+    """They broadcast; what nobody reads of a result is looked at all the same."""
+    rng = np.random.default_rng(0)
+    x, i, j = rng.normal(size=(40, 30)), rng.integers(-40, 40, 50), rng.integers(-30, 30, 60)
+    fun = lambda x, i, j: xp.sum(x[i[:, None], j] ** 2, axis=1)  # noqa: E731
+    expected = np.sum(x[i[:, None], j] ** 2, axis=1)
+    np.testing.assert_allclose(made_of(fun, x, i, j).run(x, i, j)[0], expected, 1e-12)
+    j[-1] = 30
+    with pytest.raises(IndexError, match="30 is out of bounds"):
+        ft.jit(fun, mode="reduce-overhead")(*map(xp.asarray, (x, i, j)))

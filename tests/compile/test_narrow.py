@@ -64,9 +64,40 @@ def test_the_large_array_goes(name: str, places: int) -> None:
 def test_long_axes_and_small_arrays_stay() -> None:
     """It is another graph only where that pays."""
     rows = lambda x: xp.sum(xp.sin(x) * x, axis=1)  # noqa: E731  reads nothing often
-    for fun, shape in ((distances, (70, 17)), (distances, (20, 3)), (rows, (5000, 5))):
+    for fun, shape in ((distances, (70, 17)), (distances, (7, 3)), (rows, (5000, 5))):
         graph = graph_of(fun, np.ones(shape))
         assert taken_apart(graph) is graph
+
+
+def test_parts_of_whole_vectors_stay() -> None:
+    """8 columns beside 8 others, or beside zeros, are good as they are; not so 8 beside one."""
+    x = np.ones((2000, 8))
+    halves = lambda x: xp.concat([xp.tanh(x), x * 2], axis=1) * 2  # noqa: E731
+    beside = lambda x: xp.concat([x[:, :1], x], axis=1) * 2  # noqa: E731
+    slope = ft.grad(lambda x: xp.sum(x[:, 8:] ** 2))
+    for fun, given, stays in ((halves, x, True), (beside, x, False), (slope, halves(x), True)):
+        graph = graph_of(fun, np.asarray(given))
+        assert (taken_apart(graph) is graph) == stays
+
+
+@pytest.mark.parametrize("rows", [64, 100, 1000])
+@pytest.mark.parametrize("places", [2, 3, 4])
+def test_some_rows_of_few(rows: int, places: int) -> None:
+    """Gradients of columns are not put into zeros, in loops and outside of them."""
+    slope = ft.grad(lambda q: xp.sum((q[:, 1:] - q[:, :1] ** 2) ** 2))
+
+    def step(s: Any, _: Any) -> tuple[Any, None]:
+        q, p = s
+        p = p - 0.01 * slope(q)
+        return (q + 0.01 * p, p), None
+
+    fun = lambda q, p: ft.scan(step, (q, p), None, length=5)[0]  # noqa: E731
+    q, p = (np.random.default_rng(k).normal(size=(rows, places)) for k in (0, 1))
+    apart = taken_apart(graph_of(slope, q))
+    assert all(e.name != "embed" for e in apart.nodes)
+    found = ft.jit(fun, mode="reduce-overhead")(xp.asarray(q), xp.asarray(p))
+    for a, b in zip(found, fun(xp.asarray(q), xp.asarray(p)), strict=True):
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-12, atol=1e-14)
 
 
 def test_few_points_in_pairs() -> None:

@@ -267,3 +267,49 @@ def test_what_has_no_pairs() -> None:
     graph = ft.make_graph(lambda z: z[:, None] @ z[None])(z)
     assert in_pairs(graph) is not None
     assert in_pairs(graph, islands=is_lowered) is None
+
+
+BESIDE_REAL: dict[str, Callable[..., Any]] = {
+    "plus": lambda a, x: a + x,
+    "less": lambda a, x: x - a,
+    "times": lambda a, x: a * x,
+    "over": lambda a, x: a / x,
+    "under": lambda a, x: x / a,
+    "where": lambda a, x: xp.where(xp.real(a) > 0, a, x),
+    "where not": lambda a, x: xp.where(x > 0, x, a),
+    "power": lambda a, x: a**x,
+}
+
+
+@pytest.mark.parametrize(("shape", "other"), [((0,), (3, 0)), ((1,), (3, 4)), ((2, 1), (1, 3))])
+@pytest.mark.parametrize("name", BESIDE_REAL)
+def test_real_arrays_spread_beside_complex_ones(
+    name: str, shape: tuple[int, ...], other: tuple[int, ...]
+) -> None:
+    """The number that stands for their imaginary parts has no shape; both parts have the result's,
+    also where NumPy computes what has no elements.
+    """
+    rng = np.random.default_rng(0)
+    a = (rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype("complex64")
+    x = (rng.normal(size=other) + 2).astype("float32")
+    fun = lambda a, x: xp.diff(BESIDE_REAL[name](a, x), axis=0)  # noqa: E731
+    graph = ft.make_graph(fun)(xp.asarray(a), xp.asarray(x))
+    expected = fun(xp.asarray(a), xp.asarray(x))
+    np.testing.assert_allclose(np.asarray(native(graph).run(a, x)[0]), expected, 1e-4, 1e-5)
+
+
+@pytest.mark.parametrize("name", [*EXACT, *CLOSE])
+def test_what_was_real(name: str) -> None:
+    """Imaginary parts that are a number, the 0 of real arrays, are parts as others are."""
+    rng = np.random.default_rng(0)
+    x, y = (rng.normal(size=40).astype("float32") for _ in "xy")
+    turned = {
+        "both": lambda x, y: (x.astype("complex64"), y.astype("complex64")),
+        "first": lambda x, y: (x.astype("complex64"), y + 1j * x),
+        "second": lambda x, y: (y + 1j * x, x.astype("complex64")),
+    }
+    for way in turned.values():
+        fun = lambda x, y, way=way: {**EXACT, **CLOSE}[name](*way(x, y))  # noqa: E731
+        graph = ft.make_graph(fun)(xp.asarray(x), xp.asarray(y))
+        expected = np.asarray(fun(xp.asarray(x), xp.asarray(y)))
+        np.testing.assert_allclose(native(graph).run(x, y)[0], expected, 1e-4, 1e-5)

@@ -296,7 +296,9 @@ def test_compiled_functions_pickle() -> None:
 
 
 def test_shapes_dtypes_and_views() -> None:
-    """Each signature compiles once; outputs that are inputs or views of them are right."""
+    """Each signature compiles once, lengths of 0 after others not at all; outputs that are inputs
+    or views of them are right.
+    """
     f = ft.jit(lambda x: (x, x[::-1], xp.reshape(x, (-1,)) + 1))
     for x in (
         xp.ones(3),
@@ -306,7 +308,7 @@ def test_shapes_dtypes_and_views() -> None:
         xp.ones(3),
     ):
         laws.same(f(x), (x, x[::-1], xp.reshape(x, (-1,)) + 1))
-    assert f.cache_info().misses == 4
+    assert f.cache_info().misses == 3
 
 
 def test_large_arrays_reuse_buffers_and_stay_right() -> None:

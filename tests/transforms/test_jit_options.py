@@ -240,6 +240,19 @@ def test_lower() -> None:
         decided(arr(-1.0))
 
 
+def test_explain_says_why_ops_share_no_loops() -> None:
+    """For all lengths too; what shares them is not told, nor what another backend made."""
+    fun = lambda x: xp.sort(xp.sin(x), axis=0) @ xp.ones((3, 2)) + 1  # noqa: E731
+    f, other = ft.jit(fun), ft.jit(fun, backend=lambda graph: graph)
+    for n in (5, 7):
+        f(xp.ones((n, 3)))
+        other(xp.ones((n, 3)))
+    told = [line for line in f.explain().splitlines() if line.startswith("not fused: ")]
+    assert [line.split(":")[1].strip() for line in told] == ["sort", "matmul"]
+    assert "xp.sort(xp.sin(x), axis=0)" in told[0]
+    assert "not fused" not in other.explain()
+
+
 def test_explain_says_what_was_new() -> None:
     """Shapes, dtypes, trees, static values, rebound names and decisions are told apart."""
     k = 2.0

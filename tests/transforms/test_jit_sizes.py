@@ -3,6 +3,7 @@
 import logging
 import math
 import numbers
+import warnings
 from functools import partial
 from typing import Any
 
@@ -247,6 +248,41 @@ def test_no_elements_after_some(fun: Any) -> None:
             continue
         laws.close(f(data(n)), expected, 1e-12, 1e-12)
     assert f.cache_info().misses <= 3
+
+
+@pytest.mark.parametrize("first", [(0, 1), (1, 0), (4, 1, 0), (5, 0, 1), (3, 8, 0, 1), ()])
+@pytest.mark.parametrize("fun", [
+    lambda x: xp.tanh(x @ W), lambda x: x + x[:, :1] * xp.mean(x), lambda x: xp.concat([x, x]),
+    ft.value_and_grad(lambda x: xp.sum(xp.sin(x) @ W)), ft.vmap(ft.grad(lambda r: xp.sum(r**3))),
+    lambda x: ft.scan(lambda c, r: (c * 0.5 + r, c), xp.zeros(3), x),
+])  # fmt: skip
+def test_fifty_lengths_in_any_order(fun: Any, first: tuple[int, ...]) -> None:
+    """0 and 1 among them: one path begins with a length of 1, and none has to be there for 0."""
+    f = ft.jit(fun)
+    for n in (*first, *range(50)):
+        with np.errstate(invalid="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            laws.close(f(data(n)), fun(data(n)), 1e-12, 1e-12)
+    assert f.cache_info().misses <= 2
+
+
+def test_a_length_of_1_that_meets_others() -> None:
+    """It broadcasts, which no other length does; the path for those begins with one of them."""
+    f = ft.jit(lambda x, y: xp.sum(x * y, axis=0))
+    y = data(4)
+    for n in (4, 1, 4, 1):
+        laws.close(f(data(n), y), xp.sum(data(n) * y, axis=0), 1e-12, 1e-12)
+    for n in (5, 6, 7):
+        laws.close(f(data(n), data(n)), xp.sum(data(n) * data(n), axis=0), 1e-12, 1e-12)
+
+
+@pytest.mark.parametrize("way", ["graph", "show", "lower"])
+def test_what_runs_for_no_elements_can_be_looked_at(way: str) -> None:
+    """Also where such a call was answered without a path."""
+    f = ft.jit(lambda x: xp.tanh(x) * 2)
+    for n in (3, 0):
+        f(data(n))
+    assert getattr(f, way)(data(0)) is not None
 
 
 def test_empty_arrays() -> None:

@@ -20,7 +20,14 @@ __all__ = [
 ]  # fmt: skip
 
 ELEMENT_OPS = 1 << 14  # from which loops are made for a graph
-_CALLS = {"sigmoid": 6}  # of NumPy's functions that an op is, if more than one
+# Passes of NumPy that an op takes as long as, if more than one. Of functions that it or SciPy
+# computes number by number, some err by more than the 2 ulp of ours.
+_SLOW = (
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cosh", "erf", "erfc",
+    "erfinv", "exp2", "expit", "expm1", "gammaln", "hypot", "log", "log10", "log1p", "log2",
+    "logaddexp", "ndtr", "sinh", "tan", "tanh",
+)  # fmt: skip
+_PASSES = {"sigmoid": 6} | dict.fromkeys(_SLOW, 4)
 _LONG_STACK, _SHORT_SUM = 64, 64  # matrices, and terms of each sum, that are no work for BLAS
 _SHORT_ROW, _MANY_ROWS = 7, 1 << 12
 _MANY_MATRICES, _SMALL_SIDE = 256, 16
@@ -62,7 +69,7 @@ def worth(graph: Graph) -> bool:
         if short or _is_small_stack(e):
             work += max([_MATRIX * math.prod(s[:-2]) for s in shapes])
         if short or loops or changes_few(e):
-            work += max([math.prod(s) for s in shapes]) * _CALLS.get(e.name, 1)
+            work += max([math.prod(s) for s in shapes]) * _PASSES.get(e.name, 1)
         if work >= ELEMENT_OPS:
             return True
     return False

@@ -130,6 +130,11 @@ class Op:
         """Whether it is all operands in turn: there only to be stored, where places are woven."""
         return self.name == WEAVE
 
+    @property
+    def may_refuse(self) -> bool:
+        """Whether it puts an index on its axis, where it may not be."""
+        return self.name == "wrap_index"
+
     def of(self, f: Emitter, operands: Sequence[Value]) -> Value:
         """Print the op of these."""
         pairs = zip(operands, self.elements, strict=True)
@@ -180,7 +185,12 @@ class Kernel:
     @property
     def looks(self) -> bool:
         """Whether an index may be found that is not on its axis."""
-        return any(a.look for a in self.accesses)
+        return any(a.look for a in self.accesses) or bool(self.refusing)
+
+    @property
+    def refusing(self) -> list[int]:
+        """The values that are indices on an axis that nothing is read along here."""
+        return [n for n, v in enumerate(self.values) if isinstance(v, Op) and v.may_refuse]
 
     def operands(self, n: int) -> tuple[int, ...]:
         """What a value is computed from at the same place."""
@@ -200,7 +210,7 @@ class Kernel:
     def deciding(self) -> set[int]:
         """The accesses on whose elements it depends whether an index is on its axis."""
         found: set[int] = set()
-        stack = [a.look.at for a in self.accesses if a.look]
+        stack = [a.look.at for a in self.accesses if a.look] + self.refusing
         seen: set[int] = set()
         while stack:
             n = stack.pop()

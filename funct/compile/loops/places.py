@@ -127,8 +127,17 @@ class Places:
 
     def _looked_up(self, a: int, index: Value, mask: Value | None) -> Value:
         """Which places of the axis are meant; the program is told if one is not on it."""
+        return self._inside(index, self.axes[a][1], mask)
+
+    def on_axis(self, index: Value, length: int, mask: Value | None) -> Value:
+        """Indices from either end of an axis as they count from its first place."""
+        f, near = self.f, length < 1 << 31
+        index = f.convert(index, _in_vectors(index.type.element) if near else "i64")
+        return f.convert(self._inside(index, f.constant(I64, length), mask), "i64")
+
+    def _inside(self, index: Value, length: Value, mask: Value | None) -> Value:
         f = self.f
-        at, outside = kept_inside(f, index, self.axes[a][1])
+        at, outside = kept_inside(f, index, length)
         wrong = outside if mask is None else outside & mask
 
         def refuse() -> list[Value]:

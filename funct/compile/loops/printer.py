@@ -161,6 +161,8 @@ class _Printer:
             case Load():
                 self._look(n)
                 return self.places.only(v.access)
+            case Op(may_refuse=True):
+                return self.places.on_axis(self.rows[v.operands[0]], v.params[0], None)
             case Op():
                 return v.of(self.f, [self.rows[o] for o in v.operands])
         raise AssertionError("a reduction is known once its pass is over")
@@ -360,6 +362,8 @@ class _Printer:
         mask: Value | None,
         memo: dict[int, Value],
     ) -> Value:
+        if isinstance(v, Op) and v.may_refuse:
+            return self.places.on_axis(memo[operands[0]], v.params[0], mask)
         if isinstance(v, Op):
             return v.of(self.f, [memo[o] for o in operands])
         assert isinstance(v, Load), "reductions are row values"

@@ -291,6 +291,12 @@ def _bits(op: str) -> Callable[..., Value]:
     return lambda f, x, y: getattr(f, op)(x, y)
 
 
+def _from_the_first(f: Emitter, i: Value, n: int) -> Value:
+    """An index of an axis of that length, from either end. `places.py` looks at it as well."""
+    at = f.convert(i, "i64")
+    return f.select(at < 0, at + n, at)
+
+
 _ANY, _INT, _FLOAT = _ALL, _INTEGERS, _FLOATS
 PRINTINGS: dict[str, Printing] = {
     "add": Printing(_add, _ANY),
@@ -316,6 +322,7 @@ PRINTINGS: dict[str, Printing] = {
     "real": Printing(_identity, _NUMBERS),
     "keep_float": Printing(_identity, _NUMBERS),
     "stop_gradient": Printing(_identity, _ANY),
+    "wrap_index": Printing(_from_the_first, _INT - {"u64"}, "own", cost=4, params=True),
     "checkpoint_name": Printing(_identity, _ANY),
     "settled": Printing(_identity, _ANY),
     "copysign": Printing(lambda f, x, y: f.copysign(x, y), _FLOAT),

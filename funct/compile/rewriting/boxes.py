@@ -83,6 +83,8 @@ class Boxes(NewNodes):
         i, out = e.operands[-1], e.results[0]
         if not isinstance(i, Var) or i not in self.constants or out.dtype not in ELEMENTS:
             return None
+        if 0 in out.shape:
+            return None  # nothing is left to stand before or behind
         x, (axis, length) = e.operands[0], _axis(e)
         known = all(isinstance(a, Var) and a.dtype == out.dtype for a in e.operands[:-1])
         found = box(np.asarray(self.constants[i].data), length) if known else None

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any, TypeGuard
 
 import attrs
@@ -46,7 +47,8 @@ _MOST_PARTS = 160  # nodes written for one of more than a few places
 _MOST_WRITTEN = 400  # nodes written for what is put side by side
 _LEAST_SIZE = 1 << 12  # of what is left without the axis, if it is reduced
 _LEAST_PAIRS = 1 << 9  # the same where arrays behind it are small: rows of three are no vectors
-_LEAST_ROWS = 1 << 10  # the same for what is put side by side
+_LEAST_ROWS = 1 << 6  # the same for what is put side by side
+_VECTOR, _LEAST_LONG = 8, 1 << 10  # and where there are more places: code for each takes its time
 
 _FOLDS = {
     "reduce_sum": "add", "reduce_prod": "multiply", "reduce_max": "maximum",
@@ -156,17 +158,24 @@ class _Apart(Cells):
         out = e.results[0]
         if e.name in ("matmul", "cofactor") and is_of_small_matrices(e):
             return 2
-        if math.prod(out.shape[:-1]) < _LEAST_ROWS:
+        short = out.shape[-1:] <= (_VECTOR,)
+        if math.prod(out.shape[:-1]) < (_LEAST_ROWS if short else _LEAST_LONG):
             return 0
         match e.name:
             case "take" if known_places(e, self.constants) is not None:
                 return int(e.params[0] == len(out.shape) - 1)
             case _ if is_concat(e):
-                alike = all(isinstance(v, Var) and v.dtype == out.dtype for v in e.operands)
-                return int(alike and e.params[0] == len(out.shape) - 1)
+                if any(not isinstance(v, Var) or v.dtype != out.dtype for v in e.operands):
+                    return 0
+                lengths = [v.shape[-1] for v in e.operands if isinstance(v, Var)]
+                return int(e.params[0] == len(out.shape) - 1 and _has_short(lengths))
             case "embed":
                 (g,) = e.operands
-                return int(isinstance(g, Var) and g.shape[-1:] != out.shape[-1:])
+                if not isinstance(g, Var) or g.shape[-1:] == out.shape[-1:]:
+                    return 0
+                at = range(out.shape[-1])[slice(*e.params[0][-1])]
+                around = (at.start, len(at), out.shape[-1] - at.stop)
+                return int(at.step != 1 or _has_short(around))
         if not out.shape or not 1 < out.shape[-1] <= _BROADCAST or not is_elementwise(e):
             return 0
         given = [a.shape for a in e.operands if isinstance(a, Var)]
@@ -252,3 +261,8 @@ def _follows(e: Node) -> bool:
         out = e.results[0]
         return isinstance(x, Var) and x.shape[-1:] == out.shape[-1:] and x.dtype == out.dtype
     return is_elementwise(e) or e.name in ("settled", "stop_gradient")
+
+
+def _has_short(lengths: Iterable[int]) -> bool:
+    """Whether some part of a row is shorter than a vector: whole ones are as good as they are."""
+    return any(0 < n <= _BROADCAST for n in lengths)

@@ -221,8 +221,9 @@ def _inverse(p: Pairs, x: Parts, out: Var) -> Parts:
 
 def _sign(p: Pairs, e: Node) -> Parts:
     """Parts over the absolute value; of one infinite part its sign, of two NaN."""
-    out = e.results[0]
-    parts = p.of(e.operands[0])
+    out, x = e.results[0], e.operands[0]
+    assert isinstance(x, Var)
+    parts = [p.array(part, x) for part in p.of(x)]
     op = functools.partial(p.of_reals, like=out)
 
     def infinite(x: Any) -> Any:

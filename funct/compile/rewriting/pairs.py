@@ -29,7 +29,8 @@ from funct.kernels.elementwise import complex_of
 
 __all__ = ["Pairs", "complexes", "floats", "in_pairs"]
 
-_EACH = frozenset({"add", "subtract", "negative", "reduce_sum", "embed", "where", "take", *VIEWS})
+_ELEMENTS = frozenset({"add", "subtract", "negative", "where"})
+_EACH = frozenset({"reduce_sum", "embed", "take", *_ELEMENTS, *VIEWS})
 
 _TRANSFORMS = {"fft": (False, True), "real_fft": (False,), "hermitian_fft": (True,)}  # inverse
 _MATRICES = frozenset({"cholesky", "det", "eigh", "eigvalsh", "inv", "slogdet", "solve"})
@@ -217,7 +218,7 @@ class Pairs(NewNodes):
             and k == ("where", "take").index(e.name) for k, a in enumerate(e.operands)
         ]  # fmt: skip
         both = [(a, a) if same else self.of(a) for a, same in zip(e.operands, apart, strict=True)]
-        if e.name not in ("add", "subtract", "negative", "where"):
+        if e.name not in _ELEMENTS:
             both = [
                 tuple([self.array(x, a) for x in p])  # type: ignore[misc]
                 if isinstance(a, Var) and not same and a.dtype in REAL else p
@@ -228,12 +229,16 @@ class Pairs(NewNodes):
         found = []
         for k in (0, 1):
             given = tuple([p[k] for p in both])
-            if any(isinstance(x, Var) for x in given):
-                result = self.var(out.shape, dtype)
-                self.keep(Node(e.primitive, given, e.params, (result,), e.site))
-                found.append(result)
-            else:
+            shapes = [x.shape for x in given if isinstance(x, Var)]
+            if not shapes:
                 raise NoPairs
+            # a number in the place of a real array does not broadcast
+            shape = np.broadcast_shapes(*shapes) if e.name in _ELEMENTS else out.shape
+            result = self.var(shape, dtype)
+            self.keep(Node(e.primitive, given, e.params, (result,), e.site))
+            if shape != out.shape:
+                result = self.apply("broadcast_to", (result,), (out.shape,), out.shape, dtype)
+            found.append(result)
         return found[0], found[1]
 
     def of_reals(self, name: str, *given: Any, like: Var) -> Any:

@@ -378,7 +378,8 @@ class Compiled:
 
     def explain(self) -> str:
         """Why each compilation happened, one line each: which argument was new, or which decision
-        of the function went another way, with the line it stands on.
+        of the function went another way, with the line it stands on; then why ops share no loops
+        with others, each with its line.
         """
         said = self._table.explain()
         return f"{said}\nfunctions are approximated: fast=True" if self.fast else said

@@ -237,15 +237,22 @@ class Open:
             found = None if alike is None else (alike, alike.takes(g))
         return found
 
-    def names(self, shapes: tuple[tuple[int, ...], ...]) -> list[dict[int, str] | None] | None:
-        """Symbols for the axes that vary; None while none does, and for lengths 0 and 1."""
+    def see(self, shapes: tuple[tuple[int, ...], ...]) -> None:
+        """Note which axes vary."""
         self.varying |= {
             (i, axis)
             for i, (old, new) in enumerate(zip(self.first, shapes, strict=True))
             for axis, (n, m) in enumerate(zip(old, new, strict=True))
             if n != m
         }
-        if self.fixed or not self.varying or any(shapes[i][a] < 2 for i, a in self.varying):
+
+    def least(self, shapes: tuple[tuple[int, ...], ...]) -> int:
+        """The shortest of the axes that vary; where none does, 2."""
+        return min([shapes[i][a] for i, a in self.varying], default=2)
+
+    def names(self, shapes: tuple[tuple[int, ...], ...]) -> list[dict[int, str] | None] | None:
+        """Symbols for the axes that vary; None while none does, and for length 0."""
+        if self.fixed or not self.varying or self.least(shapes) == 0:
             return None
         return [
             {axis: f"s{i}_{axis}" for axis in range(len(shape)) if (i, axis) in self.varying}

@@ -12,7 +12,7 @@ from typing import Any
 
 from funct.array import Array
 from funct.array.remote import is_remote
-from funct.compile import MISS, Reuse, expect, foreseen, run_at_once
+from funct.compile import MISS, Reuse, expect, foreseen, run_at_once, why_not_fused
 from funct.core.effects import once
 from funct.errors import RecursionLimitError, TransformError
 from funct.events import tell
@@ -110,6 +110,9 @@ class Table:
                 again()
         if get_ident() in self._capturing:  # fun calls itself: what it does is captured already
             return self.fun(*args, **kwargs)
+        open_.see(shapes)
+        if self.dynamic and not self.fullgraph and open_.least(shapes) == 0:
+            return self.fun(*args, **kwargs)  # nothing to compute, and maybe another program
         if len(paths) >= _MAX_PATHS:
             return self._wide(args, kwargs, given)
         before = [p.exe.captured for p in groups[0] + groups[1]]
@@ -182,7 +185,9 @@ class Table:
         return paths[-1], (), "" if known else "sizes vary, as numbers: they are handed over"
 
     def _open_path(self, open_: Open, given: Split) -> Path | None:
-        """A path for every size of the axes that vary; None where the function fixes one."""
+        """A path for every size of the axes that vary; None where the function fixes one, or where
+        a length of 1 meets others, which another length would not.
+        """
         shapes = tuple([s for s, _ in given.key.types])
         names = open_.names(shapes) if self.dynamic else None
         if names is None or len(open_.paths) >= _MAX_PATHS:
@@ -190,11 +195,11 @@ class Table:
         try:
             found = self.capture(given, names)
             if found.outer or found.graph.fixed_sizes():
-                open_.fixed = True
+                open_.fixed = open_.least(shapes) > 1
                 return None
             path = self._path(found, given, self.compile)
         except Exception:  # whatever code does that insists on ints: it stays specialised
-            open_.fixed = True
+            open_.fixed = open_.least(shapes) > 1
             return None
         open_.paths.append(path)
         return path
@@ -246,7 +251,12 @@ class Table:
 
     def explain(self) -> str:
         """Why each compilation happened, one line each: which argument was new, or which decision
-        of the function went another way, with the line it stands on.
+        of the function went another way, with the line it stands on; then why ops of the paths that
+        are kept share no loops with others.
         """
         lines = [f"{k}. {r}" for k, r in enumerate(self.reasons, 1)]
-        return "\n".join([f"jit({self.name}): {self.misses} compilations", *lines])
+        apart: dict[str, None] = {}
+        for path in self.all_paths() if self.shares else ():
+            apart |= dict.fromkeys(why_not_fused(path.exe.captured))
+        told = [f"not fused: {line}" for line in apart]
+        return "\n".join([f"jit({self.name}): {self.misses} compilations", *lines, *told])
