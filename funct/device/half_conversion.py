@@ -2,7 +2,7 @@
 
 LLVM takes them for granted as functions of the compiler's library, which a Python process seldom
 has: code that nobody can call would be called at address 0. Results are those of processors that
-have the instructions (F16C): nearest, ties to even, once; a NaN keeps its first digits and is quiet.
+have the instructions (F16C): nearest, ties to even, once; a NaN keeps its first digits, quiet.
 """
 
 from __future__ import annotations
