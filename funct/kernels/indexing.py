@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COMBINED_AT", "combine", "combine_into", "combine_rows_into", "combined_at", "combined_each",
-    "combined_rows", "nonzero", "picked", "plain_combine_into", "plain_put", "plain_put_along", "plain_segment_sum",
-    "plain_take_along", "put", "put_along", "replaced", "segment_sum", "sums_of_few", "take",
-    "take_along", "under", "wide",
+    "combined_rows", "nonzero", "picked", "plain_combine_into", "plain_put", "plain_put_along",
+    "plain_segment_sum", "plain_take_along", "put", "put_along", "replaced", "segment_sum",
+    "sums_of_few", "take", "take_along", "under", "wide",
 ]  # fmt: skip
 
 _INT64, _SINGLE = np.dtype(np.int64), np.dtype(np.float32)
