@@ -182,7 +182,10 @@ def group_norm(
             f"group_norm: num_groups must divide {channels} channels, got {num_groups}"
         )
     each = channels // num_groups
-    groups = xp.reshape(input, (n, num_groups, -1))
+    count = each
+    for k in size:
+        count = count * k
+    groups = xp.reshape(input, (n, num_groups, count))  # of no samples -1 would be any number
     mean = xp.mean(groups, axis=2, keepdims=True)  # (N, G, 1)
     centred = groups - mean
     factor = _inverse_root(xp.mean(centred * centred, axis=2, keepdims=True), eps)
