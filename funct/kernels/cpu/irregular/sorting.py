@@ -159,7 +159,7 @@ def least(words: Any, some: Any, rows: int, n: int, fewest: int, most: int) -> i
             tries -= 1
         if found < fewest or found >= most:
             return 1
-        at = first
+        at: Any = first
         for i in range(n):
             v = words[base + i]
             some[at] = v
