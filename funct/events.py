@@ -18,7 +18,9 @@ STAGES = ("graph", "loops", "fusion", "code", "cache")
 
 
 def _logger(stage: str) -> Any:
-    return sys.modules["logging"].getLogger(f"funct.{stage}")
+    """None while nobody has `logging`, or a thread is in the middle of importing it."""
+    get = getattr(sys.modules.get("logging"), "getLogger", None)
+    return None if get is None else get(f"funct.{stage}")
 
 
 def _start(wanted: str) -> None:
@@ -40,15 +42,15 @@ def _start(wanted: str) -> None:
 
 def listening(stage: str) -> bool:
     """Whether anybody listens to a stage."""
-    return "logging" in sys.modules and _logger(stage).isEnabledFor(10)
+    logger = _logger(stage)
+    return logger is not None and logger.isEnabledFor(10)
 
 
 def tell(stage: str, text: Callable[[], str]) -> None:
     """Tell a stage's listeners; the text is made only for them."""
-    if "logging" in sys.modules:
-        logger = _logger(stage)
-        if logger.isEnabledFor(10):
-            logger.debug("%s", text())
+    logger = _logger(stage)
+    if logger is not None and logger.isEnabledFor(10):
+        logger.debug("%s", text())
 
 
 if os.environ.get("FUNCT_LOG"):

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -75,3 +76,12 @@ def test_import_does_not_load_logging() -> None:
     code = "import sys; had = 'logging' in sys.modules; import funct; print(had or 'logging' not in sys.modules)"  # fmt: skip # noqa: E501
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "True"
+
+
+def test_what_happens_while_another_thread_imports_logging_is_told_to_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A module in the middle of its import stands in `sys.modules` already, and has nothing yet."""
+    monkeypatch.setitem(sys.modules, "logging", ModuleType("logging"))
+    assert not events.listening("code")
+    events.tell("code", lambda: pytest.fail("nobody listens"))

@@ -16,6 +16,7 @@ from funct.array.axes import normal_axes, real_number
 from funct.array.conversion import as_tensor
 from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
+from funct.array.in_single import narrowed, widened
 from funct.array.manipulation import reshape
 from funct.array.powers import power
 from funct.core import INEXACT
@@ -91,8 +92,9 @@ def nanmean(x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = 
     x = as_tensor("nanmean", x)
     x = x if dtype is None else ops.astype(x, as_dtype("nanmean", dtype))
     axes = normal_axes("nanmean", axis, len(x.shape))
-    total = ops.reduce_sum(_filled(x, 0.0), axes, keepdims)
-    return _divided(total, _count(x, axes, keepdims))
+    (wide,) = widened(x)
+    total = ops.reduce_sum(_filled(wide, 0.0), axes, keepdims)
+    return narrowed(_divided(total, _count(wide, axes, keepdims)), x)
 
 
 def _divided(total: Any, count: Any) -> Any:
@@ -128,10 +130,12 @@ def nanvar(
     x = x if dtype is None else ops.astype(x, as_dtype("nanvar", dtype))
     correction = real_number("nanvar", "correction", correction if ddof is None else ddof)
     axes = normal_axes("nanvar", axis, len(x.shape))
-    centred = _filled(x, 0.0, x - nanmean(x, axes, keepdims=True))  # inf - inf is a deviation, too
+    (wide,) = widened(x)
+    # inf - inf is a deviation, too
+    centred = _filled(wide, 0.0, wide - nanmean(wide, axes, keepdims=True))
     square = ops.real(centred * ops.conj(centred)) if x.dtype.kind == "c" else centred * centred
     total = ops.reduce_sum(square, axes, keepdims)
-    return _divided(total, _count(x, axes, keepdims) - correction)
+    return narrowed(_divided(total, _count(wide, axes, keepdims) - correction), x)
 
 
 @direct(kernels.nanstd)
@@ -155,7 +159,11 @@ def nanstd(
     Source: NumPy `nanstd`.
     """
     options: Any = {"dtype": dtype, "correction": correction, "ddof": ddof, "keepdims": keepdims}
-    return power(nanvar(as_tensor("nanstd", x), axis, **options), 0.5)
+    x = as_tensor("nanstd", x)
+    if dtype is not None:
+        return power(nanvar(x, axis, **options), 0.5)
+    (wide,) = widened(x)
+    return narrowed(power(nanvar(wide, axis, **options), 0.5), x)
 
 
 @direct(kernels.nanmax)

@@ -14,6 +14,7 @@ from funct.array.creation import asarray, how_many
 from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
 from funct.array.elementwise import floating
+from funct.array.in_single import narrowed, widened
 from funct.array.manipulation import concat, ravel, reshape
 from funct.array.powers import power
 from funct.array.tensor import Array
@@ -112,7 +113,8 @@ def mean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     """
     x = as_tensor("mean", x)
     axes = normal_axes("mean", axis, len(x.shape))
-    return ops.mean_of(ops.reduce_sum(x, axes, keepdims), x, axes)
+    (wide,) = widened(x)
+    return narrowed(ops.mean_of(ops.reduce_sum(wide, axes, keepdims), wide, axes), x)
 
 
 def average(x: Any, /, axis: Any = None, weights: Any = None, *, keepdims: bool = False) -> Any:
@@ -160,11 +162,12 @@ def var(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool 
     x = as_tensor("var", x)
     axes = normal_axes("var", axis, len(x.shape))
     correction = real_number("var", "correction", correction)
-    centred = x - mean(x, axis=axes, keepdims=True)
+    (wide,) = widened(x)
+    centred = wide - mean(wide, axis=axes, keepdims=True)
     square = ops.real(centred * ops.conj(centred)) if x.dtype.kind == "c" else centred * centred
     total = ops.reduce_sum(square, axes, keepdims)
-    n = ops.count_along(x, axes)
-    return total / (n if correction == 0.0 else n - correction)
+    n = ops.count_along(wide, axes)
+    return narrowed(total / (n if correction == 0.0 else n - correction), x)
 
 
 @direct(kernels.std)
@@ -177,7 +180,8 @@ def std(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool 
         [1.0, 3.0]
     """
     x = as_tensor("std", x)
-    return power(var(x, axis=axis, correction=correction, keepdims=keepdims), 0.5)
+    (wide,) = widened(x)
+    return narrowed(power(var(wide, axis=axis, correction=correction, keepdims=keepdims), 0.5), x)
 
 
 @direct(kernels.all)

@@ -275,7 +275,8 @@ def _changed(at: At, name: str, v: Any, change: Any) -> Any:
         out, at_key, kind = None, key.data, v.__class__
         try:
             if kind is array and change in _MODES:
-                out = kernels.combined_each(a, v.data, at_key, _MODES[change])
+                combined = kernels.combined_each if a.ndim == 1 else kernels.combined_rows
+                out = combined(a, v.data, at_key, _MODES[change])
             elif (
                 change is None and kind is float and at_key.dtype is _BOOL and a.size >= _MANY
                 and at_key.shape == a.shape and a.dtype.kind == "f"

@@ -30,6 +30,7 @@ NARROW = _NARROW_FLOATING | _NARROW_INTEGERS
 WIDE = {d: np.dtype(np.float32) for d in _NARROW_FLOATING} | {
     np.dtype(ml_dtypes.int4): np.dtype(np.int64), np.dtype(ml_dtypes.uint4): np.dtype(np.uint64)
 }  # fmt: skip
+_OWN_PRODUCTS = _dtypes(np.float32, np.float64)  # what is asked most, and needs no asking
 FLOATING = _NARROW_FLOATING | _dtypes(np.float16, np.float32, np.float64)
 INEXACT = FLOATING | _dtypes(np.complex64, np.complex128)  # what derivatives are for
 
@@ -70,6 +71,8 @@ def product_dtype(x: np.dtype[Any], y: np.dtype[Any]) -> np.dtype[Any]:
 
 def product_in_wide(product: Callable[..., Any], x: Any, y: Any, *params: Any) -> Any:
     """product(x, y, *params) in `product_dtype`; a narrow one is rounded to once, at the end."""
+    if x.dtype is y.dtype and x.dtype in _OWN_PRODUCTS:
+        return product(x, y, *params)
     kind = product_dtype(x.dtype, y.dtype)
     wide = WIDE.get(kind, kind)
     found = product(x.astype(wide, copy=False), y.astype(wide, copy=False), *params)

@@ -24,6 +24,7 @@ from typing import Any, Self
 
 from funct.device import disk_cache
 from funct.device.fork import Uncut, in_child, whole
+from funct.device.half_conversion import NAMES, TEXT
 from funct.device.host import Host, host
 from funct.device.llvm import LEAN, binding, emit_object, lean_level, version
 from funct.device.objects import LOADS, Mapped, mapped
@@ -338,11 +339,25 @@ def _machine(target: Host, opt: int) -> Any:
 
 
 def _load_once(key: str, object_file: bytes, *, made: bool = False) -> Code:
+    _ask_conversions(object_file)
     with _lock:
         code = _loaded.get(key)
         if code is None:
             code = _loaded[key] = _load(object_file, made)
     return code
+
+
+def _ask_conversions(object_file: bytes) -> None:
+    """Let the object find the conversions that its processor lacks: outside of the lock, as all
+    that is made.
+    """
+    names = [n for n in NAMES if n.encode() in object_file and _found(n) is None]
+    if names:
+        key = text_key(TEXT, 1)
+        made = disk_cache.read(key) or emit(TEXT, host())
+        disk_cache.write(key, made)
+        code = _load(made, made=True).keep()
+        _addresses.update({n: code.address(n) for n in NAMES})
 
 
 def _load(object_file: bytes, made: bool) -> Code:

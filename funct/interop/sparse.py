@@ -95,15 +95,15 @@ class CSR:
 
     def __matmul__(self, x: Any) -> Any:
         x = asarray(x)
-        if len(x.shape) not in (1, 2) or x.shape[0] != self.shape[1]:
-            raise ShapeError(f"CSR: {self.shape} @ x needs x ({self.shape[1]}, ...), got {x.shape}")
-        data = self.data
-        if data.dtype != x.dtype:
+        shape, own, data = x.shape, self.shape, self.data
+        if len(shape) not in (1, 2) or shape[0] != own[1]:
+            raise ShapeError(f"CSR: {own} @ x needs x ({own[1]}, ...), got {shape}")
+        if data.dtype is not x.dtype and data.dtype != x.dtype:
             data, x = promoted([data, x])
-        wide = ops.reshape(x, (x.shape[0], 1)) if len(x.shape) == 1 else x
-        n = self.shape[0 if self.transposed else 1]
+        wide = ops.reshape(x, (shape[0], 1)) if len(shape) == 1 else x
+        n = own[0 if self.transposed else 1]
         y = ops.sparse_matmul(data, wide, self.indices, self.indptr, n, self.transposed)
-        return ops.reshape(y, (y.shape[0],)) if len(x.shape) == 1 else y
+        return ops.reshape(y, (y.shape[0],)) if len(shape) == 1 else y
 
     def __repr__(self) -> str:
         return f"CSR({self.shape}, {self.data.shape[0]} entries, {self.data.dtype})"

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COMBINED_AT", "combine", "combine_into", "combine_rows_into", "combined_at", "combined_each",
-    "nonzero", "picked", "plain_combine_into", "plain_put", "plain_put_along", "plain_segment_sum",
-    "plain_take_along", "put", "put_along", "replaced", "segment_sum", "sums_of_few", "take",
-    "take_along", "under", "wide",
+    "combined_rows", "nonzero", "picked", "plain_combine_into", "plain_put", "plain_put_along",
+    "plain_segment_sum", "plain_take_along", "put", "put_along", "replaced", "segment_sum",
+    "sums_of_few", "take", "take_along", "under", "wide",
 ]  # fmt: skip
 
 _INT64, _SINGLE = np.dtype(np.int64), np.dtype(np.float32)
@@ -235,8 +235,10 @@ def _combine_rows(
 ) -> None:  # fmt: skip
     outer, count, _, inner = sizes
     wrong = np.zeros(1, np.int64)
-    tasks = max(1, min(_TASKS, inner // _COLUMNS, count * inner * outer // _MUCH))
-    part = -(-inner // (tasks * 8)) * 8
+    part = inner
+    if count * inner * outer >= 2 * _MUCH:
+        tasks = max(1, min(_TASKS, inner // _COLUMNS, count * inner * outer // _MUCH))
+        part = -(-inner // (tasks * 8)) * 8
     cpu.combine_rows(g, _index(i), y, wrong, *sizes, mode, drop, part, -(-inner // part))
     _checked(y, wrong)
 
@@ -425,6 +427,21 @@ def combined_each(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | 
     found = cpu.combine(x, v, i, y, count, n, mode, False, True)
     if found:
         _inside(found)
+    return y
+
+
+def combined_rows(x: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> NDArray[Any] | None:
+    """`combine` of the rows of v, one for each position, which is quicker to find out."""
+    d, shape = x.dtype, x.shape
+    if i.dtype is not _INT64 or v.dtype is not d or d.num not in _CODED or mode == "set":
+        return None
+    if not x.size or not v.size or v.shape != i.shape + shape[1:] or not ready(v.size, 0):
+        return None
+    flags, n = v.flags, shape[0] if shape else 0
+    if not (n and flags.c_contiguous and flags.aligned):
+        return None
+    y = x.copy()
+    _combine_rows(v, i, y, (1, i.size, n, y.size // n), mode, False)
     return y
 
 

@@ -17,6 +17,7 @@ from funct.kernels.cpu.irregular import packing
 from funct.kernels.cpu.irregular import sorting as cpu
 from funct.kernels.cpu.irregular.places import SEARCHED, search
 from funct.kernels.cpu.loops import pays, ready
+from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.short_orders import DESCENDING
 from funct.kernels.cpu.short_rows import ROWS, of_short_rows
 from funct.kernels.dtypes import is_half
@@ -38,7 +39,10 @@ _SHORT = 32  # rows up to here are sorted quicker by insertion
 _DIGITS = 1 << 13  # and up to here those of one or two bytes, which NumPy sorts by digits
 _SEARCHES = 1 << 12  # values that a task searches for: a multiple of `SEARCHED`
 _BY_DIGITS = ((1 << 15, 3), (1 << 13, 2))  # from so many words on, up to so many digits
+_HALVED = 1 << 15  # words in a row up to which bounds are sought by counting, again and again
+_ROOM = 8  # words more than are needed, and a sixteenth, are sorted rather than halved away
 _FEW = 32  # of so few the largest are found by insertion, and the signs of zeros by NumPy
+_WORD = np.dtype(np.uint64)
 _NONE = np.empty(0, np.int64)
 _MAGNITUDE = np.int16(0x7FFF)  # the bits of a half without its sign
 
@@ -66,13 +70,16 @@ def _first_of_order(x: NDArray[Any], axis: int, count: int, descending: bool) ->
     n, last = x.shape[axis], axis == x.ndim - 1
     rows = x if last else np.ascontiguousarray(x.swapaxes(axis, -1))
     lead, low = x.size // n, (n - 1).bit_length()
-    words = np.empty(rows.shape, np.uint64)
+    words = fresh(rows.shape, _WORD)  # which the next call finds again, where it is large
     state = cpu.pack(rows, words, lead, n, low, descending)
     given = min(count + 1, n)  # one more tells whether the last is a tie
     if count < n:
-        if state & 1:
-            words.partition(count)
-        words = words[:given] if words.ndim == 1 else words[..., :given].copy()
+        some = _least(words, lead, n, given) if state & 1 else None
+        if some is None:
+            if state & 1:
+                words.partition(count)
+            some = words[:given] if words.ndim == 1 else words[..., :given].copy()
+        words, given = some, some.shape[-1]
         y = np.empty((*rows.shape[:-1], count), np.int64)
         if state & 1:
             words.sort()
@@ -83,6 +90,15 @@ def _first_of_order(x: NDArray[Any], axis: int, count: int, descending: bool) ->
     if cpu.unpack(rows, words, y, lead, n, given, count, low, descending, state > 1):
         return None
     return y if last else y.swapaxes(axis, -1)
+
+
+def _least(words: NDArray[Any], rows: int, n: int, fewest: int) -> NDArray[Any] | None:
+    """Some of each row of words with the least ones among them; None where that costs more."""
+    most = fewest + (fewest >> 4) + _ROOM
+    if n > _HALVED or most > n:
+        return None
+    some = np.empty((*words.shape[:-1], most), np.uint64)
+    return None if cpu.least(words, some, rows, n, fewest, most) else some
 
 
 def _in_order(words: NDArray[Any], low: int) -> NDArray[Any]:

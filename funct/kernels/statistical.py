@@ -222,7 +222,7 @@ def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 def _count(x: Any, axis: Any) -> int:
     """How many elements are reduced; 0 where this is not for us."""
-    if x.dtype.num >= NATIVE or (x.size >= _MANY and in_single(x)):
+    if x.dtype.num >= _HALF:
         return 0
     if axis is None:
         return x.size

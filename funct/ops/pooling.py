@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.core import Pair, Primitive, Sample, Shape, ShapeDtype, Value
+from funct.core import FLOATING, Pair, Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import ExportError, ShapeError
 from funct.kernels.windows import pooling as kernels
 from funct.kernels.windows import views as sliding
@@ -305,6 +305,9 @@ def _whole(padding: Pads, extra: Shape) -> Pads:
 def _avg_raw(
     x: Any, window: Shape, stride: Shape, padding: Pads, extra: Shape, include: bool
 ) -> Any:
+    if x.dtype in FLOATING and x.dtype.itemsize < 4:  # a sum may leave the range of its mean
+        y = _avg_raw(x.astype(np.float32), window, stride, padding, extra, include)
+        return y.astype(x.dtype)
     size = x.shape[x.ndim - len(window) :]
     counts = _window_counts(x.dtype, size, window, stride, padding, extra, include)
     return kernels.mean_pool(x, window, stride, _whole(padding, extra), counts)

@@ -441,6 +441,28 @@ def test_scopes_stand_in_each_other():
     assert (inner.allocated, inner.freed, inner.peak) == (small, small, small)
     assert (outer.allocated, outer.freed, outer.peak) == (both, both, both)
     assert (inner.allocations, outer.allocations) == (1, 2)
+    assert (inner.requested, outer.requested) == (16 * MIB, 48 * MIB)
+
+
+def test_a_scope_tells_what_became_of_the_system_s_memory():
+    """Growth of what is reserved, calls for it, retries and failures are those of the block."""
+    ft.device.empty_cache()
+    with ft.device.memory_scope() as outer:
+        with ft.device.memory_scope() as nothing:
+            pass
+        with ft.device.memory_scope() as grown:
+            x = np.ones(4 * MIB)
+        ft.device.set_limit(now("reserved_bytes") + MIB)
+        with ft.device.memory_scope() as full, pytest.raises(MemoryError):
+            np.empty(now("reserved_bytes") + 2 * MIB, np.uint8)
+        ft.device.set_limit(None)
+    del x
+    assert (nothing.reserved, nothing.arena_calls, nothing.retries) == (0, 0, 0)
+    assert grown.reserved >= 32 * MIB
+    assert grown.inactive_split == grown.reserved - grown.allocated
+    assert grown.arena_calls >= 1
+    assert (full.retries, full.failures) == (1, 1)
+    assert (outer.retries, outer.failures) == (1, 1)
 
 
 def test_a_private_pool_has_segments_of_its_own():
@@ -491,7 +513,22 @@ def test_a_snapshot_goes_to_a_known_kind_of_file():
         ft.device.memory_snapshot("a.pickle")
 
 
+def test_a_recording_is_there_until_the_next_one():
+    """Who looks after the block sees what happened in it."""
+    with ft.device.record_memory():
+        x = xp.ones((2, MIB)) + 1
+        del x
+    y = xp.ones((2, MIB)) + 1
+    found = ft.device.memory_snapshot()["events"]
+    assert [e["bytes"] for e in found] == [16 * MIB, -16 * MIB]
+    with ft.device.record_memory():
+        assert ft.device.memory_snapshot()["events"] == []
+    del y
+
+
 def test_a_page_without_a_recording_says_so(tmp_path):
+    with ft.device.record_memory():
+        pass
     ft.device.memory_snapshot(tmp_path / "a.html")
     assert "record_memory" in (tmp_path / "a.html").read_text()
 

@@ -192,6 +192,29 @@ def test_combining_into_a_new_one(mode: str, data: st.DataObject, dtype: str, si
     assert kernels.combined_at(x.astype("f2"), v, i, mode) is None
 
 
+@given(st.data(), st.sampled_from(["float32", "float64", "int64", "uint8"]))
+@pytest.mark.parametrize("mode", list(kernels.COMBINED_AT))
+def test_combining_whole_rows(mode: str, data: st.DataObject, dtype: str) -> None:
+    """Where it is done at all, rows that come to one place come in their order."""
+    x = data.draw(arrays(dtype, min_rank=1))
+    count = data.draw(st.lists(st.integers(0, 5), min_size=1, max_size=2))
+    i = _indices(data, tuple(count), len(x)).astype(np.int64)
+    v = np.ascontiguousarray(np.resize(x.reshape(-1)[::-1], (*i.shape, *x.shape[1:])))
+
+    def plain() -> Any:
+        start = x.copy()
+        kernels.plain_combine_into(start, v, i, mode)
+        return start
+
+    if x.size and v.size:
+        _agree(lambda: kernels.combined_rows(x, v, i, mode), plain)
+    else:
+        assert kernels.combined_rows(x, v, i, mode) is None
+    assert kernels.combined_rows(x, v, i, "set") is None
+    assert kernels.combined_rows(x, v[..., None], i, mode) is None
+    assert kernels.combined_rows(x, v, i.astype("i4"), mode) is None
+
+
 @given(st.data(), st.sampled_from(["float32", "float64", "int64"]), st.booleans())
 @pytest.mark.parametrize("mode", ["set", "factors", *kernels.COMBINED_AT])
 def test_combining_at_rows_and_columns(

@@ -152,6 +152,8 @@ def test_no_index_leaves_its_array(
     for count in (n, max(n // 2, 1)):
         sizes = rows, n, n, count, low, descending, cut
         agree(cpu.unpack, x, words, y[:, :count].copy(), *sizes)
+    spare = np.zeros((rows, max(n, 16)), np.uint64)
+    agree(cpu.least, words, spare, rows, n, min(n, 1 + seed % 9), min(n, 11 + seed % 9))
     k = 1 + seed % n
     found = np.zeros((rows, k), x.dtype), np.zeros((rows, k), np.int64)
     agree(cpu.top_k, x, *found, rows, n, k, False)

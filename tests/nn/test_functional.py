@@ -350,3 +350,26 @@ def test_a_label_outside_the_classes_raises(label: int) -> None:
     """A class index below 0 or beyond the last class is an error, not another class."""
     with pytest.raises(IndexOutOfBoundsError):
         F.cross_entropy(xp.ones((1, 3)), xp.asarray([label]))
+
+
+@pytest.mark.parametrize(("name", "given", "shape"), [
+    ("group_norm", (2,), (4, 6, 6)), ("instance_norm", (), (4, 6, 6)),
+    ("layer_norm", ((6,),), (4, 6, 6)), ("rms_norm", ((6,),), (4, 6, 6)),
+    ("local_response_norm", (3,), (4, 6, 6)), ("softmax", (1,), (4, 6, 6)),
+    ("pixel_shuffle", (2,), (1, 12, 12)), ("channel_shuffle", (2,), (4, 6, 6)),
+    ("unfold", (3,), (36, 16)), ("interpolate", (None, 2), (4, 12, 12)),
+    ("max_pool2d", (2,), (4, 3, 3)), ("avg_pool2d", (2,), (4, 3, 3)),
+    ("adaptive_avg_pool2d", (4,), (4, 4, 4)), ("glu", (1,), (2, 6, 6)),
+])  # fmt: skip
+def test_no_samples_give_none(name: str, given: Any, shape: tuple[int, ...]) -> None:
+    """What is done to each sample is done to none of them too, and so are gradients."""
+    x = xp.zeros((0, 4, 6, 6))
+    function = getattr(F, name)
+
+    def applied(x: Any) -> Any:
+        return function(x, *given)
+
+    y, pull = ft.vjp(applied, x)
+    assert y.shape == (0, *shape)
+    assert pull(y)[0].shape == x.shape
+    assert ft.jit(applied)(x).shape == y.shape

@@ -108,8 +108,9 @@ def memory_snapshot(
 def record_memory(most: int = 100_000) -> Iterator[None]:
     """In the block, remember the last `most` events, each with the line of the user's code.
 
-    What is lent and comes back is then in `memory_snapshot`, and an AllocationError names the lines
-    whose arrays have the memory. A request costs some microseconds more.
+    What is lent and comes back is then in `memory_snapshot`, also after the block until another one
+    begins. In the block the snapshot and an AllocationError name the lines whose arrays have the
+    memory. A request costs some microseconds more.
     """
     if most < 1:
         raise ArgumentError(f"record_memory: most must be at least 1, got {most!r}")
@@ -121,14 +122,30 @@ def record_memory(most: int = 100_000) -> Iterator[None]:
         HOST.record_events(0)
 
 
+_TAKEN = {"allocations": "allocation", "requested": "requested_bytes"}
+_GROWN = {"reserved": "reserved_bytes", "inactive_split": "inactive_split_bytes"}
+
+
 @attrs.define(eq=False)
 class MemoryScope:
-    """What a block of code did: bytes it was lent, gave back and had at most beyond the start."""
+    """What a block of code did: bytes it was lent, gave back and had at most beyond the start.
+
+    requested: bytes of `allocated` that arrays asked for. reserved, inactive_split: by how much
+    what is taken from the system, and what of it is free between blocks in use, has grown.
+    retries, failures, arena_calls: how often memory was full at first, for good, and asked of the
+    system, by any pool.
+    """
 
     allocated: int = 0
     freed: int = 0
     peak: int = 0
     allocations: int = 0
+    requested: int = 0
+    reserved: int = 0
+    inactive_split: int = 0
+    retries: int = 0
+    failures: int = 0
+    arena_calls: int = 0
 
 
 @contextmanager
@@ -146,16 +163,21 @@ def memory_scope() -> Iterator[MemoryScope]:
     serve()
     scope = MemoryScope()
     with HOST.watching() as total:
-        before = total()
+        before, sooner = total()
         try:
             yield scope
         finally:
-            after = total()
+            after, later = total()
             then, now = before["allocated_bytes"], after["allocated_bytes"]
             scope.allocated = now.allocated - then.allocated
             scope.freed = now.freed - then.freed
             scope.peak = now.peak - then.current
-            scope.allocations = after["allocation"].allocated - before["allocation"].allocated
+            for field, name in _TAKEN.items():
+                setattr(scope, field, after[name].allocated - before[name].allocated)
+            for field, name in _GROWN.items():
+                setattr(scope, field, after[name].current - before[name].current)
+            for field in ("retries", "failures", "arena_calls"):
+                setattr(scope, field, getattr(later, field) - getattr(sooner, field))
 
 
 def empty_cache(device: str = "cpu") -> int:

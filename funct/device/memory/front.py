@@ -209,12 +209,13 @@ class Front:
                 self.policy.release(self.arena.base + unit * UNIT)
 
     def record_events(self, most: int) -> None:
-        """Remember the last so many events, each with the user's line; 0: none."""
+        """Remember the last so many events, each with the user's line; 0: what there is stays."""
         with lock:
             self.hear()
             self.record.recorded = int(most > 0)
-            self.events = deque(self.events, maxlen=most)
-            if not most:
+            if most:
+                self.events = deque(maxlen=most)
+            else:
                 self.lent.clear()
 
     def hear(self) -> None:

@@ -118,7 +118,7 @@ class _Fronts:
             return [x for f in self._all() for x in f.lent.values()]
 
     def record_events(self, most: int) -> None:
-        """Remember the last so many events; 0: none."""
+        """Remember the last so many events from now on; 0: no more of them."""
         for f in self._all():
             f.record_events(most)
 
@@ -193,7 +193,7 @@ class HostMemory(_Fronts):
                 f.configure(options)
 
     def record_events(self, most: int) -> None:
-        """Remember the last so many events; 0: none."""
+        """Remember the last so many events from now on; 0: no more of them."""
         with lock:
             self._recorded = most
             self.front()
@@ -209,14 +209,15 @@ class HostMemory(_Fronts):
                     self.empty_cache()
 
     @contextmanager
-    def watching(self) -> Iterator[Callable[[], dict[str, Stat]]]:
+    def watching(self) -> Iterator[Callable[[], tuple[dict[str, Stat], Statistics]]]:
         """Peaks start anew in the block and are as if they had not afterwards.
 
-        Gives a function that sums the pools of everybody's front: private ones are apart.
+        Gives a function that sums the pools of everybody's front: private ones are apart, and in
+        the statistics beside the sum.
         """
         front = self.front()
         if front is None:
-            yield lambda: dict.fromkeys(_QUANTITIES, Stat())
+            yield lambda: (_sum([]), self.statistics())
             return
         with lock:
             stats = [s for pool in front.record.stats for s in pool]
@@ -224,7 +225,10 @@ class HostMemory(_Fronts):
             for s in stats:
                 s[1] = s[0]
         try:
-            yield lambda: _sum([_pool(front, k) for k in range(len(_POOLS))])
+            yield lambda: (
+                _sum([_pool(front, k) for k in range(len(_POOLS))]),
+                self.statistics(),
+            )
         finally:
             with lock:
                 for s, peak in zip(stats, outer):

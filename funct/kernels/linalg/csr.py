@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["matmul", "plain_matmul", "plain_sampled", "sampled"]
 
+_DOUBLE, _INDEX = np.dtype(np.float64), np.dtype(np.int32)  # what SciPy gives
+_MOST = (1 << 31) - 1  # of 4 bytes
 _LEAST = 256  # products below which machine code costs more than it saves
 _PART = 1 << 14  # products of a task
 
@@ -36,12 +38,18 @@ def _takes(a: DType, b: DType, indices: DType, indptr: DType) -> bool:
 
 def _pays(a: NDArray[Any], b: NDArray[Any], indices: Index, indptr: Index) -> bool:
     work = max(indices.size, indptr.size) * b.shape[1]
-    return work >= _LEAST and _takes(a.dtype, b.dtype, indices.dtype, indptr.dtype) and ready(work)
+    if work < _LEAST or not ready(work):
+        return False
+    return (a.dtype is b.dtype is _DOUBLE and indices.dtype is indptr.dtype is _INDEX) or _takes(
+        a.dtype, b.dtype, indices.dtype, indptr.dtype
+    )
 
 
 def _parts(rows: int, products: int) -> tuple[int, int]:
     """Rows of a task, and how many tasks."""
-    part = max(1, min(rows, _PART * rows // max(1, products)))
+    if products <= _PART:
+        return max(1, rows), 1 if rows else 0
+    part = max(1, min(rows, _PART * rows // products))
     return part, -(-rows // part)
 
 
@@ -67,10 +75,11 @@ def matmul(
 
 
 def _check(indices: Index, indptr: Index, n: int) -> None:
-    most = min(n - 1, (1 << (8 * indices.dtype.itemsize - 1)) - 1)
-    if n == 0 and indices.size:
+    entries = indices.size
+    if n == 0 and entries:
         raise IndexError("there are no columns")
-    if not cpu.fits(indices, indptr, indices.size, len(indptr) - 1, max(most, 0)):
+    most = min(n - 1, _MOST if indices.itemsize == 4 else n) if n else 0
+    if not cpu.fits(indices, indptr, entries, len(indptr) - 1, most):
         raise IndexError("an index of the sparse matrix is out of bounds")
 
 

@@ -389,7 +389,9 @@ class Arithmetic:
         if source.element == "bf16":
             wide = self._extend(x, source.with_element("u32")) << 16
             return self.convert(self.bitcast(wide, source.with_element("f32")), element)
-        if source.element == "f64" and element in ("f16", "bf16"):
+        if source.element == "f64" and element == "f16":
+            return self.convert(self._to_marked_float32(x), element)
+        if source.element == "f64" and element == "bf16":
             return self.convert(self._to_odd_float32(x), element)
         if element == "bf16":
             return self._to_bfloat16(self.convert(x, "f32"))
@@ -411,6 +413,16 @@ class Arithmetic:
 
     def _extend(self, x: Value, target: Type) -> Value:
         return self.emit(target, f"{'sext' if x.type.is_signed else 'zext'} {x!r} to {target.text}")
+
+    def _to_marked_float32(self, x: Value) -> Value:
+        """A float64 cut to a float32 whose last bit is on if anything was behind it: to a float16,
+        which has 13 bits less, that is rounded once. What is too small for it is 0 in either.
+        """
+        bits = self.bitcast(x, x.type.unsigned)
+        behind = bits & 0x1FFFFFFF
+        kept = bits ^ behind
+        marked = self.select(self.ne(behind, 0), kept | 0x20000000, kept)
+        return self.convert(self.bitcast(marked, x.type), "f32")
 
     def _to_odd_float32(self, x: Value) -> Value:
         """A float64 as the odd one of its two float32s: rounding again is then rounding once."""

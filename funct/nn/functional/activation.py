@@ -13,6 +13,7 @@ import funct.array as xp
 from funct import ops, random
 from funct.array.axes import normal_axis
 from funct.array.direct import direct
+from funct.array.in_single import narrowed, widened
 from funct.errors import ArgumentError, ShapeError
 from funct.kernels import neural as kernels
 from funct.nn.functional.arguments import needed_key, refuse_inplace
@@ -200,7 +201,8 @@ def hardsigmoid(input: Any, inplace: bool = False) -> Any:
         [0.0, 0.5, 1.0]
     """
     refuse_inplace("hardsigmoid", inplace)
-    return relu6(input + 3.0) / 6.0
+    (wide,) = widened(input)  # x + 3 of short floats may round to 6, whose slope is another
+    return narrowed(relu6(wide + 3.0) / 6.0, input)
 
 
 @compiled
@@ -216,7 +218,8 @@ def hardswish(input: Any, inplace: bool = False) -> Any:
     Source: Howard et al. 2019, arXiv:1905.02244.
     """
     refuse_inplace("hardswish", inplace)
-    return input * hardsigmoid(input)
+    (wide,) = widened(input)
+    return narrowed(wide * hardsigmoid(wide), input)
 
 
 # smooth -------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import numpy as np
 import funct.array as xp
 from funct import ops
 from funct.array.axes import normal_axes
+from funct.array.in_single import narrowed, widened
 from funct.array.powers import power
 from funct.errors import ArgumentError, ShapeError
 from funct.ops.fast import wrap
@@ -50,7 +51,8 @@ def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> A
     Source: torch.nn.functional.normalize.
     """
     axes = normal_axes("normalize", dim, len(input.shape))
-    return input / _at_least(p_norm(input, p, axes, True), eps)
+    (wide,) = widened(input)
+    return narrowed(wide / _at_least(p_norm(wide, p, axes, True), eps), input)
 
 
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
@@ -70,8 +72,8 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     except ShapeError:
         raise _apart("cosine_similarity", x1, x2) from None
     axes = normal_axes("cosine_similarity", dim, len(x1.shape))
-    a, b = (v / _at_least(p_norm(v, 2.0, axes, True), eps) for v in (x1, x2))
-    return ops.reduce_sum(a * b, axes, False)
+    a, b = (v / _at_least(p_norm(v, 2.0, axes, True), eps) for v in widened(x1, x2))
+    return narrowed(ops.reduce_sum(a * b, axes, False), x1, x2)
 
 
 def pairwise_distance(
@@ -92,10 +94,11 @@ def pairwise_distance(
     Source: torch.nn.functional.pairwise_distance.
     """
     try:
-        difference = x1 - x2 + eps
+        a, b = widened(x1, x2)
+        difference = a - b + eps
     except ShapeError:
         raise _apart("pairwise_distance", x1, x2) from None
-    return p_norm(difference, p, (len(difference.shape) - 1,), keepdim)
+    return narrowed(p_norm(difference, p, (len(difference.shape) - 1,), keepdim), x1, x2)
 
 
 def pdist(input: Any, p: float = 2) -> Any:
@@ -117,8 +120,9 @@ def pdist(input: Any, p: float = 2) -> Any:
     if p < 0:
         raise ArgumentError(f"pdist: p must not be negative, got {p}")
     first, second = np.triu_indices(int(input.shape[0]), 1)
-    difference = ops.take(input, wrap(first), 0) - ops.take(input, wrap(second), 0)
-    return p_norm(difference, p, (1,))
+    (wide,) = widened(input)
+    difference = ops.take(wide, wrap(first), 0) - ops.take(wide, wrap(second), 0)
+    return narrowed(p_norm(difference, p, (1,)), input)
 
 
 def _apart(name: str, x1: Any, x2: Any) -> ShapeError:

@@ -8,6 +8,7 @@ from typing import Any
 import funct.array as xp
 from funct import ops
 from funct.array.direct import direct
+from funct.array.in_single import narrowed, widened
 from funct.core import Size
 from funct.errors import ArgumentError, ShapeError
 from funct.kernels import neural as kernels
@@ -54,6 +55,8 @@ def batch_norm(
         return _scaled(input, running_mean, running_var, weight, bias, eps)
     axes = (0, *range(2, len(input.shape)))
     _check_count("batch_norm", input, axes)
+    given = input, weight, bias
+    input, weight, bias = widened(*given)
     mean = xp.mean(input, axis=axes, keepdims=True)  # (1, C, 1, ...)
     centred = input - mean
     squares = ops.reduce_sum(centred * centred, axes, False)  # (C,)
@@ -61,7 +64,7 @@ def batch_norm(
     factor = _inverse_root(var, eps)
     factor = factor if weight is None else factor * weight
     y = centred * _channel(factor, input)
-    y = y if bias is None else y + _channel(bias, input)
+    y = narrowed(y if bias is None else y + _channel(bias, input), *given)
     if running_mean is None or running_var is None:
         return y
     unbiased = squares / (ops.count_along(input, axes) - 1)
@@ -102,8 +105,10 @@ def instance_norm(
         return _scaled(input, running_mean, running_var, weight, bias, eps)
     axes = tuple(range(2, len(input.shape)))
     _check_count("instance_norm", input, axes)
+    given = input, weight, bias
+    input, weight, bias = widened(*given)
     y, mean, var = _standardised(input, axes, eps)
-    y = _affine(y, weight, bias, 1)
+    y = narrowed(_affine(y, weight, bias, 1), *given)
     if running_mean is None or running_var is None:
         return y
     n = ops.axis_count(input, axes)
@@ -132,9 +137,11 @@ def layer_norm(
     Source: Ba, Kiros, Hinton 2016, arXiv:1607.06450.
     """
     axes = _last_axes("layer_norm", input, normalized_shape, weight=weight, bias=bias)
+    given = input, weight, bias
+    input, weight, bias = widened(*given)
     y, _, _ = _standardised(input, axes, eps)
     y = y if weight is None else y * weight
-    return y if bias is None else y + bias
+    return narrowed(y if bias is None else y + bias, *given)
 
 
 @compiled
@@ -155,8 +162,10 @@ def rms_norm(
     """
     axes = _last_axes("rms_norm", input, normalized_shape, weight=weight)
     floor = float(xp.finfo(input.dtype).eps) if eps is None else eps
+    given = input, weight
+    input, weight = widened(*given)
     y = input * _inverse_root(xp.mean(input * input, axis=axes, keepdims=True), floor)
-    return y if weight is None else y * weight
+    return narrowed(y if weight is None else y * weight, *given)
 
 
 @compiled
@@ -183,8 +192,13 @@ def group_norm(
         raise ArgumentError(
             f"group_norm: num_groups must divide {channels} channels, got {num_groups}"
         )
+    given = input, weight, bias
+    input, weight, bias = widened(*given)
     each = channels // num_groups
-    groups = xp.reshape(input, (n, num_groups, -1))
+    count = each
+    for k in size:
+        count = count * k
+    groups = xp.reshape(input, (n, num_groups, count))  # of no samples -1 would be any number
     mean = xp.mean(groups, axis=2, keepdims=True)  # (N, G, 1)
     centred = groups - mean
     factor = _inverse_root(xp.mean(centred * centred, axis=2, keepdims=True), eps)
@@ -194,7 +208,7 @@ def group_norm(
     )
     factor = factor if weight is None else factor * _channel(weight, input)
     y = (input - mean) * factor
-    return y if bias is None else y + _channel(bias, input)
+    return narrowed(y if bias is None else y + _channel(bias, input), *given)
 
 
 @compiled
@@ -221,10 +235,14 @@ def local_response_norm(
         )
     if size < 1:
         raise ArgumentError(f"local_response_norm: size must be positive, got {size}")
+    given = input
+    (input,) = widened(given)
     squares = ops.move_axis(input * input, 1, len(input.shape) - 1)
     wide = ops.pad_axes(squares, ((size // 2, (size - 1) // 2),))
     mean = ops.avg_pool(wide, (size,), (1,), ((0, 0),), (0,), True)
-    return input / (k + alpha * ops.move_axis(mean, len(input.shape) - 1, 1)) ** beta
+    return narrowed(
+        input / (k + alpha * ops.move_axis(mean, len(input.shape) - 1, 1)) ** beta, given
+    )
 
 
 def _standardised(x: Any, axes: tuple[int, ...], eps: float) -> tuple[Any, Any, Any]:
@@ -263,11 +281,13 @@ def _channel(v: Any, x: Any) -> Any:
 
 def _scaled(x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float) -> Any:
     """One factor and one shift per channel: two passes over x instead of four."""
+    given = x, mean, var, weight, bias
+    x, mean, var, weight, bias = widened(*given)
     factor = _inverse_root(var, eps)
     factor = factor if weight is None else factor * weight
     shift = -mean * factor
     shift = shift if bias is None else shift + bias
-    return x * _channel(factor, x) + _channel(shift, x)
+    return narrowed(x * _channel(factor, x) + _channel(shift, x), *given)
 
 
 def _check_count(name: str, x: Any, axes: tuple[int, ...]) -> None:

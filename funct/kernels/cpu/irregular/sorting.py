@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.cpu.loops import kernel
-from funct.kernels.cpu.vectors import lanes, loaded, spread, stored
+from funct.kernels.cpu.vectors import lanes, loaded, many, spread, stored
 
 __all__ = [
-    "DIGIT", "RUN", "by_digits", "distinct", "first_of", "numbered", "order", "pack", "top_k",
-    "unpack",
+    "DIGIT", "RUN", "by_digits", "distinct", "first_of", "least", "numbered", "order", "pack",
+    "top_k", "unpack",
 ]  # fmt: skip
 
 LANES = 16
@@ -114,6 +114,59 @@ def _word(key: Any, end: Any, low: int, drop: int, descending: bool) -> Any:
     key = key.astype(np.uint64)
     key = end - key if descending else key - end
     return (key >> np.uint64(drop)) << np.uint64(low)
+
+
+@kernel
+def least(words: Any, some: Any, rows: int, n: int, fewest: int, most: int) -> int:
+    """some (rows, most): at least the `fewest` least of each row of words, all different, as they
+    stand, and behind them words that are greater than all.
+
+    A bound is sought by halving: to count what is below costs a vector compare for 8 words. The
+    answer is 1 where so many halvings do not find one; fewest < most <= n, and most > 2 * LANES.
+    """
+    whole = n & -LANES
+    all_ones = ~(words[0] ^ words[0])
+    for r in range(rows):
+        base = r * n
+        first = r * most
+        high = words[base]
+        if n >= LANES:
+            highs = spread(high, LANES)
+            for i in range(0, whole, LANES):
+                v = loaded(words, base + i, LANES)
+                highs = np.where(v > highs, v, highs)
+            stored(some, first, highs)
+            for k in range(LANES):
+                high = max(high, some[first + k])
+        for i in range(whole, n):
+            high = max(high, words[base + i])
+        low = high ^ high
+        bound = high
+        found = n - 1
+        tries = 48
+        while (found < fewest or found >= most) and tries > 0:
+            bound = low + ((high - low) >> np.uint64(1))
+            found = 0
+            for i in range(0, whole, LANES):
+                found += many(loaded(words, base + i, LANES) < spread(bound, LANES))
+            for i in range(whole, n):
+                if words[base + i] < bound:
+                    found += 1
+            if found < fewest:
+                low = bound
+            else:
+                high = bound
+            tries -= 1
+        if found < fewest or found >= most:
+            return 1
+        at: Any = first
+        for i in range(n):
+            v = words[base + i]
+            some[at] = v
+            at += np.where(v < bound, 1, 0)
+        for i in range(at, first + most):
+            some[i] = all_ones
+    return 0
 
 
 @kernel
