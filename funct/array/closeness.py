@@ -13,6 +13,7 @@ from funct.array.dtypes import finfo
 from funct.array.elementwise import both, floating
 from funct.array.statistical import all as every
 from funct.core import INEXACT
+from funct.errors import DTypeError
 from funct.kernels import composed
 
 __all__ = ["allclose", "array_equal", "isclose", "nan_to_num"]
@@ -84,6 +85,7 @@ def nan_to_num(x: Any, /, *, nan: Any = 0.0, posinf: Any = None, neginf: Any = N
 
     Args: posinf, neginf: None stands for the largest and the smallest number of x's dtype.
     Returns: of x's dtype; integers as they are.
+    Raises: DTypeError: for complex numbers in place of NaN or an infinity.
     Notes: the derivative is 0 where an element was replaced.
     Example:
         >>> import funct.array as xp
@@ -93,6 +95,9 @@ def nan_to_num(x: Any, /, *, nan: Any = 0.0, posinf: Any = None, neginf: Any = N
     Source: NumPy `nan_to_num`.
     """
     x = asarray(x)
+    for name, v in (("nan", nan), ("posinf", posinf), ("neginf", neginf)):
+        if isinstance(v, complex) or getattr(getattr(v, "dtype", None), "kind", "") == "c":
+            raise DTypeError(f"nan_to_num: {name} must be real, got {v!r}")
     if x.dtype.kind == "c":
         return ops.complex_of(
             *[_replaced(part(x), nan, posinf, neginf) for part in (ops.real, ops.imag)]

@@ -92,6 +92,8 @@ def polyder(p: Any, /, m: int = 1) -> Any:
     """
     p = _vector("polyder", "p", p)
     for _ in range(_order("polyder", m)):
+        if p.shape[0].__class__ is int and not p.shape[0]:
+            break
         p = p[:-1] * arange(p.shape[0] - 1, 0, -1)
     return p
 
@@ -109,6 +111,8 @@ def polyint(p: Any, /, m: int = 1, k: Any = 0.0) -> Any:
     Source: NumPy `polyint`.
     """
     p, m = _vector("polyint", "p", p), _order("polyint", m)
+    if m > _MOST:
+        raise ArgumentError(f"polyint: m must be at most {_MOST}, got {m}")
     constants = broadcast_to(asarray(k), (m,))
     for i in range(m):
         p = concat([p / arange(p.shape[0], 0, -1), constants[i : i + 1]])
@@ -132,7 +136,7 @@ def vander(x: Any, /, N: int | None = None, increasing: bool = False) -> Any:
     if x.dtype not in INEXACT:
         x = ops.astype(x, np.result_type(x.dtype, np.int64))
     n = x.shape[0] if N is None else _order("vander", N)
-    if n.__class__ is not int:  # a length that varies
+    if n.__class__ is not int or n > _MOST:  # a length that varies, or more ops than are worth it
         factors = concat([ones_like(x)[:, None], broadcast_to(x[:, None], (n, n - 1))], axis=1)
         powers = cumulative_prod(factors, axis=1)
         return powers if increasing else powers[:, ::-1]
@@ -183,6 +187,9 @@ def _vector(name: str, argument: str, x: Any) -> Any:
     if len(x.shape) != 1:
         raise ShapeError(f"{name}: {argument} must have rank 1, got shape {x.shape}")
     return x
+
+
+_MOST = 4096
 
 
 def _order(name: str, n: Any) -> int:

@@ -328,10 +328,13 @@ def kvp(v: Any, z: Any, n: int = 1) -> Any:
     return _derivative("kvp", ops.special.kv, v, z, n, 1.0) * (-1.0) ** n
 
 
+_MOST_TERMS = 1 << 16  # each is an op
+
+
 def multigammaln(a: Any, d: int) -> Any:
     """Logarithm of the multivariate gamma function of dimension d; NaN unless a > (d - 1) / 2.
 
-    Raises: ArgumentError: when d is not positive.
+    Raises: ArgumentError: when d is not positive, or above 65536.
     Example:
         >>> import funct.array as xp
         >>> from funct.array import special
@@ -339,8 +342,8 @@ def multigammaln(a: Any, d: int) -> Any:
         0.451583
     """
     d = how_many("multigammaln", "d", d)
-    if d == 0:
-        raise ArgumentError("multigammaln: d must be positive, got 0")
+    if not 0 < d <= _MOST_TERMS:
+        raise ArgumentError(f"multigammaln: d must be between 1 and {_MOST_TERMS}, got {d}")
     y = ops.special.gammaln(a) + 0.25 * d * (d - 1) * math.log(math.pi)
     for j in range(1, d):
         y = y + ops.special.gammaln(a - 0.5 * j)

@@ -250,7 +250,10 @@ class Ground(Level):
         except Exception as error:
             raise explain(prim, args, params, error) from None
         if prim.results == 1:
-            return wrap(d)
+            out = wrap(d)
+            if out.dtype.kind == "O":  # of Python's integers alone
+                raise RangeError(f"{prim.name}: an integer does not fit in 64 bits")
+            return out
         return tuple([wrap(r) for r in d])
 
     def region(self, region: Region, args: Sequence[Any]) -> tuple[Any, ...]:

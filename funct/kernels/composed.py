@@ -335,7 +335,7 @@ def polyder(p: Any, m: int = 1) -> Any:
 
 def polyint(p: Any, m: int = 1, k: Any = 0.0) -> Any:
     """The antiderivative of a polynomial."""
-    if p.dtype not in _FLOATS or p.ndim != 1 or m.__class__ is not int or m < 0:
+    if p.dtype not in _FLOATS or p.ndim != 1 or m.__class__ is not int or not 0 <= m <= 4096:
         return None
     if k.__class__ is not float:
         return None

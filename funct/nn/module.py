@@ -169,7 +169,8 @@ def _named(init: Callable[..., None]) -> Callable[..., None]:
         try:
             init(self, *args, **fields)
         except Exception as error:
-            if error.__traceback__.tb_next is not None:  # else the call itself: Python tells why
+            trace = error.__traceback__
+            if trace is not None and trace.tb_next is not None:  # else Python tells why
                 names = list(inspect.signature(init).parameters)[1:]
                 given = {**dict(zip(names, args, strict=False)), **fields}
                 refuse(type(self).__name__, error, given)

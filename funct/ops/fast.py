@@ -314,10 +314,13 @@ def _typed(prim: Primitive) -> Callable[..., Any]:
             real = _WEAK.get(kinds.pop()) if len(kinds) == 1 else None
             if real is None:
                 return general(args)
-            for i in weak:
-                if raws[i].__class__ is not ndarray or raws[i].dtype.num <= INTEGER:
-                    raws[i] = asarray(raws[i], real)
+        else:
+            real = None
         try:
+            if real is not None:
+                for i in weak:
+                    if raws[i].__class__ is not ndarray or raws[i].dtype.num <= INTEGER:
+                        raws[i] = asarray(raws[i], real)
             d = raw(*raws)
         except Exception as error:
             raise explain(prim, args[:n], args[n:], error) from None
@@ -327,19 +330,19 @@ def _typed(prim: Primitive) -> Callable[..., Any]:
 
     def op2(x: Any, y: Any, /) -> Any:
         c, k = x.__class__, y.__class__
-        if c is Array and k is Array:
-            v, w = x.data, y.data
-        elif c is Array and (k is float or k is int) and x.data.dtype is _DOUBLE:
-            v, w = x.data, y
-        elif k is Array and (c is float or c is int) and y.data.dtype is _DOUBLE:
-            v, w = x, y.data
-        elif c is Array and (k is float or k is int) and x.data.dtype is _SINGLE:
-            v, w = x.data, asarray(y, _SINGLE) if second else y
-        elif k is Array and (c is float or c is int) and y.data.dtype is _SINGLE:
-            v, w = asarray(x, _SINGLE) if first else x, y.data
-        else:
-            return op(x, y)
         try:
+            if c is Array and k is Array:
+                v, w = x.data, y.data
+            elif c is Array and (k is float or k is int) and x.data.dtype is _DOUBLE:
+                v, w = x.data, y
+            elif k is Array and (c is float or c is int) and y.data.dtype is _DOUBLE:
+                v, w = x, y.data
+            elif c is Array and (k is float or k is int) and x.data.dtype is _SINGLE:
+                v, w = x.data, asarray(y, _SINGLE) if second else y
+            elif k is Array and (c is float or c is int) and y.data.dtype is _SINGLE:
+                v, w = asarray(x, _SINGLE) if first else x, y.data
+            else:
+                return op(x, y)
             d = raw(v, w)
         except Exception as error:
             raise explain(prim, (x, y), (), error) from None

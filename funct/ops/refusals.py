@@ -101,6 +101,7 @@ _KINDS: dict[type[Exception], type[FunctError]] = {
     ValueError: ArgumentError,
     ZeroDivisionError: ArgumentError,
     LookupError: ArgumentError,
+    ArithmeticError: ArgumentError,
 }
 
 
@@ -134,4 +135,9 @@ def _listed(given: Mapping[str, Any]) -> str:
 
 
 def _short(v: Any) -> str:
-    return f"{v.dtype} {v.shape}" if isinstance(v, Value) else reprlib.repr(v)
+    if isinstance(v, Value):
+        return f"{v.dtype} {v.shape}"
+    try:
+        return reprlib.repr(v)
+    except ValueError:  # Python writes no int of more than 4300 digits
+        return f"an int of {v.bit_length()} bits" if isinstance(v, int) else type(v).__name__

@@ -378,7 +378,8 @@ def primitive(
         >>> ft.vmap(ft.grad(cube))(xp.asarray([1.0, 2.0])).tolist()
         [3.0, 12.0]
     """
-    if not isinstance(name, str) or _NAME.fullmatch(name) is None:
+    given: Any = name
+    if not isinstance(given, str) or _NAME.fullmatch(given) is None:
         raise ArgumentError(f"primitive: a name is namespaced, like 'mylib::op', got {name!r}")
     if name in _registered:
         raise ArgumentError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -453,7 +452,7 @@ def test_multigammaln(d: int) -> None:
 def test_multigammaln_is_nan_outside_of_its_domain() -> None:
     """There SciPy refuses; logarithms of absolute values would be numbers."""
     assert np.isnan(S.multigammaln(xp.asarray([0.2, 0.5, xp.nan]), 2).tolist()).all()
-    with pytest.raises(ArgumentError, match=re.escape("multigammaln: d must be positive, got 0")):
+    with pytest.raises(ArgumentError, match="multigammaln: d must be between 1 and 65536, got 0"):
         S.multigammaln(xp.asarray(3.0), 0)
 
 

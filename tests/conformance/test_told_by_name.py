@@ -204,3 +204,30 @@ def test_layers_that_are_made_of_anything(kind: Any) -> None:
             elif p.default is p.empty or rng.random() < 0.3:
                 fields[p.name] = value
         _refused(kind.__name__, lambda: kind(*args, **fields))  # noqa: B023
+
+
+def test_loops_end() -> None:
+    """Orders and dimensions that are as large as integers are."""
+    assert xp.polyder(xp.ones(3), m=2**62).shape == (0,)
+    assert xp.vander(xp.asarray([2]), 5000).shape == (1, 5000)
+    with pytest.raises(FunctError, match=r"^multigammaln: d must be between 1 and 65536"):
+        xp.special.multigammaln(1.0, 2**62)
+    with pytest.raises(FunctError, match=r"^polyint: m must be at most 4096"):
+        xp.polyint(xp.ones(3), m=2**62)
+
+
+def test_complex_options_of_real_functions_are_refused() -> None:
+    """Half of the number would be dropped."""
+    with pytest.raises(FunctError, match=r"^nan_to_num: posinf must be real, got 1j"):
+        xp.nan_to_num(xp.ones(2), posinf=1j)
+    with pytest.raises(FunctError, match=r"^pinv: rtol must be real, got"):
+        xp.linalg.pinv(xp.eye(2), rtol=xp.asarray(1j))
+
+
+def test_integers_that_no_dtype_holds() -> None:
+    """They are refused by name, where NumPy makes objects of them."""
+    for n in (2**64, 2**70):
+        with pytest.raises(FunctError, match=r"^abs: an integer does not fit"):
+            xp.abs(n)
+    with pytest.raises(FunctError, match=r"^beta: "):
+        xp.special.beta(10**400, xp.ones(2, dtype=xp.int8))

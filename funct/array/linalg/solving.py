@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from funct import ops
 from funct.array.creation import zeros
 from funct.array.direct import direct
-from funct.errors import ShapeError
+from funct.errors import DTypeError, ShapeError
 from funct.kernels.linalg import functions as kernels
 from funct.ops.broadcasting import broadcast_shapes
 from funct.ops.least_squares import default_rtol
@@ -142,7 +142,7 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Any:
     Args: x: Shape (..., m, n). rtol: number or array that fits the stack; singular values up to
     rtol times the largest count as 0. Default max(m, n) times the machine epsilon.
     Returns: Shape (..., n, m).
-    Raises: ShapeError: when rtol does not fit the stack of x.
+    Raises: ShapeError: when rtol does not fit the stack of x. DTypeError: when it is complex.
     Notes: the derivative is that among matrices of the same rank.
     Example:
         >>> import funct.array as xp
@@ -154,6 +154,8 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Any:
     check_matrix("pinv", "x", x)
     if rtol is None:
         return ops.pinv(x, default_rtol(x) if 0 not in x.shape[-2:] else 0.0)
+    if isinstance(rtol, complex) or getattr(getattr(rtol, "dtype", None), "kind", "") == "c":
+        raise DTypeError(f"pinv: rtol must be real, got {rtol!r}")
     if hasattr(rtol, "shape") and len(rtol.shape):
         try:
             lead = broadcast_shapes(rtol.shape, x.shape[:-2])
