@@ -167,7 +167,9 @@ def _refused(name: str, call: Callable[[], Any]) -> None:
     assert told is None or is_told_by(name, told), told.what
 
 
-@pytest.mark.parametrize("layer", [*[layer for layer, _ in EVERY], *OTHERS], ids=lambda v: type(v).__name__)
+@pytest.mark.parametrize(
+    "layer", [*[layer for layer, _ in EVERY], *OTHERS], ids=lambda v: type(v).__name__
+)
 def test_layers_that_are_called_with_anything(layer: Any) -> None:
     """A result, or an error that begins with the layer's name."""
     rng = random.Random(3)
