@@ -51,7 +51,7 @@ _PART = 24  # values of kernels that are worth a piece of code of their own
 _MOST_PARTS = 4
 _FEW_TASKS = 8  # of a kernel: at each step of a loop it costs more to wake threads for these
 _LONG_ROW = 128  # elements
-_LONG = 1 << 15  # bytes of results above which other Python threads may run meanwhile
+_LONG = 1 << 15  # bytes of arrays above which other Python threads may run meanwhile
 
 
 @attrs.frozen(eq=False)
@@ -165,8 +165,7 @@ class _Table:
         self.moving: list[tuple[int, int, int]] = []  # frames of loops: first and number of moves
         self.first, self.calls = self._block(calls, inside=False)
         every = list(every_call(calls))
-        long = sum([size_bytes(w) for c in every for w in c.writes]) > _LONG
-        self.lets_go = long or bool(self.controls)
+        self.lets_go = bool(self.controls) or sum(map(_touched, every)) > _LONG
 
     def _block(self, calls: Sequence[Call], *, inside: bool) -> tuple[int, int]:
         """Where among the steps those of a block begin, and how many they are."""
@@ -239,3 +238,9 @@ class _Table:
             ),
             tuple([(last + at, v, offset) for at, v, offset in held]),
         )
+
+
+def _touched(call: Call) -> int:
+    """Bytes of the arrays that a call reads or writes: a sum of many numbers writes one."""
+    found = {w.of for w in call.words if isinstance(w, Address) and isinstance(w.of, Var)}
+    return sum(map(size_bytes, found | {*call.writes}))

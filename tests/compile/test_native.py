@@ -20,6 +20,7 @@ from funct.compile.fusion import again
 from funct.compile.loops import passes
 from funct.compile.loops.scalars import ELEMENTS, NARROW, PRINTINGS
 from funct.compile.native import base_names, native
+from funct.compile.steps.walker import HEAD
 from funct.core import lookup
 from funct.graph import eliminate_dead, inline_calls, optimize, share_common
 from tests import laws
@@ -455,3 +456,13 @@ def test_powers_by_a_number_that_are_products(kind: str) -> None:
         f = lambda v, y=y: v**y  # noqa: E731
         with np.errstate(all="ignore"):
             laws.same(ft.jit(f, mode="reduce-overhead")(x), f(x))
+
+
+@pytest.mark.parametrize(
+    "fun", [lambda x: x + 1, lambda x: xp.sum(xp.sin(x)), lambda x: xp.max(xp.exp(x), axis=0)]
+)
+@pytest.mark.parametrize(("n", "goes"), [(20, False), (200, True)])
+def test_other_threads_run_while_much_is_read_or_written(fun: Any, n: int, goes: bool) -> None:
+    """Few results may take long too: a sum of many numbers is one."""
+    (program,) = compiled(fun, np.ones((n, n))).programs
+    assert bool(program.table[HEAD.index("lets_go")]) == goes
