@@ -333,6 +333,8 @@ def conv_of(rank: int) -> Callable[..., Any]:
             if strides is None or dilations is None or pads is None:
                 return None
             y = convolution(x, w, strides, tuple([(p, p) for p in pads]), dilations, groups)
+        if not y.size:
+            return None  # of no images, or refused by name
         if bias is not None:
             y += bias.reshape(-1, *(1,) * rank)
         return y

@@ -352,6 +352,21 @@ def test_a_label_outside_the_classes_raises(label: int) -> None:
         F.cross_entropy(xp.ones((1, 3)), xp.asarray([label]))
 
 
+@pytest.mark.parametrize("way", [lambda f: f, ft.jit, ft.vmap, lambda f: lambda x: ft.vjp(f, x)])
+@pytest.mark.parametrize("size", [(2, 8), (8, 1), (2, 2), (0, 0)])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+def test_a_kernel_larger_than_the_image_raises(way: Any, size: Any, stride: int) -> None:
+    """By one element as by more, whatever the stride: no empty result."""
+    x, w = xp.ones((2, 1, 3, *size)), xp.ones((4, 3, 3, 3))
+
+    def applied(x: Any) -> Any:
+        return F.conv2d(x, w, stride=stride)
+
+    with pytest.raises(ShapeError, match=r"conv2d: kernel \(3, 3\) .* is larger than the padded"):
+        way(applied)(x if way is ft.vmap else x[0])
+    assert F.conv2d(x[0], w, stride=stride, padding=2).shape[:2] == (1, 4)
+
+
 @pytest.mark.parametrize(("name", "given", "shape"), [
     ("group_norm", (2,), (4, 6, 6)), ("instance_norm", (), (4, 6, 6)),
     ("layer_norm", ((6,),), (4, 6, 6)), ("rms_norm", ((6,),), (4, 6, 6)),

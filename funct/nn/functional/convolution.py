@@ -28,8 +28,8 @@ def conv1d(
     None. padding: zeros on both sides: an int, "valid" (none) or "same" (as long as the input;
     stride 1).
     Returns: shape (N, O, T) or (O, T), T = (L + 2 padding - dilation (K - 1) - 1) // stride + 1.
-    Raises: ShapeError: when rank or channels do not fit. ArgumentError: when stride, padding,
-    dilation or groups is out of range.
+    Raises: ShapeError: when rank or channels do not fit, or the kernel is larger than the padded
+    input. ArgumentError: when stride, padding, dilation or groups is out of range.
     Example:
         >>> import funct.array as xp
         >>> from funct.nn import functional as F
@@ -182,6 +182,13 @@ def _conv(
     strides = per_axis(name, "stride", stride, rank)
     dilations = per_axis(name, "dilation", dilation, rank)
     pairs = padding_pairs(name, padding, w.shape[2:], strides, dilations)
+    for n, k, d, (low, high) in zip(x.shape[2:], w.shape[2:], dilations, pairs):
+        room = n + low + high - d * (k - 1)
+        if isinstance(room, int) and room < 1:
+            raise ShapeError(
+                f"{name}: kernel {w.shape[2:]} with dilation {dilations} is larger than the padded "
+                f"input {x.shape[added:]}"
+            )
     y = ops.convolution(x, w, strides, pairs, dilations, groups)
     return unbatched(_with_bias(y, bias, rank), added)
 

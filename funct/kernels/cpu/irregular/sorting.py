@@ -13,8 +13,8 @@ from funct.kernels.cpu.loops import kernel
 from funct.kernels.cpu.vectors import lanes, loaded, many, spread, stored
 
 __all__ = [
-    "DIGIT", "RUN", "by_digits", "distinct", "first_of", "least", "numbered", "order", "pack",
-    "top_k", "unpack",
+    "DIGIT", "LANES", "RUN", "by_digits", "distinct", "first_of", "least", "numbered", "order",
+    "pack", "top_k", "unpack",
 ]  # fmt: skip
 
 LANES = 16
@@ -122,7 +122,7 @@ def least(words: Any, some: Any, rows: int, n: int, fewest: int, most: int) -> i
     stand, and behind them words that are greater than all.
 
     A bound is sought by halving: to count what is below costs a vector compare for 8 words. The
-    answer is 1 where so many halvings do not find one; fewest < most <= n, and most > 2 * LANES.
+    answer is 1 where so many halvings do not find one; fewest < most <= n, and most >= LANES.
     """
     whole = n & -LANES
     all_ones = ~(words[0] ^ words[0])
