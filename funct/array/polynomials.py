@@ -13,10 +13,11 @@ from funct.array.creation import arange, eye, ones_like, zeros
 from funct.array.direct import direct
 from funct.array.dtypes import finfo
 from funct.array.elementwise import floating
+from funct.array.joining import concat, stack, unstack
 from funct.array.linalg.decompositions import eigvals
 from funct.array.linalg.norms import vector_norm
 from funct.array.linalg.solving import lstsq
-from funct.array.manipulation import broadcast_to, concat, stack, unstack
+from funct.array.manipulation import broadcast_to
 from funct.array.searching import argsort, take
 from funct.array.statistical import cumulative_prod
 from funct.core import INEXACT

@@ -11,7 +11,8 @@ from funct.array.axes import integers, normal_axes, normal_axis, normal_shape
 from funct.array.conversion import as_tensor, as_tensors, asarray
 from funct.array.direct import direct
 from funct.array.indexing import nonzero_axes
-from funct.array.manipulation import reshape, stack
+from funct.array.joining import stack
+from funct.array.manipulation import reshape
 from funct.array.tensor import Tensor
 from funct.errors import ArgumentError, DTypeError, ShapeError
 from funct.kernels import composed, statistical

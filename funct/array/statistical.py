@@ -15,7 +15,8 @@ from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
 from funct.array.elementwise import floating
 from funct.array.in_single import narrowed, widened
-from funct.array.manipulation import concat, ravel, reshape
+from funct.array.joining import concat
+from funct.array.manipulation import ravel, reshape
 from funct.array.powers import power
 from funct.array.tensor import Array
 from funct.core import NARROW

@@ -13,7 +13,7 @@ from funct.array.conversion import as_tensors, check_allocation, promoted
 from funct.array.creation import asarray, eye, zeros
 from funct.array.direct import direct
 from funct.array.elementwise import conjugate
-from funct.array.manipulation import concat, pad
+from funct.array.joining import concat, pad
 from funct.array.products import matmul
 from funct.array.statistical import sum as sum_
 from funct.core import is_one
