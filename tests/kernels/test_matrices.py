@@ -12,6 +12,7 @@ from funct.device.host import vector_bytes
 from funct.errors import LinAlgError
 from funct.kernels import table
 from funct.kernels.cpu import triangular
+from funct.kernels.cpu.irregular import hermitian as cpu
 from funct.kernels.linalg import matrices
 
 
@@ -185,3 +186,15 @@ def test_hermitian_parts_are_the_same_in_machine_code(shape: tuple[int, ...], ch
     assert np.array_equal(found, expected)
     assert np.array_equal(matrices._hermitian(found), found)
     assert np.array_equal(found, np.conj(np.swapaxes(found, -1, -2)))
+
+
+@pytest.mark.parametrize("char", "dD")
+def test_no_index_of_hermitian_parts_is_outside(char: str) -> None:
+    """Run as Python, with every index checked."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((3, 4, 4)).astype(char)
+    if char == "D":
+        x += 1j * rng.standard_normal((3, 4, 4))
+    y = np.empty_like(x)
+    cpu.hermitian.checked(x, y, 4, 3, char == "D")
+    np.testing.assert_allclose(y, (x + np.conj(np.swapaxes(x, -1, -2))) / 2, rtol=1e-14)

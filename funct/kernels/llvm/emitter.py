@@ -222,8 +222,8 @@ class Emitter(Arithmetic):
     def _places(self, at: Value) -> Iterator[Value]:
         """The lanes as numbers of eight bytes; those of four leave their vectors in pairs."""
         lanes = at.type.lanes
-        if at.type.element != "i32":
-            yield from [self.extract(at, k) for k in range(lanes)]
+        if at.type.element != "i32" or lanes % 2:
+            yield from [self.convert(self.extract(at, k), "i64") for k in range(lanes)]
             return
         pairs = self.bitcast(at, typed("i64", lanes // 2))
         for k in range(lanes // 2):

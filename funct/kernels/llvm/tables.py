@@ -26,9 +26,11 @@ def looked_up(e: Emitter, type: Type, numbers: Sequence[float], index: Value) ->
         return e.load(type, e.at(place, e.convert(index & 15, "i64"), type.element))
     whole = 512 // type.bits
     if type.lanes > whole:
-        half = type.lanes // 2
-        parts = [e.shuffle(index, None, part) for part in (range(half), range(half, 2 * half))]
-        return e.joined([looked_up(e, type.of(half), numbers, part) for part in parts])
+        half = -(-type.lanes // 2)  # of an odd number one lane is looked up twice
+        lanes = [[k % type.lanes for k in range(n, n + half)] for n in (0, half)]
+        parts = [e.shuffle(index, None, part) for part in lanes]
+        both = e.joined([looked_up(e, type.of(half), numbers, part) for part in parts])
+        return both if both.type is type else e.shuffle(both, None, range(type.lanes))
     if type.lanes < whole:
         wide = e.shuffle(index, None, [k % type.lanes for k in range(whole)])
         return e.shuffle(looked_up(e, type.of(whole), numbers, wide), None, range(type.lanes))

@@ -2,6 +2,7 @@
 
 import ctypes
 
+import attrs
 import numpy as np
 import pytest
 
@@ -262,3 +263,20 @@ def test_text_for_other_processors_becomes_an_object(cpu):
     f.store(f.fma(v, f.round(v), f.splat(f.reduce(v, f.maximum), 16)), x, streaming=True)
     f.ret()
     assert len(emit(module.text(), target)) > 500
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 3, 4, 7, 8, 9, 16])
+@pytest.mark.parametrize("places", ["i32", "i64"])
+@pytest.mark.parametrize("gathers", [True, False])
+def test_elements_of_any_number_of_places(lanes, places, gathers):
+    """On processors that gather, and one by one."""
+    x, found = np.arange(50, dtype="f4") ** 2, np.zeros(lanes, "f4")
+    chosen = [(7 * k + 3) % 50 for k in range(lanes)]
+
+    def body(f, table, out):
+        f.module.target = attrs.evolve(f.module.target, vector_bytes=64 if gathers else 32)
+        at = f.vector(typed(places, lanes), chosen)
+        f.store(f.elements("f32", table, at), out)
+
+    run(body, x, found)
+    np.testing.assert_array_equal(found, x[chosen])
