@@ -238,6 +238,10 @@ def multi_dot(arrays: Any) -> Any:
     """Product of a chain of matrices."""
     if len(arrays) < 2 or arrays[0].dtype not in _FLOATS:
         return None
+    if len(arrays) == 2:
+        a, b = arrays
+        fits = a.dtype is b.dtype and a.ndim == 2 and b.ndim in (1, 2)
+        return np.matmul(a, b) if fits else None
     sizes, last = [], arrays[-1]
     for k, x in enumerate(arrays, 1):
         if x.dtype is not last.dtype or not (x.ndim == 2 or (x.ndim == 1 and k == len(arrays))):

@@ -69,6 +69,8 @@ def _inside(found: int) -> None:
 
 def take(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
     """As `x.take(i, axis)`, which copies rows well."""
+    if x.size * i.size < _SOME:  # as many as there may be at most
+        return x.take(i, axis)
     rank = x.ndim
     if rank == 1:
         if i.size >= _SOME and _moves(x, i, i.size):
