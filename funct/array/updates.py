@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,10 @@ ndarray = np.ndarray
 _divide = np.divide
 _MANY = 256  # elements from which on machine code may pay
 _EXACT = 1 << 53  # integers below are doubles
-_DOUBLE, _BOOL = np.dtype(np.float64), np.dtype(bool)
+_BY_ONE = 4  # positions
+_OPERATORS = {np.add: operator.add, np.multiply: operator.mul}
+_BOOL, _INT64 = np.dtype(bool), np.dtype(np.int64)
+_OWN = {np.dtype(np.float64): float, np.dtype(np.complex128): complex}  # what numbers become
 _INEXACT = INEXACT - NARROW
 _NUMBERS: dict[str, tuple[type, ...]] = {
     "b": (bool,), "i": (int,), "u": (int,), "f": (float,), "c": (float, complex),
@@ -274,7 +278,7 @@ def _changed(at: At, name: str, v: Any, change: Any) -> Any:
     if c is array:
         out, at_key, kind = None, key.data, v.__class__
         try:
-            if kind is array and change in _MODES:
+            if kind is array and change in _MODES and (change is not None or at_key.size >= _MANY):
                 combined = kernels.combined_each if a.ndim == 1 else kernels.combined_rows
                 out = combined(a, v.data, at_key, _MODES[change])
             elif (
@@ -282,6 +286,11 @@ def _changed(at: At, name: str, v: Any, change: Any) -> Any:
                 and at_key.shape == a.shape and a.dtype.kind == "f"
             ):  # fmt: skip
                 out = kernels.replaced(a, np.asarray(v, a.dtype), at_key)
+            elif (
+                change is not None and at_key.dtype is _INT64 and kind is _OWN.get(a.dtype)
+                and change not in _KNOWN[a.dtype][1]
+            ):  # fmt: skip
+                out = _scattered(a, at_key, v, change)
         except IndexError:
             return None  # refused by name
         except MemoryError as error:
@@ -429,10 +438,17 @@ def _scattered(a: Any, at: Any, v: Any, change: Any) -> Any:
 
 def _combine(out: Any, at: Any, v: Any, change: Any) -> None:
     """change(out[at], v) written into out, one position after the other."""
-    if v.__class__ is not float or out.dtype is not _DOUBLE:
+    if v.__class__ is not _OWN.get(out.dtype):
         v = np.asarray(v, out.dtype)  # a bare number would be taken as a double
     if out.size < _MANY:
-        change.at(out, at, v)
+        one = _OPERATORS.get(change)
+        few = at.__class__ is ndarray and at.ndim == 1 == out.ndim and at.size <= _BY_ONE
+        if few and one is not None and (v.__class__ is not ndarray or not v.ndim):
+            v = v[()] if v.__class__ is ndarray else v
+            for k in at.tolist():  # NumPy takes as long before it begins
+                out[k] = one(out[k], v)
+        else:
+            change.at(out, at, v)
         return
     v = np.asarray(v)
     if out.ndim > 1 and at.__class__ is ndarray and at.dtype.kind != "b":
