@@ -113,7 +113,6 @@ _ROWS = 64  # up to which a matrix and its transpose are in the caches
 
 
 def _hermitian(x: NDArray[Any]) -> NDArray[Any]:
-    _square(x)
     n = x.shape[-1]
     if n <= _ROWS and x.size and x.__class__ is np.ndarray and ready(x.size):
         y = np.empty(x.shape, x.dtype)
@@ -253,6 +252,7 @@ def cofactor(x: NDArray[Any], /) -> NDArray[Any]:
 @_fails_with("the iteration did not converge; is every element finite?")
 def eigh(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any]]:
     """Ascending eigenvalues and orthonormal eigenvectors of the Hermitian part."""
+    _square(x)
     w, v = _eigh(_hermitian(x))
     return w, turned(v)
 
@@ -260,6 +260,7 @@ def eigh(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any]]:
 @_fails_with("the iteration did not converge; is every element finite?")
 def eigvalsh(x: NDArray[Any], /) -> NDArray[Any]:
     """Ascending eigenvalues of the Hermitian part."""
+    _square(x)
     found: NDArray[Any] = _eigvalsh(_hermitian(x))
     return found
 

@@ -32,11 +32,10 @@ def det(
     base = task * (n + 1) * n * LANES
     far: Any = np.int64(0)
     for t in range(task * part, min((task + 1) * part, count), LANES):
-        first = np.where(lanes(LANES, np.int64) + t < count, lanes(LANES, np.int64) + t, count - 1)
+        first = _matrices(t, count)
         for e in range(size):
             _put(room, base, e, gathered(x, first * size + e).astype(np.float64))
-        sign: Any = spread(np.float64(1.0), LANES)
-        sign = _eliminate(room, base, n, n, sign)
+        sign: Any = _eliminate(room, base, n, n, spread(np.float64(1.0), LANES))
         for k in range(n):
             sign = sign * _of(room, base, k * n + k)
             length = _size(sign)
@@ -52,14 +51,14 @@ def det(
 def solve(
     a: Any, b: Any, y: Any, room: Any, odd: Any, n: int, m: int, count: int, part: int, task: int,
 ) -> None:  # fmt: skip
-    """y (count, n, m): a⁻¹ b for a (count, n, n) and b like y; the inverses where m is n and b is
-    y. room: (tasks, n + 1, n + m, LANES). odd (tasks,): 1 where a pivot is 0.
+    """y (count, n, m): a⁻¹ b for a (count, n, n) and b like y. room: (tasks, n + 1, n + m, LANES).
+    odd (tasks,): 1 where a pivot is 0.
     """
     wide = n + m
     base = task * (n + 1) * wide * LANES
     zeros: Any = np.int64(0)
     for t in range(task * part, min((task + 1) * part, count), LANES):
-        first = np.where(lanes(LANES, np.int64) + t < count, lanes(LANES, np.int64) + t, count - 1)
+        first = _matrices(t, count)
         for i in range(n):
             for j in range(n):
                 at = first * (n * n) + (i * n + j)
@@ -97,7 +96,7 @@ def cholesky(
     base = task * size * LANES
     lost: Any = np.int64(0)
     for t in range(task * part, min((task + 1) * part, count), LANES):
-        first = np.where(lanes(LANES, np.int64) + t < count, lanes(LANES, np.int64) + t, count - 1)
+        first = _matrices(t, count)
         for i in range(n):
             for j in range(i + 1):
                 below = gathered(x, first * size + (i * n + j)).astype(np.float64)
@@ -124,6 +123,12 @@ def cholesky(
                     v = room[e].astype(y.dtype)
                     y[(t + i) * size + j * n + k] = np.where(k > j, y.dtype.type(0.0), v)
     odd[task] = np.where(lost > 0, 1, 0)
+
+
+def _matrices(t: Any, count: Any) -> Any:
+    """Which matrix each lane has, from matrix t on."""
+    here = lanes(LANES, np.int64) + t
+    return np.where(here < count, here, count - 1)
 
 
 def _of(room: Any, base: Any, e: Any) -> Any:
