@@ -11,15 +11,13 @@ from funct.nn.functional.reduction import check_reduction, refuse_retired
 from funct.nn.module import Module, buffer, static
 
 __all__ = [
-    "BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss", "CrossEntropyLoss",
-    "GaussianNLLLoss", "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss",
-    "MarginRankingLoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss",
-    "NLLLoss", "PoissonNLLLoss", "SmoothL1Loss", "SoftMarginLoss", "TripletMarginLoss",
-    "TripletMarginWithDistanceLoss",
+    "BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CrossEntropyLoss", "GaussianNLLLoss", "HuberLoss",
+    "KLDivLoss", "L1Loss", "Loss", "MSELoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss",
+    "MultiMarginLoss", "NLLLoss", "PoissonNLLLoss", "SmoothL1Loss", "SoftMarginLoss",
 ]  # fmt: skip
 
 
-class _Loss(Module):
+class Loss(Module):
     """A loss whose fields have the names of the function's arguments.
 
     size_average and reduce, which torch has retired, must be None.
@@ -41,7 +39,7 @@ class _Loss(Module):
         return type(self).apply(input, target, **self.__dict__)
 
 
-class _Simple(_Loss):
+class _Simple(Loss):
     """A loss with nothing but its reduction."""
 
     reduction: str = static()
@@ -106,7 +104,7 @@ class MultiLabelMarginLoss(_Simple):
     apply = staticmethod(functional.multilabel_margin_loss)
 
 
-class SmoothL1Loss(_Loss):
+class SmoothL1Loss(Loss):
     """|x - t|, a parabola below beta; see `functional.smooth_l1_loss`.
 
     Example:
@@ -127,7 +125,7 @@ class SmoothL1Loss(_Loss):
         self._made(reduction, size_average, reduce, beta)
 
 
-class HuberLoss(_Loss):
+class HuberLoss(Loss):
     """A parabola up to delta, then a line; see `functional.huber_loss`.
 
     Example:
@@ -145,7 +143,7 @@ class HuberLoss(_Loss):
         self._made(reduction, None, None, delta)
 
 
-class KLDivLoss(_Loss):
+class KLDivLoss(Loss):
     """t (log t - x); see `functional.kl_div`.
 
     Example:
@@ -167,7 +165,7 @@ class KLDivLoss(_Loss):
         self._made(reduction, size_average, reduce, log_target)
 
 
-class PoissonNLLLoss(_Loss):
+class PoissonNLLLoss(Loss):
     """exp(x) - t x; see `functional.poisson_nll_loss`.
 
     Example:
@@ -190,7 +188,7 @@ class PoissonNLLLoss(_Loss):
         self._made(reduction, size_average, reduce, log_input, full, eps)
 
 
-class GaussianNLLLoss(_Loss):
+class GaussianNLLLoss(Loss):
     """(log v + (x - t)² / v) / 2; see `functional.gaussian_nll_loss`.
 
     Example:
@@ -213,7 +211,7 @@ class GaussianNLLLoss(_Loss):
         return type(self).apply(input, target, var, **self.__dict__)
 
 
-class CrossEntropyLoss(_Loss):
+class CrossEntropyLoss(Loss):
     """-Σ w t log softmax(x); see `functional.cross_entropy`.
 
     Args: weight: per class, a buffer. ignore_index, reduction, label_smoothing: as there.
@@ -238,7 +236,7 @@ class CrossEntropyLoss(_Loss):
         self._made(reduction, size_average, reduce, weight, ignore_index, label_smoothing)
 
 
-class NLLLoss(_Loss):
+class NLLLoss(Loss):
     """-w_t x_t of log-probabilities x; see `functional.nll_loss`.
 
     Args: weight: per class, a buffer. ignore_index, reduction: as there.
@@ -262,7 +260,7 @@ class NLLLoss(_Loss):
         self._made(reduction, size_average, reduce, weight, ignore_index)
 
 
-class _Weighted(_Loss):
+class _Weighted(Loss):
     """A loss with weights, a buffer, and its reduction."""
 
     weight: Tensor | None = buffer()
@@ -302,7 +300,7 @@ class MultiLabelSoftMarginLoss(_Weighted):
     apply = staticmethod(functional.multilabel_soft_margin_loss)
 
 
-class BCEWithLogitsLoss(_Loss):
+class BCEWithLogitsLoss(Loss):
     """Binary cross entropy of logits; see `functional.binary_cross_entropy_with_logits`.
 
     Example:
@@ -325,7 +323,7 @@ class BCEWithLogitsLoss(_Loss):
         self._made(reduction, size_average, reduce, weight, pos_weight)
 
 
-class MultiMarginLoss(_Loss):
+class MultiMarginLoss(Loss):
     """See `functional.multi_margin_loss`.
 
     Example:
@@ -348,132 +346,7 @@ class MultiMarginLoss(_Loss):
         self._made(reduction, size_average, reduce, p, margin, weight)
 
 
-class HingeEmbeddingLoss(_Loss):
-    """x or max(0, margin - x); see `functional.hinge_embedding_loss`.
-
-    Example:
-        >>> import funct.array as xp
-        >>> from funct import nn
-        >>> x, t = xp.asarray([0.25, 0.25]), xp.asarray([1, -1])
-        >>> nn.HingeEmbeddingLoss(reduction="none")(x, t).tolist()
-        [0.25, 0.75]
-    """
-
-    apply = staticmethod(functional.hinge_embedding_loss)
-    margin: float = static()
-    reduction: str = static()
-
-    def __init__(
-        self, margin: float = 1.0, size_average: None = None, reduce: None = None,
-        reduction: str = "mean",
-    ) -> None:  # fmt: skip
-        self._made(reduction, size_average, reduce, margin)
-
-
-class _Pair(_Loss):
-    """A loss of two inputs and a label, with a margin."""
-
-    margin: float = static()
-    reduction: str = static()
-
-    def __init__(
-        self, margin: float = 0.0, size_average: None = None, reduce: None = None,
-        reduction: str = "mean",
-    ) -> None:  # fmt: skip
-        self._made(reduction, size_average, reduce, margin)
-
-    def __call__(self, input1: Any, input2: Any, target: Any) -> Any:  # type: ignore[override]
-        """The loss of the pair against target."""
-        return type(self).apply(input1, input2, target, **self.__dict__)
-
-
-class CosineEmbeddingLoss(_Pair):
-    """1 - cos or max(0, cos - margin); see `functional.cosine_embedding_loss`.
-
-    Example:
-        >>> import funct.array as xp
-        >>> from funct import nn
-        >>> a, b = xp.asarray([1.0, 0.0]), xp.asarray([3.0, 4.0])
-        >>> [round(float(nn.CosineEmbeddingLoss()(a, b, xp.asarray(t))), 6) for t in (1, -1)]
-        [0.4, 0.6]
-    """
-
-    apply = staticmethod(functional.cosine_embedding_loss)
-
-
-class MarginRankingLoss(_Pair):
-    """max(0, margin - t (x1 - x2)); see `functional.margin_ranking_loss`.
-
-    Example:
-        >>> import funct.array as xp
-        >>> from funct import nn
-        >>> a, b, t = xp.asarray([3.0, 1.0]), xp.asarray([1.0, 2.0]), xp.asarray([1, 1])
-        >>> nn.MarginRankingLoss(reduction="none")(a, b, t).tolist()
-        [0.0, 1.0]
-    """
-
-    apply = staticmethod(functional.margin_ranking_loss)
-
-
-class TripletMarginLoss(_Loss):
-    """max(0, d(a, p) - d(a, n) + margin); see `functional.triplet_margin_loss`.
-
-    Example:
-        >>> import funct.array as xp
-        >>> from funct import nn
-        >>> a, p, n = xp.asarray([[0.0]]), xp.asarray([[1.0]]), xp.asarray([[1.5]])
-        >>> round(float(nn.TripletMarginLoss()(a, p, n)), 4)
-        0.5
-    """
-
-    apply = staticmethod(functional.triplet_margin_loss)
-    margin: float = static()
-    p: float = static()
-    eps: float = static()
-    swap: bool = static()
-    reduction: str = static()
-
-    def __init__(
-        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False,
-        size_average: None = None, reduce: None = None, reduction: str = "mean",
-    ) -> None:  # fmt: skip
-        self._made(reduction, size_average, reduce, margin, p, eps, swap)
-
-    def __call__(self, anchor: Any, positive: Any, negative: Any) -> Any:  # type: ignore[override]
-        """The loss of the triplet."""
-        return type(self).apply(anchor, positive, negative, **self.__dict__)
-
-
-class TripletMarginWithDistanceLoss(_Loss):
-    """`TripletMarginLoss` with a distance of one's own.
-
-    Example:
-        >>> import funct.array as xp
-        >>> from funct import nn
-        >>> apart = lambda x, y: xp.max(xp.abs(x - y), axis=-1)
-        >>> a, p, n = xp.asarray([[0.0]]), xp.asarray([[1.0]]), xp.asarray([[1.5]])
-        >>> float(nn.TripletMarginWithDistanceLoss(distance_function=apart)(a, p, n))
-        0.5
-    """
-
-    apply = staticmethod(functional.triplet_margin_with_distance_loss)
-    distance_function: Callable[[Any, Any], Any] | None = static()
-    margin: float = static()
-    swap: bool = static()
-    reduction: str = static()
-
-    def __init__(
-        self, *, distance_function: Callable[[Any, Any], Any] | None = None, margin: float = 1.0,
-        swap: bool = False, reduction: str = "mean",
-    ) -> None:  # fmt: skip
-        self._made(reduction, None, None, distance_function, margin, swap)
-
-    def __call__(self, anchor: Any, positive: Any, negative: Any) -> Any:  # type: ignore[override]
-        """The loss of the triplet."""
-        return type(self).apply(anchor, positive, negative, **self.__dict__)
-
-
-class CTCLoss(_Loss):
+class CTCLoss(Loss):
     """-log p of texts over all alignments; see `functional.ctc_loss`.
 
     Example:
