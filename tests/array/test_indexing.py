@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import funct as ft
 import funct.array as xp
-from funct.array import updates
+from funct.array import changes
 from funct.errors import DTypeError, IndexOutOfBoundsError, ShapeError, UnsupportedOperandError
 from tests import laws
 from tests.strategies import filled, indices, shapes
@@ -463,7 +463,7 @@ def test_changes_by_a_number_under_a_mask_of_many(
     for v in (2, 0, -3) if dtype[0] == "i" else (2, 0.0, -0.0, 1e30, -2.5):
         found = getattr(xp.asarray(x).at[xp.asarray(mask)], mode)(v)
         with monkeypatch.context() as m, np.errstate(all="ignore"):
-            m.setattr(updates, "_MANY", 1 << 40)
+            m.setattr(changes, "_MANY", 1 << 40)
             each = getattr(xp.asarray(x).at[xp.asarray(mask)], mode)(v)
         assert found.dtype == each.dtype == x.dtype
         np.testing.assert_array_equal(found.data, each.data)
