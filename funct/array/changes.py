@@ -236,7 +236,7 @@ def _combine(out: Any, at: Any, v: Any, change: Any) -> None:
 
 
 def operand(name: str, v: Any) -> Any:
-    """v as an operand of ops. Raises: ShapeError: if it is ragged. DTypeError: if it is no number."""
+    """v as an operand of ops. Raises: ShapeError, DTypeError: if it is ragged, or no number."""
     if isinstance(v, Value):
         return v
     try:
