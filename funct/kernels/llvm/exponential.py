@@ -1,4 +1,4 @@
-"""exp and its kin: 2^n times a polynomial on half an octave around 1.
+"""exp and its kin: 2^n times a polynomial on half an octave around 1, or on a 16th of one.
 
 Source: P. Tang, "Table-driven implementation of the exponential function", 1989, for the reduction;
     W. Cody, W. Waite, "Software manual for the elementary functions", 1980.
@@ -8,8 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funct.kernels.llvm.coefficients import EXP
-from funct.kernels.llvm.scaling import BIAS, nearest, pow2, scaled, split_constant
+from funct.kernels.llvm.cells import EXP2_SIXTEENTHS
+from funct.kernels.llvm.coefficients import EXP, EXP_SIXTEENTH
+from funct.kernels.llvm.scaling import (
+    BIAS,
+    MANTISSA,
+    bits_of,
+    has_avx512,
+    nearest,
+    pow2,
+    scaled,
+    scalef,
+    split_constant,
+)
+from funct.kernels.llvm.tables import has_tables, looked_up
 
 if TYPE_CHECKING:
     from funct.kernels.llvm.emitter import Emitter
@@ -53,8 +65,28 @@ def clamped(e: Emitter, x: Value) -> Value:
 
 def exp(e: Emitter, x: Value) -> Value:
     """e^x; at most 1.1 ulp."""
-    n, bits, p = reduce(e, clamped(e, x), 2 * BIAS[x.type.element])
+    x = clamped(e, x)
+    if has_tables(e):
+        return _by_table(e, x)
+    n, bits, p = reduce(e, x, 2 * BIAS[x.type.element])
     return scaled(e, p + 1, n, bits)
+
+
+def _by_table(e: Emitter, x: Value) -> Value:
+    """e^x of what is clamped: the sixteenths of its octave are looked up."""
+    type, element = x.type, x.type.element
+    magic = 1.5 * 2.0 ** (MANTISSA[element] - 4)
+    pushed = e.fma(x, float(LOG2_E), magic)
+    n, bits = pushed - magic, e.bitcast(pushed, type.integer)  # both in sixteenths
+    high, low = split_constant(LN2, element)
+    r = e.fma(n, -low, e.fma(n, -high, x))
+    p = e.fma(r * r, e.polynomial(r, EXP_SIXTEENTH[element]), r)
+    power = looked_up(e, type, EXP2_SIXTEENTHS, bits)
+    near = e.fma(power, p, power)
+    if has_avx512(e, type):
+        return scalef(e, near, n)  # which takes n's floor
+    whole = (bits - bits_of(magic, element)) >> 4
+    return scaled(e, near, e.convert(whole, element), whole + 2 * BIAS[element])
 
 
 def exp2(e: Emitter, x: Value) -> Value:

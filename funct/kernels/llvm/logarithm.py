@@ -1,6 +1,7 @@
 """log and its kin: the exponent times ln2, and a series at a mantissa around 1.
 
-Source: W. Cody, W. Waite, "Software manual for the elementary functions", 1980.
+Source: W. Cody, W. Waite, "Software manual for the elementary functions", 1980; P. Tang, "Table-
+    driven implementation of the logarithm function", 1990, where tables stand in registers.
 """
 
 from __future__ import annotations
@@ -8,10 +9,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from funct.kernels.llvm.coefficients import ATANH, LOG
+from funct.kernels.llvm.cells import LOG2_FROM, LOG_CELLS
+from funct.kernels.llvm.coefficients import ATANH, LOG, LOG_CELL
 from funct.kernels.llvm.exponential import LN2, LOG2_E, exp
 from funct.kernels.llvm.rare import rarely
 from funct.kernels.llvm.scaling import (
+    MANTISSA,
     apart,
     apart_normal,
     bits_of,
@@ -21,14 +24,15 @@ from funct.kernels.llvm.scaling import (
     octave,
     split_constant,
 )
+from funct.kernels.llvm.tables import has_tables, looked_up
 
 if TYPE_CHECKING:
     from funct.kernels.llvm.emitter import Emitter
     from funct.kernels.llvm.values import Value
 
 __all__ = [
-    "log", "log10", "log1p", "log2", "log_of_normal", "log_of_sum", "log_pair", "log_sigmoid",
-    "logaddexp", "softplus",
+    "cell", "log", "log10", "log1p", "log2", "log_of_normal", "log_of_sum", "log_pair",
+    "log_sigmoid", "logaddexp", "softplus",
 ]  # fmt: skip
 
 LOG10_E = "0.434294481903251827651128918916605082294397005803666566114453783166"
@@ -54,14 +58,30 @@ def at_the_ends(e: Emitter, x: Value, result: Value) -> Value:
 
 
 def log(e: Emitter, x: Value) -> Value:
-    """The natural logarithm; at most 1 ulp."""
+    """The natural logarithm; at most 1.2 ulp."""
     found = log_of_normal(e, x)
     return rarely(e, ~is_normal(e, x), "log_rest", _log_rest, [x], found)
 
 
 def log_of_normal(e: Emitter, x: Value) -> Value:
     """The natural logarithm of a normal number x > 0; of others anything."""
-    return _of_parts(e, *apart_normal(e, x))
+    if not has_tables(e):
+        return _of_parts(e, *apart_normal(e, x))
+    type, element = x.type, x.type.element
+    m, k, index = cell(e, x)
+    inverse, value = (looked_up(e, type, column, index) for column in LOG_CELLS[element])
+    f = e.fma(m, inverse, -1)
+    near = e.fma(f * f, e.polynomial(f, LOG_CELL[element]), f)
+    high, low = split_constant(LN2, element)
+    return e.fma(k, high, value + e.fma(k, low, near))
+
+
+def cell(e: Emitter, x: Value) -> tuple[Value, Value, Value]:
+    """(m, k, index) with x = m 2^k, and in which of 16 cells of an octave m lies."""
+    element = x.type.element
+    m, k, _ = octave(e, x, LOG2_FROM)
+    place = e.bitcast(x, x.type.integer) - bits_of(LOG2_FROM, element)
+    return m, k, place >> (MANTISSA[element] - 4)
 
 
 def _of_parts(e: Emitter, m: Value, k: Value) -> Value:

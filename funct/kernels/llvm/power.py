@@ -10,19 +10,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from funct.kernels.llvm.cells import LOG2_CELLS, LOG2_HIGH, LOG2_LOW
 from funct.kernels.llvm.coefficients import (
     ATANH_SHORT,
     ATANH_TAIL,
     CBRT,
     EXP2_WHOLE,
     EXP_SHORT,
-    LOG2_CELLS,
-    LOG2_FROM,
-    LOG2_HIGH,
-    LOG2_LOW,
     LOG_TAIL,
 )
 from funct.kernels.llvm.exponential import LN2, LOG2_E, small
+from funct.kernels.llvm.logarithm import cell
 from funct.kernels.llvm.rare import rarely
 from funct.kernels.llvm.scaling import (
     BIAS,
@@ -33,7 +31,6 @@ from funct.kernels.llvm.scaling import (
     is_between,
     is_normal,
     nearest,
-    octave,
     pow2,
     scaled,
     split_constant,
@@ -113,9 +110,7 @@ def _by_table(e: Emitter, x: Value, y: Value) -> tuple[Value, Value]:
 def _log2_by_table(e: Emitter, x: Value) -> tuple[Value, Value]:
     """log2 of a normal number x > 0 as the sum of two floats, to 2^-34 or 2^-64."""
     type, element = x.type, x.type.element
-    m, k, _ = octave(e, x, LOG2_FROM)
-    place = e.bitcast(x, type.integer) - bits_of(LOG2_FROM, element)
-    index = place >> (MANTISSA[element] - 4)
+    m, k, index = cell(e, x)
     c = looked_up(e, type, LOG2_CELLS, index)
     near = m * c
     near_low = e.fma(m, c, -near)

@@ -1,13 +1,23 @@
-"""Every polynomial errs by less than half an ulp of its dtype."""
+"""Every polynomial errs by less than half an ulp of its dtype; tables hold what they say."""
 
 import numpy as np
 import pytest
 
-from funct.kernels.llvm import coefficients
+from funct.kernels.llvm import cells, coefficients
 
 mpmath = pytest.importorskip("mpmath")
 
-from .fit import FITS, cells, horner  # noqa: E402  (needs mpmath)
+from .fit import (  # noqa: E402  (needs mpmath)
+    ERF_TERMS,
+    FITS,
+    edges,
+    erf_cell,
+    horner,
+    log_cells,
+    middle,
+    octave_cells,
+    sixteenths,
+)
 
 MOST = {"f32": 2.0**-25.4, "f64": 2.0**-54.4}
 # terms, for approximations: so much more error
@@ -31,16 +41,49 @@ def test_polynomial_is_as_close_as_it_says(name):
 
 def test_cells_are_those_of_an_octave():
     """The polynomial's reach is that of every cell; their logarithms are those of the numbers."""
-    inverse, high, low = cells()
-    assert tuple(inverse) == coefficients.LOG2_CELLS
-    first = np.float32(coefficients.LOG2_FROM).view(np.int32)
+    inverse, high, low = octave_cells()
+    assert tuple(inverse) == cells.LOG2_CELLS
+    first = np.float32(cells.LOG2_FROM).view(np.int32)
     ends = first + np.arange(17, dtype=np.int32) * (1 << 19) - np.array([[0], [1]], np.int32)
     below, above = ends[0, :-1].view(np.float32), ends[1, 1:].view(np.float32)
     reach = float(FITS["LOG_TAIL"][3]["f32"][1])
     for m in (below, above):
         assert (abs(m.astype(float) * inverse - 1) <= reach).all()
     for dtype, digits in (("f32", 2.0**-37), ("f64", 2.0**-90)):
-        assert tuple(high[dtype]) == coefficients.LOG2_HIGH[dtype]
-        assert tuple(low[dtype]) == coefficients.LOG2_LOW[dtype]
+        assert tuple(high[dtype]) == cells.LOG2_HIGH[dtype]
+        assert tuple(low[dtype]) == cells.LOG2_LOW[dtype]
         for c, h, v in zip(inverse, high[dtype], low[dtype]):
             assert abs(mpmath.mpf(h) + v + mpmath.log(c, 2)) < digits
+
+
+def test_powers_of_two():
+    assert tuple(sixteenths()) == cells.EXP2_SIXTEENTHS
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_cells_of_erf(dtype):
+    """Each polynomial is that close all over its cell; the last cell reaches where erf is 1."""
+    centres, values, *slopes = cells.ERF_CELLS[dtype]
+    assert len(slopes) == ERF_TERMS[dtype]
+    for k, (centre, value, *slope) in enumerate(zip(centres, values, *slopes)):
+        assert centre == middle(k, dtype)
+        digits = {"f32": 24, "f64": 53}[dtype]
+        assert abs(value - mpmath.erf(centre)) <= 2.0 ** -(digits + 2)
+        g, weight, a, b = erf_cell(k, dtype)
+        for j in range(50):
+            t = a + (b - a) * (j + mpmath.mpf(1) / 3) / 50
+            assert weight(t) * abs(horner([mpmath.mpf(c) for c in slope], t) - g(t)) < MOST[dtype]
+    assert mpmath.erfc(cells.ERF_END[dtype]) < 2.0 ** -(digits + 1)
+    assert round(cells.ERF_END[dtype] / cells.ERF_STEP[dtype]) == 15
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_cells_of_log(dtype):
+    """The polynomial reaches over each cell; the logarithms are almost floats."""
+    inverse, values = log_cells(dtype)
+    assert (tuple(inverse), tuple(values)) == cells.LOG_CELLS[dtype]
+    reach = float(FITS["LOG_CELL"][3][dtype][1])
+    digits = {"f32": 24, "f64": 53}[dtype]
+    for (a, b), c, value in zip(edges(), inverse, values):
+        assert max(abs(a * c - 1), abs(b * c - 1)) <= reach
+        assert abs(value + mpmath.log(c)) <= abs(value) * 2.0 ** -(digits + 5)

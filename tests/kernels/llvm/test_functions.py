@@ -39,7 +39,7 @@ ONE = {
     "expit": (_sigmoid, 1.5, (-20, 20)),
     "expm1": (np.expm1, 2, (-3, 3)),
     "floor": (np.floor, 0, (-3, 3)),
-    "log": (np.log, 1, (0.3, 3)),
+    "log": (np.log, 1.2, (0.3, 3)),
     "log10": (np.log10, 1.2, (0.3, 3)),
     "log1p": (np.log1p, 1.5, (-1, 3)),
     "log2": (np.log2, 1.2, (0.3, 3)),
@@ -63,7 +63,7 @@ TWO = {
 QUOTIENTS = {"floor_divide": kernels.floor_divide, "fmod": np.fmod, "remainder": np.remainder}
 PAIRS = {*TWO, *QUOTIENTS, "logaddexp", "maximum", "minimum", "nextafter"}  # of two operands
 SPECIAL = {
-    "erf": (scipy.special.erf, 1.1, (-4.2, 4.2)),
+    "erf": (scipy.special.erf, 1.4, (-4.2, 4.2)),
     "erfc": (scipy.special.erfc, 1.7, (-3, 11)),
     "erfinv": (scipy.special.erfinv, 2, (-1, 1)),
     "ndtr": (scipy.special.ndtr, 1.7, (-14, 6)),
