@@ -183,8 +183,8 @@ def raised_by_user(error: BaseException) -> bool:
 
 
 def with_line(error: Exception) -> Exception:
-    """The error. Where NumPy raised it for numbers of a graph, its traceback does not show the user's
-    line: a note says it.
+    """The error. Where NumPy raised it for numbers of a graph, a note says the user's line: its
+    traceback does not show it.
     """
     if not isinstance(error, FloatingPointError | RuntimeWarning) or hasattr(error, "__notes__"):
         return error
