@@ -18,7 +18,7 @@ import numpy as np
 
 __all__ = [
     "ENTRANCE", "SITES", "Site", "active_levels", "active_transforms", "follow", "hide", "is_ours",
-    "known_as", "known_as_layer", "known_as_op", "raised_by_user", "user_site",
+    "known_as", "known_as_layer", "known_as_op", "raised_by_user", "user_site", "with_line",
 ]  # fmt: skip
 
 ENTRANCE = "<funct direct>"  # file of public functions that we printed; their global `fun`
@@ -180,6 +180,26 @@ def raised_by_user(error: BaseException) -> bool:
             return True
         trace = trace.tb_next
     return False
+
+
+def with_line(error: Exception) -> Exception:
+    """The error. Where NumPy raised it for numbers of a graph, a note says the user's line: its
+    traceback does not show it.
+    """
+    if not isinstance(error, FloatingPointError | RuntimeWarning) or hasattr(error, "__notes__"):
+        return error
+    found = None
+    trace = error.__traceback__
+    while trace is not None:
+        frame = trace.tb_frame
+        site = frame.f_globals.get(SITES, {}).get(trace.tb_lineno)
+        if id(frame.f_code) in _FOLLOWED:
+            site = getattr(frame.f_locals.get(_FOLLOWED[id(frame.f_code)][1]), "site", None)
+        found = site if isinstance(site, Site) else found
+        trace = trace.tb_next
+    if found is not None:
+        error.add_note(f"  in {found}")
+    return error
 
 
 def active_levels() -> list[Any]:

@@ -24,6 +24,7 @@ from funct.compile.forms import Choice as Choice
 from funct.compile.forms import Refused as Refused
 from funct.compile.forms import Repeat as Repeat
 from funct.compile.fusion.worth import worth_looping as worth_looping
+from funct.compile.loops.warned import may_warn as may_warn
 from funct.compile.numbers import Place as Place
 from funct.compile.numbers import can_be_handed as can_be_handed
 from funct.compile.numbers import handed_over as handed_over
@@ -37,6 +38,6 @@ from funct.compile.touched import run_at_once as run_at_once
 __all__ = [
     "Choice", "Few", "Loop", "MISS", "Place", "Plan", "Refused", "Repeat", "Reuse", "Step", "Whole",
     "at_hand", "build", "calls_of", "can_be_handed", "expect", "faster", "foreseen", "handed_over",
-    "has_faster", "made", "numbers", "plan", "run_at_once", "serving", "show_assembly", "show_llvm",
-    "show_loops", "source", "unwrapping", "whole_of", "why_not_fused", "worth_looping",
+    "has_faster", "made", "may_warn", "numbers", "plan", "run_at_once", "serving", "show_assembly",
+    "show_llvm", "show_loops", "source", "unwrapping", "whole_of", "why_not_fused", "worth_looping",
 ]  # fmt: skip

@@ -157,7 +157,7 @@ class _Table:
         self.position = {v: k for k, v in enumerate(arguments)}
         self.held = held
         self.places, self.inner = place_buffers(calls, {*arguments, *held})
-        self.frames = [0]  # the word by which a loop is stopped
+        self.frames = [0, 0]  # the words by which a loop is stopped, and where warnings are noted
         self.steps: list[tuple[Code, str, int, int]] = []  # kernel, its name, frame, tasks
         self.addresses: list[tuple[int, Root, int]] = []  # place, of, offset
         self.moves: list[tuple[int, Slot, int]] = []
@@ -178,7 +178,7 @@ class _Table:
         before = len(self.addresses)
         blocks = [n for b in c.blocks for n in self._block(b, inside=True)]
         at = len(self.frames)
-        if c.blocks or c.checks or c.stops:
+        if c.is_told:
             self.controls.append(at)
             self.frames += [0] * CONTROL_WORDS + blocks
         if c.slots is not None:

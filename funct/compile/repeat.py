@@ -57,10 +57,13 @@ class Loop:
         given = [x if x.__class__ is np.ndarray else np.asarray(x) for x in operands]
         count = np.empty(1, np.int64)
         rest = [*carry, *ys, np.array([limit]), count, np.empty(self.program.workspace, np.uint8)]
-        done = self.program.run(*given, *rest)
-        if done is False:
-            dense = [np.require(x, requirements=["C", "A"]) for x in given]
-            done = self.program.run(*dense, *rest)
+        try:
+            done = self.program.run(*given, *rest)
+            if done is False:
+                dense = [np.require(x, requirements=["C", "A"]) for x in given]
+                done = self.program.run(*dense, *rest)
+        except (FloatingPointError, Warning) as error:  # as `np.errstate` or a filter says
+            raise Refused from error
         if done is None:
             raise Refused
         return (*carry, *ys), int(count[0])

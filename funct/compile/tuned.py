@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from funct.compile.entry import note_whole, whole_of
 from funct.device import disk_cache
 from funct.events import tell
@@ -40,7 +42,8 @@ def tuned(key: str | None, ways: Mapping[str, Callable[[], Run]]) -> Run:
         if chosen:
             return chosen[0](*buffers)
         made = {name: make() for name, make in ways.items()}
-        times = {name: _least(run, buffers) for name, run in made.items()}
+        with np.errstate(all="ignore"):  # the call itself warns
+            times = {name: _least(run, buffers) for name, run in made.items()}
         best = min(times, key=lambda name: times[name])
         if place is not None:
             disk_cache.write(place, best.encode())

@@ -118,7 +118,8 @@ def test_every_printing_on_every_dtype(name: str) -> None:
         made = compiled(fun, *args)
         if not made.programs:
             continue
-        (actual,) = made.run(*args)
+        with np.errstate(all="ignore"):  # of integers it says what eager says
+            (actual,) = made.run(*args)
         agree(actual, expected, ulps=0 if name in EXACT else LOOSE.get(name, 4))
 
 

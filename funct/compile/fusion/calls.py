@@ -67,7 +67,8 @@ class Call:
     writes: the buffers that it fills. names: what the accesses are, for people. blocks: the calls
     that it makes itself, if it is control flow; slots: those that it moves, if it is a loop.
     checks: whether it may find that an op must raise. stops: whether it looks if somebody wants to
-    interrupt it, and is told where the workspace is.
+    interrupt it. warns: whether it may find what NumPy warns of. All of them are told where the
+    workspace is.
     """
 
     kernel: Any
@@ -79,6 +80,12 @@ class Call:
     slots: Buffer | None = None
     checks: bool = False
     stops: bool = False
+    warns: bool = False
+
+    @property
+    def is_told(self) -> bool:
+        """Whether words before its frame tell it where the workspace is."""
+        return bool(self.blocks) or self.checks or self.stops or self.warns
 
 
 def every_call(calls: Sequence[Call]) -> Iterator[Call]:

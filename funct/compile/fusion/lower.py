@@ -385,7 +385,15 @@ class _Lowering:
             )
         names = {k: w.root.name for k, w in enumerate(self.walked) if isinstance(w.root, Var)}
         self.calls.append(
-            Call(kernel, tuple(words), tasks, tuple(writes), names, checks=kernel.looks)
+            Call(
+                kernel,
+                tuple(words),
+                tasks,
+                tuple(writes),
+                names,
+                checks=kernel.looks,
+                warns=kernel.warns,
+            )
         )
         self.calls += combines
 

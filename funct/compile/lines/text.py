@@ -30,6 +30,7 @@ from funct.compile.lines.lines import (
 from funct.compile.loops.kernel import CONTROL_WORDS, WRONG, Constant, Op
 from funct.compile.loops.reductions import combine, in_memory, read, write
 from funct.compile.loops.updates import updated
+from funct.compile.loops.warned import cases
 from funct.compile.steps.moves import copy_bytes
 from funct.compile.steps.turns import look, now
 from funct.compile.steps.walker import pointer, word
@@ -106,7 +107,7 @@ class _Text:
             case Constant():
                 return f.constant(typed(line.element), line.number)
             case Op():
-                return line.of(f, [self._at(o) for o in line.operands])
+                return line.of(f, [self._at(o) for o in line.operands], self.space)
             case Read():
                 place = f.at(self._at(line.place), line.offset, in_memory(line.element))
                 return read(f, line.element, place, line.lanes, None)
@@ -325,8 +326,8 @@ def _is_still(line: Line, same: Sequence[bool]) -> bool:
             return line.kind == "held"
         case Constant():
             return True
-        case Op():
-            return all(same[o] for o in line.operands)
+        case Op():  # NumPy warns of nothing where there are no steps
+            return all(same[o] for o in line.operands) and not cases(line.name, line.element, None)
         case Pick() | Fold() | Argument() | Spilled():
             return same[line.operand]
         case Read() | Packed():

@@ -14,6 +14,7 @@ the key under which code is found again.
 
 A kernel that looks elements up in a table may find an index that is not on its axis. It must say so
 in the workspace's first word, so before its frame stand CONTROL_WORDS that tell it where that is.
+So they do before that of a kernel which divides integers: NumPy warns of some (`warned.py`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Any, Literal
 import attrs
 
 from funct.compile.loops.scalars import widened
+from funct.compile.loops.warned import cases, note
 from funct.kernels.llvm import Emitter, Value
 
 __all__ = [
@@ -135,11 +137,17 @@ class Op:
         """Whether it puts an index on its axis, where it may not be."""
         return self.name == "wrap_index"
 
-    def of(self, f: Emitter, operands: Sequence[Value]) -> Value:
-        """Print the op of these."""
+    def of(
+        self, f: Emitter, operands: Sequence[Value], space: Value | None, mask: Value | None = None
+    ) -> Value:
+        """Print the op of these. space: the workspace, where it is noted what NumPy would warn of;
+        None: nothing is. mask: of the lanes that count.
+        """
         pairs = zip(operands, self.elements, strict=True)
         given = [f.convert(x, e) if e else x for x, e in pairs]
         given = [f.convert(x, widened(x.type.element)) for x in given]
+        if space is not None:
+            note(f, self.name, given, space, mask)
         x: Value = self.printing.emit(f, *given, *self.params)
         return f.convert(x, self.element)
 
@@ -186,6 +194,15 @@ class Kernel:
     def looks(self) -> bool:
         """Whether an index may be found that is not on its axis."""
         return any(a.look for a in self.accesses) or bool(self.refusing)
+
+    @property
+    def warns(self) -> bool:
+        """Whether NumPy would warn of some of the numbers that may be found."""
+        return any(isinstance(v, Op) and self._cases(v) for v in self.values)
+
+    def _cases(self, v: Op) -> tuple[int, ...]:
+        divisor = self.values[v.operands[-1]] if v.operands else None
+        return cases(v.name, v.element, divisor.number if isinstance(divisor, Constant) else None)
 
     @property
     def refusing(self) -> list[int]:

@@ -45,14 +45,14 @@ class _Printer:
         self.k = kernel
         self.f: Emitter = module.function(name, [("frame", PTR), ("task", I64)])
         self.frame, self.task = self.f.arguments
-        space = None
-        if kernel.looks:
-            space = self.f.load(PTR, self.frame)
+        self.space: Value | None = None
+        if kernel.looks or kernel.warns:
+            self.space = self.f.load(PTR, self.frame)
             self.frame = self.f.at(self.frame, CONTROL_WORDS, "i64")
         _, self.barrier_slots, _ = kernel.slots()
         self.passes = passes(kernel)
         self.lanes = lanes_of(module, kernel.values)
-        self.places = Places(self.f, kernel, self.frame, self.lanes, space)
+        self.places = Places(self.f, kernel, self.frame, self.lanes, self.space)
         self.barrier_at = dict(zip(kernel.barriers, self.barrier_slots, strict=True))
         self.stored = dict(kernel.stores)
         self.rows: dict[int, Value] = {}  # row values of the row that is being walked
@@ -164,7 +164,7 @@ class _Printer:
             case Op(may_refuse=True):
                 return self.places.on_axis(self.rows[v.operands[0]], v.params[0], None)
             case Op():
-                return v.of(self.f, [self.rows[o] for o in v.operands])
+                return v.of(self.f, [self.rows[o] for o in v.operands], self.space)
         raise AssertionError("a reduction is known once its pass is over")
 
     def _look(self, n: int) -> None:
@@ -365,7 +365,7 @@ class _Printer:
         if isinstance(v, Op) and v.may_refuse:
             return self.places.on_axis(memo[operands[0]], v.params[0], mask)
         if isinstance(v, Op):
-            return v.of(self.f, [memo[o] for o in operands])
+            return v.of(self.f, [memo[o] for o in operands], self.space, mask)
         assert isinstance(v, Load), "reductions are row values"
         if any(self.k.values[o].kind == "full" for o in operands):
             return self.places.gathered(v.access, memo[operands[0]], column, mask)

@@ -15,6 +15,7 @@ import numpy as np
 
 from funct.compile.loops.scalars import is_exact, printing, unsupported
 from funct.compile.loops.views import VIEWS
+from funct.compile.loops.warned import may_warn
 from funct.compile.rewriting.pairs import in_pairs
 from funct.compile.rewriting.simplify import simplify
 from funct.core import lookup
@@ -112,8 +113,8 @@ def _is_cheap(graph: Graph) -> bool:
             return False
         if e.name in VIEWS:
             continue
-        if printing(e) is None or unsupported(e) or not is_exact(e):
-            return False
+        if printing(e) is None or unsupported(e) or not is_exact(e) or may_warn(e):
+            return False  # of what is not taken nobody is warned
         work += math.prod(e.results[0].shape)
     return work + sum([math.prod(v.shape) for v in graph.outputs]) <= _CHEAP
 

@@ -6,7 +6,8 @@ workspace and the table's steps are, so it needs to know nothing else.
 
 Whoever cannot go on writes the workspace's first word, and loops that see it end: STOPPED by a loop
 that runs for long, looks ten times a second whether somebody wants to interrupt it, and finds so;
-WRONG by an op that must raise.
+WRONG by an op that must raise. Whoever finds what NumPy warns of notes it in the next word, and
+goes on; when all is done, it is reported.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from typing import Any
 import numpy as np
 
 from funct.compile.loops.kernel import STOPPED, WRONG
+from funct.compile.loops.warned import CASES, NOTED, report
 from funct.compile.steps.moves import copy_bytes
 from funct.device import Code, assemble_all, printed, threads
 from funct.device.llvm import at_load
 from funct.device.machine_code import begin
 from funct.device.printed import kept
 from funct.kernels.cpu.calls import DATA, DENSE, FLAGS, address_in_python, builtin
-from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value
+from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
 
 __all__ = [
     "HEAD", "assemble_kernels", "begin_walker", "bytes_on", "pointer", "reload", "run_steps",
@@ -32,7 +34,7 @@ __all__ = [
 ]  # fmt: skip
 
 HEAD = (
-    "true", "false", "none", "incref", "save", "restore",  # of Python
+    "true", "false", "none", "report", "incref", "save", "restore", "call", "decref",  # of Python
     "lets_go",  # whether other Python threads may run meanwhile
     "patches", "controls", "steps", "moves", "frames",  # how many, in this order in the table
     "first", "calls",  # of the steps, those that are not in a block
@@ -79,12 +81,14 @@ def reload(table: np.ndarray[Any, Any]) -> Callable[..., bool | None]:
     """What runs a table whose addresses of kernels and held arrays are right: a builtin function.
 
     It takes the arrays, then a workspace; gives False, and does nothing, where one is not dense,
-    and None where an op must raise, which the program does not.
+    and None where an op must raise, which the program does not. Of what NumPy warns of NumPy warns,
+    or raises.
     """
     for name, function in (("incref", "Py_IncRef"), ("save", "PyEval_SaveThread"),
-                           ("restore", "PyEval_RestoreThread")):  # fmt: skip
+                           ("restore", "PyEval_RestoreThread"), ("call", "PyObject_Vectorcall"),
+                           ("decref", "Py_DecRef")):  # fmt: skip
         table[_SLOT[name]] = address_in_python(function)
-    for name, told in (("true", True), ("false", False), ("none", None)):
+    for name, told in (("true", True), ("false", False), ("none", None), ("report", report)):
         table[_SLOT[name]] = id(told)
     return builtin("run", walker(), table)
 
@@ -160,7 +164,7 @@ def _print_walker(module: Module) -> None:
 
     def run() -> list[Value]:
         space = _aligned(f, pointer(f, bytes_on(f, pointer(f, arguments, count - 1), DATA)))
-        n = {name: word(f, head[name]) for name in HEAD[7:]}
+        n = {name: word(f, head[name]) for name in HEAD[_SLOT["patches"] :]}
         patches = f.at(table, len(HEAD), "i64")
         controls = f.at(patches, n["patches"] * 3, "i64")
         steps = f.at(controls, n["controls"], "i64")
@@ -195,12 +199,27 @@ def _print_walker(module: Module) -> None:
         f.when(lets_go, lambda: f.line(f"call void {restore.name}({state!r})"))
         state = word(f, space)
         told = f.select(f.eq(state, WRONG), pointer(f, head["none"]), pointer(f, head["true"]))
-        return [f.select(f.eq(state, STOPPED), f.null(), told)]
+        told = f.select(f.eq(state, STOPPED), f.null(), told)
+        warns = f.eq(state, 0) & f.ne(word(f, space, NOTED), 0)
+        return f.branch(warns, lambda: [_reported(f, head, space)], lambda: [told], rare=True)
 
     good = f.eq(flags & DENSE, DENSE)
     found = f.branch(good, run, lambda: [pointer(f, head["false"])])[0]
     f.line(f"call void {pointer(f, head['incref']).name}({found!r})")  # which may be null
     f.ret(found)
+
+
+def _reported(f: Emitter, head: dict[str, Value], space: Value) -> Value:
+    """What is told once NumPy has warned of what is noted: null where it raised."""
+    true, false = pointer(f, head["true"]), pointer(f, head["false"])
+    met = f.allocate(PTR, len(CASES))
+    for k in range(len(CASES)):
+        mark = f.load(typed("u8"), f.at(space, 8 * NOTED + k, "i8"))
+        f.store(f.select(f.ne(mark, 0), true, false), f.at(met, k, "i64"))
+    given = f"{pointer(f, head['report'])!r}, {met!r}, i64 {len(CASES)}, ptr null"
+    found = _call(f, pointer(f, head["call"]), "ptr", given)
+    f.line(f"call void {pointer(f, head['decref']).name}({found!r})")  # which may be null
+    return f.select(f.eq(found, f.null()), f.null(), true)
 
 
 def _aligned(f: Emitter, space: Value) -> Value:

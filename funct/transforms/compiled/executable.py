@@ -24,7 +24,7 @@ from funct.graph.capture import Capture, capture
 from funct.ops.fast import wrap
 from funct.ops.refusals import out_of_memory
 from funct.settings import config
-from funct.source import raised_by_user
+from funct.source import raised_by_user, with_line
 from funct.transforms.compiled.backends import Compile, compiler
 from funct.transforms.compiled.carried import Carrying, carrying
 from funct.transforms.reverse import Reverse, ReverseTracer, walked
@@ -127,7 +127,7 @@ class Executable:
         try:
             self.graph(*leaves)
         except Exception as better:
-            return better
+            return with_line(better)
         return error
 
     def _carried(self, level: Level, leaves: Sequence[Any]) -> Any:

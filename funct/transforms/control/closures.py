@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 
 from funct.array import Tensor
+from funct.compile import may_warn
 from funct.core import ShapeDtype, lookup
 from funct.graph import (
     Call,
@@ -60,14 +61,14 @@ def always(e: Node | Call) -> bool:
 
 
 def safely(e: Node | Call) -> bool:
-    """What may be done as well where the function is not called: it raises nothing."""
+    """What may be done as well where the function is not called: it raises and warns of nothing."""
     if isinstance(e, Call):
         inner = e.body.nodes
     elif isinstance(e.primitive, Control):
         inner = tuple([n for _, g in e.primitive.bodies for n in g.nodes])
     else:
         known = lookup(e.name) is e.primitive and "::" not in e.name  # no function of the user's
-        return always(e) and known and not e.primitive.raises
+        return always(e) and known and not e.primitive.raises and not may_warn(e)
     return always(e) and all(isinstance(n, Guard) or safely(n) for n in inner)
 
 

@@ -20,6 +20,7 @@ from funct.errors import FunctError
 from funct.graph import Control, Graph, Interpreter, acting, acts
 from funct.graph.controls import Written
 from funct.ops.fast import wrap
+from funct.source import with_line
 from funct.transforms.control.bodies import (
     Avals,
     Flags,
@@ -253,5 +254,5 @@ def _located(graph: Graph, buffers: Sequence[Any], error: Exception) -> Exceptio
     except FunctError as better:
         return better
     except Exception as own:
-        return Carried(own)
+        return Carried(with_line(own))
     return error
