@@ -12,9 +12,11 @@ through all libraries of the process, which takes 30 ms.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import sys
 import threading
+from collections.abc import Iterator
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -22,7 +24,7 @@ import attrs
 
 from funct.device.fork import whole
 
-__all__ = ["TRIANGLE", "ask", "cblas", "entries", "function", "lapack"]
+__all__ = ["TRIANGLE", "alone", "ask", "cblas", "entries", "function", "lapack"]
 
 _GET = ("get_num_threads", "MKL_Get_Max_Threads")
 _SET = ("set_num_threads", "MKL_Set_Num_Threads")
@@ -94,10 +96,24 @@ def ask(count: int | None) -> None:
             _asked[me] = count
         least = min(_asked.values(), default=None)
         for library in _libraries():
-            own = _own.setdefault(library.filepath, library.get_num_threads())
+            now = library.get_num_threads()
+            if now == least == 1:  # perhaps only while the pool works, which sets it back
+                continue
+            own = _own.setdefault(library.filepath, now)
             library.set_num_threads(own if least is None else least)
         if least is None:
             _own.clear()
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Within, BLAS computes on this Python thread only."""
+    before = _asked.get(threading.current_thread())
+    ask(1)
+    try:
+        yield
+    finally:
+        ask(before)
 
 
 def entries() -> list[tuple[int, int]]:

@@ -165,6 +165,33 @@ finish:
   ret void
 }
 
+; Linear algebra is computed on the thread that calls it from here to `funct_blas_again`, which is
+; told what this returns. Where the pool is taken somebody has seen to that, or does not mind.
+define i32 @funct_blas_alone() {
+entry:
+  %was = cmpxchg ptr @taken, i32 0, i32 1 acquire monotonic
+  %mine = extractvalue { i32, i1 } %was, 1
+  br i1 %mine, label %one, label %end
+one:
+  call void @blas_alone()
+  br label %end
+end:
+  %told = zext i1 %mine to i32
+  ret i32 %told
+}
+
+define void @funct_blas_again(i32 %told) {
+entry:
+  %mine = icmp ne i32 %told, 0
+  br i1 %mine, label %as_it_was, label %end
+as_it_was:
+  call void @blas_again()
+  store atomic i32 0, ptr @taken release, align 4
+  br label %end
+end:
+  ret void
+}
+
 ; Run tasks of the job that is there until none is left to take.
 define internal void @take_tasks() {
 entry:
@@ -341,6 +368,12 @@ define i64 @limit() {
 SERIALLY
 define void @funct_parallel(ptr %fn, ptr %data, i64 %tasks) {
   call void @run_serially(ptr %fn, ptr %data, i64 %tasks)
+  ret void
+}
+define i32 @funct_blas_alone() {
+  ret i32 0
+}
+define void @funct_blas_again(i32 %told) {
   ret void
 }
 """

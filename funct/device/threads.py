@@ -60,8 +60,8 @@ def _possible() -> bool:
     return hasattr(ctypes.CDLL(None), "pthread_create") if sys.platform != "win32" else False
 
 
-def _parallel() -> int:
-    """The address of `funct_parallel`; BLAS libraries that came meanwhile are told to the pool."""
+def _offered(name: str) -> int:
+    """The address of a function; BLAS libraries that came meanwhile are told to the pool."""
     code = pool()
     if _possible():
         found = blas.entries()[:_LIBRARIES]
@@ -69,10 +69,11 @@ def _parallel() -> int:
             ctypes.c_void_p.from_address(code.address("blas_get") + 8 * k).value = get
             ctypes.c_void_p.from_address(code.address("blas_set") + 8 * k).value = set_
         ctypes.c_int64.from_address(code.address("blas_count")).value = len(found)
-    return code.address("funct_parallel")
+    return code.address(name)
 
 
-machine_code.offer("funct_parallel", _parallel)
+for _name in ("funct_parallel", "funct_blas_alone", "funct_blas_again"):
+    machine_code.offer(_name, functools.partial(_offered, _name))
 
 
 @functools.cache

@@ -82,6 +82,18 @@ def test_matrices_in_loops_are_those_of_eager_execution(name: str, dtype: str, l
         np.testing.assert_allclose(found, expected, rtol=1e-5 if dtype in SINGLE else 1e-13)
 
 
+@pytest.mark.parametrize("name", ["inv", "solve", "cholesky", "eigh", "slogdet"])
+def test_large_matrices_have_the_bits_of_eager_execution(name: str) -> None:
+    """BLAS computes on as many threads: in another number it would add in another order."""
+    a, b = matrices("float64", (), 230)
+
+    def f(a: Any, b: Any) -> Any:
+        return OPS[name](a, b)
+
+    np.testing.assert_array_equal(ft.jit(f)(a, b), f(a, b))
+    np.testing.assert_array_equal(ft.jit(looped(f, LAYOUTS["dense"], 2))(a, b)[0], f(a, b))
+
+
 @pytest.mark.parametrize("n", [2, 3])
 @pytest.mark.parametrize("name", ["inv", "solve", "cholesky", "lower", "det", "slogdet"])
 def test_derivatives_of_matrices_in_loops(name: str, n: int) -> None:

@@ -328,6 +328,71 @@ def test_blas_computes_on_one_thread_inside_of_tasks():
             assert blas_threads() == before
 
 
+def test_blas_alone_ends_where_it_began():
+    from funct.device import blas
+
+    with ft.config.using(threads=3):
+        with blas.alone():
+            assert set(blas_threads()) == {1}
+            with blas.alone():
+                assert set(blas_threads()) == {1}
+            assert set(blas_threads()) == {1}
+        assert set(blas_threads()) == {3}
+        with pytest.raises(KeyError), blas.alone():
+            raise KeyError
+        assert set(blas_threads()) == {3}
+
+
+def test_blas_alone_does_not_keep_what_the_pool_has_set():
+    """Begun while the pool works, it would end with the pool's one thread for good."""
+    from funct.device import blas
+
+    call = ctypes.CFUNCTYPE(None, ctypes.c_int)
+    before = blas_threads()
+    sets = [call(set_) for _, set_ in blas.entries()]
+    try:
+        for set_ in sets:
+            set_(1)
+        with blas.alone():
+            for set_ in sets:
+                set_(2)
+        assert set(blas_threads()) == {2}
+    finally:
+        for set_, n in zip(sets, before, strict=True):
+            set_(n)
+
+
+ALONE = """
+declare i32 @funct_blas_alone()
+declare void @funct_blas_again(i32)
+define i32 @ask(ptr %several) {
+  %get = inttoptr i64 GET to ptr
+  %told = call i32 @funct_blas_alone()
+  %inner = call i32 @funct_blas_alone()
+  %one = call i32 %get()
+  call void @funct_blas_again(i32 %inner)
+  %still = call i32 %get()
+  call void @funct_blas_again(i32 %told)
+  store i32 %still, ptr %several
+  ret i32 %one
+}
+"""
+
+
+@posix
+def test_machine_code_asks_for_one_thread_of_blas():
+    from funct.device import blas
+
+    for get, _ in blas.entries():
+        code = assemble(ALONE.replace("GET", str(get)))
+        ask = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(code.address("ask"))
+        still = ctypes.c_int(0)
+        with ft.config.using(threads=3):
+            assert ask(ctypes.byref(still)) == 1
+            assert still.value == 1
+            assert set(blas_threads()) == {3}
+
+
 @pytest.mark.parametrize("given", [0, -1, 2.0, "2", None, True, 10**6])
 def test_a_number_of_threads_is_checked(given):
     with pytest.raises(ArgumentError, match="threads"), ft.config.using(threads=given):

@@ -17,7 +17,7 @@ from funct.compile.fusion.calls import Address, Buffer, Call, Word
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import places_of
 from funct.compile.loops.kernel import CONTROL_WORDS
-from funct.compile.steps.matrices import converted, refuse
+from funct.compile.steps.matrices import call_lapack, converted, refuse
 from funct.device.machine_code import offer
 from funct.graph import Node, Var
 from funct.kernels.linalg import lapack
@@ -98,7 +98,8 @@ def print_qr(module: Module, name: str, element: str, loop: str) -> None:
         for s, place in enumerate((made, tau, wide)):  # which NumPy's loops move on
             f.store(place, f.at(table, s, "i64"))
         strides = f.at(numbers, at, "i64")
-        f.call(f"funct_{symbol}_of_factors", None, [table, numbers, strides, f.null()])
+        given = [table, numbers, strides, f.null()]
+        call_lapack(f, f"{symbol}_of_factors", m * n, given)
     if element != "f64":
         converted(f, wide, q, count * m * k, "f64", element)
 
@@ -144,7 +145,8 @@ def print_svd(
 
     def run() -> list[Value]:
         strides = f.at(numbers, 4, "i64")
-        f.call(f"funct_{loop}_of_factors", None, [table, numbers, strides, f.null()])
+        given = [table, numbers, strides, f.null()]
+        call_lapack(f, f"{loop}_of_factors", m * n, given)
         for k in range(results):
             if element != "f64":
                 converted(f, rooms[k], outs[k], sizes[k], "f64", element)

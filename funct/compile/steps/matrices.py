@@ -25,10 +25,10 @@ from funct.device.machine_code import offer
 from funct.graph import Node, Var
 from funct.kernels.cpu.triangular import counts_in_64_bits, print_solution
 from funct.kernels.linalg import lapack
-from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
 
 __all__ = [
-    "converted", "is_matrices", "lower_matrices", "print_matrices", "print_triangular", "refuse",
+    "call_lapack", "converted", "is_matrices", "lower_matrices", "print_matrices", "print_triangular", "refuse",
 ]  # fmt: skip
 
 
@@ -155,7 +155,8 @@ def print_matrices(
         elif not alike and k < given:
             converted(f, places[k], copies[k], count * sizes[k], element, inner)
     strides = f.at(dimensions, lengths, "i64")
-    f.call(f"funct_{op}_of_matrices_{inner}", None, [table, dimensions, strides, f.null()])
+    operands = [table, dimensions, strides, f.null()]
+    call_lapack(f, f"{op}_of_matrices_{inner}", m * m, operands)
     first, real = places[given] if alike else copies[given], typed(inner)
     if loop.fails:
         refuse(
@@ -164,6 +165,21 @@ def print_matrices(
     for k in range(given, all_ if not alike else given):
         converted(f, copies[k], places[k], count * sizes[k], inner, element)
     f.ret()
+
+
+def call_lapack(f: Emitter, name: str, elements: Value, operands: list[Value]) -> None:
+    """Call NumPy's loop on matrices of so many elements, with as many threads of BLAS as eagerly."""
+    least, most = lapack.ALONE
+
+    def alone() -> list[Value]:
+        told = f.call("funct_blas_alone", I32, [])
+        assert told is not None
+        return [told]
+
+    within = f.compare("ge", elements, least) & f.compare("lt", elements, most)
+    (told,) = f.branch(within, alone, lambda: [f.constant(I32, 0)])
+    f.call(f"funct_{name}", None, operands)
+    f.call("funct_blas_again", None, [told])
 
 
 def converted(f: Emitter, x: Value, to: Value, count: Value, before: str, after: str) -> None:

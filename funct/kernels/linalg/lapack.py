@@ -19,9 +19,15 @@ import numpy as np
 from funct.device import blas
 from funct.kernels.quiet import asking
 
-__all__ = ["address", "inner", "loop", "orthogonal"]
+__all__ = ["ALONE", "address", "inner", "loop", "orthogonal"]
 
 _LARGE = 64 * 64  # elements of a matrix that is computed in its own precision
+
+ALONE = 96 * 96, 1000 * 1000
+"""Elements of a matrix, at least and less than, for which BLAS computes on one thread: below it
+does, and its threads gain little yet, since LAPACK waits for them often; where the cores have other
+work too they make a call take ten times as long.
+"""
 
 _WIDE = {"f": "d", "F": "D"}
 _NARROW = {"d": np.dtype(np.float32), "D": np.dtype(np.complex64)}
@@ -105,9 +111,16 @@ def loop(name: str, otherwise: Any, *, fails: bool = True) -> Any:
     }
 
     def run(*operands: Any) -> Any:
-        first, last = operands[0], operands[-1]
+        first = operands[0]
         if first.__class__ is not host:
             return otherwise(*operands)
+        if ALONE[0] <= first.shape[-1] * first.shape[-2] < ALONE[1]:
+            with blas.alone():
+                return compute(*operands)
+        return compute(*operands)
+
+    def compute(*operands: Any) -> Any:
+        first, last = operands[0], operands[-1]
         if first.dtype.char not in "dD" or last.dtype.char not in "dD":
             large = first.shape[-1] * first.shape[-2] >= _LARGE
             if not large or "".join([o.dtype.char for o in operands]) not in own:
