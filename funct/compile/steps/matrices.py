@@ -28,7 +28,8 @@ from funct.kernels.linalg import lapack
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
 
 __all__ = [
-    "call_lapack", "converted", "is_matrices", "lower_matrices", "print_matrices", "print_triangular", "refuse",
+    "call_lapack", "converted", "is_matrices", "lower_matrices", "print_matrices",
+    "print_triangular", "refuse",
 ]  # fmt: skip
 
 
@@ -168,7 +169,7 @@ def print_matrices(
 
 
 def call_lapack(f: Emitter, name: str, elements: Value, operands: list[Value]) -> None:
-    """Call NumPy's loop on matrices of so many elements, with as many threads of BLAS as eagerly."""
+    """Call NumPy's loop on matrices of so many elements, with BLAS's threads as eagerly."""
     least, most = lapack.ALONE
 
     def alone() -> list[Value]:
