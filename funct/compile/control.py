@@ -12,6 +12,8 @@ moves on. The test of a `while` is computed with the step before it, in the same
 
 from __future__ import annotations
 
+import collections
+import itertools
 import math
 from collections.abc import Sequence
 from types import NoneType
@@ -74,9 +76,9 @@ def _made_of(form: Repeat | Choice) -> Any:
         return small
     body = plain(form.body)
     if form.test is None:
-        return _Repeated(form, Body.of(body), None)
+        return _Repeated(form, Body.of(body, form.constants), None)
     test = plain(form.test)
-    whole = Body.of(_with_test(body, test, form.constants, form.carry))
+    whole = Body.of(_with_test(body, test, form.constants, form.carry), form.constants)
     return _Repeated(form, whole, Body.of(test))
 
 
@@ -124,8 +126,10 @@ class Body:
     constants: dict[Var, Any]
 
     @classmethod
-    def of(cls, graph: Graph) -> Body:
-        """The body of a graph without calls. Raises: _NoBlock: if it is not one block."""
+    def of(cls, graph: Graph, still: int = 0) -> Body:
+        """The body of a graph without calls, so many of whose first inputs are the same in each
+        step of a loop. Raises: _NoBlock: if it is not one block.
+        """
         if graph.symbols:
             raise _NoBlock("it has symbolic sizes")
         if any(isinstance(e, Node) and e.primitive.effect for e in graph.nodes):
@@ -139,6 +143,7 @@ class Body:
         if any(0 in v.shape for v in simple.outputs):
             raise _NoBlock("there are no elements")
         fused = placed(ordered(fuse(simple), lambda step: True), lambda step: True)
+        fused = attrs.evolve(fused, still=frozenset(simple.inputs[:still]))
         calls: list[Call] = []
         for s in fused.steps:
             if is_lowered(s, inside=True):
@@ -175,6 +180,20 @@ class Body:
         carried = list(zip(self.inputs[first : first + count], self.results, strict=False))
         calls, still = stay(self.calls, carried, self.results)
         return attrs.evolve(self, calls=calls), still
+
+    def early(self, still: int) -> list[bool]:
+        """Which of the calls give the same in each step of a loop: they read nothing but what so
+        many inputs hold, and what such calls made, and nobody changes what they make.
+        """
+        known: set[Any] = {*self.inputs[:still], *self.constants}
+        written = collections.Counter(v for c in every_call(self.calls) for v in c.writes)
+        found = []
+        for c in self.calls:
+            read = {w.of for w in c.words if isinstance(w, Address)}.difference(c.writes)
+            own = all(written[v] == 1 and v not in self.results for v in c.writes)
+            found.append(own and not c.is_told and read <= known)
+            known.update(c.writes if found[-1] else ())
+        return found
 
     def at(self, inputs: Sequence[Address], results: Sequence[Address]) -> tuple[Call, ...]:
         """The calls, which read and write at these places.
@@ -243,8 +262,10 @@ class _Repeated:
     def repeat(
         self, operands: Sequence[Address], results: Sequence[Address],
         limit: Address | None = None, count: Address | None = None,
-    ) -> Call:  # fmt: skip
-        """The loop, of at most `limit` steps if that is given; how many they were in `count`."""
+    ) -> list[Call]:  # fmt: skip
+        """The loop, of at most `limit` steps if that is given, after what is the same in each; how
+        many they were in `count`.
+        """
         form, n, c = self.form, self.form.carry, self.form.constants
         body, still = self.body.staying(c, n)
         held, first = operands[:c], operands[c : c + n]
@@ -263,7 +284,10 @@ class _Repeated:
         xs, ys = moving[: len(given)], moving[len(given) :]
         asks = self.test is not None
         test = self.test.at([*held, *read], [go]) if self.test is not None else ()
-        step = body.at([*held, *read, *xs], [*write, *ys, *([go] if asks else [])])
+        calls = body.at([*held, *read, *xs], [*write, *ys, *([go] if asks else [])])
+        early = body.early(c)
+        before = list(itertools.compress(calls, early))
+        step = tuple([call for call, is_early in zip(calls, early, strict=True) if not is_early])
         words: list[Word] = [
             form.most, limit or 0, go if asks else 0,
             int(form.back), count or 0, n, len(rows), Address(slots),
@@ -274,7 +298,8 @@ class _Repeated:
         for place, size in zip((*operands[c + n :], *results[n:]), sizes[n:], strict=True):
             words += [place, size]
         writes = tuple([a.of for a in results])
-        return Call(("repeat",), tuple(words), 1, writes, blocks=(test, step), slots=slots)
+        loop = Call(("repeat",), tuple(words), 1, writes, blocks=(test, step), slots=slots)
+        return [*before, loop]
 
 
 @attrs.frozen(eq=False)
@@ -336,7 +361,7 @@ def lower_step(step: Any, fused: Fused) -> list[Call]:
         return lower_move(step, fused) if is_move(step) else lower_product(step, fused)
     calls, operands = places_of(step.operands, fused)
     if not isinstance(made, _Chosen):
-        return [*calls, made.repeat(operands, [Address(v) for v in step.results])]
+        return [*calls, *made.repeat(operands, [Address(v) for v in step.results])]
     return [*calls, *made.calls(operands, step.results)]
 
 

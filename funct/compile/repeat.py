@@ -38,13 +38,13 @@ class Loop:
         ]
         self.carries = [(v.shape, v.dtype) for v in results[:n]]
         limit, count = (Var(name, (1,), np.dtype(np.int64)) for name in ("limit", "count"))
-        call = made.repeat(
+        calls = made.repeat(
             [Address(v) for v in given], [Address(v) for v in results],
             Address(limit), Address(count),
         )  # fmt: skip
         self.constants = made.constants  # whose addresses the program holds
         held = {v: x.ctypes.data for v, x in self.constants.items()}
-        self.program = link([call], [*given, *results, limit, count], held)
+        self.program = link(calls, [*given, *results, limit, count], held)
 
     def __call__(self, operands: Sequence[Any], limit: int) -> tuple[tuple[Any, ...], int]:
         """The last carry and the ys, for so many steps at most; how many steps were made.

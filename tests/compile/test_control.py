@@ -387,3 +387,60 @@ def test_few_tasks_of_a_step_wake_no_threads() -> None:
     assert tasks.min() < -1
     for found, expected in zip(made.run(x.data), ft.tree.leaves(run(x)), strict=True):
         np.testing.assert_allclose(found, np.asarray(expected), 1e-13, 1e-13)
+
+
+def recurrence(x: Any) -> Any:
+    """The gradient of a recurrent layer in its weights, which few rows are multiplied by."""
+    rows = xp.reshape(xp.sin(xp.arange(40 * 80, dtype=x.dtype)), (40, 80)) * 0.1
+
+    def total(w: Any, b: Any) -> Any:
+        def step(h: Any, row: Any) -> tuple[Any, Any]:
+            gates = h @ w + row + b
+            h = xp.tanh(gates[:, :80]) * xp.exp(gates[:, 80:] * 0.1)
+            return h, h
+
+        both = xp.concat([rows, rows], axis=-1)
+        return xp.sum(ft.scan(step, xp.ones((24, 80), dtype=x.dtype) * x, both)[1])
+
+    w = xp.reshape(xp.cos(xp.arange(80 * 160, dtype=x.dtype)), (80, 160)) * 0.05
+    return ft.grad(total, argnums=(0, 1))(w, w[0])
+
+
+def test_what_is_the_same_in_each_step_is_made_once() -> None:
+    """Weights turned around for a recurrent layer's gradient; what a step keeps is as it lies."""
+    x = xp.asarray(0.5)
+    lines = ft.jit(recurrence).show(x, form="loops").splitlines()
+    turned = [k for k, line in enumerate(lines) if "turned around" in line]
+    loops = [k for k, line in enumerate(lines) if line.startswith("# a loop")]
+    assert len(turned) == 1
+    assert len(loops) == 2
+    assert loops[0] < turned[0] < loops[1]
+    for found, expected in zip(ft.jit(recurrence)(x), recurrence(x), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
+
+
+def test_what_a_step_changes_is_not_made_once() -> None:
+    """A table that is the same at first, copied where steps write to it; a loop of no steps."""
+    table = xp.arange(400.0)[::-1]
+
+    def steps(x: Any, n: int) -> Any:
+        def step(c: Any, k: Any) -> tuple[Any, Any]:
+            own = table.at[k].set(c)
+            return c + own[k + 1], own[3:6] * c
+
+        return ft.scan(step, x, xp.arange(n))
+
+    for n in (1, 5):
+        found = ft.jit(lambda x: steps(x, n))(xp.asarray(2.0))  # noqa: B023  (called at once)
+        for a, b in zip(found, steps(xp.asarray(2.0), n), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+    def while_loop(x: Any) -> Any:
+        turned = xp.reshape(xp.arange(200.0 * 200), (200, 200)).mT / 4e4
+        start = xp.ones((2, 200)) * x
+        return ft.while_loop(lambda c: xp.sum(c) < 300.0, lambda c: c @ turned, start)
+
+    for x in (0.5, 2.0):
+        np.testing.assert_allclose(
+            ft.jit(while_loop)(xp.asarray(x)), while_loop(xp.asarray(x)), rtol=1e-12
+        )

@@ -1,6 +1,4 @@
-"""Sums over a loop's steps that are one product after it: recurrent layers' weights."""
-
-from __future__ import annotations
+"""Gradients of what a loop holds: sums over its steps that one product after the loop gives."""
 
 from typing import Any
 
@@ -9,68 +7,79 @@ import pytest
 
 import funct as ft
 import funct.array as xp
-from tests import laws
 
-STEPS, WIDTH = 300, 6
-RNG = np.random.default_rng(0)
-W = xp.asarray(RNG.normal(size=(WIDTH, WIDTH)) / 3)
-XS = xp.asarray(RNG.normal(size=(STEPS, WIDTH)) / 3)
-H = xp.zeros(WIDTH)
+STEPS, ROWS, N, M = 5, 3, 7, 6
 
 
-def looped(w: Any, h: Any, xs: Any) -> Any:
-    """A recurrent layer: a matrix, a bias and a number are held."""
-
-    def step(h: Any, x: Any) -> tuple[Any, Any]:
-        h = xp.tanh(h @ w + x * w[0, 0])
-        return h, xp.sum(h * h)
-
-    h, ys = ft.scan(step, h, xs)
-    return xp.sum(ys) + xp.sum(h)
+def given() -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(0)
+    w, h, xs = (rng.normal(size=s) * 0.3 for s in ((N, M), (ROWS, M), (STEPS, ROWS, N)))
+    return xp.asarray(w), xp.asarray(h), xp.asarray(xs)
 
 
-def unrolled(w: Any, h: Any, xs: Any) -> Any:
-    """The same without a loop."""
-    total: Any = 0.0
-    for k in range(xs.shape[0]):
-        h = xp.tanh(h @ w + xs[k] * w[0, 0])
-        total = total + xp.sum(h * h)
-    return total + xp.sum(h)
+def by_rows(w: Any, h: Any, xs: Any) -> Any:
+    """Both factors as they lie: what a step reads, times what it makes."""
+    return lambda h, x: (xp.tanh(h + x @ w), h * 2)
 
 
-@pytest.mark.parametrize("steps", [1, 2, STEPS])
-def test_gradients_are_those_of_the_steps(steps: int) -> None:
-    """By the weights, the start and the rows; compiled, batched, forward over reverse."""
-    xs = XS[:steps]
-    found = ft.jit(ft.grad(looped, argnums=(0, 1, 2)))(W, H, xs)
-    laws.close(found, ft.grad(unrolled, argnums=(0, 1, 2))(W, H, xs))
-    ws = xp.stack([W, W * 0.5])
-    lanes = ft.jit(ft.vmap(ft.grad(looped), in_axes=(0, None, None)))(ws, H, xs)
-    laws.close(lanes, xp.stack([ft.grad(unrolled)(w, H, xs) for w in (W, W * 0.5)]))
-    if steps < STEPS:
-        push = [ft.jvp(ft.grad(f), (W, H, xs), (W, H, xs))[1] for f in (looped, unrolled)]
-        laws.close(ft.jit(lambda: push[0])(), push[1])
+def by_columns(w: Any, h: Any, xs: Any) -> Any:
+    """The weights transposed."""
+    return lambda h, x: (xp.tanh(h + (w.mT @ x.mT).mT), h * 2)
 
 
-def test_the_steps_write_vectors() -> None:
-    """Of the weights' cotangent no step makes a matrix: a product after the loop has all of it."""
-    text = str(ft.jit(ft.grad(looped)).show(W, H, XS))
-    made = [
-        line for line in text.splitlines() if f"float64[{WIDTH}, {WIDTH}]" in line and "=" in line
-    ]
-    products = [line for line in made if "= matmul(" in line]
-    assert len(products) == 1
-    assert not products[0].startswith("        ")  # not in a loop's body
-    assert f"float64[{WIDTH}, {STEPS}]" in text
+def of_the_carry(w: Any, h: Any, xs: Any) -> Any:
+    """The factor is what the step before made."""
+    return lambda h, x: (xp.tanh((h @ w.mT + x) @ w), xp.sin(h))
 
 
-def test_what_is_no_smaller_than_its_product_is_added_up() -> None:
-    """Rows as long as the matrix is high: the factors would be more than the sums."""
-    xs = xp.asarray(RNG.normal(size=(STEPS, 20, WIDTH)))
+def twice(w: Any, h: Any, xs: Any) -> Any:
+    """Two products add to one sum, which no product alone is."""
+    return lambda h, x: (xp.tanh(h + x @ w), xp.sin(x) @ w)
 
-    def f(w: Any) -> Any:
-        return ft.scan(lambda c, x: (c + xp.sum(xp.sin(x @ w)), None), xp.asarray(0.0), xs)[0]
 
-    assert f"float64[{WIDTH}, {20 * STEPS}]" not in str(ft.jit(ft.grad(f)).show(W))
-    expected = ft.grad(lambda w: xp.sum(xp.sin(xs @ w)))(W)
-    laws.close(ft.jit(ft.grad(f))(W), expected)
+def squared(w: Any, h: Any, xs: Any) -> Any:
+    """The weights through a function."""
+    return lambda h, x: (xp.tanh(h + x @ (w * w)), xp.sum(h))
+
+
+def read_whole(w: Any, h: Any, xs: Any) -> Any:
+    """A cotangent of the carry itself is a factor."""
+    return lambda h, x: (h * 0.5 + x @ w, h)
+
+
+BODIES = [by_rows, by_columns, of_the_carry, twice, squared, read_whole]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("body", BODIES, ids=lambda b: b.__name__)
+def test_gradients_are_those_of_the_steps_written_out(body: Any, reverse: bool) -> None:
+    def looped(w: Any, h: Any, xs: Any) -> Any:
+        last, ys = ft.scan(body(w, h, xs), h, xs, reverse=reverse)
+        return xp.sum(last * last) + xp.sum(ys * ys)
+
+    def written_out(w: Any, h: Any, xs: Any) -> Any:
+        step, total = body(w, h, xs), 0.0
+        for k in range(STEPS)[:: -1 if reverse else 1]:
+            h, y = step(h, xs[k])
+            total = total + xp.sum(y * y)
+        return xp.sum(h * h) + total
+
+    expected = ft.grad(written_out, argnums=(0, 1, 2))(*given())
+    for wrap in (lambda f: f, ft.jit):
+        found = wrap(ft.grad(looped, argnums=(0, 1, 2)))(*given())
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
+    second = ft.grad(lambda w: xp.sum(ft.grad(looped)(w, *given()[1:]) ** 2))(given()[0])
+    exact = ft.grad(lambda w: xp.sum(ft.grad(written_out)(w, *given()[1:]) ** 2))(given()[0])
+    np.testing.assert_allclose(second, exact, rtol=1e-11, atol=1e-12)
+
+
+def test_what_steps_read_is_not_written_again() -> None:
+    """The loop that goes back gives the cotangents' rows; the other factor is there."""
+
+    def looped(w: Any, h: Any, xs: Any) -> Any:
+        return xp.sum(ft.scan(by_rows(w, h, xs), h, xs)[0])
+
+    graph = ft.make_graph(ft.grad(looped))(*given())
+    loops = [n for n in graph.nodes if getattr(n, "name", "") == "scan"]
+    assert [len(n.results) for n in loops] == [3, 2]  # carry, y, what is kept; carry, its factor

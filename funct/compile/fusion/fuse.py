@@ -47,7 +47,7 @@ class Fused:
     views: for each Var, which dense buffer it is read from. copies: nodes that look elsewhere in a
     way that no index map gives. kept: the Vars whose buffers must be there for other steps or for
     the caller. results: those of them that only the caller reads. reasons: for each step that is a
-    node, why it is none of loops.
+    node, why it is none of loops. still: inputs that are the same in each step of a loop.
     """
 
     graph: Graph
@@ -57,6 +57,7 @@ class Fused:
     kept: frozenset[Var]
     results: frozenset[Var]
     reasons: dict[Node, str]
+    still: frozenset[Var] = frozenset()
 
     @functools.cached_property
     def result_bytes(self) -> int:

@@ -46,7 +46,7 @@ class SmallLoop:
     def repeat(
         self, operands: Sequence[Address], results: Sequence[Address],
         limit: Address | None = None, count: Address | None = None,
-    ) -> Call:  # fmt: skip
+    ) -> list[Call]:  # fmt: skip
         """The loop, of at most `limit` steps if that is given; how many they were in `count`."""
         c, n, columns = self.form.constants, self.form.carry, self.code.columns
         tasks = 1 if columns < 2 * _BLOCK else -(-columns // _BLOCK)
@@ -56,7 +56,7 @@ class SmallLoop:
             words += pair
         words += [*operands[c + n :], *results[n:]]
         kernel = "registers", self.code
-        return Call(kernel, tuple(words), tasks, tuple([a.of for a in results]), stops=True)
+        return [Call(kernel, tuple(words), tasks, tuple([a.of for a in results]), stops=True)]
 
 
 def _checks(lines: Lines) -> bool:

@@ -35,6 +35,7 @@ _PRODUCTS = frozenset({
 })  # fmt: skip
 _INFINITE = 1 << 62
 _FAR = 1.1  # a value is dearer the further from its use it is kept: shorter chains to do again
+_COPIED = 1.25  # so is what only moves elements, which is copied to be kept
 
 
 @attrs.frozen(eq=False)
@@ -154,14 +155,18 @@ class _Split:
                 continue
             number[v], far[v] = len(number), distance
             e = self.again(v, let_go)
-            todo.extend(
-                (u, distance + 1) for u in (e.reads if e else ()) if u not in self.constants
-            )
+            reads = [u for u in (e.reads if e else ()) if u not in self.constants]
+            if e is not None and e.name in _MOVES:
+                todo.extendleft((u, distance) for u in reads)
+            else:
+                todo.extend((u, distance + 1) for u in reads)
         flow = _Flow(2 * len(number) + 2)
         source, sink = 2 * len(number), 2 * len(number) + 1
         for v, k in number.items():
             e = self.again(v, let_go)
             price = 1 if v in self.free else _bytes(v) * min(_FAR ** far[v], 1e4)
+            if e is not None and e.name in _MOVES:
+                price *= _COPIED
             if e is not None and self.rule(e):
                 price = _INFINITE - 1
             flow.connect(2 * k, 2 * k + 1, int(price) + 1)

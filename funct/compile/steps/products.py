@@ -3,7 +3,8 @@
 Operands are read where they lie: a transpose, a head of attention and a matrix between others are
 strides to BLAS. Stacks are one task for each product; a product that BLAS would give to threads of
 its own is cut into panels of rows or columns, as many as its shape and the processor's cores say:
-each packs the other operand anew, which for panels of 128 costs a seventh. The library is NumPy's,
+each packs the other operand anew, which for panels of 128 costs a seventh. A transpose that each
+step of a loop multiplies few rows by is turned around once, before it. The library is NumPy's,
 so its numbers are those of eager execution but for the order in which panels add. Products of one
 matrix and a vector are loops (`vector_products.py`), and so are stacks of small ones, of which a
 call of BLAS would take longer than the product.
@@ -32,6 +33,7 @@ __all__ = ["is_product", "lower_product", "print_few", "print_few_sums", "print_
 
 _ALONE = 1 << 18  # multiplications that OpenBLAS leaves to one thread; of more, we do
 _NARROWEST, _WIDE = 32, 512  # rows or columns of a panel; of one that is worth being one of more
+_SHORT = 128  # rows, for which BLAS takes a sixth longer to turn the other matrix around
 _FEW = 16  # rows, columns and terms of a product that is computed in registers
 _FEW_ROWS = 4  # that share what is read of the other matrix
 _SUMS = 8  # rows whose sums are taken side by side
@@ -74,17 +76,17 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
     m, k, n = x.shape[-2], x.shape[-1], y.shape[-1]
     stack = tuple(out.shape[:-2])
 
-    def operand(v: Var, rows: int, columns: int) -> Matrix:
+    def operand(v: Var, rows: int, columns: int, *, dense: bool = False) -> Matrix:
         view = fused.views[v]
         found = _matrix(view, rows, columns)
-        if found is None:
+        if found is None or (dense and found.transposed and view.root in fused.still):
             made, view = copy(view, fused)
             calls.extend(made)
             found = _matrix(view, rows, columns)
             assert found is not None, "a dense buffer is a matrix"
         return attrs.evolve(found, view=view)
 
-    a, b = operand(x, m, k), operand(y, k, n)
+    a, b = operand(x, m, k), operand(y, k, n, dense=m <= _SHORT and m * n * k > _ALONE)
     if stack and math.prod(y.shape[:-2]) == 1 and not a.transposed:
         runs = collapse((*x.shape[:-2], m), (*[s for _, s in a.stack], a.leading))
         if (len(runs) == 1 and runs[0][1] == a.leading) or m * math.prod(stack) == 1:

@@ -8,7 +8,7 @@ not a matrix.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -19,35 +19,68 @@ from funct.graph import Graph, Node, Var
 __all__ = ["Deferred", "deferred"]
 
 
+@attrs.frozen
+class Factor:
+    """One factor of a step's product. given: which input of the body it is, which needs not be
+    written again; None: the steps give it. turned: whether the factor is that matrix transposed.
+    """
+
+    given: int | None
+    turned: bool
+
+
 @attrs.frozen(eq=False)
 class Deferred:
     """graph: gives, for its first `count` outputs, those that are still added up step by step; then
-    all others; then the two factors of each sum that is not. late: which of the sums those are.
+    all others; then what is made for the sums that are not. late: which of the sums those are.
+    factors: two for each of them.
     """
 
     graph: Graph
     count: int
     late: tuple[int, ...]
+    factors: tuple[Factor, ...]
 
-    def sums(self, added: Sequence[Any], factors: Sequence[Any]) -> list[Any]:
-        """All sums in order. factors: with the steps on axis 0."""
-        early, pairs = iter(added), iter(zip(factors[::2], factors[1::2], strict=True))
+    @property
+    def made(self) -> int:
+        """How many factors the steps give."""
+        return sum(f.given is None for f in self.factors)
+
+    def sums(self, added: Sequence[Any], made: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+        """All sums in order. made: what the steps gave for the factors; given: the inputs of the
+        body; both with the steps on axis 0.
+        """
+        early, left = iter(added), iter(made)
+        held = [(next(left) if f.given is None else given[f.given], f.turned) for f in self.factors]
+        pairs = iter(zip(held[::2], held[1::2], strict=True))
         total = self.count + len(self.late)
         return [_product(*next(pairs)) if k in self.late else next(early) for k in range(total)]
 
 
-def _product(x: Any, y: Any) -> Any:
+def _product(x: tuple[Any, bool], y: tuple[Any, bool]) -> Any:
     """The sum over the steps of x @ y."""
-    steps, m, k = x.shape
-    left = ops.reshape(ops.permute_dims(x, (1, 0, 2)), (m, steps * k))
-    return ops.matmul(left, ops.reshape(y, (steps * k, y.shape[2])))
+    return ops.matmul(_side_by_side(*x, axis=1), _side_by_side(*y, axis=0))
 
 
-def deferred(graph: Graph, count: int, steps: Any) -> Deferred:
-    """A body whose first `count` outputs are to be added up over so many steps."""
+def _side_by_side(x: Any, turned: bool, axis: int) -> Any:
+    """The matrices of all steps as one, along an axis; transposed where they are turned."""
+    if turned:
+        return ops.permute_dims(_side_by_side(x, False, 1 - axis), (1, 0))
+    if axis == 1:
+        x = ops.permute_dims(x, (1, 0, 2))
+        return ops.reshape(x, (x.shape[0], x.shape[1] * x.shape[2]))
+    return ops.reshape(x, (x.shape[0] * x.shape[1], x.shape[2]))
+
+
+def deferred(graph: Graph, count: int, given: Container[int], steps: Any) -> Deferred:
+    """A body whose first `count` outputs are to be added up over so many steps. given: which of its
+    inputs are a row of an array in each.
+    """
     made = {v: e for e in graph.nodes if isinstance(e, Node) for v in e.results}
+    rows = {v: k for k, v in enumerate(graph.inputs) if k in given}
     late: list[int] = []
-    factors: list[Var] = []
+    factors: list[Factor] = []
+    written: list[Var] = []
     for k, out in enumerate(graph.outputs[:count]):
         e = made.get(out)
         if e is None or e.name != "matmul" or not isinstance(steps, int):
@@ -55,10 +88,23 @@ def deferred(graph: Graph, count: int, steps: Any) -> Deferred:
         x, y = e.operands
         if isinstance(x, Var) and isinstance(y, Var) and _pays(x, y, out):
             late.append(k)
-            factors += [x, y]
+            for v in (x, y):
+                before = _before_turned(v, made)
+                factors.append(Factor(rows.get(before), before is not v))
+                written += [before] if before not in rows else []
     early = [v for k, v in enumerate(graph.outputs[:count]) if k not in late]
-    outputs = (*early, *graph.outputs[count:], *factors)
-    return Deferred(attrs.evolve(graph, outputs=outputs), len(early), tuple(late))
+    outputs = (*early, *graph.outputs[count:], *written)
+    changed = attrs.evolve(graph, outputs=outputs)
+    return Deferred(changed, len(early), tuple(late), tuple(factors))
+
+
+def _before_turned(v: Var, made: Mapping[Var, Node]) -> Var:
+    """The matrix that a transpose is of."""
+    e = made.get(v)
+    if e is not None and e.name == "permute_dims" and tuple(e.params[0]) == (1, 0):
+        (before,) = e.operands
+        return before if isinstance(before, Var) else v
+    return v
 
 
 def _pays(x: Var, y: Var, out: Var) -> bool:

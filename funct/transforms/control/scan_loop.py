@@ -205,7 +205,9 @@ class _Halves:
         self.held = sum(k < c for k in cut.uses)
         avals = [v.aval for v in loop.body.inputs]
         sums = bodies.chosen(loop.parts(avals)[0], held)
-        self.late = deferred(cut.backward, len(sums), steps)
+        kept, every = len(cut.uses) + len(cut.residuals), len(cut.backward.inputs)
+        given = [*range(self.held, kept), *range(kept + sum(carry), every)]
+        self.late = deferred(cut.backward, len(sums), given, steps)
         self.sums = [a for k, a in enumerate(sums) if k not in self.late.late]
         cts = bodies.chosen([v.aval for v in loop.body.outputs], self.outs)
         n_held, n_ct, n_sum = self.held, sum(carry), len(self.sums)
@@ -243,9 +245,9 @@ class _Halves:
             *given[n_ct:],
             *([counter(self.loop.steps)] if self.counted else []),
         )
-        end = len(found) - 2 * len(self.late.late)
+        end = len(found) - self.late.made
         rows = n_ct + len(self.sums)
-        sums = self.late.sums(found[n_ct:rows], found[end:])
+        sums = self.late.sums(found[n_ct:rows], found[end:], (*residuals, *given))
         each = iter((*sums, *found[:n_ct], *found[rows:end]))
         out = [next(each) if f else None for f in self.flags]
         return tuple([g if m else None for g, m in zip(out, self.mine, strict=True)])
