@@ -19,7 +19,9 @@ from funct.ops.broadcasting import broadcast_shapes
 from funct.ops.fast import wrap
 from funct.source import known_as
 
-__all__ = ["entry", "index", "is_mask", "nonzero_axes", "selected", "width"]
+__all__ = [
+    "entry", "index", "is_index", "is_mask", "nonzero_axes", "places", "selected", "width",
+]  # fmt: skip
 
 
 @attrs.frozen(eq=False)
@@ -70,6 +72,11 @@ _WHOLE = slice(None)
 
 def _is_array(item: Any) -> bool:
     return isinstance(item, Value | _Extra)
+
+
+def is_index(item: Any) -> bool:
+    """Whether an entry is an array of integers."""
+    return isinstance(item, Value) and item.dtype.kind in "iu"
 
 
 def is_mask(item: Any) -> bool:
@@ -212,16 +219,19 @@ def _advanced(x: Any, items: list[Any], adjacent: bool) -> Any:
     return out if start == to else ops.move_block(out, start, rank, to)
 
 
-def _joint(x: Any, arrays: list[Any], axes: list[int]) -> Any:
-    """Several index arrays as one into their axes folded together; its axes come first."""
+def places(lengths: list[Any], arrays: list[Any]) -> Any:
+    """Integer arrays, broadcast together, as one index into axes of these lengths laid flat."""
     common = _common_shape(arrays)
     flat: Any = None
-    for a, axis in zip(arrays, axes, strict=True):
-        n = x.shape[axis]
+    for a, n in zip(arrays, lengths, strict=True):
         a = ops.wrap_index(a, n)
         flat = a if flat is None else flat * n + a
-    if flat.shape != common:
-        flat = ops.broadcast_to(flat, common)
+    return flat if flat.shape == common else ops.broadcast_to(flat, common)
+
+
+def _joint(x: Any, arrays: list[Any], axes: list[int]) -> Any:
+    """Several index arrays as one into their axes folded together; its axes come first."""
+    flat = places([x.shape[n] for n in axes], arrays)
     rest = [n for n in range(len(x.shape)) if n not in axes]
     y = ops.permute_dims(x, tuple(axes + rest))
     merged = ops.axis_count(x, tuple(axes))

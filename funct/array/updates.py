@@ -8,7 +8,7 @@ import numpy as np
 
 from funct import ops
 from funct.array.changes import cast, changed, operand
-from funct.array.indexing import entry, is_mask, width
+from funct.array.indexing import entry, is_index, is_mask, places, width
 from funct.core import INEXACT, Shape, is_one
 from funct.errors import DTypeError, ShapeError
 from funct.kernels.cpu.calls import maker
@@ -59,6 +59,9 @@ class At:
         """
         shape = self._x.shape
         key, lead = _leading(self._key, len(shape))
+        arrays = [k for k in key if is_index(k)] if isinstance(key, tuple) else []
+        if arrays and len(arrays) == lead == len(key):
+            return places(list(shape[:lead]), arrays), lead
         return wrap(np.arange(_size(shape[:lead])).reshape(shape[:lead]))[key], lead
 
     def _write(self, name: str, v: Any, mode: str | None, into: Any = None) -> Any:

@@ -26,6 +26,7 @@ from funct.compile.loops.kernel import (
     Reach,
     Reduce,
 )  # fmt: skip
+from funct.compile.loops.ranges import ANYTHING, SHORTENED, Range, is_short, is_within, range_of
 from funct.compile.loops.scalars import HELD, Printing, exact_number, met
 from funct.compile.loops.transposes import transposed
 from funct.compile.loops.views import VIEWS, View, dense, folded, runs_of
@@ -106,6 +107,7 @@ class _Lowering:
         self.values: list[Expression] = []
         self.known: dict[Expression, int] = {}
         self.of: dict[Var, int] = {}
+        self.ranges: dict[int, Range] = {}  # of indices, some of which are four bytes here
         self.stores: list[tuple[int, int]] = []
         self.copies: dict[View, View] = {}
         self.flat, self.columns = self._domain()
@@ -211,12 +213,13 @@ class _Lowering:
             operand = self._operand(e, source, out.dtype)
             if self.group.is_full(source) and self.values[operand].kind == "row":
                 operand = self._copied(operand, "full")  # a row's value counts for each column
+            operand = self._whole(operand, source)
             if over == "row":
                 return self._value(Reduce(REDUCTIONS[e.name], operand, element, over))
             self.values.append(Reduce(REDUCTIONS[e.name], operand, element, over))
             return len(self.values) - 1
         if is_weave(e):
-            places = [self._operand(e, v, out.dtype) for v in e.operands]
+            places = [self._whole(self._operand(e, v, out.dtype), v) for v in e.operands]
             self.values.append(
                 Op(WEAVE, tuple(places), (None,) * len(places), element, "full", _IDENTITY, (), out)
             )
@@ -229,8 +232,38 @@ class _Lowering:
         print_, elements, dtypes = met(e)
         given = [self._operand(e, a, d) for a, d in zip(e.operands, dtypes, strict=True)]
         params = e.params if print_.params else ()
-        op = Op(e.name, tuple(given), elements, element, kind, print_, params)
-        return self._value(op)
+        found = ANYTHING
+        if out.dtype.kind in "iu":
+            before = [self._range(n) for n in given]
+            found = range_of(e.name, params, before, out.dtype)
+            if e.name == "wrap_index" and is_within(before[0], params[0]):
+                return given[0]
+        if element == "i64" and is_short(found) and e.name in SHORTENED:
+            element, elements = "i32", ("i32",) * len(given)
+        else:
+            pairs = zip(elements, given, e.operands, strict=True)
+            elements = tuple([a or ("i64" if self._is_half(n, of) else None) for a, n, of in pairs])
+        n = self._value(Op(e.name, tuple(given), elements, element, kind, print_, params))
+        if found != ANYTHING:
+            self.ranges[n] = found
+        return n
+
+    def _range(self, n: int) -> Range:
+        value = self.values[n]
+        if isinstance(value, Constant):
+            number = value.number
+            return (number, number) if isinstance(number, int) else ANYTHING
+        return self.ranges.get(n, ANYTHING)
+
+    def _is_half(self, n: int, of: Any) -> bool:
+        """Whether the value has half of the bytes of its dtype, as indices may."""
+        return isinstance(of, Var) and n in self.ranges and self.values[n].element != HELD[of.dtype]
+
+    def _whole(self, n: int, of: Any) -> int:
+        """The value in all bytes of its dtype."""
+        if not self._is_half(n, of):
+            return n
+        return self._value(Op("copy", (n,), ("i64",), "i64", self.values[n].kind, _IDENTITY))
 
     def _copied(self, n: int, kind: Kind, key: Any = None) -> int:
         element = self.values[n].element
@@ -275,7 +308,8 @@ class _Lowering:
         if kind == "row" or _extent(whole) >= 1 << 31:
             reach = "far"
         kind = "row" if kind == "row" and walked.access.inner == "none" else "full"
-        access = attrs.evolve(walked.access, look=Look(at, reach))
+        look = Look(at, reach, is_within(self._range(at), whole.shape[axis]))
+        access = attrs.evolve(walked.access, look=look)
         words = (*walked.words, stride, whole.shape[axis])
         a = self._access(attrs.evolve(walked, access=access, words=words))
         return self._value(Load(a, element, kind))
@@ -325,6 +359,7 @@ class _Lowering:
         return found.broadcast(view.shape)
 
     def _store(self, out: Var, n: int) -> None:
+        n = self._whole(n, out)
         value = self.values[n]
         if isinstance(value, Op) and value.is_weave:
             whole = self.fused.views[out]

@@ -50,11 +50,12 @@ class Look:
 
     at: which of the kernel's values it is. reach: of indices that differ along a row, whether
     elements along the axis are "next" to each other, so "near" that four bytes hold their
-    distances, or "far".
+    distances, or "far". sure: whether it is known to be on the axis.
     """
 
     at: int
     reach: Reach
+    sure: bool = False
 
 
 @attrs.frozen
@@ -193,7 +194,8 @@ class Kernel:
     @property
     def looks(self) -> bool:
         """Whether an index may be found that is not on its axis."""
-        return any(a.look for a in self.accesses) or bool(self.refusing)
+        unsure = any(a.look is not None and not a.look.sure for a in self.accesses)
+        return unsure or bool(self.refusing)
 
     @property
     def warns(self) -> bool:

@@ -11,6 +11,9 @@ computes for long with elements that it looks up one by one.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Set
+
 import attrs
 
 from funct.compile.loops.kernel import Kernel, Load, Reduce
@@ -143,24 +146,21 @@ def _first_passes(kernel: Kernel) -> list[int]:
 
 def _stages(kernel: Kernel) -> list[int]:
     """The stage of each value; all 0 where the body is short, not flat, or reduces something."""
-    total = sum(map(kernel.cost, range(len(kernel.values))))
-    if not kernel.flat or any(isinstance(v, Reduce) for v in kernel.values):
-        return [0] * len(kernel.values)
-    if total < 2 * _STAGE:
-        return _behind_gathers(kernel, total)
-    found, cost = [], 0
-    for n in range(len(kernel.values)):
-        found.append(cost // _STAGE)
-        cost += kernel.cost(n)
-    return found
-
-
-def _behind_gathers(kernel: Kernel, total: int) -> list[int]:
-    """The same of a short body: a stage more for what is made of elements that are looked up."""
     every = range(len(kernel.values))
     gathers = {n for n in every if isinstance(kernel.values[n], Load) and kernel.cost(n)}
-    if total - sum(map(kernel.cost, gathers)) < _BEHIND:
-        return [0] * len(kernel.values)
+    costs = [0 if n in gathers else kernel.cost(n) for n in every]  # to look up is to wait
+    if not kernel.flat or any(isinstance(v, Reduce) for v in kernel.values):
+        return [0] * len(every)
+    if sum(costs) < 2 * _STAGE:
+        return _behind_gathers(kernel, gathers, sum(costs))
+    return [before // _STAGE for before in itertools.accumulate(costs[:-1], initial=0)]
+
+
+def _behind_gathers(kernel: Kernel, gathers: Set[int], work: int) -> list[int]:
+    """The same of a short body: a stage more for what is made of elements that are looked up."""
+    every = range(len(kernel.values))
+    if work < _BEHIND:
+        return [0] * len(every)
     found: list[int] = []
     for n in every:
         found.append(max([found[o] + (o in gathers) for o in kernel.operands(n)], default=0))

@@ -110,7 +110,9 @@ class Places:
         f, access = self.f, self.k.accesses[a]
         assert access.look is not None, "it looks elements up"
         reach, lanes, memory = access.look.reach, index.type.lanes, in_memory(access.element)
-        at = self._looked_up(a, f.convert(index, _in_vectors(index.type.element)), mask)
+        at = f.convert(index, _in_vectors(index.type.element))
+        if not access.look.sure:
+            at = self._looked_up(a, at, mask)
         # indices of four bytes are what processors gather by
         at = f.convert(at, "i64" if reach == "far" else "i32")
         if reach != "next":
@@ -129,11 +131,11 @@ class Places:
         """Which places of the axis are meant; the program is told if one is not on it."""
         return self._inside(index, self.axes[a][1], mask)
 
-    def on_axis(self, index: Value, length: int, mask: Value | None) -> Value:
+    def on_axis(self, index: Value, length: int, element: str, mask: Value | None) -> Value:
         """Indices from either end of an axis as they count from its first place."""
         f, near = self.f, length < 1 << 31
         index = f.convert(index, _in_vectors(index.type.element) if near else "i64")
-        return f.convert(self._inside(index, f.constant(I64, length), mask), "i64")
+        return f.convert(self._inside(index, f.constant(I64, length), mask), element)
 
     def _inside(self, index: Value, length: Value, mask: Value | None) -> Value:
         f = self.f

@@ -162,7 +162,7 @@ class _Printer:
                 self._look(n)
                 return self.places.only(v.access)
             case Op(may_refuse=True):
-                return self.places.on_axis(self.rows[v.operands[0]], v.params[0], None)
+                return self.places.on_axis(self.rows[v.operands[0]], v.params[0], v.element, None)
             case Op():
                 return v.of(self.f, [self.rows[o] for o in v.operands], self.space)
         raise AssertionError("a reduction is known once its pass is over")
@@ -363,7 +363,7 @@ class _Printer:
         memo: dict[int, Value],
     ) -> Value:
         if isinstance(v, Op) and v.may_refuse:
-            return self.places.on_axis(memo[operands[0]], v.params[0], mask)
+            return self.places.on_axis(memo[operands[0]], v.params[0], v.element, mask)
         if isinstance(v, Op):
             return v.of(self.f, [memo[o] for o in operands], self.space, mask)
         assert isinstance(v, Load), "reductions are row values"
