@@ -18,7 +18,7 @@ import attrs
 import ml_dtypes
 import numpy as np
 
-from funct.core import FLOATING, INEXACT, NARROW, Value, narrow_of
+from funct.core import FLOATING, INEXACT, NARROW, Value, common_dtype, narrow_of
 from funct.errors import ArgumentError, DTypeError
 
 __all__ = [
@@ -151,8 +151,8 @@ def _promoted(operands: Sequence[Any]) -> DType:
         raise ArgumentError("result_type: at least one array, number or dtype is needed")
     kinds = [a for a in given if isinstance(a, np.dtype)]
     try:
-        if kinds and len(kinds) < len(given):  # NumPy weighs numbers wrongly beside a narrow dtype
-            kind = np.result_type(*kinds)
+        if kinds:  # NumPy weighs numbers wrongly beside a narrow dtype
+            kind = common_dtype(*kinds)
             numbers = [a for a in given if not isinstance(a, np.dtype)]
             given = [kind, *[narrow_of(a, kind) if kind in NARROW else a for a in numbers]]
         return as_dtype("result_type", np.result_type(*given))
