@@ -7,6 +7,7 @@ indices, which are refused only when a program runs.
 from __future__ import annotations
 
 import inspect
+import itertools
 import random
 import re
 import warnings
@@ -19,7 +20,13 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct import nn
-from funct.errors import FunctError, IndexOutOfBoundsError, MissingKeyError, ShapeError
+from funct.errors import (
+    FunctError,
+    IndexOutOfBoundsError,
+    LinAlgError,
+    MissingKeyError,
+    ShapeError,
+)
 from funct.nn import functional
 from tests.conformance.test_bad_input import STRANGE, any_array, is_told_by
 from tests.nn.test_torch_layers import EVERY
@@ -130,6 +137,72 @@ def test_a_filling_that_is_no_number_is_told_by_its_name() -> None:
     for call in (lambda: xp.full((2,), "a"), lambda: xp.full_like(xp.ones(2), "a")):
         with pytest.raises(FunctError, match=r"^full(_like)?: fill_value must be a Tensor, got st"):
             call()
+
+
+SQUARE = xp.zeros((3, 3))
+MATRICES: list[Any] = [
+    SQUARE, -xp.eye(3), xp.full((3, 3), xp.nan), xp.ones((2, 3)), xp.ones(3), xp.ones(2),
+    xp.ones((3, 3), dtype="int64"), xp.zeros((2, 3, 3)), xp.ones((4, 3, 3)), xp.asarray(1.0), 2.0,
+]  # fmt: skip
+# `f: g: x must be ...`: the last name is that of the function whose arguments are spoken of
+SPOKEN = re.compile(
+    r"(?:.*?\b)?(?P<name>\w+): (?P<argument>\w+)(\[\d\])?( and (?P<other>\w+))? (must|is|has) "
+)
+NO_ARGUMENTS = {"operands", "arrays", "matrices", "axes", "shapes", "elements"}
+
+
+def _refusals(name: str) -> Iterator[FunctError]:
+    fun = getattr(xp.linalg, name)
+    needed = [
+        p for p in inspect.signature(fun).parameters.values()
+        if p.default is p.empty and p.kind is not p.VAR_POSITIONAL
+    ]  # fmt: skip
+    for args in itertools.product(MATRICES, repeat=len(needed)):
+        compiled = all(isinstance(a, xp.Array) for a in args) and any(a is SQUARE for a in args)
+        for call in (fun, ft.jit(fun)) if compiled else (fun,):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    call(*args)
+                except FunctError as error:
+                    yield error
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in xp.linalg.__all__ if inspect.isroutine(getattr(xp.linalg, n))]
+)
+def test_errors_speak_of_arguments_that_there_are(name: str) -> None:
+    """By the names of the public function that is said to be called, and each name once."""
+    for error in _refusals(name):
+        found = SPOKEN.match(error.what)
+        if found is None or found["argument"] in NO_ARGUMENTS:
+            continue
+        public = getattr(xp.linalg, found["name"], None) or getattr(xp, found["name"], None)
+        assert public is not None, error.what
+        known = inspect.signature(public).parameters
+        for argument in filter(None, (found["argument"], found["other"])):
+            assert argument in known, error.what
+
+
+def test_numerical_failures_name_their_argument() -> None:
+    """Eagerly and in programs, with the parameter's name."""
+    for ways in (lambda f: f, ft.jit):
+        for fun, args, text in (
+            (xp.linalg.solve, (SQUARE, SQUARE), "solve: x1 is singular"),
+            (xp.linalg.solve_triangular, (SQUARE, SQUARE), "solve_triangular: a has a 0 on"),
+            (xp.linalg.inv, (SQUARE,), "inv: x is singular"),
+        ):
+            with pytest.raises(LinAlgError) as caught:
+                ways(fun)(*args)
+            assert caught.value.what.startswith(text)
+
+
+def test_a_factor_that_is_no_pair_is_refused() -> None:
+    """By the function that was given it."""
+    with pytest.raises(FunctError, match=r"^cho_solve: c_and_lower must be cho_factor's pair"):
+        xp.linalg.cho_solve(xp.ones((3, 3)), xp.ones(3))
+    with pytest.raises(ShapeError, match=r"^cho_solve: c_and_lower\[0\] must be square"):
+        xp.linalg.cho_solve((xp.ones((2, 3)), True), xp.ones(3))
 
 
 def test_a_system_is_told_with_the_shapes_that_it_was_given() -> None:
