@@ -247,6 +247,8 @@ class Ground(Level):
             d = prim.raw(*narrow_operands(raws), *params)
         except _OpenError as found:
             return bind(prim, [found.lift(a) if a.__class__ is Array else a for a in args], params)
+        except FunctError:  # with its cause
+            raise
         except Exception as error:
             raise explain(prim, args, params, error) from None
         if prim.results == 1:
