@@ -20,6 +20,7 @@ import numpy as np
 
 from funct.core import FLOATING, INEXACT, NARROW, Value, common_dtype, narrow_of
 from funct.errors import ArgumentError, DTypeError
+from funct.ops.refusals import shown
 
 __all__ = [
     "bfloat16", "bool", "can_cast", "complex64", "complex128", "finfo", "float16", "float32",
@@ -92,11 +93,11 @@ def as_dtype(name: str, dtype: Any) -> DType:
     except Exception:  # NumPy parses strings and calls attributes: anything may come
         found = None
     if found is None:
-        raise DTypeError(f"{name}: {dtype!r} is no dtype")
+        raise DTypeError(f"{name}: {shown(dtype)} is no dtype")
     if found not in DTYPES:
         native = found.newbyteorder("=")
         if native not in DTYPES:
-            raise DTypeError(f"{name}: arrays hold numbers and booleans, not {dtype!r}")
+            raise DTypeError(f"{name}: arrays hold numbers and booleans, not {shown(dtype)}")
         return native
     return found
 
