@@ -20,7 +20,7 @@ from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.dense.products import multiplier, multiply
 from funct.kernels.cpu.quantized.words import best
 from funct.kernels.linalg import matrices as linalg
-from funct.kernels.linalg.matrices import triangular_solve
+from funct.kernels.linalg.matrices import solve_triangular
 from funct.kernels.linalg.products import matmul
 from funct.kernels.quantized import affine as quantized
 from funct.kernels.quantized.weight_only import weight_only_linear
@@ -211,7 +211,7 @@ def _systems() -> Iterator[Row]:
         if torch is not None:
             both = [torch.from_numpy(v) for v in (a, b)]
             peers["torch"] = lambda both=both: torch.linalg.solve_triangular(*both, upper=False)
-        call = functools.partial(triangular_solve, a, b, True)
+        call = functools.partial(solve_triangular, a, b, True)
         yield Row(f"triangular systems ({count}, {m}, {n})", count * m * m * n, call, peers, "f32")
 
 

@@ -10,24 +10,28 @@ import numpy as np
 from funct.core import Shape, Size, Value
 from funct.errors import AllocationError, AxisError, ShapeError, UnsupportedOperandError
 from funct.ops.broadcasting import broadcast_shapes
+from funct.ops.refusals import shown
 
 __all__ = [
     "common_shape", "integers", "normal_axes", "normal_axis", "normal_shape", "real_number",
 ]  # fmt: skip
 
 _LONGEST = 2**63
+_MOST = 2**24  # ints of a range that become a tuple
 _EVERY = tuple([tuple(range(n)) for n in range(9)])
 
 
 def integers(name: str, argument: str, value: Any) -> Shape:
     """A tuple of ints from an int, a tuple or a list; symbolic sizes pass."""
     given = value if isinstance(value, tuple | list | range) else (value,)
+    if value.__class__ is range and value[_MOST:]:
+        raise AllocationError(f"{name}: {argument} must be fewer, got {value}")
     try:
         out: list[Any] = [v if isinstance(v, Size) else operator.index(v) for v in given]
         return tuple(out)
     except TypeError:
         raise UnsupportedOperandError(
-            f"{name}: {argument} must be an int or a tuple of ints, got {value!r}"
+            f"{name}: {argument} must be an int or a tuple of ints, got {shown(value)}"
         ) from None
 
 
@@ -49,7 +53,7 @@ def real_number(name: str, argument: str, value: Any) -> Any:
     else:
         good = isinstance(value, int | float | np.integer | np.floating | Size)
     if not good:
-        raise UnsupportedOperandError(f"{name}: {argument} must be a number, got {value!r}")
+        raise UnsupportedOperandError(f"{name}: {argument} must be a number, got {shown(value)}")
     return value
 
 
@@ -60,9 +64,9 @@ def normal_axis(name: str, axis: Any, ndim: int) -> int:
     try:
         k = operator.index(axis)
     except TypeError:
-        raise ShapeError(f"{name}: axis must be an int, got {axis!r}") from None
+        raise ShapeError(f"{name}: axis must be an int, got {shown(axis)}") from None
     if not -ndim <= k < ndim:
-        raise AxisError(f"{name}: axis {k} is out of range for an array of rank {ndim}")
+        raise AxisError(f"{name}: axis {shown(k)} is out of range for an array of rank {ndim}")
     return k % ndim if ndim else k
 
 
@@ -96,10 +100,12 @@ def normal_shape(name: str, shape: Any) -> Shape:
         try:
             k = operator.index(n)
         except TypeError:
-            raise ShapeError(f"{name}: shape must hold ints, got {n!r} in {shape!r}") from None
+            got = f"{shown(n)} in {shown(shape)}"
+            raise ShapeError(f"{name}: shape must hold ints, got {got}") from None
         if k < 0 and not (name == "reshape" and k == -1):
-            raise ShapeError(f"{name}: shape must not be negative, got {shape}")
+            raise ShapeError(f"{name}: shape must not be negative, got {shown(shape)}")
         if k >= _LONGEST:
-            raise AllocationError(f"{name}: no axis is as long as the shape says, got {shape}")
+            got = shown(shape)
+            raise AllocationError(f"{name}: no axis is as long as the shape says, got {got}")
         out.append(k)
     return tuple(out)

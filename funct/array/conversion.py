@@ -41,6 +41,7 @@ _NUMBER = frozenset(_NUMBERS)
 _LIST: frozenset[Any] = frozenset({list, tuple})
 _INT64 = np.dtype(np.int64)
 _DTYPE_OF: dict[Any, Any] = {kind: np.dtype(kind) for kind in BARE}
+_AXES = 64  # that NumPy's arrays have at most
 _DEEP = 8  # lists in lists that are looked into
 _HOST = frozenset({1, 3, 11, 13})  # DLPack's devices whose memory the host reads (`DLDeviceType`)
 _REFUSALS = (AttributeError, BufferError, RuntimeError, TypeError, ValueError)  # of other libraries
@@ -308,21 +309,25 @@ def as_tensors(name: str, arrays: Any) -> list[Any]:
     return [a if a.__class__ is Array else asarray(a) for a in given]
 
 
-def _holds_tensor(obj: Any) -> bool:
+def _holds_tensor(obj: Any, deep: int = _AXES) -> bool:
+    if not deep:  # a list may also be in itself
+        raise ShapeError(f"asarray: lists are nested deeper than the {_AXES} axes that arrays have")
     for v in obj:
         if v.__class__ in _NUMBERS:
             continue
-        if isinstance(v, Tensor) or (isinstance(v, list | tuple) and _holds_tensor(v)):
+        if isinstance(v, Tensor) or (isinstance(v, list | tuple) and _holds_tensor(v, deep - 1)):
             return True
     return False
 
 
-def _stacked(obj: Any, dtype: Any) -> Any:
+def _stacked(obj: Any, dtype: Any, deep: int = _AXES) -> Any:
     if not isinstance(obj, list | tuple):
         return asarray(obj, dtype=dtype)
     if not obj:
         return asarray([], dtype=dtype)
-    parts = [_stacked(v, dtype) for v in obj]
+    if not deep:
+        raise ShapeError(f"asarray: lists are nested deeper than the {_AXES} axes that arrays have")
+    parts = [_stacked(v, dtype, deep - 1) for v in obj]
     if len({p.shape for p in parts}) > 1:
         raise ShapeError(f"asarray: parts must have one shape, got {[p.shape for p in parts]}")
     return joined(promoted([ops.reshape(p, (1, *p.shape)) for p in parts]), 0)

@@ -215,7 +215,12 @@ def arange(
         dtype = np.dtype(np.float64)
     try:
         steps = -((low - high) // step) if whole else math.ceil((high - low) / step)
-        check_allocation("arange", (max(steps, 0),), dtype)
+    except OverflowError as error:
+        raise RangeError(f"arange: {error}") from None
+    check_allocation("arange", (max(steps, 0),), dtype)
+    try:
+        if whole and steps <= 1:  # the step may be of any length
+            return wrap(np.asarray([low][: max(steps, 0)], dtype))
         return wrap(np.arange(low, high, step, dtype=dtype))
     except OverflowError as error:
         raise RangeError(f"arange: {error}") from None

@@ -10,6 +10,7 @@ import attrs
 
 from funct.device.places import find_place, known_places
 from funct.errors import ArgumentError, MissingExtraError, UnsupportedOperandError
+from funct.ops.refusals import shown
 
 __all__ = ["CPU", "Device", "as_device", "check_device", "devices", "placed"]
 
@@ -53,7 +54,7 @@ def as_device(function: str, device: Any) -> Device:
     name = device.name if isinstance(device, Device) else device
     if not isinstance(name, str):
         raise UnsupportedOperandError(
-            f"{function}: device must be a Device, its name or None, got {device!r}"
+            f"{function}: device must be a Device, its name or None, got {shown(device)}"
         )
     if name == "cpu":
         return CPU

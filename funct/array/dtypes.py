@@ -18,8 +18,9 @@ import attrs
 import ml_dtypes
 import numpy as np
 
-from funct.core import FLOATING, INEXACT, NARROW, Value, narrow_of
+from funct.core import FLOATING, INEXACT, NARROW, Value, common_dtype, narrow_of
 from funct.errors import ArgumentError, DTypeError
+from funct.ops.refusals import shown
 
 __all__ = [
     "bfloat16", "bool", "can_cast", "complex64", "complex128", "finfo", "float16", "float32",
@@ -92,11 +93,11 @@ def as_dtype(name: str, dtype: Any) -> DType:
     except Exception:  # NumPy parses strings and calls attributes: anything may come
         found = None
     if found is None:
-        raise DTypeError(f"{name}: {dtype!r} is no dtype")
+        raise DTypeError(f"{name}: {shown(dtype)} is no dtype")
     if found not in DTYPES:
         native = found.newbyteorder("=")
         if native not in DTYPES:
-            raise DTypeError(f"{name}: arrays hold numbers and booleans, not {dtype!r}")
+            raise DTypeError(f"{name}: arrays hold numbers and booleans, not {shown(dtype)}")
         return native
     return found
 
@@ -151,8 +152,8 @@ def _promoted(operands: Sequence[Any]) -> DType:
         raise ArgumentError("result_type: at least one array, number or dtype is needed")
     kinds = [a for a in given if isinstance(a, np.dtype)]
     try:
-        if kinds and len(kinds) < len(given):  # NumPy weighs numbers wrongly beside a narrow dtype
-            kind = np.result_type(*kinds)
+        if kinds:  # NumPy weighs numbers wrongly beside a narrow dtype
+            kind = common_dtype(*kinds)
             numbers = [a for a in given if not isinstance(a, np.dtype)]
             given = [kind, *[narrow_of(a, kind) if kind in NARROW else a for a in numbers]]
         return as_dtype("result_type", np.result_type(*given))

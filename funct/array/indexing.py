@@ -17,6 +17,7 @@ from funct.kernels import indexing as kernels
 from funct.ops import fast
 from funct.ops.broadcasting import broadcast_shapes
 from funct.ops.fast import wrap
+from funct.ops.refusals import shown
 from funct.source import known_as
 
 __all__ = [
@@ -200,7 +201,7 @@ def _integer(i: Any, n: Any, axis: int) -> int:
     k = _int(i)
     if n < -k if k < 0 else n <= k:  # one comparison: a symbolic n records each
         raise IndexOutOfBoundsError(
-            f"x[...]: index {k} is out of bounds for axis {axis} of length {n}"
+            f"x[...]: index {shown(k)} is out of bounds for axis {axis} of length {n}"
         )
     return k
 

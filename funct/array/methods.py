@@ -21,6 +21,7 @@ from funct.core import Value, catalogue
 from funct.errors import ArgumentError, DTypeError, ImmutableError
 from funct.ops import fast
 from funct.ops.fast import OWN
+from funct.ops.refusals import shown
 
 __all__ = ["Methods"]
 
@@ -55,14 +56,14 @@ _SEEN = {
 
 def _unused(method: str, argument: str, value: Any) -> ArgumentError:
     """What is raised for an argument of NumPy's that a Tensor has no use for."""
-    return ArgumentError(f"{method}: {argument} must be None, got {value!r}")
+    return ArgumentError(f"{method}: {argument} must be None, got {shown(value)}")
 
 
 def _one_of(method: str, argument: str, value: Any, known: tuple[str, ...]) -> Any:
     """value, which must be one of the words."""
     if not isinstance(value, str) or value not in known:
         words = " or ".join(map(repr, known))
-        raise ArgumentError(f"{method}: {argument} must be {words}, got {value!r}")
+        raise ArgumentError(f"{method}: {argument} must be {words}, got {shown(value)}")
     return value
 
 
@@ -230,7 +231,11 @@ class Methods(Value):
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
         """The elements whose index along axis2 is that along axis1 and offset more."""
         x: Any = self
-        if x.ndim != 2 or axis1 != 0 or axis2 != 1:
+        try:
+            moved = x.ndim != 2 or axis1 != 0 or axis2 != 1
+        except ValueError:  # an array is no axis, as is said below
+            moved = True
+        if moved:
             x = _xp.moveaxis(x, (axis1, axis2), (-2, -1))
         return _xp.linalg.diagonal(x, offset=offset)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from funct import ops
 from funct.array.axes import integers, normal_axes, normal_axis, normal_shape
-from funct.array.conversion import as_tensor, as_tensors, asarray
+from funct.array.conversion import as_tensor, as_tensors, asarray, promoted
 from funct.array.direct import direct
 from funct.array.indexing import nonzero_axes
 from funct.array.joining import stack
@@ -202,7 +202,16 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
         >>> [i.tolist() for i in xp.where(x > 0)]
         [[1]]
     """
-    return nonzero(condition) if x1 is None and x2 is None else ops.where(condition, x1, x2)
+    if x1 is None and x2 is None:
+        return nonzero(condition)
+    try:
+        return ops.where(condition, x1, x2)
+    except DTypeError:  # NumPy's `where` promotes fewer pairs than operators do
+        dtypes = {getattr(x, "dtype", None) for x in (x1, x2)}
+        if None in dtypes or len(dtypes) < 2:
+            raise
+    x1, x2 = as_tensor("where", x1, "x1"), as_tensor("where", x2, "x2")
+    return ops.where(condition, *promoted([x1, x2]))
 
 
 @direct(statistical.count_nonzero)

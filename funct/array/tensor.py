@@ -47,7 +47,7 @@ from funct.errors import (
 from funct.kernels.manipulation import reshape
 from funct.ops import fast
 from funct.ops.fast import adopt, wrap
-from funct.ops.refusals import explain
+from funct.ops.refusals import explain, shown
 from funct.source import known_as
 
 __all__ = ["Array", "Ground", "Tensor"]
@@ -192,7 +192,7 @@ class Tensor(Operators, Methods):
         """
         source, target = self.device, as_device("to_device", device)
         if stream is not None:
-            raise ArgumentError(f"to_device: stream must be None, got {stream!r}")
+            raise ArgumentError(f"to_device: stream must be None, got {shown(stream)}")
         return self if source == target else ops.to_device(self, source.name, target.name)
 
     @property
@@ -247,6 +247,8 @@ class Ground(Level):
             d = prim.raw(*narrow_operands(raws), *params)
         except _OpenError as found:
             return bind(prim, [found.lift(a) if a.__class__ is Array else a for a in args], params)
+        except FunctError:  # with its cause
+            raise
         except Exception as error:
             raise explain(prim, args, params, error) from None
         if prim.results == 1:

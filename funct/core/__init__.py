@@ -4,6 +4,7 @@ from funct.core.dtypes import FLOATING as FLOATING
 from funct.core.dtypes import INEXACT as INEXACT
 from funct.core.dtypes import NARROW as NARROW
 from funct.core.dtypes import WIDE as WIDE
+from funct.core.dtypes import common_dtype as common_dtype
 from funct.core.dtypes import in_wide as in_wide
 from funct.core.dtypes import narrow_of as narrow_of
 from funct.core.dtypes import narrow_operands as narrow_operands
@@ -54,7 +55,8 @@ __all__ = [
     "Lowering", "Number", "OnnxWriter", "Operand", "Pair", "Primitive", "Region", "Rule", "Sample",
     "Shape", "ShapeDtype", "Size", "SizeScope", "Value", "ask", "bind", "bind1", "bind2",
     "bind_region",
-    "catalogue", "enter", "ground_level", "in_wide", "is_one", "join", "lookup", "narrow_of",
+    "catalogue", "common_dtype", "enter", "ground_level", "in_wide", "is_one", "join", "lookup",
+    "narrow_of",
     "narrow_operands", "open_shape", "product_dtype", "product_in_wide", "set_ground",
     "size_values", "top_level", "usable", "variant",
 ]  # fmt: skip

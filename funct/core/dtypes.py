@@ -14,8 +14,8 @@ import ml_dtypes
 import numpy as np
 
 __all__ = [
-    "FLOATING", "INEXACT", "NARROW", "WIDE", "in_wide", "narrow_of", "narrow_operands",
-    "product_dtype", "product_in_wide",
+    "FLOATING", "INEXACT", "NARROW", "WIDE", "common_dtype", "in_wide", "narrow_of",
+    "narrow_operands", "product_dtype", "product_in_wide",
 ]  # fmt: skip
 
 
@@ -30,6 +30,7 @@ NARROW = _NARROW_FLOATING | _NARROW_INTEGERS
 WIDE = {d: np.dtype(np.float32) for d in _NARROW_FLOATING} | {
     np.dtype(ml_dtypes.int4): np.dtype(np.int64), np.dtype(ml_dtypes.uint4): np.dtype(np.uint64)
 }  # fmt: skip
+_LOOPS = tuple(map(np.dtype, "bBhHiIlLefdFD"))  # in the order in which a ufunc tries its own
 _OWN_PRODUCTS = _dtypes(np.float32, np.float64)  # what is asked most, and needs no asking
 FLOATING = _NARROW_FLOATING | _dtypes(np.float16, np.float32, np.float64)
 INEXACT = FLOATING | _dtypes(np.complex64, np.complex128)  # what derivatives are for
@@ -63,6 +64,22 @@ def narrow_of(x: Any, dtype: np.dtype[Any]) -> Any:
     return np.asarray(x, dtype) if fits or x.__class__ is bool else x
 
 
+def common_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype in which operands meet, in whatever order.
+
+    NumPy promotes no integers of 16 bits or more, and no other narrow floats, with a narrow dtype;
+    but its operators take both, in the first of their loops that holds them all.
+    TypeError where there is none.
+    """
+    try:  # NumPy folds narrow ones in pairs, so that their order would decide
+        return np.result_type(*sorted(set(dtypes), key=lambda d: d.num))
+    except TypeError:
+        for d in _LOOPS:
+            if all(np.can_cast(given, d) for given in dtypes):
+                return d
+        raise  # what is no dtype of arrays has none
+
+
 @functools.lru_cache(1024)
 def product_dtype(x: np.dtype[Any], y: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype of x * y, which is that of sums of products too; TypeError where there is none."""
@@ -89,5 +106,5 @@ def narrow_operands(args: Sequence[Any]) -> Sequence[Any]:
     dtypes = [d for a in args if (d := getattr(a, "dtype", None)) is not None and d != np.bool_]
     if len(dtypes) == len(args) or not NARROW.issuperset(dtypes):
         return args
-    kind = np.result_type(*dtypes)
+    kind = common_dtype(*dtypes)
     return [narrow_of(a, kind) if a.__class__ in _NUMBERS else a for a in args]

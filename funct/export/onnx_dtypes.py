@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from funct.core import Primitive
+from funct.core import Primitive, common_dtype
 
 __all__ = ["as_boolean", "computing_dtype", "operand_dtypes", "result_dtype", "value_inputs"]
 
@@ -121,7 +121,7 @@ def operand_dtypes(prim: Primitive, operands: tuple[Any, ...], result: DType) ->
 def _promoted(operands: tuple[Any, ...]) -> DType:
     known = [a.dtype for a in operands if hasattr(a, "dtype")]
     numbers = [a for a in operands if not hasattr(a, "dtype")]
-    dtype: DType = np.result_type(*known, *numbers)
+    dtype: DType = np.result_type(common_dtype(*known), *numbers)
     if dtype.kind in "iu":
         span = np.iinfo(dtype)
         if not all(span.min <= n <= span.max for n in numbers):

@@ -20,7 +20,7 @@ __all__ = [
 ndarray = np.ndarray
 _arange: Any = np.arange
 _linspace: Any = np.linspace
-_DOUBLE = np.dtype(np.float64)
+_DOUBLE, _LONG = np.dtype(np.float64), np.dtype(np.int64)
 _ZERO, _ONE = np.zeros((), _DOUBLE), np.ones((), _DOUBLE)
 # A 0-d buffer by the names of its dtype.
 _ZEROS = {name: np.zeros((), dtype) for name, dtype in NAMED.items()}
@@ -132,7 +132,7 @@ def arange(
             return None
     if start.__class__ is stop.__class__ is step.__class__ is int:
         near = -_FAR < start < _FAR and -_MANY < stop - start < _MANY
-        return _arange(start, stop, step, dtype) if near else None
+        return _arange(start, stop, step, _LONG if dtype is None else dtype) if near else None
     if not (-_MANY < (stop - start) / step < _MANY and -_FAR < step < _FAR):
         return None
     return _arange(start, stop, step, _DOUBLE if dtype is None else dtype)

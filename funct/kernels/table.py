@@ -152,8 +152,8 @@ ROWS = (
     Row("stacked_matmul", _CPU + "small.products:matmul", _REAL, ("llvm",), 1 << 9),
     Row("stacked_matmul", "funct.kernels.linalg.products:stacked_matmul"),
     # work: systems, or blocks of 4,096 elements of right sides
-    Row("triangular_solve", _CPU + "triangular:triangular_solve", _REAL, ("llvm",), 2),
-    Row("triangular_solve", "funct.kernels.linalg.matrices:triangular_solves"),
+    Row("solve_triangular", _CPU + "triangular:solve_triangular", _REAL, ("llvm",), 2),
+    Row("solve_triangular", "funct.kernels.linalg.matrices:triangular_solves"),
     Row("quantize", _CPU + "quantized.layers:quantize", ("float32",), ("llvm",), 1 << 9),
     Row("quantize", "funct.kernels.quantized.affine:plain_quantize"),
     Row("dequantize", _CPU + "quantized.layers:dequantize", _BYTES, ("llvm",), 1 << 11),

@@ -9,11 +9,13 @@ from typing import Any, ClassVar
 import funct.array as xp
 from funct import random
 from funct.array import Tensor
+from funct.array.axes import integers
 from funct.errors import ArgumentError, ShapeError
 from funct.nn import functional, init
 from funct.nn.functional.arguments import Ints, Sizes, per_axis, shape_of, spatial_letters
 from funct.nn.functional.convolution import padding_pairs
 from funct.nn.module import Module, static
+from funct.ops.refusals import shown
 
 __all__ = [
     "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
@@ -218,12 +220,18 @@ class _ConvTranspose(Module):
         _check_input(self, x)
         extra = self.output_padding
         if output_size is not None:
-            extra = self._output_padding(tuple(x.shape[-self.rank :]), tuple(output_size))
+            size = integers(type(self).__name__, "output_size", output_size)
+            extra = self._output_padding(tuple(x.shape[-self.rank :]), size)
         return type(self).apply(
             x, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
         )
 
     def _output_padding(self, size: Sizes, wanted: Sizes) -> Sizes:
+        if not 0 <= len(wanted) - self.rank <= 2:
+            raise ArgumentError(
+                f"{type(self).__name__}: output_size must be {self.rank} lengths or a whole shape, "
+                f"got {shown(wanted)}"
+            )
         each = zip(
             size, self.kernel_size, self.stride, self.padding, self.dilation, strict=True
         )  # fmt: skip
@@ -232,7 +240,7 @@ class _ConvTranspose(Module):
         if any(not 0 <= e < s for e, s in zip(extra, self.stride, strict=True)):
             raise ArgumentError(
                 f"{type(self).__name__}: output_size must be at least {tuple(least)} and less than "
-                f"a stride {self.stride} more, got {wanted}"
+                f"a stride {self.stride} more, got {shown(wanted)}"
             )
         return extra
 

@@ -130,7 +130,7 @@ from funct.ops.solving import expm as expm
 from funct.ops.solving import inv as inv
 from funct.ops.solving import slogdet as slogdet
 from funct.ops.solving import solve as solve
-from funct.ops.solving import triangular_solve as triangular_solve
+from funct.ops.solving import solve_triangular as solve_triangular
 from funct.ops.sorting import argsort as argsort
 from funct.ops.sorting import running_argmax as running_argmax
 from funct.ops.sorting import searchsorted as searchsorted
@@ -209,8 +209,8 @@ __all__ = [
     "real_fft", "reciprocal", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "relu",
     "remainder", "reshape", "restore", "round", "running_argmax", "sampled_matmul", "scatter",
     "scatter_add", "scatter_combine", "searchsorted", "settled", "sigmoid", "sign", "signbit",
-    "sin", "sinh", "size_along", "slice_", "slice_length", "slogdet", "solve", "sort",
-    "sparse_matmul", "special", "sqrt", "square", "squeeze", "stop_gradient", "subtract", "svd",
-    "svdvals", "swap_last", "take", "take_along_axis", "tan", "tanh", "to_device",
-    "top_k", "triangular_solve", "trunc", "weight_only_linear", "where", "windows", "wrap_index",
+    "sin", "sinh", "size_along", "slice_", "slice_length", "slogdet", "solve", "solve_triangular",
+    "sort", "sparse_matmul", "special", "sqrt", "square", "squeeze", "stop_gradient", "subtract",
+    "svd", "svdvals", "swap_last", "take", "take_along_axis", "tan", "tanh", "to_device", "top_k",
+    "trunc", "weight_only_linear", "where", "windows", "wrap_index",
 ]  # fmt: skip

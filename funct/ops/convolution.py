@@ -21,6 +21,7 @@ from funct.core import (
     Shape,
     ShapeDtype,
     Value,
+    common_dtype,
     product_dtype,
     product_in_wide,
 )
@@ -58,13 +59,13 @@ def _convolution_aval(args: Args, params: Params) -> ShapeDtype:
     size = kernels.output_size(x.shape[2:], w.shape[2:], stride, padding, dilation)
     if any(isinstance(n, int) and n < 0 for n in size):
         raise ShapeError(f"convolution: kernel {w.shape[2:]} is larger than the padded x {x.shape}")
-    return ShapeDtype((x.shape[0], w.shape[0], *size), np.result_type(x.dtype, w.dtype))
+    return ShapeDtype((x.shape[0], w.shape[0], *size), common_dtype(x.dtype, w.dtype))
 
 
 def _same_type(raw: Any) -> Any:
     def run(a: Any, b: Any, *params: Any) -> Any:
         if a.dtype != b.dtype:
-            dtype = np.result_type(a, b)
+            dtype = common_dtype(a.dtype, b.dtype)
             a, b = a.astype(dtype), b.astype(dtype)
         return raw(a, b, *params)
 
@@ -149,7 +150,7 @@ def convolution(
 
 def _input_aval(args: Args, params: Params) -> ShapeDtype:
     (g, w), (*_, groups, size) = args, params
-    return ShapeDtype((g.shape[0], w.shape[1] * groups, *size), np.result_type(g.dtype, w.dtype))
+    return ShapeDtype((g.shape[0], w.shape[1] * groups, *size), common_dtype(g.dtype, w.dtype))
 
 
 def _input_rule_g(
@@ -202,7 +203,7 @@ def convolution_input(
 
 def _weight_aval(args: Args, params: Params) -> ShapeDtype:
     (x, g), (*_, groups, size) = args, params
-    return ShapeDtype((g.shape[1], x.shape[1] // groups, *size), np.result_type(x.dtype, g.dtype))
+    return ShapeDtype((g.shape[1], x.shape[1] // groups, *size), common_dtype(x.dtype, g.dtype))
 
 
 def _weight_rule_x(

@@ -48,16 +48,16 @@ def _cholesky_aval(args: Args, params: Params) -> ShapeDtype:
 
 
 def _cholesky_push(t: Value, ans: Value, x: Value) -> Value:
-    left = ops.triangular_solve(ans, hermitian(t), True)
-    return ops.matmul(ans, _halved(adjoint(ops.triangular_solve(ans, adjoint(left), True))))
+    left = ops.solve_triangular(ans, hermitian(t), True)
+    return ops.matmul(ans, _halved(adjoint(ops.solve_triangular(ans, adjoint(left), True))))
 
 
 def _cholesky_pull(g: Value, ans: Value) -> Value:
     complex_too = ans.dtype.kind == "c"
     ct = ops.conj(g) if complex_too else g
     up = adjoint(ans)
-    left = ops.triangular_solve(up, _halved(ops.matmul(up, ct)), False)
-    h = hermitian(adjoint(ops.triangular_solve(up, adjoint(left), False)))
+    left = ops.solve_triangular(up, _halved(ops.matmul(up, ct)), False)
+    h = hermitian(adjoint(ops.solve_triangular(up, adjoint(left), False)))
     return ops.conj(h) if complex_too else h
 
 
@@ -91,7 +91,7 @@ def _qr_push(t: Value, ans: tuple[Value, Value], x: Value, complete: bool) -> tu
     axis = len(x.shape) - 2
     head = ((None, None, 1),) * axis
     q1, r1 = columns(q, 0, k), ops.slice_(r, (*head, (0, k, 1), (0, k, 1)))
-    solved = ops.triangular_solve(ops.swap_last(r1), ops.swap_last(columns(t, 0, k)), True)
+    solved = ops.solve_triangular(ops.swap_last(r1), ops.swap_last(columns(t, 0, k)), True)
     tr = ops.swap_last(solved)  # t1 r1⁻¹, (..., m, k)
     inner = ops.matmul(adjoint(q1), tr)
     below = lower(inner, -1)
@@ -125,7 +125,7 @@ def _qr_pull(g: tuple[Value, Value], ans: tuple[Value, Value], x: Value, complet
     if x.dtype.kind == "c":
         inner = inner + ops.where(wrap(np.eye(k, dtype=bool)), 1j * ops.imag(skew), 0.0)
     solved = ops.matmul(q1, inner - on_q) + gq if m > k else ops.matmul(q1, inner)
-    h = adjoint(ops.triangular_solve(columns(r1, 0, k), adjoint(solved), False))
+    h = adjoint(ops.solve_triangular(columns(r1, 0, k), adjoint(solved), False))
     if n > k:
         rest = ops.multiply(columns(x, k, n), 0.0)
         h = ops.concat(h, rest, len(x.shape) - 1)
@@ -167,7 +167,7 @@ def _lu_aval(args: Args, params: Params) -> tuple[ShapeDtype, ShapeDtype, ShapeD
 
 def _over(x: Value, up: Value) -> Any:
     """x up⁻¹ for an upper matrix."""
-    return ops.swap_last(ops.triangular_solve(ops.swap_last(up), ops.swap_last(x), True))
+    return ops.swap_last(ops.solve_triangular(ops.swap_last(up), ops.swap_last(x), True))
 
 
 def _lu_push(t: Value, ans: tuple[Value, Value, Value], x: Value) -> tuple[None, Any, Any]:
@@ -175,12 +175,12 @@ def _lu_push(t: Value, ans: tuple[Value, Value, Value], x: Value) -> tuple[None,
     m, n = int(x.shape[-2]), int(x.shape[-1])
     t = ops.matmul(ops.swap_last(p), t)
     if m < n:
-        whole = ops.triangular_solve(low, t, True)
+        whole = ops.solve_triangular(low, t, True)
         below = lower(_over(columns(whole, 0, m), columns(up, 0, m)), -1)
         return None, ops.matmul(low, below), whole - ops.matmul(below, up)
     whole = _over(t, up)
     square = (*((None, None, 1),) * (len(t.shape) - 2), (0, n, 1), (0, n, 1))
-    above = upper(ops.triangular_solve(ops.slice_(low, square), ops.slice_(whole, square), True))
+    above = upper(ops.solve_triangular(ops.slice_(low, square), ops.slice_(whole, square), True))
     return None, whole - ops.matmul(low, above), ops.matmul(above, up)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from funct import core
-from funct.core import FLOATING, INEXACT, NARROW, Absent, Primitive, Value, narrow_of
+from funct.core import FLOATING, INEXACT, NARROW, Absent, Primitive, Value, common_dtype, narrow_of
 from funct.core.level import Ways, bind, bind1, bind2, general
 from funct.device.fork import whole
 from funct.device.memory import serve
@@ -382,7 +382,7 @@ def _typed(prim: Primitive) -> Callable[..., Any]:
         operands = list(args)
         dtypes = [a.dtype for a in operands if isinstance(a, Value)]
         if dtypes and len(dtypes) < n:
-            kind = np.result_type(*dtypes)
+            kind = common_dtype(*dtypes)
             kind = kind if kind in INEXACT else _DOUBLE
             real = np.empty(0, kind).real.dtype if kind.kind == "c" else kind
             for i in weak:

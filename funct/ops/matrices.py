@@ -189,20 +189,22 @@ def check_square(name: str, operand: str, x: Any) -> None:
         raise ShapeError(f"{name}: {operand} must be square, got shape {x.shape}")
 
 
-def check_lengths(name: str, a: Any, b: Any) -> ShapeDtype:
+def check_lengths(name: str, operands: tuple[str, str], a: Any, b: Any) -> ShapeDtype:
     """The type of a⁻¹ b, or the error that says why there is none."""
-    check_square(name, "a", a)
-    check_matrix(name, "b", b)
+    left, right = operands
+    check_square(name, left, a)
+    check_matrix(name, right, b)
+    got = f"got {left} {a.shape} and {right} {b.shape}"
     if a.shape[-1] != b.shape[-2]:
         raise ShapeError(
-            f"{name}: a and b must have as many rows, got a {a.shape} and b {b.shape}: "
+            f"{name}: {left} and {right} must have as many rows, {got}: "
             f"{a.shape[-1]} != {b.shape[-2]}"
         )
     try:
         lead = broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ValueError as error:
         raise ShapeError(
-            f"{name}: leading shapes must broadcast, got a {a.shape} and b {b.shape}: {error}"
+            f"{name}: leading shapes must broadcast, {got}: {error}"
         ) from None
     return ShapeDtype((*lead, *b.shape[-2:]), np.result_type(a.dtype, b.dtype))
 

@@ -25,7 +25,7 @@ from funct.errors import (
 )
 from funct.source import raised_by_user
 
-__all__ = ["explain", "out_of_memory", "refuse", "retold"]
+__all__ = ["explain", "out_of_memory", "refuse", "retold", "shown"]
 
 
 def out_of_memory(name: str, error: MemoryError) -> AllocationError:
@@ -125,19 +125,30 @@ def refuse(name: str, error: Exception, given: Mapping[str, Any]) -> None:
             ) from error
     if _is_too_large(error):
         raise _too_large(name, error, given) from error
+    if isinstance(error, ValueError) and str(error).startswith("Exceeds the limit ("):
+        # of digits, in a text that would have told the number
+        raise RangeError(f"{name}: an int is out of every range: {_listed(given)}") from error
     for known, kind in _KINDS.items():
         if isinstance(error, known):
             raise kind(f"{name}: not defined for {_listed(given)}: {error}") from error
 
 
 def _listed(given: Mapping[str, Any]) -> str:
-    return ", ".join(f"{a}={_short(v)}" for a, v in given.items() if v is not None)
+    return ", ".join(f"{a}={shown(v)}" for a, v in given.items() if v is not None)
 
 
-def _short(v: Any) -> str:
-    if isinstance(v, Value):
-        return f"{v.dtype} {v.shape}"
-    try:
-        return reprlib.repr(v)
-    except ValueError:  # Python writes no int of more than 4300 digits
-        return f"an int of {v.bit_length()} bits" if isinstance(v, int) else type(v).__name__
+class _Short(reprlib.Repr):
+    def repr_int(self, x: int, level: int) -> str:
+        """As others, but for those of so many digits that Python does not write them."""
+        bits = x.bit_length()
+        return super().repr_int(x, level) if bits < _WRITTEN else f"an int of {bits} bits"
+
+
+_WRITTEN = 1 << 10  # bits
+_writer = _Short()
+_writer.maxtuple = _writer.maxlist = 16  # shapes are whole
+
+
+def shown(v: Any) -> str:
+    """A value that came, in a few words."""
+    return f"{v.dtype} {v.shape}" if isinstance(v, Value) else _writer.repr(v)

@@ -41,31 +41,28 @@ from funct.ops.matrices import (
 )
 from funct.ops.samples import calls, deficient, regular
 
-__all__ = ["cofactor", "det", "expm", "inv", "slogdet", "solve", "triangular_solve"]
+__all__ = ["cofactor", "det", "expm", "inv", "slogdet", "solve", "solve_triangular"]
 
 
 def _solve_aval(args: Args, params: Params) -> ShapeDtype:
-    return check_lengths("solve", *args)
+    return check_lengths("solve", ("x1", "x2"), *args)
 
 
-def _solve_push_a(t: Value, ans: Value, a: Value, b: Value) -> Value:
-    return -ops.solve(a, ops.matmul(t, ans))
+def _solve_push_x1(t: Value, ans: Value, x1: Value, x2: Value) -> Value:
+    return -ops.solve(x1, ops.matmul(t, ans))
 
 
-def _solve_pull_a(g: Value, ans: Value, a: Value, a_shape: Shape) -> Value:
-    w = ops.solve(ops.swap_last(a), g)
-    return match_operand(-ops.matmul(w, ops.swap_last(ans)), a_shape)
+def _solve_pull_x1(g: Value, ans: Value, x1: Value, x1_shape: Shape) -> Value:
+    w = ops.solve(ops.swap_last(x1), g)
+    return match_operand(-ops.matmul(w, ops.swap_last(ans)), x1_shape)
 
 
-def _solve_rule_b(g: Value, a: Value, b_shape: Shape) -> Value:
-    return match_operand(ops.solve(ops.swap_last(a), g), b_shape)
-
-
-_SYSTEM = ["a", "b"]
+def _solve_rule_x2(g: Value, x1: Value, x2_shape: Shape) -> Value:
+    return match_operand(ops.solve(ops.swap_last(x1), g), x2_shape)
 
 
 @structural(
-    kernels.solve, Pair(_solve_push_a, _solve_pull_a, _SYSTEM), _solve_rule_b,
+    kernels.solve, Pair(_solve_push_x1, _solve_pull_x1, ["x1", "x2"]), _solve_rule_x2,
     aval=_solve_aval, batch=batch_pair, onnx=NO_OPERATOR,
     samples=calls(
         lambda rng: Sample((regular(rng, 3, 3), rng.normal(size=(3, 2)))),
@@ -75,12 +72,12 @@ _SYSTEM = ["a", "b"]
         lambda rng: Sample((regular(rng, 0, 0), np.zeros((0, 2)))),
     ), raises=True,
 )  # fmt: skip
-def solve(a: Value, b: Value) -> Value:
-    """The x with a x = b; leading axes broadcast. A singular a raises LinAlgError."""
+def solve(x1: Value, x2: Value) -> Value:
+    """The x with x1 x = x2; leading axes broadcast. A singular x1 raises LinAlgError."""
 
 
 def _triangle_aval(args: Args, params: Params) -> ShapeDtype:
-    return check_lengths("triangular_solve", *args)
+    return check_lengths("solve_triangular", ("a", "b"), *args)
 
 
 def _triangle(x: Value, is_lower: bool) -> Value:
@@ -88,25 +85,25 @@ def _triangle(x: Value, is_lower: bool) -> Value:
 
 
 def _triangle_push_a(t: Value, ans: Value, a: Value, b: Value, lower: bool) -> Value:
-    return -ops.triangular_solve(a, ops.matmul(_triangle(t, lower), ans), lower)
+    return -ops.solve_triangular(a, ops.matmul(_triangle(t, lower), ans), lower)
 
 
 def _triangle_pull_a(g: Value, ans: Value, a: Value, lower: bool, a_shape: Shape) -> Value:
-    w = ops.triangular_solve(ops.swap_last(a), g, not lower)
+    w = ops.solve_triangular(ops.swap_last(a), g, not lower)
     return match_operand(-_triangle(ops.matmul(w, ops.swap_last(ans)), lower), a_shape)
 
 
 def _triangle_push_b(t: Value, ans: Value, a: Value, b: Value, lower: bool) -> Value:
-    return ops.triangular_solve(a, t, lower)
+    return ops.solve_triangular(a, t, lower)
 
 
 def _triangle_pull_b(g: Value, a: Value, lower: bool, b_shape: Shape) -> Value:
-    return match_operand(ops.triangular_solve(ops.swap_last(a), g, not lower), b_shape)
+    return match_operand(ops.solve_triangular(ops.swap_last(a), g, not lower), b_shape)
 
 
 @structural(
-    kernels.triangular_solve, Pair(_triangle_push_a, _triangle_pull_a, [*_SYSTEM, "lower"]),
-    Pair(_triangle_push_b, _triangle_pull_b, [*_SYSTEM, "lower"]), aval=_triangle_aval,
+    kernels.solve_triangular, Pair(_triangle_push_a, _triangle_pull_a, ["a", "b", "lower"]),
+    Pair(_triangle_push_b, _triangle_pull_b, ["a", "b", "lower"]), aval=_triangle_aval,
     batch=batch_pair, onnx=NO_OPERATOR,
     samples=calls(
         lambda rng: Sample((regular(rng, 3, 3), rng.normal(size=(3, 2))), (True,)),
@@ -114,7 +111,7 @@ def _triangle_pull_b(g: Value, a: Value, lower: bool, b_shape: Shape) -> Value:
         lambda rng: Sample((regular(rng, 2, 2, unit=1j), rng.normal(size=(2, 2, 1))), (True,)),
     ), raises=True,
 )  # fmt: skip
-def triangular_solve(a: Value, b: Value, lower: bool) -> Value:
+def solve_triangular(a: Value, b: Value, lower: bool) -> Value:
     """The x with tri(a) x = b, where tri is the lower or the upper triangle."""
 
 

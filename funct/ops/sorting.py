@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.core import NARROW, Absent, Pair, Primitive, Sample, Shape, ShapeDtype, Value
+from funct.core import (
+    NARROW,
+    Absent,
+    Pair,
+    Primitive,
+    Sample,
+    Shape,
+    ShapeDtype,
+    Value,
+    common_dtype,
+)
 from funct.kernels import scans
 from funct.kernels import sorting as kernels
 from funct.ops.broadcasting import first_axis
@@ -139,7 +149,7 @@ def _search_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -
 
 
 def _onnx_searchsorted(w: Any, x: str, v: str, side: str) -> str:
-    dtype = np.result_type(w.dtype_of(x), w.dtype_of(v))
+    dtype = common_dtype(w.dtype_of(x), w.dtype_of(v))
     x, v = w.cast(x, dtype), w.op("Unsqueeze", w.cast(v, dtype), w.dims((-1,)))
     below = w.op("Less" if side == "left" else "LessOrEqual", x, v)  # their number is the place
     return str(w.op("ReduceSum", w.cast(below, _INT64), w.dims((-1,)), keepdims=0))

@@ -18,7 +18,7 @@ from funct.errors import DTypeError, ShapeError, SignatureError
 from funct.kernels.random import draws
 from funct.ops.counting import lifted
 from funct.ops.fast import wrap
-from funct.random.keys import float_dtype, integer_dtype, known, split, words
+from funct.random.keys import drawn_in, float_dtype, integer_dtype, known, rounded, split, words
 
 __all__ = [
     "bernoulli", "exponential", "gumbel", "laplace", "normal", "open_unit", "randint", "uniform",
@@ -39,8 +39,9 @@ def uniform(
 ) -> Any:
     """Draw uniform numbers on [minval, maxval).
 
-    Args:    key: uint32, shape (..., 2). shape: an int, a tuple or a list. dtype: float32 or
-             float64. minval, maxval: numbers or arrays that broadcast to (..., *shape).
+    Args:    key: uint32, shape (..., 2). shape: an int, a tuple or a list. dtype: float16,
+             bfloat16, float32 or float64. minval, maxval: numbers or arrays that broadcast to
+             (..., *shape).
     Returns: shape (..., *shape).
     Raises:  DTypeError: when dtype is another one, or key none. ShapeError: when shapes do not fit.
     Notes:   differentiable in minval and maxval.
@@ -53,12 +54,17 @@ def uniform(
     Source: jax.random.uniform.
     """
     dtype = float_dtype("uniform", dtype)
-    u = _unit(key, shape, dtype, "uniform")
-    if isinstance(minval, float) and isinstance(maxval, float) and (minval, maxval) == (0.0, 1.0):
+    wide = drawn_in(dtype)
+    u = _unit(key, shape, wide, "uniform")
+    plain = isinstance(minval, float) and isinstance(maxval, float) and wide == dtype
+    if plain and (minval, maxval) == (0.0, 1.0):
         return u
     low, high = (ops.astype(asarray(v), dtype) for v in (minval, maxval))
-    x = u * (high - low) + low
+    start, end = (low, high) if wide == dtype else [ops.astype(v, wide) for v in (low, high)]
+    x = rounded(u * (end - start) + start, dtype)
     below = ops.nextafter(ops.stop_gradient(high), ops.stop_gradient(low))
+    if wide != dtype:  # of 16 bits so many reach it that the derivative in maxval counts
+        below = below + (high - ops.stop_gradient(high))
     return ops.where(ops.less(x, high), x, below)  # rounding may reach maxval
 
 
@@ -72,8 +78,8 @@ def open_unit(key: Any, shape: Any, dtype: np.dtype[Any], name: str) -> Any:
 def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Draw standard normal numbers, by inversion: one word gives one number.
 
-    Args:    key: uint32, shape (..., 2). shape: an int, a tuple or a list. dtype: float32 or
-             float64.
+    Args:    key: uint32, shape (..., 2). shape: an int, a tuple or a list. dtype: float16,
+             bfloat16, float32 or float64.
     Returns: shape (..., *shape).
     Raises:  DTypeError: when dtype is another one, or key none.
     Example:
@@ -85,7 +91,8 @@ def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """
     dtype = float_dtype("normal", dtype)
     shape = normal_shape("random.normal", shape)
-    return served(ops.random_normal(lifted(known(key), shape), shape, dtype))
+    x = served(ops.random_normal(lifted(known(key), shape), shape, drawn_in(dtype)))
+    return rounded(x, dtype)
 
 
 @direct(draws.bernoulli)
@@ -116,8 +123,8 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, dtype: Any = None) -> A
 def exponential(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Draw exponential numbers with rate 1: finite, and never 0.
 
-    Args:    key: uint32, shape (..., 2). shape: an int, a tuple or a list. dtype: float32 or
-             float64.
+    Args:    key: uint32, shape (..., 2). shape: an int, a tuple or a list. dtype: float16,
+             bfloat16, float32 or float64.
     Returns: shape (..., *shape).
     Raises:  DTypeError: when dtype is another one, or key none.
     Example:
@@ -127,14 +134,15 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None) -> Any:
 
     Source: jax.random.exponential.
     """
-    return -ops.log(open_unit(key, shape, float_dtype("exponential", dtype), "exponential"))
+    dtype = float_dtype("exponential", dtype)
+    return rounded(-ops.log(open_unit(key, shape, drawn_in(dtype), "exponential")), dtype)
 
 
 def gumbel(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Draw standard Gumbel numbers: -log of exponential ones.
 
-    Args:    key: uint32, shape (..., 2). shape: an int, a tuple or a list. dtype: float32 or
-             float64.
+    Args:    key: uint32, shape (..., 2). shape: an int, a tuple or a list. dtype: float16,
+             bfloat16, float32 or float64.
     Returns: shape (..., *shape).
     Raises:  DTypeError: when dtype is another one, or key none.
     Example:
@@ -144,14 +152,15 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None) -> Any:
 
     Source: jax.random.gumbel.
     """
-    return -ops.log(exponential(key, shape, float_dtype("gumbel", dtype)))
+    dtype = float_dtype("gumbel", dtype)
+    return rounded(-ops.log(exponential(key, shape, drawn_in(dtype))), dtype)
 
 
 def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Draw standard Laplace numbers: exponential ones with a sign.
 
-    Args:    key: uint32, shape (..., 2). shape: an int, a tuple or a list. dtype: float32 or
-             float64.
+    Args:    key: uint32, shape (..., 2). shape: an int, a tuple or a list. dtype: float16,
+             bfloat16, float32 or float64.
     Returns: shape (..., *shape).
     Raises:  DTypeError: when dtype is another one, or key none.
     Example:

@@ -11,7 +11,7 @@ from funct import ops
 from funct.array.axes import normal_shape
 from funct.array.creation import served
 from funct.array.direct import direct
-from funct.array.dtypes import as_dtype, isdtype
+from funct.array.dtypes import as_dtype, bfloat16, float16, isdtype
 from funct.core import Value
 from funct.errors import DTypeError
 from funct.kernels.random import bits as kernels
@@ -19,7 +19,13 @@ from funct.kernels.random import draws
 from funct.ops.counting import lifted
 from funct.ops.fast import wrap
 
-__all__ = ["bits", "float_dtype", "fold_in", "integer_dtype", "key", "known", "split", "words"]
+__all__ = [
+    "bits", "drawn_in", "float_dtype", "fold_in", "integer_dtype", "key", "known", "rounded",
+    "split", "words",
+]  # fmt: skip
+
+_SINGLE = np.dtype(np.float32)
+_FLOATS = frozenset(map(np.dtype, (float16, bfloat16, np.float32, np.float64)))
 
 
 def key(seed: int) -> Any:
@@ -120,9 +126,21 @@ def bits(key: Any, shape: Any = (), dtype: Any = None) -> Any:
 def float_dtype(name: str, dtype: Any) -> np.dtype[Any]:
     """The dtype of floating draws, float64 by default."""
     dtype = as_dtype(f"random.{name}", np.float64 if dtype is None else dtype)
-    if dtype not in (np.float64, np.float32):
-        raise DTypeError(f"random.{name}: dtype must be float32 or float64, got {dtype}")
+    if dtype not in _FLOATS:
+        raise DTypeError(
+            f"random.{name}: dtype must be float16, bfloat16, float32 or float64, got {dtype}"
+        )
     return dtype
+
+
+def drawn_in(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype in which numbers are drawn: those of 16 bits are rounded from float32, once."""
+    return dtype if dtype.itemsize > 2 else _SINGLE
+
+
+def rounded(x: Any, dtype: np.dtype[Any]) -> Any:
+    """Drawn numbers in the dtype that was asked for."""
+    return x if x.dtype == dtype else ops.astype(x, dtype)
 
 
 def integer_dtype(name: str, dtype: Any) -> np.dtype[Any]:

@@ -21,7 +21,7 @@ from funct.kernels.random import draws
 from funct.ops.broadcasting import broadcast_shapes
 from funct.ops.counting import lifted
 from funct.random.draws import normal, open_unit
-from funct.random.keys import float_dtype, integer_dtype, known
+from funct.random.keys import drawn_in, float_dtype, integer_dtype, known, rounded
 
 __all__ = [
     "beta", "dirichlet", "gamma", "multivariate_normal", "orthogonal", "poisson",
@@ -57,7 +57,7 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype:
     """Draw standard normal numbers, given that they lie in [lower, upper].
 
     Args:    key: uint32, shape (..., 2). lower, upper: numbers or arrays that broadcast to shape.
-             shape: that of the limits by default. dtype: float32 or float64.
+             shape: that of the limits by default. dtype: float16, bfloat16, float32 or float64.
     Returns: shape (..., *shape).
     Raises:  ShapeError: when shapes do not fit. DTypeError: when dtype is another, or key none.
     Notes:   differentiable in the limits, at a fixed key.
@@ -95,7 +95,7 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Draw gamma numbers with shape parameter a and scale 1.
 
     Args:    key: uint32, shape (..., 2). a: a number or an array that broadcasts to shape.
-             shape: a's by default. dtype: float32 or float64.
+             shape: a's by default. dtype: float16, bfloat16, float32 or float64.
     Returns: shape (..., *shape). 0 for a = 0, infinity for infinity, NaN for a < 0 and NaN; for a
              far below 1 many draws are below the least float, and 0.
     Raises:  ShapeError: when a does not broadcast to shape. DTypeError: when dtype is another, or
@@ -113,7 +113,9 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
             Figurnov, Mohamed, Mnih 2018, arXiv:1805.08498, for the derivative. Computed in float64.
     """
     dtype, a = float_dtype("gamma", dtype), _parameter("gamma", "a", a)
-    return _gammas(key, a, _full("gamma", shape, a.shape), dtype, False, False)
+    wide = dtype if dtype.itemsize > 2 else _FLOAT64
+    full = _full("gamma", shape, a.shape)
+    return rounded(_gammas(key, a, full, wide, False, False), dtype)
 
 
 @direct(draws.beta, maybe=("a", "b"))
@@ -121,7 +123,7 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Draw beta numbers with parameters a and b.
 
     Args:    key: uint32, shape (..., 2). a, b: numbers or arrays that broadcast to shape. shape:
-             theirs by default. dtype: float32 or float64.
+             theirs by default. dtype: float16, bfloat16, float32 or float64.
     Returns: shape (..., *shape). A parameter of 0, or the other one of infinity, gives 0 or 1;
              NaN where both are, and for negative ones and NaN.
     Raises:  ShapeError: when shapes do not fit. DTypeError: when dtype is another, or key none.
@@ -148,7 +150,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Any
 
     Args:    key: uint32, shape (..., 2). alpha: (*batch, k), its parameters. shape: that of the
              draws without their last axis, batch by default, else one that it broadcasts to.
-             dtype: float32 or float64.
+             dtype: float16, bfloat16, float32 or float64.
     Returns: shape (..., *shape, k). A component whose parameter is 0 is 0; NaN where all are 0, and
              for infinite or negative ones and NaN.
     Raises:  ShapeError: when alpha has no axis, or shapes do not fit. DTypeError: when dtype is
@@ -210,8 +212,8 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype:
     """Draw normal vectors with a mean and a covariance matrix.
 
     Args:    key: uint32, shape (2,). mean: (..., n). cov: (..., n, n), symmetric and positive
-             definite. shape: (...) by default, else one that it broadcasts to. dtype: float32 or
-             float64.
+             definite. shape: (...) by default, else one that it broadcasts to. dtype: float16,
+             bfloat16, float32 or float64.
     Returns: shape (*shape, n).
     Raises:  ShapeError: when shapes do not fit. DTypeError: when dtype is another, or key none.
              LinAlgError: when a matrix is not positive definite.
@@ -243,7 +245,7 @@ def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | No
     """Draw orthogonal matrices, evenly distributed (Haar measure).
 
     Args:    key: uint32, shape (2,). n, m: rows and columns; as many by default. shape: how many
-             matrices. dtype: float32 or float64.
+             matrices. dtype: float16, bfloat16, float32 or float64.
     Returns: shape (*shape, n, m); the rows are orthonormal where n <= m, the columns where n >= m.
     Raises:  ShapeError: when n, m or shape are no lengths. DTypeError: when dtype is another, or
              key none.
@@ -259,7 +261,8 @@ def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | No
     rows, columns = normal_shape("random.orthogonal", (n, n if m is None else m))
     wide = rows < columns
     full = (*lead, columns, rows) if wide else (*lead, rows, columns)
-    q, r = linalg.qr(normal(key, full, float_dtype("orthogonal", dtype)))
+    dtype = float_dtype("orthogonal", dtype)
+    q, r = linalg.qr(normal(key, full, drawn_in(dtype)))
     signs = 1.0 - 2.0 * ops.astype(ops.less(linalg.diagonal(r), 0.0), r.dtype)
-    q = q * ops.reshape(signs, (*lead, 1, full[-1]))
+    q = rounded(q * ops.reshape(signs, (*lead, 1, full[-1])), dtype)
     return matrix_transpose(q) if wide else q

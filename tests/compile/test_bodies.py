@@ -21,15 +21,15 @@ hyp2f1 imag iv ive ive_slope jv jv_slope kn kv kve kve_slope lambertw lpmv lstsq
 max_pool_index nbdtr nbdtrc nbdtri owens_t pdtr pdtrc pdtri pinv poch
 polygamma pseudo_huber quantize quantized_add quantized_avg_pool quantized_convolution
 quantized_linear quantized_mean real_fft riemann_slope riemann_zeta sampled_matmul
-shichi_c shichi_s sici_c sici_s size_along slice_ solve sparse_matmul spherical_in spherical_jn
-spherical_kn spherical_yn stdtr stdtrit to_device triangular_solve weight_only_linear windows wofz
-yn yv yv_slope zeta zeta_slope
+shichi_c shichi_s sici_c sici_s size_along slice_ solve solve_triangular sparse_matmul
+spherical_in spherical_jn spherical_kn spherical_yn stdtr stdtrit to_device weight_only_linear
+windows wofz yn yv yv_slope zeta zeta_slope
 """
 COMPLEX = """
 airy_ai airy_aip airy_bi airy_bip cofactor contract convolve dawsn eig eigvals erf erfc erfcx erfi
 exp1 expi expm finite fresnel_c fresnel_s gamma hermitian_fft log_ndtr loggamma lstsq lu ndtr pinv
-psi qr riemann_zeta shichi_c shichi_s sici_c sici_s spence spherical_in spherical_jn spherical_kn
-spherical_yn svd svdvals triangular_solve wofz wrightomega
+psi qr riemann_zeta shichi_c shichi_s sici_c sici_s solve_triangular spence spherical_in
+spherical_jn spherical_kn spherical_yn svd svdvals wofz wrightomega
 """
 
 

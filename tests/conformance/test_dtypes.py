@@ -4,10 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import funct as ft
 import funct.array as xp
 from funct.errors import ArgumentError, DTypeError, RangeError
+from funct.nn import functional
 
 # Rows and columns in this order; a dtype's initial and width, - where the standard is silent.
 NAMES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
@@ -98,7 +101,6 @@ def test_errors_name_what_is_wrong() -> None:
         (lambda: xp.asarray(np.zeros(2, "M8[s]")), "asarray: elements must be numbers"),
         (lambda: xp.full(2, 1j, dtype="float64"), "full: 1j has no float64 value"),
         (lambda: xp.astype(xp.ones(2) + 1j, xp.int8), "astype: a complex array has no int8 value"),
-        (lambda: xp.result_type(xp.bfloat16, xp.float16), "have no common dtype"),
         (lambda: xp.finfo(xp.int8), "finfo: dtype must be floating, got int8"),
         (lambda: xp.iinfo(xp.float32), "iinfo: dtype must be of integers, got float32"),
         (lambda: xp.isdtype(xp.int8, "whole"), "isdtype: kind must be one of"),
@@ -131,6 +133,73 @@ def test_dtypes_beyond_the_standard(name: str) -> None:
     assert limits.bits == int("".join(filter(str.isdigit, name.removesuffix("_e4m3fn")[:8])) or 0)
     top = xp.asarray(limits.max, dtype=dtype)
     assert float(xp.astype(top, xp.float64)) == limits.max
+
+
+ALL = ["bool", *NAMES, *EXTRA, *FLOATS]
+# ml_dtypes holds a cast of this float to integers of four bits for safe, in one order only
+BUGGY = ({"float8_e4m3fn", "int4"}, {"float8_e4m3fn", "uint4"})
+PAIRS = [(a, b) for a in ALL for b in ALL if a != b and {a, b} not in BUGGY]
+JOINS: dict[str, Any] = {
+    "where": lambda x, y: xp.where(xp.asarray([True, False]), x, y),
+    "where of NumPy's": lambda x, y: xp.where(xp.asarray([True, False]), x, np.asarray(y)),
+    "select": lambda x, y: xp.select([xp.asarray([True, False])], [x], y),
+    "concat": lambda x, y: xp.concat([x, y]),
+    "stack": lambda x, y: xp.stack([x, y]),
+    "asarray": lambda x, y: xp.asarray([x, y]),
+    "block_diag": xp.linalg.block_diag,
+    "union1d": xp.union1d,
+    "matmul": lambda x, y: x @ y,
+    "vecdot": xp.vecdot,
+    "tensordot": lambda x, y: xp.tensordot(x, y, axes=1),
+    "einsum": lambda x, y: xp.einsum("i,j->ij", x, y),
+    "convolve": xp.convolve,
+    "conv1d": lambda x, y: functional.conv1d(x[None, None], y[None, None]),
+}
+
+
+@pytest.mark.parametrize("name", [*JOINS, "result_type"])
+def test_what_operators_promote_is_promoted_everywhere(name: str) -> None:
+    """Narrow dtypes beside all others: results have the dtype of the product, in both orders."""
+    for a, b in PAIRS:
+        x, y = xp.ones(2, dtype=a), xp.ones(2, dtype=b)
+        got = xp.result_type(x, y) if name == "result_type" else JOINS[name](x, y).dtype
+        assert got == (x * y).dtype, (a, b)
+
+
+@pytest.mark.parametrize("name", ["where", "concat", "conv1d"])
+@pytest.mark.parametrize("way", [ft.jit, ft.vmap])
+def test_promotion_inside_transforms(name: str, way: Any) -> None:
+    """As eagerly, with the same elements."""
+    for a, b in [("float16", "bfloat16"), ("bfloat16", "int64"), ("uint8", "int4")]:
+        x, y = xp.asarray([[1, 2]], dtype=a), xp.asarray([[3, 4]], dtype=b)
+        want = JOINS[name](x[0], y[0])
+        got = way(lambda x, y: JOINS[name](x.reshape((2,)), y.reshape((2,))))(x, y)
+        assert got.dtype == want.dtype
+        assert got.reshape(want.shape).tolist() == want.tolist()
+
+
+def test_derivatives_where_narrow_dtypes_meet() -> None:
+    """Each operand's cotangent has its dtype."""
+    x, y = xp.asarray([1.0, 2.0], dtype="float16"), xp.asarray([3.0, 4.0], dtype="bfloat16")
+    for name in ("where", "concat", "stack"):
+        grads = ft.grad(lambda x, y, f=JOINS[name]: xp.sum(f(x, y)), argnums=(0, 1))(x, y)
+        assert [g.dtype for g in grads] == [x.dtype, y.dtype]
+
+
+@given(st.lists(st.sampled_from([n for n in ALL if n != "float8_e4m3fn"]), min_size=3, max_size=5))
+def test_the_order_of_operands_does_not_matter(names: list[str]) -> None:
+    """result_type of many, which NumPy folds in pairs."""
+    assert xp.result_type(*names) == xp.result_type(*reversed(names))
+    assert xp.result_type(*names) == xp.result_type(*sorted(names))
+
+
+def test_special_functions_where_narrow_dtypes_meet() -> None:
+    """They are computed in what holds both."""
+    x, y = xp.asarray([0.5], dtype="float16"), xp.asarray([2.0], dtype="bfloat16")
+    for f in (xp.special.xlogy, xp.special.gammainc, xp.special.beta):
+        single = f(xp.astype(x, xp.float32), xp.astype(y, xp.float32))
+        assert f(x, y).dtype == xp.float32
+        assert f(x, y).tolist() == single.tolist()
 
 
 def test_limits_are_python_numbers() -> None:

@@ -7,6 +7,7 @@ indices, which are refused only when a program runs.
 from __future__ import annotations
 
 import inspect
+import itertools
 import random
 import re
 import warnings
@@ -19,9 +20,15 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct import nn
-from funct.errors import FunctError, IndexOutOfBoundsError, MissingKeyError, ShapeError
+from funct.errors import (
+    FunctError,
+    IndexOutOfBoundsError,
+    LinAlgError,
+    MissingKeyError,
+    ShapeError,
+)
 from funct.nn import functional
-from tests.conformance.test_bad_input import STRANGE, any_array, is_told_by
+from tests.conformance.test_bad_input import STRANGE, UsersError, any_array, is_told_by
 from tests.nn.test_torch_layers import EVERY
 
 X, FAR = xp.asarray(np.arange(12.0).reshape(3, 4)), xp.asarray([0, 7, 1])
@@ -132,6 +139,72 @@ def test_a_filling_that_is_no_number_is_told_by_its_name() -> None:
             call()
 
 
+SQUARE = xp.zeros((3, 3))
+MATRICES: list[Any] = [
+    SQUARE, -xp.eye(3), xp.full((3, 3), xp.nan), xp.ones((2, 3)), xp.ones(3), xp.ones(2),
+    xp.ones((3, 3), dtype="int64"), xp.zeros((2, 3, 3)), xp.ones((4, 3, 3)), xp.asarray(1.0), 2.0,
+]  # fmt: skip
+# `f: g: x must be ...`: the last name is that of the function whose arguments are spoken of
+SPOKEN = re.compile(
+    r"(?:.*?\b)?(?P<name>\w+): (?P<argument>\w+)(\[\d\])?( and (?P<other>\w+))? (must|is|has) "
+)
+NO_ARGUMENTS = {"operands", "arrays", "matrices", "axes", "shapes", "elements"}
+
+
+def _refusals(name: str) -> Iterator[FunctError]:
+    fun = getattr(xp.linalg, name)
+    needed = [
+        p for p in inspect.signature(fun).parameters.values()
+        if p.default is p.empty and p.kind is not p.VAR_POSITIONAL
+    ]  # fmt: skip
+    for args in itertools.product(MATRICES, repeat=len(needed)):
+        compiled = all(isinstance(a, xp.Array) for a in args) and any(a is SQUARE for a in args)
+        for call in (fun, ft.jit(fun)) if compiled else (fun,):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    call(*args)
+                except FunctError as error:
+                    yield error
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in xp.linalg.__all__ if inspect.isroutine(getattr(xp.linalg, n))]
+)
+def test_errors_speak_of_arguments_that_there_are(name: str) -> None:
+    """By the names of the public function that is said to be called, and each name once."""
+    for error in _refusals(name):
+        found = SPOKEN.match(error.what)
+        if found is None or found["argument"] in NO_ARGUMENTS:
+            continue
+        public = getattr(xp.linalg, found["name"], None) or getattr(xp, found["name"], None)
+        assert public is not None, error.what
+        known = inspect.signature(public).parameters
+        for argument in filter(None, (found["argument"], found["other"])):
+            assert argument in known, error.what
+
+
+def test_numerical_failures_name_their_argument() -> None:
+    """Eagerly and in programs, with the parameter's name."""
+    for ways in (lambda f: f, ft.jit):
+        for fun, args, text in (
+            (xp.linalg.solve, (SQUARE, SQUARE), "solve: x1 is singular"),
+            (xp.linalg.solve_triangular, (SQUARE, SQUARE), "solve_triangular: a has a 0 on"),
+            (xp.linalg.inv, (SQUARE,), "inv: x is singular"),
+        ):
+            with pytest.raises(LinAlgError) as caught:
+                ways(fun)(*args)
+            assert caught.value.what.startswith(text)
+
+
+def test_a_factor_that_is_no_pair_is_refused() -> None:
+    """By the function that was given it."""
+    with pytest.raises(FunctError, match=r"^cho_solve: c_and_lower must be cho_factor's pair"):
+        xp.linalg.cho_solve(xp.ones((3, 3)), xp.ones(3))
+    with pytest.raises(ShapeError, match=r"^cho_solve: c_and_lower\[0\] must be square"):
+        xp.linalg.cho_solve((xp.ones((2, 3)), True), xp.ones(3))
+
+
 def test_a_system_is_told_with_the_shapes_that_it_was_given() -> None:
     """A vector is no column."""
     for solve in (xp.linalg.solve, xp.linalg.solve_triangular, xp.linalg.lstsq):
@@ -164,6 +237,8 @@ def _refused(name: str, call: Callable[[], Any]) -> None:
             call()
         except FunctError as error:
             told = error
+        except UsersError:
+            pass
     assert told is None or is_told_by(name, told), told.what
 
 

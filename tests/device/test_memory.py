@@ -168,6 +168,15 @@ class Machine(RuleBasedStateMachine):
                 for name in ("allocated_bytes", "reserved_bytes", "inactive_split_bytes")
             )
             assert held + idle <= out
+            pieces = [
+                block["size"]
+                for segment in ft.device.memory_snapshot()["segments"]
+                for block in segment["blocks"]
+                if segment["pool"] == pool
+                and block["state"] == "inactive"
+                and len(segment["blocks"]) > 1
+            ]
+            assert idle == sum(pieces)
             blocks = [
                 block["size"]
                 for segment in ft.device.memory_snapshot()["segments"]
@@ -175,7 +184,9 @@ class Machine(RuleBasedStateMachine):
                 if segment["pool"] == pool and block["state"] == "active"
             ]
             assert (held, stats[f"allocation.{pool}.current"]) == (sum(blocks), len(blocks))
-            for name in ("allocated_bytes", "allocation", "requested_bytes"):
+            for name in (
+                "allocated_bytes", "allocation", "requested_bytes", "inactive_split_bytes",
+            ):  # fmt: skip
                 s = {k: stats[f"{name}.{pool}.{k}"] for k in ("current", "allocated", "freed")}
                 assert s["current"] == s["allocated"] - s["freed"]
 
@@ -464,6 +475,22 @@ def test_a_scope_tells_what_became_of_the_system_s_memory():
     assert grown.arena_calls >= 1
     assert (full.retries, full.failures) == (1, 1)
     assert (outer.retries, outer.failures) == (1, 1)
+
+
+def test_what_waits_in_a_bin_is_no_free_piece():
+    """It is whole for the next array of its size; `empty_cache` brings it back to its segment."""
+    ft.device.empty_cache()
+    held = np.ones(MIB)  # the segment stays in use
+    ft.device.reset_peak()
+    before = now("inactive_split_bytes")
+    x = np.ones(4 * MIB)
+    taken = now("inactive_split_bytes")
+    del x
+    assert now("inactive_split_bytes") == taken
+    assert now("inactive_split_bytes", "peak") == max(before, taken)
+    x = np.ones(4 * MIB)  # out of the bin
+    assert now("inactive_split_bytes") == taken
+    del held, x
 
 
 def test_a_private_pool_has_segments_of_its_own():

@@ -112,6 +112,9 @@ class Machine(RuleBasedStateMachine):
         for pool in (policy.small, policy.large):
             assert pool.number.current == len(pool.segments)
             assert pool.reserved.current == sum(s.size for s in pool.segments)
+            idle, divided = pool.inactive, [s for s in pool.segments if s.first is not s.last]
+            assert idle.current == sum(b.size for s in divided for b in s.blocks() if b.free)
+            assert idle.current == idle.allocated - idle.freed <= idle.peak <= idle.allocated
             assert [b.start for _, _, b in pool.free] == [start for _, start, _ in pool.free]
             assert pool.free == sorted(pool.free, key=lambda f: f[:2])
             for segment in pool.segments:
@@ -212,3 +215,17 @@ def test_the_oldest_segments_go_at_the_threshold():
 def test_options_are_checked(wrong):
     with pytest.raises(ArgumentError, match=next(iter(wrong))):
         Options(**wrong)
+
+
+def test_free_pieces_of_divided_segments_are_counted():
+    """As long as they are pieces: a segment that is free as a whole can go back, and has none."""
+    policy = Policy(Paper(64 * MIB), Options(expandable=False), UNIT, (0, 16 * MIB))
+    idle = policy.small.inactive
+    a, b = policy.allocate(UNIT), policy.allocate(UNIT)
+    rest = 8 * MIB - 2 * UNIT
+    assert (idle.current, idle.peak) == (rest, 8 * MIB - UNIT)
+    policy.release(a)
+    assert (idle.current, idle.peak) == (8 * MIB - UNIT, 8 * MIB - UNIT)
+    policy.release(b)
+    assert (idle.current, idle.peak) == (0, 8 * MIB - UNIT)
+    assert idle.allocated == idle.freed

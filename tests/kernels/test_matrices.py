@@ -45,11 +45,11 @@ def test_triangular_solve_reads_one_triangle(kind: str, lower: bool) -> None:
     expected = np.linalg.solve(triangle, np.broadcast_to(b, (2, 4, 3, 2)))
     tol = 1e-5 if kind in ("float32", "complex64") else 1e-12
     for first, second in ((a, b), (np.asfortranarray(a), np.asfortranarray(b))):
-        got = matrices.triangular_solve(first, second, lower)
+        got = matrices.solve_triangular(first, second, lower)
         assert got.dtype == np.dtype(kind)
         np.testing.assert_allclose(got, expected, rtol=tol, atol=tol)
-    with pytest.raises(LinAlgError, match="triangular_solve: a has a 0 on its diagonal"):
-        matrices.triangular_solve(np.zeros((2, 2), kind), np.ones((2, 1), kind), lower)
+    with pytest.raises(LinAlgError, match="solve_triangular: a has a 0 on its diagonal"):
+        matrices.solve_triangular(np.zeros((2, 2), kind), np.ones((2, 1), kind), lower)
 
 
 @pytest.mark.parametrize("kind", ["float32", "float64"])
@@ -70,7 +70,7 @@ def test_stacks_are_solved_as_one_by_one(
     unread = np.triu(np.ones((m, m), bool), 1) if lower else np.tril(np.ones((m, m), bool), -1)
     a[..., unread] = np.nan
     kept = a.copy(), b.copy()
-    got = matrices.triangular_solve(a, b, lower)
+    got = matrices.solve_triangular(a, b, lower)
     plain = matrices.triangular_solves(a, b, lower)
     tol = 1e-5 if kind == "float32" else 1e-13
     np.testing.assert_allclose(got, plain, rtol=tol, atol=tol, strict=True)
@@ -79,7 +79,7 @@ def test_stacks_are_solved_as_one_by_one(
     if m and n:
         a[1, -1, 0, 0] = 0
         with pytest.raises(LinAlgError, match="a has a 0 on its diagonal"):
-            matrices.triangular_solve(a, b, lower)
+            matrices.solve_triangular(a, b, lower)
 
 
 @pytest.mark.skipif("llvm" not in table.available(), reason="llvmlite is absent")
@@ -137,7 +137,7 @@ def test_large_matrices(kind: str, lead: tuple[int, ...]) -> None:
         close(v @ matrices.solve(v, b), b)
         close(matrices.slogdet(v)[1], np.sum(np.log(w), -1).astype(w.dtype))
         for lower, part in ((True, np.tril(v)), (False, np.triu(v))):
-            x = matrices.triangular_solve(part, v, lower)
+            x = matrices.solve_triangular(part, v, lower)
             close(part @ x, v, float(np.max(np.linalg.cond(part))) ** 0.5)
     for v in (wide, np.conj(wide).mT, wide.mT.copy().mT, a):
         for complete in (False, True):

@@ -335,7 +335,7 @@ def test_categorical_shapes() -> None:
         (
             lambda: random.normal(KEY, (2,), "int32"),
             DTypeError,
-            "random.normal: dtype must be float32 or float64, got int32",
+            "random.normal: dtype must be float16, bfloat16, float32 or float64, got int32",
         ),
         (
             lambda: random.bits(KEY, (2,), "int32"),

@@ -12,6 +12,7 @@ import funct.array as xp
 from funct import transforms
 from funct.array import Tensor
 from funct.errors import DTypeError, EscapedTracerError, ShapeError, TransformError, TreeError
+from funct.transforms.control import staged, sweeps
 from funct.transforms.vmap import BatchTracer
 from tests import laws
 from tests.transforms.test_grad import arr
@@ -264,3 +265,44 @@ def test_sixteen_threads_fail_and_go_on() -> None:
     for t in threads:
         t.join()
     assert wrong == []
+
+
+COMPILED: dict[str, Any] = {
+    "scan": lambda x: ft.scan(lambda c, _: (xp.sin(c) + 1.0, c), x, None, length=300)[0],
+    "while_loop": lambda x: ft.while_loop(
+        lambda c: xp.all(c < 300.0), lambda c: c + xp.sin(c) + 1.5, x
+    ),
+    "cond": lambda x: ft.cond(xp.all(x < 3.0), xp.sin, xp.cos, x),
+}
+UNDER: dict[str, Any] = {
+    "graph": lambda f, x: ft.make_graph(f)(x)(x),
+    "jit": lambda f, x: ft.jit(f)(x),
+    "vmap of jit": lambda f, x: ft.vmap(ft.jit(f))(xp.stack([x, x])),
+    "jit of grad": lambda f, x: ft.jit(ft.grad(lambda v: xp.sum(f(v))))(x),
+}
+
+
+STAGED = [(name, way) for name in COMPILED for way in UNDER]
+STAGED.remove(("cond", "vmap of jit"))  # lanes choose elements, and no branch is compiled
+
+
+@pytest.mark.parametrize("kind", [TypeError, AttributeError, IndexError, KeyError, ValueError])
+@pytest.mark.parametrize(("name", "way"), STAGED)
+def test_a_fault_of_the_compiler_is_told_as_one(
+    name: str, way: str, kind: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no wrong dtype, index or argument of the user's; what failed is the cause."""
+    fault = kind("of the compiler")
+
+    def broken(*_: Any, **__: Any) -> Any:
+        raise fault
+
+    for module in (staged, sweeps):
+        monkeypatch.setattr(module, "made", broken)
+    monkeypatch.setattr(staged, "build", broken)
+    with pytest.raises(TransformError, match="a fault of funct") as caught:
+        UNDER[way](COMPILED[name], X)
+    assert type(caught.value) is TransformError
+    assert caught.value.__cause__ is fault
+    assert caught.value.site is not None
+    assert "test_faults.py" in str(caught.value.site)

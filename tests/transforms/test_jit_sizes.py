@@ -554,3 +554,49 @@ def test_lengths_that_no_operand_of_a_body_has(name: str, wrap: Any) -> None:
     assert f.cache_info().misses <= 4, f.explain()
     for n in (4, 3, 2, 1, 0):
         laws.close(f(data(n)), fun(data(n)), 1e-9, 1e-9)
+
+
+def _decided(x):
+    n = x.shape[0]
+    y = x + 1.0 if n > 2 else x  # the first decision
+    y = y * 2.0 if n > 10 else y  # the second decision
+    y = y - 3.0 if xp.sum(x) > 0.0 else y  # on a value
+    y = xp.sin(y) if n > 100 else y  # the third decision
+    return y
+
+
+@pytest.mark.parametrize(
+    ("shape", "value", "line"),
+    [
+        ((2,), 1.0, "the first decision"),
+        ((7,), 1.0, "the second decision"),
+        ((200,), 1.0, "the third decision"),
+        ((70,), -1.0, "on a value"),
+        ((200,), -1.0, "on a value"),  # which comes before the third
+        ((7,), -1.0, "the second decision"),  # which comes before that
+    ],
+)
+def test_explain_names_the_decision_that_did_not_hold(shape, value, line):
+    """The first one that went another way, whatever decisions come after it."""
+    f = ft.jit(_decided)
+    for n in (50, 60):
+        f(xp.ones(n))
+    f(xp.full(shape, value))
+    said = f.explain().splitlines()[3]
+    assert "another path" in said
+    assert said.count("decision") + said.count("on a value") == 1, said
+    assert line in said
+
+
+def test_explain_names_an_axis_that_a_path_has_a_number_for():
+    """No decision was taken on it."""
+
+    def g(x):
+        return x * 2.0 if x.shape[0] > 3 else x
+
+    f = ft.jit(g)
+    for shape in ((5, 4), (6, 4), (7, 8)):
+        f(xp.ones(shape))
+    f(xp.ones((9, 2)))
+    assert f.cache_info().misses <= 3, f.explain()
+    assert "axis 1 of x is 8, was 4" in f.explain()

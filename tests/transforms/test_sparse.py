@@ -30,7 +30,7 @@ WIDER = {
     "reduce_max": "any element may be the largest", "reduce_min": "any may be the smallest",
     "max_pool": "any element of a window may be the largest", "relu": "it may be positive",
     "maximum": "either may be larger", "minimum": "either may be smaller",
-    "scatter_combine": "either may be larger", "triangular_solve": "half is not read",
+    "scatter_combine": "either may be larger", "solve_triangular": "half is not read",
     "lu": "a triangle is zero", "qr": "a triangle is zero", "cholesky": "a triangle is zero",
     "cofactor": "one row and column is left out", "slogdet": "the sign is flat",
     "det": "a matrix is singular", "cumulative_prod": "a factor is zero",

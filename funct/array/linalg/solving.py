@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 from funct import ops
 from funct.array.creation import zeros
 from funct.array.direct import direct
-from funct.errors import DTypeError, ShapeError
+from funct.errors import ArgumentError, DTypeError, ShapeError
 from funct.kernels.linalg import functions as kernels
 from funct.ops.broadcasting import broadcast_shapes
 from funct.ops.least_squares import default_rtol
-from funct.ops.matrices import check_matrix, column, real_dtype
+from funct.ops.matrices import check_matrix, check_square, column, real_dtype
 
 __all__ = [
     "LstsqResult", "SlogdetResult", "cho_factor", "cho_solve", "det", "inv", "lstsq", "pinv",
@@ -81,9 +81,9 @@ def solve_triangular(a: Any, b: Any, *, lower: bool = False) -> Any:
     Source: SciPy `scipy.linalg.solve_triangular`.
     """
     if len(b.shape) != 1:
-        return ops.triangular_solve(a, b, bool(lower))
+        return ops.solve_triangular(a, b, bool(lower))
     _check_vector("solve_triangular", "a", a, "b", b)
-    out = ops.triangular_solve(a, column(b), bool(lower))
+    out = ops.solve_triangular(a, column(b), bool(lower))
     return ops.reshape(out, out.shape[:-1])
 
 
@@ -104,10 +104,11 @@ def cho_factor(a: Any, lower: bool = False) -> tuple[Any, bool]:
     return (factor if lower else ops.conj(factor.mT)), lower
 
 
-def cho_solve(c_and_lower: tuple[Any, bool], b: Any) -> Any:
+def cho_solve(c_and_lower: Any, b: Any) -> Any:
     """The x with a x = b, where c_and_lower is what `cho_factor(a)` gave.
 
     Args: b: Shape (n,), or (..., n, k).
+    Raises: ArgumentError: c_and_lower is no pair. ShapeError, DTypeError: operands that do not fit.
     Example:
         >>> import funct.array as xp
         >>> factor = xp.linalg.cho_factor(xp.asarray([[4.0]]))
@@ -116,7 +117,11 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any) -> Any:
 
     Source: SciPy `scipy.linalg.cho_solve`.
     """
+    if not isinstance(c_and_lower, tuple | list) or len(c_and_lower) != 2:
+        got = type(c_and_lower).__name__
+        raise ArgumentError(f"cho_solve: c_and_lower must be cho_factor's pair, got {got}")
     c, lower = c_and_lower
+    check_square("cho_solve", "c_and_lower[0]", c)
     back = ops.conj(c.mT)
     first, second = (c, back) if lower else (back, c)
     return solve_triangular(second, solve_triangular(first, b, lower=True))

@@ -12,6 +12,7 @@ from funct.array.axes import integers, normal_axis
 from funct.array.conversion import as_tensors, check_allocation, promoted
 from funct.array.creation import asarray, eye, zeros
 from funct.array.direct import direct
+from funct.array.dtypes import result_type
 from funct.array.elementwise import conjugate
 from funct.array.joining import concat, pad
 from funct.array.products import matmul
@@ -121,7 +122,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
         raise ShapeError(f"toeplitz: c and r must have rank 1, got {c.shape} and {r.shape}")
     m, n = int(c.shape[0]), int(r.shape[0])
     if not m * n:
-        return zeros((m, n), dtype=np.result_type(c.dtype, r.dtype))
+        return zeros((m, n), dtype=result_type(c, r))
     diagonals = concat([ops.flip(c, (0,)), r[1:]])
     at = np.arange(m - 1, -1, -1)[:, None] + np.arange(n)
     return ops.take(diagonals, wrap(at), 0)

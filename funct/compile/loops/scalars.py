@@ -17,7 +17,7 @@ import attrs
 import ml_dtypes
 import numpy as np
 
-from funct.core import FLOATING
+from funct.core import FLOATING, common_dtype
 from funct.graph import Node, Var
 from funct.kernels.llvm import Emitter, Value
 from funct.kernels.llvm.complexes import COMPLEX, part_of
@@ -152,10 +152,7 @@ def operand_dtype(node: Node, found: Printing) -> np.dtype[Any] | None:
         return dtypes[0]
     if {d.kind for d in dtypes} == {"i", "u"}:
         return None  # NumPy compares them exactly, which no common dtype does
-    try:
-        return np.result_type(*dtypes)
-    except TypeError:  # a comparison of dtypes that have no common one
-        return None
+    return common_dtype(*dtypes)
 
 
 def met(e: Node) -> tuple[Printing, tuple[str | None, ...], tuple[Any, ...]]:

@@ -66,7 +66,7 @@ _DOUBLE = np.dtype(np.float64)
 
 def is_matrices(step: Any) -> bool:
     """Whether a step is such an op, on matrices of one dtype in stacks of one shape."""
-    if not isinstance(step, Node) or step.name not in (*_LOOPS, "triangular_solve"):
+    if not isinstance(step, Node) or step.name not in (*_LOOPS, "solve_triangular"):
         return False
     held = [*step.operands, *step.results]
     if not all(isinstance(v, Var) and 0 not in v.shape and v.dtype.char in "fd" for v in held):
@@ -75,7 +75,7 @@ def is_matrices(step: Any) -> bool:
     last = -3 if step.name.endswith("_of_pairs") else -2
     stacks = {v.shape[:last] for v in operands}
     alike = len(stacks) == 1 and len({v.dtype for v in operands}) == 1
-    if step.name == "triangular_solve":
+    if step.name == "solve_triangular":
         return alike and counts_in_64_bits(_element(step.results[0].dtype)) is not None
     loop = _LOOPS[step.name]
     return alike and lapack.address(loop.name, _inner(loop, operands[0])) is not None
@@ -104,7 +104,7 @@ def lower_matrices(node: Node, fused: Fused) -> list[Call]:
     lead = shapes[0][:-2]
     count, m, n = math.prod(lead), shapes[0][-1], shapes[len(operands) - 1][-1]
     element = _element(operands[0].dtype)
-    if node.name == "triangular_solve":
+    if node.name == "solve_triangular":
         words = (*places, count, m, n)
         kernel: Any = ("triangular", element, bool(node.params[0]))
         return [*calls, Call(kernel, words, 1, node.results, checks=True)]

@@ -37,10 +37,11 @@ def memory_stats(device: str = "cpu") -> dict[str, int]:
     """What memory has done, by names as `torch.cuda.memory_stats` has them.
 
     "<quantity>.<pool>.<what>": quantities allocated_bytes (rounded to blocks), requested_bytes,
-    reserved_bytes (taken from the system), inactive_split_bytes (free, but in a segment that is in
-    use), allocation and segment (numbers of them); pools all, small_pool, large_pool; what current,
-    peak (since `reset_peak`), allocated, freed. The peak of all is at most what it says: peaks of
-    pools are added. Then num_alloc_retries, num_ooms, num_arena_calls and limit.
+    reserved_bytes (taken from the system), inactive_split_bytes (free pieces of segments that are
+    divided, but not what waits for the next array of its size), allocation and segment (numbers of
+    them); pools all, small_pool, large_pool; what current, peak (since `reset_peak`), allocated,
+    freed. The peak of all is at most what it says: peaks of pools are added. Then
+    num_alloc_retries, num_ooms, num_arena_calls and limit.
 
     Raises: ArgumentError: where there is no such device.
 

@@ -235,7 +235,7 @@ class Front:
             for stat in pool:
                 stat[1] = stat[0]
         for tally in (self.policy.small, self.policy.large):
-            for t in (tally.number, tally.reserved):
+            for t in (tally.number, tally.reserved, tally.inactive):
                 t.peak = t.current
 
     def waiting(self) -> set[int]:

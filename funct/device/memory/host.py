@@ -287,9 +287,7 @@ def _pool(front: Front, k: int) -> dict[str, Stat]:
     found = {name: Stat(*front.record.stats[k][i]) for i, name in enumerate(_QUANTITIES)}
     found["segment"] = Stat(*attrs.astuple(pool.number))
     found["reserved_bytes"] = Stat(*attrs.astuple(pool.reserved))
-    whole = sum([s.size for s in pool.segments if s.first is s.last and s.first.free])
-    idle = found["reserved_bytes"].current - found["allocated_bytes"].current - whole
-    found["inactive_split_bytes"] = Stat(idle, idle, 0, 0)
+    found["inactive_split_bytes"] = Stat(*attrs.astuple(pool.inactive))
     return found
 
 

@@ -121,6 +121,11 @@ class Tally:
         self.allocated += max(amount, 0)
         self.freed += max(-amount, 0)
 
+    def settle(self) -> None:
+        """What there is now was there: the peak of a tally that is counted in several steps."""
+        if self.current > self.peak:
+            self.peak = self.current
+
 
 @attrs.define(eq=False)
 class Pool:
@@ -133,13 +138,20 @@ class Pool:
     segments: list[Segment] = attrs.field(factory=list)
     number: Tally = attrs.field(factory=Tally)  # of segments
     reserved: Tally = attrs.field(factory=Tally)  # bytes
+    inactive: Tally = attrs.field(factory=Tally)  # bytes of free blocks in divided segments
 
     def add(self, block: Block) -> None:
-        """A block has become free."""
+        """A block has become free. Until it is removed its neighbours are lent, and remain."""
         insort(self.free, (block.size, block.start, block))
+        if block.before is not None or block.after is not None:
+            self.inactive.current += block.size
+            self.inactive.allocated += block.size
 
     def remove(self, block: Block) -> None:
         """A free block is lent, grows or goes."""
+        if block.before is not None or block.after is not None:
+            self.inactive.current -= block.size
+            self.inactive.freed += block.size
         del self.free[bisect_left(self.free, (block.size, block.start))]
 
 
@@ -180,6 +192,7 @@ class Policy:
             block.size = size
             self._insert(rest, block, block.after)
             pool.add(rest)
+        pool.inactive.settle()
         block.free = False
         self.lent[block.start] = block
         return block.start
@@ -196,6 +209,7 @@ class Policy:
                 pool.remove(other)
                 self._merge(block, other)
         pool.add(block)
+        pool.inactive.settle()
 
     def empty(self) -> int:
         """Give free memory to the arena; how many bytes. Whole segments, unless they may change."""

@@ -23,7 +23,7 @@ from funct.kernels.cpu.dense.turn import define_turn
 from funct.kernels.cpu.record import address
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
 
-__all__ = ["counts_in_64_bits", "print_solution", "triangular_solve"]
+__all__ = ["counts_in_64_bits", "print_solution", "solve_triangular"]
 
 _ELEMENTS = {"f": "f32", "d": "f64"}
 _LETTERS = {"f32": "s", "f64": "d"}
@@ -164,7 +164,7 @@ def _entry(kind: str, lower: bool) -> tuple[Code, Any] | None:
     return code, ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 6)(code.address("solve"))
 
 
-def triangular_solve(a: Any, b: Any, lower: bool) -> Any:
+def solve_triangular(a: Any, b: Any, lower: bool) -> Any:
     """See `funct.kernels.linalg.matrices.triangular_solves`."""
     entry = _entry(a.dtype.char, bool(lower)) if a.dtype is b.dtype else None
     if entry is None:

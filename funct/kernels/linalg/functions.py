@@ -224,7 +224,7 @@ def solve_triangular(a: Any, b: Any, lower: bool = False) -> Any:
     """a⁻¹ b for a triangle of a and a vector b."""
     if b.ndim != 1 or a.ndim != 2:
         return None
-    return matrices.triangular_solve(a, b.reshape(-1, 1), bool(lower)).reshape(-1)
+    return matrices.solve_triangular(a, b.reshape(-1, 1), bool(lower)).reshape(-1)
 
 
 def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:

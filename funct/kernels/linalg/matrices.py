@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "cholesky", "cofactor", "det", "eig", "eigh", "eigvals", "eigvalsh", "expm", "inv", "lstsq",
-    "lu", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "triangular_solve",
+    "lu", "pinv", "qr", "slogdet", "solve", "solve_triangular", "svd", "svdvals",
     "triangular_solves",
 ]  # fmt: skip
 
@@ -130,7 +130,7 @@ def cholesky(x: NDArray[Any], /) -> NDArray[Any]:
     return _cholesky(_hermitian(x)) if found is None else found
 
 
-@_fails_with("a is singular")
+@_fails_with("x1 is singular")
 def solve(a: NDArray[Any], b: NDArray[Any], /) -> NDArray[Any]:
     """a⁻¹ b."""
     _square(a)
@@ -147,7 +147,7 @@ def _trtrs(dtype: np.dtype[Any]) -> Any:
 
 
 @_fails_with("a has a 0 on its diagonal")
-def triangular_solve(a: NDArray[Any], b: NDArray[Any], lower: bool, /) -> NDArray[Any]:
+def solve_triangular(a: NDArray[Any], b: NDArray[Any], lower: bool, /) -> NDArray[Any]:
     """a⁻¹ b for the lower or upper triangle of a; what stands in the other is not read."""
     _square(a)
     _matrix(b)
@@ -160,7 +160,7 @@ def triangular_solve(a: NDArray[Any], b: NDArray[Any], lower: bool, /) -> NDArra
         return np.ascontiguousarray(found)
     lead = a.shape[:-2]
     systems = prod(lead if lead == b.shape[:-2] else np.broadcast_shapes(lead, b.shape[:-2]))
-    return table.call("triangular_solve", b.dtype, max(systems, b.size >> 12), a, b, lower)
+    return table.call("solve_triangular", b.dtype, max(systems, b.size >> 12), a, b, lower)
 
 
 def triangular_solves(a: NDArray[Any], b: NDArray[Any], lower: bool) -> NDArray[Any]:

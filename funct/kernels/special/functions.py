@@ -86,7 +86,11 @@ def spherical(name: str) -> Raw:
 
 def _result_dtype(args: tuple[Any, ...]) -> np.dtype[Any]:
     """The floating dtype of a result; Python numbers are weak."""
-    kind = np.result_type(*args)
+    try:
+        kind = np.result_type(*args)
+    except TypeError:  # narrow dtypes beside others, for which NumPy has loops alone
+        arrays = [np.empty(0, a.dtype) for a in args if a.__class__ is ndarray]
+        kind = functools.reduce(np.add, arrays).dtype
     return _DOUBLE if kind.kind in "biu" or kind.name in _NARROW_INTEGERS else kind
 
 

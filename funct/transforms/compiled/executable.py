@@ -108,7 +108,8 @@ class Executable:
         try:
             return self.raw(*[x.data for x in leaves])
         except Exception as error:
-            raise self.located(error, leaves) from None
+            found = self.located(error, leaves)
+            raise found from found.__cause__
 
     def _acting(self, leaves: Sequence[Any]) -> Any:
         with once() as again:
@@ -116,7 +117,8 @@ class Executable:
                 return self.raw(*[x.data for x in leaves])
             except Exception as error:
                 again()
-                raise self.located(error, leaves) from None
+                found = self.located(error, leaves)
+                raise found from found.__cause__
 
     def located(self, error: Exception, leaves: Sequence[Any]) -> Exception:
         """The error that eager execution raises, with the user's line: found by interpreting."""

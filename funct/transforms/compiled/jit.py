@@ -150,7 +150,8 @@ class Compiled:
                     if raw is not None and out is not None:
                         out = raw(*out)
                 except Exception as error:
-                    raise path.exe.located(error, args) from None
+                    found = path.exe.located(error, args)
+                    raise found from found.__cause__
                 if out is not None and out is not MISS:
                     if raw is None:
                         return out if path.single else path.rebuild(out)
@@ -195,7 +196,8 @@ class Compiled:
                 try:
                     out = path.raw(*raws)
                 except Exception as error:
-                    raise path.exe.located(error, [wrap(r) for r in raws]) from None
+                    found = path.exe.located(error, [wrap(r) for r in raws])
+                    raise found from found.__cause__
                 if out is not MISS:
                     self._table.hits += 1
                     whole = wrap(out[0]) if path.single else path.rebuild([wrap(d) for d in out])
@@ -302,7 +304,8 @@ class Compiled:
             if raw is not None and out is not None:
                 out = raw(*out)
         except Exception as error:
-            raise path.exe.located(error, leaves) from None
+            found = path.exe.located(error, leaves)
+            raise found from found.__cause__
         if out is None or out is MISS:
             return MISS
         if raw is None:

@@ -22,7 +22,7 @@ from funct.compile import (
     whole_of,
 )
 from funct.core import Size
-from funct.graph import Graph, Guard, Var, writing
+from funct.graph import Graph, Guard, Var, holds, writing
 from funct.graph.capture import capture
 from funct.settings import config
 from funct.transforms.compiled.arguments import Split, is_array
@@ -265,17 +265,31 @@ def axes_text(varying: set[tuple[int, int]], names: list[str]) -> str:
     return ", ".join(f"axis {a} of {names[i]}" for i, a in sorted(varying))
 
 
-def first_difference(new: Graph, old: Graph) -> str:
-    """The decision at which two paths part, with the user's line."""
-    ours = [e for e in new.nodes if isinstance(e, Guard) and e.kind != "size"]
-    theirs = [e for e in old.nodes if isinstance(e, Guard) and e.kind != "size"]
-    for a, b in zip(ours, theirs, strict=False):
-        if a.kind != b.kind or not _equal(a.expected, b.expected):
-            seen = "other elements" if a.of_elements else a.expected
-            return f"{_guard_text(b)}, was {seen!s} this time"
-    sizes = [e for e in old.nodes if isinstance(e, Guard) and e.kind == "size"]
-    if sizes:
-        return f"{_guard_text(sizes[-1])}, did not hold"
+def first_difference(
+    new: Graph, old: Graph, shapes: Sequence[tuple[int, ...]], names: Sequence[str]
+) -> str:
+    """Where the path of a call with arguments of these shapes and names parts from an old one: a
+    length that the old one has for a number, or the first decision, with the user's line.
+    """
+    for v, shape, name in zip(old.inputs, shapes, names, strict=True):
+        for axis, (n, m) in enumerate(zip(v.shape, shape, strict=True)):
+            if not isinstance(n, Size) and n != m:
+                return f"axis {axis} of {name} is {m}, was {n}"
+    sizes = {s.name: shapes[s.input][s.axis] for s in old.symbols}
+    ours = iter([e for e in new.nodes if isinstance(e, Guard) and e.kind != "size"])
+    for theirs in old.nodes:
+        if not isinstance(theirs, Guard):
+            continue
+        if theirs.kind == "size":
+            if not holds(theirs, None, sizes):
+                return f"{_guard_text(theirs)}, did not hold"
+            continue
+        our = next(ours, None)
+        if our is None:
+            break
+        if our.kind != theirs.kind or not _equal(our.expected, theirs.expected):
+            seen = "other elements" if our.of_elements else our.expected
+            return f"{_guard_text(theirs)}, was {seen!s} this time"
     return "it reads something else that changed"
 
 

@@ -233,7 +233,8 @@ class Table:
 
     def _reason(self, given: Split, before: list[Graph], path: Path, changed: str | None) -> str:
         if before:
-            where = first_difference(path.exe.captured, before[-1])
+            shapes = [s for s, _ in given.key.types]
+            where = first_difference(path.exe.captured, before[-1], shapes, given.names())
             return f"another path: none of {len(before)} held ({where})"
         if changed is not None:
             return changed

@@ -16,7 +16,7 @@ from funct.array import Tensor, asarray
 from funct.compile import Choice, Repeat, build, made
 from funct.core import INEXACT, Absent, Level, Region, Size, join, top_level, usable
 from funct.core.effects import Carried, once
-from funct.errors import FunctError
+from funct.errors import FunctError, TransformError
 from funct.graph import Control, Graph, Interpreter, acting, acts
 from funct.graph.controls import Written
 from funct.ops.fast import wrap
@@ -36,6 +36,8 @@ from funct.transforms.reverse import Reverse, ReverseTracer, Watched
 from funct.transforms.vmap import BatchTracer
 
 __all__ = ["MANY", "Staged", "plainly_transformed"]
+
+_TOLD = (FunctError, Carried, MemoryError, RecursionError, Warning)  # for what they are
 
 MANY = 256  # steps of a loop that are worth capturing its body
 
@@ -195,7 +197,15 @@ class Staged:
         return out if len(self.outs) != 1 else out[0]
 
     def _raw(self, *buffers: Any) -> Any:
-        out = self.run(*buffers)
+        try:
+            out = self.run(*buffers)
+        except _TOLD:
+            raise
+        except Exception as error:  # of the compiler or what it made: no op was refused
+            raise TransformError(
+                f"{self.name}: its body could not be compiled or run, which is a fault of funct: "
+                f"{type(error).__name__}: {error}"
+            ) from error
         return out if len(self.outs) != 1 else out[0]
 
     def _aval(self, args: Sequence[Any], params: Flat) -> Any:

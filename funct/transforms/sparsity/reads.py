@@ -251,7 +251,7 @@ def _systems(k: int, rank: int, out_rank: int, params: Params) -> Axes:
 _AXES: dict[str, Callable[[int, int, int, Params], Axes]] = {
     **dict.fromkeys(("reduce_sum", "reduce_prod", "reduce_max", "reduce_min"), _reduced),
     **dict.fromkeys(("sort", "top_k", "real_fft", "hermitian_fft"), _one_axis),
-    **dict.fromkeys(("solve", "triangular_solve"), _systems),
+    **dict.fromkeys(("solve", "solve_triangular"), _systems),
     **dict.fromkeys(
         ("cholesky", "qr", "lu", "inv", "det", "cofactor", "slogdet", "expm", "eigh", "eigvalsh",
          "eig", "eigvals", "svd", "svdvals", "pinv"), _matrices,
