@@ -50,6 +50,13 @@ class Host:
         return 2 * touched >= self.cache_bytes
 
     @property
+    def operations_at_once(self) -> int:
+        """Vectors that it computes with while it waits for one result: four cycles, with one or two
+        operations in each. Zen 4 computes vectors of 64 bytes in two halves.
+        """
+        return 4 if self.name == "znver4" and self.vector_bytes == 64 else 8
+
+    @property
     def flags(self) -> str:
         """The features as LLVM's command line takes them."""
         return ",".join([f"+{f}" for f in sorted(self.features)])

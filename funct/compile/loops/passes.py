@@ -4,19 +4,21 @@ A reduction along the row ends a pass, because only then does its value exist. A
 again what it needs of the values before, unless it finds them in memory: stored for the caller, or,
 where they are costly, kept in a row of their own.
 
-A long flat body is walked in stages, strip by strip: a processor looks a few hundred instructions
-ahead, and finds work that does not wait only where the next elements are that near. So is one that
-computes for long with elements that it looks up one by one.
+A long flat body in which values wait for each other is walked in stages, strip by strip: a
+processor looks a few hundred instructions ahead, and finds work that does not wait only where the
+next elements are that near. So is one that computes for long with elements that it looks up one by
+one.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Set
+from collections.abc import Sequence, Set
 
 import attrs
 
 from funct.compile.loops.kernel import Kernel, Load, Reduce
+from funct.device import host
 
 __all__ = ["STRIP", "Pass", "Passes", "passes"]
 
@@ -151,9 +153,17 @@ def _stages(kernel: Kernel) -> list[int]:
     costs = [0 if n in gathers else kernel.cost(n) for n in every]  # to look up is to wait
     if not kernel.flat or any(isinstance(v, Reduce) for v in kernel.values):
         return [0] * len(every)
-    if sum(costs) < 2 * _STAGE:
+    if sum(costs) < 2 * _STAGE or _side_by_side(kernel, costs) >= host().operations_at_once:
         return _behind_gathers(kernel, gathers, sum(costs))
     return [before // _STAGE for before in itertools.accumulate(costs[:-1], initial=0)]
+
+
+def _side_by_side(kernel: Kernel, costs: Sequence[int]) -> float:
+    """How many vectors can be computed with at a time, of the two that a step of the loop has."""
+    depth: list[int] = []
+    for n, cost in enumerate(costs):
+        depth.append(cost + max([depth[o] for o in kernel.operands(n)], default=0))
+    return 2 * sum(costs) / max(depth)
 
 
 def _behind_gathers(kernel: Kernel, gathers: Set[int], work: int) -> list[int]:
