@@ -53,6 +53,7 @@ from funct.compile.steps.moves import copied, is_move, lower_move
 from funct.compile.steps.placed import placed
 from funct.compile.steps.products import is_product, lower_product
 from funct.compile.steps.ufuncs import is_ufunc, lower_ufunc
+from funct.compile.steps.windows import is_convolution, lower_convolution
 from funct.graph import Control, Graph, Node, Var, share_common
 
 __all__ = ["Body", "constants_of", "is_lowered", "lower_step", "made", "why_apart"]
@@ -157,12 +158,16 @@ class Body:
                 calls += lower_fourier(s, fused)  # type: ignore[arg-type]
             elif is_ufunc(s):
                 calls += lower_ufunc(s, fused)  # type: ignore[arg-type]
+            elif is_convolution(s):
+                calls += lower_convolution(s, fused)  # type: ignore[arg-type]
             else:
                 raise _NoBlock(_why(s, fused))
         results = _apart(simple.outputs, calls, fused)
         constants = {v: np.ascontiguousarray(x.data) for v, x in simple.constants}
         for s in fused.steps:
             constants |= constants_of(s)
+        for c in calls:
+            constants |= c.held
         return cls(simple, tuple(simple.inputs), tuple(calls), tuple(results), constants)
 
     @property

@@ -40,6 +40,7 @@ from funct.compile.steps.turns import print_choose, print_repeat
 from funct.compile.steps.ufuncs import print_ufunc
 from funct.compile.steps.vector_products import print_columns, print_rows
 from funct.compile.steps.walker import HEAD, assemble_kernels, reload
+from funct.compile.steps.windows import print_told
 from funct.device import Code, host
 from funct.device.machine_code import LEAN
 from funct.graph import Var
@@ -82,7 +83,7 @@ _PRINTERS: dict[str, Callable[..., None]] = {
     "ufunc": print_ufunc, "along": print_along, "qr": print_qr, "svd": print_svd,
     "registers": print_registers, "rows": print_rows, "columns": print_columns,
     "transposed": print_transposed, "few": print_few, "few sums": print_few_sums,
-    "gram": print_gram, "mirrored": print_mirrored,
+    "gram": print_gram, "mirrored": print_mirrored, "told": print_told,
 }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from funct.core import Primitive, Sample, catalogue
 REALS = """
 airy_ai airy_aip airy_bi airy_bip attention attention_keep attention_pull avg_pool bdtr bdtrc bdtri
 beta beta_density betainc betainc_slope betaincc betainccinv betaincinv betaln betaln_slope binom
-broadcast_to chdtr chdtrc chdtri convolution convolution_input convolution_weight convolve
+broadcast_to chdtr chdtrc chdtri convolve
 dequantize eig eigvals ellipeinc ellipeinc_slope ellipem1 ellipkinc ellipkinc_slope expm expn
 expn_slope exprel_slope fdtr fdtrc fdtri fft finite fold_windows fresnel_c fresnel_s gamma_density
 gammainc gammainc_slope gammaincc gammainccinv gammaincinv gdtr gdtrc hankel1 hankel2 hyp0f1 hyp1f1

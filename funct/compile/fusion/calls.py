@@ -67,7 +67,7 @@ class Call:
     writes: the buffers that it fills. names: what the accesses are, for people. blocks: the calls
     that it makes itself, if it is control flow; slots: those that it moves, if it is a loop.
     checks: whether it may find that an op must raise. stops: whether it looks if somebody wants to
-    interrupt it, and is told where the workspace is.
+    interrupt it, and is told where the workspace is. held: arrays that it reads and that are known.
     """
 
     kernel: Any
@@ -79,6 +79,7 @@ class Call:
     slots: Buffer | None = None
     checks: bool = False
     stops: bool = False
+    held: dict[Var, Any] = attrs.field(factory=dict)
 
 
 def every_call(calls: Sequence[Call]) -> Iterator[Call]:
