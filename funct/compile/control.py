@@ -53,7 +53,12 @@ from funct.compile.steps.moves import copied, is_move, lower_move
 from funct.compile.steps.placed import placed
 from funct.compile.steps.products import is_product, lower_product
 from funct.compile.steps.ufuncs import is_ufunc, lower_ufunc
-from funct.compile.steps.windows import is_convolution, lower_convolution
+from funct.compile.steps.windows import (
+    is_convolution,
+    is_places,
+    lower_convolution,
+    lower_places,
+)
 from funct.graph import Control, Graph, Node, Var, share_common
 
 __all__ = ["Body", "constants_of", "is_lowered", "lower_step", "made", "why_apart"]
@@ -160,6 +165,8 @@ class Body:
                 calls += lower_ufunc(s, fused)  # type: ignore[arg-type]
             elif is_convolution(s):
                 calls += lower_convolution(s, fused)  # type: ignore[arg-type]
+            elif is_places(s):
+                calls += lower_places(s, fused)  # type: ignore[arg-type]
             else:
                 raise _NoBlock(_why(s, fused))
         results = _apart(simple.outputs, calls, fused)

@@ -1,4 +1,4 @@
-"""Convolution in loops: eager's numbers, and no Python between the steps."""
+"""Convolution and pooling in loops: eager's numbers, and no Python between the steps."""
 
 from pathlib import Path
 from typing import Any
@@ -180,3 +180,105 @@ def test_they_are_kept_on_disk(name: str, folder: Path, monkeypatch: pytest.Monk
 
     laws.same(stored(third, make)(x.data, w.data, g.data), found)
     assert len(made) == (name != "few")
+
+
+# pooling
+# shape, window, stride, padding, dilation
+POOLS: dict[str, Any] = {
+    "one": ((1, 1), 1, 1, 0, 1),
+    "side by side": ((2, 3, 8, 12), 2, 2, 0, 1),
+    "overlapping": ((2, 8, 14, 15), 3, 1, 1, 1),
+    "apart": ((2, 3, 20, 21), 3, 2, 1, 2),
+    "padding alone": ((2, 5), 2, 2, 3, 3),
+    "wide": ((3, 40), 7, 3, 3, 1),
+    "cropped": ((2, 9, 9), 2, 1, -1, 1),
+    "volume": ((2, 5, 6, 7), 2, 1, 1, 1),
+    "all": ((2, 4, 8, 8), 8, 1, 0, 1),
+}
+
+
+def pool_of(name: str) -> tuple[tuple[int, ...], Any]:
+    shape, window, stride, padding, dilation = POOLS[name]
+    d = 1 if name in ("one", "padding alone", "wide") else 3 if name == "volume" else 2
+    return shape, ((window,) * d, (stride,) * d, ((padding, padding),) * d, (dilation,) * d)
+
+
+def signed(shape: Any, dtype: str) -> Any:
+    """Few numbers, so that there are ties, and zeros of both signs."""
+    x = RNG.integers(-3, 4, (4, *shape)).astype(dtype)
+    if x.dtype.kind == "f":
+        x[RNG.random(x.shape) < 0.2] = -0.0
+        x[1] += RNG.normal(size=shape).astype(dtype)
+        x[2].flat[-1], x[3].flat[0] = np.nan, -np.inf
+    return xp.asarray(x)
+
+
+def has_eagers_bits(f: Any, xs: Any) -> None:
+    run = looped(f)
+    assert not steps_python(run, xs)
+    found, expected = ft.jit(run)(xs), xp.stack([f(x) for x in xs])
+    assert found.dtype == expected.dtype
+    laws.same(found, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8"])
+@pytest.mark.parametrize("name", POOLS)
+def test_maxima(name: str, dtype: str) -> None:
+    """Themselves, where they are, and their derivatives."""
+    shape, given = pool_of(name)
+    xs = signed(shape, dtype)
+    has_eagers_bits(lambda x: ops.max_pool(x, *given), xs)
+    has_eagers_bits(lambda x: ops.max_pool_index(x, *given), xs)
+    if dtype.startswith("float"):
+        weighed = lambda x: xp.sum(ops.max_pool(x, *given) ** 2)  # noqa: E731
+        run, some = looped(ft.grad(weighed)), xs[:2]
+        assert not steps_python(run, some)
+        laws.close(ft.jit(run)(some), run(some), 1e-6, 1e-6)
+
+
+@pytest.mark.parametrize("include", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["one", "side by side", "overlapping", "wide", "volume", "all"])
+def test_means(name: str, dtype: str, include: bool) -> None:
+    """Themselves, and their derivatives, which are added up in another order."""
+    shape, (window, stride, padding, _) = pool_of(name)
+    given = window, stride, padding, (0,) * len(window), include
+    xs = signed(shape, dtype)
+    with np.errstate(all="ignore"):
+        has_eagers_bits(lambda x: ops.avg_pool(x, *given), xs)
+    weighed = lambda x: xp.sum(ops.avg_pool(x, *given) ** 2)  # noqa: E731
+    run, some = looped(ft.grad(weighed)), xs[:2]
+    assert not steps_python(run, some)
+    eps = 16 * float(np.finfo(dtype).eps)
+    laws.close(ft.jit(run)(some), run(some), eps, eps)
+
+
+@pytest.mark.parametrize("dilation", [1, 2])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_windows_and_back(stride: int, dilation: int) -> None:
+    """Of windows that overlap, and that leave elements out."""
+    xs = signed((2, 9, 8), "float64")
+    given = (3, 2), (stride, stride + 1), (dilation, dilation)
+    has_eagers_bits(lambda x: ops.windows(x, *given), xs)
+    has_eagers_bits(
+        lambda x: ops.fold_windows(ops.windows(x, *given) * 1.5, (9, 8), *given[1:]), xs
+    )
+
+
+def test_a_network_with_pools_is_trained() -> None:
+    """Batches of its steps too."""
+    x = xp.asarray(RNG.normal(size=(4, 2, 1, 12, 12)))
+    w = xp.asarray(RNG.normal(size=(4, 1, 3, 3)) * 0.3)
+
+    def loss(w: Any, x: Any) -> Any:
+        y = functional.max_pool2d(functional.relu(functional.conv2d(x, w, padding=1)), 2)
+        return xp.mean(functional.avg_pool2d(y, 3, stride=1, padding=1) ** 2)
+
+    def train(w: Any, x: Any) -> Any:
+        return ft.scan(lambda w, x: (w - 0.1 * ft.grad(loss)(w, x), None), w, x)[0]
+
+    assert not steps_python(train, w, x)
+    laws.close(ft.jit(train)(w, x), train(w, x), 1e-12, 1e-12)
+    both, many = xp.stack([w, 2 * w]), ft.vmap(train, in_axes=(0, None))
+    assert not steps_python(many, both, x)
+    laws.close(ft.jit(many)(both, x), xp.stack([train(one, x) for one in both]), 1e-12, 1e-12)

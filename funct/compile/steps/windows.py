@@ -1,4 +1,6 @@
-"""Convolutions inside of a program: the machine code that eager execution runs, by address.
+"""Windows inside of a program: convolutions, and the places of maxima.
+
+They run the machine code that eager execution runs, convolutions by its address.
 
 What it is told is an array beside the program (`funct.kernels.cpu.dense.jobs`); a step copies that,
 puts the addresses of its arrays in, and calls. Small images are lists of products, as eagerly.
@@ -17,16 +19,20 @@ import numpy as np
 from funct.compile.fusion.calls import Address, Buffer, Call, Word
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import places_of
+from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.steps.moves import copied_bytes, copy_bytes, zeros
 from funct.graph import Node, Var
 from funct.kernels.cpu.dense.few_products import add_products, products
 from funct.kernels.cpu.dense.jobs import Job, job
+from funct.kernels.cpu.irregular import pooling
 from funct.kernels.llvm import I64, PTR, Module
 from funct.kernels.table import available, permitted
 from funct.kernels.windows.convolution import fitting_size
+from funct.kernels.windows.places import axes_of, in_parts
+from funct.kernels.windows.pooling import lowest
 from funct.kernels.windows.views import Sliding
 
-__all__ = ["is_convolution", "lower_convolution", "print_told"]
+__all__ = ["is_convolution", "is_places", "lower_convolution", "lower_places", "print_told"]
 
 _NAMES = ("convolution", "convolution_input", "convolution_weight")
 _NEEDS = ("llvm", "avx2", "fma")
@@ -92,15 +98,11 @@ class _Work:
         found = products(x, w, self.slide)
         if found is None:
             return []
-        tables = [np.ascontiguousarray(found[1][k]) for k in order]
+        tables = [found[1][k] for k in order]
         n = len(tables[0])
-        if not n:
-            return [zeros(self.out)]
-        held = {Var("places", t.shape, _INDEX): t for t in tables}
-        kinds = (*[self.dtype] * 3, *[_INDEX] * 3, int)
-        words: tuple[Word, ...] = (*self.places, Address(self.out), *[Address(v) for v in held], n)
-        kernel = ("flat", add_products.fn, kinds)
-        return [zeros(self.out), Call(kernel, words, 1, (self.out,), held=held)]
+        arrays = [(a, self.dtype) for a in (*self.places, Address(self.out))]
+        added = [_flat(add_products.fn, [*arrays, *tables, n], self.out)] if n else []
+        return [zeros(self.out), *added]
 
     def lines(self) -> list[Call]:
         """Of few channels per group, line by line; nothing where that does not serve."""
@@ -151,6 +153,52 @@ class _Work:
         scratch = Address(Buffer(max(1, found.room), _BYTES))
         at = {"x": places[0], "weights": Address(panels), "y": y, "scratch": scratch}
         return [*calls, _told(found, at, self.out)]
+
+
+def is_places(step: Any) -> bool:
+    """Whether a step finds the maxima of windows, of elements that kernels know."""
+    if not isinstance(step, Node) or step.name != "max_pool_index":
+        return False
+    x: Any = step.operands[0]
+    held = (x, step.results[0])
+    if not all(isinstance(v, Var) and 0 not in v.shape and v.dtype in ELEMENTS for v in held):
+        return False
+    return len(step.params[0]) <= 3
+
+
+def lower_places(node: Node, fused: Fused) -> list[Call]:
+    """The call, after a copy of what does not lie one after the other."""
+    x: Any = node.operands[0]
+    (out,), window = node.results, node.params[0]
+    calls, (place,) = places_of(node.operands, fused)
+    lead = len(x.shape) - len(window)
+    size, planes = x.shape[lead:], math.prod(x.shape[:lead])
+    _, axes = axes_of(size, *node.params)
+    last = axes[2, 1:5].tolist()
+    given: list[Any] = [(place, x.dtype), (Address(out), _INDEX)]
+    if last[0] < pooling.LANES or math.prod(size) * last[2] >= 1 << 31:
+        words = [*given, axes, planes]
+        return [*calls, _flat(pooling.max_index.fn, words, out)]
+    taps, phase = in_parts(*last)
+    room = Buffer(math.prod(size[:-1]) * last[2] * phase, x.dtype)
+    least = np.asarray([lowest(x.dtype)], x.dtype)
+    words = [*given, (Address(room), x.dtype), taps, axes, planes, planes, phase, least, 0]
+    return [*calls, _flat(pooling.max_index_rows.fn, words, out)]
+
+
+def _flat(fn: Any, words: Sequence[Any], out: Var) -> Call:
+    """The call of a function on flat arrays: addresses with dtypes, arrays that are known, ints."""
+    held: dict[Var, Any] = {}
+    kinds: list[Any] = []
+    given: list[Word] = []
+    for w in words:
+        if isinstance(w, np.ndarray):
+            known = Var("table", w.shape, w.dtype)
+            held[known] = np.ascontiguousarray(w)
+            w = Address(known), w.dtype
+        kinds.append(w[1] if isinstance(w, tuple) else int)
+        given.append(w[0] if isinstance(w, tuple) else w)
+    return Call(("flat", fn, tuple(kinds)), tuple(given), 1, (out,), held=held)
 
 
 def _told(what: Job, at: dict[str, Address], out: Any) -> Call:
