@@ -28,7 +28,7 @@ from funct.compile.loops.reductions import print_combine
 from funct.compile.loops.transposes import print_transposed
 from funct.compile.memory.workspace import place_buffers
 from funct.compile.steps.along import print_along
-from funct.compile.steps.factors import print_qr, print_svd
+from funct.compile.steps.factors import print_factors, print_qr
 from funct.compile.steps.flat import print_flat
 from funct.compile.steps.fourier import print_fourier
 from funct.compile.steps.gathers import print_gather
@@ -80,7 +80,7 @@ _PRINTERS: dict[str, Callable[..., None]] = {
     "choose": print_choose, "zeros": print_zeros, "copied": print_copied, "gather": print_gather,
     "flat": print_flat,
     "fourier": print_fourier, "matrices": print_matrices, "triangular": print_triangular,
-    "ufunc": print_ufunc, "along": print_along, "qr": print_qr, "svd": print_svd,
+    "ufunc": print_ufunc, "along": print_along, "qr": print_qr, "factors": print_factors,
     "registers": print_registers, "rows": print_rows, "columns": print_columns,
     "transposed": print_transposed, "few": print_few, "few sums": print_few_sums,
     "gram": print_gram, "mirrored": print_mirrored, "told": print_told,

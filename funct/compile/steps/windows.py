@@ -20,6 +20,7 @@ from funct.compile.fusion.calls import Address, Buffer, Call, Word
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import places_of
 from funct.compile.loops.scalars import ELEMENTS
+from funct.compile.steps.flat import flat_call
 from funct.compile.steps.moves import copied_bytes, copy_bytes, zeros
 from funct.graph import Node, Var
 from funct.kernels.cpu.dense.few_products import add_products, products
@@ -101,7 +102,7 @@ class _Work:
         tables = [found[1][k] for k in order]
         n = len(tables[0])
         arrays = [(a, self.dtype) for a in (*self.places, Address(self.out))]
-        added = [_flat(add_products.fn, [*arrays, *tables, n], self.out)] if n else []
+        added = [flat_call(add_products.fn, [*arrays, *tables, n], (self.out,))] if n else []
         return [zeros(self.out), *added]
 
     def lines(self) -> list[Call]:
@@ -178,27 +179,12 @@ def lower_places(node: Node, fused: Fused) -> list[Call]:
     given: list[Any] = [(place, x.dtype), (Address(out), _INDEX)]
     if last[0] < pooling.LANES or math.prod(size) * last[2] >= 1 << 31:
         words = [*given, axes, planes]
-        return [*calls, _flat(pooling.max_index.fn, words, out)]
+        return [*calls, flat_call(pooling.max_index.fn, words, (out,))]
     taps, phase = in_parts(*last)
     room = Buffer(math.prod(size[:-1]) * last[2] * phase, x.dtype)
     least = np.asarray([lowest(x.dtype)], x.dtype)
     words = [*given, (Address(room), x.dtype), taps, axes, planes, planes, phase, least, 0]
-    return [*calls, _flat(pooling.max_index_rows.fn, words, out)]
-
-
-def _flat(fn: Any, words: Sequence[Any], out: Var) -> Call:
-    """The call of a function on flat arrays: addresses with dtypes, arrays that are known, ints."""
-    held: dict[Var, Any] = {}
-    kinds: list[Any] = []
-    given: list[Word] = []
-    for w in words:
-        if isinstance(w, np.ndarray):
-            known = Var("table", w.shape, w.dtype)
-            held[known] = np.ascontiguousarray(w)
-            w = Address(known), w.dtype
-        kinds.append(w[1] if isinstance(w, tuple) else int)
-        given.append(w[0] if isinstance(w, tuple) else w)
-    return Call(("flat", fn, tuple(kinds)), tuple(given), 1, (out,), held=held)
+    return [*calls, flat_call(pooling.max_index_rows.fn, words, (out,))]
 
 
 def _told(what: Job, at: dict[str, Address], out: Any) -> Call:
