@@ -48,6 +48,7 @@ from funct.compile.steps.factors import is_factors, lower_factors
 from funct.compile.steps.flat import is_flat, lower_flat
 from funct.compile.steps.fourier import is_fourier, lower_fourier
 from funct.compile.steps.gathers import lower_gather
+from funct.compile.steps.lu import is_lu, lower_lu
 from funct.compile.steps.matrices import is_matrices, lower_matrices
 from funct.compile.steps.moves import copied, is_move, lower_move
 from funct.compile.steps.placed import placed
@@ -159,6 +160,8 @@ class Body:
                 calls += lower_matrices(s, fused)  # type: ignore[arg-type]
             elif is_factors(s):
                 calls += lower_factors(s, fused)  # type: ignore[arg-type]
+            elif is_lu(s):
+                calls += lower_lu(s, fused)  # type: ignore[arg-type]
             elif is_fourier(s):
                 calls += lower_fourier(s, fused)  # type: ignore[arg-type]
             elif is_ufunc(s):

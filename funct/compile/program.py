@@ -33,6 +33,7 @@ from funct.compile.steps.flat import print_flat
 from funct.compile.steps.fourier import print_fourier
 from funct.compile.steps.gathers import print_gather
 from funct.compile.steps.gram import print_gram, print_mirrored
+from funct.compile.steps.lu import print_lu
 from funct.compile.steps.matrices import print_matrices, print_triangular
 from funct.compile.steps.moves import print_copied, print_zeros
 from funct.compile.steps.products import print_few, print_few_sums, print_product
@@ -81,7 +82,7 @@ _PRINTERS: dict[str, Callable[..., None]] = {
     "flat": print_flat,
     "fourier": print_fourier, "matrices": print_matrices, "triangular": print_triangular,
     "ufunc": print_ufunc, "along": print_along, "qr": print_qr, "factors": print_factors,
-    "registers": print_registers, "rows": print_rows, "columns": print_columns,
+    "lu": print_lu, "registers": print_registers, "rows": print_rows, "columns": print_columns,
     "transposed": print_transposed, "few": print_few, "few sums": print_few_sums,
     "gram": print_gram, "mirrored": print_mirrored, "told": print_told,
 }  # fmt: skip

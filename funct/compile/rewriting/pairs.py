@@ -35,7 +35,7 @@ _EACH = frozenset({"reduce_sum", "embed", "take", *_ELEMENTS, *VIEWS})
 _TRANSFORMS = {"fft": (False, True), "real_fft": (False,), "hermitian_fft": (True,)}  # inverse
 _TO_COMPLEX = frozenset({"eig", "eigvals", "real_fft"})  # of real numbers
 _MATRICES = frozenset({
-    "cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "qr", "slogdet",
+    "cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "lu", "qr", "slogdet",
     "solve", "svd", "svdvals",
 })  # fmt: skip
 _SLOWER = frozenset({"matmul", *_MATRICES, *_TRANSFORMS})  # in pairs than by a library's call

@@ -15,6 +15,7 @@ import numpy as np
 
 from funct.compile.loops.scalars import is_exact, printing, unsupported
 from funct.compile.loops.views import VIEWS
+from funct.compile.rewriting.composed import composed
 from funct.compile.rewriting.pairs import in_pairs
 from funct.compile.rewriting.pools import pools_spelled_out
 from funct.compile.rewriting.simplify import simplify
@@ -35,9 +36,10 @@ _CHEAP = 128  # element-ops of each function
 
 
 def plain(graph: Graph) -> Graph:
-    """The graph without calls, without branches that are cheap, and without pooling."""
+    """The graph without calls, branches that are cheap, and ops that others write."""
     simple = selected(eliminate_dead(inline_calls(graph), guards=False))
-    return eliminate_dead(share_common(pools_spelled_out(simple)), guards=False)
+    spelled = pools_spelled_out(composed(simple))
+    return eliminate_dead(share_common(spelled), guards=False)
 
 
 def prepared(graph: Graph) -> Graph | None:
