@@ -13,10 +13,11 @@ from funct import ops
 from funct.errors import LinAlgError
 from tests import laws
 from tests.compile.test_factors import numbers
-from tests.compile.test_windows import looped, steps_python
+from tests.compile.test_windows import compiled, looped, steps_python
 
 linalg = xp.linalg
 RNG = np.random.default_rng(0)
+mpmath = pytest.importorskip("mpmath", reason="exponentials are compared with its digits")
 KINDS = ["float32", "float64", "complex64", "complex128"]
 
 
@@ -24,7 +25,7 @@ def is_near(f: Any, *xs: Any, ulps: float = 64) -> None:
     """In units of the largest number."""
     run = looped(f)
     assert not steps_python(run, *xs)
-    found, expected = ft.jit(run)(*xs), [f(*[x[k] for x in xs]) for k in range(xs[0].shape[0])]
+    found, expected = compiled(run, *xs), [f(*[x[k] for x in xs]) for k in range(xs[0].shape[0])]
     stacked = ft.tree.map(lambda *ys: xp.stack(ys), *expected)
     leaves = zip(ft.tree.leaves(found), ft.tree.leaves(stacked), strict=True)
     for a, b in leaves:
@@ -126,3 +127,62 @@ def test_empty_matrices() -> None:
     laws.same(ft.jit(run)(xs), run(xs))
 
 
+
+
+def exponential(x: Any) -> Any:
+    """With 50 digits."""
+    with mpmath.workdps(50):
+        found = mpmath.expm(mpmath.matrix(x.tolist()), method="taylor")
+        return np.array(found.tolist(), dtype=x.dtype)
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("shape", [(1, 1), (3, 3), (2, 3, 4, 4), (8, 8)])
+def test_exponentials(shape: tuple[int, ...], dtype: str) -> None:
+    """Of norms that ask for no squaring and for several; each as near as its norm lets it be."""
+    scale = np.asarray([0.01, 0.5, 3, 6]).reshape(4, *[1] * len(shape))
+    x = numbers(4, *shape, dtype=dtype) * scale
+    xs, run = xp.asarray(x.astype(dtype)), looped(linalg.expm)
+    assert not steps_python(run, xs)
+    found = compiled(run, xs)[:4]
+    assert found.dtype == dtype
+    core = (-1, *shape[-2:])
+    for a, y in zip(np.asarray(xs).reshape(core), np.asarray(found).reshape(core), strict=True):
+        expected = exponential(a)
+        norm = max(1.0, float(np.max(np.sum(np.abs(a), 0))))
+        unit = float(np.finfo(dtype).eps) * float(np.max(np.abs(expected)))
+        laws.close(xp.asarray(y), xp.asarray(expected), 0, 16 * norm * unit)
+
+
+def test_exponentials_of_what_is_not_finite() -> None:
+    """What eager execution makes of them: numbers, or an error."""
+    x = RNG.normal(size=(200, 2, 2))
+    for special in (np.nan, np.inf):
+        x[7, 0, 1] = special
+        xs, run = xp.asarray(x), looped(linalg.expm)
+        told = []
+        for f in (run, ft.jit(run)):
+            with np.errstate(all="ignore"):
+                try:
+                    told.append(np.isfinite(np.asarray(f(xs))))
+                except LinAlgError:
+                    told.append(np.zeros(0))
+        np.testing.assert_array_equal(*told)
+
+
+def test_a_wave_that_is_propagated() -> None:
+    """A Hamiltonian of each step; its derivative, and batches."""
+    h = xp.asarray(RNG.normal(size=(2, 3, 3)))
+
+    def end(h: Any) -> Any:
+        def step(s: Any, t: Any) -> Any:
+            return linalg.expm(-0.1j * (h[0] + h[0].mT + t * (h[1] + h[1].mT))) @ s, None
+
+        return xp.abs(ft.scan(step, xp.ones(3) + 0j, xp.arange(40) * 0.1)[0][0]) ** 2
+
+    slope = ft.grad(end)
+    assert not steps_python(slope, h)
+    laws.close(ft.jit(slope)(h), slope(h), 1e-11, 1e-11)
+    both, many = xp.stack([h, 2 * h]), ft.vmap(slope)
+    assert not steps_python(many, both)
+    laws.close(ft.jit(many)(both), xp.stack([slope(one) for one in both]), 1e-11, 1e-11)

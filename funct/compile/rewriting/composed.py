@@ -1,7 +1,8 @@
 """Ops in bodies of loops that are written by others, of which loops are machine code.
 
 A pseudo-inverse is that of singular values and vectors; systems with stacks that differ are those
-of one stack; a convolution of two sequences is one of images.
+of one stack; a convolution of two sequences is one of images; an exponential is products, a system
+and two loops (`exponential.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import attrs
 import numpy as np
 
 from funct import ops
+from funct.compile.rewriting.exponential import exponential
 from funct.compile.rewriting.new_nodes import NewNodes
 from funct.core import Shape, Value
 from funct.graph import Graph, Node, Var, capture
@@ -145,6 +147,6 @@ def _convolve(e: Node) -> Callable[..., Any] | None:
 
 
 _WAYS: dict[str, Callable[[Node], Callable[..., Any] | None]] = {
-    "convolve": _convolve, "lstsq": _of_one_stack, "pinv": _pinv, "solve": _of_one_stack,
-    "triangular_solve": _of_one_stack,
+    "convolve": _convolve, "expm": exponential, "lstsq": _of_one_stack, "pinv": _pinv,
+    "solve": _of_one_stack, "triangular_solve": _of_one_stack,
 }  # fmt: skip
