@@ -14,7 +14,7 @@ REALS = """
 airy_ai airy_aip airy_bi airy_bip attention attention_keep attention_pull bdtr bdtrc bdtri beta
 beta_density betainc betainc_slope betaincc betainccinv betaincinv betaln betaln_slope binom
 broadcast_to chdtr chdtrc chdtri dequantize ellipeinc ellipeinc_slope ellipem1 ellipkinc
-ellipkinc_slope expm expn expn_slope exprel_slope fdtr fdtrc fdtri fft finite fresnel_c fresnel_s
+ellipkinc_slope expn expn_slope exprel_slope fdtr fdtrc fdtri fft finite fresnel_c fresnel_s
 gamma_density gammainc gammainc_slope gammaincc gammainccinv gammaincinv gdtr gdtrc hankel1 hankel2
 hyp0f1 hyp1f1 hyp2f1 imag iv ive ive_slope jv jv_slope kn kv kve kve_slope lambertw lpmv nbdtr
 nbdtrc nbdtri owens_t pdtr pdtrc pdtri poch polygamma pseudo_huber quantize quantized_add
@@ -25,7 +25,7 @@ yn yv yv_slope zeta zeta_slope
 """
 COMPLEX = """
 airy_ai airy_aip airy_bi airy_bip cofactor contract convolve dawsn erf erfc erfcx erfi exp1 expi
-expm finite fresnel_c fresnel_s gamma hermitian_fft log_ndtr loggamma ndtr psi riemann_zeta shichi_c
+finite fresnel_c fresnel_s gamma hermitian_fft log_ndtr loggamma ndtr psi riemann_zeta shichi_c
 shichi_s sici_c sici_s spence spherical_in spherical_jn spherical_kn spherical_yn triangular_solve
 wofz wrightomega
 """

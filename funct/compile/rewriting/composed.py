@@ -1,8 +1,9 @@
 """Ops in bodies of loops that are written by others, of which loops are machine code.
 
 A pseudo-inverse is that of singular values and vectors; systems with stacks that differ are those
-of one stack; a convolution of two sequences is one of images; an exponential is products, a system
-and two loops (`exponential.py`).
+of one stack; a convolution of two sequences is one of images, and one whose windows are single
+elements a product of matrices; an exponential is products, a system and two loops
+(`exponential.py`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from funct.compile.rewriting.exponential import exponential
 from funct.compile.rewriting.new_nodes import NewNodes
 from funct.core import Shape, Value
 from funct.graph import Graph, Node, Var, capture
+from funct.kernels.cpu.dense.few_products import products
+from funct.kernels.windows.pointwise import mapped
+from funct.kernels.windows.views import Sliding
 from funct.ops.matrices import adjoint
 
 __all__ = ["composed"]
@@ -146,7 +150,32 @@ def _convolve(e: Node) -> Callable[..., Any] | None:
     return run
 
 
+def _mapped(e: Node) -> Callable[..., Any] | None:
+    """A convolution whose windows are single elements, or its adjoint in x: a product of matrices,
+    where eager execution has one.
+    """
+    x, w = e.operands
+    slide, out = Sliding(*e.params[:4]), e.results[0]
+    if not isinstance(x, Var) or not isinstance(w, Var) or x.dtype != w.dtype:
+        return None
+    if x.dtype.char not in "fd" or not mapped(x.shape, w.shape, slide):
+        return None
+    back = e.name == "convolution_input"
+    images = out.shape if back else x.shape
+    if products(images, w.shape, slide) is not None:
+        return None
+
+    def run(x: Value, w: Value) -> tuple[Any]:
+        matrix = ops.reshape(w, w.shape[:2])
+        pixels = ops.reshape(x, (*x.shape[:2], prod(x.shape[2:])))
+        found = ops.matmul(ops.swap_last(matrix) if back else matrix, pixels)
+        return (ops.reshape(found, out.shape),)
+
+    return run
+
+
 _WAYS: dict[str, Callable[[Node], Callable[..., Any] | None]] = {
-    "convolve": _convolve, "expm": exponential, "lstsq": _of_one_stack, "pinv": _pinv,
-    "solve": _of_one_stack, "triangular_solve": _of_one_stack,
+    "convolution": _mapped, "convolution_input": _mapped, "convolve": _convolve,
+    "expm": exponential, "lstsq": _of_one_stack, "pinv": _pinv, "solve": _of_one_stack,
+    "triangular_solve": _of_one_stack,
 }  # fmt: skip

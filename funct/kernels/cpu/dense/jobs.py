@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Job", "job"]
 
-_ALONE = 1 << 20  # multiplications and additions of a step that wakes no threads
+_ALONE = 1 << 22  # multiplications and additions of a step that wakes no threads
 
 
 class Job(np.ndarray[Any, np.dtype[np.int64]]):
