@@ -20,7 +20,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from funct.compile.forms import Choice, Repeat
+from funct.compile.forms import Choice, Inner, Repeat
 from funct.compile.fusion.calls import (
     Address,
     Buffer,
@@ -90,7 +90,7 @@ def _made_of(form: Repeat | Choice) -> Any:
 def why_apart(node: Node) -> str:
     """Why a branch or a loop is no part of the program around it; empty where it is."""
     kind = node.primitive.kind  # type: ignore[attr-defined]
-    form, found = kind.form(), kind.native()
+    form, found = kind.form(), _native(kind)
     if _made(node) is not None:
         return "an op in it may have to raise, so it is called by itself" if found.checks else ""
     if found is not None:
@@ -322,13 +322,22 @@ class _Chosen:
 # Steps of a graph
 
 
+def _native(kind: Any) -> Any:
+    """The blocks of control flow, made once."""
+    if not isinstance(kind, Inner):
+        return kind.native()
+    if not kind.made:
+        kind.made.append(made(kind.form()))
+    return kind.made[0]
+
+
 def _made(step: Any) -> Any:
     """The blocks of a step that is control flow; None if it is none, or has none."""
     if not isinstance(step, Node) or not isinstance(step.primitive, Control):
         return None
     if any(0 in v.shape for v in step.results):
         return None
-    made = step.primitive.kind.native()
+    made = _native(step.primitive.kind)
     return None if not isinstance(made, _Chosen | NoneType) and made.is_endless else made
 
 

@@ -16,7 +16,7 @@ import attrs
 import numpy as np
 
 from funct import ops
-from funct.compile.forms import Repeat
+from funct.compile.forms import Inner, Repeat
 from funct.core import Absent, ShapeDtype, Value, join, lookup, top_level
 from funct.graph import Control, Node, Var, capture
 
@@ -101,30 +101,6 @@ def _quotient(x: Any, one: Any) -> Any:
     return ops.solve(ops.subtract(even, odd), ops.add(even, odd))
 
 
-# A loop in the body of a loop
-
-
-class _Loop:
-    """What a loop is that no transform sees."""
-
-    def __init__(self, form: Repeat) -> None:
-        self._form = form
-
-    def form(self) -> Repeat:
-        """To the compiler."""
-        return self._form
-
-    @functools.cached_property
-    def _blocks(self) -> Any:
-        from funct.compile.control import made  # which rewrites bodies by this module
-
-        return made(self._form)
-
-    def native(self) -> Any:
-        """Its blocks in a program."""
-        return self._blocks
-
-
 def _repeated(
     step: Callable[..., Any], test: Callable[..., Any], carry: Sequence[Any]
 ) -> tuple[Any, ...]:
@@ -139,7 +115,7 @@ def _repeated(
         "name": "while", "operands": tuple([f"x{k}" for k in range(len(carry))]),
         "rules": (none,) * len(carry), "results": len(carry), "aval": lambda args, params: avals,
     }  # fmt: skip
-    kind = _Loop(Repeat(body, 0, len(carry), None, asked))
+    kind = Inner(Repeat(body, 0, len(carry), None, asked))
     loop = Control(**fields, bodies=(("body", body), ("test", asked)), kind=kind)
     join(loop, plain.fn)  # which nobody calls
     found: tuple[Any, ...] = top_level(carry).run(loop, tuple(carry), ())

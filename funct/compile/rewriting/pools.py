@@ -163,9 +163,7 @@ def _added(w: _Pools, e: Node) -> Var | None:
             part = w.sliced(part, len(lead) + d + k, t, 1, 1)
         starts = [t * a for t, a in zip(tap, dilation, strict=True)]
         part = w.reshape(part, (*lead, *count))
-        index = [
-            (a, a + (n - 1) * s + 1, s) for a, n, s in zip(starts, count, stride, strict=True)
-        ]
+        index = [(a, a + (n - 1) * s + 1, s) for a, n, s in zip(starts, count, stride, strict=True)]
         part = w.placed(part, [*[_ALL] * len(lead), *index], (*lead, *shape))
         total = _plus(w, total, part)
     return total
