@@ -22,7 +22,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from funct.compile.forms import Choice, Repeat
+from funct.compile.forms import Choice, Inner, Repeat
 from funct.compile.fusion.calls import (
     Address,
     Buffer,
@@ -50,11 +50,18 @@ from funct.compile.steps.factors import is_factors, lower_factors
 from funct.compile.steps.flat import is_flat, lower_flat
 from funct.compile.steps.fourier import is_fourier, lower_fourier
 from funct.compile.steps.gathers import lower_gather
+from funct.compile.steps.lu import is_lu, lower_lu
 from funct.compile.steps.matrices import is_matrices, lower_matrices
 from funct.compile.steps.moves import copied, is_move, lower_move
 from funct.compile.steps.placed import placed
 from funct.compile.steps.products import is_product, lower_product
 from funct.compile.steps.ufuncs import is_ufunc, lower_ufunc
+from funct.compile.steps.windows import (
+    is_convolution,
+    is_places,
+    lower_convolution,
+    lower_places,
+)
 from funct.graph import Control, Graph, Node, Var, share_common
 
 __all__ = ["Body", "constants_of", "is_lowered", "lower_step", "made", "why_apart"]
@@ -85,7 +92,7 @@ def _made_of(form: Repeat | Choice) -> Any:
 def why_apart(node: Node) -> str:
     """Why a branch or a loop is no part of the program around it; empty where it is."""
     kind = node.primitive.kind  # type: ignore[attr-defined]
-    form, found = kind.form(), kind.native()
+    form, found = kind.form(), _native(kind)
     if _made(node) is not None:
         return "an op in it may have to raise, so it is called by itself" if found.checks else ""
     if found is not None:
@@ -158,16 +165,24 @@ class Body:
                 calls += lower_matrices(s, fused)  # type: ignore[arg-type]
             elif is_factors(s):
                 calls += lower_factors(s, fused)  # type: ignore[arg-type]
+            elif is_lu(s):
+                calls += lower_lu(s, fused)  # type: ignore[arg-type]
             elif is_fourier(s):
                 calls += lower_fourier(s, fused)  # type: ignore[arg-type]
             elif is_ufunc(s):
                 calls += lower_ufunc(s, fused)  # type: ignore[arg-type]
+            elif is_convolution(s):
+                calls += lower_convolution(s, fused)  # type: ignore[arg-type]
+            elif is_places(s):
+                calls += lower_places(s, fused)  # type: ignore[arg-type]
             else:
                 raise _NoBlock(_why(s, fused))
         results = _apart(simple.outputs, calls, fused)
         constants = {v: np.ascontiguousarray(x.data) for v, x in simple.constants}
         for s in fused.steps:
             constants |= constants_of(s)
+        for c in calls:
+            constants |= c.held
         return cls(simple, tuple(simple.inputs), tuple(calls), tuple(results), constants)
 
     @property
@@ -332,13 +347,22 @@ class _Chosen:
 # Steps of a graph
 
 
+def _native(kind: Any) -> Any:
+    """The blocks of control flow, made once."""
+    if not isinstance(kind, Inner):
+        return kind.native()
+    if not kind.made:
+        kind.made.append(made(kind.form()))
+    return kind.made[0]
+
+
 def _made(step: Any) -> Any:
     """The blocks of a step that is control flow; None if it is none, or has none."""
     if not isinstance(step, Node) or not isinstance(step.primitive, Control):
         return None
     if any(0 in v.shape for v in step.results):
         return None
-    made = step.primitive.kind.native()
+    made = _native(step.primitive.kind)
     return None if not isinstance(made, _Chosen | NoneType) and made.is_endless else made
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 
 from funct.graph import Graph
 
-__all__ = ["Choice", "Refused", "Repeat"]
+__all__ = ["Choice", "Inner", "Refused", "Repeat"]
 
 
 class Refused(Exception):  # noqa: N818
@@ -32,6 +34,20 @@ class Repeat:
     def most(self) -> int:
         """Steps at most, as far as is known."""
         return self.steps if self.steps is not None else (1 << 63) - 1
+
+
+@attrs.frozen(eq=False)
+class Inner:
+    """A loop that a body is rewritten with, and no transform sees. made: its blocks, once they are
+    asked for.
+    """
+
+    repeat: Repeat
+    made: list[Any] = attrs.field(factory=list)
+
+    def form(self) -> Repeat:
+        """To the compiler."""
+        return self.repeat
 
 
 @attrs.frozen(eq=False)

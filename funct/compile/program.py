@@ -28,11 +28,12 @@ from funct.compile.loops.reductions import print_combine
 from funct.compile.loops.transposes import print_transposed
 from funct.compile.memory.workspace import place_buffers
 from funct.compile.steps.along import print_along
-from funct.compile.steps.factors import print_qr, print_svd
+from funct.compile.steps.factors import print_factors, print_qr
 from funct.compile.steps.flat import print_flat
 from funct.compile.steps.fourier import print_fourier
 from funct.compile.steps.gathers import print_gather
 from funct.compile.steps.gram import print_gram, print_mirrored
+from funct.compile.steps.lu import print_lu
 from funct.compile.steps.matrices import print_matrices, print_triangular
 from funct.compile.steps.moves import print_copied, print_zeros
 from funct.compile.steps.products import print_few, print_few_sums, print_product
@@ -40,6 +41,7 @@ from funct.compile.steps.turns import print_choose, print_repeat
 from funct.compile.steps.ufuncs import print_ufunc
 from funct.compile.steps.vector_products import print_columns, print_rows
 from funct.compile.steps.walker import HEAD, assemble_kernels, reload
+from funct.compile.steps.windows import print_told
 from funct.device import Code, host
 from funct.device.machine_code import LEAN
 from funct.graph import Var
@@ -79,10 +81,10 @@ _PRINTERS: dict[str, Callable[..., None]] = {
     "choose": print_choose, "zeros": print_zeros, "copied": print_copied, "gather": print_gather,
     "flat": print_flat,
     "fourier": print_fourier, "matrices": print_matrices, "triangular": print_triangular,
-    "ufunc": print_ufunc, "along": print_along, "qr": print_qr, "svd": print_svd,
-    "registers": print_registers, "rows": print_rows, "columns": print_columns,
+    "ufunc": print_ufunc, "along": print_along, "qr": print_qr, "factors": print_factors,
+    "lu": print_lu, "registers": print_registers, "rows": print_rows, "columns": print_columns,
     "transposed": print_transposed, "few": print_few, "few sums": print_few_sums,
-    "gram": print_gram, "mirrored": print_mirrored,
+    "gram": print_gram, "mirrored": print_mirrored, "told": print_told,
 }  # fmt: skip
 
 

@@ -26,6 +26,7 @@ from funct.device import disk_cache, host, load_object
 from funct.device.printed import CODE
 from funct.events import tell
 from funct.graph import Control, Graph, Node, digest
+from funct.kernels.cpu.dense.jobs import Job, job
 from funct.settings import config
 from funct.source import SITES
 
@@ -108,6 +109,8 @@ def _encoded(made: Native, graph: Graph) -> bytes | None:
     def array(x: Any) -> list[Any] | None:
         if id(x) in given:
             return ["constant", given[id(x)]]
+        if isinstance(x, Job):
+            return ["job", x.recipe, x.room]
         if x.nbytes > _SMALL:
             return None
         if id(x) not in at:
@@ -162,6 +165,10 @@ def _encoded(made: Native, graph: Graph) -> bytes | None:
     return b"".join([len(text).to_bytes(8, "little"), text, *blobs])
 
 
+def _tuples(x: Any) -> Any:
+    return tuple(map(_tuples, x)) if isinstance(x, list) else x
+
+
 def _decoded(body: bytes, graph: Graph) -> Callable[..., Any]:
     start = 8 + int.from_bytes(body[:8], "little")
     head = read(body[8:start])
@@ -177,6 +184,12 @@ def _decoded(body: bytes, graph: Graph) -> Callable[..., Any]:
     constants = [x.data for _, x in graph.constants]
 
     def array(ref: Any) -> Any:
+        if ref[0] == "job":
+            kind, *recipe = ref[1]
+            found = job(kind, *map(_tuples, recipe))
+            if found is None or found.room != ref[2]:
+                raise ValueError("this machine has another number of cores")
+            return found
         return constants[ref[1]] if ref[0] == "constant" else arrays[ref[1]]
 
     used = {k for _, kernels, *_ in head["programs"] for _, k, _ in kernels}

@@ -70,6 +70,8 @@ def call_line(call: Call) -> str:
         case ("rows" | "columns") as how, *_:
             n, k = call.words[3:5]
             return f"matrix ({n}, {k}) times a vector, by {how}, {call.tasks} tasks"
+        case "told", *_:
+            return "images convolved, or weights laid out for that"
         case "transposed", *_:
             m, _, n = call.words[2:5]
             return f"a copy, ({m}, {n}) turned around, {call.tasks} tasks"

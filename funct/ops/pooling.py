@@ -22,7 +22,8 @@ from funct.ops.families import structural
 from funct.ops.fast import wrap
 from funct.ops.samples import calls
 
-__all__ = ["avg_pool", "fold_windows", "max_pool", "max_pool_index", "pad_axes", "windows"]
+__all__ = ["avg_pool", "fold_windows", "max_pool", "max_pool_index", "pad_axes", "whole_padding",
+           "window_counts", "windows"]  # fmt: skip
 
 Params = tuple[Any, ...]
 Args = Sequence[Any]
@@ -262,7 +263,7 @@ def max_pool_index(x: Value, window: Shape, stride: Shape, padding: Pads, dilati
 # average pooling ----------------------------------------------------------------------------------
 
 
-def _window_counts(
+def window_counts(
     dtype: Any, size: Shape, window: Shape, stride: Shape, padding: Pads, extra: Shape,
     include: bool,
 ) -> np.ndarray[Any, Any]:  # fmt: skip
@@ -298,7 +299,8 @@ def _pulled_by(*how: Any) -> np.ndarray[Any, Any]:
     return np.asarray(first) if (counts == first).all() else counts
 
 
-def _whole(padding: Pads, extra: Shape) -> Pads:
+def whole_padding(padding: Pads, extra: Shape) -> Pads:
+    """The padding with what ceil mode adds behind it."""
     return tuple([(low, high + more) for (low, high), more in zip(padding, extra, strict=True)])
 
 
@@ -309,14 +311,14 @@ def _avg_raw(
         y = _avg_raw(x.astype(np.float32), window, stride, padding, extra, include)
         return y.astype(x.dtype)
     size = x.shape[x.ndim - len(window) :]
-    counts = _window_counts(x.dtype, size, window, stride, padding, extra, include)
-    return kernels.mean_pool(x, window, stride, _whole(padding, extra), counts)
+    counts = window_counts(x.dtype, size, window, stride, padding, extra, include)
+    return kernels.mean_pool(x, window, stride, whole_padding(padding, extra), counts)
 
 
 def _avg_shape(
     x: Shape, window: Shape, stride: Shape, padding: Pads, extra: Shape, include: bool
 ) -> Shape:
-    return _pooled(x, window, stride, _whole(padding, extra), (1,) * len(window))
+    return _pooled(x, window, stride, whole_padding(padding, extra), (1,) * len(window))
 
 
 def _avg_rule(
@@ -333,7 +335,7 @@ def _avg_rule(
     g = g / wrap(_pulled_by(g.dtype, size, window, stride, padding, extra, bool(include)))
     ones = (1,) * len(window)
     wide = ops.broadcast_to(ops.reshape(g, (*g.shape, *ones)), (*g.shape, *window))
-    whole = _whole(padding, extra)
+    whole = whole_padding(padding, extra)
     shape = tuple([n + low + high for n, (low, high) in zip(x_shape[lead:], whole, strict=True)])
     return _unpad(ops.fold_windows(wide, shape, stride, ones), whole)
 
@@ -347,7 +349,7 @@ def _onnx_avg_pool(
         pads = (0, 0, *[low for low, _ in padding], 0, 0, *[high for _, high in padding])
         images = w.op("Pad", images, w.dims(pads), w.constant(0, w.dtype_of(x)))
         padding, include = ((0, 0),) * rank, False
-    attributes = _onnx_pool_attributes(window, stride, _whole(padding, extra))
+    attributes = _onnx_pool_attributes(window, stride, whole_padding(padding, extra))
     y = w.op("AveragePool", images, count_include_pad=int(include), **attributes)
     return _onnx_back(w, y, rank)
 

@@ -11,25 +11,23 @@ from funct.compile import why_not_fused
 from funct.core import Primitive, Sample, catalogue
 
 REALS = """
-airy_ai airy_aip airy_bi airy_bip attention attention_keep attention_pull avg_pool bdtr bdtrc bdtri
-beta beta_density betainc betainc_slope betaincc betainccinv betaincinv betaln betaln_slope binom
-broadcast_to chdtr chdtrc chdtri convolution convolution_input convolution_weight convolve
-dequantize eig eigvals ellipeinc ellipeinc_slope ellipem1 ellipkinc ellipkinc_slope expm expn
-expn_slope exprel_slope fdtr fdtrc fdtri fft finite fold_windows fresnel_c fresnel_s gamma_density
-gammainc gammainc_slope gammaincc gammainccinv gammaincinv gdtr gdtrc hankel1 hankel2 hyp0f1 hyp1f1
-hyp2f1 imag iv ive ive_slope jv jv_slope kn kv kve kve_slope lambertw lpmv lstsq lu max_pool
-max_pool_index nbdtr nbdtrc nbdtri owens_t pdtr pdtrc pdtri pinv poch
-polygamma pseudo_huber quantize quantized_add quantized_avg_pool quantized_convolution
-quantized_linear quantized_mean real_fft riemann_slope riemann_zeta sampled_matmul
-shichi_c shichi_s sici_c sici_s size_along slice_ solve solve_triangular sparse_matmul
-spherical_in spherical_jn spherical_kn spherical_yn stdtr stdtrit to_device weight_only_linear
-windows wofz yn yv yv_slope zeta zeta_slope
+airy_ai airy_aip airy_bi airy_bip attention attention_keep attention_pull bdtr bdtrc bdtri beta
+beta_density betainc betainc_slope betaincc betainccinv betaincinv betaln betaln_slope binom
+broadcast_to chdtr chdtrc chdtri dequantize ellipeinc ellipeinc_slope ellipem1 ellipkinc
+ellipkinc_slope expn expn_slope exprel_slope fdtr fdtrc fdtri fft finite fresnel_c fresnel_s
+gamma_density gammainc gammainc_slope gammaincc gammainccinv gammaincinv gdtr gdtrc hankel1 hankel2
+hyp0f1 hyp1f1 hyp2f1 imag iv ive ive_slope jv jv_slope kn kv kve kve_slope lambertw lpmv nbdtr
+nbdtrc nbdtri owens_t pdtr pdtrc pdtri poch polygamma pseudo_huber quantize quantized_add
+quantized_avg_pool quantized_convolution quantized_linear quantized_mean real_fft riemann_slope
+riemann_zeta sampled_matmul shichi_c shichi_s sici_c sici_s size_along slice_ sparse_matmul
+spherical_in spherical_jn spherical_kn spherical_yn stdtr stdtrit to_device weight_only_linear wofz
+yn yv yv_slope zeta zeta_slope
 """
 COMPLEX = """
-airy_ai airy_aip airy_bi airy_bip cofactor contract convolve dawsn eig eigvals erf erfc erfcx erfi
-exp1 expi expm finite fresnel_c fresnel_s gamma hermitian_fft log_ndtr loggamma lstsq lu ndtr pinv
-psi qr riemann_zeta shichi_c shichi_s sici_c sici_s solve_triangular spence spherical_in
-spherical_jn spherical_kn spherical_yn svd svdvals wofz wrightomega
+airy_ai airy_aip airy_bi airy_bip cofactor contract convolve dawsn erf erfc erfcx erfi exp1 expi
+finite fresnel_c fresnel_s gamma hermitian_fft log_ndtr loggamma ndtr psi riemann_zeta shichi_c
+shichi_s sici_c sici_s solve_triangular spence spherical_in spherical_jn spherical_kn spherical_yn
+wofz wrightomega
 """
 
 

@@ -1,4 +1,4 @@
-"""QR and singular values in loops: NumPy's numbers, its errors, no Python between the steps."""
+"""Decompositions in loops: NumPy's numbers, its errors, no Python between the steps."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +8,9 @@ import pytest
 
 import funct as ft
 import funct.array as xp
+from funct import ops
 from funct.errors import LinAlgError
+from funct.kernels.cpu.loops import available
 from tests import laws
 from tests.compile.test_flat import _same_in_a_loop
 
@@ -23,15 +25,22 @@ OPS: dict[str, Callable[[Any], Any]] = {
 }
 SHAPES = [(1, 1), (3, 3), (5, 2), (2, 5), (4, 1), (2, 3, 4, 3), (3, 2, 6), (40, 30), (70, 60)]
 
+assert available()  # phases are turned by machine code then, in eager execution too
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+
+def numbers(*shape: int, dtype: str) -> Any:
+    x = RNG.normal(size=shape)
+    return x + 1j * RNG.normal(size=shape) if dtype.startswith("complex") else x
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("op", OPS)
 def test_numbers(op: str, shape: tuple[int, ...], dtype: str) -> None:
     """Of stacks, of what is a look at something else, and of a matrix without full rank."""
-    if dtype == "float32" and shape[-1] * shape[-2] >= 64 * 64:
+    if dtype in ("float32", "complex64") and shape[-1] * shape[-2] >= 64 * 64:
         pytest.skip("computed in single precision: Python goes through it")
-    x = RNG.normal(size=(3, *shape))
+    x = numbers(3, *shape, dtype=dtype)
     x[1, ..., -1] = x[1, ..., 0]
     x[2, ..., :1, :] = 0
     f = OPS[op]
@@ -40,13 +49,41 @@ def test_numbers(op: str, shape: tuple[int, ...], dtype: str) -> None:
     _same_in_a_loop(step, xp.asarray(x.astype(dtype)))
 
 
-@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 3), (2, 3, 4, 4), (20, 20)])
+def test_eigenvalues(shape: tuple[int, ...], dtype: str) -> None:
+    """And vectors, whose phases follow from them."""
+    x = xp.asarray(numbers(3, *shape, dtype=dtype).astype(dtype))
+    _same_in_a_loop(lambda x: [*linalg.eig(x), linalg.eigvals(x.mT)], x)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("lead", [(), (3,)])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 3, 2), (5, 2, 1), (2, 5, 3), (12, 7, 4)])
+def test_least_squares(shape: tuple[int, ...], lead: tuple[int, ...], dtype: str) -> None:
+    """With the rank, that of a matrix of less than the full one too."""
+    m, n, k = shape
+    a, b = numbers(3, *lead, m, n, dtype=dtype), numbers(3, *lead, m, k, dtype=dtype)
+    a[1, ..., -1] = a[1, ..., 0]
+    a[2] = 0
+    both = xp.asarray(np.concatenate([a, b], -1).astype(dtype))
+    for rtol in (None, 1e-3):
+        step = lambda x, rtol=rtol: list(ops.lstsq(x[..., :n], x[..., n:], rtol))  # noqa: E731
+        _same_in_a_loop(step, both)
+
+
+@pytest.mark.parametrize("op", [*OPS, "eig", "eigvals", "lstsq"])
 @pytest.mark.parametrize("special", [np.nan, np.inf])
 def test_what_is_not_finite(op: str, special: float) -> None:
     """Eager's error, or its numbers."""
     x = RNG.normal(size=(4, 3, 3))
     x[2, 1, 1] = special
-    scan = lambda x: ft.scan(lambda c, x: (c + 1, OPS[op](x)), 0, x)[1]  # noqa: E731
+    more = {
+        "eig": linalg.eig, "eigvals": linalg.eigvals,
+        "lstsq": lambda x: list(ops.lstsq(x, xp.ones((3, 1)), None)),
+    }  # fmt: skip
+    f = OPS.get(op) or more[op]
+    scan = lambda x: ft.scan(lambda c, x: (c + 1, f(x)), 0, x)[1]  # noqa: E731
     xs, found = xp.asarray(x), []
     for run in (scan, ft.jit(scan)):
         try:

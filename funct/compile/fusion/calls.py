@@ -68,7 +68,7 @@ class Call:
     that it makes itself, if it is control flow; slots: those that it moves, if it is a loop.
     checks: whether it may find that an op must raise. stops: whether it looks if somebody wants to
     interrupt it. warns: whether it may find what NumPy warns of. All of them are told where the
-    workspace is.
+    workspace is. held: arrays that it reads and that are known.
     """
 
     kernel: Any
@@ -81,6 +81,7 @@ class Call:
     checks: bool = False
     stops: bool = False
     warns: bool = False
+    held: dict[Var, Any] = attrs.field(factory=dict)
 
     @property
     def is_told(self) -> bool:

@@ -33,7 +33,11 @@ _ELEMENTS = frozenset({"add", "subtract", "negative", "where"})
 _EACH = frozenset({"reduce_sum", "embed", "take", *_ELEMENTS, *VIEWS})
 
 _TRANSFORMS = {"fft": (False, True), "real_fft": (False,), "hermitian_fft": (True,)}  # inverse
-_MATRICES = frozenset({"cholesky", "det", "eigh", "eigvalsh", "inv", "slogdet", "solve"})
+_TO_COMPLEX = frozenset({"eig", "eigvals", "real_fft"})  # of real numbers
+_MATRICES = frozenset({
+    "cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "lu", "qr", "slogdet",
+    "solve", "svd", "svdvals",
+})  # fmt: skip
 _SLOWER = frozenset({"matmul", *_MATRICES, *_TRANSFORMS})  # in pairs than by a library's call
 
 
@@ -189,12 +193,12 @@ class Pairs(NewNodes):
 
     def _library(self, e: Node) -> None:
         """What a library computes of complex numbers as they lie in memory."""
-        real = e.name == "real_fft"
+        real = e.name in _TO_COMPLEX and e.operands[0].dtype not in REAL  # type: ignore[union-attr]
         if any(not isinstance(x, Var) or (x.dtype in REAL) is real for x in e.operands):
             raise NoPairs
         given = tuple([self._joined(x) for x in e.operands if isinstance(x, Var)])
         results = tuple([self._outer(v) for v in e.results])
-        self.keep(Node(_of_pairs(e.name), given, e.params, results, e.site))
+        self.keep(Node(_of_pairs(e.name, real), given, e.params, results, e.site))
 
     def _island(self, e: Node) -> None:
         """The op of complex arrays, which look at both parts of each number; so do its results."""
@@ -312,17 +316,17 @@ def _look(name: str) -> Primitive:
 
 
 @functools.cache
-def _of_pairs(name: str) -> Primitive:
-    """An op whose complex arrays are real ones with a last axis of two."""
+def _of_pairs(name: str, real: bool) -> Primitive:
+    """An op whose complex arrays are real ones with a last axis of two; real: operands are not."""
     whole = lookup(name)
     assert whole is not None
-    count = 0 if name == "real_fft" else len(whole.operands)
+    count = 0 if real else len(whole.operands)
 
     def raw(*given: Any) -> Any:
         y = whole.raw(*[complexes(x) for x in given[:count]], *given[count:])
         return tuple(map(floats, y)) if isinstance(y, tuple) else floats(y)
 
-    return variant(whole, f"{name}_of_pairs", raw, raw=raw)
+    return variant(whole, f"{name}_{'to' if real else 'of'}_pairs", raw, raw=raw)
 
 
 @functools.cache

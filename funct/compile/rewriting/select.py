@@ -16,7 +16,9 @@ import numpy as np
 from funct.compile.loops.scalars import is_exact, printing, unsupported
 from funct.compile.loops.views import VIEWS
 from funct.compile.loops.warned import may_warn
+from funct.compile.rewriting.composed import composed
 from funct.compile.rewriting.pairs import in_pairs
+from funct.compile.rewriting.pools import pools_spelled_out
 from funct.compile.rewriting.simplify import simplify
 from funct.core import lookup
 from funct.graph import (
@@ -35,9 +37,10 @@ _CHEAP = 128  # element-ops of each function
 
 
 def plain(graph: Graph) -> Graph:
-    """The graph without calls, and without branches that are cheap."""
+    """The graph without calls, branches that are cheap, and ops that others write."""
     simple = selected(eliminate_dead(inline_calls(graph), guards=False))
-    return eliminate_dead(share_common(simple), guards=False)
+    spelled = pools_spelled_out(composed(simple))
+    return eliminate_dead(share_common(spelled), guards=False)
 
 
 def prepared(graph: Graph) -> Graph | None:

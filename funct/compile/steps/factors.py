@@ -1,8 +1,9 @@
-"""QR and singular values of small matrices inside of a program: NumPy's loops, by address.
+"""Decompositions of small matrices inside of a program: NumPy's loops, by address.
 
 Results are those of eager execution, which computes small matrices of single precision in double.
 What LAPACK would not come to an end with is not given to it: the program says at its end that it is
-not right, and on the slow way the op raises.
+not right, and on the slow way the op raises. Complex matrices have a last axis of two; the phases
+of their vectors are turned behind the call.
 """
 
 from __future__ import annotations
@@ -11,80 +12,226 @@ import functools
 import math
 from typing import Any
 
+import attrs
 import numpy as np
 
 from funct.compile.fusion.calls import Address, Buffer, Call, Word
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import places_of
 from funct.compile.loops.kernel import CONTROL_WORDS
+from funct.compile.steps.flat import flat_call
 from funct.compile.steps.matrices import call_lapack, converted, refuse
 from funct.device.machine_code import offer
 from funct.graph import Node, Var
+from funct.kernels.cpu.irregular.phases import turn, turn_rows
 from funct.kernels.linalg import lapack
-from funct.kernels.llvm import F64, I64, PTR, Emitter, Module, Value, typed
+from funct.kernels.llvm import F64, I64, PTR, Emitter, Module, Value
+from funct.ops.least_squares import default_rtol
 
-__all__ = ["is_factors", "lower_factors", "print_qr", "print_svd"]
+__all__ = ["is_factors", "lower_factors", "print_factors", "print_qr"]
 
 _DOUBLE = np.dtype(np.float64)
-_LOOPS = {"qr": ("qr_r_raw", "qr_reduced", "qr_complete"), "svd": ("svd_s", "svd_f"),
-          "svdvals": ("svd",)}  # fmt: skip
-_BYTES = 8
+_QR = ("qr_r_raw", "qr_reduced", "qr_complete")
+
+
+@attrs.frozen
+class _Op:
+    """loops: NumPy's, without and with all vectors. pairs: which results of complex matrices are
+    so. tells: the number of the result that is NaN where LAPACK fails. finite: it takes nothing
+    else. beside: see `lapack.address`.
+    """
+
+    loops: tuple[str, ...]
+    pairs: tuple[bool, ...]
+    tells: int = 0
+    finite: bool = True
+    beside: str = ""
+
+
+_OPS = {
+    "qr": _Op(_QR, (True, True)),
+    "svd": _Op(("svd_s", "svd_f"), (True, False, True)),
+    "svdvals": _Op(("svd",), (False,), finite=False),
+    "eig": _Op(("eig",), (True, True), beside="D"),
+    "eigvals": _Op(("eigvals",), (True,), beside="D"),
+    "lstsq": _Op(("lstsq",), (True, False, False), tells=2, beside="i"),
+}  # fmt: skip
+_COMPLEX = ("eig", "eigvals")  # of real matrices too
+_NUMBERS: dict[str, np.dtype[Any]] = {"f64": _DOUBLE, "i32": np.dtype(np.int32)}
+
+
+def _op(step: Any) -> tuple[str, bool]:
+    """The name of an op, and whether its operands are complex."""
+    name = str(step.name)
+    of_pairs = name.endswith("_of_pairs")
+    return name.removesuffix("_of_pairs").removesuffix("_to_pairs"), of_pairs
 
 
 def is_factors(step: Any) -> bool:
-    """Whether a step is such an op, of real matrices that are computed in double."""
-    if not isinstance(step, Node) or step.name not in _LOOPS:
+    """Whether a step is such an op, of matrices that are computed in double."""
+    if not isinstance(step, Node) or _op(step)[0] not in _OPS:
         return False
-    (x,) = step.operands
-    held = [x, *step.results]
-    if not all(isinstance(v, Var) and 0 not in v.shape and v.dtype.char in "fd" for v in held):
+    name, pairs = _op(step)
+    held = [*step.operands, *step.results]
+    if not all(isinstance(v, Var) and 0 not in v.shape for v in held):
         return False
-    assert isinstance(x, Var)
-    small = lapack.inner(x.dtype.char, *x.shape[-2:]) == "d"
-    return small and all(lapack.address(name, "d") is not None for name in _LOOPS[step.name])
+    operands: Any = step.operands
+    cores = [v.shape[: len(v.shape) - pairs] for v in operands]
+    if len({c[:-2] for c in cores}) > 1 or len({v.dtype for v in operands}) > 1:
+        return False
+    char = operands[0].dtype.char
+    if char not in "fd":
+        return False
+    small = char == "d" or cores[0][-1] * cores[0][-2] < lapack.LARGE
+    found = [_address(loop, pairs) for loop in _OPS[name].loops]
+    return bool(small) and None not in found
+
+
+def _address(loop: str, pairs: bool) -> int | None:
+    beside = next(op.beside for op in _OPS.values() if loop in op.loops)
+    return lapack.address(loop, "D" if pairs else "d", beside)
 
 
 def lower_factors(node: Node, fused: Fused) -> list[Call]:
-    """The call, after copies of what does not lie one after the other."""
-    (x,) = node.operands
-    assert isinstance(x, Var)
-    calls, places = places_of((x,), fused)
-    (*lead, m, n), out = x.shape, node.results
-    count, element = math.prod(lead), "f64" if x.dtype == _DOUBLE else "f32"
-    cores = [tuple(v.shape[len(lead) :]) for v in (x, *out)]
-    made = Address(Buffer(count * m * n, _DOUBLE))  # what LAPACK writes over
-
-    def room(k: int) -> Word:
-        return Address(Buffer(count * math.prod(cores[k]), _DOUBLE)) if element == "f32" else 0
-
-    held: list[Word] = [*places, *[Address(v) for v in out], made]
-    least = min(m, n)
-    if node.name == "qr":
-        k = cores[1][1]
-        shapes = [(m, n), (least,), cores[1]]
-        held += [room(1), Address(Buffer(count * least, _DOUBLE))]
-        whole = bool(node.params[0]) and m > n
-        kernel: Any = ("qr", element, "qr_complete" if whole else "qr_reduced")
-        words = (*held, count, m, n, least, k, *_strides(shapes[:2]), *_strides(shapes))
-        return [*calls, Call(kernel, words, 1, out)]
-    sizes = [count * math.prod(c) for c in cores[1:]]
-    held += [room(k) for k in range(1, len(cores))]
-    loop = "svd" if node.name == "svdvals" else "svd_f" if node.params[0] else "svd_s"
-    kernel = ("svd", element, loop, len(out), node.name == "svd")
-    words = (*held, *sizes, count, m, n, least, *_strides(cores))
-    return [*calls, Call(kernel, words, 1, out, checks=True)]
+    """The calls, after copies of what does not lie one after the other."""
+    calls, places = places_of(node.operands, fused)
+    work = _Work(node, places)
+    return [*calls, *(work.qr() if work.name == "qr" else work.others())]
 
 
-def _strides(shapes: list[tuple[int, ...]]) -> list[int]:
-    """Bytes from matrix to matrix of each array, then those of their axes."""
-    apart = [_BYTES * math.prod(s) for s in shapes]
-    return apart + [_BYTES * math.prod(s[k + 1 :]) for s in shapes for k in range(len(s))]
+class _Work:
+    """One op on its way."""
+
+    def __init__(self, node: Node, places: list[Address]) -> None:
+        (self.name, self.pairs), self.node, self.places = _op(node), node, places
+        x: Any = node.operands[0]
+        self.x, self.out, self.width = x, node.results, 1 + self.pairs
+        *lead, self.m, self.n = x.shape[: len(x.shape) - self.pairs]
+        self.lead, self.count, self.least = len(lead), math.prod(lead), min(self.m, self.n)
+        self.element = "f64" if x.dtype == _DOUBLE else "f32"
+
+    def qr(self) -> list[Call]:
+        """Q and R; columns of Q that x says nothing about are turned."""
+        m, n, least, count, wide = self.m, self.n, self.least, self.count, self.width
+        q, r = self.out
+        k = q.shape[self.lead + 1]
+        made = Address(Buffer(count * m * n * wide, _DOUBLE))  # what LAPACK writes over
+        room: Word = 0
+        if self.element == "f32":
+            room = Address(Buffer(count * m * k * wide, _DOUBLE))
+        tau = Address(Buffer(count * least * wide, _DOUBLE))
+        shapes = [(m, n), (least,), (m, k)]
+        whole = bool(self.node.params[0]) and m > n
+        loop = "qr_complete" if whole else "qr_reduced"
+        size = 8 * wide  # bytes of an element
+        kernel = ("qr", self.element, loop, wide)
+        words = (
+            *self.places, Address(q), Address(r), made, room, tau, count, m, n, least, k,
+            *_strides(shapes[:2], [size] * 2), *_strides(shapes, [size] * 3),
+        )  # fmt: skip
+        calls = [Call(kernel, words, 1, self.out)]
+        if self.pairs and n < k:
+            calls.append(self.turned(q, n))
+        return calls
+
+    def others(self) -> list[Call]:
+        """What is one call of a loop for all matrices."""
+        op, pairs = _OPS[self.name], self.pairs or self.name in _COMPLEX
+        given = [
+            self.array(v, self.pairs, place)
+            for v, place in zip(self.node.operands, self.places, strict=True)
+        ]
+        made = [
+            self.array(v, pairs and whole, Address(v))
+            for v, whole in zip(self.out, op.pairs, strict=True)
+        ]
+        dims, tells = [self.m, self.n, self.least], op.tells
+        if self.name in _COMPLEX:
+            dims = [self.m]
+        if self.name == "lstsq":
+            columns = given[1].core[1]
+            dims, tells = [self.m, self.n, columns, self.least], tells + 1
+            given.append(_Array((), 1, "", "f64", self.least_kept()))
+            residuals = _Array((columns,), 1, "", "f64", 0)
+            made = [made[0], residuals, attrs.evolve(made[1], inner="i32"), made[2]]
+        every, count = [*given, *made], self.count
+        sizes = [count * a.width * math.prod(a.core) for a in every]
+        rooms: list[Word] = [
+            0 if a.element == a.inner else Address(Buffer(n, _NUMBERS[a.inner]))
+            for n, a in zip(sizes, every, strict=True)
+        ]
+        cores = [a.core for a in every]
+        bytes_ = [_NUMBERS[a.inner].itemsize * a.width for a in every]
+        strides = _strides(cores, bytes_)
+        if self.name == "lstsq":
+            strides[2] = 0  # one number for all
+        words = (*[a.place for a in every], *rooms, *sizes, count, *dims, *strides)
+        loop = op.loops[bool(self.node.params[0])] if self.name == "svd" else op.loops[0]
+        kinds = tuple([(a.element, a.inner) for a in every])
+        tells += len(given)
+        kernel = ("factors", loop, self.pairs, len(given), kinds, len(dims), op.finite, tells)
+        calls = [Call(kernel, words, 1, self.out, checks=True)]
+        if self.name == "eig":
+            calls.append(self.turned(self.out[1], 0))
+        if self.name == "svd" and self.pairs:
+            calls += self.turned_pair(self.out[0], self.out[2])
+        return calls
+
+    def array(self, v: Any, pairs: bool, place: Address) -> _Array:
+        """A Var as NumPy's loop takes it."""
+        core = v.shape[self.lead : len(v.shape) - pairs]
+        element = "i64" if v.dtype.kind == "i" else "f64" if v.dtype == _DOUBLE else "f32"
+        return _Array(tuple(core), 1 + pairs, element, "f64", place)
+
+    def least_kept(self) -> int:
+        """The bits of the least singular value of `lstsq` that counts, by the largest."""
+        rtol = self.node.params[0]
+        least: Any = default_rtol(self.x) if rtol is None else rtol
+        rounded = np.asarray(least, self.x.dtype).astype(_DOUBLE)  # as eager execution has it
+        return int(rounded.view(np.int64)[()])
+
+    def turned(self, v: Var, first: int) -> Call:
+        """`kernels.linalg.phases.turned`."""
+        rows, columns = v.shape[self.lead : self.lead + 2]
+        place = Address(v), v.dtype
+        words = [place, first, place, rows, columns, 0, 0, self.count]
+        return flat_call(turn.fn, words, (v,))
+
+    def turned_pair(self, u: Var, vh: Var) -> list[Call]:
+        """`kernels.linalg.phases.turned_pair`."""
+        m, k, rows, n = (*u.shape[self.lead : self.lead + 2], *vh.shape[self.lead : self.lead + 2])
+        of_u, of_vh = ((Address(v), v.dtype) for v in (u, vh))
+        calls = [flat_call(turn.fn, [of_u, 0, of_vh, m, k, rows, n, self.count], (u, vh))]
+        if k < rows:
+            calls.append(flat_call(turn_rows.fn, [of_vh, k, rows, n, self.count], (vh,)))
+        return calls
 
 
-def print_qr(module: Module, name: str, element: str, loop: str) -> None:
+@attrs.frozen
+class _Array:
+    """core: the shape of one matrix. width: numbers of an element. element: what they are, inner:
+    what NumPy's loop takes them as. place: where they lie; what has no element lies in its room
+    alone, where an operand is one number, by its bits.
+    """
+
+    core: tuple[int, ...]
+    width: int
+    element: str
+    inner: str
+    place: Word
+
+
+def _strides(shapes: list[tuple[int, ...]], sizes: list[int]) -> list[int]:
+    """Bytes from matrix to matrix of each array, then those of their axes. sizes: of elements."""
+    both = list(zip(shapes, sizes, strict=True))
+    apart = [size * math.prod(s) for s, size in both]
+    return apart + [size * math.prod(s[k + 1 :]) for s, size in both for k in range(len(s))]
+
+
+def print_qr(module: Module, name: str, element: str, loop: str, width: int) -> None:
     """Add the kernel of `qr`. Frame: places of x, Q and R, of a copy of x, of Q in double and of
     what Q is made of besides; numbers of matrices, rows, columns, the least of both, and columns of
-    Q; strides of the two loops.
+    Q; strides of the two loops. width: numbers of an element.
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, _ = f.arguments
@@ -92,89 +239,96 @@ def print_qr(module: Module, name: str, element: str, loop: str) -> None:
     numbers = f.at(frame, 6, "i64")
     count, m, n, _, k = (f.load(I64, f.at(numbers, s, "i64")) for s in range(5))
     wide = q if element == "f64" else wide
-    converted(f, x, made, count * m * n, element, "f64")
+    converted(f, x, made, count * m * n * width, element, "f64")
     table = f.allocate(PTR, 3)
     for symbol, at in (("qr_r_raw", 5), (loop, 10)):
         for s, place in enumerate((made, tau, wide)):  # which NumPy's loops move on
             f.store(place, f.at(table, s, "i64"))
         strides = f.at(numbers, at, "i64")
         given = [table, numbers, strides, f.null()]
-        call_lapack(f, f"{symbol}_of_factors", m * n, given)
+        call_lapack(f, _symbol(symbol, width > 1), m * n, given)
     if element != "f64":
-        converted(f, wide, q, count * m * k, "f64", element)
+        converted(f, wide, q, count * m * k * width, "f64", element)
 
     def row(t: Value, _: list[Value]) -> list[Value]:
         i = f.rem(t, k)
-        first = (f.div(t, k) * m + i) * n
+        first = (f.div(t, k) * m + i) * n * width
 
         def one(j: Value, _: list[Value]) -> list[Value]:
             found = f.load(F64, f.at(made, first + j, "f64"))
-            kept = f.select(f.compare("lt", j, i), f.constant(F64, 0.0), found)
-            f.store(f.convert(kept, element), f.at(r, t * n + j, element))
+            kept = f.select(f.compare("lt", j, i * width), f.constant(F64, 0.0), found)
+            f.store(f.convert(kept, element), f.at(r, t * n * width + j, element))
             return []
 
-        f.loop(0, n, 1, one)
+        f.loop(0, n * width, 1, one)
         return []
 
     f.loop(0, count * k, 1, row)
     f.ret()
 
 
-def print_svd(
-    module: Module, name: str, element: str, loop: str, results: int, finite: bool
-) -> None:
-    """Add the kernel of `svd` or `svdvals`. Frame: places of x and the results, of a copy of x and
-    of results in double, and numbers of elements of these; numbers of matrices, rows, columns and
-    the least of both; the loop's strides. finite: what is not is refused.
+def print_factors(
+    module: Module, name: str, loop: str, pairs: bool, given: int,
+    kinds: tuple[tuple[str, str], ...], lengths: int, finite: bool, tells: int,
+) -> None:  # fmt: skip
+    """Add the kernel of another op. Frame: of each array, operands first, its place, its room, and
+    how many numbers it has; lengths and strides of NumPy's loop. kinds: of each array, see
+    `_Array`. finite: what is not is refused. tells: the array that is NaN where LAPACK fails.
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, _ = f.arguments
     space, own = f.load(PTR, frame), f.at(frame, CONTROL_WORDS, "i64")
-    x = f.load(PTR, own)
-    outs, rooms = (
-        [f.load(PTR, f.at(own, s + k, "i64")) for k in range(results)] for s in (1, results + 2)
-    )
-    made = f.load(PTR, f.at(own, results + 1, "i64"))
-    sizes = [f.load(I64, f.at(own, 2 * results + 2 + k, "i64")) for k in range(results)]
-    numbers = f.at(own, 3 * results + 2, "i64")
-    count, m, n = (f.load(I64, f.at(numbers, s, "i64")) for s in range(3))
-    converted(f, x, made, count * m * n, element, "f64")
-    table = f.allocate(PTR, 1 + results)
-    for s, place in enumerate((made, *(outs if element == "f64" else rooms))):
-        f.store(place, f.at(table, s, "i64"))
+    n = len(kinds)
+    places, rooms = ([f.load(PTR, f.at(own, s + k, "i64")) for k in range(n)] for s in (0, n))
+    sizes = [f.load(I64, f.at(own, 2 * n + k, "i64")) for k in range(n)]
+    numbers = f.at(own, 3 * n, "i64")
+    table = f.allocate(PTR, n)
+    used = [p if a == b else r for p, r, (a, b) in zip(places, rooms, kinds, strict=True)]
+    for k, (element, inner) in enumerate(kinds):
+        f.store(used[k], f.at(table, k, "i64"))
+        if k < given and not element:
+            f.store(f.load(I64, f.at(own, k, "i64")), used[k])
+        elif k < given and element != inner:
+            converted(f, places[k], used[k], sizes[k], element, inner)
 
     def run() -> list[Value]:
-        strides = f.at(numbers, 4, "i64")
-        given = [table, numbers, strides, f.null()]
-        call_lapack(f, f"{loop}_of_factors", m * n, given)
-        for k in range(results):
-            if element != "f64":
-                converted(f, rooms[k], outs[k], sizes[k], "f64", element)
-        refuse(f, sizes[0], space, lambda t: f.isnan(_at(f, outs[0], t, element)))
+        strides = f.at(numbers, 1 + lengths, "i64")
+        rows, columns = (f.load(I64, f.at(numbers, k, "i64")) for k in (1, min(2, lengths)))
+        whole = [table, numbers, strides, f.null()]
+        call_lapack(f, _symbol(loop, pairs), rows * columns, whole)
+        for k, (element, inner) in enumerate(kinds):
+            if k >= given and element and element != inner:
+                converted(f, used[k], places[k], sizes[k], inner, element)
+        refuse(f, sizes[tells], space, lambda t: f.isnan(_at(f, used[tells], t)))
         return []
 
     if finite:
-        refuse(f, count * m * n, space, lambda t: _not_finite(f, _at(f, made, t, "f64")))
+        refuse(f, sizes[0], space, lambda t: _not_finite(f, _at(f, used[0], t)))
         f.branch(f.eq(f.load(I64, space), 0), run, list)
     else:
         run()
     f.ret()
 
 
-def _at(f: Emitter, x: Value, k: Value, element: str) -> Value:
-    return f.load(typed(element), f.at(x, k, element))
+def _at(f: Emitter, x: Value, k: Value) -> Value:
+    return f.load(F64, f.at(x, k, "f64"))
 
 
 def _not_finite(f: Emitter, v: Value) -> Value:
     return f.isnan(v - v)
 
 
-def _offered(name: str) -> int:
-    found = lapack.address(name, "d")
+def _symbol(loop: str, pairs: bool) -> str:
+    return f"funct_{loop}_of_{'pairs' if pairs else 'reals'}"
+
+
+def _offered(loop: str, pairs: bool) -> int:
+    found = _address(loop, pairs)
     assert found is not None, "asked for by text that was printed for it"
     return found
 
 
-for _names in _LOOPS.values():
-    for _name in _names:
-        offer(f"funct_{_name}_of_factors", functools.partial(_offered, _name))
+for _kind in _OPS.values():
+    for _loop in _kind.loops:
+        for _pairs in (False, True):
+            offer(_symbol(_loop, _pairs), functools.partial(_offered, _loop, _pairs))

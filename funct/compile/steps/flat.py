@@ -8,13 +8,13 @@ work costs. In a program around loops such an op is a call of its own, which may
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
 import numpy as np
 
-from funct.compile.fusion.calls import Address, Buffer, Call, Word
+from funct.compile.fusion.calls import Address, Buffer, Call, Root, Word
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import copy, places_of
 from funct.compile.loops.scalars import ELEMENTS
@@ -26,7 +26,7 @@ from funct.kernels.cpu.vectors import INT, Pointer, Type, element
 from funct.kernels.llvm import Module
 from funct.kernels.random.rejection import TAGS
 
-__all__ = ["is_flat", "lower_flat", "print_flat"]
+__all__ = ["flat_call", "is_flat", "lower_flat", "print_flat"]
 
 _FEW = 32  # of so few the largest are found by insertion
 
@@ -46,12 +46,25 @@ class _Work:
         return math.prod(x.shape[:-1]), x.shape[-1]
 
     def call(self, fn: Callable[..., Any], *words: Any) -> Call:
-        """A function for what it is given: addresses with dtypes, ints, or what is static."""
-        kinds = tuple([w[1] if isinstance(w, tuple) else _kind(w) for w in words])
-        given: list[Word] = [
-            w[0] if isinstance(w, tuple) else w if type(w) is int else 0 for w in words
-        ]
-        return Call(("flat", fn, kinds), tuple(given), 1, self.node.results)
+        """A function for what it is given."""
+        return flat_call(fn, words, self.node.results)
+
+
+def flat_call(fn: Callable[..., Any], words: Sequence[Any], writes: Sequence[Root]) -> Call:
+    """The call of a function on flat arrays: addresses with dtypes, arrays that are known, ints, or
+    what is static.
+    """
+    held: dict[Var, Any] = {}
+    kinds: list[Any] = []
+    given: list[Word] = []
+    for w in words:
+        if isinstance(w, np.ndarray):
+            table = Var("table", w.shape, w.dtype)
+            held[table] = np.ascontiguousarray(w)
+            w = Address(table), w.dtype
+        kinds.append(w[1] if isinstance(w, tuple) else _kind(w))
+        given.append(w[0] if isinstance(w, tuple) else w if type(w) is int else 0)
+    return Call(("flat", fn, tuple(kinds)), tuple(given), 1, tuple(writes), held=held)
 
 
 def _kind(w: Any) -> Any:

@@ -27,7 +27,10 @@ from funct.kernels.llvm import I64, PTR, Module, Value, typed
 __all__ = ["FOURIER", "is_fourier", "lower_fourier", "print_fourier"]
 
 FOURIER = ("fft", "real_fft", "hermitian_fft")
-_OF_PAIRS = {f"{name}_of_pairs": name for name in FOURIER}
+_OF_PAIRS = {
+    "fft_of_pairs": "fft", "real_fft_to_pairs": "real_fft",
+    "hermitian_fft_of_pairs": "hermitian_fft",
+}  # fmt: skip
 _KINDS = {"rfft_n_even": "{0}{0}->{1}", "rfft_n_odd": "{0}{0}->{1}", "irfft": "{1}{0}->{0}"}
 _DOUBLE = np.dtype(np.float64)
 

@@ -157,7 +157,7 @@ def print_matrices(
             converted(f, places[k], copies[k], count * sizes[k], element, inner)
     strides = f.at(dimensions, lengths, "i64")
     operands = [table, dimensions, strides, f.null()]
-    call_lapack(f, f"{op}_of_matrices_{inner}", m * m, operands)
+    call_lapack(f, f"funct_{op}_of_matrices_{inner}", m * m, operands)
     first, real = places[given] if alike else copies[given], typed(inner)
     if loop.fails:
         refuse(
@@ -179,7 +179,7 @@ def call_lapack(f: Emitter, name: str, elements: Value, operands: list[Value]) -
 
     within = f.compare("ge", elements, least) & f.compare("lt", elements, most)
     (told,) = f.branch(within, alone, lambda: [f.constant(I32, 0)])
-    f.call(f"funct_{name}", None, operands)
+    f.call(name, None, operands)
     f.call("funct_blas_again", None, [told])
 
 

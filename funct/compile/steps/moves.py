@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from funct.compile.fusion.calls import Address, Call, Word, size_bytes
+from funct.compile.fusion.calls import Address, Call, Root, Word, size_bytes
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import copy
 from funct.compile.joins import is_concat
@@ -17,8 +17,8 @@ from funct.graph import Node, Var
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value
 
 __all__ = [
-    "copied", "copy_bytes", "is_move", "lower_move", "parts", "print_copied", "print_zeros",
-    "zeros",
+    "copied", "copied_bytes", "copy_bytes", "is_move", "lower_move", "parts", "print_copied",
+    "print_zeros", "zeros",
 ]  # fmt: skip
 
 _PART = 1 << 20  # bytes of a task
@@ -78,6 +78,11 @@ def copied(out: Var, source: Word) -> Call:
     """What copies as many bytes as a result has to it, if they are not there already."""
     size = size_bytes(out)
     return Call(("copied",), (Address(out), source, size), -(-size // _PART), (out,))
+
+
+def copied_bytes(out: Root, offset: int, source: Address, size: int) -> Call:
+    """What copies so many bytes into a buffer, from this one on."""
+    return Call(("copied",), (Address(out, offset), source, size), -(-size // _PART), (out,))
 
 
 def copy_bytes(f: Emitter, to: Value, source: Value, size: Value) -> None:

@@ -19,9 +19,9 @@ import numpy as np
 from funct.device import blas
 from funct.kernels.quiet import asking
 
-__all__ = ["ALONE", "address", "inner", "loop", "orthogonal"]
+__all__ = ["ALONE", "LARGE", "address", "inner", "loop", "orthogonal"]
 
-_LARGE = 64 * 64  # elements of a matrix that is computed in its own precision
+LARGE = 64 * 64  # elements of a matrix that is computed in its own precision
 
 ALONE = 96 * 96, 1000 * 1000
 """Elements of a matrix, at least and less than, for which BLAS computes on one thread: below it
@@ -47,19 +47,20 @@ class _Ufunc(ctypes.Structure):
 
 def inner(char: str, rows: int, columns: int) -> str:
     """The dtype, by its character, in which a matrix of another is computed."""
-    return char if char in "dD" or rows * columns >= _LARGE else _WIDE[char]
+    return char if char in "dD" or rows * columns >= LARGE else _WIDE[char]
 
 
 @functools.cache
-def address(name: str, char: str) -> int | None:
+def address(name: str, char: str, beside: str = "") -> int | None:
     """The address of NumPy's loop for "f", "d", "F" or "D": `void (char **args, npy_intp *lengths,
     npy_intp *strides, void *)`. Results of a matrix for which it fails are NaN.
+
+    beside: other dtypes that it has to do with, besides the real one of complex matrices.
     """
     found: Any = getattr(_LOOPS, name, None)
     real = char.lower()  # what a complex matrix may have beside
-    types = [
-        t for t in getattr(found, "types", ()) if t[0] == char and set(t) <= {char, real, *"->"}
-    ]
+    known = {char, real, *beside, *"->"}
+    types = [t for t in getattr(found, "types", ()) if t[0] == char and set(t) <= known]
     if len(types) != 1 or object.__basicsize__ != ctypes.sizeof(ctypes.c_ssize_t * 2):
         return None
     seen = _Ufunc.from_address(id(found))
@@ -122,7 +123,7 @@ def loop(name: str, otherwise: Any, *, fails: bool = True) -> Any:
     def compute(*operands: Any) -> Any:
         first, last = operands[0], operands[-1]
         if first.dtype.char not in "dD" or last.dtype.char not in "dD":
-            large = first.shape[-1] * first.shape[-2] >= _LARGE
+            large = first.shape[-1] * first.shape[-2] >= LARGE
             if not large or "".join([o.dtype.char for o in operands]) not in own:
                 return _in_double(wide, otherwise, fails, operands)
         if not fails:
@@ -151,7 +152,7 @@ def orthogonal(x: Any, complete: bool) -> tuple[Any, Any] | None:
     diagonal stands what Q is made of. None where it is not for LAPACK.
     """
     char = x.dtype.char
-    if x.ndim != 2 or char not in "fF" or x.size < _LARGE:
+    if x.ndim != 2 or char not in "fF" or x.size < LARGE:
         return None
     factor, form = (_fortran(name) for name in _REFLECTIONS[char])
     if factor is None or form is None:

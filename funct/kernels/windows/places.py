@@ -12,7 +12,7 @@ import numpy as np
 
 from funct.kernels.windows.views import Padding, Sizes, known_size
 
-__all__ = ["axes_of", "ends", "meeting", "met", "order", "share"]
+__all__ = ["axes_of", "ends", "in_parts", "meeting", "met", "order", "share", "taps_in_order"]
 
 _TASK = 1 << 15  # elements of a task
 _TASKS = 64  # at most
@@ -54,9 +54,18 @@ def order(size: Sizes, window: Sizes, stride: Sizes, padding: Padding, dilation:
     count = known_size(size, window, stride, padding, dilation)
     found = [0] * (3 - len(size))  # axes that are not there have one tap
     for n, t, k, s, d, (low, _) in zip(size, count, window, stride, dilation, padding):
-        whole = [u for u in range(k) if meeting(u, n, t, s, d, low)[0] == slice(0, t)][:1]
-        found += [u * d for u in (*whole, *[u for u in range(k) if u not in whole])]
+        found += [u * d for u in taps_in_order(n, t, k, s, d, low)]
     return np.asarray(found, np.int64)
+
+
+def taps_in_order(
+    size: int, count: int, window: int, stride: int, dilation: int, low: int
+) -> list[int]:
+    """The taps of an axis, the first one that meets an element for each window before the rest."""
+    taps = range(window)
+    given = size, count, stride, dilation, low
+    whole = [u for u in taps if meeting(u, *given)[0] == slice(0, count)][:1]
+    return [*whole, *[u for u in taps if u not in whole]]
 
 
 @functools.lru_cache(256)
@@ -69,6 +78,15 @@ def met(size: Sizes, window: Sizes, stride: Sizes, padding: Padding, dilation: S
         first, end = -(start // d), -((start - n) // d)  # of taps that begin at 0 or n, or behind
         found.append(np.clip(np.stack((first, end), 1), 0, k))
     return np.concatenate(found)
+
+
+def in_parts(count: int, window: int, stride: int, dilation: int) -> tuple[Any, int]:
+    """For a row that is parted by the stride, as neighbouring windows meet it: where each tap of
+    the windows begins, and the length of a part.
+    """
+    phase = -(-((count - 1) * stride + (window - 1) * dilation + 1) // stride)
+    offsets = np.arange(window) * dilation
+    return offsets % stride * phase + offsets // stride, phase
 
 
 @functools.lru_cache(256)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from funct.kernels.windows.views import Sizes, Sliding
 
-__all__ = ["convolution", "convolution_input", "convolution_weight", "summed"]
+__all__ = ["convolution", "convolution_input", "convolution_weight", "mapped", "summed"]
 
 _FEW = 16  # pixels of an image; with fewer, products of matrices are hardly any
 _MANY = 1 << 18  # weights of all images together, which are added up behind
@@ -27,10 +27,9 @@ def _single(x: NDArray[Any], other: NDArray[Any], kernel: Sizes, slide: Sliding)
     return alone and x.dtype == other.dtype and x.size > 0
 
 
-def _fits(x: NDArray[Any], other: NDArray[Any], kernel: Sizes, slide: Sliding) -> bool:
-    """Whether x is a stack of matrices, channels by pixels, as it stands."""
-    dense = x.flags.c_contiguous and prod(x.shape[2:]) >= _FEW
-    return dense and _single(x, other, kernel, slide)
+def _dense(x: NDArray[Any], w: NDArray[Any]) -> bool:
+    """Whether x is a stack of matrices, channels by pixels, as it stands, of w's dtype."""
+    return x.flags.c_contiguous and x.dtype == w.dtype
 
 
 def _last(x: NDArray[Any]) -> bool:
@@ -38,9 +37,15 @@ def _last(x: NDArray[Any]) -> bool:
     return bool(np.moveaxis(x, 1, -1).flags.c_contiguous)
 
 
-def _thin(w: NDArray[Any]) -> bool:
+def mapped(x: Sizes, w: Sizes, slide: Sliding) -> bool:
+    """Whether a convolution, or its adjoint in x, is products of matrices: of dense x, by shape."""
+    alone = prod(w[2:]) == 1 and slide.groups == 1 and slide.pointwise
+    return alone and prod(x) > 0 and prod(x[2:]) >= _FEW and _thin(w)
+
+
+def _thin(w: Sizes) -> bool:
     """Whether so few products are made of each number that turning it around costs too much."""
-    outputs, channels = w.shape[:2]
+    outputs, channels = w[:2]
     return 64 * (outputs + channels) > outputs * channels
 
 
@@ -55,7 +60,7 @@ def _mapped(matrix: NDArray[Any], x: NDArray[Any]) -> NDArray[Any]:
 
 def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution`."""
-    if not (_fits(x, w, w.shape[2:], slide) and _thin(w)):
+    if not (_dense(x, w) and mapped(x.shape, w.shape, slide)):
         return NotImplemented
     return _mapped(w.reshape(w.shape[:2]), x)
 
@@ -64,7 +69,7 @@ def convolution_input(
     g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes
 ) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution_input`."""
-    if not (_fits(g, w, w.shape[2:], slide) and _thin(w)):
+    if not (_dense(g, w) and mapped(g.shape, w.shape, slide)):
         return NotImplemented
     return _mapped(w.reshape(w.shape[:2]).T, g)
 

@@ -24,7 +24,7 @@ from funct.kernels.cpu.irregular.pooling_last import (
 )
 from funct.kernels.cpu.loops import pays, ready
 from funct.kernels.cpu.scratch import fresh
-from funct.kernels.windows.places import axes_of, ends, meeting, met, order, share
+from funct.kernels.windows.places import axes_of, ends, in_parts, meeting, met, order, share
 from funct.kernels.windows.views import (
     known_size,
     last_in_memory,
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "few", "few_pooled", "fold_windows", "max_pool", "max_pool_index", "max_pool_pull", "mean_pool",
-    "plain_max_pool_index", "sum_pool", "sum_pool_adjoint",
+    "few", "few_pooled", "fold_windows", "lowest", "max_pool", "max_pool_index", "max_pool_pull",
+    "mean_pool", "plain_max_pool_index", "sum_pool", "sum_pool_adjoint",
 ]  # fmt: skip
 
 _FEW = 1 << 12  # elements for which the calls of NumPy are the whole cost
@@ -51,7 +51,7 @@ Sizes = tuple[int, ...]
 Padding = tuple[tuple[int, int], ...]
 
 
-def _lowest(dtype: np.dtype[Any]) -> Any:
+def lowest(dtype: np.dtype[Any]) -> Any:
     """What max never chooses over an element: -inf, the smallest integer, False."""
     if dtype.kind in "iu":
         return np.iinfo(dtype).min
@@ -90,7 +90,7 @@ def _pool(
             y = few_pooled(x, plan, how)
             return y if counts is None else y / counts
     # -0.0 is what changes no sum.
-    fold, empty = (np.maximum, _lowest(x.dtype)) if how == "max" else (np.add, -0.0)
+    fold, empty = (np.maximum, lowest(x.dtype)) if how == "max" else (np.add, -0.0)
     seen = last_in_memory(x, len(window))
     if seen is not None and pays(x, _FEW) and x.dtype.kind != "b" and len(window) <= 3:
         pooled = _pool_last(how, empty, seen, window, stride, padding, dilation, counts)
@@ -300,13 +300,11 @@ def max_pool_index(
     if t < cpu.LANES or prod(size) * step >= 1 << 31:
         cpu.max_index(x, y, axes, planes)
         return y
-    phase = -(-((t - 1) * step + (k - 1) * dil + 1) // step)
-    offsets = np.arange(k) * dil
-    taps = offsets % step * phase + offsets // step
+    taps, phase = in_parts(t, k, step, dil)
     some = share(prod(size), planes)
     tasks = -(-planes // some)
     parted = np.empty(tasks * prod(size[:-1]) * step * phase, x.dtype)
-    least = np.asarray([_lowest(x.dtype)], x.dtype)
+    least = np.asarray([lowest(x.dtype)], x.dtype)
     cpu.max_index_rows(x, y, parted, taps, axes, planes, some, phase, least, tasks)
     return y
 

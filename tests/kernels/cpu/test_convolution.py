@@ -275,13 +275,13 @@ def test_large_results_go_past_the_caches(maps: Any, offset: int, monkeypatch: A
     small, room = attrs.evolve(host(), cache_bytes=1), np.empty(x.nbytes + 64, np.uint8)
     begin = -room.ctypes.data % 32 + offset
     y = room[begin : begin + x.nbytes].view(np.float32)
-    for cached in (depthwise._planes, depthwise_last._plan):
+    for cached in (depthwise.planes, depthwise_last._plan):
         monkeypatch.setattr(cached.__module__ + ".host", lambda: small)
         cached.cache_clear()
     monkeypatch.setattr("funct.kernels.cpu.scratch.fresh", lambda shape, _: y.reshape(shape))
     seen = x if maps is depthwise else last(x)
     found = maps.convolution(seen, w, static)
-    depthwise._planes.cache_clear()
+    depthwise.planes.cache_clear()
     depthwise_last._plan.cache_clear()
     assert np.shares_memory(found, y)
     np.testing.assert_array_equal(found, plain.convolution(x, w, static), strict=True)
@@ -402,9 +402,9 @@ def many_weights() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(weight_gradient, "_SUMS_BYTES", 0)
         patch.setattr(weight_gradient, "_PARTIAL_SUMS", 1)
-        weight_gradient._plan.cache_clear()
+        weight_gradient.plan.cache_clear()
         yield
-    weight_gradient._plan.cache_clear()
+    weight_gradient.plan.cache_clear()
 
 
 @many

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from funct.kernels.windows.views import Sizes, Sliding
 
 __all__ = [
-    "convolution", "convolution_input", "convolution_of_codes", "convolution_weight",
-    "weights_of_codes",
+    "Plan", "convolution", "convolution_input", "convolution_of_codes", "convolution_weight",
+    "entry", "planes", "weight_planes", "weights_of_codes",
 ]  # fmt: skip
 
 _ELEMENT = {"float32": "f32", "float64": "f64", "int32": "i32"}  # i32: words of bytes
@@ -50,13 +50,13 @@ _NARROW = 4  # pixels of a line; of narrower ones too many lanes are empty
 class Plan:
     """What is known of shapes.
 
-    entry: the machine code, for a pattern. job: all but addresses of arrays; places: where they go
-    in it. shape: of the result. sums: bytes of those kept in memory. room: so far vectors reach
-    beyond a line. kept: elements of either end of x that are copied. tables: what the job points
-    to.
+    pattern: what the machine code of that name is printed for. job: all but addresses of arrays;
+    places: where they go in it. shape: of the result. sums: bytes of those kept in memory. room: so
+    far vectors reach beyond a line. kept: elements of either end of x that are copied. tables: what
+    the job points to.
     """
 
-    entry: Any
+    name: str
     pattern: Pattern
     job: NDArray[np.int64]
     places: NDArray[np.intp]
@@ -77,7 +77,7 @@ class Coded:
 
 
 @functools.lru_cache(512)
-def _planes(
+def planes(
     dtype: np.dtype[Any], x: Sizes, w: Sizes, slide: Sliding, size: Sizes | None,
     coded: Coded | None = None,
 ) -> Plan | None:  # fmt: skip
@@ -124,7 +124,9 @@ def _planes(
 
 
 @functools.lru_cache(512)
-def _weights(dtype: np.dtype[Any], x: Sizes, g: Sizes, slide: Sliding, size: Sizes) -> Plan | None:
+def weight_planes(
+    dtype: np.dtype[Any], x: Sizes, g: Sizes, slide: Sliding, size: Sizes
+) -> Plan | None:
     """The plan of the adjoint in w."""
     outputs, groups = g[1], slide.groups
     if x[1] != groups or len(size) > 3 or min(*x, *g, *size) < 1 or _gathers(groups, slide):
@@ -236,28 +238,26 @@ def _filled(
     kept = min(2 * ends, planes) * plane
     places = np.array([fields.place(name) for name in ("x", *arrays, "head", "tail")], np.intp)
     held = given["units"] * sums(pattern) * pattern.vector_bytes if fields is WEIGHTS else 0
-    return Plan(
-        _entry(pattern, name), pattern, job, places, shape, held, room, kept, (masks, zeros, order)
-    )
+    return Plan(name, pattern, job, places, shape, held, room, kept, (masks, zeros, order))
 
 
 def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution`."""
-    return _run(_planes(x.dtype, x.shape, w.shape, slide, None), x, w)
+    return _run(planes(x.dtype, x.shape, w.shape, slide, None), x, w)
 
 
 def convolution_input(
     g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes
 ) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution_input`."""
-    return _run(_planes(g.dtype, g.shape, w.shape, slide, size), g, w)
+    return _run(planes(g.dtype, g.shape, w.shape, slide, size), g, w)
 
 
 def convolution_weight(
     x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes
 ) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution_weight`."""
-    return _run(_weights(x.dtype, x.shape, g.shape, slide, size), x, g)
+    return _run(weight_planes(x.dtype, x.shape, g.shape, slide, size), x, g)
 
 
 def weights_of_codes(
@@ -287,7 +287,7 @@ def convolution_of_codes(
     """
     if slide.stride[-1] > 2:
         return NotImplemented  # there is no instruction that gathers bytes
-    made = _planes(number, x.shape, w_shape, slide, None, Coded(x.dtype, x_zero_point, written))
+    made = planes(number, x.shape, w_shape, slide, None, Coded(x.dtype, x_zero_point, written))
     if made is None:
         return NotImplemented
     weights, fields, held = prepared()
@@ -322,16 +322,21 @@ def _run(
         here + room * size,
         here + behind * size,
     )
-    entry = made.entry
-    if made.pattern.streams and address(y) % host().vector_bytes:
-        entry = _entry(attrs.evolve(made.pattern, streams=False), "planes")
-    entry(address(job))
+    pattern = made.pattern
+    if pattern.streams and address(y) % host().vector_bytes:
+        pattern = attrs.evolve(pattern, streams=False)
+    _entry(pattern, made.name)(address(job))
     return y
 
 
 @functools.cache
 def _entry(pattern: Pattern, name: str) -> Any:
-    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(_code(pattern, name, host()).address(name))
+    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(entry(pattern, name))
+
+
+def entry(pattern: Pattern, name: str) -> int:
+    """The address of `planes` or `weights`."""
+    return _code(pattern, name, host()).address(name)
 
 
 @functools.cache

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
     from funct.kernels.windows.views import Sizes, Sliding
 
-__all__ = ["add_products", "convolution", "convolution_input", "convolution_weight"]
+__all__ = [
+    "add_products", "convolution", "convolution_input", "convolution_weight", "products",
+]  # fmt: skip
 
 _MOST = 1 << 12  # products, and elements; more are quicker by BLAS
 
@@ -35,7 +37,7 @@ def add_products(a: Any, b: Any, y: Any, at_a: Any, at_b: Any, at_y: Any, n: int
 
 
 @functools.lru_cache(64)
-def _products(x: Sizes, w: Sizes, slide: Sliding) -> Any:
+def products(x: Sizes, w: Sizes, slide: Sliding) -> Any:
     """The shape of y, and the flat places of the products in x, w and y; None for too many."""
     size, d = slide.size(x[2:], w[2:]), len(slide.stride)
     y = (x[0], w[0], *size)
@@ -73,7 +75,7 @@ def _added(
 
 def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution`."""
-    found = _products(x.shape, w.shape, slide)
+    found = products(x.shape, w.shape, slide)
     return NotImplemented if found is None else _added(x, w, found[0], found[1], (0, 1, 2))
 
 
@@ -82,7 +84,7 @@ def convolution_input(
 ) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution_input`."""
     shape = (len(g), w.shape[1] * slide.groups, *size)
-    found = _products(shape, w.shape, slide)
+    found = products(shape, w.shape, slide)
     return NotImplemented if found is None else _added(g, w, shape, found[1], (2, 1, 0))
 
 
@@ -91,5 +93,5 @@ def convolution_weight(
 ) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution_weight`."""
     shape = (g.shape[1], x.shape[1] // slide.groups, *size)
-    found = _products(x.shape, shape, slide)
+    found = products(x.shape, shape, slide)
     return NotImplemented if found is None else _added(x, g, shape, found[1], (0, 2, 1))

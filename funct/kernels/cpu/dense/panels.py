@@ -45,7 +45,8 @@ class Convolver:
     """What is prepared for shapes and parameters, whatever the arrays will be.
 
     steps: words of w from one output to the next, and from one channel to the next; its taps are
-    adjacent. once: whether each panel has one use, so that `run` had better make it.
+    adjacent. once: whether each panel has one use, so that `run` had better make it. job: of
+    `convolve`, packs: those of `pack`, all but the addresses of arrays.
     """
 
     def __init__(
@@ -53,16 +54,16 @@ class Convolver:
         steps: tuple[int, int],
     ) -> None:  # fmt: skip
         self._plan = made = plan(batch, axes, kernel)
-        self.once = made.once
+        self.once, self.weight_words = made.once, made.weight_words
         self._word = batch.word_bytes
         element, width = typed(DOTS[dot].word).element, supported(DOTS[dot], host())
         self._entries = [_entry(element, last, "convolve") for last in (False, True)]
         self._pack = _entry(element, False, "pack")
-        self._job = bands.JOB.fill(
+        self.job = bands.JOB.fill(
             **made.fields, x=0, y=0, weights=0, scratch=0, most_rows=most_rows(DOTS[dot], width),
             tiles=address(tile_table(dot, width, made.counts, made.fields["padded_outputs"])),
         )  # fmt: skip
-        self._scratch_bytes = made.fields["tasks"] * made.fields["scratch_step"] * self._word
+        self.scratch_bytes = made.fields["tasks"] * made.fields["scratch_step"] * self._word
         run, run_step = 1, 0
         if made.merged >= 0:
             run, run_step = kernel[made.merged], prod(kernel[made.merged + 1 :])
@@ -87,13 +88,13 @@ class Convolver:
                 pieces=len(chunks), lane_step=steps[0], group_step=group_step,
                 chunks=address(table), first_chunks=address(first),
             ))  # fmt: skip
-        self._packs = np.array(packs)
+        self.packs = np.array(packs)
 
     def panels(self, w: NDArray[Any]) -> NDArray[Any]:
         """For each class of pixels (group, block of outputs, piece of k, tap, k, lane)."""
-        to = memory.fresh((max(1, self._plan.weight_words),), w.dtype)
+        to = memory.fresh((max(1, self.weight_words),), w.dtype)
         source, target = _PACK_PLACES
-        for template in self._packs:
+        for template in self.packs:
             job = template.copy()
             job[source] = address(w)
             job[target] += address(to)
@@ -109,10 +110,10 @@ class Convolver:
         around: the byte that the words outside of the image are made of. laid: whether `panels` are
         that, and not the weights themselves.
         """
-        job = self._job.copy()
-        room = memory.scratch(self._scratch_bytes)
+        job = self.job.copy()
+        room = memory.scratch(self.scratch_bytes)
         job[_PLACES] = address(x), address(panels), address(y), room, around
-        job[_PACKS] = 0 if laid else address(self._packs)
+        job[_PACKS] = 0 if laid else address(self.packs)
         self._entries[last](address(job))
 
 

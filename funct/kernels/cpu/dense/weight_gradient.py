@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
     from funct.kernels.windows.views import Sizes, Sliding
 
-__all__ = ["convolution_weight", "weights"]
+__all__ = ["Plan", "convolution_weight", "entry", "plan", "weights"]
 
 _ELEMENT = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 _PARTIAL_SUMS = 8
@@ -267,7 +267,8 @@ class Plan:
 
 
 @functools.lru_cache(512)
-def _plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, name: str) -> Plan:
+def plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, name: str) -> Plan:
+    """What is known of shapes, for the dot of that name."""
     dot = DOTS[name]
     width = supported(dot, host())
     lows = [low for low, _ in slide.padding]
@@ -416,7 +417,7 @@ def weights(
 ) -> NDArray[Any]:
     """The same for x and g in words of the dot, whose sums are of their dtype."""
     out, c = g.shape[1], x.shape[1] // slide.groups
-    made = _plan(x.shape, g.shape, slide, size, dot)
+    made = plan(x.shape, g.shape, slide, size, dot)
     last, turned = _last(x), _last(g)
     x = np.moveaxis(x, 1, -1) if last else np.ascontiguousarray(x)
     g = np.moveaxis(g, 1, -1) if turned else np.ascontiguousarray(g)
@@ -437,7 +438,12 @@ def _last(x: NDArray[Any]) -> bool:
 
 @functools.cache
 def _entry(element: str, last: bool) -> Any:
-    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(_code(element, host(), last).address("gradient"))
+    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(entry(element, last))
+
+
+def entry(element: str, last: bool = False) -> int:
+    """The address of `gradient` on this machine."""
+    return _code(element, host(), last).address("gradient")
 
 
 @functools.cache

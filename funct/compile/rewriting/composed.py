@@ -1,0 +1,181 @@
+"""Ops in bodies of loops that are written by others, of which loops are machine code.
+
+A pseudo-inverse is that of singular values and vectors; systems with stacks that differ are those
+of one stack; a convolution of two sequences is one of images, and one whose windows are single
+elements a product of matrices; an exponential is products, a system and two loops
+(`exponential.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import attrs
+import numpy as np
+
+from funct import ops
+from funct.compile.rewriting.exponential import exponential
+from funct.compile.rewriting.new_nodes import NewNodes
+from funct.core import Shape, Value
+from funct.graph import Graph, Node, Var, capture
+from funct.kernels.cpu.dense.few_products import products
+from funct.kernels.windows.pointwise import mapped
+from funct.kernels.windows.views import Sliding
+from funct.ops.matrices import adjoint
+
+__all__ = ["composed"]
+
+
+def composed(graph: Graph) -> Graph:
+    """The graph with other ops for these."""
+    if not any(isinstance(e, Node) and e.name in _WAYS for e in graph.nodes):
+        return graph
+    return _Composed(graph).run()
+
+
+class _Composed(NewNodes):
+    """One walk over the nodes."""
+
+    prefix = "of"
+
+    def run(self) -> Graph:
+        """Rewrite."""
+        new: dict[Any, Any] = {}
+        for e in self.graph.nodes:
+            way = _WAYS.get(e.name) if isinstance(e, Node) else None
+            if way is None or not isinstance(e, Node):
+                self.nodes.append(_renamed(e, new))
+                continue
+            found = way(e) if _is_known(e) else None
+            e = _renamed(e, new)
+            if found is None:
+                self.keep(e)
+            else:
+                self.site = e.site
+                new |= zip(e.results, self._written(found, e), strict=True)
+        outputs = tuple([new.get(v, v) for v in self.graph.outputs])
+        constants = tuple(self.constants.items())
+        nodes = tuple(self.nodes)
+        return attrs.evolve(self.graph, nodes=nodes, outputs=outputs, constants=constants)
+
+    def _written(self, found: Callable[..., Any], e: Node) -> list[Any]:
+        """The nodes of a function of the operands that are arrays, and its results."""
+        given = [v for v in e.operands if isinstance(v, Var)]
+        inner, outer = capture(found, [v.aval for v in given])
+        assert not outer, "a function of its operands alone"
+        self.constants |= dict(inner.constants)
+        new: dict[Any, Any] = dict(zip(inner.inputs, given, strict=True))
+        for node in inner.nodes:
+            assert isinstance(node, Node), "it decides on nothing"
+            results = [self.var(v.shape, v.dtype) for v in node.results]
+            new |= zip(node.results, results, strict=True)
+            operands = tuple([new.get(a, a) for a in node.operands])
+            self.keep(Node(node.primitive, operands, node.params, tuple(results), self.site))
+        return [new.get(v, v) for v in inner.outputs]
+
+
+def _renamed(e: Any, new: dict[Any, Any]) -> Any:
+    if not isinstance(e, Node) or new.keys().isdisjoint(e.operands):
+        return e
+    return attrs.evolve(e, operands=tuple([new.get(a, a) for a in e.operands]))
+
+
+def _is_known(e: Node) -> bool:
+    arrays = [v for v in (*e.operands, *e.results) if isinstance(v, Var)]
+    return all(isinstance(n, int) and n for v in arrays for n in v.shape)
+
+
+def _pinv(e: Node) -> Callable[..., Any]:
+    """As eager execution has it, with singular values that count as 0 beside those that do not."""
+    rtol = e.operands[1]
+
+    def run(x: Value, *given: Value) -> tuple[Any]:
+        least: Any = given[0] if given else rtol
+        u, s, vh = ops.svd(x, False)
+        rank = len(s.shape)
+        largest = ops.reduce_max(s, (rank - 1,), True)
+        least = ops.astype(least, s.dtype) if given else least
+        if given and least.shape:
+            least = ops.reshape(least, (*least.shape, 1))
+        kept = ops.greater(s, ops.multiply(least, largest))
+        inverse = ops.where(kept, ops.divide(1.0, ops.where(kept, s, 1.0)), 0.0)
+        column = ops.reshape(inverse, (*inverse.shape, 1))
+        return (ops.matmul(adjoint(vh), ops.multiply(column, adjoint(u))),)
+
+    return run
+
+
+def _of_one_stack(e: Node) -> Callable[..., Any] | None:
+    """The same op of matrices that are as many, and of one dtype."""
+    a, b = e.operands
+    if not isinstance(a, Var) or not isinstance(b, Var):
+        return None
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    dtype = np.result_type(a.dtype, b.dtype)
+    if a.shape[:-2] == b.shape[:-2] == lead and a.dtype == b.dtype:
+        return None
+
+    def run(*given: Value) -> Any:
+        found = e.primitive.fn(*[_spread(x, lead, dtype) for x in given], *e.params)
+        return found if isinstance(found, tuple) else (found,)
+
+    return run
+
+
+def _spread(x: Value, lead: Shape, dtype: Any) -> Value:
+    if x.dtype != dtype:
+        x = ops.astype(x, dtype)
+    return ops.broadcast_to(x, (*lead, *x.shape[-2:]))
+
+
+def _convolve(e: Node) -> Callable[..., Any] | None:
+    """A convolution of images with a channel for each pair of sequences."""
+    x, y = e.operands
+    (full,), out = e.params, e.results[0]
+    if not isinstance(x, Var) or not isinstance(y, Var) or x.dtype != y.dtype:
+        return None
+    if x.dtype.char not in "fd":
+        return None
+    (n, m), lanes = (x.shape[-1], y.shape[-1]), prod(x.shape[:-1])
+    pads = m - 1 if full else 0
+
+    def run(x: Value, y: Value) -> tuple[Any]:
+        images, kernels = ops.reshape(x, (1, lanes, n)), ops.reshape(y, (lanes, 1, m))
+        turned = ops.flip(kernels, (2,))
+        found = ops.convolution(images, turned, (1,), ((pads, pads),), (1,), lanes)
+        return (ops.reshape(found, out.shape),)
+
+    return run
+
+
+def _mapped(e: Node) -> Callable[..., Any] | None:
+    """A convolution whose windows are single elements, or its adjoint in x: a product of matrices,
+    where eager execution has one.
+    """
+    x, w = e.operands
+    slide, out = Sliding(*e.params[:4]), e.results[0]
+    if not isinstance(x, Var) or not isinstance(w, Var) or x.dtype != w.dtype:
+        return None
+    if x.dtype.char not in "fd" or not mapped(x.shape, w.shape, slide):
+        return None
+    back = e.name == "convolution_input"
+    images = out.shape if back else x.shape
+    if products(images, w.shape, slide) is not None:
+        return None
+
+    def run(x: Value, w: Value) -> tuple[Any]:
+        matrix = ops.reshape(w, w.shape[:2])
+        pixels = ops.reshape(x, (*x.shape[:2], prod(x.shape[2:])))
+        found = ops.matmul(ops.swap_last(matrix) if back else matrix, pixels)
+        return (ops.reshape(found, out.shape),)
+
+    return run
+
+
+_WAYS: dict[str, Callable[[Node], Callable[..., Any] | None]] = {
+    "convolution": _mapped, "convolution_input": _mapped, "convolve": _convolve,
+    "expm": exponential, "lstsq": _of_one_stack, "pinv": _pinv, "solve": _of_one_stack,
+    "solve_triangular": _of_one_stack,
+}  # fmt: skip

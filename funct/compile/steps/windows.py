@@ -1,0 +1,209 @@
+"""Windows inside of a program: convolutions, and the places of maxima.
+
+They run the machine code that eager execution runs, convolutions by its address.
+
+What it is told is an array beside the program (`funct.kernels.cpu.dense.jobs`); a step copies that,
+puts the addresses of its arrays in, and calls. Small images are lists of products, as eagerly.
+Numbers are those of eager execution wherever it takes this code too: it leaves to BLAS what this
+code would not be loaded for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from funct.compile.fusion.calls import Address, Buffer, Call, Word
+from funct.compile.fusion.fuse import Fused
+from funct.compile.fusion.lower import places_of
+from funct.compile.loops.scalars import ELEMENTS
+from funct.compile.steps.flat import flat_call
+from funct.compile.steps.moves import copied_bytes, copy_bytes, zeros
+from funct.graph import Node, Var
+from funct.kernels.cpu.dense.few_products import add_products, products
+from funct.kernels.cpu.dense.jobs import Job, job
+from funct.kernels.cpu.irregular import pooling
+from funct.kernels.llvm import I64, PTR, Module
+from funct.kernels.table import available, permitted
+from funct.kernels.windows.convolution import fitting_size
+from funct.kernels.windows.places import axes_of, in_parts
+from funct.kernels.windows.pooling import lowest
+from funct.kernels.windows.views import Sliding
+
+__all__ = ["is_convolution", "is_places", "lower_convolution", "lower_places", "print_told"]
+
+_NAMES = ("convolution", "convolution_input", "convolution_weight")
+_NEEDS = ("llvm", "avx2", "fma")
+_ELEMENT = {"f": "f32", "d": "f64"}
+_BYTES = np.dtype(np.uint8)
+_INDEX = np.dtype(np.int64)
+
+
+def is_convolution(step: Any) -> bool:
+    """Whether a step is such an op, of images that the machine code knows."""
+    if not isinstance(step, Node) or step.name not in _NAMES:
+        return False
+    held: list[Any] = [*step.operands, *step.results]
+    if not all(isinstance(v, Var) and 0 not in v.shape and v.dtype.char in "fd" for v in held):
+        return False
+    alike = len({v.dtype for v in held}) == 1
+    return alike and len(held[0].shape) <= 5 and _is_there() and _fits(step)
+
+
+def _is_there() -> bool:
+    return available().issuperset(_NEEDS) and all(map(permitted, _NEEDS))
+
+
+def _fits(node: Node) -> bool:
+    """Whether shapes are such that eager execution does not raise."""
+    a, b, y = (tuple(v.shape) for v in (*node.operands, *node.results))  # type: ignore[union-attr]
+    x, w, y = {
+        "convolution": (a, b, y), "convolution_input": (y, b, a), "convolution_weight": (a, y, b),
+    }[node.name]  # fmt: skip
+    try:
+        fitting_size(x, w, y, Sliding(*node.params[:4]))
+    except ValueError:
+        return False
+    return True
+
+
+def lower_convolution(node: Node, fused: Fused) -> list[Call]:
+    """The calls, after copies of what does not lie one after the other."""
+    calls, places = places_of(node.operands, fused)
+    work = _Work(node, places)
+    return [*calls, *(work.few() or work.lines() or work.tiles())]
+
+
+class _Work:
+    """One convolution. The arrays are x, w and y, or what stands for them in its adjoints."""
+
+    def __init__(self, node: Node, places: Sequence[Address]) -> None:
+        self.out = node.results[0]
+        a, b = (tuple(v.shape) for v in node.operands)  # type: ignore[union-attr]
+        self.given, self.places = (a, b), places
+        self.slide = Sliding(*node.params[:4])
+        self.dtype, self.kind = self.out.dtype, node.name
+        self.size = tuple(self.out.shape[2:])
+
+    def few(self) -> list[Call]:
+        """Of small images: product after product, in eager execution's order."""
+        (a, b), y = self.given, tuple(self.out.shape)
+        x, w, order = {
+            "convolution": (a, b, (0, 1, 2)),
+            "convolution_input": (y, b, (2, 1, 0)),
+            "convolution_weight": (a, y, (0, 2, 1)),
+        }[self.kind]
+        found = products(x, w, self.slide)
+        if found is None:
+            return []
+        tables = [found[1][k] for k in order]
+        n = len(tables[0])
+        arrays = [(a, self.dtype) for a in (*self.places, Address(self.out))]
+        added = [flat_call(add_products.fn, [*arrays, *tables, n], (self.out,))] if n else []
+        return [zeros(self.out), *added]
+
+    def lines(self) -> list[Call]:
+        """Of few channels per group, line by line; nothing where that does not serve."""
+        (a, b), name, size = self.given, self.dtype.name, self.size
+        if self.kind == "convolution_weight":
+            found = job("line weights", name, a, b, size, *self.slide)
+            arrays = "x", "g", "w"
+        else:
+            there = size if self.kind == "convolution_input" else None
+            found = job("lines", name, a, b, there, *self.slide)
+            arrays = "x", "w", "y"
+        if found is None:
+            return []
+        room, kept, byte = found.plan.room, found.plan.kept, self.dtype.itemsize
+        ends = Buffer(max(1, 2 * kept + 3 * room), self.dtype)  # of x, with room around them
+        x, (behind, last) = self.places[0], (2 * room + 2 * kept, math.prod(a) - kept)
+        calls = [] if not kept else [
+            copied_bytes(ends, to * byte, Address(x.of, x.offset + source * byte), kept * byte)
+            for to, source in ((room, 0), (behind - kept, last))
+        ]  # fmt: skip
+        at = dict(zip(arrays, (*self.places, Address(self.out)), strict=True))
+        at |= {"head": Address(ends, room * byte), "tail": Address(ends, behind * byte)}
+        if "sums" in found.places:
+            at["sums"] = Address(Buffer(max(1, found.room), _BYTES))
+        return [*calls, _told(found, at, self.out)]
+
+    def tiles(self) -> list[Call]:
+        """Of any channels, as products of bands of images."""
+        (a, b), dot, size = self.given, _ELEMENT[self.dtype.char], self.size
+        places, y = self.places, Address(self.out)
+        if self.kind == "convolution_weight":
+            found = job("gradient", dot, a, b, size, *self.slide)
+            assert found is not None, "it serves all"
+            room = Buffer(max(1, found.room), _BYTES)
+            scratch = Address(room, found.plan.partial_bytes)
+            at = {"x": places[0], "g": places[1], "w": y, "partial": Address(room)}
+            return [_told(found, {**at, "scratch": scratch}, self.out)]
+        what = (int(self.kind == "convolution_input"), dot, a, b, size, *self.slide)
+        found = job("tiles", *what)
+        assert found is not None, "it serves all"
+        panels = Buffer(max(1, found.plan.weight_words), self.dtype)
+        calls = []
+        for k, pack in enumerate(found.plan.packs):
+            laid = job("pack", k, *what)
+            assert laid is not None, "it serves all"
+            first = int(pack[laid.places["to"] - 1])  # bytes of the panels before
+            calls.append(_told(laid, {"source": places[1], "to": Address(panels, first)}, panels))
+        scratch = Address(Buffer(max(1, found.room), _BYTES))
+        at = {"x": places[0], "weights": Address(panels), "y": y, "scratch": scratch}
+        return [*calls, _told(found, at, self.out)]
+
+
+def is_places(step: Any) -> bool:
+    """Whether a step finds the maxima of windows, of elements that kernels know."""
+    if not isinstance(step, Node) or step.name != "max_pool_index":
+        return False
+    x: Any = step.operands[0]
+    held = (x, step.results[0])
+    if not all(isinstance(v, Var) and 0 not in v.shape and v.dtype in ELEMENTS for v in held):
+        return False
+    return len(step.params[0]) <= 3
+
+
+def lower_places(node: Node, fused: Fused) -> list[Call]:
+    """The call, after a copy of what does not lie one after the other."""
+    x: Any = node.operands[0]
+    (out,), window = node.results, node.params[0]
+    calls, (place,) = places_of(node.operands, fused)
+    lead = len(x.shape) - len(window)
+    size, planes = x.shape[lead:], math.prod(x.shape[:lead])
+    _, axes = axes_of(size, *node.params)
+    last = axes[2, 1:5].tolist()
+    given: list[Any] = [(place, x.dtype), (Address(out), _INDEX)]
+    if last[0] < pooling.LANES or math.prod(size) * last[2] >= 1 << 31:
+        words = [*given, axes, planes]
+        return [*calls, flat_call(pooling.max_index.fn, words, (out,))]
+    taps, phase = in_parts(*last)
+    room = Buffer(math.prod(size[:-1]) * last[2] * phase, x.dtype)
+    least = np.asarray([lowest(x.dtype)], x.dtype)
+    words = [*given, (Address(room), x.dtype), taps, axes, planes, planes, phase, least, 0]
+    return [*calls, flat_call(pooling.max_index_rows.fn, words, (out,))]
+
+
+def _told(what: Job, at: dict[str, Address], out: Any) -> Call:
+    """The call of a job with these addresses."""
+    told = Var("job", what.shape, what.dtype)
+    kernel = ("told", what.size - 1, tuple([what.places[name] - 1 for name in at]))
+    words: tuple[Word, ...] = (Address(told), *at.values())
+    return Call(kernel, words, 1, (out,), held={told: what})
+
+
+def print_told(module: Module, name: str, words: int, places: tuple[int, ...]) -> None:
+    """Add the call of a function that is told so many words. Frame: where its address and they
+    stand; the addresses that are missing, which go to these places among them.
+    """
+    f = module.function(name, [("frame", PTR), ("task", I64)])
+    frame, _ = f.arguments
+    told, own = f.load(PTR, frame), f.allocate(I64, words)
+    copy_bytes(f, own, f.at(told, 1, "i64"), f.constant(I64, 8 * words))
+    for k, place in enumerate(places):
+        f.store(f.load(PTR, f.at(frame, 1 + k, "i64")), f.at(own, place, "i64"))
+    f.line(f"call void {f.load(PTR, told).name}({own!r})")
+    f.ret()

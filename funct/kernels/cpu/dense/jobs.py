@@ -1,0 +1,124 @@
+"""Convolutions for machine code that has their arrays' addresses later: in the body of a loop.
+
+A job is the address of a function and the words that it is told, of which the addresses of arrays
+are missing. It holds addresses of tables and of code too, so what is kept on disk is the recipe
+that it is made by: numbers. Images have their channels first here.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from funct.device import host
+from funct.kernels.cpu.dense import bands, depthwise, weight_gradient
+from funct.kernels.cpu.dense.convolution import convolver
+from funct.kernels.cpu.dense.line_weights import WEIGHTS
+from funct.kernels.cpu.dense.lines import PLANES
+from funct.kernels.windows.views import Sliding
+
+if TYPE_CHECKING:
+    from funct.kernels.cpu.record import Fields
+    from funct.kernels.windows.views import Sizes
+
+__all__ = ["Job", "job"]
+
+_ALONE = 1 << 22  # multiplications and additions of a step that wakes no threads
+
+
+class Job(np.ndarray[Any, np.dtype[np.int64]]):
+    """places: where the missing addresses go, by what is there. room: bytes that are needed while
+    it runs, in which the number of cores has a part. plan: what it was made of, and points to.
+    """
+
+    recipe: tuple[Any, ...]
+    places: dict[str, int]
+    room: int
+    plan: Any
+
+
+@functools.cache
+def job(kind: str, *given: Any) -> Job | None:
+    """The job of a kind for shapes and what a convolution is told of how it slides; None where it
+    does not serve.
+    """
+    found = _KINDS[kind](*given)
+    if found is not None:
+        found.recipe = kind, *given
+    return found
+
+
+def _job(
+    entry: int, words: Any, fields: Fields, missing: tuple[str, ...], room: int, plan: Any
+) -> Job:
+    found = np.array([entry, *words.tolist()], np.int64).view(Job)
+    found.room, found.plan = room, plan
+    found.places = {name: 1 + fields.place(name) for name in missing}
+    return found
+
+
+def _alone(found: Job, fields: Fields, work: int) -> Job:
+    """The job, with one task for all units where the work is little."""
+    if work < _ALONE:
+        found[1 + fields.place("tasks")] = 1
+    return found
+
+
+def _lines(name: str, x: Sizes, w: Sizes, size: Sizes | None, *how: Any) -> Job | None:
+    """Convolution with few channels per group, or its adjoint in x: from x, or g."""
+    made = depthwise.planes(np.dtype(name), x, w, Sliding(*how), size)
+    if made is None:
+        return None
+    work = 2 * max(prod(made.shape), prod(x)) * prod(w[1:])
+    return _alone(_of_lines(made, ("x", "w", "y")), PLANES, work)
+
+
+def _line_weights(name: str, x: Sizes, g: Sizes, size: Sizes, *how: Any) -> Job | None:
+    """The adjoint in w of convolution with one channel per group."""
+    made = depthwise.weight_planes(np.dtype(name), x, g, Sliding(*how), size)
+    if made is None:
+        return None
+    return _alone(_of_lines(made, ("x", "g", "w")), WEIGHTS, 2 * prod(g) * prod(size))
+
+
+def _of_lines(made: depthwise.Plan, arrays: tuple[str, ...]) -> Job:
+    pattern = attrs.evolve(made.pattern, streams=False)  # who knows where results will lie
+    fields, scratch = (WEIGHTS, ("sums",)) if "g" in arrays else (PLANES, ())
+    missing = (*arrays, "head", "tail", *scratch)
+    return _job(depthwise.entry(pattern, made.name), made.job, fields, missing, made.sums, made)
+
+
+def _tiles(adjoint: int, dot: str, x: Sizes, w: Sizes, size: Sizes, *how: Any) -> Job:
+    """Convolution, or its adjoint in x, with weights that are laid out in panels."""
+    made = convolver(dot, x, w, size, Sliding(*how), bool(adjoint))
+    entry = bands.entry(dot, host(), False, "convolve")
+    missing = ("x", "weights", "y", "scratch")
+    found = _job(entry, made.job, bands.JOB, missing, made.scratch_bytes, made)
+    return _alone(found, bands.JOB, 2 * max(prod(x), x[0] * prod(size)) * prod(w[1:]))
+
+
+def _pack(number: int, *tiles: Any) -> Job:
+    """How the weights of a class of pixels are laid out for such tiles."""
+    made, dot = _tiles(*tiles).plan, tiles[1]
+    entry = bands.entry(dot, host(), False, "pack")
+    return _job(entry, made.packs[number], bands.PACK, ("source", "to"), 0, made)
+
+
+def _gradient(dot: str, x: Sizes, g: Sizes, size: Sizes, *how: Any) -> Job:
+    """The adjoint of convolution in w."""
+    made = weight_gradient.plan(x, g, Sliding(*how), size, dot)
+    missing = ("x", "g", "w", "partial", "scratch")
+    room = made.partial_bytes + made.scratch_bytes
+    entry = weight_gradient.entry(dot)
+    return _job(entry, made.job, weight_gradient.JOB, missing, room, made)
+
+
+_KINDS: dict[str, Callable[..., Job | None]] = {
+    "gradient": _gradient, "line weights": _line_weights, "lines": _lines, "pack": _pack,
+    "tiles": _tiles,
+}  # fmt: skip
