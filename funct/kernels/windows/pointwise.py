@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from funct.kernels.channels import channels_last
 from funct.kernels.cpu.scratch import fresh
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def _dense(x: NDArray[Any], w: NDArray[Any]) -> bool:
 
 def _last(x: NDArray[Any]) -> bool:
     """Whether the channels are last in memory."""
-    return bool(np.moveaxis(x, 1, -1).flags.c_contiguous)
+    return bool(channels_last(x).flags.c_contiguous)
 
 
 def mapped(x: Sizes, w: Sizes, slide: Sliding) -> bool:
@@ -82,7 +83,7 @@ def convolution_weight(
     if not _single(x, g, size, slide):
         return NotImplemented
     if _last(x) and _last(g):
-        rows = [np.moveaxis(v, 1, -1).reshape(-1, v.shape[1]) for v in (g, x)]
+        rows = [channels_last(v).reshape(-1, v.shape[1]) for v in (g, x)]
         w = rows[0].T @ rows[1]
     else:
         w = summed(g.reshape(n, outputs, -1), x.reshape(n, channels, -1))

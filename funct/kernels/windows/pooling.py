@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from funct.kernels.channels import channels_first, channels_last
 from funct.kernels.cpu.irregular import pooling as cpu
 from funct.kernels.cpu.irregular.pooling_last import (
     WIDTHS,
@@ -120,7 +121,7 @@ def _pool_last(
     how, divisors = (how, none) if counts is None else ("mean", counts)
     many = width_of(inner, seen.dtype)
     fold_last(seen, y, room, axes, taps, none, divisors, rows, some, inner, many, how, tasks)
-    return np.moveaxis(y, -1, y.ndim - len(window) - 1)
+    return channels_first(y, y.ndim - len(window) - 1)
 
 
 def _rows_last(
@@ -263,7 +264,7 @@ def _spread_last(seen: NDArray[Any], shape: Sizes, window: Sizes, stride: Sizes)
     room = np.empty(tasks * length, x.dtype)
     many = width_of(inner, x.dtype)
     spread_last(seen, x, room, windows, *three, *counts, rows, some, inner, many, tasks)
-    return np.moveaxis(x, -1, lead)
+    return channels_first(x, lead)
 
 
 def max_pool_index(
@@ -286,7 +287,7 @@ def max_pool_index(
     seen = last_in_memory(x, len(window))
     turned = seen is None and t < cpu.LANES <= x.shape[lead - 1] and lead and x.size >= _FEW
     if turned:  # too few windows in a row for vectors
-        seen = np.ascontiguousarray(np.moveaxis(x, lead - 1, -1))
+        seen = np.ascontiguousarray(channels_last(x, lead - 1))
     if seen is not None and seen.shape[-1] >= cpu.LANES and prod(size) < 1 << 31:
         rows, some, to, _ = _rows_last(seen, window, stride, padding, dilation)
         y = fresh(to, _INT)
@@ -295,7 +296,7 @@ def max_pool_index(
         tasks = -(-rows // some)
         many = width_of(inner, x.dtype)
         max_index_last(seen, y, axes, taps, rows, some, inner, many, tasks)
-        y = np.moveaxis(y, -1, lead - 1)
+        y = channels_first(y, lead - 1)
         return np.ascontiguousarray(y) if turned else y
     if t < cpu.LANES or prod(size) * step >= 1 << 31:
         cpu.max_index(x, y, axes, planes)
@@ -334,10 +335,10 @@ def max_pool_pull(
     some = inner if inner % width or images >= _IMAGES else width
     z, taps = fresh(seen.shape, x.dtype), met(size, window, stride, padding, dilation)
     max_spread_last(
-        np.moveaxis(g, lead, -1), seen, z, axes, taps, inner, some, many, tiled,
+        channels_last(g, lead), seen, z, axes, taps, inner, some, many, tiled,
         images * (inner // some),
     )  # fmt: skip
-    return np.moveaxis(z, -1, lead)
+    return channels_first(z, lead)
 
 
 def plain_max_pool_index(

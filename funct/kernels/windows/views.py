@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from funct.kernels.channels import channels_last
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -85,7 +87,7 @@ def last_in_memory(x: NDArray[Any], d: int) -> NDArray[Any] | None:
     """
     if x.ndim <= d or x.flags.c_contiguous:
         return None
-    seen = np.moveaxis(x, x.ndim - d - 1, -1)
+    seen = channels_last(x, x.ndim - d - 1)
     return seen if seen.flags.c_contiguous else None
 
 

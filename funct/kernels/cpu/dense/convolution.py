@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from funct.kernels.channels import channels_first, channels_last
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.axes import adjoint_axis, axis, three
 from funct.kernels.cpu.dense.panels import Convolver, batch_of
@@ -71,12 +72,12 @@ def convolved(
     """
     if not prod(size):
         return NotImplemented
-    last = not x.flags.c_contiguous and np.moveaxis(x, 1, -1).flags.c_contiguous
+    last = not x.flags.c_contiguous and channels_last(x).flags.c_contiguous
     made = convolver(dot, x.shape, w.shape, size, slide, adjoint)
     w = np.ascontiguousarray(w)
     panels = w if made.once else made.panels(w)
     outputs = w.shape[1] * slide.groups if adjoint else len(w)
     y = memory.fresh((len(x), *((*size, outputs) if last else (outputs, *size))), x.dtype)
-    x = np.moveaxis(x, 1, -1) if last else np.ascontiguousarray(x)
+    x = channels_last(x) if last else np.ascontiguousarray(x)
     made.run(x, panels, y, last=last, laid=not made.once)
-    return np.moveaxis(y, -1, 1) if last else y
+    return channels_first(y) if last else y

@@ -11,6 +11,7 @@ import attrs
 import numpy as np
 
 from funct.device import Code, Host, host, printed
+from funct.kernels.channels import channels_first, channels_last
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.axes import filled
 from funct.kernels.cpu.dense.pixels import PIXELS, Pattern, pixels_text, sums_text
@@ -111,8 +112,8 @@ def _run(
     y = memory.fresh((len(x), *out, len(w)), x.dtype)
     streams = made.pattern.streams and address(y) % host().vector_bytes == 0
     entry = _entry(attrs.evolve(made.pattern, streams=streams), "pixels")
-    _call(entry, made, np.moveaxis(x, 1, -1), packed, y)
-    return np.moveaxis(y, -1, 1)
+    _call(entry, made, channels_last(x), packed, y)
+    return channels_first(y)
 
 
 def _fits(x: NDArray[Any], other: NDArray[Any], slide: Sliding) -> bool:
@@ -121,7 +122,7 @@ def _fits(x: NDArray[Any], other: NDArray[Any], slide: Sliding) -> bool:
         slide.groups == x.shape[1]
         and x.dtype == other.dtype
         and not x.flags.c_contiguous
-        and np.moveaxis(x, 1, -1).flags.c_contiguous
+        and channels_last(x).flags.c_contiguous
     )
 
 
@@ -144,7 +145,7 @@ def convolution_weight(
     blocks, block = made.channels.shape
     tasks = int(made.job[PIXELS.place("tasks")])
     parts = np.zeros((tasks, blocks, taps, block), x.dtype)
-    images, ours = (np.ascontiguousarray(np.moveaxis(v, 1, -1)) for v in (x, g))
+    images, ours = (np.ascontiguousarray(channels_last(v)) for v in (x, g))
     _call(_entry(made.pattern, "sums"), made, images, parts, ours)
     w = memory.fresh((count, taps), x.dtype)
     w[made.channels] = parts.sum(0).swapaxes(1, 2)

@@ -19,6 +19,7 @@ import ml_dtypes
 import numpy as np
 
 from funct.kernels import table
+from funct.kernels.channels import channels_first, channels_last
 from funct.kernels.cpu.dense import convolution as maps
 from funct.kernels.cpu.dense import weight_gradient
 from funct.kernels.cpu.dense.pairs import paired
@@ -96,14 +97,14 @@ def _rounded(y: NDArray[Any]) -> NDArray[Any]:
     if y.flags.c_contiguous:
         z: NDArray[Any] = table.call("cast", y.dtype, y.size, y, _BRAIN)
         return z
-    return np.moveaxis(_rounded(np.moveaxis(y, 1, -1)), -1, 1)
+    return channels_first(_rounded(channels_last(y)))
 
 
 def _channels(x: NDArray[Any]) -> NDArray[Any]:
     """Words of adjacent channels, which lie there as they are if channels are last."""
     n, c, *size = x.shape
     if _last(x):
-        return np.moveaxis(np.moveaxis(x, 1, -1).view(_WORD), -1, 1)
+        return channels_first(channels_last(x).view(_WORD))
     plane = prod(size)
     return paired(np.ascontiguousarray(x), (n, c // 2, *size), plane, 2 * plane, plane)
 
@@ -111,10 +112,10 @@ def _channels(x: NDArray[Any]) -> NDArray[Any]:
 def _shifted(x: NDArray[Any], stride: int) -> NDArray[Any]:
     """Words of pixels one stride apart, from one stride before each row of the image on."""
     if _last(x):
-        x = np.moveaxis(x, 1, -1)
+        x = channels_last(x)
         *lead, width, c = x.shape
         shape = (*lead, width + stride, c)
-        return np.moveaxis(paired(x, shape, width * c, width * c, 0, stride * c), -1, 1)
+        return channels_first(paired(x, shape, width * c, width * c, 0, stride * c))
     *lead, width = x.shape
     return paired(np.ascontiguousarray(x), (*lead, width + stride), width, width, 0, stride)
 
@@ -123,11 +124,11 @@ def _pixels(g: NDArray[Any]) -> NDArray[Any]:
     """Words of adjacent pixels."""
     if not _last(g):
         return np.ascontiguousarray(g).view(_WORD)
-    g = np.moveaxis(g, 1, -1)
+    g = channels_last(g)
     *lead, width, c = g.shape
-    return np.moveaxis(paired(g, (*lead, width // 2, c), c, 2 * c, c), -1, 1)
+    return channels_first(paired(g, (*lead, width // 2, c), c, 2 * c, c))
 
 
 def _last(x: NDArray[Any]) -> bool:
     """Whether channels are last in memory."""
-    return not x.flags.c_contiguous and bool(np.moveaxis(x, 1, -1).flags.c_contiguous)
+    return not x.flags.c_contiguous and bool(channels_last(x).flags.c_contiguous)

@@ -42,6 +42,7 @@ import numpy as np
 
 from funct.device import PARALLEL, Code, Host, host, printed
 from funct.device.machine_code import LEAN
+from funct.kernels.channels import channels_last
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.axes import Axes, Batch, axis, merged, slab_fields, three
 from funct.kernels.cpu.dense.dots import DOTS, supported
@@ -419,8 +420,8 @@ def weights(
     out, c = g.shape[1], x.shape[1] // slide.groups
     made = plan(x.shape, g.shape, slide, size, dot)
     last, turned = _last(x), _last(g)
-    x = np.moveaxis(x, 1, -1) if last else np.ascontiguousarray(x)
-    g = np.moveaxis(g, 1, -1) if turned else np.ascontiguousarray(g)
+    x = channels_last(x) if last else np.ascontiguousarray(x)
+    g = channels_last(g) if turned else np.ascontiguousarray(g)
     w = memory.fresh((out, c, *size), x.dtype)
     first = made.partial_bytes + made.scratch_bytes
     partial = memory.scratch(first + g.nbytes * turned)
@@ -433,7 +434,7 @@ def weights(
 
 def _last(x: NDArray[Any]) -> bool:
     """Whether channels are last in memory."""
-    return not x.flags.c_contiguous and bool(np.moveaxis(x, 1, -1).flags.c_contiguous)
+    return not x.flags.c_contiguous and bool(channels_last(x).flags.c_contiguous)
 
 
 @functools.cache
