@@ -1,6 +1,7 @@
 """Symbolic sizes as text, and back: read by a grammar, never by `eval`.
 
-An expression is made of symbols, integers, + - * // % and parentheses; a guard compares two.
+An expression is made of symbols, integers, + - * // %, max(a, b) and parentheses; a guard compares
+two.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from funct.core import Size, SizeScope
+from funct.core import Size, SizeScope, larger
 from funct.errors import FileFormatError
 
 __all__ = ["check_guard", "is_symbol_name", "parse_size", "symbol_size"]
 
-_TAKEN = re.compile(r"[vxcp]\d+|run|MISS|dtype|inf|nan|same")  # names in generated code
+_TAKEN = re.compile(r"[vxcp]\d+|run|MISS|dtype|inf|nan|same|max")  # names in generated code
 _MAX_TEXT = 4000
 
 _Operators = ast.Add | ast.Sub | ast.Mult | ast.FloorDiv | ast.Mod
@@ -83,11 +84,19 @@ def _check(e: ast.expr, symbols: Mapping[str, Size]) -> None:
         _check(e.right, symbols)
     elif isinstance(e, ast.UnaryOp) and isinstance(e.op, ast.USub):
         _check(e.operand, symbols)
+    elif isinstance(e, ast.Call) and _is_larger(e):
+        for side in e.args:
+            _check(side, symbols)
     elif isinstance(e, ast.Name):
         if e.id not in symbols:
             raise FileFormatError(f"graph.json: the size {e.id!r} is not declared")
     elif not isinstance(e, ast.Constant) or type(e.value) is not int:
         raise FileFormatError(f"graph.json: {ast.unparse(e)!r} is no size")
+
+
+def _is_larger(e: ast.Call) -> bool:
+    """Whether a call is the larger of two."""
+    return ast.unparse(e.func) == "max" and len(e.args) == 2 and not e.keywords
 
 
 def _value(e: ast.expr, symbols: Mapping[str, Size]) -> Any:
@@ -98,6 +107,8 @@ def _value(e: ast.expr, symbols: Mapping[str, Size]) -> Any:
         return e.value
     if isinstance(e, ast.UnaryOp):
         return -_value(e.operand, symbols)
+    if isinstance(e, ast.Call):
+        return larger(*[_value(side, symbols) for side in e.args])
     assert isinstance(e, ast.BinOp)
     x, y = _value(e.left, symbols), _value(e.right, symbols)
     if isinstance(e.op, ast.Add):

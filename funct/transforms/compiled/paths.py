@@ -74,7 +74,9 @@ def captured(fun: Callable[..., Any], given: Split, names: Any = None) -> Captur
 
     before = watched(fun, None, given.others)
     with config.remembering() as fields:
-        graph, outer = capture(flat, given.arrays, label="jit", names=names, user_fun=fun)
+        graph, outer = capture(
+            flat, given.arrays, label="jit", names=names, user_fun=fun, least=1
+        )  # of no elements there are other paths: `Graph.takes`
     outs, structure, single = result
     read = tuple([(config, f, config.get(f)) for f in sorted(fields)])
     rebuild = _first if single else _rebuild(outs, structure)
