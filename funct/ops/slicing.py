@@ -149,7 +149,7 @@ def _onnx_embed(w: Any, g: str, index: Triples, shape: Shape) -> str:
             behind = n - low - given[axis]  # negative: the zeros behind the last element are cut
         begins.append(low)
         ends.append(behind)
-    if not any(begins + ends):
+    if not any(isinstance(v, core.Size) or v for v in (*begins, *ends)):
         return g
     return str(w.op("Pad", g, w.dims((*begins, *ends)), w.constant(0, w.dtype_of(g))))
 
