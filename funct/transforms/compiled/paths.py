@@ -252,6 +252,12 @@ class Open:
         """The shortest of the axes that vary; where none does, 2."""
         return min([shapes[i][a] for i, a in self.varying], default=2)
 
+    def has_none(self, shapes: tuple[tuple[int, ...], ...], first: bool) -> bool:
+        """Whether an axis that varies has no elements; in the first call, whether any has none: a
+        path of its own is for those that come again.
+        """
+        return any(0 in s for s in shapes) if first else self.least(shapes) == 0
+
     def names(self, shapes: tuple[tuple[int, ...], ...]) -> list[dict[int, str] | None] | None:
         """Symbols for the axes that vary; None while none does, and for length 0."""
         if self.fixed or not self.varying or self.least(shapes) == 0:
