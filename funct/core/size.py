@@ -126,6 +126,10 @@ class Size:
     def __mod__(self, other: object) -> Any:
         return self._divided(other)[1]
 
+    def __divmod__(self, other: object) -> Any:
+        found = self._divided(other)
+        return found if found[0] is not NotImplemented else NotImplemented
+
     def __rmod__(self, other: object) -> Any:
         return self._constant(other)._divided(self)[1] if isinstance(other, int) else NotImplemented
 
