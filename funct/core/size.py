@@ -170,9 +170,9 @@ class Size:
         difference = self - other
         outcome = _COMPARE[op](self.hint, _hint(other))
         if isinstance(difference, Size):
-            low, high = difference.least, -(-difference).least
-            never_equal = low > 0 or high < 0
-            if never_equal or (op == "<" and low >= 0) or (op == ">" and high <= 0):
+            low, high = difference._known(), -(-difference)._known()
+            settled = low > 0 or high < 0 or low == high  # whatever is asked
+            if settled or (op == "<" and low >= 0) or (op == ">" and high <= 0):
                 return outcome
             self.scope.record(repr(self), op, repr(other), outcome)
             difference._learn(op, outcome)
@@ -184,7 +184,7 @@ class Size:
             positive = -self - 1 if outcome else self
         elif op == ">":
             positive = self - 1 if outcome else -self
-        elif not outcome and self.least == 0:
+        elif not outcome and self._known() == 0:
             positive = self - 1
         else:
             return
@@ -198,8 +198,21 @@ class Size:
 
     @property
     def least(self) -> float:
-        """A number that it is never below, whatever the symbols are; -inf where none is known."""
+        """A number that it is never below, whatever lengths the symbols are; -inf where none is
+        known. What was decided so far has no part in it, so that shapes look the same at any time.
+        """
+        return lower(self.terms, 0)
+
+    def _known(self) -> float:
+        """The same, with what was decided."""
         return lower(self.terms, self.scope.least, frozenset(self.scope.raised.items()))
+
+    def always(self, other: object) -> bool:
+        """Whether it equals another length wherever what was decided holds."""
+        difference = self - other
+        if isinstance(difference, Size):
+            return difference._known() == -(-difference)._known() == 0
+        return difference.__class__ is int and difference == 0
 
     def __eq__(self, other: object) -> bool:
         return False if _terms(other) is None else self._decide(other, "==")

@@ -213,7 +213,14 @@ def _agree(e: Node | Call, got: Iterable[ShapeDtype], expected: Iterable[ShapeDt
 
 
 def _same(a: ShapeDtype, b: ShapeDtype) -> bool:
-    return repr(a.shape) == repr(b.shape) and a.dtype == b.dtype  # by text: no size guard
+    """Symbolic lengths may be spelt in two ways, but no decision is made here."""
+    return a.dtype == b.dtype and len(a.shape) == len(b.shape) and all(map(_one, a.shape, b.shape))
+
+
+def _one(n: Any, m: Any) -> bool:
+    if isinstance(n, Size) or isinstance(m, Size):
+        return n.always(m) if isinstance(n, Size) else m.always(n)
+    return repr(n) == repr(m)
 
 
 def _plain(avals: Iterable[ShapeDtype]) -> str:

@@ -44,7 +44,14 @@ def slice_length(n: Any, triple: tuple[Any, Any, int]) -> Any:
     low, high = _ends(n, triple)
     step = triple[2]
     far = core.larger(high - low, 0) if step > 0 else core.larger(low - high, 0)
-    return (far + abs(step) - 1) // abs(step)
+    count = (far + abs(step) - 1) // abs(step)
+    if not isinstance(count, core.Size) or (1 - count).least < 0:
+        return count
+    start, stop, _ = triple
+    measured = isinstance(start, core.Size) or isinstance(stop, core.Size)
+    if measured and (start is None or stop is None or isinstance(stop - start, core.Size)):
+        return count  # what a division leaves, say
+    return 1 if count >= 1 else 0  # one element is meant, and broadcasts: that is decided
 
 
 def _ends(n: Any, triple: tuple[Any, Any, int]) -> tuple[Any, Any]:

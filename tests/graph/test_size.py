@@ -108,6 +108,10 @@ def test_what_holds_of_parts_for_every_length_is_no_decision() -> None:
     assert records.pop() == ("n", ">", "2", True)
     assert n != 1
     assert larger(n - 3, 0) == n - 3
+    assert larger(n - 3, 0).always(n - 3)
+    assert repr(larger(n - 3, 0)) == "max(n - 3, 0)"  # as before the decision: shapes are compared
+    assert not larger(n - 4, 0).always(n - 4)
+    assert not n.always(5)
     assert records == []
 
 

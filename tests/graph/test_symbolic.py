@@ -16,6 +16,9 @@ from tests import laws
 SIZES = (1, 2, 3, 7)
 
 GUARDS = {
+    "beside_the_first": ["not (n - max(n - 1, 0) < 1)"],
+    "half_beside_its_middle": ["not (1 - max(((n) // (2)) - n + 1, 0) < 1)"],
+    "before_it_is_decided": ["not (n < 1)"],
     "gradient": ["not (3*n < 2)"],
     "interp": ["not (n == 0)"],
     "last_element": ["not (n < 1)"],
@@ -82,6 +85,11 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
         lambda x: xp.lib.stride_tricks.sliding_window_view(xp.concat([x, x]), 2, 0),
         ("n", 3),
     ),
+    "beside_the_first": (lambda x: x - x[:1], ("n", 3)),
+    "half_beside_its_middle": (
+        lambda x: x[: x.shape[0] // 2 + 1] * x[x.shape[0] // 2 : x.shape[0] // 2 + 1], ("n", 3),
+    ),
+    "before_it_is_decided": (lambda x: xp.concat([x[1:], x[-1][None]]), ("n", 3)),
     "gradient": (lambda x: xp.gradient(xp.concat([x, x, x]), axis=0), ("n", 3)),
 }
 
