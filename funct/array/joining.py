@@ -20,6 +20,7 @@ from funct.array.conversion import (
 from funct.array.direct import direct
 from funct.array.manipulation import reshape
 from funct.array.tensor import Tensor
+from funct.core import larger, smaller
 from funct.errors import ArgumentError, DTypeError, ShapeError
 from funct.kernels import composed
 from funct.kernels import manipulation as kernels
@@ -100,9 +101,8 @@ def split(x: Any, /, indices_or_sections: Any, axis: int = 0) -> tuple[Any, ...]
     if getattr(indices_or_sections, "shape", ()):
         indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, tuple | list):
-        cuts = [
-            slice(i, None).indices(n)[0] for i in integers("split", "indices", indices_or_sections)
-        ]
+        given = integers("split", "indices", indices_or_sections)
+        cuts = [smaller(i, n) if i >= 0 else larger(n + i, 0) for i in given]
     else:
         (parts,) = integers("split", "sections", indices_or_sections)
         if parts < 1 or n % parts:
@@ -111,7 +111,7 @@ def split(x: Any, /, indices_or_sections: Any, axis: int = 0) -> tuple[Any, ...]
     rest = ((None, None, 1),) * len(x.shape)
     return tuple(
         [
-            ops.slice_(x, (*rest[:k], (i, max(i, j), 1), *rest[k + 1 :]))
+            ops.slice_(x, (*rest[:k], (i, larger(i, j), 1), *rest[k + 1 :]))
             for i, j in zip([0, *cuts], [*cuts, n], strict=True)
         ]
     )

@@ -12,6 +12,7 @@ from funct.array.creation import asarray
 from funct.array.direct import direct
 from funct.array.dtypes import result_type
 from funct.array.elementwise import conjugate, floating
+from funct.core import larger, smaller
 from funct.errors import ArgumentError, ShapeError
 from funct.kernels import composed
 from funct.kernels import sampled as kernels
@@ -38,13 +39,14 @@ def convolve(x: Any, y: Any, /, mode: str = "full") -> Any:
         raise ShapeError(f"convolve: x and y must be 1-D, got {x.shape} and {y.shape}")
     if mode not in ("full", "same", "valid"):
         raise ArgumentError(f"convolve: mode must be 'full', 'same' or 'valid', got {mode!r}")
-    if x.shape[0] < y.shape[0]:
-        x, y = y, x
-    z = ops.convolve(x, y, mode != "valid")
-    if mode != "same":
+    n, m = x.shape[0], y.shape[0]
+    if mode == "valid":
+        return ops.convolve(y, x, False) if n < m else ops.convolve(x, y, False)
+    z = ops.convolve(x, y, True)
+    if mode == "full":
         return z
-    before = (y.shape[0] - 1) // 2
-    return z[before : before + x.shape[0]]
+    before = (smaller(n, m) - 1) // 2
+    return z[before : before + larger(n, m)]
 
 
 @direct(composed.correlate, arrays=2)
@@ -61,7 +63,7 @@ def correlate(x: Any, y: Any, /, mode: str = "valid") -> Any:
     Source: NumPy `correlate`.
     """
     x, y = asarray(x), asarray(y)
-    if len(x.shape) == len(y.shape) == 1 and x.shape[0] < y.shape[0]:
+    if mode != "full" and len(x.shape) == len(y.shape) == 1 and x.shape[0] < y.shape[0]:
         return ops.flip(conjugate(correlate(y, x, mode)), (0,))
     return convolve(x, ops.flip(conjugate(y), tuple(range(len(y.shape)))), mode)
 
@@ -185,8 +187,6 @@ def _slope(f: Any, spacing: Any, axis: int, edge_order: int) -> Any:
     if edge_order == 1:
         first = (f[(*at, slice(1, 2))] - f[(*at, slice(0, 1))]) / before
         last = (f[(*at, slice(-1, None))] - f[(*at, slice(-2, -1))]) / after
-        if n == 2:
-            return ops.concat(first, last, axis)
     else:
         first = _parabola(f[(*at, slice(0, 3))], h if even else h[:2], 0, at)
         last = _parabola(f[(*at, slice(-3, None))], h if even else h[-2:], 2, at)

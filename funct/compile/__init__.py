@@ -13,6 +13,7 @@ from funct.compile.entry import whole_of as whole_of
 from funct.compile.executable import MISS as MISS
 from funct.compile.executable import build as build
 from funct.compile.executable import expect as expect
+from funct.compile.executable import is_numpy_calls as is_numpy_calls
 from funct.compile.executable import source as source
 from funct.compile.explain import show_assembly as show_assembly
 from funct.compile.explain import show_llvm as show_llvm
@@ -38,6 +39,7 @@ from funct.compile.touched import run_at_once as run_at_once
 __all__ = [
     "Choice", "Few", "Loop", "MISS", "Place", "Plan", "Refused", "Repeat", "Reuse", "Step", "Whole",
     "at_hand", "build", "calls_of", "can_be_handed", "expect", "faster", "foreseen", "handed_over",
-    "has_faster", "made", "may_warn", "numbers", "plan", "run_at_once", "serving", "show_assembly",
-    "show_llvm", "show_loops", "source", "unwrapping", "whole_of", "why_not_fused", "worth_looping",
+    "has_faster", "is_numpy_calls", "made", "may_warn", "numbers", "plan", "run_at_once", "serving",
+    "show_assembly", "show_llvm", "show_loops", "source", "unwrapping", "whole_of",
+    "why_not_fused", "worth_looping",
 ]  # fmt: skip

@@ -17,6 +17,7 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
+from weakref import WeakSet
 
 from funct.compile.control import is_lowered
 from funct.compile.entry import note_faster
@@ -46,7 +47,7 @@ from funct.graph import (
 from funct.settings import config
 from funct.source import SITES
 
-__all__ = ["MISS", "build", "call_by_call", "expect", "source"]
+__all__ = ["MISS", "build", "call_by_call", "expect", "is_numpy_calls", "source"]
 
 _SIZES = 64  # functions that a graph with symbolic sizes keeps
 _MANY = 64  # different numbers: loops that are alike but for theirs are better compiled once
@@ -146,9 +147,18 @@ def _for_each_size(graph: Graph, mode: str) -> Callable[..., Any]:
     return run
 
 
+def is_numpy_calls(run: Callable[..., Any]) -> bool:
+    """Whether what `build` gave is a function of NumPy calls: no machine code was made for it."""
+    return run in _numpy_calls
+
+
+_numpy_calls: WeakSet[Callable[..., Any]] = WeakSet()
+
+
 def _printed(planned: Plan) -> Callable[..., Any]:
     text, names = source(planned)
     exec(compile(text, "<funct graph>", "exec"), names)
+    _numpy_calls.add(names["run"])
     return names["run"]
 
 

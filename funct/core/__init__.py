@@ -42,8 +42,10 @@ from funct.core.rule import Rule as Rule
 from funct.core.size import Size as Size
 from funct.core.size import SizeScope as SizeScope
 from funct.core.size import is_one as is_one
+from funct.core.size import larger as larger
 from funct.core.size import open_shape as open_shape
 from funct.core.size import size_values as size_values
+from funct.core.size import smaller as smaller
 from funct.core.value import Number as Number
 from funct.core.value import Operand as Operand
 from funct.core.value import Shape as Shape
@@ -55,8 +57,7 @@ __all__ = [
     "Lowering", "Number", "OnnxWriter", "Operand", "Pair", "Primitive", "Region", "Rule", "Sample",
     "Shape", "ShapeDtype", "Size", "SizeScope", "Value", "ask", "bind", "bind1", "bind2",
     "bind_region",
-    "catalogue", "common_dtype", "enter", "ground_level", "in_wide", "is_one", "join", "lookup",
-    "narrow_of",
-    "narrow_operands", "open_shape", "product_dtype", "product_in_wide", "set_ground",
-    "size_values", "top_level", "usable", "variant",
+    "catalogue", "common_dtype", "enter", "ground_level", "in_wide", "is_one", "join", "larger",
+    "lookup", "narrow_of", "narrow_operands", "open_shape", "product_dtype", "product_in_wide",
+    "set_ground", "size_values", "smaller", "top_level", "usable", "variant",
 ]  # fmt: skip

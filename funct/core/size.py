@@ -1,28 +1,27 @@
 """`Size`: an axis length that capture keeps symbolic.
 
 A Size is a polynomial in named symbols with integer coefficients; what is no polynomial (a floor
-division that leaves a rest) becomes an opaque atom, kept as text. It is not an `int`: C code would
+division that leaves a rest, the larger of two) becomes an `Atom`. It is not an `int`: C code would
 read an int subclass without asking. Whoever needs the number calls `__index__`, and whoever
 compares needs a decision; both are answered from the example's value and recorded as a guard on the
-scope. Code outside of this package that asks by `isinstance` is told that it is an int, for that is
-what a shape holds.
+scope, except for comparisons that `bounds.py` settles for every length. Code outside of this
+package that asks by `isinstance` is told that it is an int, for that is what a shape holds.
 """
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from funct import tree
+from funct.core.bounds import Atom, Terms, lower, names_in, text
 from funct.core.value import Value
 from funct.source import is_ours
 
-__all__ = ["OpenShape", "Size", "SizeScope", "is_one", "open_shape", "size_values"]
-
-_NAMES = re.compile(r"[A-Za-z_]\w*")
-_Terms = dict[tuple[str, ...], int]  # monomial (sorted atoms) -> coefficient; () is the constant
+__all__ = [
+    "OpenShape", "Size", "SizeScope", "is_one", "larger", "open_shape", "size_values", "smaller",
+]  # fmt: skip
 
 
 class SizeScope:
@@ -32,10 +31,11 @@ class SizeScope:
     (zeros of a symbolic shape) is written down there. asked: told "expression == number" when code
     needed the number itself, which binds the size; a comparison need not. measure: gives a size as
     a 0-d int64 array of the capture, so that arithmetic with arrays binds nothing; or None. hints:
-    what the symbols were in the example.
+    what the symbols were in the example. least: what no symbol is ever below; raised: what some
+    are not below since a decision that said so, which is on record.
     """
 
-    __slots__ = ("asked", "hints", "lift", "measure", "record")
+    __slots__ = ("asked", "hints", "least", "lift", "measure", "raised", "record")
 
     def __init__(
         self,
@@ -44,10 +44,13 @@ class SizeScope:
         asked: Callable[[str], None] | None = None,
         measure: Callable[[Size], Any] | None = None,
         hints: Mapping[str, int] | None = None,
+        least: int = 0,
     ) -> None:
         self.asked = asked
         self.hints = {} if hints is None else hints
+        self.least = least
         self.measure = measure
+        self.raised: dict[str, int] = {}
         self.record = record
         self.lift = lift
 
@@ -57,7 +60,7 @@ class Size:
 
     __slots__ = ("hint", "scope", "terms")
 
-    def __init__(self, terms: _Terms, hint: int, scope: SizeScope) -> None:
+    def __init__(self, terms: Terms, hint: int, scope: SizeScope) -> None:
         self.terms = terms
         self.hint = hint
         self.scope = scope
@@ -67,7 +70,7 @@ class Size:
         """A fresh symbol."""
         return cls({(name,): 1}, hint, scope)
 
-    def _make(self, terms: _Terms, hint: int) -> Any:
+    def _make(self, terms: Terms, hint: int) -> Any:
         terms = {k: v for k, v in terms.items() if v}
         if not terms:
             return 0
@@ -105,7 +108,7 @@ class Size:
         theirs = _terms(other)
         if theirs is None:
             return NotImplemented
-        out: _Terms = {}
+        out: Terms = {}
         for k, v in self.terms.items():
             for m, w in theirs.items():
                 key = tuple(sorted(k + m))
@@ -123,6 +126,10 @@ class Size:
     def __mod__(self, other: object) -> Any:
         return self._divided(other)[1]
 
+    def __divmod__(self, other: object) -> Any:
+        found = self._divided(other)
+        return found if found[0] is not NotImplemented else NotImplemented
+
     def __rmod__(self, other: object) -> Any:
         return self._constant(other)._divided(self)[1] if isinstance(other, int) else NotImplemented
 
@@ -133,8 +140,10 @@ class Size:
         theirs = _terms(other)
         if theirs is None:
             return NotImplemented, NotImplemented
+        whole: Terms = {}  # the quotient of what divides; left: what else there is
+        left = dict(self.terms)
         if len(theirs) == 1:
-            (atoms, factor), out = next(iter(theirs.items())), {}
+            atoms, factor = next(iter(theirs.items()))
             for k, v in self.terms.items():
                 rest = list(k)
                 for a in atoms:
@@ -143,23 +152,67 @@ class Size:
                     rest.remove(a)
                 else:
                     if v % factor == 0:
-                        out[tuple(rest)] = v // factor
-            if len(out) == len(self.terms):
-                return self._make(out, self.hint // _hint(other)), 0
-        divide, rest_of = (f"(({self!r}) {op} ({other!r}))" for op in ("//", "%"))
+                        whole[tuple(rest)] = v // factor
+                        del left[k]
+        quotient, remainder = divmod(self.hint, _hint(other))
+        if not left:
+            return self._make(whole, quotient), 0
+        if set(left) == set(theirs) == {()}:
+            more, last = divmod(left[()], theirs[()])
+            return self._make(whole, quotient - more) + more, last
+        whole[(Atom("//", left, theirs),)] = 1
         return (
-            Size({(divide,): 1}, self.hint // _hint(other), self.scope),
-            Size({(rest_of,): 1}, self.hint % _hint(other), self.scope),
+            self._make(whole, quotient),
+            Size({(Atom("%", left, theirs),): 1}, remainder, self.scope),
         )
 
     def _decide(self, other: object, op: str) -> bool:
         difference = self - other
         outcome = _COMPARE[op](self.hint, _hint(other))
         if isinstance(difference, Size):
-            if all(v > 0 for v in difference.terms.values()) and op in ("<", ">="):
-                return op == ">="  # a sum of sizes is never negative
+            low, high = difference._known(), -(-difference)._known()
+            settled = low > 0 or high < 0 or low == high  # whatever is asked
+            if settled or (op == "<" and low >= 0) or (op == ">" and high <= 0):
+                return outcome
             self.scope.record(repr(self), op, repr(other), outcome)
+            difference._learn(op, outcome)
         return outcome
+
+    def _learn(self, op: str, outcome: bool) -> None:
+        """Note what the outcome of a comparison of this size with 0 means for a symbol."""
+        if op == "<":
+            positive = -self - 1 if outcome else self
+        elif op == ">":
+            positive = self - 1 if outcome else -self
+        elif not outcome and self._known() == 0:
+            positive = self - 1
+        else:
+            return
+        symbols = [k for k in positive.terms if k]
+        if len(symbols) == len(symbols[0]) == 1 and not isinstance(symbols[0][0], Atom):
+            ((name,),) = symbols
+            factor = positive.terms[(name,)]
+            if factor > 0:
+                bound = -(positive.terms.get((), 0) // factor)
+                self.scope.raised[name] = max(bound, self.scope.raised.get(name, bound))
+
+    @property
+    def least(self) -> float:
+        """A number that it is never below, whatever lengths the symbols are; -inf where none is
+        known. What was decided so far has no part in it, so that shapes look the same at any time.
+        """
+        return lower(self.terms, 0)
+
+    def _known(self) -> float:
+        """The same, with what was decided."""
+        return lower(self.terms, self.scope.least, frozenset(self.scope.raised.items()))
+
+    def always(self, other: object) -> bool:
+        """Whether it equals another length wherever what was decided holds."""
+        difference = self - other
+        if isinstance(difference, Size):
+            return difference._known() == -(-difference)._known() == 0
+        return difference.__class__ is int and difference == 0
 
     def __eq__(self, other: object) -> bool:
         return False if _terms(other) is None else self._decide(other, "==")
@@ -188,7 +241,7 @@ class Size:
     @property
     def names(self) -> set[str]:
         """The symbols in it."""
-        return set(_NAMES.findall(repr(self)))
+        return names_in(self.terms)
 
     @property  # type: ignore[misc]  # that of object may be written
     def __class__(self) -> type:
@@ -215,23 +268,17 @@ class Size:
         return float(self.__index__())
 
     def __repr__(self) -> str:
-        text = ""
-        for atoms, factor in self.terms.items():
-            parts = ([str(abs(factor))] if abs(factor) != 1 or not atoms else []) + list(atoms)
-            sign = "-" if factor < 0 else "+"
-            text += (f" {sign} " if text else sign.strip("+")) + "*".join(parts)
-        return text
+        return text(self.terms)
 
 
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "==": lambda a, b: a == b,
     "<": lambda a, b: a < b,
-    ">=": lambda a, b: a >= b,
     ">": lambda a, b: a > b,
 }
 
 
-def _terms(x: object) -> _Terms | None:
+def _terms(x: object) -> Terms | None:
     if isinstance(x, Size):
         return x.terms
     if isinstance(x, int) or (hasattr(x, "__index__") and not isinstance(x, Value)):
@@ -242,6 +289,30 @@ def _terms(x: object) -> _Terms | None:
 
 def _hint(x: Any) -> int:
     return x.hint if isinstance(x, Size) else int(x)
+
+
+def larger(a: Any, b: Any) -> Any:
+    """The larger of two lengths, decided nowhere: `max` of Python compares, which is a guard.
+
+    All of them are made of one kind of atom, max(d, 0), so that equal ones are seen to be equal.
+    """
+    return b + _positive_part(a - b)
+
+
+def smaller(a: Any, b: Any) -> Any:
+    """The smaller of two lengths, decided nowhere."""
+    return a - _positive_part(a - b)
+
+
+def _positive_part(d: Any) -> Any:
+    if not isinstance(d, Size):
+        return max(d, 0)
+    opposite = -d
+    if d.least >= 0 or opposite.least >= 0:
+        return d if d.least >= 0 else 0
+    if d.terms[min(k for k in d.terms if k)] < 0:  # of d and -d one alone is in atoms
+        return d + _positive_part(opposite)
+    return Size({(Atom("max", d.terms, {}),): 1}, max(d.hint, 0), d.scope)
 
 
 class OpenShape(tuple[Any, ...]):
@@ -284,7 +355,7 @@ def size_values(params: Any, values: Mapping[str, int] | None = None) -> Any:
     if isinstance(params, Size):
         if values is None:
             return params.hint
-        found = eval(repr(params), {}, dict(values))
+        found = eval(repr(params), {"max": larger}, dict(values))
         return found if isinstance(found, Size) else int(found)  # a capture within a capture
     if isinstance(params, tuple):
         return tuple([size_values(p, values) for p in params])

@@ -174,6 +174,8 @@ class Writer:
             return self.constant([e.value], _INT64)
         if isinstance(e, ast.UnaryOp):
             return self.op("Neg", self._evaluate(e.operand))
+        if isinstance(e, ast.Call):  # the larger of two
+            return self.op("Max", *[self._evaluate(a) for a in e.args])
         assert isinstance(e, ast.BinOp), f"a size is no polynomial: {ast.unparse(e)}"
         x, y = self._evaluate(e.left), self._evaluate(e.right)
         if isinstance(e.op, ast.FloorDiv):  # Div truncates, Mod has the sign of the divisor

@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from funct.array import Array, Tensor, asarray, zeros
+from funct.array import Array, Tensor, asarray, maximum, zeros
 from funct.core import (
     INEXACT,
     Level,
@@ -51,7 +51,7 @@ class Capture(Level):
         "symbols",
     )  # fmt: skip
 
-    def __init__(self, label: str, fun: Callable[..., Any] | None) -> None:
+    def __init__(self, label: str, fun: Callable[..., Any] | None, least: int = 0) -> None:
         super().__init__(label, fun)
         self.entries: list[Entry] = []
         self.constants: dict[int, tuple[Var, Any]] = {}
@@ -63,7 +63,7 @@ class Capture(Level):
         self.held: list[Level] = []  # whose tracers are this level's business for now
         self.hints: dict[str, int] = {}
         self.scope = SizeScope(
-            self._size_guard, self.constant, self._size_asked, self._measure, self.hints
+            self._size_guard, self.constant, self._size_asked, self._measure, self.hints, least
         )
 
     def fresh(self, shape: Any, dtype: np.dtype[Any]) -> Var:
@@ -117,7 +117,7 @@ class Capture(Level):
             assert prim is not None
             self.entries.append(Node(prim, (x,), ((s.axis,),), (length,), user_site(keep=True)))
             known[name] = GraphTracer(self, length, asarray(self.hints[name]), None, 0)
-        return eval(repr(size), {"__builtins__": {}}, known)
+        return eval(repr(size), {"__builtins__": {}, "max": maximum}, known)
 
     def _number(self, a: Size, prim: Primitive, args: Sequence[Any]) -> Any:
         """A size as an array of the other operands' dtype, or as the number that it is now."""
@@ -320,14 +320,15 @@ def capture(
     names: Sequence[dict[int, str] | None] | None = None,
     user_fun: Callable[..., Any] | None = None,
     body: bool = False,
+    least: int = 0,
 ) -> tuple[Graph, tuple[Any, ...]]:
     """Graph of `fun(*args) -> sequence of arrays`, and the outer tracers it closes over.
 
     args: arrays, or ShapeDtypes, on whose values no decision can be taken. names: per argument,
-    axis -> symbol for the sizes to keep symbolic. body: as `written` has it. The outer tracers are
-    the graph's last inputs.
+    axis -> symbol for the sizes to keep symbolic. body: as `written` has it. least: what symbols
+    are at least, which is not looked at again. The outer tracers are the graph's last inputs.
     """
-    level = Capture(label, user_fun or fun)
+    level = Capture(label, user_fun or fun, least)
     args = [x if isinstance(x, ShapeDtype) else asarray(x) for x in args]
     tracers = [level.input(x, names[i] if names else None) for i, x in enumerate(args)]
     with written(level, body=body):

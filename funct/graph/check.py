@@ -21,7 +21,7 @@ __all__ = ["check"]
 
 # What the text of a size guard may consist of: it is evaluated.
 _ARITHMETIC = (
-    ast.Expression, ast.Name, ast.Load, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare,
+    ast.Expression, ast.Name, ast.Load, ast.Constant, ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare,
     ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.USub, ast.UAdd, ast.Not,
     ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE,
 )  # fmt: skip
@@ -154,9 +154,13 @@ def _check_guard(guard: Guard, symbols: set[str]) -> None:
     except (SyntaxError, TypeError, ValueError):
         parts = [ast.Pass()]
     compared = [len(n.ops) for n in parts if isinstance(n, ast.Compare)]
-    if not all(isinstance(n, _ARITHMETIC) for n in parts) or compared != [1]:
+    called = [n.func for n in parts if isinstance(n, ast.Call)]
+    larger = [f for f in called if isinstance(f, ast.Name) and f.id == "max"]
+    arithmetic = all(isinstance(n, _ARITHMETIC) for n in parts) and len(larger) == len(called)
+    if not arithmetic or compared != [1]:
         raise GraphError(f"graph: size guard {guard.expected!r} is no arithmetic", site=guard.site)
-    for name in [n.id for n in parts if isinstance(n, ast.Name) and n.id not in symbols]:
+    named = [n.id for n in parts if isinstance(n, ast.Name) and n not in larger]
+    for name in [n for n in named if n not in symbols]:
         raise GraphError(f"graph: size {name} names no symbol", site=guard.site)
 
 
@@ -209,7 +213,14 @@ def _agree(e: Node | Call, got: Iterable[ShapeDtype], expected: Iterable[ShapeDt
 
 
 def _same(a: ShapeDtype, b: ShapeDtype) -> bool:
-    return repr(a.shape) == repr(b.shape) and a.dtype == b.dtype  # by text: no size guard
+    """Symbolic lengths may be spelt in two ways, but no decision is made here."""
+    return a.dtype == b.dtype and len(a.shape) == len(b.shape) and all(map(_one, a.shape, b.shape))
+
+
+def _one(n: Any, m: Any) -> bool:
+    if isinstance(n, Size) or isinstance(m, Size):
+        return n.always(m) if isinstance(n, Size) else m.always(n)
+    return repr(n) == repr(m)
 
 
 def _plain(avals: Iterable[ShapeDtype]) -> str:

@@ -183,10 +183,14 @@ class Graph:
         """Whether inputs of these shapes have the sizes that are no symbols. Where there are no
         elements programs differ: symbols stand for some.
         """
-        return not self.symbols or all(
-            m != 0 if isinstance(n, Size) else n == m
-            for v, shape in zip(self.inputs, shapes, strict=True)
-            for n, m in zip(v.shape, shape, strict=True)
+        return not self.symbols or (
+            all(shapes[s.input][s.axis] != 0 for s in self.symbols)
+            and all(
+                n == m
+                for v, shape in zip(self.inputs, shapes, strict=True)
+                for n, m in zip(v.shape, shape, strict=True)
+                if not isinstance(n, Size)
+            )
         )
 
     def fixed_sizes(self) -> list[Guard]:

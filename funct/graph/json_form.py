@@ -31,7 +31,7 @@ from funct.graph.json_values import (
 )
 from funct.graph.passes.eliminate_dead import eliminate_dead
 from funct.graph.passes.inline_calls import inline_calls
-from funct.graph.size_text import check_guard, is_symbol_name, symbol_size
+from funct.graph.size_text import check_guard, is_symbol_name, no_capture
 from funct.graph.strict_json import dump_json, parse_json
 from funct.ops.fast import wrap
 from funct.source import Site
@@ -238,6 +238,7 @@ class _Reader:
         self.tensors = dict(tensors)
         self.vars: dict[str, Var] = {}
         self.symbols: dict[str, Size] = {}
+        self.scope = no_capture()
 
     def graph(self, f: Mapping[str, Any]) -> Graph:
         """The graph, checked."""
@@ -258,7 +259,7 @@ class _Reader:
         name, index, axis, example = _row(value, str, int, int, int)
         if not is_symbol_name(name) or name in self.symbols or min(index, axis, example) < 0:
             raise FileFormatError(f"graph.json: {name!r} cannot name a size")
-        self.symbols[name] = symbol_size(name, example)
+        self.symbols[name] = Size.symbol(name, example, self.scope)
         return Symbol(name, index, axis)
 
     def _var(self, value: Any, kind: str) -> Var:

@@ -1,22 +1,25 @@
 """Symbolic sizes as text, and back: read by a grammar, never by `eval`.
 
-An expression is made of symbols, integers, + - * // % and parentheses; a guard compares two.
+An expression is made of symbols, integers, + - * // %, max(a, b) and parentheses; a guard compares
+two.
 """
 
 from __future__ import annotations
 
 import ast
 import keyword
+import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
-from funct.core import Size, SizeScope
+from funct.core import Size, SizeScope, larger
 from funct.errors import FileFormatError
 
-__all__ = ["check_guard", "is_symbol_name", "parse_size", "symbol_size"]
+__all__ = ["check_guard", "is_symbol_name", "no_capture", "parse_size"]
 
-_TAKEN = re.compile(r"[vxcp]\d+|run|MISS|dtype|inf|nan|same")  # names in generated code
+_TAKEN = re.compile(r"[vxcp]\d+|run|MISS|dtype|inf|nan|same|max")  # names in generated code
 _MAX_TEXT = 4000
 
 _Operators = ast.Add | ast.Sub | ast.Mult | ast.FloorDiv | ast.Mod
@@ -39,9 +42,9 @@ def is_symbol_name(name: object) -> bool:
     )
 
 
-def symbol_size(name: str, example: int) -> Size:
-    """A symbol of a program that is no longer being captured: decisions on it are not recorded."""
-    return Size.symbol(name, example, SizeScope(lambda *decision: None))
+def no_capture() -> SizeScope:
+    """The scope of a program that is no longer being captured: decisions are not recorded."""
+    return SizeScope(lambda *decision: None)
 
 
 def parse_size(text: Any, symbols: Mapping[str, Size]) -> Size:
@@ -58,13 +61,26 @@ def parse_size(text: Any, symbols: Mapping[str, Size]) -> Size:
 def check_guard(text: Any, symbols: Mapping[str, Size]) -> str:
     """The text of a guard on sizes, if it is one."""
     e = _parsed(text)
-    if isinstance(e, ast.UnaryOp) and isinstance(e.op, ast.Not):
+    negated = isinstance(e, ast.UnaryOp) and isinstance(e.op, ast.Not)
+    if isinstance(e, ast.UnaryOp) and negated:
         e = e.operand
     if not isinstance(e, ast.Compare) or len(e.ops) != 1 or not isinstance(e.ops[0], _Comparisons):
         raise FileFormatError(f"graph.json: {text!r} compares no sizes")
-    for side in (e.left, e.comparators[0]):
+    sides = e.left, e.comparators[0]
+    for side in sides:
         _check(side, symbols)
+    compare = _COMPARED[type(e.ops[0])]
+    with suppress(ZeroDivisionError):
+        example = [_value(side, {name: n.hint for name, n in symbols.items()}) for side in sides]
+        if compare(*example) is not negated:  # the sizes know it from now on
+            compare(*[_value(side, symbols) for side in sides])
     return str(text)
+
+
+_COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}  # fmt: skip
 
 
 def _parsed(text: Any) -> ast.expr:
@@ -76,13 +92,16 @@ def _parsed(text: Any) -> ast.expr:
         raise FileFormatError(f"graph.json: {text!r} is no expression of sizes") from None
 
 
-def _check(e: ast.expr, symbols: Mapping[str, Size]) -> None:
+def _check(e: ast.expr, symbols: Mapping[str, Any]) -> None:
     """Raise unless e is made of what sizes are made of."""
     if isinstance(e, ast.BinOp) and isinstance(e.op, _Operators):
         _check(e.left, symbols)
         _check(e.right, symbols)
     elif isinstance(e, ast.UnaryOp) and isinstance(e.op, ast.USub):
         _check(e.operand, symbols)
+    elif isinstance(e, ast.Call) and _is_larger(e):
+        for side in e.args:
+            _check(side, symbols)
     elif isinstance(e, ast.Name):
         if e.id not in symbols:
             raise FileFormatError(f"graph.json: the size {e.id!r} is not declared")
@@ -90,7 +109,12 @@ def _check(e: ast.expr, symbols: Mapping[str, Size]) -> None:
         raise FileFormatError(f"graph.json: {ast.unparse(e)!r} is no size")
 
 
-def _value(e: ast.expr, symbols: Mapping[str, Size]) -> Any:
+def _is_larger(e: ast.Call) -> bool:
+    """Whether a call is the larger of two."""
+    return ast.unparse(e.func) == "max" and len(e.args) == 2 and not e.keywords
+
+
+def _value(e: ast.expr, symbols: Mapping[str, Any]) -> Any:
     _check(e, symbols)
     if isinstance(e, ast.Name):
         return symbols[e.id]
@@ -98,6 +122,8 @@ def _value(e: ast.expr, symbols: Mapping[str, Size]) -> Any:
         return e.value
     if isinstance(e, ast.UnaryOp):
         return -_value(e.operand, symbols)
+    if isinstance(e, ast.Call):
+        return larger(*[_value(side, symbols) for side in e.args])
     assert isinstance(e, ast.BinOp)
     x, y = _value(e.left, symbols), _value(e.right, symbols)
     if isinstance(e.op, ast.Add):

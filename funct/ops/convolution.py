@@ -277,7 +277,7 @@ def _convolve_raw(x: Any, y: Any, full: bool) -> Any:
 def _convolve_aval(args: Args, params: Params) -> ShapeDtype:
     x, y = args
     n, m = x.shape[-1], y.shape[-1]
-    if m < 1 or n < m:
+    if n < 1 or m < 1 or (not params[0] and n < m):
         raise ShapeError(f"convolve: 1 <= m <= n is needed for lengths n, m, got {n} and {m}")
     size = n + m - 1 if params[0] else n - m + 1
     return ShapeDtype((*x.shape[:-1], size), product_dtype(x.dtype, y.dtype))
@@ -292,7 +292,7 @@ def _convolve_rule_x(g: Value, y: Value, full: bool) -> Value:
 
 
 def _full(x: Value, y: Value) -> Value:
-    return ops.convolve(y, x, True) if x.shape[-1] < y.shape[-1] else ops.convolve(x, y, True)
+    return ops.convolve(x, y, True)
 
 
 def _convolve_rule_y(g: Value, x: Value, full: bool) -> Value:
@@ -319,6 +319,7 @@ def _convolve_samples(rng: np.random.Generator) -> list[Sample]:
     return [
         Sample((rng.normal(size=5), rng.normal(size=3)), (True,)),
         Sample((rng.normal(size=5), rng.normal(size=2)), (False,)),
+        Sample((rng.normal(size=2), rng.normal(size=4)), (True,)),
         Sample((rng.normal(size=3) + 1j, rng.normal(size=3) * 1j), (True,)),
     ]
 
@@ -328,7 +329,8 @@ def _convolve_samples(rng: np.random.Generator) -> list[Sample]:
     onnx=_onnx_convolve, samples=_convolve_samples,
 )  # fmt: skip
 def convolve(x: Value, y: Value, full: bool) -> Value:
-    """z_k = Σ_j x_(k - j) y_j along the last axis, other axes equal; y is not longer than x.
+    """z_k = Σ_j x_(k - j) y_j along the last axis, other axes equal.
 
-    full: all n + m - 1 places where the two overlap, else the n - m + 1 where all of y does.
+    full: all n + m - 1 places where the two overlap, else the n - m + 1 where all of y does, which
+    is not longer than x.
     """

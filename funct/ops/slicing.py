@@ -39,27 +39,35 @@ def slice_length(n: Any, triple: tuple[Any, Any, int]) -> Any:
     """How many of n elements a (start, stop, step) selects; symbolic where it can stay so."""
     if triple == (None, None, 1) or triple == (None, None, -1):
         return n
-    if isinstance(n, core.Size) and triple[2] == 1:
-        return _symbolic_length(n, triple[0], triple[1])
-    return len(range(*slice(*triple).indices(n)))
+    if not any(isinstance(v, core.Size) for v in (n, *triple)):
+        return len(range(*slice(*triple).indices(n)))
+    low, high = _ends(n, triple)
+    step = triple[2]
+    far = core.larger(high - low, 0) if step > 0 else core.larger(low - high, 0)
+    count = (far + abs(step) - 1) // abs(step)
+    if not isinstance(count, core.Size) or (1 - count).least < 0:
+        return count
+    start, stop, _ = triple
+    measured = isinstance(start, core.Size) or isinstance(stop, core.Size)
+    if measured and (start is None or stop is None or isinstance(stop - start, core.Size)):
+        return count  # what a division leaves, say
+    return 1 if count >= 1 else 0  # one element is meant, and broadcasts: that is decided
 
 
-def _symbolic_length(n: Any, start: Any, stop: Any) -> Any:
-    """Length of x[start:stop] for a symbolic n; what has to be decided becomes a guard."""
-    low = 0 if start is None else start
-    to_end = stop is None or stop < 0
-    high = 0 if stop is None else stop
-    if low >= 0 and to_end:
-        return n + high - low if n >= low - high else 0
-    if low >= 0:
-        if low >= high:
-            return 0
-        return high - low if n >= high else n - low if n >= low else 0
-    if to_end:
-        if low >= high:
-            return 0
-        return high - low if n >= -low else n + high if n >= -high else 0
-    return len(range(*slice(low, high).indices(n.__index__())))
+def _ends(n: Any, triple: tuple[Any, Any, int]) -> tuple[Any, Any]:
+    """`slice(*triple).indices(n)` without the step, where one of them is symbolic. The sign of a
+    symbolic end has to be known, and may become a guard.
+    """
+    first, last = (0, n) if triple[2] > 0 else (-1, n - 1)  # what no end is outside of
+
+    def end(v: Any, default: Any) -> Any:
+        if v is None:
+            return default
+        return core.smaller(v, last) if v >= 0 else core.larger(n + v, first)
+
+    start, stop, step = triple
+    begin, behind = (first, last) if step > 0 else (last, first)
+    return end(start, begin), end(stop, behind)
 
 
 def _slice_transpose(g: Value, x_shape: Shape, index: Triples) -> Value:
@@ -118,15 +126,8 @@ def _embed_batch(prim: Primitive, args: Args, batched: Flags, params: Params) ->
 
 def _border(n: Any, triple: tuple[Any, Any, int]) -> tuple[Any, Any]:
     """How many zeros stand before and behind a slice of step 1 of an axis of length n."""
-    start, stop, _ = triple
-    if isinstance(n, int):
-        low, high, _ = slice(start, stop, 1).indices(n)
-        return low, n - max(high, low)
-    low = 0 if start is None else start  # a symbolic length: the signs alone decide
-    high = n if stop is None else stop
-    low = n + low if isinstance(low, int) and low < 0 else low
-    high = n + high if isinstance(high, int) and high < 0 else high
-    return low, n - high
+    low, high = _ends(n, triple)
+    return low, n - core.larger(high, low)
 
 
 def _onnx_spaced(w: Any, g: str, axis: int, shape: list[Any], step: int) -> str:
@@ -148,13 +149,14 @@ def _onnx_embed(w: Any, g: str, index: Triples, shape: Shape) -> str:
         if step == 1:
             low, behind = _border(n, triple)
         else:
-            at = range(*slice(*triple).indices(n))
+            count = given[axis]
+            low, _ = _ends(n, triple)
+            low = low if step > 0 else low + (count - 1) * step
             g = _onnx_spaced(w, g, axis, given, step)
-            low = (at[0] if step > 0 else at[-1]) if at else 0
             behind = n - low - given[axis]  # negative: the zeros behind the last element are cut
         begins.append(low)
         ends.append(behind)
-    if not any(begins + ends):
+    if not any(isinstance(v, core.Size) or v for v in (*begins, *ends)):
         return g
     return str(w.op("Pad", g, w.dims((*begins, *ends)), w.constant(0, w.dtype_of(g))))
 

@@ -157,6 +157,22 @@ def test_symbolic_slices() -> None:
         assert_same(run_onnxruntime(model, {"arg0": np.asarray(x)}), [fun(x)])
 
 
+@pytest.mark.parametrize("part", [
+    lambda x: x[: x.shape[0] // 2], lambda x: x[:10], lambda x: x[-3:], lambda x: x[1:-1],
+    lambda x: x[1::2], lambda x: x[::-3], lambda x: xp.roll(x, 1) * x,
+])  # fmt: skip
+def test_parts_that_depend_on_the_length(part: Any) -> None:
+    """One file for every length, of the parts and of their gradients, also where parts are empty
+    or the whole.
+    """
+    for fun in (lambda x: part(x) * 2.0, ft.grad(lambda x: xp.sum(part(x) ** 2))):
+        model = export.to_onnx(fun, (array(6),), dynamic_shapes=({0: "T"},))
+        name = model.graph.input[0].name
+        for n in (1, 2, 3, 9, 10, 11, 14):
+            x = array(n, seed=n)
+            assert_same(run_onnxruntime(model, {name: np.asarray(x)}), [fun(x)])
+
+
 def test_names() -> None:
     """Inputs and outputs have the program's names, or the ones given."""
     fun = lambda a, b: {"sum": a + b, "same": a}  # noqa: E731

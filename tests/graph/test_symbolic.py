@@ -16,15 +16,16 @@ from tests import laws
 SIZES = (1, 2, 3, 7)
 
 GUARDS = {
-    "all_but_the_last": ["not (2*n < 1)"],
-    "gradient": ["not (3*n < 2)", "not (3*n < 1)", "not (3*n == 2)"],
-    "interp": ["not (n == 0)", "not (n < 1)", "n > 0"],
+    "beside_the_first": ["not (n - max(n - 1, 0) < 1)"],
+    "half_beside_its_middle": ["not (1 - max(((n) // (2)) - n + 1, 0) < 1)"],
+    "before_it_is_decided": ["not (n < 1)"],
+    "gradient": ["not (3*n < 2)"],
+    "interp": ["not (n == 0)"],
     "last_element": ["not (n < 1)"],
     "logsumexp": ["not (n == 0)"],
-    "median": ["not (n == 0)", "not (n < 1)"],
+    "median": ["not (n == 0)"],
     "quantile": ["not (n == 0)"],
-    "trapezoid": ["not (n < 1)"],
-    "windows": ["not (2*n < 2)", "not (2*n - 1 < 0)"],
+    "windows": ["not (2*n < 2)"],
 }
 FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "elementwise": (lambda x: xp.sin(x) * x + 1.0, ("n", 3)),
@@ -84,6 +85,11 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
         lambda x: xp.lib.stride_tricks.sliding_window_view(xp.concat([x, x]), 2, 0),
         ("n", 3),
     ),
+    "beside_the_first": (lambda x: x - x[:1], ("n", 3)),
+    "half_beside_its_middle": (
+        lambda x: x[: x.shape[0] // 2 + 1] * x[x.shape[0] // 2 : x.shape[0] // 2 + 1], ("n", 3),
+    ),
+    "before_it_is_decided": (lambda x: xp.concat([x[1:], x[-1][None]]), ("n", 3)),
     "gradient": (lambda x: xp.gradient(xp.concat([x, x, x]), axis=0), ("n", 3)),
 }
 

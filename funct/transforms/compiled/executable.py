@@ -232,7 +232,7 @@ class Executable:
             return (*outs, *pull.adjoint(full))  # the engine's convention, whatever the user's
 
         try:
-            both, outer = capture(joint, vals, label="jit", names=names)
+            both, outer = capture(joint, vals, label="jit", names=names, least=1)
         except GuardError:
             return MISS
         except Exception:

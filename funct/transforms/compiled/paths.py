@@ -74,7 +74,9 @@ def captured(fun: Callable[..., Any], given: Split, names: Any = None) -> Captur
 
     before = watched(fun, None, given.others)
     with config.remembering() as fields:
-        graph, outer = capture(flat, given.arrays, label="jit", names=names, user_fun=fun)
+        graph, outer = capture(
+            flat, given.arrays, label="jit", names=names, user_fun=fun, least=1
+        )  # of no elements there are other paths: `Graph.takes`
     outs, structure, single = result
     read = tuple([(config, f, config.get(f)) for f in sorted(fields)])
     rebuild = _first if single else _rebuild(outs, structure)
@@ -249,6 +251,12 @@ class Open:
     def least(self, shapes: tuple[tuple[int, ...], ...]) -> int:
         """The shortest of the axes that vary; where none does, 2."""
         return min([shapes[i][a] for i, a in self.varying], default=2)
+
+    def has_none(self, shapes: tuple[tuple[int, ...], ...], first: bool) -> bool:
+        """Whether an axis that varies has no elements; in the first call, whether any has none: a
+        path of its own is for those that come again.
+        """
+        return any(0 in s for s in shapes) if first else self.least(shapes) == 0
 
     def names(self, shapes: tuple[tuple[int, ...], ...]) -> list[dict[int, str] | None] | None:
         """Symbols for the axes that vary; None while none does, and for length 0."""

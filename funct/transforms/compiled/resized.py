@@ -2,7 +2,8 @@
 
 `len(x)`, `float(x.shape[0])`, `math.sqrt(n)` and NumPy's arrays of n elements are numbers to
 Python, so each size has a graph of its own. Graphs that differ in sizes and numbers alone share
-their machine code: it knows no sizes, and numbers that were seen to vary are handed to it.
+their machine code: it knows no sizes, and numbers that were seen to vary are handed to it. Loops
+over an axis of length 1 are others, where there are loops at all.
 """
 
 from __future__ import annotations
@@ -10,15 +11,24 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from funct.compile import Place, can_be_handed, handed_over, numbers
-from funct.graph import Control, Graph, Guard, Node, Var, acts
+from funct.compile import Place, can_be_handed, handed_over, is_numpy_calls, numbers
+from funct.graph import Call, Control, Graph, Guard, Node, Var, acts
 from funct.transforms.compiled.backends import Compile
 
-__all__ = ["Alike", "outline"]
+__all__ = ["Alike", "outline", "short_axes"]
 
 
-def outline(graph: Graph) -> Hashable | None:
-    """What graphs of one program for several sizes have in common; None where that is not known."""
+def short_axes(graph: Graph) -> Hashable:
+    """The axes of inputs that have less than two elements: code is made without them."""
+    return tuple([(k, a, n) for k, v in enumerate(graph.inputs)
+                  for a, n in enumerate(v.shape) if n < 2])  # fmt: skip
+
+
+def outline(graph: Graph, *, inner: bool = False) -> Hashable | None:
+    """What graphs of one program for several sizes have in common; None where that is not known.
+
+    inner: of a branch, a loop or a call, into which no number is handed: there all of them count.
+    """
     number: dict[Var, int] = {}
     lines: list[Hashable] = []
 
@@ -27,26 +37,40 @@ def outline(graph: Graph) -> Hashable | None:
             number[v] = len(number)
         return tuple([(len(v.shape), v.dtype) for v in vs])
 
-    kinds = [name(graph.inputs), name([v for v, _ in graph.constants])]
-    short = tuple([(k, a, n) for k, v in enumerate(graph.inputs)
-                   for a, n in enumerate(v.shape) if n < 2])  # fmt: skip
+    held = [repr(x.data) for v, x in graph.constants if inner and not v.shape]
+    kinds = [name(graph.inputs), name([v for v, _ in graph.constants]), tuple(held)]
     for e in graph.nodes:
-        if isinstance(e, Guard) and not e.of_elements and e.operand is not None:
+        if isinstance(e, Guard):
+            if e.of_elements or e.operand is None:
+                return None
             lines.append((e.kind, number[e.operand], repr(e.expected)))
-        elif isinstance(e, Node) and not isinstance(e.primitive, Control) and not acts(e):
-            operands = [
-                number[a] if isinstance(a, Var) else _known(e, i) for i, a in enumerate(e.operands)
-            ]
-            lines.append((e.name, tuple(operands), _without_sizes(e.params), name(e.results)))
-        else:
+            continue
+        bodies = _bodies(e)
+        if None in bodies or acts(e):
             return None
-    return tuple(kinds), short, tuple(lines), tuple([number[v] for v in graph.outputs])
+        read = e.operands if isinstance(e, Node) else e.body.inputs
+        operands = [
+            number[a] if isinstance(a, Var) else _known(e, i, inner) for i, a in enumerate(read)
+        ]
+        params = _without_sizes(e.params) if isinstance(e, Node) else ()
+        lines.append((e.name, tuple(operands), params, bodies, name(e.results)))
+    return tuple(kinds), tuple(lines), tuple([number[v] for v in graph.outputs])
 
 
-def _known(node: Node, i: int) -> tuple[Any, ...]:
+def _bodies(e: Node | Call) -> tuple[Hashable | None, ...]:
+    """The outlines of the graphs in a branch, a loop or a call."""
+    if isinstance(e, Call):
+        return (outline(e.body, inner=True),)
+    if not isinstance(e.primitive, Control):
+        return ()
+    return tuple([outline(g, inner=True) for _, g in e.primitive.bodies])
+
+
+def _known(e: Node | Call, i: int, inner: bool) -> tuple[Any, ...]:
     """What is known of a number that is an operand."""
-    a = node.operands[i]
-    return (type(a),) if can_be_handed(node, i) else (type(a), repr(a))
+    a = e.operands[i]
+    handed = not inner and isinstance(e, Node) and can_be_handed(e, i)
+    return (type(a),) if handed else (type(a), repr(a))
 
 
 def _without_sizes(tree: Any) -> Hashable:
@@ -56,20 +80,34 @@ def _without_sizes(tree: Any) -> Hashable:
 
 
 class Alike:
-    """Graphs with one outline: the numbers in the first, and where others have other ones."""
+    """Graphs with one outline: the numbers in the first, and where others have other ones.
 
-    __slots__ = ("first", "varying")
+    looped: the short axes of those that may be machine code. called: whether the last one that was
+    compiled is NumPy calls.
+    """
+
+    __slots__ = ("called", "first", "looped", "varying")
 
     def __init__(self, graph: Graph) -> None:
         self.first = numbers(graph)
         self.varying: frozenset[Place] = frozenset()
+        self.looped = {short_axes(graph)}
+        self.called = False
 
     def takes(self, graph: Graph) -> bool:
-        """Whether the code that serves the graphs so far serves this one; else it will from now."""
+        """Whether what was handed over so far is all that varies; else more is from now on."""
         found = numbers(graph)
         other = {at for at, n in self.first.items() if repr(n) != repr(found[at])}
         known = other <= self.varying
         self.varying |= other
+        return known
+
+    def shares(self, graph: Graph) -> bool:
+        """Whether no machine code was made for a graph but that of others."""
+        axes = short_axes(graph)
+        known = self.called or axes in self.looped
+        self.looped |= set() if self.called else {axes}
+        self.called = False
         return known
 
     def compiling(self, compile: Compile, alike: Graph) -> Compile:
@@ -77,10 +115,11 @@ class Alike:
         varying = self.varying
 
         def compiled(graph: Graph, guards: bool) -> Callable[..., Any]:
-            open_, values = handed_over(graph, varying) if graph is alike else (graph, [])
-            if not values:
+            if graph is not alike:
                 return compile(graph, guards)
+            open_, values = handed_over(graph, varying)
             run = compile(open_, guards)
-            return lambda *buffers: run(*buffers, *values)
+            self.called = is_numpy_calls(run)
+            return (lambda *buffers: run(*buffers, *values)) if values else run
 
         return compiled

@@ -89,6 +89,7 @@ class Table:
         paths = self.paths.setdefault(key, [])
         shapes = tuple([s for s, _ in key.types])
         open_ = self.open.get(key.ranks)
+        first = open_ is None
         if open_ is None:
             open_ = self.open.setdefault(key.ranks, Open(shapes, self.dynamic is True))
         groups = paths, open_.paths
@@ -111,7 +112,7 @@ class Table:
         if get_ident() in self._capturing:  # fun calls itself: what it does is captured already
             return self.fun(*args, **kwargs)
         open_.see(shapes)
-        if self.dynamic and not self.fullgraph and open_.least(shapes) == 0:
+        if self.dynamic and not self.fullgraph and open_.has_none(shapes, first):
             return self.fun(*args, **kwargs)  # nothing to compute, and maybe another program
         if len(paths) >= _MAX_PATHS:
             return self._wide(args, kwargs, given)
@@ -181,8 +182,12 @@ class Table:
             return paths[-1], (), None
         alike, known = like
         compile = alike.compiling(self.compile, found.graph)
-        paths.append(self._path(found, given, compile))
-        return paths[-1], (), "" if known else "sizes vary, as numbers: they are handed over"
+        path = self._path(found, given, compile)
+        paths.append(path)
+        shared = alike.shares(found.graph)
+        if not known:
+            return path, (), "sizes vary, as numbers: they are handed over"
+        return path, (), "" if shared else None
 
     def _open_path(self, open_: Open, given: Split) -> Path | None:
         """A path for every size of the axes that vary; None where the function fixes one, or where

@@ -130,7 +130,7 @@ def _owning(fun: Callable[..., Any], avals: Sequence[Any], closes: bool) -> Call
                 return around and around(size)
             found = [read[name] for name in size.names]
             known = {s.name: ops.size_along(xs[s.input], (s.axis,)) for s in found}
-            return eval(repr(size), {"__builtins__": {}}, known)
+            return eval(repr(size), {"__builtins__": {}, "max": ops.maximum}, known)
 
         before = [(s, s.lift, s.measure) for s in scopes]
         for s, _, around in before:
