@@ -1,13 +1,11 @@
-"""Fits the polynomials of funct/kernels/llvm: what this prints are two of its files.
+"""Fits the polynomials of funct/kernels/llvm/coefficients.py, which is what this prints.
 
     python tests/kernels/llvm/fit.py > funct/kernels/llvm/coefficients.py
-    python tests/kernels/llvm/fit.py cells > funct/kernels/llvm/cells.py
 
 Each is a minimax polynomial, in arithmetic of 50 digits. The first coefficients are rounded to the
 dtype one by one, and the rest is fitted again after each.
 """
 
-import itertools
 import sys
 import textwrap
 
@@ -328,128 +326,6 @@ FITS = {
 }  # fmt: skip
 
 
-LOG2_FROM = 0.703125
-ERF_STEP = {"f32": 0.258, "f64": 0.3872}
-ERF_END = {"f32": 3.99, "f64": 6.0}  # in the last cell, and erf rounds to 1 there
-ERF_TERMS = {"f32": 6, "f64": 12}
-
-
-def middle(k, dtype):
-    """A number near the middle of a cell whose erf is almost one of the dtype."""
-    near = [rounded(ERF_STEP[dtype] * (k + mpf(j) / 4096), dtype) for j in range(-250, 251)]
-    lost = [abs(mpmath.erf(c) - rounded(mpmath.erf(c), dtype)) for c in near]
-    return near[lost.index(min(lost))] if k else mpf(0)
-
-
-def erf_cell(k, dtype):
-    """What is fitted in a cell, its weight, and where t lies if c + t is in the cell."""
-    c, step = middle(k, dtype), mpf(ERF_STEP[dtype])
-    a = (k - mpf("0.501")) * step - c if k else mpf(10) ** -12
-    b = ((k + mpf("0.501")) * step if k < 15 else mpf(ERF_END[dtype])) - c
-    own = 0 if k else 1  # around 0 the number itself is in front: its slope is no float
-    return (
-        lambda t: (mpmath.erf(c + t) - mpmath.erf(c)) / t - own,
-        lambda t: abs(t) / mpmath.erf(c + t),
-        a,
-        b,
-    )
-
-
-def erf_cells(dtype):
-    """For each of 16 cells: its number c, erf(c), the coefficients of the slope; as columns."""
-    rows = []
-    for k in range(16):
-        c = middle(k, dtype)
-        slope, error = fit(*erf_cell(k, dtype), ERF_TERMS[dtype], dtype)
-        sys.stderr.write(f"ERF_CELLS {dtype} {k} {error:.2f}\n")
-        rows.append([float(c), float(rounded(mpmath.erf(c), dtype)), *slope])
-    return list(zip(*rows))
-
-
-
-def edges():
-    """The ends of sixteenths of the octave from LOG2_FROM on."""
-    first = int(np.float32(LOG2_FROM).view(np.int32))
-    ends = (first + np.arange(17, dtype=np.int32) * (1 << 19)).view(np.float32).astype(float)
-    return list(itertools.pairwise(ends))
-
-
-def log_cells(dtype):
-    """The numbers c, and log(1 / c), which is almost one of the dtype; c is 1 around 1."""
-    inverse = []
-    for a, b in edges():
-        near = [(round(2**21 / (a + b)) + j) / 2**20 for j in range(-900, 901)]
-        lost = [abs(mpmath.log(c) - rounded(mpmath.log(c), dtype)) for c in near]
-        inverse.append(1.0 if a <= 1 < b else near[lost.index(min(lost))])
-    return inverse, [float(rounded(-mpmath.log(c), dtype)) for c in inverse]
-
-
-def printed_log_cells():
-    """The lines of the natural logarithm's tables."""
-    kinds = []
-    for dtype in ("f32", "f64"):
-        columns = [f"        (\n{wrapped(v, 12)}\n        ),\n" for v in log_cells(dtype)]
-        kinds.append(f'    "{dtype}": (\n{"".join(columns)}    ),\n')
-    head = "# the same, and log(1 / c) in one part: c is such that it is almost a float\n"
-    return f"{head}LOG_CELLS = {{\n{''.join(kinds)}}}  # fmt: skip\n"
-
-
-def octave_cells():
-    """The numbers c, and log2(1 / c) in two parts, for sixteenths of the octave from LOG2_FROM on.
-
-    A mantissa times the c of its cell is at most 0.0323 from 1; c is 1 around 1. The first parts
-    have so few bits that exponents are added exactly.
-    """
-    inverse = [1.0 if a <= 1 < b else round(2048 / (a + b)) / 1024 for a, b in edges()]
-    high, low = {}, {}
-    for dtype, bits in (("f32", 14), ("f64", 40)):
-        logs = [-mpmath.log(c, 2) for c in inverse]
-        high[dtype] = [float(mpmath.nint(v * 2**bits) / 2**bits) for v in logs]
-        low[dtype] = [float(rounded(v - h, dtype)) for v, h in zip(logs, high[dtype])]
-    return inverse, high, low
-
-
-def sixteenths():
-    """2^(k/16)."""
-    return [float(mpf(2) ** (mpf(k) / 16)) for k in range(16)]
-
-
-def printed_powers():
-    """The lines of the exponential function's table."""
-    head = "# 2^(k/16) for k = 0 to 15\nEXP2_SIXTEENTHS"
-    return f"{head} = (\n{wrapped(sixteenths(), 4)}\n)  # fmt: skip\n"
-
-
-def printed_erf_cells():
-    """The lines of erf's tables."""
-    kinds = []
-    for dtype in ("f32", "f64"):
-        columns = [f"        (\n{wrapped(v, 12)}\n        ),\n" for v in erf_cells(dtype)]
-        kinds.append(f'    "{dtype}": (\n{"".join(columns)}    ),\n')
-    head = (
-        "# erf(c + t) = C + t P(t) in 16 cells of that width, around 0 erf(t) = t + t P(t): all c,"
-        " all C\n# and each coefficient of P; from the end on erf is 1\n"
-    )
-    return (
-        f"{head}ERF_STEP = {ERF_STEP}\nERF_END = {ERF_END}\n".replace("'", '"')
-        + f"ERF_CELLS = {{\n{''.join(kinds)}}}  # fmt: skip\n"
-    )
-
-
-def printed_octave_cells():
-    """The lines of the logarithm's table."""
-    inverse, high, low = octave_cells()
-    lines = [f"LOG2_CELLS = (\n{wrapped(inverse, 4)}\n)  # fmt: skip\n"]
-    for name, parts in (("LOG2_HIGH", high), ("LOG2_LOW", low)):
-        kinds = [f'    "{k}": (\n{wrapped(v, 8)}\n    ),\n' for k, v in parts.items()]
-        lines.append(f"{name} = {{\n{''.join(kinds)}}}  # fmt: skip\n")
-    head = (
-        f"# sixteenths of the octave from {LOG2_FROM} on: a number c for each, so that c m is about"
-        " 1,\n# and log2(1 / c) in two parts\n"
-    )
-    return f"{head}LOG2_FROM = {LOG2_FROM}\n" + "".join(lines)
-
-
 def printed(name):
     """The lines of one entry, and the errors on stderr."""
     formula, g, weight, kinds = FITS[name]
@@ -480,14 +356,6 @@ def print_file(said, names, parts):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["cells"]:
-        names = [f"LOG2_{part}" for part in ("CELLS", "FROM", "HIGH", "LOW")]
-        names += [f"ERF_{part}" for part in ("CELLS", "END", "STEP")]
-        names += ["LOG_CELLS", "EXP2_SIXTEENTHS"]
-        parts = [printed_octave_cells(), printed_log_cells(), printed_powers()]
-        parts.append(printed_erf_cells())
-        print_file("What lanes look up, 16 numbers each; tests compute them.", names, parts)
-    else:
-        names = sys.argv[1:] or list(FITS)
-        said = "Coefficients of minimax polynomials, lowest first; tests fit them."
-        print_file(said, names, map(printed, names))
+    names = sys.argv[1:] or list(FITS)
+    said = "Coefficients of minimax polynomials, lowest first; tests fit them."
+    print_file(said, names, map(printed, names))

@@ -7,12 +7,11 @@ from funct.kernels.llvm import cells, coefficients
 
 mpmath = pytest.importorskip("mpmath")
 
-from .fit import (  # noqa: E402  (needs mpmath)
+from .fit import FITS, horner  # noqa: E402  (needs mpmath)
+from .fit_cells import (  # noqa: E402
     ERF_TERMS,
-    FITS,
     edges,
     erf_cell,
-    horner,
     log_cells,
     middle,
     octave_cells,
