@@ -109,8 +109,10 @@ from funct.ops.quantized_means import quantized_add as quantized_add
 from funct.ops.quantized_means import quantized_avg_pool as quantized_avg_pool
 from funct.ops.quantized_means import quantized_mean as quantized_mean
 from funct.ops.random import random_bits as random_bits
+from funct.ops.random import random_exponential as random_exponential
 from funct.ops.random import random_fold_in as random_fold_in
 from funct.ops.random import random_gamma as random_gamma
+from funct.ops.random import random_gumbel as random_gumbel
 from funct.ops.random import random_normal as random_normal
 from funct.ops.random import random_poisson as random_poisson
 from funct.ops.random import random_split as random_split
@@ -204,7 +206,8 @@ __all__ = [
     "multiply", "negative", "nextafter", "not_equal", "pad_axes", "permute_dims", "pinv", "pow",
     "psum", "psum_scatter", "put", "put_along_axis", "qr", "quantize", "quantized_add",
     "quantized_avg_pool", "quantized_convolution", "quantized_linear", "quantized_mean",
-    "random_bits", "random_fold_in", "random_gamma", "random_normal", "random_poisson",
+    "random_bits", "random_exponential", "random_fold_in", "random_gamma", "random_gumbel",
+    "random_normal", "random_poisson",
     "random_split", "random_unit", "real",
     "real_fft", "reciprocal", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "relu",
     "remainder", "reshape", "restore", "round", "running_argmax", "sampled_matmul", "scatter",

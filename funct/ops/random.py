@@ -23,7 +23,8 @@ from funct.ops.samples import calls
 from funct.ops.special.incomplete import gammaincinv_slope
 
 __all__ = [
-    "random_bits", "random_fold_in", "random_gamma", "random_normal", "random_poisson",
+    "random_bits", "random_exponential", "random_fold_in", "random_gamma", "random_gumbel",
+    "random_normal", "random_poisson",
     "random_split", "random_unit",
 ]  # fmt: skip
 
@@ -92,6 +93,22 @@ def random_unit(key: Value, shape: Shape, dtype: np.dtype[Any]) -> Value:
 )  # fmt: skip
 def random_normal(key: Value, shape: Shape, dtype: np.dtype[Any]) -> Value:
     """Standard normal float32 or float64, shape (*batch of keys, *shape), by inversion."""
+
+
+@structural(
+    kernels.random_exponential, None, batch=_same_call, onnx=_NO_ONNX,
+    aval=_floats_aval("random_exponential"), samples=_FLOATS,
+)  # fmt: skip
+def random_exponential(key: Value, shape: Shape, dtype: np.dtype[Any]) -> Value:
+    """Exponential float32 or float64 with rate 1, shape (*batch of keys, *shape); never 0."""
+
+
+@structural(
+    kernels.random_gumbel, None, batch=_same_call, onnx=_NO_ONNX,
+    aval=_floats_aval("random_gumbel"), samples=_FLOATS,
+)  # fmt: skip
+def random_gumbel(key: Value, shape: Shape, dtype: np.dtype[Any]) -> Value:
+    """Standard Gumbel float32 or float64, shape (*batch of keys, *shape)."""
 
 
 @structural(

@@ -27,10 +27,15 @@ __all__ = [
 _LONG, _WORD = np.dtype(np.int64), np.dtype(np.uint64)
 
 
+def _numbers(op: Any, key: Any, shape: Any, dtype: np.dtype[Any], name: str) -> Any:
+    """What an op makes of words, a number of each."""
+    shape = normal_shape(f"random.{name}", shape)
+    return served(op(lifted(known(key), shape), shape, dtype))
+
+
 def _unit(key: Any, shape: Any, dtype: np.dtype[Any], name: str) -> Any:
     """Uniform on [0, 1): the high bits as an integer, scaled exactly."""
-    shape = normal_shape(f"random.{name}", shape)
-    return served(ops.random_unit(lifted(known(key), shape), shape, dtype))
+    return _numbers(ops.random_unit, key, shape, dtype, name)
 
 
 @direct(draws.uniform)
@@ -90,9 +95,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     Source: jax.random.normal; Wichura 1988, AS 241.
     """
     dtype = float_dtype("normal", dtype)
-    shape = normal_shape("random.normal", shape)
-    x = served(ops.random_normal(lifted(known(key), shape), shape, drawn_in(dtype)))
-    return rounded(x, dtype)
+    return rounded(_numbers(ops.random_normal, key, shape, drawn_in(dtype), "normal"), dtype)
 
 
 @direct(draws.bernoulli)
@@ -135,7 +138,8 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     Source: jax.random.exponential.
     """
     dtype = float_dtype("exponential", dtype)
-    return rounded(-ops.log(open_unit(key, shape, drawn_in(dtype), "exponential")), dtype)
+    x = _numbers(ops.random_exponential, key, shape, drawn_in(dtype), "exponential")
+    return rounded(x, dtype)
 
 
 def gumbel(key: Any, shape: Any = (), dtype: Any = None) -> Any:
@@ -153,7 +157,7 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     Source: jax.random.gumbel.
     """
     dtype = float_dtype("gumbel", dtype)
-    return rounded(-ops.log(exponential(key, shape, drawn_in(dtype))), dtype)
+    return rounded(_numbers(ops.random_gumbel, key, shape, drawn_in(dtype), "gumbel"), dtype)
 
 
 def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Any:

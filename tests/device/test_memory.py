@@ -471,7 +471,8 @@ def test_a_scope_tells_what_became_of_the_system_s_memory():
     del x
     assert (nothing.reserved, nothing.arena_calls, nothing.retries) == (0, 0, 0)
     assert grown.reserved >= 32 * MIB
-    assert grown.inactive_split == grown.reserved - grown.allocated
+    # more where a free segment has grown: whole, it was no piece of a split one
+    assert grown.reserved - grown.allocated <= grown.inactive_split <= grown.reserved
     assert grown.arena_calls >= 1
     assert (full.retries, full.failures) == (1, 1)
     assert (outer.retries, outer.failures) == (1, 1)

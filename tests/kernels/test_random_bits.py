@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from math import prod
@@ -15,12 +16,15 @@ from hypothesis import strategies as st
 from funct.kernels.cpu import loops
 from funct.kernels.cpu.irregular import random_bits as cpu
 from funct.kernels.random import bits as module
+from funct.kernels.random import normal as made_of
 from funct.kernels.random.bits import (
     fold_in,
     plain_bits,
     plain_numbers,
     plain_split,
     random_bits,
+    random_exponential,
+    random_gumbel,
     random_normal,
     random_unit,
     seed,
@@ -181,6 +185,38 @@ def test_keys_batch_over_several_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
 compiled = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
 
 
+NUMBERS = {
+    "unit": random_unit, "normal": random_normal, "exponential": random_exponential,
+    "gumbel": random_gumbel,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_exponential_numbers_are_logarithms_of_uniform_ones(dtype: Any) -> None:
+    """And Gumbel numbers theirs, to the last digits; the least word is no infinity."""
+    given = (200_000,), np.dtype(dtype)
+    u = random_unit(seed(5), *given).astype(np.longdouble)
+    least = 2.0**-24 if dtype is np.float32 else 2.0**-53
+    exact = -np.log1p(-np.maximum(u, least))
+    found = random_exponential(seed(5), *given)
+    np.testing.assert_allclose(found, exact.astype(dtype), rtol=4 * np.finfo(dtype).eps)
+    away = np.abs(random_gumbel(seed(5), *given) + np.log(exact))
+    assert away.max() <= 16 * np.finfo(dtype).eps
+    assert np.isfinite(found).all()
+    assert (found > 0).all()
+
+
+@pytest.mark.parametrize("word", [0, 255, 256, 0xFFFFFFFF])
+def test_words_at_the_ends_give_finite_numbers(word: int) -> None:
+    """A uniform number of 0 or next to 1 never becomes log(0), nor an exponential one 0."""
+    words = np.full(3, word, np.uint32)
+    for found in (made_of.exponential32(words), made_of.exponential64(words, words)):
+        assert (found > 0).all()
+        assert np.isfinite(found).all()
+    for found in (made_of.gumbel32(words), made_of.gumbel64(words, words)):
+        assert np.isfinite(found).all()
+
+
 @compiled
 @given(st.lists(st.integers(0, 3), max_size=2).map(tuple), st.integers(0, 70), st.integers(0, 99))
 def test_machine_code_gives_the_bits_of_numpy(batch: tuple[int, ...], n: int, value: int) -> None:
@@ -190,9 +226,9 @@ def test_machine_code_gives_the_bits_of_numpy(batch: tuple[int, ...], n: int, va
     for width in (8, 16, 32, 64):
         same(random_bits(turned, (n,), width), plain_bits(keys, (n,), width))
     same(split(turned, n), plain_split(keys, n))
-    for dtype in (np.dtype(np.float32), np.dtype(np.float64)):
-        same(random_unit(turned, (n, 1), dtype), plain_numbers(keys, (n, 1), dtype, "unit"))
-        same(random_normal(turned, (n, 1), dtype), plain_numbers(keys, (n, 1), dtype, "normal"))
+    for dtype, (kind, made) in itertools.product((np.float32, np.float64), NUMBERS.items()):
+        given = (n, 1), np.dtype(dtype)
+        same(made(turned, *given), plain_numbers(keys, *given, kind))
 
 
 def same(a: Any, b: Any) -> None:
@@ -212,11 +248,11 @@ def test_bits_depend_on_no_number_of_threads(threads: int) -> None:
 
 
 @compiled
-@pytest.mark.parametrize("kind", ["bits", "unit", "normal", "split"])
+@pytest.mark.parametrize("kind", ["bits", "split", *NUMBERS])
 def test_no_index_leaves_its_array(kind: str) -> None:
     """Run as Python, the kernel stays inside and gives what the machine code gives."""
     keys = split(seed(2), 3)
-    for dtype in (np.float32, np.float64) if kind in ("unit", "normal") else (np.uint64,):
+    for dtype in (np.float32, np.float64) if kind in NUMBERS else (np.uint64,):
         for n in (16, 17, 40, 64, 100):
             y = np.zeros((3, n), dtype)
             for some, part in ((3, n), (2, 16), (1, 32)):
@@ -234,6 +270,7 @@ def test_few_numbers_stay_inside(n: int) -> None:
     """The same for a few numbers of one key, whole ones and coins among them."""
     for kind, dtype, a, b in (
         ("unit", np.float32, 0, 0), ("normal", np.float64, 0, 0), ("bits", np.uint64, 0, 0),
+        ("exponential", np.float32, 0, 0), ("gumbel", np.float64, 0, 0),
         ("integers", np.int8, 100, 7), ("integers", np.int64, (1 << 63) - 1, 0),
         ("below", np.uint8, 0.3, 0),
     ):  # fmt: skip

@@ -380,3 +380,19 @@ def test_populations() -> None:
         assert draw(key, np.int64(5)).tolist() == draw(key, 5).tolist()
         with pytest.raises(ShapeError, match=f"{name} must have an axis, got a 0-d array"):
             draw(key, xp.asarray(5.0))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [7, 3000, 9000, 20_000])
+@pytest.mark.parametrize(
+    "draw",
+    [random.uniform, random.normal, random.exponential, random.gumbel, random.laplace],
+    ids=lambda f: f.__name__,
+)
+def test_bits_do_not_depend_on_how_many_are_drawn_at_once(draw: Any, n: int, dtype: str) -> None:
+    """Functions of large arrays are machine code eagerly, of small ones NumPy's; draws are not."""
+    expected = draw(KEY, (n,), dtype)
+    laws.same(ft.jit(lambda k: draw(k, (n,), dtype))(KEY), expected)
+    keys = random.split(KEY, 3)
+    laws.same(ft.vmap(lambda k: draw(k, (n,), dtype))(keys)[1], draw(keys[1], (n,), dtype))
+    laws.same(draw(KEY, (n + 1,), dtype)[:n], expected)

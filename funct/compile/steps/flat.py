@@ -186,7 +186,8 @@ _OPS: dict[str, Callable[[_Work], list[Call]]] = {
     "linear_recurrence": _recurrence, "running_argmax": _running_argmax,
     "searchsorted": _searchsorted,
     "argsort": _argsort, "sort": _sort, "top_k": _top_k, "random_bits": _drawn,
-    "random_fold_in": _folded, "random_gamma": _accepted, "random_normal": _drawn,
+    "random_exponential": _drawn, "random_fold_in": _folded, "random_gamma": _accepted,
+    "random_gumbel": _drawn, "random_normal": _drawn,
     "random_poisson": _accepted, "random_split": _drawn, "random_unit": _drawn,
 }  # fmt: skip
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from funct.kernels.cpu.irregular import random_bits as cpu
 from funct.kernels.cpu.loops import ready
-from funct.kernels.random.normal import normal32, normal64, unit32, unit64
+from funct.kernels.random import normal as made_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     Words = NDArray[np.uint32]
 
 __all__ = [
-    "fold_in", "plain_bits", "plain_numbers", "plain_split", "random_bits", "random_normal",
-    "random_unit", "seed", "split", "threefry2x32",
+    "fold_in", "plain_bits", "plain_numbers", "plain_split", "random_bits", "random_exponential",
+    "random_gumbel", "random_normal", "random_unit", "seed", "split", "threefry2x32",
 ]  # fmt: skip
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -188,22 +188,38 @@ def random_normal(key: Words, shape: tuple[int, ...], dtype: np.dtype[Any]) -> N
 
     Args, Returns: as `random_unit`.
     """
+    return _numbers(key, shape, dtype, "normal")
+
+
+def random_exponential(key: Words, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Make exponential numbers with rate 1, in the same way: finite, and never 0."""
+    return _numbers(key, shape, dtype, "exponential")
+
+
+def random_gumbel(key: Words, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Make standard Gumbel numbers, in the same way."""
+    return _numbers(key, shape, dtype, "gumbel")
+
+
+def _numbers(
+    key: Words, shape: tuple[int, ...], dtype: np.dtype[Any], kind: str
+) -> NDArray[Any]:
     if ready(prod(shape) * key.size):
-        return cpu.numbers(key, shape, dtype, "normal")
-    return plain_numbers(key, shape, dtype, "normal")
+        return cpu.numbers(key, shape, dtype, kind)
+    return plain_numbers(key, shape, dtype, kind)
 
 
 def plain_numbers(
     key: Words, shape: tuple[int, ...], dtype: np.dtype[Any], kind: str
 ) -> NDArray[Any]:
-    """`random_unit` and `random_normal` in NumPy."""
+    """Numbers of a kind in NumPy: "unit", "normal", "exponential" or "gumbel"."""
     words = np.atleast_1d(plain_bits(key, shape, dtype.itemsize * 8))
     with np.errstate(all="ignore"):  # what lies in the far tail is computed for all
         if dtype.itemsize == 4:
-            made = (unit32 if kind == "unit" else normal32)(words)
+            made = getattr(made_of, f"{kind}32")(words)
         else:
             high, low = (words >> 32).astype(np.uint32), words.astype(np.uint32)
-            made = (unit64 if kind == "unit" else normal64)(high, low)
+            made = getattr(made_of, f"{kind}64")(high, low)
     return np.asarray(made.reshape((*key.shape[:-1], *shape)))
 
 

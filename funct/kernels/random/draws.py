@@ -9,7 +9,12 @@ import numpy as np
 from funct.kernels.cpu.irregular.random_bits import few_numbers
 from funct.kernels.cpu.loops import ready
 from funct.kernels.dtypes import NAMED
-from funct.kernels.random.bits import random_bits, random_normal, random_unit
+from funct.kernels.random.bits import (
+    random_bits,
+    random_exponential,
+    random_normal,
+    random_unit,
+)
 from funct.kernels.random.bits import split as split_key
 from funct.kernels.random.rejection import random_gamma, random_poisson
 from funct.kernels.special.functions import find
@@ -26,6 +31,7 @@ _LONG, _TRUTH = np.dtype(np.uint64), np.dtype(bool)
 _LARGE = 1 << 63  # what machine code takes as a number is below
 _DOUBLE = np.dtype(np.float64)
 _UNSET = ()
+_MANY = {"unit": random_unit, "normal": random_normal, "exponential": random_exponential}
 _FLOATS = {None: _DOUBLE} | {n: d for n, d in NAMED.items() if d.char in "fd"}
 _NAMES = {None: np.dtype(np.int64)} | {n: d for n, d in NAMED.items() if d.kind in "iu"}
 # 2**(8 k - 1) is the first number that signed ones do not reach; unsigned ones reach it too
@@ -49,14 +55,14 @@ def _shape(key: Any, shape: Any) -> Any:
 
 
 def _numbers(key: Any, shape: Any, dtype: Any, kind: str) -> Any:
-    """Uniform or normal numbers."""
+    """Uniform, normal or exponential numbers."""
     found = _shape(key, shape)
     if found is None or dtype is None:
         return None
     shape, n = found
     if n and ready(n):
         return few_numbers(key, shape, n, dtype, kind)
-    return (random_unit if kind == "unit" else random_normal)(key, shape, dtype)
+    return _MANY[kind](key, shape, dtype)
 
 
 def split(key: Any, n: Any = 2) -> Any:
@@ -80,11 +86,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
 
 def exponential(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Exponential with rate 1."""
-    u = uniform(key, shape, dtype)
-    if u is None:
-        return None
-    least = 2.0**-24 if u.itemsize == 4 else 2.0**-53  # so that the logarithm is finite and not 0
-    return -np.log(1.0 - np.maximum(u, least))
+    return _numbers(key, shape, _FLOATS.get(dtype), "exponential")
 
 
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, dtype: Any = None) -> Any:

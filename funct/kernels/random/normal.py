@@ -1,4 +1,4 @@
-"""Random words to uniform and normal numbers, by operations that round the same everywhere.
+"""Random words to uniform, normal and exponential numbers, rounded the same everywhere.
 
 Only +, -, ×, ÷, √ and integers are used, so NumPy's arrays and the vectors of machine code (these
 functions are inlined into kernels) give the same bits.
@@ -15,7 +15,10 @@ import numpy as np
 
 from funct.kernels.random.elementary import LOG, polynomial
 
-__all__ = ["normal32", "normal64", "unit32", "unit64"]
+__all__ = [
+    "exponential32", "exponential64", "gumbel32", "gumbel64", "normal32", "normal64", "unit32",
+    "unit64",
+]  # fmt: skip
 
 
 class _Quantile(NamedTuple):
@@ -123,3 +126,25 @@ def normal64(high: Any, low: Any) -> Any:
     q = (rest.astype(np.float64) * 2.0**32 + (~low).astype(np.float64) + 0.5) * 2.0**-64
     sign = (high & 0x80000000).astype(np.uint64) << 32
     return (_quantile(p, q, _DOUBLE).view(np.uint64) ^ sign).view(np.float64)
+
+
+def exponential32(word: Any) -> Any:
+    """An exponential float32 with rate 1: finite and not 0, as 2^-24 stands for 0 too."""
+    u = unit32(word)
+    return -_log(1.0 - np.where(u > 2.0**-24, u, 2.0**-24).astype(np.float32), _SINGLE)
+
+
+def exponential64(high: Any, low: Any) -> Any:
+    """The same of float64; 2^-53 stands for 0."""
+    u = unit64(high, low)
+    return -_log(1.0 - np.where(u > 2.0**-53, u, 2.0**-53), _DOUBLE)
+
+
+def gumbel32(word: Any) -> Any:
+    """A Gumbel float32: -log of an exponential one."""
+    return -_log(exponential32(word), _SINGLE)
+
+
+def gumbel64(high: Any, low: Any) -> Any:
+    """The same of float64."""
+    return -_log(exponential64(high, low), _DOUBLE)

@@ -1,4 +1,4 @@
-"""Threefry-2x32 in vectors: words, and the uniform and normal numbers made of them.
+"""Threefry-2x32 in vectors: words, and the numbers made of them.
 
 `draw_all` and `fold_all` are steps of compiled loops (`funct/compile/steps/flat.py`).
 """
@@ -12,7 +12,16 @@ import numpy as np
 
 from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.vectors import lanes, loaded, stored
-from funct.kernels.random.normal import normal32, normal64, unit32, unit64
+from funct.kernels.random.normal import (
+    exponential32,
+    exponential64,
+    gumbel32,
+    gumbel64,
+    normal32,
+    normal64,
+    unit32,
+    unit64,
+)
 
 __all__ = [
     "LANES", "WIDE", "draw", "draw_all", "draw_few", "few_numbers", "fold_all", "hash_one",
@@ -62,6 +71,10 @@ def _made(kind: str, y0: Any, y1: Any, dtype: Any) -> Any:
         return (y0 ^ y1).astype(dtype)
     if kind == "unit":
         return unit64(y0, y1) if dtype.itemsize == 8 else unit32(y0 ^ y1)
+    if kind == "exponential":
+        return exponential64(y0, y1) if dtype.itemsize == 8 else exponential32(y0 ^ y1)
+    if kind == "gumbel":
+        return gumbel64(y0, y1) if dtype.itemsize == 8 else gumbel32(y0 ^ y1)
     return normal64(y0, y1) if dtype.itemsize == 8 else normal32(y0 ^ y1)
 
 
@@ -165,7 +178,9 @@ def few_numbers(
 
 
 def numbers(keys: Any, shape: Any, dtype: Any, kind: str) -> Any:
-    """Elements (*b, *shape) for the keys (*b, 2): "bits", "unit", "normal", or "split"."""
+    """Elements (*b, *shape) for the keys (*b, 2): "bits", "unit", "normal", "exponential", "gumbel"
+    or "split".
+    """
     if keys.shape[-1:] != (2,):
         raise ValueError(f"keys are pairs of words, not {keys.shape}")
     n, rows = prod(shape), keys.size >> 1
