@@ -12,11 +12,9 @@ through all libraries of the process, which takes 30 ms.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import sys
 import threading
-from collections.abc import Iterator
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -39,6 +37,8 @@ TRIANGLE = {lower: (101, 141, _LOWER if lower else _UPPER, 111, 131) for lower i
 _lock = whole(threading.RLock())
 _asked: WeakKeyDictionary[threading.Thread, int] = WeakKeyDictionary()
 _own: dict[str, int] = {}  # file of a library: its number of threads when nobody asks
+_within = 0  # how many blocks of `alone` have begun and not ended
+_waiting: dict[str, int] = {}  # file of a library: its number of threads when they have ended
 _known: tuple[bool, list[Any]] | None = None
 
 
@@ -96,24 +96,47 @@ def ask(count: int | None) -> None:
             _asked[me] = count
         least = min(_asked.values(), default=None)
         for library in _libraries():
-            now = library.get_num_threads()
+            file = library.filepath
+            now = _waiting.get(file) or library.get_num_threads()
             if now == least == 1:  # perhaps only while the pool works, which sets it back
                 continue
-            own = _own.setdefault(library.filepath, now)
-            library.set_num_threads(own if least is None else least)
+            own = _own.setdefault(file, now)
+            wanted = own if least is None else least
+            if _within:
+                _waiting[file] = wanted
+            else:
+                library.set_num_threads(wanted)
         if least is None:
             _own.clear()
 
 
-@contextlib.contextmanager
-def alone() -> Iterator[None]:
-    """Within, BLAS computes on this Python thread only."""
-    before = _asked.get(threading.current_thread())
-    ask(1)
-    try:
-        yield
-    finally:
-        ask(before)
+class alone:
+    """Within, BLAS computes on the Python thread that calls it. Used like a function: a generator
+    would cost a microsecond more.
+    """
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        global _within
+        with _lock:
+            if not _within:
+                for library in _libraries():
+                    now = library.get_num_threads()
+                    if now > 1:
+                        _waiting[library.filepath] = now
+                        library.set_num_threads(1)
+            _within += 1
+
+    def __exit__(self, *_: object) -> None:
+        global _within
+        with _lock:
+            _within -= 1
+            if not _within and _waiting:
+                for library in _libraries():
+                    if library.filepath in _waiting:
+                        library.set_num_threads(_waiting[library.filepath])
+                _waiting.clear()
 
 
 def entries() -> list[tuple[int, int]]:

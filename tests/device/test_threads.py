@@ -362,6 +362,22 @@ def test_blas_alone_does_not_keep_what_the_pool_has_set():
             set_(n)
 
 
+def test_what_is_asked_meanwhile_holds_afterwards():
+    """By another Python thread, whose setting may outlive the block."""
+    from funct.device import blas
+
+    before, block = blas_threads(), blas.alone()
+    block.__enter__()
+    with ft.config.using(threads=3):
+        assert set(blas_threads()) == {1}
+        block.__exit__()
+        assert set(blas_threads()) == {3}
+        block.__enter__()
+    assert set(blas_threads()) == {1}
+    block.__exit__()
+    assert blas_threads() == before
+
+
 ALONE = """
 declare i32 @funct_blas_alone()
 declare void @funct_blas_again(i32)

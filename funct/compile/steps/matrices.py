@@ -157,7 +157,7 @@ def print_matrices(
             converted(f, places[k], copies[k], count * sizes[k], element, inner)
     strides = f.at(dimensions, lengths, "i64")
     operands = [table, dimensions, strides, f.null()]
-    call_lapack(f, f"funct_{op}_of_matrices_{inner}", m * m, operands)
+    call_lapack(f, f"funct_{op}_of_matrices_{inner}", loop.name, m * m, operands)
     first, real = places[given] if alike else copies[given], typed(inner)
     if loop.fails:
         refuse(
@@ -168,16 +168,23 @@ def print_matrices(
     f.ret()
 
 
-def call_lapack(f: Emitter, name: str, elements: Value, operands: list[Value]) -> None:
-    """Call NumPy's loop on matrices of so many elements, with BLAS's threads as eagerly."""
-    least, most = lapack.ALONE
+def call_lapack(
+    f: Emitter, name: str, loop: str, elements: Value, operands: list[Value]
+) -> None:
+    """Call NumPy's loop, by that name here, on matrices of so many elements, with as many threads
+    of BLAS as eagerly.
+    """
+    most = lapack.ALONE.get(loop, 0) ** 2
+    if not most:
+        f.call(name, None, operands)
+        return
 
     def alone() -> list[Value]:
         told = f.call("funct_blas_alone", I32, [])
         assert told is not None
         return [told]
 
-    within = f.compare("ge", elements, least) & f.compare("lt", elements, most)
+    within = f.compare("ge", elements, lapack.LEAST_ALONE) & f.compare("lt", elements, most)
     (told,) = f.branch(within, alone, lambda: [f.constant(I32, 0)])
     f.call(name, None, operands)
     f.call("funct_blas_again", None, [told])

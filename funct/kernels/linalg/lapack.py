@@ -19,14 +19,19 @@ import numpy as np
 from funct.device import blas
 from funct.kernels.quiet import asking
 
-__all__ = ["ALONE", "LARGE", "address", "inner", "loop", "orthogonal"]
+__all__ = ["ALONE", "LARGE", "LEAST_ALONE", "address", "inner", "loop", "orthogonal"]
 
 LARGE = 64 * 64  # elements of a matrix that is computed in its own precision
 
-ALONE = 96 * 96, 1000 * 1000
-"""Elements of a matrix, at least and less than, for which BLAS computes on one thread: below it
-does, and its threads gain little yet, since LAPACK waits for them often; where the cores have other
-work too they make a call take ten times as long.
+LEAST_ALONE = 96 * 96  # elements of a matrix, below which BLAS has no use for threads
+ALONE = {
+    "cholesky_lo": 500, "eigh_lo": 400, "eigvalsh_lo": 400, "svd": 700, "svd_f": 700, "svd_s": 700,
+    "lstsq": 700, "qr_r_raw": 500, "qr_reduced": 500, "qr_complete": 500, "eig": 1 << 15,
+    "eigvals": 1 << 15,
+}  # fmt: skip
+"""NumPy's loops, and up to how many rows BLAS computes on one thread in them: several gain a tenth
+at best, since they wait for each other often, and beside other work on the cores that takes ten to
+a hundred times as long. LU (`solve`, `inv`, `det`) gains a half from two, and bears company.
 """
 
 _WIDE = {"f": "d", "F": "D"}
@@ -104,6 +109,7 @@ def loop(name: str, otherwise: Any, *, fails: bool = True) -> Any:
         return otherwise
     host = np.ndarray
     own = {t[: found.nin] for t in found.types}
+    most = ALONE.get(name, 0) ** 2
     wide = {  # by what they take, which they widen
         single: functools.partial(found, signature=t)
         for single, double in zip("fF", "dD", strict=True)
@@ -115,7 +121,7 @@ def loop(name: str, otherwise: Any, *, fails: bool = True) -> Any:
         first = operands[0]
         if first.__class__ is not host:
             return otherwise(*operands)
-        if ALONE[0] <= first.shape[-1] * first.shape[-2] < ALONE[1]:
+        if LEAST_ALONE <= first.shape[-1] * first.shape[-2] < most:
             with blas.alone():
                 return compute(*operands)
         return compute(*operands)
