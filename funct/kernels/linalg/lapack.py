@@ -107,9 +107,16 @@ def loop(name: str, otherwise: Any, *, fails: bool = True) -> Any:
     found = getattr(_LOOPS, name, None)
     if found is None:
         return otherwise
+    plain = _loop(found, otherwise, fails, None, 0)
+    return _loop(found, otherwise, fails, plain, ALONE[name] ** 2) if name in ALONE else plain
+
+
+def _loop(found: Any, otherwise: Any, fails: bool, alone: Any, most: int) -> Any:
+    """alone: what is called while BLAS has one thread, for matrices of less than `most` elements;
+    None: nothing.
+    """
     host = np.ndarray
     own = {t[: found.nin] for t in found.types}
-    most = ALONE.get(name, 0) ** 2
     wide = {  # by what they take, which they widen
         single: functools.partial(found, signature=t)
         for single, double in zip("fF", "dD", strict=True)
@@ -118,16 +125,13 @@ def loop(name: str, otherwise: Any, *, fails: bool = True) -> Any:
     }
 
     def run(*operands: Any) -> Any:
-        first = operands[0]
+        first, last = operands[0], operands[-1]
         if first.__class__ is not host:
             return otherwise(*operands)
-        if LEAST_ALONE <= first.shape[-1] * first.shape[-2] < most:
+        some = alone is not None and first.size >= LEAST_ALONE  # what costs least is asked first
+        if some and LEAST_ALONE <= first.shape[-1] * first.shape[-2] < most:
             with blas.alone():
-                return compute(*operands)
-        return compute(*operands)
-
-    def compute(*operands: Any) -> Any:
-        first, last = operands[0], operands[-1]
+                return alone(*operands)
         if first.dtype.char not in "dD" or last.dtype.char not in "dD":
             large = first.shape[-1] * first.shape[-2] >= LARGE
             if not large or "".join([o.dtype.char for o in operands]) not in own:
