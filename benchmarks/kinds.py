@@ -26,6 +26,7 @@ DATA, WEIGHTS = _normal(2000, 60), _normal(60)
 LAYERS = [_normal(*s, scale=0.125) for s in ((64, 128), (128,), (128, 10), (10,))]
 INPUTS, TARGETS = _normal(256, 64), _normal(256, 10)
 RECURRENT, SERIES = _normal(64, 64, scale=0.0625), _normal(1000, 64)
+GATES, SEQUENCE = _normal(192, 512, scale=0.1), _normal(100, 32, 64)
 SIGNAL, ROWS, MILLION = _normal(100_000), _normal(4096, 1024), _normal(1_000_000)
 IMAGES, FILTERS = _normal(16, 256, 64), _normal(3, 64, 64, scale=0.125)
 P8, MEANS = _normal(1000, 8), _normal(16, 8)
@@ -38,6 +39,7 @@ COLOURS, TURNED = _normal(512, 512, 3), _normal(100_000)
 ENLARGED = _normal(16, 512, 128)
 SPECTRUM = _normal(100_000) + 1j * _normal(100_000)
 TABLE, WORDS = _normal(10_000, 64), RNG.integers(0, 10_000, (256, 32))
+PICTURE, PLACES = _normal(256, 256), RNG.uniform(0, 254, (100_000, 2)).astype("float32")
 EDGES, WEIGHED = RNG.integers(0, 10_000, (2, 30_000)), _normal(30_000, 1)
 
 
@@ -93,6 +95,27 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
             return h, h
 
         return ns.sum(control.scan(step, h, xs)[1])
+
+    def lstm(w: Any, xs: Any) -> Any:
+        def logistic(x: Any) -> Any:
+            return 1 / (1 + ns.exp(-x))
+
+        def step(state: Any, x: Any) -> Any:
+            h, c = state
+            y = ns.concat([x, h], axis=-1) @ w
+            i, f, g, o = (y[:, k : k + 128] for k in range(0, 512, 128))
+            c = logistic(f) * c + logistic(i) * ns.tanh(g)
+            h = logistic(o) * ns.tanh(c)
+            return (h, c), h
+
+        zero = xs[0, :, :1] * ns.zeros(128, dtype="float32")
+        return ns.sum(control.scan(step, (zero, zero), xs)[1] ** 2)
+
+    def sampled(picture: Any, places: Any) -> Any:
+        corner = ns.floor(places)
+        (x, y), (i, j) = (places - corner).T, corner.astype("int32").T
+        above = picture[i, j] * (1 - y) + picture[i, j + 1] * y
+        return above * (1 - x) + (picture[i + 1, j] * (1 - y) + picture[i + 1, j + 1] * y) * x
 
     def filtered(xs: Any, c: Any) -> Any:
         return control.scan(lambda c, x: (c * 0.9 + ns.sin(x), c), c, xs)[1]
@@ -184,6 +207,8 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
             ([a(x) for x in LAYERS], a(INPUTS), a(TARGETS)),
         ),
         "gradient of 1000 recurrent steps": (grad(recurrent), (a(RECURRENT), a(SERIES), a(V[:64]))),
+        "gradient of an LSTM, 100 steps, 32 x 128": (grad(lstm), (a(GATES), a(SEQUENCE))),
+        "100,000 samples between pixels": (sampled, (a(PICTURE), a(PLACES))),
         "scan of 100,000 numbers": (filtered, (a(SIGNAL), a(V[0]))),
         "logsumexp of rows, 4096 x 1024": (log_sum_exp, (a(ROWS),)),
         "gradient of gelu, 1M": (grad(gelu), (a(MILLION),)),
