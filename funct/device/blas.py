@@ -111,9 +111,7 @@ def ask(count: int | None) -> None:
 
 
 class alone:
-    """Within, BLAS computes on the Python thread that calls it. Used like a function: a generator
-    would cost a microsecond more.
-    """
+    """Within, BLAS computes on the Python thread that calls it: `with alone():`."""
 
     __slots__ = ()
 

@@ -7,7 +7,7 @@ rounds.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,40 +73,35 @@ def _floats_aval(name: str) -> Any:
     return aval
 
 
+_Drawn = Callable[[Any, Any, Any], Any]
 _FLOATS = calls(
     lambda rng: Sample((_key(rng),), ((3, 2), np.dtype(np.float32))),
     lambda rng: Sample((_key(rng, 2),), ((5,), np.dtype(np.float64))),
 )
 
 
-@structural(
-    kernels.random_unit, None, batch=_same_call, onnx=_NO_ONNX, aval=_floats_aval("random_unit"),
-    samples=_FLOATS,
-)  # fmt: skip
+def _of_words(kernel: _Drawn) -> Callable[[_Drawn], _Drawn]:
+    """An op that makes a float of each word or two."""
+    aval = _floats_aval(kernel.__name__)
+    return structural(kernel, None, batch=_same_call, onnx=_NO_ONNX, aval=aval, samples=_FLOATS)
+
+
+@_of_words(kernels.random_unit)
 def random_unit(key: Value, shape: Shape, dtype: np.dtype[Any]) -> Value:
     """float32 or float64 on [0, 1), shape (*batch of keys, *shape): the high bits, scaled."""
 
 
-@structural(
-    kernels.random_normal, None, batch=_same_call, onnx=_NO_ONNX,
-    aval=_floats_aval("random_normal"), samples=_FLOATS,
-)  # fmt: skip
+@_of_words(kernels.random_normal)
 def random_normal(key: Value, shape: Shape, dtype: np.dtype[Any]) -> Value:
     """Standard normal float32 or float64, shape (*batch of keys, *shape), by inversion."""
 
 
-@structural(
-    kernels.random_exponential, None, batch=_same_call, onnx=_NO_ONNX,
-    aval=_floats_aval("random_exponential"), samples=_FLOATS,
-)  # fmt: skip
+@_of_words(kernels.random_exponential)
 def random_exponential(key: Value, shape: Shape, dtype: np.dtype[Any]) -> Value:
     """Exponential float32 or float64 with rate 1, shape (*batch of keys, *shape); never 0."""
 
 
-@structural(
-    kernels.random_gumbel, None, batch=_same_call, onnx=_NO_ONNX,
-    aval=_floats_aval("random_gumbel"), samples=_FLOATS,
-)  # fmt: skip
+@_of_words(kernels.random_gumbel)
 def random_gumbel(key: Value, shape: Shape, dtype: np.dtype[Any]) -> Value:
     """Standard Gumbel float32 or float64, shape (*batch of keys, *shape)."""
 

@@ -33,7 +33,7 @@ __all__ = ["is_product", "lower_product", "print_few", "print_few_sums", "print_
 
 _ALONE = 1 << 18  # multiplications that OpenBLAS leaves to one thread; of more, we do
 _NARROWEST, _WIDE = 32, 512  # rows or columns of a panel; of one that is worth being one of more
-_SHORT = 128  # rows, for which BLAS takes a sixth longer to turn the other matrix around
+_SHORT = 128  # rows, for which BLAS takes a tenth longer if the other matrix is transposed
 _FEW = 16  # rows, columns and terms of a product that is computed in registers
 _FEW_ROWS = 4  # that share what is read of the other matrix
 _SUMS = 8  # rows whose sums are taken side by side

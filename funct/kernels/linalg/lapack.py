@@ -30,8 +30,8 @@ ALONE = {
     "eigvals": 1 << 15,
 }  # fmt: skip
 """NumPy's loops, and up to how many rows BLAS computes on one thread in them: several gain a tenth
-at best, since they wait for each other often, and beside other work on the cores that takes ten to
-a hundred times as long. LU (`solve`, `inv`, `det`) gains a half from two, and bears company.
+at best, since they wait for each other often, and beside other work on the cores that takes many
+times as long. LU (`solve`, `inv`, `det`) gains a half from two, and bears company.
 """
 
 _WIDE = {"f": "d", "F": "D"}

@@ -178,9 +178,7 @@ def random_unit(key: Words, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDA
     Args:    key: (*b, 2). dtype: float32 or float64.
     Returns: (*b, *shape).
     """
-    if ready(prod(shape) * key.size):
-        return cpu.numbers(key, shape, dtype, "unit")
-    return plain_numbers(key, shape, dtype, "unit")
+    return _numbers(key, shape, dtype, "unit")
 
 
 def random_normal(key: Words, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
