@@ -13,9 +13,10 @@ moves on. The test of a `while` is computed with the step before it, in the same
 from __future__ import annotations
 
 import collections
+import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import NoneType
 from typing import Any
 
@@ -153,30 +154,10 @@ class Body:
         fused = attrs.evolve(fused, still=frozenset(simple.inputs[:still]))
         calls: list[Call] = []
         for s in fused.steps:
-            if is_lowered(s, inside=True):
-                calls += lower_step(s, fused)
-            elif is_gather(s):
-                calls += lower_gather(s, fused)  # type: ignore[arg-type]
-            elif is_along(s):
-                calls += lower_along(s, fused)  # type: ignore[arg-type]
-            elif is_flat(s):
-                calls += lower_flat(s, fused)  # type: ignore[arg-type]
-            elif is_matrices(s):
-                calls += lower_matrices(s, fused)  # type: ignore[arg-type]
-            elif is_factors(s):
-                calls += lower_factors(s, fused)  # type: ignore[arg-type]
-            elif is_lu(s):
-                calls += lower_lu(s, fused)  # type: ignore[arg-type]
-            elif is_fourier(s):
-                calls += lower_fourier(s, fused)  # type: ignore[arg-type]
-            elif is_ufunc(s):
-                calls += lower_ufunc(s, fused)  # type: ignore[arg-type]
-            elif is_convolution(s):
-                calls += lower_convolution(s, fused)  # type: ignore[arg-type]
-            elif is_places(s):
-                calls += lower_places(s, fused)  # type: ignore[arg-type]
-            else:
+            lowered = next((lower for meant, lower in _STEPS if meant(s)), None)
+            if lowered is None:
                 raise _NoBlock(_why(s, fused))
+            calls += lowered(s, fused)
         results = _apart(simple.outputs, calls, fused)
         constants = {v: np.ascontiguousarray(x.data) for v, x in simple.constants}
         for s in fused.steps:
@@ -393,3 +374,13 @@ def constants_of(step: Any) -> dict[Var, Any]:
     """The arrays whose addresses a step's calls hold."""
     made = _made(step)
     return {} if made is None else made.constants
+
+
+# What a body may hold, in the order in which it is asked for: whether a step is that, and its calls
+_STEPS: tuple[tuple[Callable[[Any], bool], Callable[[Any, Fused], list[Call]]], ...] = (
+    (functools.partial(is_lowered, inside=True), lower_step),
+    (is_gather, lower_gather), (is_along, lower_along), (is_flat, lower_flat),
+    (is_matrices, lower_matrices), (is_factors, lower_factors), (is_lu, lower_lu),
+    (is_fourier, lower_fourier), (is_ufunc, lower_ufunc), (is_convolution, lower_convolution),
+    (is_places, lower_places),
+)  # fmt: skip
