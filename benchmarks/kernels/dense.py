@@ -13,6 +13,8 @@ from typing import Any
 import ml_dtypes  # noqa: F401  (NumPy knows bfloat16 by name)
 import numpy as np
 
+import funct as ft
+import funct.array as xp
 from benchmarks.kernels.row import Row
 from benchmarks.peers import optional
 from funct.device import host
@@ -77,6 +79,7 @@ DEPTHWISE = {
     "3x3, dilation 2, 64, 56x56": ((2, 64, 56, 56), (64, 1, 3, 3), 1, 2, 64, 2),
 }
 MATRICES = ("int8", "int32", "int64")
+COMPILED = ((128, 784, 512), (1024, 256, 1024), (32, 512, 512))
 HALVES = {  # the dot that bounds each
     "float16": "f32",
     "bfloat16": "bf16" if supported(DOTS["bf16"], host()) else "f32",
@@ -121,6 +124,7 @@ def rows() -> Iterator[Row]:
         f"conv {name}, bfloat16, last", *case, last=True, dtype="bfloat16", dot=HALVES["bfloat16"]
     )
     yield from _products()
+    yield from _compiled_products()
     yield from _systems()
     yield from _decompositions()
     yield from _quantized()
@@ -200,6 +204,25 @@ def _products() -> Iterator[Row]:
     for dtype, dot in HALVES.items():
         for a, b in HALF_PRODUCTS:
             yield _half_product(dtype, dot, a, b)
+
+
+def _compiled_products() -> Iterator[Row]:
+    """Layers and their gradients, whose operands lie transposed, as parts of compiled programs."""
+    torch: Any = optional("torch")
+    for m, k, n in COMPILED:
+        for name, turns in {"x @ w": (0, 0), "x @ w.T": (0, 1), "x.T @ w": (1, 0)}.items():
+            shapes = [v[::-1] if turn else v for v, turn in zip(((m, k), (k, n)), turns)]
+            given = [_normal(shape, seed) for seed, shape in enumerate(shapes)]
+
+            def layer(x: Any, w: Any, turns: Any = turns) -> Any:
+                return (x.T if turns[0] else x) @ (w.T if turns[1] else w) + 1
+
+            made = ft.jit(layer)
+            call = functools.partial(made, *map(xp.asarray, given))
+            peers: dict[str, Any] = {"numpy": functools.partial(layer, *given)}
+            if torch is not None:
+                peers["torch"] = functools.partial(layer, *map(torch.from_numpy, given))
+            yield Row(f"compiled {name}, ({m}, {k}, {n})", 2 * m * k * n, call, peers, "f32")
 
 
 def _systems() -> Iterator[Row]:

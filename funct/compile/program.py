@@ -32,6 +32,7 @@ from funct.compile.steps.factors import print_factors, print_qr
 from funct.compile.steps.flat import print_flat
 from funct.compile.steps.fourier import print_fourier
 from funct.compile.steps.gathers import print_gather
+from funct.compile.steps.gemm import print_gemm
 from funct.compile.steps.gram import print_gram, print_mirrored
 from funct.compile.steps.lu import print_lu
 from funct.compile.steps.matrices import print_matrices, print_triangular
@@ -77,7 +78,7 @@ class Program:
 _codes: dict[Any, tuple[Code, str]] = {}  # and the function's name in it
 _making = threading.Lock()
 _PRINTERS: dict[str, Callable[..., None]] = {
-    "product": print_product, "combine": print_combine, "repeat": print_repeat,
+    "product": print_product, "gemm": print_gemm, "combine": print_combine, "repeat": print_repeat,
     "choose": print_choose, "zeros": print_zeros, "copied": print_copied, "gather": print_gather,
     "flat": print_flat,
     "fourier": print_fourier, "matrices": print_matrices, "triangular": print_triangular,

@@ -37,7 +37,11 @@ def reason_lines(fused: Fused) -> dict[Node, str]:
     lines = {}
     for node, reason in fused.reasons.items():
         if is_product(node):
-            who = "loops of its own compute" if 1 in node.results[0].shape[-2:] else "BLAS computes"
+            who = (
+                "loops of its own compute"
+                if 1 in node.results[0].shape[-2:]
+                else "tiles or BLAS compute"
+            )
             reason = f"{who} it, within the same program"
         elif isinstance(node.primitive, Control):
             reason = why_apart(node) or "its steps are machine code, within the same program"
@@ -59,6 +63,10 @@ def call_line(call: Call) -> str:
         case "product", *_:
             m, n, k = call.words[3:6]
             return f"product ({m}, {k}) @ ({k}, {n}) of BLAS, {call.tasks} tasks"
+        case "gemm", *_:
+            m, n, k = call.words[4:7]
+            tiles = f"tiles of {kernel[3]} rows, {call.tasks} tasks"
+            return f"product ({m}, {k}) @ ({k}, {n}) in {tiles}"
         case "few", *_:
             m, k = call.words[3:5]
             return f"products ({m}, {k}) @ ({k}, {kernel[3]}), {call.tasks} tasks"

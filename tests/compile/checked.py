@@ -46,6 +46,12 @@ class CheckedModule(Module):
         self._functions.append(emitter)
         return emitter
 
+    def shared(self, name: str, build: Any) -> str:
+        if all(function.name != name for function in self._functions):
+            own = build in (_define_inside, _define_enter)
+            build(self, name) if own else build(name)
+        return name
+
     def plain(self, name: str, parameters: Any, result: Any) -> Emitter:
         """A function that checks nothing."""
         emitter = Emitter(self, name, parameters, result, local=True)
@@ -150,23 +156,29 @@ def watch(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return x
 
 
+@contextmanager
+def watched(*arrays: Any) -> Iterator[None]:
+    """What runs meanwhile may touch these arrays, and what `watch` is given.
+
+    Raises: IndexError: if something else was touched.
+    """
+    _ranges[0] = _faults[0] = 0
+    for x in arrays:
+        watch(x)
+    yield
+    if _faults[0]:
+        where, size = _faults[1], _faults[2]
+        raise IndexError(f"{_faults[0]} accesses outside, the last of {size} bytes at {where:#x}")
+
+
 def _text(keys: Any) -> str:
     module = CheckedModule()
-    # a definition is asked for by name alone
-    module.shared = lambda name, build: _shared(module, name, build)  # type: ignore[method-assign]
     for n, key in enumerate(dict.fromkeys(keys)):
         if isinstance(key, Kernel):
             print_kernel(module, f"kernel{n}", key)
         else:
             _PRINTERS[key[0]](module, f"kernel{n}", *key[1:])
     return module.text()
-
-
-def _shared(module: CheckedModule, name: str, build: Any) -> str:
-    if all(function.name != name for function in module._functions):
-        own = build in (_define_inside, _define_enter)
-        build(module, name) if own else build(name)
-    return name
 
 
 @contextmanager
@@ -183,15 +195,12 @@ def run(made: Any, *args: Any) -> Any:
 
     Raises: IndexError: if something was touched that is no element of an array of the call.
     """
-    _ranges[0] = _faults[0] = 0
     names = made.run.__globals__
-    for x in names["constants"].values():
-        watch(x)
-    with pytest.MonkeyPatch.context() as patch, ft.config.using(threads=1):  # threads would append
+    with (
+        watched(*names["constants"].values()),
+        pytest.MonkeyPatch.context() as patch,
+        ft.config.using(threads=1),
+    ):  # threads would append
         for k, part in enumerate(made.programs):
             patch.setitem(names, f"program{k}", lambda *a, run=part.run: run(*map(watch, a)))
-        found = made.run(*args)
-    if _faults[0]:
-        where, size = _faults[1], _faults[2]
-        raise IndexError(f"{_faults[0]} accesses outside, the last of {size} bytes at {where:#x}")
-    return found
+        return made.run(*args)

@@ -400,7 +400,7 @@ def recurrence(x: Any) -> Any:
             return h, h
 
         both = xp.concat([rows, rows], axis=-1)
-        return xp.sum(ft.scan(step, xp.ones((24, 80), dtype=x.dtype) * x, both)[1])
+        return xp.sum(ft.scan(step, xp.ones((22, 80), dtype=x.dtype) * x, both)[1])
 
     w = xp.reshape(xp.cos(xp.arange(80 * 160, dtype=x.dtype)), (80, 160)) * 0.05
     return ft.grad(total, argnums=(0, 1))(w, w[0])

@@ -39,7 +39,7 @@ def test_code_can_be_seen() -> None:
 def test_what_stands_alone_says_why() -> None:
     """Each step that is no loops, in order, with the user's line."""
     product, order = why_not_fused(graph())
-    assert product.startswith("matmul: BLAS computes it")
+    assert product.startswith("matmul: tiles or BLAS compute it")
     assert order.startswith("sort: sort has no printing")
     assert "xp.sort(y, axis=0)" in order
 

@@ -10,7 +10,7 @@ import pytest
 
 import funct as ft
 import funct.array as xp
-from funct.compile.steps import products
+from funct.compile.steps import gemm, products
 from funct.device import host
 from tests.compile.checked import checking, run
 from tests.compile.test_native import compiled, eager
@@ -81,13 +81,14 @@ def test_products(case: Any, dtype: str) -> None:
 
 @pytest.mark.parametrize(
     ("m", "k", "n", "tasks"),
-    [(64, 64, 64, 1), (128, 512, 10, 2), (10, 512, 128, 2), (1024, 512, 512, 2), (2048, 64, 64, 4)],
+    [(64, 64, 64, 1), (128, 512, 10, 2), (10, 512, 128, 2), (1024, 512, 512, 4), (2048, 64, 64, 4)],
 )
 def test_who_cuts_a_product(
     m: int, k: int, n: int, tasks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What BLAS would compute on threads of its own is computed on ours, which wait for work."""
-    monkeypatch.setattr(products, "host", lambda: attrs.evolve(host(), cores=2))
+    for module in (products, gemm):
+        monkeypatch.setattr(module, "host", lambda: attrs.evolve(host(), cores=2))
     x, y = (np.ones(s, np.float32) for s in ((m, k), (k, n)))
     made = compiled(lambda x, y: x @ y, x, y)
     assert [c.tasks for c in made.calls] == [tasks]

@@ -1,4 +1,5 @@
-"""Products of matrices inside of a program: BLAS, called by address on our own threads.
+"""Products of matrices inside of a program: tiles of our own (`gemm.py`), or BLAS, called by its
+address on our own threads.
 
 Operands are read where they lie: a transpose, a head of attention and a matrix between others are
 strides to BLAS. Stacks are one task for each product; a product that BLAS would give to threads of
@@ -23,7 +24,9 @@ from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import copy
 from funct.compile.loops.views import View, collapse
 from funct.compile.steps.blas import KINDS, Matrix, call_gemm, library
+from funct.compile.steps.gemm import gemm, is_tiled
 from funct.compile.steps.gram import gram, is_gram
+from funct.compile.steps.stacks import find_products, stack_words
 from funct.compile.steps.vector_products import side_by_side, vector_product
 from funct.device import host
 from funct.graph import Node, Var
@@ -76,17 +79,17 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
     m, k, n = x.shape[-2], x.shape[-1], y.shape[-1]
     stack = tuple(out.shape[:-2])
 
-    def operand(v: Var, rows: int, columns: int, *, dense: bool = False) -> Matrix:
+    def operand(v: Var, rows: int, columns: int, *, again: bool = False) -> Matrix:
         view = fused.views[v]
         found = _matrix(view, rows, columns)
-        if found is None or (dense and found.transposed and view.root in fused.still):
+        if found is None or again:
             made, view = copy(view, fused)
             calls.extend(made)
             found = _matrix(view, rows, columns)
             assert found is not None, "a dense buffer is a matrix"
         return attrs.evolve(found, view=view)
 
-    a, b = operand(x, m, k), operand(y, k, n, dense=m <= _SHORT and m * n * k > _ALONE)
+    a, b = operand(x, m, k), operand(y, k, n)
     if stack and math.prod(y.shape[:-2]) == 1 and not a.transposed:
         runs = collapse((*x.shape[:-2], m), (*[s for _, s in a.stack], a.leading))
         if (len(runs) == 1 and runs[0][1] == a.leading) or m * math.prod(stack) == 1:
@@ -106,6 +109,11 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
             return [*calls, _few_sums(matrix, vector, out, stack, (length, k))]
     if count == 1 and is_gram(a, b, m * n * k):
         return [*calls, *gram(a, out, (m, k))]
+    if is_tiled(a, b, out, (m, n, k)):
+        return [*calls, gemm(a, b, out, stack, (m, n, k))]
+    short = count == 1 and m <= _SHORT and m * n * k > _ALONE
+    if short and b.transposed and b.view.root in fused.still:
+        b = operand(y, k, n, again=True)
     tall = m >= n
     length = m if tall else n
     panels = _panels(length, m * n * k) if count == 1 else 1
@@ -123,7 +131,7 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
         Address(a.view.root, a.view.offset * byte), Address(b.view.root, b.view.offset * byte),
         Address(out), m, n, k, a.leading, b.leading, n,
         *kinds, int(tall), panel, *[s * byte for s in moves], m * n * byte,
-        *_axes(stack, a, b, byte),
+        *stack_words(stack, a, b, byte),
     ]  # fmt: skip
     tasks = panels if count == 1 else count
     kernel = ("product", "f32" if byte == 4 else "f64", depth)
@@ -144,7 +152,7 @@ def _few(
     down, along = (1, a.leading) if a.transposed else (a.leading, 1)
     words: list[Word] = [
         Address(a.view.root, a.view.offset * byte), Address(b.view.root, b.view.offset * byte),
-        Address(out), m, k, down, along, b.leading, count, several, *_axes(stack, a, b),
+        Address(out), m, k, down, along, b.leading, count, several, *stack_words(stack, a, b),
     ]  # fmt: skip
     kernel = ("few", "f32" if byte == 4 else "f64", len(stack), n, min(m, _FEW_ROWS))
     return Call(kernel, tuple(words), -(-count // several), (out,))
@@ -159,7 +167,7 @@ def _few_sums(
     words: list[Word] = [
         Address(matrix.view.root, matrix.view.offset * byte),
         Address(vector.view.root, vector.view.offset * byte),
-        Address(out), m, matrix.leading, count, several, *_axes(stack, matrix, vector),
+        Address(out), m, matrix.leading, count, several, *stack_words(stack, matrix, vector),
     ]  # fmt: skip
     kernel = ("few sums", "f32" if byte == 4 else "f64", len(stack), k)
     return Call(kernel, tuple(words), -(-count // several), (out,))
@@ -184,7 +192,7 @@ def print_few_sums(module: Module, name: str, element: str, depth: int, k: int) 
     mask = None if k == lanes else f.first_lanes(lanes, f.constant(I64, k))
 
     def product(number: Value) -> None:
-        a, b = _find(f, number, axes, (x, y), element)
+        a, b = find_products(f, number, axes, (x, y), element)
         c = f.at(out, number * m, element)
         vector = f.load(wide, b, mask)
 
@@ -224,7 +232,7 @@ def print_few(module: Module, name: str, element: str, depth: int, n: int, sever
     mask = None if n == lanes else f.first_lanes(lanes, f.constant(I64, n))
 
     def product(number: Value) -> None:
-        a, b = _find(f, number, axes, (x, y), element)
+        a, b = find_products(f, number, axes, (x, y), element)
         c = f.at(out, number * m * n, element)
 
         def rows(i: Value, _: list[Value]) -> list[Value]:
@@ -271,35 +279,6 @@ def _panels(length: int, work: int) -> int:
     return max(1, min(most, length // _NARROWEST))
 
 
-def _terms(stack: tuple[int, ...], matrix: Matrix) -> list[int]:
-    """Strides of the operand along the axes of the result's stack; 0 where it broadcasts."""
-    own = [0 if length == 1 else stride for length, stride in matrix.stack]
-    return [0] * (len(stack) - len(own)) + own if stack else []
-
-
-def _axes(stack: tuple[int, ...], a: Matrix, b: Matrix, byte: int = 1) -> list[int]:
-    """For each axis of a stack the words that say where its products lie (`_find`)."""
-    terms = zip(_terms(stack, a), _terms(stack, b), strict=True)
-    return [
-        word
-        for k, (n, (x, y)) in enumerate(zip(stack, terms, strict=True))
-        for word in (math.prod(stack[k + 1 :]), n, x * byte, y * byte)
-    ]
-
-
-def _find(
-    f: Emitter, number: Value, axes: list[list[Value]], places: tuple[Value, Value], element: str
-) -> tuple[Value, Value]:
-    """Both operands of a product of a stack. axes: for each how many products are below it, its
-    length, and elements from one to the next of both.
-    """
-    a, b = places
-    for below, length, step_a, step_b in axes:
-        index = f.rem(f.div(number, below), length)
-        a, b = f.at(a, index * step_a, element), f.at(b, index * step_b, element)
-    return a, b
-
-
 def _each(f: Emitter, words: tuple[Value, Value], body: Callable[[Value], None]) -> None:
     """The products of this task. words: how many there are, and how many are a task."""
     count, group = words
@@ -327,7 +306,7 @@ def print_product(module: Module, name: str, element: str, depth: int) -> None:
     if depth:
         c = f.at(c, task * word(16), "i8")
         axes = [[word(17 + 4 * axis + i) for i in range(4)] for axis in range(depth)]
-        a, b = _find(f, task, axes, (a, b), "i8")
+        a, b = find_products(f, task, axes, (a, b), "i8")
     else:
         first = task * panel
         a, b, c = (f.at(x, first * word(13 + i), "i8") for i, x in enumerate((a, b, c)))

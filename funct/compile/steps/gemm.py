@@ -1,0 +1,150 @@
+"""Products of matrices inside of a program in tiles of our own (`funct.kernels.cpu.dense.gemm`).
+
+BLAS lays out both operands, and some writes zeros first, which are added to. Here the left one is
+read where it lies, and each task lays out its own columns of the right one. So a product is cut
+into tasks by columns or, where the left one is transposed and has to be laid out too, by rows. What
+tiles would fill badly, and what is small, is BLAS's.
+"""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+import numpy as np
+
+from funct.compile.fusion.calls import Address, Buffer, Call, Word
+from funct.compile.loops.scalars import ELEMENTS
+from funct.compile.steps.blas import Matrix
+from funct.compile.steps.stacks import find_products, stack_words
+from funct.device import host
+from funct.graph import Var
+from funct.kernels.cpu.dense.dots import DOTS, supported
+from funct.kernels.cpu.dense.gemm import ARGUMENTS, Tile, cut, driver_name, foretell
+from funct.kernels.llvm import I64, PTR, Module, Value
+
+__all__ = ["gemm", "is_tiled", "print_gemm"]
+
+_LEAST_WORK, _LEAST_TURNED = 1 << 21, 1 << 18  # multiplications; BLAS does transposes worse
+_LEAST_ROWS = 24  # which share a panel
+_MOST_TERMS = 1 << 13  # so that two panels have room in the cache
+_MOST_FILL = 1.12  # what tiles compute, of what is asked for
+_WIDE = 128  # columns or rows of a task of which a core gets two
+_TASKS = 4  # for a core, of a stack
+
+
+@attrs.frozen
+class _Split:
+    """How many blocks of rows there are, and of how many columns a task is."""
+
+    row_blocks: int
+    columns: int
+
+
+def is_tiled(a: Matrix, b: Matrix, out: Var, sizes: tuple[int, int, int]) -> bool:
+    """Whether a product is worth it; see the module."""
+    m, n, k = sizes
+    element = ELEMENTS[out.dtype]
+    if not supported(DOTS[element], host()):
+        return False
+    lanes = host().vector_bytes // out.dtype.itemsize
+    least = _LEAST_TURNED if b.transposed else _LEAST_WORK
+    if m * n * k <= least or m < _LEAST_ROWS or not lanes <= k <= _MOST_TERMS:
+        return False
+    rows = cut(sizes, element, a.leading, host(), turned=a.transposed).rows
+    filled = -(-m // rows) * rows * -(-n // lanes) * lanes
+    return filled <= _MOST_FILL * m * n
+
+
+def gemm(
+    a: Matrix, b: Matrix, out: Var, stack: tuple[int, ...], sizes: tuple[int, int, int]
+) -> Call:
+    """The call. sizes: rows, columns, terms."""
+    (m, n, k), byte, element = sizes, out.dtype.itemsize, ELEMENTS[out.dtype]
+    count = math.prod(stack)
+    lanes = host().vector_bytes // byte
+    split = _split(m, n, 2 * lanes, by_rows=a.transposed) if count == 1 else _Split(1, n)
+    column_blocks = -(-n // split.columns)
+    task = (m // split.row_blocks, split.columns, k)
+    each = cut(task, element, a.leading, host(), turned=a.transposed)
+    group = -(-count // (_TASKS * host().cores))
+    tasks = -(-count // group) if stack else split.row_blocks * column_blocks
+    room = Buffer(each.scratch * tasks, np.dtype(out.dtype))
+    words: list[Word] = [
+        Address(a.view.root, a.view.offset * byte), Address(b.view.root, b.view.offset * byte),
+        Address(out), Address(room), m, n, k, a.leading, b.leading, int(b.transposed),
+        each.rows_at_once, each.columns_at_once, each.scratch,
+        split.row_blocks, split.columns, column_blocks, count, group, *stack_words(stack, a, b),
+    ]  # fmt: skip
+    narrow = any(0 < c % (2 * lanes) <= lanes for c in (split.columns, n % split.columns))
+    foretell([Tile(element, each.rows, v, a.transposed) for v in ((2, 1) if narrow else (2,))])
+    kernel = ("gemm", element, len(stack), each.rows, a.transposed, narrow)
+    return Call(kernel, tuple(words), tasks, (out, room))
+
+
+def _split(m: int, n: int, panel: int, *, by_rows: bool) -> _Split:
+    """About as many tasks as there are cores, or twice as many if they are large."""
+    cores = host().cores
+    parts = 2 * cores if max(m, n) >= 2 * cores * _WIDE else cores
+    columns = panel * -(-n // (panel * parts))
+    even = n >= 0.9 * columns * parts
+    if (by_rows or not even) and m >= parts * _LEAST_ROWS:
+        return _Split(parts, n)
+    return _Split(1, columns)
+
+
+def print_gemm(
+    module: Module, name: str, element: str, depth: int, rows: int, turned: bool, narrow: bool
+) -> None:
+    """Add the kernel for one task: a block of a product, or some products of a stack. narrow:
+    whether there are panels of one vector. Frame: both operands, result, room to lay them out;
+    rows, columns, terms; leading dimensions, whether the second operand is transposed; rows and
+    columns that are laid out at a time, elements of a task's room; blocks of rows, columns of a
+    block, blocks of columns; products, and how many are a task; the stack's axes.
+    """
+    f = module.function(name, [("frame", PTR), ("task", I64)])
+    frame, task = f.arguments
+    a, b, c, room = (f.load(PTR, f.at(frame, s, "i64")) for s in range(4))
+    (m, n, k, a_row, b_row, b_turned, rows_at_once, columns_at_once, scratch, row_blocks, columns,
+     column_blocks, count, group) = (
+        f.load(I64, f.at(frame, s, "i64")) for s in range(4, 18)
+    )  # fmt: skip
+    tiles = [Tile(element, rows, v, turned).name for v in (2, 1 if narrow else 2)]
+    for tile in tiles:
+        module.declare(f"@{tile}", f"declare void @{tile}()")
+    fixed = {
+        "scratch": f.at(room, task * scratch, element),
+        "wide": f.address(tiles[0]), "narrow": f.address(tiles[1]),
+        "k": k, "a_row": a_row, "a_turned": f.constant(I64, turned), "b_row": b_row,
+        "b_turned": b_turned, "c_row": n, "rows": f.constant(I64, rows),
+        "rows_at_once": rows_at_once, "columns_at_once": columns_at_once,
+    }  # fmt: skip
+
+    def product(a: Value, b: Value, c: Value, m: Value, n: Value) -> None:
+        given = fixed | {"a": a, "b": b, "c": c, "m": m, "n": n}
+        f.call(driver_name(element), None, [given[name] for name in ARGUMENTS])
+
+    if depth:
+        axes = [
+            [f.load(I64, f.at(frame, 18 + 4 * d + s, "i64")) for s in range(4)]
+            for d in range(depth)
+        ]
+
+        def one(number: Value, _: list[Value]) -> list[Value]:
+            x, y = find_products(f, number, axes, (a, b), element)
+            product(x, y, f.at(c, number * m * n, element), m, n)
+            return []
+
+        f.loop(task * group, f.min((task + 1) * group, count), 1, one)
+    else:
+        block = f.div(task, column_blocks)
+        first, last = (f.div(i * m, row_blocks) for i in (block, block + 1))
+        column = f.rem(task, column_blocks) * columns
+        product(
+            f.at(a, first if turned else first * a_row, element),
+            f.at(b, f.select(f.ne(b_turned, 0), column * b_row, column), element),
+            f.at(c, first * n + column, element),
+            last - first,
+            f.min(columns, n - column),
+        )
+    f.ret()

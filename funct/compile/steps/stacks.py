@@ -1,0 +1,39 @@
+"""Stacks of matrices: where the operands of one of their products lie."""
+
+from __future__ import annotations
+
+import math
+
+from funct.compile.steps.blas import Matrix
+from funct.kernels.llvm import Emitter, Value
+
+__all__ = ["find_products", "stack_words"]
+
+
+def _terms(stack: tuple[int, ...], matrix: Matrix) -> list[int]:
+    """Strides of the operand along the axes of the result's stack; 0 where it broadcasts."""
+    own = [0 if length == 1 else stride for length, stride in matrix.stack]
+    return [0] * (len(stack) - len(own)) + own if stack else []
+
+
+def stack_words(stack: tuple[int, ...], a: Matrix, b: Matrix, byte: int = 1) -> list[int]:
+    """For each axis of a stack the words that say where its products lie (`find_products`)."""
+    terms = zip(_terms(stack, a), _terms(stack, b), strict=True)
+    return [
+        word
+        for k, (n, (x, y)) in enumerate(zip(stack, terms, strict=True))
+        for word in (math.prod(stack[k + 1 :]), n, x * byte, y * byte)
+    ]
+
+
+def find_products(
+    f: Emitter, number: Value, axes: list[list[Value]], places: tuple[Value, Value], element: str
+) -> tuple[Value, Value]:
+    """Both operands of a product of a stack. axes: for each how many products are below it, its
+    length, and elements from one to the next of both.
+    """
+    a, b = places
+    for below, length, step_a, step_b in axes:
+        index = f.rem(f.div(number, below), length)
+        a, b = f.at(a, index * step_a, element), f.at(b, index * step_b, element)
+    return a, b

@@ -1,0 +1,165 @@
+"""Products in tiles: exact sums wherever operands lie, the same bits however they are cut."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from funct.device import Code, Host, assemble, host, machine_code
+from funct.kernels import table
+from funct.kernels.cpu.dense.dots import DOTS, supported
+from funct.kernels.cpu.dense.gemm import (
+    ARGUMENTS,
+    Cut,
+    Tile,
+    cut,
+    driver_name,
+    print_driver,
+    print_tile,
+)
+from funct.kernels.llvm import Module
+from tests.compile.checked import CheckedModule, watched
+from tests.kernels.cpu.test_tile import XEON, ZEN4
+
+pytestmark = pytest.mark.skipif(
+    "llvm" not in table.available() or not supported(DOTS["f32"], host()),
+    reason="llvmlite or AVX2 is absent",
+)
+
+CALL = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * len(ARGUMENTS))
+WIDTHS = [w for w in (32, 64) if w <= host().vector_bytes]
+DTYPES = {"f32": np.float32, "f64": np.float64}
+
+
+def target(width: int) -> Host:
+    """This processor, as if its vectors were no longer."""
+    longer = {f for f in host().features if f.startswith("avx512")} if width < 64 else set()
+    return attrs.evolve(host(), features=host().features - longer, vector_bytes=width)
+
+
+@functools.cache
+def code(element: str, rows: int, turned: bool, width: int, module: type[Module]) -> Code:
+    """The driver and both tiles of a height."""
+    made = module(target(width))
+    print_driver(made, element)
+    for vectors in (1, 2):
+        print_tile(made, Tile(element, rows, vectors, turned))
+    return assemble(made.text())
+
+
+def product(
+    a: Any, b: Any, c: Any, element: str, width: int, how: Cut | None = None, module: Any = Module
+) -> None:
+    """Fill c. Operands are matrices, or transposes of some, with any leading dimension."""
+    (m, k), n, byte = a.shape, b.shape[1], a.itemsize
+    a_turned, b_turned = (x.strides[1] != byte for x in (a, b))
+    rows_apart = [x.strides[1 if t else 0] // byte for x, t in ((a, a_turned), (b, b_turned))]
+    if how is None:
+        how = cut((m, n, k), element, rows_apart[0], target(width), turned=a_turned)
+    room = np.full(how.scratch, np.nan, a.dtype)
+    made = code(element, how.rows, a_turned, width, module)
+    tiles = [made.address(Tile(element, how.rows, v, a_turned).name) for v in (2, 1)]
+    words = [
+        *[x.ctypes.data for x in (a, b, c, room)], *tiles, m, n, k, rows_apart[0], int(a_turned),
+        rows_apart[1], int(b_turned), c.strides[0] // byte, how.rows, how.rows_at_once,
+        how.columns_at_once,
+    ]  # fmt: skip
+    with watched(a, b, c, room):
+        CALL(made.address(driver_name(element)))(*words)
+
+
+def whole_numbers(rng: Any, rows: int, columns: int, dtype: Any, *, turned: bool) -> Any:
+    """A matrix among NaN: rows or columns lie further apart than they are long."""
+    shape = (columns, rows) if turned else (rows, columns)
+    around = np.full((shape[0], shape[1] + 3), np.nan, dtype)
+    around[:, 1:-2] = rng.integers(-9, 10, shape)
+    inside = around[:, 1:-2]
+    return inside.T if turned else inside
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("element", DTYPES)
+@pytest.mark.parametrize("module", [Module, CheckedModule])
+def test_sums_are_exact(element: str, width: int, module: Any) -> None:
+    """Of whole numbers, for any sizes and leading dimensions; nothing around is read or written."""
+
+    @settings(max_examples=60, deadline=None)
+    @given(
+        st.integers(1, 60), st.integers(1, 150), st.integers(16, 40) | st.integers(500, 1100),
+        st.booleans(), st.booleans(),
+    )  # fmt: skip
+    def run(m: int, n: int, k: int, a_turned: bool, b_turned: bool) -> None:
+        rng = np.random.default_rng(0)
+        a = whole_numbers(rng, m, k, DTYPES[element], turned=a_turned)
+        b = whole_numbers(rng, k, n, DTYPES[element], turned=b_turned)
+        around = np.full((m, n + 5), np.nan, DTYPES[element])
+        product(a, b, around[:, 2:-3], element, width, module=module)
+        np.testing.assert_array_equal(around[:, 2:-3], a.astype(int) @ b.astype(int))
+        assert np.isnan(around[:, :2]).all()
+        assert np.isnan(around[:, -3:]).all()
+
+    run()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("turned", [False, True])
+def test_bits_do_not_depend_on_the_cut(width: int, turned: bool) -> None:
+    """Some rows at a time, some columns at a time, tiles of other heights: the same sums."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(s).astype(np.float32) for s in ((90, 1100), (1100, 200)))
+    a = np.ascontiguousarray(a.T).T if turned else a
+    usual = cut((90, 200, 1100), "f32", 1100, target(width), turned=turned)
+    out = []
+    for rows in (1, 5, 6):
+        for columns in (2 * width // 4, 4 * width // 4, usual.columns_at_once):
+            c = np.empty((90, 200), np.float32)
+            how = attrs.evolve(
+                usual, rows=rows, columns_at_once=columns, scratch=2 * usual.scratch + 100_000,
+                rows_at_once=2 * rows if turned else 1 << 40,
+            )  # fmt: skip
+            product(a, b, c, "f32", width, how)
+            out.append(c)
+    for c in out[1:]:
+        np.testing.assert_array_equal(c, out[0])
+    part = np.empty((40, 70), np.float32)
+    product(a[30:70], b[:, 100:170], part, "f32", width)
+    np.testing.assert_array_equal(part, out[0][30:70, 100:170])
+
+
+def test_long_sums_err_no_more_than_short_ones_added_up() -> None:
+    """A sum of 8192 like terms, of which each 512 are added up first."""
+    k = 8192
+    a, b = np.full((1, k), 0.1, np.float32), np.ones((k, 1), np.float32)
+    c = np.empty((1, 1), np.float32)
+    product(a, b, c, "f32", WIDTHS[-1])
+    exact = float(np.float32(0.1)) * k
+    one_by_one = np.add.accumulate(a[0])[-1]
+    assert abs(c[0, 0] - exact) * 8 < abs(one_by_one - exact)
+
+
+@pytest.mark.parametrize("special", [np.nan, np.inf, -0.0])
+def test_special_values_reach_their_elements_alone(special: float) -> None:
+    """Padding of panels and rows that are made twice spread nothing."""
+    a, b = np.ones((17, 20), np.float32), np.ones((20, 35), np.float32)
+    b[3, 34] = special
+    c = np.empty((17, 35), np.float32)
+    product(a, b, c, "f32", WIDTHS[-1])
+    np.testing.assert_array_equal(c[:, :34], 20)
+    np.testing.assert_array_equal(c[:, 34], 19 + special)
+
+
+@pytest.mark.parametrize("other", [ZEN4, XEON], ids=lambda t: t.name)
+@pytest.mark.parametrize("turned", [False, True])
+def test_tiles_for_other_processors_keep_their_sums_in_registers(other: Host, turned: bool) -> None:
+    """Made, not run: one instruction for each vector of sums."""
+    module = Module(other)
+    print_tile(module, Tile("f32", 14, 2, turned))
+    lines = machine_code.assembly(module.text(), other).splitlines()
+    assert len([s for s in lines if "vfmadd231ps" in s and "%zmm" in s]) == 28
