@@ -26,7 +26,14 @@ from funct.device import disk_cache
 from funct.device.fork import Uncut, in_child, whole
 from funct.device.half_conversion import NAMES, TEXT
 from funct.device.host import Host, host
-from funct.device.llvm import LEAN, binding, emit_object, lean_level, version
+from funct.device.llvm import (
+    LEAN,
+    binding,
+    emit_object,
+    lean_level,
+    release_in_pauses,
+    version,
+)
 from funct.device.objects import LOADS, Mapped, mapped
 from funct.events import tell
 
@@ -298,6 +305,7 @@ def emit(text: str, target: Host, *, opt: int = 1) -> bytes:
     start = time.perf_counter()
     with _working:
         made = _emit(text, target, opt)  # whose objects of LLVM's are gone in the block
+    release_in_pauses()
     tell("code", lambda: _line(text, made, time.perf_counter() - start))
     return made
 
