@@ -142,7 +142,7 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
     a, b = _parameter("beta", "a", a), _parameter("beta", "b", b)
     full = _full("beta", shape, a.shape, b.shape)
     x, y = (_gammas(key, v, full, _FLOAT64, True, i == 1) for i, v in enumerate((a, b)))
-    return ops.astype(ops.special.expit(x - y), dtype)
+    return ops.astype(ops.random_share(x - y), dtype)
 
 
 @direct(draws.dirichlet, arrays=2)
