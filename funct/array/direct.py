@@ -40,7 +40,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 import attrs
 import numpy as np
 
-from funct.array.tensor import Array
+from funct.array.tensor import Array, Tensor
 from funct.kernels.dtypes import INTEGER, NAMED
 from funct.kernels.special.functions import find
 from funct.ops import fast
@@ -122,8 +122,10 @@ _OWN = "printed"
 def _public(
     fun: Any, how: int | str | Names | None, maybe: Names = (), **names: Any
 ) -> FunctionType:
-    """A function whose body is printed at its first call."""
-    names.update(_NAMES, fun=fun)
+    """A function whose body is printed at its first call, or its second one if tracers come
+    first: of most functions that are captured that call is the only one.
+    """
+    names.update(_NAMES, fun=fun, unseen=True)
     written: Any = inspect.unwrap(fun)
     public = FunctionType(_at_first.__code__, names, fun.__name__, written.__defaults__)
     public.__kwdefaults__ = written.__kwdefaults__
@@ -214,15 +216,35 @@ _SEQUENCE = """\
 
 
 def _at_first(*args: Any, **options: Any) -> Any:
-    return printed()(*args, **options)  # type: ignore[name-defined]  # noqa: F821
+    return printed(args)(*args, **options)  # type: ignore[name-defined]  # noqa: F821
 
 
-def _become(public: FunctionType, arrays: int | str | Names | None, maybe: Names) -> FunctionType:
+def _become(
+    public: FunctionType, arrays: int | str | Names | None, maybe: Names, args: tuple[Any, ...]
+) -> Callable[..., Any]:
     """What is called from now on has the parameters of the function, and a printed body."""
     names = public.__globals__
+    traced = any(isinstance(a, Tensor) and a.__class__ is not Array for a in args)
+    if names.pop("unseen", False) and traced:
+        return functools.partial(_composed, names["fun"])
     signature = inspect.signature(names["fun"])
     public.__code__ = _printed(signature, arrays, maybe, names.get("gives") is not None)
     return public
+
+
+def _composed(fun: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """What a printed function does with tracers."""
+    try:
+        return fun(*args, **options)
+    except Exception as error:
+        try:
+            given = inspect.signature(fun).bind(*args, **options)
+        except TypeError:
+            given = None  # not such arguments: Python has said so
+        if given is not None:
+            given.apply_defaults()
+            refuse(fun.__name__, error, given.arguments)
+        raise
 
 
 @functools.cache

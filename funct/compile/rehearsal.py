@@ -26,7 +26,7 @@ __all__ = ["REHEARSED", "rehearse"]
 
 REHEARSED = frozenset([
     "attention", "attention_keep", "attention_pull", "avg_pool", "convolution", "convolution_input",
-    "convolution_weight", "fold_windows", "max_pool", "max_pool_index",
+    "convolution_weight", "fold_windows", "max_pool", "max_pool_index", "put", "scatter_add",
 ])  # fmt: skip
 _MOST = 1 << 25  # bytes of the arrays of one op: more take longer to run than code to make
 

@@ -40,6 +40,7 @@ _own: dict[str, int] = {}  # file of a library: its number of threads when nobod
 _within = 0  # how many blocks of `alone` have begun and not ended
 _waiting: dict[str, int] = {}  # file of a library: its number of threads when they have ended
 _known: tuple[bool, list[Any]] | None = None
+_entries: tuple[list[Any], list[tuple[int, int]]] | None = None  # of which libraries
 
 
 @attrs.frozen
@@ -139,9 +140,14 @@ class alone:
 
 def entries() -> list[tuple[int, int]]:
     """For each library, the addresses of `int get()` and `void set(int)`."""
+    global _entries
     with _lock:
-        found = [[_function(x.dynlib, *names) for names in (_GET, _SET)] for x in _libraries()]
-    return [(_address(get), _address(set_)) for get, set_ in found if get and set_]
+        libraries = _libraries()
+        if _entries is None or _entries[0] is not libraries:
+            found = [[_function(x.dynlib, *names) for names in (_GET, _SET)] for x in libraries]
+            both = [(_address(get), _address(set_)) for get, set_ in found if get and set_]
+            _entries = libraries, both
+        return _entries[1]
 
 
 def _function(handle: Any, openblas: str, mkl: str) -> Any:

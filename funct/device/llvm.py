@@ -6,14 +6,17 @@ import ctypes
 import functools
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from funct.device.fork import whole
+from funct.device.fork import in_child, whole
+from funct.device.mapped_files import let_go
 
 __all__ = [
-    "LEAN", "at_load", "binding", "emit_object", "lean_level", "loaded", "release", "version",
+    "LEAN", "at_load", "binding", "emit_object", "lean_level", "loaded", "release",
+    "release_in_pauses", "version",
 ]  # fmt: skip
 
 LEAN = -1  # a level: for text in explicit vectors with long loops; as fast as 1, in half the time
@@ -134,12 +137,56 @@ def _has_option() -> bool:
 
 
 def release() -> None:
-    """Give back to the system what making code has freed: the C library would keep some MB of it.
-    Half a millisecond, where the C library is glibc; elsewhere nothing happens.
+    """Give back to the system what making code has freed, of which the C library would keep some
+    MB, and 60 MB of LLVM's own pages. A millisecond on Linux with glibc; elsewhere nothing happens.
     """
     trim = _trim()
     if trim is not None:
         trim(0)
+    _let_go()
+
+
+_PAUSE = 0.05  # seconds: what comes back in two milliseconds is missed too seldom to be felt
+_used = 0.0  # when code was made last
+_watched = False  # whether a thread waits for a pause
+
+
+def release_in_pauses() -> None:
+    """Code was made: when none has been for a while, LLVM's own pages are given back.
+
+    Code comes in bursts, and before most of them a program computes for a while.
+    """
+    global _used, _watched
+    _used = time.monotonic()
+    if not _watched:
+        _watched = True
+        try:
+            threading.Thread(target=_watch, name="funct: pauses of LLVM", daemon=True).start()
+        except RuntimeError:  # the system has no thread for that, or Python ends
+            _watched = False
+
+
+def _watch() -> None:
+    global _watched
+    while (left := _used + _PAUSE - time.monotonic()) > 0:
+        time.sleep(left)
+    _watched = False
+    _let_go()
+
+
+def _forget_watch() -> None:
+    global _watched
+    _watched = False
+
+
+in_child(_forget_watch)  # which has no such thread
+
+
+def _let_go() -> None:
+    """Give back LLVM's pages, if it is there."""
+    name = getattr(binding().ffi.lib, "_name", None) if loaded() else None
+    if name is not None:
+        let_go(name)
 
 
 @functools.cache

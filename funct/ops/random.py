@@ -17,15 +17,15 @@ from funct.core import Absent, Pair, Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import DTypeError, ShapeError
 from funct.kernels.random import bits as kernels
 from funct.kernels.random import rejection
+from funct.kernels.random.shares import share
 from funct.ops.broadcasting import first_axis, match_operand, pad_rank
-from funct.ops.families import structural
-from funct.ops.samples import calls
+from funct.ops.families import elementwise, structural
+from funct.ops.samples import calls, reals
 from funct.ops.special.incomplete import gammaincinv_slope
 
 __all__ = [
     "random_bits", "random_exponential", "random_fold_in", "random_gamma", "random_gumbel",
-    "random_normal", "random_poisson",
-    "random_split", "random_unit",
+    "random_normal", "random_poisson", "random_share", "random_split", "random_unit",
 ]  # fmt: skip
 
 Params = tuple[Any, ...]
@@ -237,3 +237,12 @@ def random_gamma(
 )  # fmt: skip
 def random_poisson(key: Value, mean: Value, shape: Shape, dtype: np.dtype[Any]) -> Value:
     """Counts with a mean, (*batch of keys, *shape); -1 where it is negative or NaN."""
+
+
+def _share_rule(g: Value, ans: Value, x: Value) -> Value:
+    return g * (ans * ops.random_share(-x))
+
+
+@elementwise(share, _share_rule, code="1 / (1 + exp(-{0}))", onnx="Sigmoid", samples=reals())
+def random_share(x: Value) -> Value:
+    """The logistic function with the same bits everywhere: what a gamma number is of two."""

@@ -29,6 +29,7 @@ __all__ = [
 ]  # fmt: skip
 
 _FLOAT64 = np.dtype(np.float64)
+_FEW = 32  # rows of matrices of which each draw has its own: such products are written out
 
 
 def _parameter(name: str, argument: str, x: Any) -> Any:
@@ -141,7 +142,7 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
     a, b = _parameter("beta", "a", a), _parameter("beta", "b", b)
     full = _full("beta", shape, a.shape, b.shape)
     x, y = (_gammas(key, v, full, _FLOAT64, True, i == 1) for i, v in enumerate((a, b)))
-    return ops.astype(ops.special.expit(x - y), dtype)
+    return ops.astype(ops.random_share(x - y), dtype)
 
 
 @direct(draws.dirichlet, arrays=2)
@@ -236,9 +237,23 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype:
             f"got {mean.shape} and {cov.shape}"
         )
     full = _full("multivariate_normal", shape, mean.shape[:-1], cov.shape[:-2])
-    z = normal(key, (*full, n, 1), _FLOAT64)
-    moved = matmul(linalg.cholesky(cov), z)
-    return ops.astype(mean + ops.reshape(moved, (*full, n)), dtype)
+    moved = _moved(linalg.cholesky(cov), normal(key, (*full, n), _FLOAT64))
+    return ops.astype(mean + moved, dtype)
+
+
+def _moved(factors: Any, z: Any) -> Any:
+    """Vectors times matrices (..., n, n), by sums whose order is the same wherever they are made:
+    one product of matrices, or additions of elements.
+    """
+    n = z.shape[-1]
+    if len(factors.shape) == 2:
+        return matmul(z, matrix_transpose(factors))
+    if n > _FEW:
+        return ops.reshape(matmul(factors, z[..., None]), z.shape)
+    moved = factors[..., 0] * z[..., :1]
+    for k in range(1, n):
+        moved = moved + factors[..., k] * z[..., k : k + 1]
+    return moved
 
 
 def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None) -> Any:

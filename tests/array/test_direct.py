@@ -20,8 +20,9 @@ import pytest
 import funct as ft
 import funct.array as xp
 import funct.nn.functional
-from funct.array.direct import DIRECT, Direct
+from funct.array.direct import DIRECT, Direct, _public
 from funct.errors import FunctError
+from funct.source import ENTRANCE
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -986,3 +987,32 @@ def test_direct_is_the_composition(name: str) -> None:
         assert _same(direct, other), (args, options, direct, other)
         assert warned or not loud, (args, options)
     assert seen or name.partition(".")[2] in CREATED
+
+
+def test_a_first_call_of_tracers_prints_nothing_and_refuses_as_later_ones():
+    """Values, typed errors and Python's own are those of the printed function."""
+
+    def twice(x, /, *, by=2):
+        if by == 3:
+            raise OverflowError("an int too large")
+        return x * by
+
+    def called(times, **options):
+        public = _public(twice, None)
+
+        def traced(x):
+            for _ in range(times - 1):
+                public(x)
+            return public(x, **options)
+
+        try:
+            return ft.make_graph(traced)(xp.ones(3)), public
+        except Exception as error:
+            return type(error), str(error).splitlines()[0], public
+
+    (_, first), (_, second) = called(1), called(2)
+    assert first.__code__.co_filename != ENTRANCE
+    assert second.__code__.co_filename == ENTRANCE
+    for wrong in ({"by": 3}, {"with_": 3}):
+        assert called(1, **wrong)[:2] == called(2, **wrong)[:2]
+    assert [float(y) for y in ft.jit(_public(twice, None))(xp.ones(2))] == [2.0, 2.0]

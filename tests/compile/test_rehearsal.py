@@ -54,11 +54,12 @@ POOL, WINDOW = "max_pool", ((2, 2), (2, 2), ((0, 0), (0, 0)), (1, 1))
 
 
 def test_all_that_are_rehearsed_are_ops_without_effects():
+    """Those that raise do so for their indices, and zeros are on any axis."""
     for name in REHEARSED:
         prim = lookup(name)
         assert prim is not None
         assert not prim.effect
-        assert not prim.raises
+        assert not prim.raises or name in ("put", "scatter_add")
 
 
 def test_an_op_is_called_on_zeros_by_another_thread():
@@ -84,6 +85,7 @@ def test_other_ops_and_functions_that_are_not_run_at_once_are_left_alone(monkeyp
 
 
 def test_a_first_call_has_the_values_of_later_ones(monkeypatch):
+    monkeypatch.setenv("FUNCT_CACHE_DIR", "")  # code that is there needs no rehearsal
     threads = []
     monkeypatch.setattr(native, "rehearse", lambda steps: threads.extend(rehearse(steps)))
     r = np.random.default_rng(0)

@@ -455,15 +455,32 @@ def test_scopes_stand_in_each_other():
     assert (inner.requested, outer.requested) == (16 * MIB, 48 * MIB)
 
 
-def test_a_scope_tells_what_became_of_the_system_s_memory():
-    """Growth of what is reserved, calls for it, retries and failures are those of the block."""
+def idle_bytes():
+    """What is neither lent nor a piece of a divided segment: blocks that wait in bins, and whole
+    free segments."""
+    blocks = [s["blocks"] for s in ft.device.memory_snapshot()["segments"]]
+    waiting = sum(b["size"] for each in blocks for b in each if b["state"] == "cached")
+    return waiting + sum(b[0]["size"] for b in blocks if [x["state"] for x in b] == ["inactive"])
+
+
+@pytest.mark.parametrize("waiting", [0, 5, 32, 80])
+def test_a_scope_tells_what_became_of_the_system_s_memory(waiting):
+    """Growth of what is reserved, calls for it, retries and failures are those of the block.
+
+    What waits in a bin (MiB) is brought back for a request that no bin can meet: it then is a piece
+    of a segment, or the beginning of one that grows.
+    """
+    gc.collect()
     ft.device.empty_cache()
+    np.empty(waiting * MIB, np.uint8)
     with ft.device.memory_scope() as outer:
         with ft.device.memory_scope() as nothing:
             pass
         size = now("reserved_bytes") + 32 * MIB  # more than any hole has that others have left
+        idle = idle_bytes()
         with ft.device.memory_scope() as grown:
             x = np.empty(size, np.uint8)
+        idle -= idle_bytes()
         ft.device.set_limit(now("reserved_bytes") + MIB)
         with ft.device.memory_scope() as full, pytest.raises(MemoryError):
             np.empty(now("reserved_bytes") + 2 * MIB, np.uint8)
@@ -471,8 +488,7 @@ def test_a_scope_tells_what_became_of_the_system_s_memory():
     del x
     assert (nothing.reserved, nothing.arena_calls, nothing.retries) == (0, 0, 0)
     assert grown.reserved >= 32 * MIB
-    # more where a free segment has grown: whole, it was no piece of a split one
-    assert grown.reserved - grown.allocated <= grown.inactive_split <= grown.reserved
+    assert grown.inactive_split == grown.reserved - grown.allocated + grown.freed + idle
     assert grown.arena_calls >= 1
     assert (full.retries, full.failures) == (1, 1)
     assert (outer.retries, outer.failures) == (1, 1)

@@ -150,3 +150,22 @@ def test_errors(call: Any, error: type[Exception], text: str) -> None:
     """What is wrong is named."""
     with pytest.raises(error, match=text):
         call()
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 16, 20])
+@pytest.mark.parametrize("shape", [(), (3,), (50,), (4, 100), (3000,)])
+@pytest.mark.parametrize("own", [False, True])
+def test_compiled_normal_vectors_have_the_eager_bits(n: int, shape: Any, own: bool) -> None:
+    """One matrix for all draws, or one for each; alone and beside other ops."""
+    lead = shape[-1:] if own else ()
+    a = np.random.default_rng(n).normal(size=(*lead, n, n))
+    mean, cov = xp.ones(n), xp.asarray(a @ np.swapaxes(a, -1, -2) + np.eye(n))
+
+    def draw(key: Any, mean: Any, cov: Any) -> Any:
+        return random.multivariate_normal(key, mean, cov, shape)
+
+    def more(key: Any, mean: Any, cov: Any) -> Any:
+        return draw(key, mean, cov) * 2.0 + mean
+
+    for f in (draw, more):
+        laws.same(ft.jit(f)(KEY, mean, cov), f(KEY, mean, cov))

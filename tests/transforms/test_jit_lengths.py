@@ -75,6 +75,8 @@ SYMBOLIC: dict[str, Any] = {
     "quantile": _where_there_are_some(lambda x: xp.quantile(x, 0.3) + xp.median(x)),
     "interp": _where_there_are_some(lambda x: xp.interp(W, xp.arange(x.shape[0]), x)),
     "kron": lambda x: xp.kron(x, W),
+    "kron with itself": lambda x: xp.kron(x, x),
+    "adaptive mean": _where_there_are_some(lambda x: nn.functional.adaptive_avg_pool1d(x[None], 4)),
     "vander": lambda x: xp.vander(x, 3),
     "grid": lambda x: xp.stack(xp.meshgrid(x, x)),
     "per example": ft.vmap(ft.grad(lambda r: xp.sin(r) * r)),
@@ -84,7 +86,7 @@ SYMBOLIC: dict[str, Any] = {
 for _name in (
     "roll", "first half", "halves", "split in two", "pairs", "first ten", "last three", "inner",
     "every third from the end", "some of the half", "rotated", "convolve", "transform", "order",
-    "quantile", "prefixes", "steps",
+    "quantile", "prefixes", "steps", "kron with itself", "adaptive mean",
 ):  # fmt: skip
     SYMBOLIC[f"grad of {_name}"] = _total(SYMBOLIC[_name])
 

@@ -24,6 +24,7 @@ from funct.kernels.llvm.complexes import COMPLEX, part_of
 from funct.kernels.llvm.entropies import ENTROPIES
 from funct.kernels.llvm.fast import FAST
 from funct.kernels.llvm.functions import FUNCTIONS
+from funct.kernels.llvm.logistic import share
 from funct.kernels.llvm.remainder import fmod, integer_quotient, quotient
 
 __all__ = [
@@ -323,6 +324,7 @@ PRINTINGS: dict[str, Printing] = {
     "checkpoint_name": Printing(_identity, _ANY),
     "settled": Printing(_identity, _ANY),
     "copysign": Printing(lambda f, x, y: f.copysign(x, y), _FLOAT),
+    "random_share": Printing(share, frozenset({"f64"}), cost=24),
     "nextafter": Printing(FUNCTIONS["nextafter"], _FLOAT, cost=8),
     "absorb": Printing(_absorb, _FLOAT, cost=2),
     "maximum": Printing(_maximum, _ANY, cost=2),

@@ -28,6 +28,7 @@ from funct.kernels.cpu.tasks import deal_out
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 from funct.kernels.llvm.entropies import ENTROPIES
 from funct.kernels.llvm.functions import FUNCTIONS
+from funct.kernels.llvm.logistic import share
 from funct.kernels.llvm.remainder import integer_quotient
 
 __all__ = ["ELEMENTS", "OPS", "combined", "computed", "operand", "outer_product"]
@@ -93,6 +94,7 @@ OPS: dict[str, Callable[..., Value]] = {
     "where": lambda f, c, x, y: f.select(f.ne(c, 0), x, y),
     "astype": lambda f, x: x,
     "by_single": lambda f, x: f.convert(x, "f32"),
+    "share": share,
     "fmod": FUNCTIONS["fmod"],
     "floor_divide": FUNCTIONS["floor_divide"],
     "remainder": FUNCTIONS["remainder"],

@@ -17,7 +17,7 @@ from funct.kernels.random.bits import (
 )
 from funct.kernels.random.bits import split as split_key
 from funct.kernels.random.rejection import random_gamma, random_poisson
-from funct.kernels.special.functions import find
+from funct.kernels.random.shares import share
 
 __all__ = [
     "bernoulli", "beta", "dirichlet", "exponential", "gamma", "normal", "permutation", "poisson",
@@ -169,7 +169,7 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
         return None
     x = random_gamma(key, a, full, _DOUBLE, True, False)
     y = random_gamma(key, b, full, _DOUBLE, True, True)
-    dtype, made = _FLOATS[dtype], find("expit")(x - y)
+    dtype, made = _FLOATS[dtype], share(x - y)
     return made if dtype is _DOUBLE else made.astype(dtype)
 
 

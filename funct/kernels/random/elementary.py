@@ -13,21 +13,24 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["LOG", "excess", "exp", "log", "polynomial"]
+__all__ = [
+    "EXP", "LEAST", "LN2", "LOG", "PER_LN2", "WHOLE", "excess", "exp", "log",
+    "logistic", "polynomial",
+]  # fmt: skip
 
 LOG = (1.479819860511658591e-01, 1.531383769920937332e-01, 1.818357216161805012e-01,
        2.222219843214978396e-01, 2.857142874366239149e-01, 3.999999999940941908e-01,
        6.666666666666735130e-01)  # fmt: skip
-_EXP = (4.13813679705723846039e-08, -1.65339022054652515390e-06, 6.61375632143793436117e-05,
-        -2.77777777770155933842e-03, 1.66666666666666019037e-01)  # fmt: skip
+EXP = (4.13813679705723846039e-08, -1.65339022054652515390e-06, 6.61375632143793436117e-05,
+       -2.77777777770155933842e-03, 1.66666666666666019037e-01)  # fmt: skip
 
 _ROOT = 0x3FE6A09E667F3BCD  # the bits of √½: a mantissa from there on leads to a logarithm around 0
 _MANTISSA = (1 << 52) - 1
 _LN2 = 0.6931471805599453
-_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # 32 bits, the rest
-_PER_LN2 = 1.4426950408889634
-_WHOLE = 1.5 * 2.0**52  # a sum with this is rounded to a whole number
-_LEAST = -750.0  # its exponential is 0
+LN2 = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # 32 bits, the rest
+PER_LN2 = 1.4426950408889634
+WHOLE = 1.5 * 2.0**52  # a sum with this is rounded to a whole number
+LEAST = -750.0  # its exponential is 0
 
 
 def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
@@ -65,15 +68,21 @@ def excess(x: Any) -> Any:
 
 def exp(x: Any) -> Any:
     """The exponential of numbers up to 700."""
-    x = np.where(x > _LEAST, x, _LEAST)
-    n = (x * _PER_LN2 + _WHOLE) - _WHOLE
-    high = x - n * _LN2_HIGH
-    low = n * _LN2_LOW
+    x = np.where(x > LEAST, x, LEAST)
+    n = (x * PER_LN2 + WHOLE) - WHOLE
+    high = x - n * LN2[0]
+    low = n * LN2[1]
     r = high - low
     z = r * r
-    c = r - z * polynomial(z, _EXP)
+    c = r - z * polynomial(z, EXP)
     y = 1.0 - ((low - r * c / (2.0 - c)) - high)
     twos = n.astype(np.int64)
     half = twos >> 1  # in two steps: the result may be subnormal
     y = y * ((half + 1023) << 52).view(np.float64)
     return y * ((twos - half + 1023) << 52).view(np.float64)
+
+
+def logistic(x: Any) -> Any:
+    """1 / (1 + exp(-x)), within 2 ulp."""
+    power = exp(np.where(x < 0.0, x, -x))
+    return np.where(x == x, np.where(x < 0.0, power, 1.0) / (power + 1.0), x)

@@ -22,6 +22,8 @@ __all__ = [
     "adaptive_max_pool2d", "adaptive_max_pool3d", "adaptive_mean",
 ]  # fmt: skip
 
+_FEW = 16  # windows that are read one by one
+
 OutputSize = int | Sequence[int | None] | None
 
 
@@ -137,9 +139,19 @@ def adaptive_mean(x: Any, sizes: Sequence[int]) -> Any:
         n = x.shape[lead + k]
         if out == 1:
             x = xp.mean(x, axis=lead + k, keepdims=True)
+        elif n.__class__ is not int and out <= _FEW:
+            x = _joined_means(x, out, lead + k)
         elif out != n:
             x = _window_means(x, int(n), out, lead + k)
     return x
+
+
+def _joined_means(x: Any, out: int, axis: int) -> Any:
+    """The same for any length of the axis: which ways there are for one is not asked."""
+    n = x.shape[axis]
+    head = (slice(None),) * axis
+    parts = [x[(*head, slice(i * n // out, -((i + 1) * -n // out)))] for i in range(out)]
+    return xp.concat([xp.mean(p, axis=axis, keepdims=True) for p in parts], axis=axis)
 
 
 def _window_means(x: Any, n: int, out: int, axis: int) -> Any:
@@ -150,9 +162,7 @@ def _window_means(x: Any, n: int, out: int, axis: int) -> Any:
     starts, stops = area_windows(n, out)
     if (stops - starts).max() <= out:
         return resampled(x, area_taps(n, out), axis)
-    head = (slice(None),) * axis
-    parts = [x[(*head, slice(int(a), int(b)))] for a, b in zip(starts, stops)]
-    return xp.concat([xp.mean(p, axis=axis, keepdims=True) for p in parts], axis=axis)
+    return _joined_means(x, out, axis)
 
 
 def _sizes(name: str, x: Any, rank: int, output_size: OutputSize) -> tuple[int, ...]:

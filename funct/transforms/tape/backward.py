@@ -22,6 +22,7 @@ import numpy as np
 from funct import ops
 from funct.array import Array, zeros
 from funct.core import INEXACT
+from funct.core.size import OpenShape
 from funct.ops.broadcasting import match_operand
 from funct.ops.fast import make
 from funct.settings import config
@@ -90,8 +91,9 @@ def backward(root: Node, ct: Any, once: bool = False, masked: bool = False) -> d
                 if hot:  # Note [Structural zeros]
                     h = ops.absorb(g, h)
                 wanted = parent.shape
-                if parent.dtype is not dtype or (wanted is not shape and wanted != shape):
-                    h = match_operand(h, parent.shape, parent.dtype)
+                differs = wanted is not shape and (shape.__class__ is OpenShape or wanted != shape)
+                if differs or parent.dtype is not dtype:  # what is open is not to be decided
+                    h = match_operand(h, wanted, parent.dtype)
             elif parent.dtype is not dtype and prim is not sink and h.dtype != parent.dtype:
                 h = match_operand(h, h.shape, parent.dtype)
             k = parent.serial

@@ -1,0 +1,37 @@
+"""The logistic function of draws, by operations that round as those of NumPy's arrays.
+
+Step by step what `kernels/random/elementary.py` and `shares.py` beside it do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from funct.kernels.random.elementary import EXP, LEAST, LN2, PER_LN2, WHOLE, polynomial
+
+if TYPE_CHECKING:
+    from funct.kernels.llvm.emitter import Emitter
+    from funct.kernels.llvm.values import Value
+
+__all__ = ["share"]
+
+
+def share(e: Emitter, x: Value) -> Value:
+    """1 / (1 + exp(-x)) of float64, within 2 ulp."""
+    power = _exp(e, e.max(-e.abs(x), LEAST))
+    y = e.select(x < 0, power, 1.0) / (power + 1.0)
+    return e.select(e.isnan(x), x, y)
+
+
+def _exp(e: Emitter, x: Value) -> Value:
+    n = (x * PER_LN2 + WHOLE) - WHOLE
+    high = x - n * LN2[0]
+    low = n * LN2[1]
+    r = high - low
+    z = r * r
+    c = r - z * polynomial(z, EXP)
+    y = 1.0 - ((low - r * c / (2.0 - c)) - high)
+    twos = e.convert(n, "i64")
+    half = twos >> 1  # in two steps: the result may be subnormal
+    y = y * e.bitcast((half + 1023) << 52, x.type)
+    return y * e.bitcast((twos - half + 1023) << 52, x.type)

@@ -1,0 +1,62 @@
+"""Pages of a library's file: they go, and come again as they were."""
+
+import platform
+import sys
+import time
+
+import pytest
+
+import funct as ft
+from funct.device import llvm
+from funct.device.machine_code import emit
+from funct.device.mapped_files import let_go
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() != "x86_64", reason="of Linux"
+)
+MIB = 1 << 20
+
+
+def text(n):
+    return f"define i32 @n() {{ ret i32 {n} }}"
+
+
+def name_of_llvm():
+    return llvm.binding().ffi.lib._name
+
+
+def resident():
+    """Bytes of LLVM's file that are counted to this process."""
+    found, mine = 0, False
+    with open("/proc/self/smaps", encoding="utf-8") as lines:
+        for line in lines:
+            if "-" in line.split()[0]:
+                mine = line.rstrip().endswith(name_of_llvm())
+            elif mine and line.startswith("Rss:"):
+                found += 1024 * int(line.split()[1])
+    return found
+
+
+def test_pages_that_were_let_go_come_again(monkeypatch):
+    """Code for one text is the same before and after, and LLVM's pages are few in between."""
+    monkeypatch.setattr(llvm, "_watched", True)  # nobody else lets go of them
+    before = emit(text(771), ft.device.host())
+    many = resident()
+    let_go(name_of_llvm())
+    few = resident()
+    assert few < 4 * MIB < many
+    assert emit(text(771), ft.device.host()) == before
+    assert resident() > few
+
+
+def test_of_what_is_not_loaded_nothing_is_let_go():
+    let_go("/no/such/library.so")
+
+
+def test_pages_of_llvm_are_let_go_in_pauses():
+    """Without anybody asking, once no code has been made for a while."""
+    emit(text(772), ft.device.host())
+    until = time.monotonic() + 10
+    while resident() > 4 * MIB and time.monotonic() < until:
+        time.sleep(0.02)
+    assert resident() < 4 * MIB

@@ -1,0 +1,53 @@
+"""Beta numbers of gamma numbers: the logistic function, with one rounding wherever it is made."""
+
+import numpy as np
+import pytest
+
+import funct as ft
+import funct.array as xp
+from funct import ops
+from funct.kernels.cpu.irregular.shares import few_shares, share_few
+from funct.kernels.elementwise import MANY
+from funct.kernels.random.elementary import logistic
+from funct.kernels.random.shares import share
+
+KEY = ft.random.key(42)
+
+
+def test_shares_are_logistic_with_the_same_bits_everywhere():
+    """NumPy, machine code for large arrays and compiled loops; infinite and tiny ones too."""
+    r = np.random.default_rng(0)
+    x = np.concatenate([r.normal(size=MANY) * s for s in (1e-9, 1.0, 40.0, 400.0)])
+    ends = [0.0, -0.0, np.inf, -np.inf, np.nan, 745.2, -745.2, -1e308, 36.8, -708.5]
+    x = np.concatenate([x, ends, r.uniform(-760, -700, 1000)])
+    with np.errstate(all="ignore"):
+        plain = logistic(x)
+    np.testing.assert_array_equal(share(x), plain)
+    for n in (0, 1, 15, 16, 17, 1000):
+        np.testing.assert_array_equal(few_shares(x[:n]), plain[:n])
+    compiled = ft.jit(lambda x: ops.random_share(x) * 1.0)(xp.asarray(x))
+    np.testing.assert_array_equal(np.asarray(compiled), plain)
+    with np.errstate(all="ignore"):
+        exact = 1 / (1 + np.exp(-x.astype(np.longdouble)))
+    np.testing.assert_allclose(plain, exact, rtol=2**-51, atol=5e-324)  # 2 ulp
+    single = x[:1000].astype(np.float32)
+    np.testing.assert_array_equal(share(single), share(single.astype(np.float64)).astype("f4"))
+
+
+def test_shares_stay_inside():
+    for n in (1, 16, 17, 31, 100):
+        x, y = np.linspace(-3, 3, n), np.full(n, np.nan)
+        share_few.checked(x, y, n)
+        np.testing.assert_array_equal(y, logistic(x))
+
+
+@pytest.mark.parametrize("n", [7, 1000, 3000, 9000, 16000, 40000])
+@pytest.mark.parametrize("dtype", [xp.float32, xp.float64])
+def test_compiled_beta_numbers_have_the_eager_bits(n, dtype):
+    """However many are drawn, alone and beside other ops."""
+
+    def draw(key):
+        return ft.random.beta(key, 2.5, 1.5, (n,), dtype)
+
+    for f in (draw, lambda key: draw(key) * 2 + 1):
+        np.testing.assert_array_equal(np.asarray(ft.jit(f)(KEY)), np.asarray(f(KEY)))
