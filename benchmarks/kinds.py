@@ -40,6 +40,7 @@ ENLARGED = _normal(16, 512, 128)
 SPECTRUM = _normal(100_000) + 1j * _normal(100_000)
 TABLE, WORDS = _normal(10_000, 64), RNG.integers(0, 10_000, (256, 32))
 PICTURE, PLACES = _normal(256, 256), RNG.uniform(0, 254, (100_000, 2)).astype("float32")
+ENTRIES = RNG.integers(0, 100_000, (2, 1_000_000)).astype("int32")
 EDGES, WEIGHED = RNG.integers(0, 10_000, (2, 30_000)), _normal(30_000, 1)
 
 
@@ -146,6 +147,13 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
     def passed(nodes: Any, edges: Any, weights: Any) -> Any:
         return nodes.at[edges[1]].add(ns.tanh(nodes[edges[0]]) * weights)
 
+    def multiplied(entries: Any, at: Any, v: Any) -> Any:
+        return ns.zeros(100_000, dtype="float32").at[at[0]].add(entries * v[at[1]])
+
+    def counted(x: Any) -> Any:
+        places = ns.clip(ns.floor((x + 4) * 12.5).astype("int32"), 0, 99)
+        return ns.zeros(100, dtype="float32").at[places].add(1.0)
+
     def learned(nodes: Any, edges: Any, weights: Any) -> Any:
         return ns.sum(passed(passed(nodes, edges, weights), edges, weights) ** 2)
 
@@ -221,6 +229,8 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         "gradient of two layers of them": (
             grad(learned, 2), (a(TABLE), a(EDGES), a(WEIGHED)),
         ),
+        "matrix of 1M entries times a vector": (multiplied, (a(MILLION), a(ENTRIES), a(SIGNAL))),
+        "1M numbers counted in 100 bins": (counted, (a(MILLION),)),
         "sort and running sum, 100,000": (ranked, (a(SIGNAL),)),
         "gradient of 1000 points near in 8-d": (grad(near), (a(P8),)),
         "k-means step, 1000 points in 8-d": (nearest_means, (a(MEANS), a(P8))),

@@ -20,6 +20,7 @@ SIGNAL, TABLE = RNG.normal(size=(100, 64)), RNG.normal(size=(WORD, WORD))
 PLANE = RNG.normal(size=64) * 0.1 + 0.1j * RNG.normal(size=64)
 AROUND = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if (i, j) != (0, 0)]
 PLACES, PAIRS = RNG.integers(0, 100_000, STEPS), RNG.integers(0, 5000, (2, STEPS))
+WEIGHTS, WORTH = RNG.integers(1, 200, 100), RNG.uniform(1, 9, 100)
 W, XS = RNG.normal(size=(8, 8)) * 0.3, RNG.normal(size=(STEPS, 4))
 
 Calls = dict[str, Callable[[], object]]
@@ -135,6 +136,17 @@ def programs(ns: Any, control: Any) -> dict[str, tuple[Callable[..., Any], tuple
     def visits(t: Any, at: Any) -> Any:
         return control.fori_loop(0, STEPS, lambda i, t: t.at[at[i]].add(1.0), t)
 
+    def packed(weights: Any, values: Any) -> Any:
+        places = ns.arange(5001)
+
+        def step(best: Any, item: Any) -> Any:
+            weight, value = item
+            before = places - weight
+            more = ns.where(before >= 0, best[ns.maximum(before, 0)] + value, 0.0)
+            return ns.maximum(best, more), None
+
+        return control.scan(step, ns.zeros(5001), (weights, values))[0]
+
     def joined(a: Any, b: Any) -> Any:
         def join(i: Any, t: Any) -> Any:
             return t.at[a[i]].min(t[b[i]]).at[b[i]].min(t[a[i]])
@@ -147,6 +159,7 @@ def programs(ns: Any, control: Any) -> dict[str, tuple[Callable[..., Any], tuple
             visits,
             (ns.zeros(100_000), ns.asarray(PLACES)),
         ),
+        "knapsack, 100 things, 5000 weights": (packed, (ns.asarray(WEIGHTS), ns.asarray(WORTH))),
         "10,000 pairs of 5,000 sets, joined": (joined, tuple(map(ns.asarray, PAIRS))),
         "particle filter, 100 steps, 64 particles": (
             particles,

@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.cpu.loops import kernel, parallel
-from funct.kernels.cpu.vectors import loaded, spread, stored
+from funct.kernels.cpu.vectors import lanes, loaded, many, packed, spread, stored
 
 __all__ = [
-    "add_elements", "along", "combine", "combine_pairs", "combine_rows", "take_elements",
-    "take_few", "take_lines",
+    "BLOCK", "SIDE", "add_elements", "add_in_parts", "along", "combine", "combine_pairs",
+    "combine_rows", "take_elements", "take_few", "take_lines",
 ]  # fmt: skip
 
 _LANES = 8
 _SEEN = 32  # indices that are looked at together
+BLOCK, SIDE = 512, 16  # indices of which a part's are found first, and how many of them at once
 _SHORT, _LONG = 16, 256  # indices of a line between which it pays to look at all lines' first
 
 
@@ -71,6 +72,58 @@ def add_elements(g: Any, i: Any, y: Any, outer: int, count: int, n: int, drop: b
                 return k + 1
         y[last] = total
     return 0
+
+
+@parallel
+def add_in_parts(
+    g: Any, i: Any, y: Any, at: Any, of: Any, found: Any, count: int, n: int, drop: bool,
+    wide: bool, part: int, task: int,
+) -> None:  # fmt: skip
+    """`add_elements` for one line, where a task looks at all indices and adds what comes to its
+    `part` of y: found[task] is how many those are.
+
+    at, of: room for `BLOCK + SIDE` for each task. wide: see `packing.py`.
+    """
+    first = task * part
+    size = min(first + part, n) - first
+    room = task * (BLOCK + SIDE)
+    last = first + 0
+    total = y[first]
+    done: Any = np.int64(0)
+    for begin in range(0, count, BLOCK):
+        end = min(begin + BLOCK, count)
+        mine: Any = room + 0
+        k: Any = np.int64(begin)
+        if wide:
+            while k + SIDE <= end:
+                place = loaded(i, k, SIDE).astype(np.int64)
+                if not drop:
+                    place = np.where(place < 0, place + n, place)
+                place = place - first
+                keep = place.astype(np.uint64) < spread(np.uint64(size), SIDE)
+                stored(at, mine, packed(place.astype(np.int32), keep))
+                stored(of, mine, packed(lanes(SIDE, np.int32) + (k - begin).astype(np.int32), keep))
+                mine += many(keep)
+                k += SIDE
+        while k < end:
+            one = i[k].astype(np.int64)
+            if not drop:
+                one = _place(one, n)
+            one = one - first
+            at[mine] = one.astype(np.int32)
+            of[mine] = (k - begin).astype(np.int32)
+            mine += np.where(one.astype(np.uint64) < np.uint64(size), 1, 0)
+            k += 1
+        for each in range(room, mine):
+            to = first + at[each].astype(np.int64)
+            if to != last:
+                y[last] = total
+                last = to
+                total = y[to]
+            total = total + g[begin + of[each].astype(np.int64)]
+        done += mine - room
+    y[last] = total
+    found[task] = done
 
 
 @parallel
