@@ -140,8 +140,7 @@ def test_every_kernel_has_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     load = table._load
     monkeypatch.setattr(table, "_load", lambda place: called.add(place) or load(place))
     try:
-        with ft.config.using(threads=2):  # some kernels are for several alone
-            _run_all(monkeypatch)
+        _run_all(monkeypatch)
     finally:
         for k in found.values():  # what it was before does not know the code that has come since
             k.__call__ = k._entries.call if k._entries else k._miss

@@ -20,7 +20,6 @@ from funct.kernels.dtypes import is_half
 from funct.kernels.statistical import counted
 from funct.kernels.table import call
 from funct.kernels.windows.views import memory_order
-from funct.settings import config
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,7 +47,6 @@ _PART = 1 << 15  # elements of a task
 _MANY = 1 << 13  # elements that are put, or rows that are taken, quicker than by NumPy
 _LONG = 512  # bytes of a row that NumPy writes as well
 _MUCH, _COLUMNS, _TASKS = 1 << 16, 64, 16  # elements and columns of a task at least, and tasks
-_LEAST_PART, _FAR = 16, 1 << 31  # places that a thread adds to, and what four bytes do not count
 
 COMBINED_AT = {
     "add": np.add.at, "multiply": np.multiply.at, "min": np.minimum.at, "max": np.maximum.at,
@@ -224,30 +222,13 @@ def _in_single(sums: Callable[..., Any], x: NDArray[Any], *rest: Any) -> NDArray
 
 def _add(g: NDArray[Any], i: Index, y: NDArray[Any], axis: int, drop: bool) -> None:
     if y.ndim == 1:
-        if not _add_in_parts(g, i, y, drop):
-            _inside(cpu.add_elements(g, _index(i), y, 1, i.size, y.size, drop))
+        _inside(cpu.add_elements(g, i, y, 1, i.size, y.size, drop))
         return
     outer, n, inner = prod(y.shape[:axis]), y.shape[axis], prod(y.shape[axis + 1 :])
     if inner == 1:
-        _inside(cpu.add_elements(g, _index(i), y, outer, i.size, n, drop))
+        _inside(cpu.add_elements(g, i, y, outer, i.size, n, drop))
     else:
         _combine_rows(g, i, y, (outer, i.size, n, inner), "add", drop)
-
-
-def _add_in_parts(g: NDArray[Any], i: Index, y: NDArray[Any], drop: bool) -> bool:
-    """Whether g is added by several threads, each to a part of y in the order of the indices."""
-    count, n, tasks = i.size, y.size, min(_TASKS, config.threads, y.size // _LEAST_PART)
-    if tasks < 2 or not _MUCH <= count < _FAR or n >= _FAR:
-        return False
-    part = -(-n // (tasks * _LEAST_PART)) * _LEAST_PART
-    tasks = -(-n // part)
-    at, of = np.empty((2, tasks * (cpu.BLOCK + cpu.SIDE)), np.int32)
-    found = np.empty(tasks, np.int64)
-    cpu.add_in_parts(g, i, y, at, of, found, count, n, drop, wide(), part, tasks)
-    if drop or found.sum() == count:
-        return True
-    y[...] = 0
-    return False
 
 
 def _combine_rows(
@@ -400,7 +381,7 @@ def combine_into(y: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> None:
     if few or not same or not _fits(v, i):
         plain_combine_into(y, v, i, mode)
     else:
-        _inside(cpu.combine(y, v, _index(i), y, i.size, y.size, mode, False, False))
+        _inside(cpu.combine(y, v, i, y, i.size, y.size, mode, False, False))
 
 
 def combined_at(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | None:

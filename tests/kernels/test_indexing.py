@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import funct as ft
 from funct.kernels import indexing as kernels
 from funct.kernels.cpu import loops
 from funct.kernels.cpu.irregular import indexing as cpu
@@ -290,58 +289,6 @@ def test_sums_have_the_order_of_the_indices(inner: int, kind: str) -> None:
     assert kernels.segment_sum(g, ids, 500).tobytes() == expected.tobytes()
 
 
-@pytest.mark.parametrize("drop", [False, True])
-@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
-@pytest.mark.parametrize("kind", ["any", "sorted", "one"])
-def test_sums_of_several_threads_have_the_order_of_the_indices(
-    kind: str, dtype: str, drop: bool
-) -> None:
-    """Each adds to a part of the places, also where indices count from the end or are left out."""
-    rng, n = np.random.default_rng(0), 250
-    low = 0 if dtype == "uint8" else -n
-    ids = rng.integers(low, n + 5 if drop else n, 70_001).astype(dtype)
-    ids = {"any": ids, "sorted": np.sort(ids), "one": np.full_like(ids, 3)}[kind]
-    g = rng.normal(size=len(ids)).astype(np.float32)
-    expected = np.zeros(n, np.float32)
-    for at, x in zip(ids.tolist(), g, strict=True):
-        if 0 <= at < n or not drop:
-            expected[at] += x
-    for threads in (1, 2, 5):
-        with ft.config.using(threads=threads):
-            found = kernels.segment_sum(g, ids, n) if drop else kernels.put(g, ids, 0, n)
-        assert found.tobytes() == expected.tobytes()
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_many_sums_refuse_an_index_off_the_axis(threads: int) -> None:
-    ids = np.zeros(100_000, int)
-    with ft.config.using(threads=threads):
-        for wrong in (200, -201):
-            ids[70_000] = wrong
-            with pytest.raises(IndexError, match="70000"):
-                kernels.put(np.ones(len(ids)), ids, 0, 200)
-
-
-@given(
-    st.sampled_from([0, 1, 15, 16, 33, 527, 1100]), st.integers(1, 70), st.sampled_from([16, 32]),
-    st.booleans(), st.booleans(),
-)  # fmt: skip
-def test_no_thread_that_adds_leaves_its_arrays(
-    count: int, n: int, part: int, drop: bool, packs: bool
-) -> None:
-    """Run as Python, tasks that add to parts stay inside and give what the machine code gives."""
-    rng, tasks = np.random.default_rng(count), -(-n // part)
-    g, i = rng.normal(size=count), rng.integers(-n - 1, n + 1, count)
-    both = []
-    for kernel in (cpu.add_in_parts, cpu.add_in_parts.checked):
-        y, found = np.zeros(n), np.zeros(tasks, np.int64)
-        room = np.zeros((2, tasks * (cpu.BLOCK + cpu.SIDE)), np.int32)
-        wide = packs and kernels.wide()
-        kernel(g, i, y, *room, found, count, n, drop, wide, part, tasks)
-        both.append((y.tobytes(), found.tobytes()))
-    assert both[0] == both[1]
-
-
 @given(
     st.integers(1, 2), st.sampled_from([0, 1, 3, 5, 32, 39, 67]),
     st.sampled_from([1, 2, 4, 33, 66]), st.integers(1, 17), st.booleans(), st.integers(0, 2),
@@ -384,7 +331,9 @@ def test_no_index_leaves_its_array(
                 -(-count // 40),
             ),
         ),
+        (cpu.add_elements, (line[0], i.astype(np.int32), line[2].copy(), *sizes, drop)),
         (cpu.combine, (line[2][0], line[0][0], i, line[2][0], count, n, "max", False, False)),
+        (cpu.combine, (line[2][0], 1.5, i.astype("i4"), line[2][0], count, n, "add", True, True)),
         (cpu.combine, (line[2][0], 1.5, i, line[2][0], count, n, "add", True, True)),
         (cpu.combine, (line[2][0], 1.5, i, line[2][0], count, n, "factors", True, True)),
         (

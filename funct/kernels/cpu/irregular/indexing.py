@@ -1,8 +1,9 @@
 """Gather and scatter. Writes happen in the order of the indices, so sums have NumPy's bits.
 
 A kernel gives 0, or 1 + the flat place of the first index that is out of bounds; negative indices
-count from the end. i is int64, for what takes of any integer dtype. What scatters looks at indices
-in a pass of its own, in vectors, and then has no branch; what takes does so some at a time.
+count from the end. i is int64, for what takes numbers or changes them of any integer dtype. What
+scatters looks at indices in a pass of its own, in vectors, and then has no branch; what takes does
+so some at a time.
 """
 
 from __future__ import annotations
@@ -12,16 +13,15 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.cpu.loops import kernel, parallel
-from funct.kernels.cpu.vectors import lanes, loaded, many, packed, spread, stored
+from funct.kernels.cpu.vectors import loaded, spread, stored
 
 __all__ = [
-    "BLOCK", "SIDE", "add_elements", "add_in_parts", "along", "combine", "combine_pairs",
-    "combine_rows", "take_elements", "take_few", "take_lines",
+    "add_elements", "along", "combine", "combine_pairs", "combine_rows", "take_elements",
+    "take_few", "take_lines",
 ]  # fmt: skip
 
 _LANES = 8
 _SEEN = 32  # indices that are looked at together
-BLOCK, SIDE = 512, 16  # indices of which a part's are found first, and how many of them at once
 _SHORT, _LONG = 16, 256  # indices of a line between which it pays to look at all lines' first
 
 
@@ -58,7 +58,7 @@ def add_elements(g: Any, i: Any, y: Any, outer: int, count: int, n: int, drop: b
         last = o * n
         total = y[last]  # the sum at `last` stays in a register while the index stays
         for k in range(count):
-            at = i[k]
+            at = i[k].astype(np.int64)
             if not drop and at < 0:
                 at += n
             if at.astype(np.uint64) < np.uint64(n):
@@ -72,58 +72,6 @@ def add_elements(g: Any, i: Any, y: Any, outer: int, count: int, n: int, drop: b
                 return k + 1
         y[last] = total
     return 0
-
-
-@parallel
-def add_in_parts(
-    g: Any, i: Any, y: Any, at: Any, of: Any, found: Any, count: int, n: int, drop: bool,
-    wide: bool, part: int, task: int,
-) -> None:  # fmt: skip
-    """`add_elements` for one line, where a task looks at all indices and adds what comes to its
-    `part` of y: found[task] is how many those are.
-
-    at, of: room for `BLOCK + SIDE` for each task. wide: see `packing.py`.
-    """
-    first = task * part
-    size = min(first + part, n) - first
-    room = task * (BLOCK + SIDE)
-    last = first + 0
-    total = y[first]
-    done: Any = np.int64(0)
-    for begin in range(0, count, BLOCK):
-        end = min(begin + BLOCK, count)
-        mine: Any = room + 0
-        k: Any = np.int64(begin)
-        if wide:
-            while k + SIDE <= end:
-                place = loaded(i, k, SIDE).astype(np.int64)
-                if not drop:
-                    place = np.where(place < 0, place + n, place)
-                place = place - first
-                keep = place.astype(np.uint64) < spread(np.uint64(size), SIDE)
-                stored(at, mine, packed(place.astype(np.int32), keep))
-                stored(of, mine, packed(lanes(SIDE, np.int32) + (k - begin).astype(np.int32), keep))
-                mine += many(keep)
-                k += SIDE
-        while k < end:
-            one = i[k].astype(np.int64)
-            if not drop:
-                one = _place(one, n)
-            one = one - first
-            at[mine] = one.astype(np.int32)
-            of[mine] = (k - begin).astype(np.int32)
-            mine += np.where(one.astype(np.uint64) < np.uint64(size), 1, 0)
-            k += 1
-        for each in range(room, mine):
-            to = first + at[each].astype(np.int64)
-            if to != last:
-                y[last] = total
-                last = to
-                total = y[to]
-            total = total + g[begin + of[each].astype(np.int64)]
-        done += mine - room
-    y[last] = total
-    found[task] = done
 
 
 @parallel
@@ -316,7 +264,8 @@ def combine(
             many = _all_inside(i, first, n)
         if many:
             for k in range(first, last, 4):
-                a, b, c, d = i[k], i[k + 1], i[k + 2], i[k + 3]
+                a, b = i[k].astype(np.int64), i[k + 1].astype(np.int64)
+                c, d = i[k + 2].astype(np.int64), i[k + 3].astype(np.int64)
                 _changed(y, v, a, k, mode, single)
                 _changed(y, v, b, k + 1, mode, single)
                 _changed(y, v, c, k + 2, mode, single)
@@ -326,7 +275,7 @@ def combine(
             if missed > 0:
                 return missed
             for k in range(first, last):
-                _changed(y, v, _place(i[k], n), k, mode, single)
+                _changed(y, v, _place(i[k].astype(np.int64), n), k, mode, single)
     return 0
 
 
