@@ -40,6 +40,9 @@ ENLARGED = _normal(16, 512, 128)
 SPECTRUM = _normal(100_000) + 1j * _normal(100_000)
 TABLE, WORDS = _normal(10_000, 64), RNG.integers(0, 10_000, (256, 32))
 PICTURE, PLACES = _normal(256, 256), RNG.uniform(0, 254, (100_000, 2)).astype("float32")
+COSTS, IMAGE, FLOW = _normal(300, 300), _normal(512, 512), _normal(2, 512, 512, scale=3)
+ENDS, NODES = RNG.integers(0, 10_000, (2, 50_000)), _normal(10_000, 32)
+ENTRIES = RNG.integers(0, 100_000, (2, 1_000_000)).astype("int32")
 EDGES, WEIGHED = RNG.integers(0, 10_000, (2, 30_000)), _normal(30_000, 1)
 
 
@@ -146,6 +149,56 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
     def passed(nodes: Any, edges: Any, weights: Any) -> Any:
         return nodes.at[edges[1]].add(ns.tanh(nodes[edges[0]]) * weights)
 
+    def transported(costs: Any) -> Any:
+        def soft(x: Any, axis: int) -> Any:
+            most = ns.max(x, axis=axis, keepdims=True)
+            total = ns.log(ns.sum(ns.exp(x - most), axis=axis))
+            return total + ns.squeeze(most, axis=axis)
+
+        def step(held: Any, _: Any) -> Any:
+            f, g = held
+            f = -5.7 - soft(g[None, :] - costs, 1)
+            return (f, -5.7 - soft(f[:, None] - costs, 0)), None
+
+        return control.scan(step, (costs[0] * 0, costs[:, 0] * 0), None, length=20)[0]
+
+    def warped(flow: Any, image: Any) -> Any:
+        at = ns.arange(512, dtype="float32")
+        y = ns.clip(at[:, None] + flow[0], 0, 510.5)
+        x = ns.clip(at[None, :] + flow[1], 0, 510.5)
+        above, left = ns.floor(y), ns.floor(x)
+        i, j, v, u = above.astype("int32"), left.astype("int32"), y - above, x - left
+        top = image[i, j] * (1 - u) + image[i, j + 1] * u
+        below = image[i + 1, j] * (1 - u) + image[i + 1, j + 1] * u
+        return ns.mean((top * (1 - v) + below * v - image) ** 2)
+
+    def attended(nodes: Any, ends: Any) -> Any:
+        source, target = ends
+        weights = ns.exp(ns.sum(ns.tanh(nodes[source] - nodes[target]), axis=-1) * 0.1)
+        total = ns.zeros(10_000, dtype="float32").at[target].add(weights)
+        shares = (weights / total[target])[:, None]
+        return ns.zeros((10_000, 32), dtype="float32").at[target].add(nodes[source] * shares)
+
+    def reacted(u: Any) -> Any:
+        def around(z: Any) -> Any:
+            sides = [ns.roll(z, by, axis=axis) for by in (1, -1) for axis in (0, 1)]
+            return sides[0] + sides[1] + sides[2] + sides[3] - 4 * z
+
+        def step(held: Any, _: Any) -> Any:
+            u, v = held
+            r = u * v * v
+            u = u + 0.16 * around(u) - r + 0.035 * (1 - u)
+            return (u, v + 0.08 * around(v) + r - 0.1 * v), None
+
+        return control.scan(step, (u * 0 + 1, ns.abs(u) * 0.1), None, length=50)[0]
+
+    def multiplied(entries: Any, at: Any, v: Any) -> Any:
+        return ns.zeros(100_000, dtype="float32").at[at[0]].add(entries * v[at[1]])
+
+    def counted(x: Any) -> Any:
+        places = ns.clip(ns.floor((x + 4) * 12.5).astype("int32"), 0, 99)
+        return ns.zeros(100, dtype="float32").at[places].add(1.0)
+
     def learned(nodes: Any, edges: Any, weights: Any) -> Any:
         return ns.sum(passed(passed(nodes, edges, weights), edges, weights) ** 2)
 
@@ -221,6 +274,12 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         "gradient of two layers of them": (
             grad(learned, 2), (a(TABLE), a(EDGES), a(WEIGHED)),
         ),
+        "matrix of 1M entries times a vector": (multiplied, (a(MILLION), a(ENTRIES), a(SIGNAL))),
+        "1M numbers counted in 100 bins": (counted, (a(MILLION),)),
+        "Sinkhorn in logarithms, 300 x 300, 20 steps": (transported, (a(COSTS),)),
+        "gradient of an image warped, 512 x 512": (grad(warped), (a(FLOW), a(IMAGE))),
+        "attention along 50,000 edges": (attended, (a(NODES), a(ENDS))),
+        "reaction and diffusion, 256 x 256, 50 steps": (reacted, (a(PLATE),)),
         "sort and running sum, 100,000": (ranked, (a(SIGNAL),)),
         "gradient of 1000 points near in 8-d": (grad(near), (a(P8),)),
         "k-means step, 1000 points in 8-d": (nearest_means, (a(MEANS), a(P8))),

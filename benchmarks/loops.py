@@ -20,6 +20,7 @@ SIGNAL, TABLE = RNG.normal(size=(100, 64)), RNG.normal(size=(WORD, WORD))
 PLANE = RNG.normal(size=64) * 0.1 + 0.1j * RNG.normal(size=64)
 AROUND = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if (i, j) != (0, 0)]
 PLACES, PAIRS = RNG.integers(0, 100_000, STEPS), RNG.integers(0, 5000, (2, STEPS))
+WEIGHTS, WORTH = RNG.integers(1, 200, 100), RNG.uniform(1, 9, 100)
 W, XS = RNG.normal(size=(8, 8)) * 0.3, RNG.normal(size=(STEPS, 4))
 
 Calls = dict[str, Callable[[], object]]
@@ -135,6 +136,37 @@ def programs(ns: Any, control: Any) -> dict[str, tuple[Callable[..., Any], tuple
     def visits(t: Any, at: Any) -> Any:
         return control.fori_loop(0, STEPS, lambda i, t: t.at[at[i]].add(1.0), t)
 
+    def relaxed(a: Any, b: Any) -> Any:
+        def row(i: Any, x: Any) -> Any:
+            return x.at[i].set((b[i] - ns.sum(a[i] * x) + a[i, i] * x[i]) / a[i, i])
+
+        sweep = lambda _, x: control.fori_loop(0, 60, row, x)  # noqa: E731
+        return control.fori_loop(0, 10, sweep, b * 0)
+
+    def aligned(x: Any, y: Any) -> Any:
+        def row(before: Any, here: Any) -> Any:
+            def cell(left: Any, given: Any) -> Any:
+                far, above, corner = given
+                least = far + ns.minimum(ns.minimum(left, above), corner)
+                return least, least
+
+            corners = ns.concat([ns.asarray([ns.inf]), before[:-1]])
+            far = ns.abs(here - y)
+            return control.scan(cell, ns.asarray(ns.inf), (far, before, corners))[1], None
+
+        return control.scan(row, ns.abs(x[0] - y) * 100, x)[0][-1]
+
+    def packed(weights: Any, values: Any) -> Any:
+        places = ns.arange(5001)
+
+        def step(best: Any, item: Any) -> Any:
+            weight, value = item
+            before = places - weight
+            more = ns.where(before >= 0, best[ns.maximum(before, 0)] + value, 0.0)
+            return ns.maximum(best, more), None
+
+        return control.scan(step, ns.zeros(5001), (weights, values))[0]
+
     def joined(a: Any, b: Any) -> Any:
         def join(i: Any, t: Any) -> Any:
             return t.at[a[i]].min(t[b[i]]).at[b[i]].min(t[a[i]])
@@ -146,6 +178,15 @@ def programs(ns: Any, control: Any) -> dict[str, tuple[Callable[..., Any], tuple
         "10,000 visits of 100,000 places, counted": (
             visits,
             (ns.zeros(100_000), ns.asarray(PLACES)),
+        ),
+        "knapsack, 100 things, 5000 weights": (packed, (ns.asarray(WEIGHTS), ns.asarray(WORTH))),
+        "Gauss-Seidel, 60 rows, 10 sweeps": (
+            relaxed,
+            (ns.asarray(TABLE + 20 * np.eye(WORD)), ns.asarray(TABLE[0])),
+        ),
+        "time warping, 1000 by 100": (
+            aligned,
+            (ns.linspace(0.0, 9.0, 1000), ns.asarray(SIGNAL[:, 0])),
         ),
         "10,000 pairs of 5,000 sets, joined": (joined, tuple(map(ns.asarray, PAIRS))),
         "particle filter, 100 steps, 64 particles": (

@@ -7,6 +7,7 @@ elements 20 s, so it is left out there; so are orders of that many that are like
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -30,6 +31,7 @@ SIZES = (10_000_000, 1_000_000, 100_000, 10_000, 1_000)  # the large ones first:
 LONG = 10_000_000  # elements from which on one turn takes seconds
 TURNS = {LONG: 2, 1_000_000: 4}  # which are enough where nothing is over soon
 SEGMENTS = 1_000
+ORDERS = 64  # of few elements: of one, processors learn by heart which way each branch goes
 IMAGES = ((8, 64, 56, 56), (8, 256, 14, 14))
 WINDOWS = ((2, 2, 0), (3, 2, 1), (3, 1, 1))
 
@@ -43,73 +45,81 @@ def rows(sizes: tuple[int, ...] = SIZES) -> Iterator[Row]:
     yield from _pooled()
 
 
-def row_of(name: str, arrays: tuple[Any, ...], ours: Any, **theirs: Any) -> Row:
-    """A row of functions of the same arrays: of funct's, NumPy's, torch's and JAX's."""
+def row_of(name: str, arrays: tuple[Any, ...], ours: Any, *, orders: int = 1, **theirs: Any) -> Row:
+    """A row of functions of the same arrays: of funct's, NumPy's, torch's and JAX's.
+
+    orders: in how many the elements of the last array come, by turns.
+    """
     torch, jax = optional("torch"), optional("jax")
-    given = [xp.asarray(a) for a in arrays]
-    out = leaves(ours(*given))
+    rng, (*held, last) = np.random.default_rng(5), arrays
+    several = [arrays, *[(*held, rng.permutation(last)) for _ in range(orders - 1)]]
+
+    def by_turns(fun: Callable[..., Any], made: Callable[[Any], Any]) -> Callable[[], object]:
+        given = itertools.cycle([[made(a) for a in each] for each in several])
+        return lambda: fun(*next(given))
+
+    out = leaves(ours(*map(xp.asarray, arrays)))
     moved = sum(a.nbytes for a in arrays) + sum(np.asarray(v).nbytes for v in out)
     peers: dict[str, Callable[[], object]] = {}
     if "numpy" in theirs:
-        peers["numpy"] = lambda: theirs["numpy"](*arrays)
+        peers["numpy"] = by_turns(theirs["numpy"], np.asarray)
     if "torch" in theirs and torch is not None:
-        tensors = [torch.from_numpy(a) for a in arrays]
-        peers["torch"] = lambda: theirs["torch"](torch, *tensors)
+        peers["torch"] = by_turns(partial(theirs["torch"], torch), torch.from_numpy)
     if "jax" in theirs and jax is not None and max(a.size for a in arrays) < LONG:
         jax.config.update("jax_enable_x64", True)
         compiled = jax.jit(lambda *a: theirs["jax"](jax, *a))
-        known = [jax.numpy.asarray(a) for a in arrays]
-        peers["jax"] = lambda: jax.block_until_ready(compiled(*known))
-    return Row(name, moved, lambda: ours(*given), peers)
+        peers["jax"] = by_turns(lambda *a: jax.block_until_ready(compiled(*a)), jax.numpy.asarray)
+    return Row(name, moved, by_turns(ours, xp.asarray), peers)
 
 
 def _ordered(n: int) -> Iterator[Row]:
     rng = np.random.default_rng(0)
+    row = partial(row_of, orders=ORDERS if n <= 10_000 else 1)
     reals, few = rng.normal(size=n), rng.integers(0, n // 4, n)
     kinds = (reals.astype(np.float32), reals, few, few.astype(np.int32))
     for x in kinds if n < LONG else (reals,):
         label = f"{x.dtype}, {n:,}"
-        yield row_of(
+        yield row(
             f"sort, {label}", (x,), xp.sort, numpy=np.sort, torch=lambda t, a: t.sort(a)[0],
             jax=lambda j, a: j.numpy.sort(a),
         )  # fmt: skip
-        yield row_of(
+        yield row(
             f"argsort, {label}", (x,), xp.argsort, numpy=lambda a: np.argsort(a, stable=True),
             torch=lambda t, a: t.sort(a, stable=True)[1], jax=lambda j, a: j.numpy.argsort(a),
         )  # fmt: skip
     for k in (10, n // 10, n // 2) if n < LONG else (n // 10,):
-        yield row_of(
+        yield row(
             f"top_k {k:,}, float64, {n:,}", (reals,), lambda a, k=k: xp.top_k(a, k),
             numpy=partial(_largest, k=k),
             torch=lambda t, a, k=k: t.topk(a, k), jax=lambda j, a, k=k: j.lax.top_k(a, k),
         )  # fmt: skip
     for x in (reals, few) if n < LONG else (reals,):
-        yield row_of(
+        yield row(
             f"unique_values, {x.dtype}, {n:,}", (x,), xp.unique_values, numpy=np.unique,
             torch=lambda t, a: t.unique(a),
         )  # fmt: skip
     if n >= LONG:
         return
     wide = reals.reshape(-1, 10)
-    yield row_of(
+    yield row(
         f"sort, {wide.shape}, axis 0", (wide,), lambda a: xp.sort(a, axis=0),
         numpy=lambda a: np.sort(a, 0), torch=lambda t, a: t.sort(a, 0)[0],
         jax=lambda j, a: j.numpy.sort(a, 0),
     )  # fmt: skip
     # zeros of both signs keep their order, which NumPy's own quick sort does not see to
-    yield row_of(f"sort, rounded float64, {n:,}", (reals.round(),), xp.sort, numpy=np.sort)
-    yield row_of(
+    yield row(f"sort, rounded float64, {n:,}", (reals.round(),), xp.sort, numpy=np.sort)
+    yield row(
         f"unique_counts, float64, {n:,}", (reals,), xp.unique_counts,
         numpy=lambda a: np.unique(a, return_counts=True),
         torch=lambda t, a: t.unique(a, return_counts=True),
     )  # fmt: skip
     for x in (reals, few):
-        yield row_of(
+        yield row(
             f"unique_inverse, {x.dtype}, {n:,}", (x,), xp.unique_inverse,
             numpy=lambda a: np.unique(a, return_inverse=True),
             torch=lambda t, a: t.unique(a, return_inverse=True),
         )  # fmt: skip
-    yield row_of(
+    yield row(
         f"searchsorted, float64, {n:,} in {n:,}", (np.sort(reals), reals), xp.searchsorted,
         numpy=np.searchsorted, torch=lambda t, a, v: t.searchsorted(a, v),
         jax=lambda j, a, v: j.numpy.searchsorted(a, v),

@@ -30,7 +30,7 @@ __all__ = [
     "bincount", "digitize", "histogram", "histogram_bin_edges", "one_hot", "segment_sum",
 ]  # fmt: skip
 
-_INT64 = np.dtype(np.int64)
+_INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 _FLOAT64 = np.dtype(np.float64)
 
 
@@ -243,6 +243,7 @@ def _sum_by(name: str, data: Any, ids: Any, n: Any) -> Any:
         check_allocation(name, (n, *[k for k in data.shape[1:] if k.__class__ is int]), data.dtype)
     if data.__class__ is Array and ids.__class__ is Array and n.__class__ is int and n >= 0:
         return wrap(indexing.segment_sum(data.data, ids.data, n))
-    ids = ops.astype(ids, _INT64)
+    if ids.dtype != _INT32 or n.__class__ is not int or n >= 1 << 31:
+        ids = ops.astype(ids, _INT64)
     known = ops.logical_and(ops.greater_equal(ids, 0), ops.less(ids, n))
     return ops.put(data, ops.where(known, ids, n), 0, n + 1)[:-1]

@@ -222,11 +222,11 @@ def _in_single(sums: Callable[..., Any], x: NDArray[Any], *rest: Any) -> NDArray
 
 def _add(g: NDArray[Any], i: Index, y: NDArray[Any], axis: int, drop: bool) -> None:
     if y.ndim == 1:
-        _inside(cpu.add_elements(g, _index(i), y, 1, i.size, y.size, drop))
+        _inside(cpu.add_elements(g, i, y, 1, i.size, y.size, drop))
         return
     outer, n, inner = prod(y.shape[:axis]), y.shape[axis], prod(y.shape[axis + 1 :])
     if inner == 1:
-        _inside(cpu.add_elements(g, _index(i), y, outer, i.size, n, drop))
+        _inside(cpu.add_elements(g, i, y, outer, i.size, n, drop))
     else:
         _combine_rows(g, i, y, (outer, i.size, n, inner), "add", drop)
 
@@ -381,7 +381,7 @@ def combine_into(y: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> None:
     if few or not same or not _fits(v, i):
         plain_combine_into(y, v, i, mode)
     else:
-        _inside(cpu.combine(y, v, _index(i), y, i.size, y.size, mode, False, False))
+        _inside(cpu.combine(y, v, i, y, i.size, y.size, mode, False, False))
 
 
 def combined_at(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | None:

@@ -331,7 +331,9 @@ def test_no_index_leaves_its_array(
                 -(-count // 40),
             ),
         ),
+        (cpu.add_elements, (line[0], i.astype(np.int32), line[2].copy(), *sizes, drop)),
         (cpu.combine, (line[2][0], line[0][0], i, line[2][0], count, n, "max", False, False)),
+        (cpu.combine, (line[2][0], 1.5, i.astype("i4"), line[2][0], count, n, "add", True, True)),
         (cpu.combine, (line[2][0], 1.5, i, line[2][0], count, n, "add", True, True)),
         (cpu.combine, (line[2][0], 1.5, i, line[2][0], count, n, "factors", True, True)),
         (

@@ -28,6 +28,7 @@ from funct.compile.fusion.groups import (
     why_not,
 )
 from funct.compile.fusion.merge import merged
+from funct.compile.fusion.shifted import computed_shifted
 from funct.compile.gathered import is_lookup
 from funct.compile.loops.scalars import ELEMENTS, is_exact
 from funct.compile.loops.views import VIEWS, View, dense, embedded, through
@@ -314,7 +315,13 @@ def fuse(graph: Graph) -> Fused:
     """Put the nodes of a graph without calls into steps. Its sizes are numbers."""
     found = _fused(graph)
     more = computed_again(graph, found.steps)
-    return found if more is graph else min(_fused(more), found, key=_kept_bytes)
+    found = found if more is graph else min(_fused(more), found, key=_kept_bytes)
+    while (more := computed_shifted(found)) is not found.graph:  # from what was computed so
+        best = min(found, _fused(more), key=_kept_bytes)
+        if best is found:
+            break
+        found = best
+    return found
 
 
 def _kept_bytes(fused: Fused) -> int:

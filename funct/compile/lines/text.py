@@ -243,12 +243,23 @@ class _Text:
         return to
 
     def _checked(self, index: Value, length: int) -> Value:
-        """An index counted from the begin; 0, and the program stops, where it is outside."""
+        """An index counted from the begin; 0, and the program stops, where it is outside. Most are
+        so counted: of all others it is asked beside the way.
+        """
         f = self.f
-        at = f.select(index < 0, index + length, index)
-        inside = f.bitand(at >= 0, at < length)
-        f.when(~inside, lambda: f.store(f.constant(I64, WRONG), self.space))
-        return f.select(inside, at, 0)
+
+        def outside(at: Value) -> Value:
+            return f.convert(at, "u64") >= length
+
+        def wrong() -> list[Value]:
+            f.store(f.constant(I64, WRONG), self.space)
+            return [f.constant(I64, 0)]
+
+        def other() -> list[Value]:
+            at = index + length
+            return f.branch(outside(at), wrong, lambda: [at], rare=True)
+
+        return f.branch(outside(index), other, lambda: [index], rare=True)[0]
 
     def _taken(self, line: Taken) -> Value:
         f, index = self.f, self._at(line.index)

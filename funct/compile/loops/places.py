@@ -124,8 +124,23 @@ class Places:
                 step = f.convert(self._word(self.slots[a] + 1), at.type.element)
                 along = along * f.splat(step, lanes)
             at = at + (-along if access.inner == "back" else along)
-        x = f.elements(memory, self.base[a], at)
+        if lanes == 1 or mask is not None or reach != "next" or access.inner != "none":
+            x = f.elements(memory, self.base[a], at)
+        else:
+            x = self._run_or_each(self.base[a], memory, at)
         return f.convert(x, "i1") if access.element == "i1" else x
+
+    def _run_or_each(self, base: Value, memory: str, at: Value) -> Value:
+        """Elements that may lie side by side, as those of what is moved by a number of steps do: to
+        see that costs little beside what it costs to gather them.
+        """
+        f, lanes, first = self.f, at.type.lanes, self.f.extract(at, 0)
+        apart = f.any(f.ne(at, f.splat(first, lanes) + f.lanes(at.type)))
+        return f.branch(
+            apart,
+            lambda: [f.elements(memory, base, at)],
+            lambda: [read(f, memory, f.at(base, f.convert(first, "i64"), memory), lanes, None)],
+        )[0]
 
     def _looked_up(self, a: int, index: Value, mask: Value | None) -> Value:
         """Which places of the axis are meant; the program is told if one is not on it."""

@@ -16,6 +16,7 @@
 - elementwise ops on arrays one behind the other are computed for each (`pieces.py`);
 - elementwise ops on every second element and zeros are computed in pairs (`gaps.py`);
 - indices that are known and are a box of an axis are slices of it (`boxes.py`);
+- indices at which numbers are added have four bytes;
 - one element of each row is taken, or put, by comparing its index with the numbers 0, 1, 2 …
 
 The sizes of the graph are numbers. Reads best after `fusion/fuse.py`, which knows what loops hold.
@@ -37,6 +38,7 @@ from funct.compile.joins import is_concat
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.loops.updates import UPDATES
 from funct.compile.loops.views import VIEWS
+from funct.compile.readers import readers
 from funct.compile.rewriting.boxes import Boxes
 from funct.compile.rewriting.finite import finite_at_zeros
 from funct.compile.rewriting.gaps import without_gaps
@@ -94,6 +96,7 @@ class _Rewriting(Boxes, Minors):
                 self.new[v] = self.apply("broadcast_to", (one,), (v.shape,), v.shape, v.dtype)
                 self.numbers[self.new[v]] = self.numbers[one]
         self.checks: list[Check] = []
+        self.reading = readers(graph)
         self.readers: dict[Var, int] = {}
         for e in graph.nodes:
             for a in (e.operand,) if isinstance(e, Guard) else e.operands:
@@ -160,11 +163,21 @@ class _Rewriting(Boxes, Minors):
                 return self._extreme_place(e, e.name == "argmax")
             case name if (name in ("take", "put") or name in UPDATES) and not changes_few(e):
                 return self.in_box(e)
+            case "wrap_index":
+                return self._narrow_index(e)
             case "take_along_axis":
                 return self._take_one(e)
             case "put_along_axis":
                 return self._put_one(e)
         return None
+
+    def _narrow_index(self, e: Node) -> Var | None:
+        """Indices that were looked at, in four bytes where numbers are added at them."""
+        out, (n,) = e.results[0], e.params
+        added = all(map(_adds_numbers, self.reading.get(out, ())))
+        if n >= 1 << 31 or out.dtype.itemsize <= 4 or not added:
+            return None
+        return self.apply("wrap_index", e.operands, e.params, out.shape, np.int32)
 
     # Known numbers
 
@@ -427,6 +440,12 @@ class _Rewriting(Boxes, Minors):
         """Where a column has its row's index."""
         columns = self.constant(np.arange(shape[-1], dtype=index.dtype))
         return self.apply("equal", (columns, index), (), shape, bool)
+
+
+def _adds_numbers(reader: Any) -> bool:
+    """Whether a node adds numbers, not rows, at places."""
+    names = ("put", "scatter_add")
+    return isinstance(reader, Node) and reader.name in names and len(reader.results[0].shape) == 1
 
 
 def _is_one_number(x: np.ndarray[Any, Any]) -> bool:

@@ -1,8 +1,9 @@
 """Gather and scatter. Writes happen in the order of the indices, so sums have NumPy's bits.
 
 A kernel gives 0, or 1 + the flat place of the first index that is out of bounds; negative indices
-count from the end. i is int64, for what takes of any integer dtype. What scatters looks at indices
-in a pass of its own, in vectors, and then has no branch; what takes does so some at a time.
+count from the end. i is int64, for what takes numbers or changes them of any integer dtype. What
+scatters looks at indices in a pass of its own, in vectors, and then has no branch; what takes does
+so some at a time.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def add_elements(g: Any, i: Any, y: Any, outer: int, count: int, n: int, drop: b
         last = o * n
         total = y[last]  # the sum at `last` stays in a register while the index stays
         for k in range(count):
-            at = i[k]
+            at = i[k].astype(np.int64)
             if not drop and at < 0:
                 at += n
             if at.astype(np.uint64) < np.uint64(n):
@@ -263,7 +264,8 @@ def combine(
             many = _all_inside(i, first, n)
         if many:
             for k in range(first, last, 4):
-                a, b, c, d = i[k], i[k + 1], i[k + 2], i[k + 3]
+                a, b = i[k].astype(np.int64), i[k + 1].astype(np.int64)
+                c, d = i[k + 2].astype(np.int64), i[k + 3].astype(np.int64)
                 _changed(y, v, a, k, mode, single)
                 _changed(y, v, b, k + 1, mode, single)
                 _changed(y, v, c, k + 2, mode, single)
@@ -273,7 +275,7 @@ def combine(
             if missed > 0:
                 return missed
             for k in range(first, last):
-                _changed(y, v, _place(i[k], n), k, mode, single)
+                _changed(y, v, _place(i[k].astype(np.int64), n), k, mode, single)
     return 0
 
 
