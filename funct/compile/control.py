@@ -47,6 +47,7 @@ from funct.compile.rewriting.pairs import in_pairs
 from funct.compile.rewriting.select import plain, put_in
 from funct.compile.rewriting.simplify import simplify
 from funct.compile.steps.along import is_along, lower_along
+from funct.compile.steps.attention import is_attention, lower_attention
 from funct.compile.steps.factors import is_factors, lower_factors
 from funct.compile.steps.flat import is_flat, lower_flat
 from funct.compile.steps.fourier import is_fourier, lower_fourier
@@ -382,5 +383,5 @@ _STEPS: tuple[tuple[Callable[[Any], bool], Callable[[Any, Fused], list[Call]]], 
     (is_gather, lower_gather), (is_along, lower_along), (is_flat, lower_flat),
     (is_matrices, lower_matrices), (is_factors, lower_factors), (is_lu, lower_lu),
     (is_fourier, lower_fourier), (is_ufunc, lower_ufunc), (is_convolution, lower_convolution),
-    (is_places, lower_places),
+    (is_places, lower_places), (is_attention, lower_attention),
 )  # fmt: skip

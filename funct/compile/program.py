@@ -37,11 +37,11 @@ from funct.compile.steps.lu import print_lu
 from funct.compile.steps.matrices import print_matrices, print_triangular
 from funct.compile.steps.moves import print_copied, print_zeros
 from funct.compile.steps.products import print_few, print_few_sums, print_product
+from funct.compile.steps.told import print_told
 from funct.compile.steps.turns import print_choose, print_repeat
 from funct.compile.steps.ufuncs import print_ufunc
 from funct.compile.steps.vector_products import print_columns, print_rows
 from funct.compile.steps.walker import HEAD, assemble_kernels, reload
-from funct.compile.steps.windows import print_told
 from funct.device import Code, host
 from funct.device.machine_code import LEAN
 from funct.graph import Var

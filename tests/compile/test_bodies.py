@@ -1,6 +1,7 @@
 """Which ops are machine code in the body of a loop. What is not is listed: the list shrinks."""
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from funct.compile import why_not_fused
 from funct.core import Primitive, Sample, catalogue
 
 REALS = """
-airy_ai airy_aip airy_bi airy_bip attention attention_keep attention_pull bdtr bdtrc bdtri beta
+airy_ai airy_aip airy_bi airy_bip attention_keep bdtr bdtrc bdtri beta
 beta_density betainc betainc_slope betaincc betainccinv betaincinv betaln betaln_slope binom
 broadcast_to chdtr chdtrc chdtri dequantize ellipeinc ellipeinc_slope ellipem1 ellipkinc
 ellipkinc_slope expn expn_slope exprel_slope fdtr fdtrc fdtri fft finite fresnel_c fresnel_s
@@ -29,17 +30,32 @@ finite fresnel_c fresnel_s gamma hermitian_fft log_ndtr loggamma ndtr psi rieman
 shichi_s sici_c sici_s solve_triangular spence spherical_in spherical_jn spherical_kn spherical_yn
 wofz wrightomega
 """
+LARGE = """
+eig-float32 expm-float32 expm-float64 pinv-float32 qr-float32 svd-float32 svdvals-float32
+"""
+LINALG: dict[str, Callable[..., Any]] = {
+    name: getattr(xp.linalg, name)
+    for name in (
+        "cholesky", "det", "eig", "eigh", "eigvalsh", "expm", "inv", "lu", "pinv", "qr", "slogdet",
+        "svd", "svdvals",
+    )
+} | {"solve": lambda x: xp.linalg.solve(x, x[:, :1])}  # fmt: skip
 
 
-def by_itself(p: Primitive, s: Sample) -> bool:
+def by_itself(f: Callable[..., Any], *args: Any) -> bool:
     """Whether Python goes through a loop that does nothing else."""
-    rows = [xp.stack([xp.asarray(a)] * 3) for a in s.args]
+    rows = [xp.stack([xp.asarray(a)] * 3) for a in args]
 
     def run(*rows: Any) -> Any:
-        return ft.scan(lambda c, given: (c + 1.0, p.fn(*given, *s.params)), 0.0, rows)
+        return ft.scan(lambda c, given: (c + 1.0, f(*given)), 0.0, rows)
 
     told = why_not_fused(ft.make_graph(run)(*rows))
     return any(line.startswith("scan") and "Python goes through" in line for line in told)
+
+
+def sampled(p: Primitive, s: Sample) -> Callable[..., Any]:
+    """The op with a sample's parameters."""
+    return lambda *given: p.fn(*given, *s.params)
 
 
 def apart() -> tuple[set[str], set[str]]:
@@ -48,7 +64,7 @@ def apart() -> tuple[set[str], set[str]]:
     for p in catalogue():
         for s in p.samples(np.random.default_rng(7)):
             given = [np.asarray(a) for a in s.args]
-            if all(a.size for a in given) and by_itself(p, s):
+            if all(a.size for a in given) and by_itself(sampled(p, s), *s.args):
                 found[any(a.dtype.kind == "c" for a in given)].add(p.name)
     return found
 
@@ -60,3 +76,12 @@ def test_ops_that_python_goes_through_in_loops() -> None:
         reals, others = apart()
     assert sorted(reals) == REALS.split()
     assert sorted(others) == COMPLEX.split()
+
+
+def test_large_matrices_that_python_goes_through_in_loops() -> None:
+    """Those too large for what serves small ones."""
+    found = []
+    for dtype in ("float32", "float64"):
+        x = np.eye(80, dtype=dtype)
+        found += [f"{name}-{dtype}" for name, f in LINALG.items() if by_itself(f, x)]
+    assert sorted(found) == LARGE.split()

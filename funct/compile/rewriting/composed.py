@@ -16,6 +16,7 @@ import attrs
 import numpy as np
 
 from funct import ops
+from funct.compile.rewriting.attention import Known, attention, attention_pull
 from funct.compile.rewriting.exponential import exponential
 from funct.compile.rewriting.new_nodes import NewNodes
 from funct.core import Shape, Value
@@ -48,7 +49,7 @@ class _Composed(NewNodes):
             if way is None or not isinstance(e, Node):
                 self.nodes.append(_renamed(e, new))
                 continue
-            found = way(e) if _is_known(e) else None
+            found = way(e, self.constants) if _is_known(e) else None
             e = _renamed(e, new)
             if found is None:
                 self.keep(e)
@@ -87,7 +88,7 @@ def _is_known(e: Node) -> bool:
     return all(isinstance(n, int) and n for v in arrays for n in v.shape)
 
 
-def _pinv(e: Node) -> Callable[..., Any]:
+def _pinv(e: Node, known: Known) -> Callable[..., Any]:
     """As eager execution has it, with singular values that count as 0 beside those that do not."""
     rtol = e.operands[1]
 
@@ -107,7 +108,7 @@ def _pinv(e: Node) -> Callable[..., Any]:
     return run
 
 
-def _of_one_stack(e: Node) -> Callable[..., Any] | None:
+def _of_one_stack(e: Node, known: Known) -> Callable[..., Any] | None:
     """The same op of matrices that are as many, and of one dtype."""
     a, b = e.operands
     if not isinstance(a, Var) or not isinstance(b, Var):
@@ -130,7 +131,7 @@ def _spread(x: Value, lead: Shape, dtype: Any) -> Value:
     return ops.broadcast_to(x, (*lead, *x.shape[-2:]))
 
 
-def _convolve(e: Node) -> Callable[..., Any] | None:
+def _convolve(e: Node, known: Known) -> Callable[..., Any] | None:
     """A convolution of images with a channel for each pair of sequences."""
     x, y = e.operands
     (full,), out = e.params, e.results[0]
@@ -150,7 +151,7 @@ def _convolve(e: Node) -> Callable[..., Any] | None:
     return run
 
 
-def _mapped(e: Node) -> Callable[..., Any] | None:
+def _mapped(e: Node, known: Known) -> Callable[..., Any] | None:
     """A convolution whose windows are single elements, or its adjoint in x: a product of matrices,
     where eager execution has one.
     """
@@ -174,7 +175,8 @@ def _mapped(e: Node) -> Callable[..., Any] | None:
     return run
 
 
-_WAYS: dict[str, Callable[[Node], Callable[..., Any] | None]] = {
+_WAYS: dict[str, Callable[[Node, Known], Callable[..., Any] | None]] = {
+    "attention": attention, "attention_pull": attention_pull,
     "convolution": _mapped, "convolution_input": _mapped, "convolve": _convolve,
     "expm": exponential, "lstsq": _of_one_stack, "pinv": _pinv, "solve": _of_one_stack,
     "solve_triangular": _of_one_stack,

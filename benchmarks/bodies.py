@@ -1,0 +1,93 @@
+"""Ops in bodies of compiled loops, a step each, next to JAX's, in float32."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import funct as ft
+import funct.array as xp
+from benchmarks.peers import optional
+from benchmarks.timing import minima, table
+
+RNG = np.random.default_rng(0)
+KEYS, HEADS, DEPTH = 128, 4, 32
+
+Program = tuple[Callable[..., Any], tuple[Any, ...]]
+
+
+def _numbers(*shape: int) -> Any:
+    return RNG.normal(size=shape).astype(np.float32)
+
+
+ROWS = _numbers(3, KEYS, HEADS, DEPTH)
+PIXELS, TAPS = _numbers(1, 32, 14, 14), _numbers(32, 32, 3, 3) * 0.05
+
+
+def programs(ns: Any, control: Any, ops: Any) -> dict[str, Program]:
+    """Each row's function and arguments. control: where scan is. ops: a library's own functions."""
+
+    def decoder(q: Any, k: Any, v: Any) -> Any:
+        none = ns.zeros((KEYS, HEADS, DEPTH), dtype=ns.float32)
+
+        def step(s: Any, row: Any) -> Any:
+            (keys, values, t), (q, k, v) = s, row
+            keys, values = keys.at[t].set(k), values.at[t].set(v)
+            seen = (ns.arange(KEYS) <= t)[None, None]
+            return (keys, values, t + 1), ops.attention(q[None], keys, values, seen)
+
+        return control.scan(step, (none, none, 0), (q, k, v))[1]
+
+    def network(x: Any, w: Any) -> Any:
+        step = lambda x, _: (ns.tanh(ops.convolution(x, w)), None)  # noqa: E731
+        return control.scan(step, x, None, length=100)[0]
+
+    return {
+        "decoder, 128 steps, 4 heads of 32": (decoder, tuple(map(ns.asarray, ROWS))),
+        "convolution, 100 steps, 32 channels of 14 x 14": (
+            network, (ns.asarray(PIXELS), ns.asarray(TAPS)),
+        ),
+    }  # fmt: skip
+
+
+class _Funct:
+    """Functions of this library. Queries, keys and values have their heads behind the time."""
+
+    @staticmethod
+    def attention(q: Any, k: Any, v: Any, seen: Any) -> Any:
+        q, k, v = (xp.permute_dims(x, (1, 0, 2)) for x in (q, k, v))
+        return ft.nn.functional.scaled_dot_product_attention(q, k, v, seen)
+
+    @staticmethod
+    def convolution(x: Any, w: Any) -> Any:
+        return ft.nn.functional.conv2d(x, w, padding=1)
+
+
+def _jax(jax: Any) -> Any:
+    class Functions:
+        @staticmethod
+        def attention(q: Any, k: Any, v: Any, seen: Any) -> Any:
+            return jax.nn.dot_product_attention(q, k, v, mask=seen)
+
+        @staticmethod
+        def convolution(x: Any, w: Any) -> Any:
+            return jax.lax.conv(x, w, (1, 1), "SAME")
+
+    return Functions
+
+
+def _waiting(jax: Any, fun: Callable[..., Any], args: tuple[Any, ...]) -> Callable[[], object]:
+    return lambda: jax.block_until_ready(fun(*args))
+
+
+def run() -> str:
+    """Measure everything; the table."""
+    rows: dict[str, dict[str, Callable[[], object]]] = {}
+    for label, (fun, args) in programs(xp, ft, _Funct).items():
+        rows[label] = {"funct": partial(ft.jit(fun), *args)}
+    jax = optional("jax")
+    if jax is not None:
+        for label, (fun, args) in programs(jax.numpy, jax.lax, _jax(jax)).items():
+            rows[label]["jax"] = _waiting(jax, jax.jit(fun), args)
+    return table("bodies", {label: minima(c, rounds=8) for label, c in rows.items()})
