@@ -12,7 +12,6 @@ moves on. The test of a `while` is computed with the step before it, in the same
 
 from __future__ import annotations
 
-import collections
 import functools
 import itertools
 import math
@@ -180,17 +179,24 @@ class Body:
 
     def early(self, still: int) -> list[bool]:
         """Which of the calls give the same in each step of a loop: they read nothing but what so
-        many inputs hold, and what such calls made, and nobody changes what they make.
+        many inputs hold, and what such calls made, and what they make is nobody's before it is
+        whole.
         """
-        known: set[Any] = {*self.inputs[:still], *self.constants}
-        written = collections.Counter(v for c in every_call(self.calls) for v in c.writes)
-        found = []
-        for c in self.calls:
-            read = {w.of for w in c.words if isinstance(w, Address)}.difference(c.writes)
-            own = all(written[v] == 1 and v not in self.results for v in c.writes)
-            found.append(own and not c.is_told and read <= known)
-            known.update(c.writes if found[-1] else ())
-        return found
+        last = {v: k for k, c in enumerate(self.calls) for v in _written(c)}
+        apart: set[Any] = {*self.inputs, *self.results}
+        while True:
+            known: set[Any] = {*self.inputs[:still], *self.constants}
+            found = []
+            for c in self.calls:
+                own = not c.is_told and apart.isdisjoint(c.writes)
+                found.append(own and _read(c).difference(c.writes) <= known)
+                known.update(c.writes if found[-1] else ())
+            rest = [(k, c) for k, c in enumerate(self.calls) if not found[k]]
+            shared = {v for _, c in rest for v in _written(c)}
+            shared |= {v for k, c in rest for v in _read(c) if k < last.get(v, 0)}
+            if shared <= apart:
+                return found
+            apart |= shared
 
     def at(self, inputs: Sequence[Address], results: Sequence[Address]) -> tuple[Call, ...]:
         """The calls, which read and write at these places.
@@ -203,6 +209,14 @@ class Body:
         places |= dict(zip(self.inputs, inputs, strict=True))
         places |= dict(zip(self.results, results, strict=True))
         return tuple([moved(c, places) for c in self.calls])
+
+
+def _written(call: Call) -> set[Any]:
+    return {v for c in every_call([call]) for v in c.writes}
+
+
+def _read(call: Call) -> set[Any]:
+    return {w.of for c in every_call([call]) for w in c.words if isinstance(w, Address)}
 
 
 def _why(step: Any, fused: Fused) -> str:
