@@ -22,6 +22,9 @@ def _numbers(*shape: int) -> Any:
 
 
 ROWS = _numbers(3, KEYS, HEADS, DEPTH)
+ENTRIES = 8000
+PLACES = np.sort(RNG.integers(0, 1000, ENTRIES)), RNG.integers(0, 1000, ENTRIES)
+BESIDE = np.eye(64, dtype=np.float32), _numbers(64, 64) * 0.05
 PIXELS, TAPS = _numbers(1, 32, 14, 14), _numbers(32, 32, 3, 3) * 0.05
 
 
@@ -43,11 +46,29 @@ def programs(ns: Any, control: Any, ops: Any) -> dict[str, Program]:
         step = lambda x, _: (ns.tanh(ops.convolution(x, w)), None)  # noqa: E731
         return control.scan(step, x, None, length=100)[0]
 
+    def power(data: Any, x: Any) -> Any:
+        def step(x: Any, _: Any) -> Any:
+            y = ops.sparse(data, x)
+            return y / ns.max(ns.abs(y)), None
+
+        return control.scan(step, x, None, length=100)[0]
+
+    def roots(s: Any, a: Any) -> Any:
+        def step(s: Any, _: Any) -> Any:
+            r = ns.linalg.qr(ns.concat([s @ a.mT, 0.1 * ns.eye(64, dtype=s.dtype)]))[1]
+            return r, r[0, 0]
+
+        return control.scan(step, s, None, length=100)
+
     return {
         "decoder, 128 steps, 4 heads of 32": (decoder, tuple(map(ns.asarray, ROWS))),
         "convolution, 100 steps, 32 channels of 14 x 14": (
             network, (ns.asarray(PIXELS), ns.asarray(TAPS)),
         ),
+        "power iteration, 100 steps, 8,000 entries of 1,000 x 1,000": (
+            power, (ns.asarray(_numbers(ENTRIES)), ns.ones(1000, dtype=ns.float32)),
+        ),
+        "square-root filter by QR, 100 steps, 64 x 64": (roots, tuple(map(ns.asarray, BESIDE))),
     }  # fmt: skip
 
 
@@ -64,7 +85,15 @@ class _Funct:
         return ft.nn.functional.conv2d(x, w, padding=1)
 
 
+    @staticmethod
+    def sparse(data: Any, x: Any) -> Any:
+        starts = np.searchsorted(PLACES[0], np.arange(1001)).astype(np.int32)
+        return ft.interop.CSR(data, PLACES[1].astype(np.int32), starts, (1000, 1000)) @ x
+
+
 def _jax(jax: Any) -> Any:
+    from jax.experimental import sparse as of_jax
+
     class Functions:
         @staticmethod
         def attention(q: Any, k: Any, v: Any, seen: Any) -> Any:
@@ -73,6 +102,12 @@ def _jax(jax: Any) -> Any:
         @staticmethod
         def convolution(x: Any, w: Any) -> Any:
             return jax.lax.conv(x, w, (1, 1), "SAME")
+
+        @staticmethod
+        def sparse(data: Any, x: Any) -> Any:
+            places = jax.numpy.stack(list(map(jax.numpy.asarray, PLACES)), 1)
+            how = {"shape": (1000, 1000), "indices_sorted": True}
+            return of_jax.BCOO((data, places), **how) @ x
 
     return Functions
 

@@ -56,6 +56,7 @@ from funct.compile.steps.matrices import is_matrices, lower_matrices
 from funct.compile.steps.moves import copied, is_move, lower_move
 from funct.compile.steps.placed import placed
 from funct.compile.steps.products import is_product, lower_product
+from funct.compile.steps.sparse import is_sparse, lower_sparse
 from funct.compile.steps.ufuncs import is_ufunc, lower_ufunc
 from funct.compile.steps.windows import (
     is_convolution,
@@ -397,5 +398,5 @@ _STEPS: tuple[tuple[Callable[[Any], bool], Callable[[Any, Fused], list[Call]]], 
     (is_gather, lower_gather), (is_along, lower_along), (is_flat, lower_flat),
     (is_matrices, lower_matrices), (is_factors, lower_factors), (is_lu, lower_lu),
     (is_fourier, lower_fourier), (is_ufunc, lower_ufunc), (is_convolution, lower_convolution),
-    (is_places, lower_places), (is_attention, lower_attention),
+    (is_places, lower_places), (is_attention, lower_attention), (is_sparse, lower_sparse),
 )  # fmt: skip
