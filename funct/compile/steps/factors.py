@@ -126,7 +126,9 @@ def lower_factors(node: Node, fused: Fused) -> list[Call]:
     """The calls, after copies of what does not lie one after the other."""
     calls, places = places_of(node.operands, fused)
     work = _Work(node, places)
-    return [*calls, *(work.qr() if work.name == "qr" else work.others())]
+    if work.name != "qr":
+        return [*calls, *work.others()]
+    return [*calls, *work.qr(forms=fused.views[node.results[0]].root in fused.kept)]
 
 
 class _Work:
@@ -141,29 +143,29 @@ class _Work:
         self.element = "f64" if x.dtype == _DOUBLE else "f32"
         self.inner = _inner(node)
 
-    def qr(self) -> list[Call]:
-        """Q and R; columns of Q that x says nothing about are turned."""
+    def qr(self, *, forms: bool) -> list[Call]:
+        """Q and R; columns of Q that x says nothing about are turned. forms: somebody reads Q."""
         m, n, least, count, wide = self.m, self.n, self.least, self.count, self.width
         q, r = self.out
         k = q.shape[self.lead + 1]
-        turned = [self.turned(q, n)] if self.pairs and n < k else []
+        turned = [self.turned(q, n)] if forms and self.pairs and n < k else []
         if _is_one_large(self.node):
-            return [reflections(self.places[0], q, r, m, n, wide), *turned]
+            return [reflections(self.places[0], q, r, m, n, wide, forms), *turned]
         made = Address(Buffer(count * m * n * wide, _DOUBLE))  # what LAPACK writes over
         room: Word = 0
-        if self.element == "f32":
+        if self.element == "f32" and forms:
             room = Address(Buffer(count * m * k * wide, _DOUBLE))
         tau = Address(Buffer(count * least * wide, _DOUBLE))
         shapes = [(m, n), (least,), (m, k)]
         whole = bool(self.node.params[0]) and m > n
-        loop = "qr_complete" if whole else "qr_reduced"
+        loop = ("qr_complete" if whole else "qr_reduced") if forms else ""
         size = 8 * wide  # bytes of an element
         kernel = ("qr", self.element, loop, wide)
         words = (
             *self.places, Address(q), Address(r), made, room, tau, count, m, n, least, k,
             *_strides(shapes[:2], [size] * 2), *_strides(shapes, [size] * 3),
         )  # fmt: skip
-        return [Call(kernel, words, 1, self.out), *turned]
+        return [Call(kernel, words, 1, self.out if forms else (r,)), *turned]
 
     def others(self) -> list[Call]:
         """What is one call of a loop for all matrices."""
@@ -262,7 +264,8 @@ def _strides(shapes: list[tuple[int, ...]], sizes: list[int]) -> list[int]:
 def print_qr(module: Module, name: str, element: str, loop: str, width: int) -> None:
     """Add the kernel of `qr`. Frame: places of x, Q and R, of a copy of x, of Q in double and of
     what Q is made of besides; numbers of matrices, rows, columns, the least of both, and columns of
-    Q; strides of the two loops. width: numbers of an element.
+    Q; strides of the two loops. loop: what makes Q; empty where it is not read. width: numbers of
+    an element.
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, _ = f.arguments
@@ -272,13 +275,13 @@ def print_qr(module: Module, name: str, element: str, loop: str, width: int) -> 
     wide = q if element == "f64" else wide
     converted(f, x, made, count * m * n * width, element, "f64")
     table = f.allocate(PTR, 3)
-    for symbol, at in (("qr_r_raw", 5), (loop, 10)):
+    for symbol, at in (("qr_r_raw", 5), *([(loop, 10)] if loop else [])):
         for s, place in enumerate((made, tau, wide)):  # which NumPy's loops move on
             f.store(place, f.at(table, s, "i64"))
         strides = f.at(numbers, at, "i64")
         given = [table, numbers, strides, f.null()]
         call_lapack(f, _symbol(symbol, width > 1, "f64"), symbol, m * n, given)
-    if element != "f64":
+    if loop and element != "f64":
         converted(f, wide, q, count * m * k * width, "f64", element)
 
     def row(t: Value, _: list[Value]) -> list[Value]:

@@ -28,8 +28,10 @@ def has_reflections(width: int) -> bool:
     return all(blas.lapack(name) is not None for name in _functions(width))
 
 
-def reflections(x: Address, q: Var, r: Var, rows: int, columns: int, width: int) -> Call:
-    """The call for one matrix."""
+def reflections(
+    x: Address, q: Var, r: Var, rows: int, columns: int, width: int, forms: bool
+) -> Call:
+    """The call for one matrix. forms: somebody reads Q."""
     least, kept = min(rows, columns), r.shape[0]
     wide = max(columns, kept)
     room = PANEL * wide
@@ -37,13 +39,14 @@ def reflections(x: Address, q: Var, r: Var, rows: int, columns: int, width: int)
     found = blas.lapack(_functions(width)[0])
     assert found is not None, "asked for by `has_reflections`"
     words = (x, Address(q), Address(r), *map(Address, made), rows, columns, kept, least, room)
-    return Call(("reflections", width, found[1]), words, 1, (q, r))
+    kernel = ("reflections", width, found[1], forms)
+    return Call(kernel, words, 1, (q, r) if forms else (r,))
 
 
-def print_reflections(module: Module, name: str, width: int, wide: bool) -> None:
+def print_reflections(module: Module, name: str, width: int, wide: bool, forms: bool) -> None:
     """Add the kernel. Frame: places of x, Q, R, of columns, of factors and of room for LAPACK;
     numbers of rows, of columns, of those of Q, of reflections, and of what there is room for.
-    wide: LAPACK counts in 64 bits.
+    wide: LAPACK counts in 64 bits. forms: Q is made.
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, _ = f.arguments
@@ -60,6 +63,9 @@ def print_reflections(module: Module, name: str, width: int, wide: bool) -> None
     _moved(f, width, m, n, lambda i, j: (x, i * n + j, made, j * m + i))
     f.call(factor, None, [rows, columns, made, rows, tau, work, room, told])
     _moved(f, width, kept, n, lambda i, j: (made, j * m + i, r, i * n + j), upper=True)
+    if not forms:
+        f.ret()
+        return
     f.call(form, None, [rows, formed, least, made, rows, tau, work, room, told])
     _moved(f, width, m, kept, lambda i, j: (made, j * m + i, q, i * kept + j))
     f.ret()
