@@ -56,6 +56,12 @@ from funct.compile.steps.matrices import is_matrices, lower_matrices
 from funct.compile.steps.moves import copied, is_move, lower_move
 from funct.compile.steps.placed import placed
 from funct.compile.steps.products import is_product, lower_product
+from funct.compile.steps.quantized import (
+    is_in_few_bits,
+    is_layer,
+    lower_few_bits,
+    lower_layer,
+)
 from funct.compile.steps.sparse import is_sparse, lower_sparse
 from funct.compile.steps.ufuncs import is_ufunc, lower_ufunc
 from funct.compile.steps.windows import (
@@ -399,4 +405,5 @@ _STEPS: tuple[tuple[Callable[[Any], bool], Callable[[Any, Fused], list[Call]]], 
     (is_matrices, lower_matrices), (is_factors, lower_factors), (is_lu, lower_lu),
     (is_fourier, lower_fourier), (is_ufunc, lower_ufunc), (is_convolution, lower_convolution),
     (is_places, lower_places), (is_attention, lower_attention), (is_sparse, lower_sparse),
+    (is_in_few_bits, lower_few_bits), (is_layer, lower_layer),
 )  # fmt: skip

@@ -19,6 +19,12 @@ from funct import ops
 from funct.compile.rewriting.attention import Known, attention, attention_pull
 from funct.compile.rewriting.exponential import exponential
 from funct.compile.rewriting.new_nodes import NewNodes
+from funct.compile.rewriting.quantized import (
+    dequantize,
+    quantize,
+    quantized_linear,
+    weight_only_linear,
+)
 from funct.core import Shape, Value
 from funct.graph import Graph, Node, Var, capture
 from funct.kernels.cpu.dense.few_products import products
@@ -178,6 +184,7 @@ def _mapped(e: Node, known: Known) -> Callable[..., Any] | None:
 _WAYS: dict[str, Callable[[Node, Known], Callable[..., Any] | None]] = {
     "attention": attention, "attention_pull": attention_pull,
     "convolution": _mapped, "convolution_input": _mapped, "convolve": _convolve,
-    "expm": exponential, "lstsq": _of_one_stack, "pinv": _pinv, "solve": _of_one_stack,
-    "solve_triangular": _of_one_stack,
+    "dequantize": dequantize, "expm": exponential, "lstsq": _of_one_stack, "pinv": _pinv,
+    "quantize": quantize, "quantized_linear": quantized_linear, "solve": _of_one_stack,
+    "solve_triangular": _of_one_stack, "weight_only_linear": weight_only_linear,
 }  # fmt: skip

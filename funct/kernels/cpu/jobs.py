@@ -21,6 +21,10 @@ from funct.kernels.cpu.dense import bands, depthwise, weight_gradient
 from funct.kernels.cpu.dense.convolution import convolver
 from funct.kernels.cpu.dense.line_weights import WEIGHTS
 from funct.kernels.cpu.dense.lines import PLANES
+from funct.kernels.cpu.quantized import weight_only
+from funct.kernels.cpu.quantized.layer import CALL, layer
+from funct.kernels.cpu.quantized.layer import JOB as OF_LAYER
+from funct.kernels.cpu.quantized.words import best
 from funct.kernels.windows.views import Sliding
 
 if TYPE_CHECKING:
@@ -139,7 +143,34 @@ def _attention(
     return _alone(found, strips.JOB, work, "workers")
 
 
+def _few_bits(bits: int, rows: int, outputs: int, count: int, groups: int) -> Job | None:
+    """A few rows of float32 times weights of few bits."""
+    words = weight_only.plan(rows, outputs, count, groups)
+    if words is None:
+        return None
+    fields, missing = weight_only.JOB, ("x", "codes", "scale", "y")
+    found = _job(weight_only.entry(bits), words, fields, missing, 0, None)
+    return _alone(found, fields, 2 * rows * outputs * count)
+
+
+def _layer(
+    rows: int, depth: int, dtype: str, zero_point: int, bias: str, factor: str, *limits: Any
+) -> Job | None:
+    """A linear layer on codes. bias, factor: bytes in hexadecimal digits. limits: of the codes of
+    the result, and their dtype's name.
+    """
+    numbers = map(bytes.fromhex, (bias, factor))
+    codes = (*limits[:-1], np.dtype(limits[-1]))
+    made = layer(rows, depth, np.dtype(dtype), zero_point, *numbers, codes, best())
+    if made is None:
+        return None
+    words = np.frombuffer(bytes(8 * len(CALL)) + made.job, np.int64)
+    found = _job(made.place, words, OF_LAYER, CALL, made.scratch_bytes, made)
+    return _alone(found, OF_LAYER, 2 * rows * depth * made.shape[1])
+
+
 _KINDS: dict[str, Callable[..., Job | None]] = {
-    "attention": _attention, "gradient": _gradient, "line weights": _line_weights, "lines": _lines,
+    "attention": _attention, "few bits": _few_bits, "gradient": _gradient,
+    "layer": _layer, "line weights": _line_weights, "lines": _lines,
     "pack": _pack, "tiles": _tiles,
 }  # fmt: skip
