@@ -24,9 +24,9 @@ size_along slice_ spherical_in spherical_jn spherical_kn spherical_yn stdtr stdt
 yn yv yv_slope zeta zeta_slope
 """
 COMPLEX = """
-airy_ai airy_aip airy_bi airy_bip cofactor contract convolve dawsn erf erfc erfcx erfi exp1 expi
+airy_ai airy_aip airy_bi airy_bip cofactor convolve dawsn erf erfc erfcx erfi exp1 expi
 finite fresnel_c fresnel_s gamma hermitian_fft log_ndtr loggamma ndtr psi riemann_zeta shichi_c
-shichi_s sici_c sici_s solve_triangular spence spherical_in spherical_jn spherical_kn spherical_yn
+shichi_s sici_c sici_s spence spherical_in spherical_jn spherical_kn spherical_yn
 wofz wrightomega
 """
 ALL_BUT_FIRST = "quantize quantized_linear"

@@ -162,7 +162,8 @@ class _Work:
         size = 8 * wide  # bytes of an element
         kernel = ("qr", self.element, loop, wide)
         words = (
-            *self.places, Address(q), Address(r), made, room, tau, count, m, n, least, k,
+            *self.places, Address(q) if forms else 0, Address(r), made, room, tau, count, m, n,
+            least, k,
             *_strides(shapes[:2], [size] * 2), *_strides(shapes, [size] * 3),
         )  # fmt: skip
         return [Call(kernel, words, 1, self.out if forms else (r,)), *turned]

@@ -38,7 +38,8 @@ def reflections(
     made = [Buffer(n * width, q.dtype) for n in (wide * rows, least, room)]
     found = blas.lapack(_functions(width)[0])
     assert found is not None, "asked for by `has_reflections`"
-    words = (x, Address(q), Address(r), *map(Address, made), rows, columns, kept, least, room)
+    to = Address(q) if forms else 0, Address(r)
+    words = (x, *to, *map(Address, made), rows, columns, kept, least, room)
     kernel = ("reflections", width, found[1], forms)
     return Call(kernel, words, 1, (q, r) if forms else (r,))
 
