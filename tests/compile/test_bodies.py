@@ -12,16 +12,13 @@ from funct.compile import why_not_fused
 from funct.core import Primitive, Sample, catalogue, lookup
 
 REALS = """
-airy_ai airy_aip airy_bi airy_bip attention_keep bdtr bdtrc bdtri beta beta_density betainc
-betainc_slope betaincc betainccinv betaincinv betaln betaln_slope binom broadcast_to chdtr chdtrc
-chdtri ellipeinc ellipeinc_slope ellipem1 ellipkinc ellipkinc_slope expn expn_slope exprel_slope
-fdtr fdtrc fdtri fft finite fresnel_c fresnel_s gamma_density gammainc gammainc_slope gammaincc
-gammainccinv gammaincinv gdtr gdtrc hankel1 hankel2 hyp0f1 hyp1f1 hyp2f1 imag iv ive ive_slope jv
-jv_slope kn kv kve kve_slope lambertw lpmv nbdtr nbdtrc nbdtri owens_t pdtr pdtrc pdtri poch
-polygamma pseudo_huber quantize quantized_add quantized_avg_pool quantized_convolution
+airy_ai airy_aip airy_bi airy_bip attention_keep bdtr bdtrc bdtri beta_density betainc_slope
+betaln_slope broadcast_to ellipeinc_slope ellipem1 ellipkinc_slope expn_slope exprel_slope fft
+finite fresnel_c fresnel_s gamma_density gammainc_slope hankel1 hankel2 imag ive_slope jv_slope
+kve_slope lambertw polygamma quantize quantized_add quantized_avg_pool quantized_convolution
 quantized_linear quantized_mean real_fft riemann_slope riemann_zeta shichi_c shichi_s sici_c sici_s
-size_along slice_ spherical_in spherical_jn spherical_kn spherical_yn stdtr stdtrit to_device wofz
-yn yv yv_slope zeta zeta_slope
+size_along slice_ spherical_in spherical_jn spherical_kn spherical_yn to_device wofz yv_slope
+zeta_slope
 """
 COMPLEX = """
 airy_ai airy_aip airy_bi airy_bip cofactor convolve dawsn erf erfc erfcx erfi exp1 expi

@@ -37,7 +37,7 @@ __all__ = ["composed"]
 
 def composed(graph: Graph) -> Graph:
     """The graph with other ops for these."""
-    if not any(isinstance(e, Node) and e.name in _WAYS for e in graph.nodes):
+    if not any(map(_way, graph.nodes)):
         return graph
     return _Composed(graph).run()
 
@@ -51,7 +51,7 @@ class _Composed(NewNodes):
         """Rewrite."""
         new: dict[Any, Any] = {}
         for e in self.graph.nodes:
-            way = _WAYS.get(e.name) if isinstance(e, Node) else None
+            way = _way(e)
             if way is None or not isinstance(e, Node):
                 self.nodes.append(_renamed(e, new))
                 continue
@@ -179,6 +179,38 @@ def _mapped(e: Node, known: Known) -> Callable[..., Any] | None:
         return (ops.reshape(found, out.shape),)
 
     return run
+
+
+def _of_one_precision(e: Node, known: Known) -> Callable[..., Any]:
+    """A library's function of operands in the result's precision, as eager execution has them."""
+    dtype, numbers = e.results[0].dtype, e.operands
+
+    def run(*given: Value) -> tuple[Any]:
+        rest = iter(given)
+        arrays = [next(rest) if isinstance(a, Var) else a for a in numbers]
+        alike = [
+            ops.astype(a, dtype) if isinstance(a, Value) and a.dtype != dtype else a
+            for a in arrays
+        ]  # fmt: skip
+        return (e.primitive.fn(*alike),)
+
+    return run
+
+
+def _is_mixed(e: Node) -> bool:
+    """Whether it is such a function, of operands in several precisions or of integers."""
+    if not hasattr(e.primitive.raw, "ufunc") or e.params or len(e.results) > 1:
+        return False
+    dtype = e.results[0].dtype
+    kinds = {v.dtype for v in e.operands if isinstance(v, Var)}
+    known = all(k.char in "fd" or k.kind in "iu" for k in (*kinds, dtype))
+    return known and dtype.kind == "f" and kinds != {dtype}
+
+
+def _way(e: Any) -> Callable[[Node, Known], Callable[..., Any] | None] | None:
+    if not isinstance(e, Node):
+        return None
+    return _WAYS.get(e.name) or (_of_one_precision if _is_mixed(e) else None)
 
 
 _WAYS: dict[str, Callable[[Node, Known], Callable[..., Any] | None]] = {

@@ -60,10 +60,11 @@ def _find_ufunc(name: str) -> Raw | None:
 @functools.cache
 def _ufunc_of(name: str) -> Any:
     """The ufunc that computes SciPy's function of that name, also where SciPy is told to ask for
-    the kind of its operands first.
+    the kind of its operands first, or calls it from Python.
     """
     found: Any = find(name)
-    return getattr(found, "__wrapped__", found)
+    found = getattr(found, "__wrapped__", found)
+    return found if isinstance(found, np.ufunc) else _find_ufunc(name)
 
 
 def spherical(name: str) -> Raw:
