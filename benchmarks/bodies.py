@@ -25,6 +25,7 @@ ROWS = _numbers(3, KEYS, HEADS, DEPTH)
 ENTRIES = 8000
 PLACES = np.sort(RNG.integers(0, 1000, ENTRIES)), RNG.integers(0, 1000, ENTRIES)
 BESIDE = np.eye(64, dtype=np.float32), _numbers(64, 64) * 0.05
+CODES = RNG.integers(-127, 128, (512, 512)).astype(np.int8)
 PIXELS, TAPS = _numbers(1, 32, 14, 14), _numbers(32, 32, 3, 3) * 0.05
 
 
@@ -60,6 +61,10 @@ def programs(ns: Any, control: Any, ops: Any) -> dict[str, Program]:
 
         return control.scan(step, s, None, length=100)
 
+    def quantized(x: Any, w: Any) -> Any:
+        step = lambda x, _: (ops.few_bits(x, w), None)  # noqa: E731
+        return control.scan(step, x, None, length=100)[0]
+
     return {
         "decoder, 128 steps, 4 heads of 32": (decoder, tuple(map(ns.asarray, ROWS))),
         "convolution, 100 steps, 32 channels of 14 x 14": (
@@ -67,6 +72,9 @@ def programs(ns: Any, control: Any, ops: Any) -> dict[str, Program]:
         ),
         "power iteration, 100 steps, 8,000 entries of 1,000 x 1,000": (
             power, (ns.asarray(_numbers(ENTRIES)), ns.ones(1000, dtype=ns.float32)),
+        ),
+        "8-bit weights, 100 steps, 512 features": (
+            quantized, (ns.asarray(_numbers(1, 512)), ns.asarray(CODES)),
         ),
         "square-root filter by QR, 100 steps, 64 x 64": (roots, tuple(map(ns.asarray, BESIDE))),
     }  # fmt: skip
@@ -84,11 +92,15 @@ class _Funct:
     def convolution(x: Any, w: Any) -> Any:
         return ft.nn.functional.conv2d(x, w, padding=1)
 
-
     @staticmethod
     def sparse(data: Any, x: Any) -> Any:
         starts = np.searchsorted(PLACES[0], np.arange(1001)).astype(np.int32)
         return ft.interop.CSR(data, PLACES[1].astype(np.int32), starts, (1000, 1000)) @ x
+
+    @staticmethod
+    def few_bits(x: Any, w: Any) -> Any:
+        scale = xp.full((512, 1), 1 / 512, dtype=xp.float32)
+        return xp.tanh(ft.ops.weight_only_linear(x, w, scale))
 
 
 def _jax(jax: Any) -> Any:
@@ -108,6 +120,10 @@ def _jax(jax: Any) -> Any:
             places = jax.numpy.stack(list(map(jax.numpy.asarray, PLACES)), 1)
             how = {"shape": (1000, 1000), "indices_sorted": True}
             return of_jax.BCOO((data, places), **how) @ x
+
+        @staticmethod
+        def few_bits(x: Any, w: Any) -> Any:
+            return jax.numpy.tanh(x @ (w.astype(x.dtype) / 512).T)
 
     return Functions
 
