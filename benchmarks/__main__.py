@@ -5,6 +5,7 @@ import platform
 import sys
 
 from benchmarks import (
+    bodies,
     calls,
     compiled,
     eager,
@@ -20,7 +21,7 @@ from benchmarks import (
 FAMILIES = {
     "imports": imports.run, "eager": eager.run, "compiled": compiled.run, "calls": calls.run,
     "kernels": kernels.run, "namespace": namespace.run, "transforms": transforms.run,
-    "loops": loops.run, "kinds": kinds.run, "small": small.run,
+    "loops": loops.run, "bodies": bodies.run, "kinds": kinds.run, "small": small.run,
 }  # fmt: skip
 
 

@@ -12,7 +12,6 @@ moves on. The test of a `while` is computed with the step before it, in the same
 
 from __future__ import annotations
 
-import collections
 import functools
 import itertools
 import math
@@ -47,6 +46,7 @@ from funct.compile.rewriting.pairs import in_pairs
 from funct.compile.rewriting.select import plain, put_in
 from funct.compile.rewriting.simplify import simplify
 from funct.compile.steps.along import is_along, lower_along
+from funct.compile.steps.attention import is_attention, lower_attention
 from funct.compile.steps.factors import is_factors, lower_factors
 from funct.compile.steps.flat import is_flat, lower_flat
 from funct.compile.steps.fourier import is_fourier, lower_fourier
@@ -56,6 +56,13 @@ from funct.compile.steps.matrices import is_matrices, lower_matrices
 from funct.compile.steps.moves import copied, is_move, lower_move
 from funct.compile.steps.placed import placed
 from funct.compile.steps.products import is_product, lower_product
+from funct.compile.steps.quantized import (
+    is_in_few_bits,
+    is_layer,
+    lower_few_bits,
+    lower_layer,
+)
+from funct.compile.steps.sparse import is_sparse, lower_sparse
 from funct.compile.steps.ufuncs import is_ufunc, lower_ufunc
 from funct.compile.steps.windows import (
     is_convolution,
@@ -179,17 +186,24 @@ class Body:
 
     def early(self, still: int) -> list[bool]:
         """Which of the calls give the same in each step of a loop: they read nothing but what so
-        many inputs hold, and what such calls made, and nobody changes what they make.
+        many inputs hold, and what such calls made, and what they make is nobody's before it is
+        whole.
         """
-        known: set[Any] = {*self.inputs[:still], *self.constants}
-        written = collections.Counter(v for c in every_call(self.calls) for v in c.writes)
-        found = []
-        for c in self.calls:
-            read = {w.of for w in c.words if isinstance(w, Address)}.difference(c.writes)
-            own = all(written[v] == 1 and v not in self.results for v in c.writes)
-            found.append(own and not c.is_told and read <= known)
-            known.update(c.writes if found[-1] else ())
-        return found
+        last = {v: k for k, c in enumerate(self.calls) for v in _written(c)}
+        apart: set[Any] = {*self.inputs, *self.results}
+        while True:
+            known: set[Any] = {*self.inputs[:still], *self.constants}
+            found = []
+            for c in self.calls:
+                own = not c.is_told and apart.isdisjoint(c.writes)
+                found.append(own and _read(c).difference(c.writes) <= known)
+                known.update(c.writes if found[-1] else ())
+            rest = [(k, c) for k, c in enumerate(self.calls) if not found[k]]
+            shared = {v for _, c in rest for v in _written(c)}
+            shared |= {v for k, c in rest for v in _read(c) if k < last.get(v, 0)}
+            if shared <= apart:
+                return found
+            apart |= shared
 
     def at(self, inputs: Sequence[Address], results: Sequence[Address]) -> tuple[Call, ...]:
         """The calls, which read and write at these places.
@@ -202,6 +216,14 @@ class Body:
         places |= dict(zip(self.inputs, inputs, strict=True))
         places |= dict(zip(self.results, results, strict=True))
         return tuple([moved(c, places) for c in self.calls])
+
+
+def _written(call: Call) -> set[Any]:
+    return {v for c in every_call([call]) for v in c.writes}
+
+
+def _read(call: Call) -> set[Any]:
+    return {w.of for c in every_call([call]) for w in c.words if isinstance(w, Address)}
 
 
 def _why(step: Any, fused: Fused) -> str:
@@ -382,5 +404,6 @@ _STEPS: tuple[tuple[Callable[[Any], bool], Callable[[Any, Fused], list[Call]]], 
     (is_gather, lower_gather), (is_along, lower_along), (is_flat, lower_flat),
     (is_matrices, lower_matrices), (is_factors, lower_factors), (is_lu, lower_lu),
     (is_fourier, lower_fourier), (is_ufunc, lower_ufunc), (is_convolution, lower_convolution),
-    (is_places, lower_places),
+    (is_places, lower_places), (is_attention, lower_attention), (is_sparse, lower_sparse),
+    (is_in_few_bits, lower_few_bits), (is_layer, lower_layer),
 )  # fmt: skip

@@ -38,11 +38,13 @@ from funct.compile.steps.lu import print_lu
 from funct.compile.steps.matrices import print_matrices, print_triangular
 from funct.compile.steps.moves import print_copied, print_zeros
 from funct.compile.steps.products import print_few, print_few_sums, print_product
+from funct.compile.steps.reflections import print_reflections
+from funct.compile.steps.sparse import print_judged, print_verdict
+from funct.compile.steps.told import print_told
 from funct.compile.steps.turns import print_choose, print_repeat
 from funct.compile.steps.ufuncs import print_ufunc
 from funct.compile.steps.vector_products import print_columns, print_rows
 from funct.compile.steps.walker import HEAD, assemble_kernels, reload
-from funct.compile.steps.windows import print_told
 from funct.device import Code, host
 from funct.device.machine_code import LEAN
 from funct.graph import Var
@@ -86,6 +88,7 @@ _PRINTERS: dict[str, Callable[..., None]] = {
     "lu": print_lu, "registers": print_registers, "rows": print_rows, "columns": print_columns,
     "transposed": print_transposed, "few": print_few, "few sums": print_few_sums,
     "gram": print_gram, "mirrored": print_mirrored, "told": print_told,
+    "reflections": print_reflections, "judged": print_judged, "verdict": print_verdict,
 }  # fmt: skip
 
 

@@ -26,7 +26,7 @@ from funct.device import disk_cache, host, load_object
 from funct.device.printed import CODE
 from funct.events import tell
 from funct.graph import Control, Graph, Node, digest
-from funct.kernels.cpu.dense.jobs import Job, job
+from funct.kernels.cpu.jobs import Job, job
 from funct.settings import config
 from funct.source import SITES
 

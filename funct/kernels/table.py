@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -27,7 +27,7 @@ import numpy as np
 from funct.device import host
 
 __all__ = [
-    "ROWS", "Row", "available", "call", "find", "permitted", "restricted", "unrestricted",
+    "ROWS", "Row", "available", "call", "find", "met", "permitted", "restricted", "unrestricted",
 ]  # fmt: skip
 
 Implementation = Callable[..., Any]
@@ -200,6 +200,11 @@ def permitted(need: str) -> bool:
     """Whether `restricted` leaves what needs this."""
     only = _only.get()
     return only is None or need in only
+
+
+def met(needs: Sequence[str]) -> bool:
+    """Whether the processor has all of these, and `restricted` leaves them."""
+    return available().issuperset(needs) and all(map(permitted, needs))
 
 
 @functools.cache

@@ -21,7 +21,7 @@ from funct.ops.families import structural
 from funct.ops.quantized import lane_by_lane
 from funct.ops.samples import calls
 
-__all__ = ["weight_only_linear"]
+__all__ = ["weight_only_linear", "weights"]
 
 Params = tuple[Any, ...]
 Args = Sequence[Any]
@@ -74,11 +74,16 @@ def _rows(x: Value) -> Value:
     return ops.reshape(x, (prod(x.shape[:-1]), x.shape[-1]))
 
 
-def _rule_x(g: Value, codes: Value, scale: Value) -> Value:
+def weights(codes: Value, scale: Value) -> Value:
+    """The numbers that codes stand for, (O, I)."""
     steps = _steps(codes, scale.dtype)
     real = _grouped(steps, scale) * ops.reshape(scale, (*scale.shape, 1))
-    out = ops.matmul(_rows(g), ops.reshape(real, steps.shape))
-    return ops.reshape(out, (*g.shape[:-1], steps.shape[1]))
+    return ops.reshape(real, steps.shape)
+
+
+def _rule_x(g: Value, codes: Value, scale: Value) -> Value:
+    real = weights(codes, scale)
+    return ops.reshape(ops.matmul(_rows(g), real), (*g.shape[:-1], real.shape[1]))
 
 
 def _rule_scale(g: Value, x: Value, codes: Value, scale_shape: Shape) -> Value:

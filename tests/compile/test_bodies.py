@@ -1,6 +1,7 @@
 """Which ops are machine code in the body of a loop. What is not is listed: the list shrinks."""
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,38 +9,48 @@ import numpy as np
 import funct as ft
 import funct.array as xp
 from funct.compile import why_not_fused
-from funct.core import Primitive, Sample, catalogue
+from funct.core import Primitive, Sample, catalogue, lookup
 
 REALS = """
-airy_ai airy_aip airy_bi airy_bip attention attention_keep attention_pull bdtr bdtrc bdtri beta
-beta_density betainc betainc_slope betaincc betainccinv betaincinv betaln betaln_slope binom
-broadcast_to chdtr chdtrc chdtri dequantize ellipeinc ellipeinc_slope ellipem1 ellipkinc
-ellipkinc_slope expn expn_slope exprel_slope fdtr fdtrc fdtri fft finite fresnel_c fresnel_s
-gamma_density gammainc gammainc_slope gammaincc gammainccinv gammaincinv gdtr gdtrc hankel1 hankel2
-hyp0f1 hyp1f1 hyp2f1 imag iv ive ive_slope jv jv_slope kn kv kve kve_slope lambertw lpmv nbdtr
-nbdtrc nbdtri owens_t pdtr pdtrc pdtri poch polygamma pseudo_huber quantize quantized_add
-quantized_avg_pool quantized_convolution quantized_linear quantized_mean real_fft riemann_slope
-riemann_zeta sampled_matmul shichi_c shichi_s sici_c sici_s size_along slice_ sparse_matmul
-spherical_in spherical_jn spherical_kn spherical_yn stdtr stdtrit to_device weight_only_linear wofz
-yn yv yv_slope zeta zeta_slope
+airy_ai airy_aip airy_bi airy_bip attention_keep bdtr bdtrc bdtri beta_density betainc_slope
+betaln_slope broadcast_to ellipeinc_slope ellipem1 ellipkinc_slope expn_slope exprel_slope fft
+finite fresnel_c fresnel_s gamma_density gammainc_slope hankel1 hankel2 imag ive_slope jv_slope
+kve_slope lambertw polygamma quantize quantized_add quantized_avg_pool quantized_convolution
+quantized_linear quantized_mean real_fft riemann_slope riemann_zeta shichi_c shichi_s sici_c sici_s
+size_along slice_ spherical_in spherical_jn spherical_kn spherical_yn to_device wofz yv_slope
+zeta_slope
 """
 COMPLEX = """
-airy_ai airy_aip airy_bi airy_bip cofactor contract convolve dawsn erf erfc erfcx erfi exp1 expi
+airy_ai airy_aip airy_bi airy_bip cofactor convolve dawsn erf erfc erfcx erfi exp1 expi
 finite fresnel_c fresnel_s gamma hermitian_fft log_ndtr loggamma ndtr psi riemann_zeta shichi_c
-shichi_s sici_c sici_s solve_triangular spence spherical_in spherical_jn spherical_kn spherical_yn
+shichi_s sici_c sici_s spence spherical_in spherical_jn spherical_kn spherical_yn
 wofz wrightomega
 """
+ALL_BUT_FIRST = "quantize quantized_linear"
+LARGE = "expm-float32 expm-float64"
+LINALG: dict[str, Callable[..., Any]] = {
+    name: getattr(xp.linalg, name)
+    for name in (
+        "cholesky", "det", "eig", "eigh", "eigvalsh", "expm", "inv", "lu", "pinv", "qr", "slogdet",
+        "svd", "svdvals",
+    )
+} | {"solve": lambda x: xp.linalg.solve(x, x[:, :1])}  # fmt: skip
 
 
-def by_itself(p: Primitive, s: Sample) -> bool:
+def by_itself(f: Callable[..., Any], *args: Any) -> bool:
     """Whether Python goes through a loop that does nothing else."""
-    rows = [xp.stack([xp.asarray(a)] * 3) for a in s.args]
+    rows = [xp.stack([xp.asarray(a)] * 3) for a in args]
 
     def run(*rows: Any) -> Any:
-        return ft.scan(lambda c, given: (c + 1.0, p.fn(*given, *s.params)), 0.0, rows)
+        return ft.scan(lambda c, given: (c + 1.0, f(*given)), 0.0, rows)
 
     told = why_not_fused(ft.make_graph(run)(*rows))
     return any(line.startswith("scan") and "Python goes through" in line for line in told)
+
+
+def sampled(p: Primitive, s: Sample) -> Callable[..., Any]:
+    """The op with a sample's parameters."""
+    return lambda *given: p.fn(*given, *s.params)
 
 
 def apart() -> tuple[set[str], set[str]]:
@@ -48,7 +59,7 @@ def apart() -> tuple[set[str], set[str]]:
     for p in catalogue():
         for s in p.samples(np.random.default_rng(7)):
             given = [np.asarray(a) for a in s.args]
-            if all(a.size for a in given) and by_itself(p, s):
+            if all(a.size for a in given) and by_itself(sampled(p, s), *s.args):
                 found[any(a.dtype.kind == "c" for a in given)].add(p.name)
     return found
 
@@ -60,3 +71,24 @@ def test_ops_that_python_goes_through_in_loops() -> None:
         reals, others = apart()
     assert sorted(reals) == REALS.split()
     assert sorted(others) == COMPLEX.split()
+
+
+def test_ops_whose_other_operands_are_known() -> None:
+    """Scales and weights that no step changes make these of the list machine code."""
+    for name in ALL_BUT_FIRST.split():
+        p = lookup(name)
+        assert p is not None
+        assert name in REALS.split()
+        for s in p.samples(np.random.default_rng(7)):
+            x, *held = map(xp.asarray, s.args)
+            f = sampled(p, s)
+            assert not by_itself(lambda x, f=f, held=held: f(x, *held), x)
+
+
+def test_large_matrices_that_python_goes_through_in_loops() -> None:
+    """Those too large for what serves small ones."""
+    found = []
+    for dtype in ("float32", "float64"):
+        x = np.eye(80, dtype=dtype)
+        found += [f"{name}-{dtype}" for name, f in LINALG.items() if by_itself(f, x)]
+    assert sorted(found) == LARGE.split()

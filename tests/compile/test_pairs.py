@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import funct as ft
 import funct.array as xp
 from funct.array import special
+from funct.compile import why_not_fused
 from funct.compile.control import is_lowered
 from funct.compile.forms import Repeat
 from funct.compile.lines.small_loops import SmallLoop, in_registers
@@ -253,6 +254,20 @@ def test_islands(name: str, dtype: str) -> None:
     eps = 300 * float(np.finfo(dtype).eps)
     for x in (a, a.T, a[::-1, :]):
         laws.close(ft.jit(f, mode="reduce-overhead")(x), f(x), eps, eps)
+
+
+@pytest.mark.parametrize("spec", ["ij,jk->ik", "bij,bjk->bki", "i,j->ij", "ij,ij->", "ij,k->kj"])
+def test_contractions_in_loops(spec: str) -> None:
+    """Four real ones, whatever axes they sum over."""
+    rng, sizes = np.random.default_rng(0), dict(zip("bijk", (2, 3, 4, 5), strict=True))
+    x, y = (
+        xp.asarray(rng.normal(size=(300, *shape)) + 1j * rng.normal(size=(300, *shape)))
+        for shape in ([sizes[c] for c in part] for part in spec.split("->")[0].split(","))
+    )
+    f = lambda x, y: ft.scan(lambda c, v: (c, xp.einsum(spec, *v)), 0.0, (x, y))[1]  # noqa: E731
+    told = why_not_fused(ft.make_graph(f)(x, y))
+    assert not any("Python goes through" in line for line in told)
+    laws.close(ft.jit(f)(x, y), f(x, y), 1e-13, 1e-13)
 
 
 def test_what_has_no_pairs() -> None:

@@ -9,6 +9,7 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct.array import special
+from funct.compile import why_not_fused
 from tests import laws
 from tests.compile.test_flat import _same_in_a_loop
 
@@ -41,6 +42,30 @@ def test_numbers(dtype: str, name: str, n: int) -> None:
     xs = xp.asarray(x.astype(dtype))
     with np.errstate(all="ignore"):
         _same_in_a_loop(lambda x: (f(x), f(x[::-1]), f(x * 0.5)[..., :1]), xs)
+
+
+MIXED: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "orders": lambda k, x, y: special.jv(k, y),
+    "integrals": lambda k, x, y: special.expn(k, xp.abs(y)),
+    "of integers alone": lambda k, x, y: special.beta(k + 1, k + 2),
+    "precisions": lambda k, x, y: special.gammainc(xp.abs(x), xp.abs(y)),
+    "single and integers": lambda k, x, y: special.kv(k, xp.abs(x) + 1),
+    "sums of a series": lambda k, x, y: special.zeta(k + 2, xp.abs(y) + 1),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_operands_of_several_precisions(name: str) -> None:
+    """They are taken in the result's, as eagerly; integers are orders and counts."""
+    k = xp.asarray(RNG.integers(0, 5, (3, 8)))
+    x, y = (xp.asarray(RNG.normal(size=(3, 8)).astype(d)) for d in ("float32", "float64"))
+    f = MIXED[name]
+    run = lambda *xs: ft.scan(lambda c, v: (c, f(*v)), 0, xs)[1]  # noqa: E731
+    told = why_not_fused(ft.make_graph(run)(k, x, y))
+    assert not any("Python goes through" in line for line in told)
+    many = [xp.concat([v] * 100) for v in (k, x, y)]
+    found = ft.jit(run)(*many)[:3]
+    laws.same(found, xp.stack([f(k[i], x[i], y[i]) for i in range(3)]))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "int32"])

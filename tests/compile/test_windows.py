@@ -10,10 +10,12 @@ import funct as ft
 import funct.array as xp
 from funct import ops
 from funct.compile import why_not_fused
+from funct.compile.control import made
+from funct.compile.loops.kernel import Kernel
 from funct.compile.native import native
 from funct.compile.stored import stored
 from funct.kernels import table
-from funct.kernels.cpu.dense import jobs
+from funct.kernels.cpu import jobs
 from funct.kernels.cpu.dense.few_products import products
 from funct.kernels.windows.convolution import convolution_work
 from funct.kernels.windows.views import Sliding
@@ -156,6 +158,28 @@ def test_no_images_and_no_channels() -> None:
         run = looped(functional.conv2d)
         given = xp.zeros(x), xp.ones(w)
         np.testing.assert_array_equal(ft.jit(run)(*given), run(*given))
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_weights_are_laid_out_before_the_loop(stride: int) -> None:
+    """For each class of pixels, where each step has the same weights."""
+    x, w = xp.ones((1, 32, 14, 14)), xp.ones((32, 32, 4, 4))
+
+    def step(x: Any, _: Any) -> Any:
+        y = functional.conv_transpose2d(x, w, stride=stride, padding=1)
+        return y[..., :14, :14] * 0.5, None
+
+    graph = ft.make_graph(lambda x: ft.scan(step, x, None, length=3)[0])(x)
+    (form,) = [e.primitive.kind.form() for e in graph.nodes if e.name.startswith("scan")]
+    loop = made(form)
+    early = [
+        is_early
+        for c, is_early in zip(loop.body.calls, loop.body.early(form.constants), strict=True)
+        if not isinstance(c.kernel, Kernel) and c.kernel[0] == "told"
+    ]
+    assert early == [True] * stride**2 + [False]
+    run = lambda x: ft.scan(step, x, None, length=300)[0]  # noqa: E731
+    np.testing.assert_array_equal(ft.jit(run)(x), run(x))
 
 
 @pytest.mark.parametrize("name", ["few", "lines", "tiles", "tiles, apart"])

@@ -16,8 +16,15 @@ import attrs
 import numpy as np
 
 from funct import ops
+from funct.compile.rewriting.attention import Known, attention, attention_pull
 from funct.compile.rewriting.exponential import exponential
 from funct.compile.rewriting.new_nodes import NewNodes
+from funct.compile.rewriting.quantized import (
+    dequantize,
+    quantize,
+    quantized_linear,
+    weight_only_linear,
+)
 from funct.core import Shape, Value
 from funct.graph import Graph, Node, Var, capture
 from funct.kernels.cpu.dense.few_products import products
@@ -30,7 +37,7 @@ __all__ = ["composed"]
 
 def composed(graph: Graph) -> Graph:
     """The graph with other ops for these."""
-    if not any(isinstance(e, Node) and e.name in _WAYS for e in graph.nodes):
+    if not any(map(_way, graph.nodes)):
         return graph
     return _Composed(graph).run()
 
@@ -44,11 +51,11 @@ class _Composed(NewNodes):
         """Rewrite."""
         new: dict[Any, Any] = {}
         for e in self.graph.nodes:
-            way = _WAYS.get(e.name) if isinstance(e, Node) else None
+            way = _way(e)
             if way is None or not isinstance(e, Node):
                 self.nodes.append(_renamed(e, new))
                 continue
-            found = way(e) if _is_known(e) else None
+            found = way(e, self.constants) if _is_known(e) else None
             e = _renamed(e, new)
             if found is None:
                 self.keep(e)
@@ -87,7 +94,7 @@ def _is_known(e: Node) -> bool:
     return all(isinstance(n, int) and n for v in arrays for n in v.shape)
 
 
-def _pinv(e: Node) -> Callable[..., Any]:
+def _pinv(e: Node, known: Known) -> Callable[..., Any]:
     """As eager execution has it, with singular values that count as 0 beside those that do not."""
     rtol = e.operands[1]
 
@@ -107,7 +114,7 @@ def _pinv(e: Node) -> Callable[..., Any]:
     return run
 
 
-def _of_one_stack(e: Node) -> Callable[..., Any] | None:
+def _of_one_stack(e: Node, known: Known) -> Callable[..., Any] | None:
     """The same op of matrices that are as many, and of one dtype."""
     a, b = e.operands
     if not isinstance(a, Var) or not isinstance(b, Var):
@@ -130,7 +137,7 @@ def _spread(x: Value, lead: Shape, dtype: Any) -> Value:
     return ops.broadcast_to(x, (*lead, *x.shape[-2:]))
 
 
-def _convolve(e: Node) -> Callable[..., Any] | None:
+def _convolve(e: Node, known: Known) -> Callable[..., Any] | None:
     """A convolution of images with a channel for each pair of sequences."""
     x, y = e.operands
     (full,), out = e.params, e.results[0]
@@ -150,7 +157,7 @@ def _convolve(e: Node) -> Callable[..., Any] | None:
     return run
 
 
-def _mapped(e: Node) -> Callable[..., Any] | None:
+def _mapped(e: Node, known: Known) -> Callable[..., Any] | None:
     """A convolution whose windows are single elements, or its adjoint in x: a product of matrices,
     where eager execution has one.
     """
@@ -174,8 +181,42 @@ def _mapped(e: Node) -> Callable[..., Any] | None:
     return run
 
 
-_WAYS: dict[str, Callable[[Node], Callable[..., Any] | None]] = {
+def _of_one_precision(e: Node, known: Known) -> Callable[..., Any]:
+    """A library's function of operands in the result's precision, as eager execution has them."""
+    dtype, numbers = e.results[0].dtype, e.operands
+
+    def run(*given: Value) -> tuple[Any]:
+        rest = iter(given)
+        arrays = [next(rest) if isinstance(a, Var) else a for a in numbers]
+        alike = [
+            ops.astype(a, dtype) if isinstance(a, Value) and a.dtype != dtype else a
+            for a in arrays
+        ]  # fmt: skip
+        return (e.primitive.fn(*alike),)
+
+    return run
+
+
+def _is_mixed(e: Node) -> bool:
+    """Whether it is such a function, of operands in several precisions or of integers."""
+    if not hasattr(e.primitive.raw, "ufunc") or e.params or len(e.results) > 1:
+        return False
+    dtype = e.results[0].dtype
+    kinds = {v.dtype for v in e.operands if isinstance(v, Var)}
+    known = all(k.char in "fd" or k.kind in "iu" for k in (*kinds, dtype))
+    return known and dtype.kind == "f" and kinds != {dtype}
+
+
+def _way(e: Any) -> Callable[[Node, Known], Callable[..., Any] | None] | None:
+    if not isinstance(e, Node):
+        return None
+    return _WAYS.get(e.name) or (_of_one_precision if _is_mixed(e) else None)
+
+
+_WAYS: dict[str, Callable[[Node, Known], Callable[..., Any] | None]] = {
+    "attention": attention, "attention_pull": attention_pull,
     "convolution": _mapped, "convolution_input": _mapped, "convolve": _convolve,
-    "expm": exponential, "lstsq": _of_one_stack, "pinv": _pinv, "solve": _of_one_stack,
-    "solve_triangular": _of_one_stack,
+    "dequantize": dequantize, "expm": exponential, "lstsq": _of_one_stack, "pinv": _pinv,
+    "quantize": quantize, "quantized_linear": quantized_linear, "solve": _of_one_stack,
+    "solve_triangular": _of_one_stack, "weight_only_linear": weight_only_linear,
 }  # fmt: skip

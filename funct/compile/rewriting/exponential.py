@@ -18,6 +18,7 @@ import numpy as np
 
 from funct import ops
 from funct.compile.forms import Inner, Repeat
+from funct.compile.rewriting.attention import Known
 from funct.core import Absent, ShapeDtype, Value, join, lookup, top_level
 from funct.graph import Control, Node, Var, capture
 
@@ -33,7 +34,7 @@ _TERMS = (
 _WIDE = {"f": np.dtype(np.float64), "F": np.dtype(np.complex128)}
 
 
-def exponential(e: Node) -> Callable[..., Any] | None:
+def exponential(e: Node, known: Known) -> Callable[..., Any] | None:
     """The function of one operand that gives the results of a node; None where it stays."""
     x, n = e.operands[0], e.results[0].shape[-1]
     if not isinstance(x, Var) or n > _MOST or x.dtype.char not in "fdFD":

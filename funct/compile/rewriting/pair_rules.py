@@ -22,11 +22,13 @@ from funct.kernels.llvm.complexes import COMPLEX
 if TYPE_CHECKING:
     from funct.compile.rewriting.pairs import Pairs
 
-__all__ = ["REAL", "RULES", "NoPairs", "Parts"]
+__all__ = ["PRODUCTS", "REAL", "RULES", "NoPairs", "Parts"]
 
 Parts = tuple[Any, Any]  # Vars, or numbers
 
 REAL = {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(float)}
+# sums of products of two operands; what others there are is real
+PRODUCTS = ("contract", "matmul", "sampled_matmul", "sparse_matmul")
 _MOST_FACTORS = 100  # of powers; NumPy's bound
 
 
@@ -241,14 +243,15 @@ def _sign(p: Pairs, e: Node) -> Parts:
     return of(parts[0], axis[0]), of(parts[1], axis[1])
 
 
-def _matmul(p: Pairs, e: Node) -> Parts:
+def _sum_of_products(p: Pairs, e: Node) -> Parts:
     out = e.results[0]
-    (a, b), (c, d) = map(p.of, e.operands)
+    (a, b), (c, d) = map(p.of, e.operands[:2])
 
     def product(x: Any, y: Any) -> Any:
         both = isinstance(x, Var) and isinstance(y, Var)
         if both and x.dtype == y.dtype == REAL[out.dtype]:
-            return p.apply("matmul", (x, y), (), out.shape, REAL[out.dtype])
+            given = (x, y, *e.operands[2:])
+            return p.apply(e.name, given, e.params, out.shape, REAL[out.dtype])
         if both:
             raise NoPairs
         return None
@@ -333,8 +336,9 @@ RULES: dict[str, Callable[[Pairs, Node], Any]] = {
     "abs": _abs, "absorb": _absorb, "astype": _astype, "complex_of": _complex_of, "conj": _conj,
     "divide": _divide, "equal": _alike("equal"), "imag": _part_of(1),
     "isfinite": _any_part("isfinite", "logical_and"), "isinf": _any_part("isinf", "logical_or"),
-    "isnan": _any_part("isnan", "logical_or"), "matmul": _matmul, "multiply": _multiply,
+    "isnan": _any_part("isnan", "logical_or"), "multiply": _multiply,
     "not_equal": _alike("not_equal"), "pow": _pow, "real": _part_of(0), "reciprocal": _reciprocal,
     "reduce_prod": _prod, "sign": _sign, "sinc": _sinc, "square": _square,
     "xlog1py": _times_log("log1p"), "xlogy": _times_log("log"), **dict.fromkeys(COMPLEX, _function),
+    **dict.fromkeys(PRODUCTS, _sum_of_products),
 }  # fmt: skip

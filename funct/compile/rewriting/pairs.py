@@ -22,7 +22,7 @@ from funct.array import Array, asarray
 from funct.compile.joins import is_concat
 from funct.compile.loops.views import VIEWS
 from funct.compile.rewriting.new_nodes import NewNodes
-from funct.compile.rewriting.pair_rules import REAL, RULES, NoPairs, Parts
+from funct.compile.rewriting.pair_rules import PRODUCTS, REAL, RULES, NoPairs, Parts
 from funct.core import Primitive, lookup, variant
 from funct.graph import Control, Graph, Node, Var, eliminate_dead
 from funct.kernels.elementwise import complex_of
@@ -36,9 +36,9 @@ _TRANSFORMS = {"fft": (False, True), "real_fft": (False,), "hermitian_fft": (Tru
 _TO_COMPLEX = frozenset({"eig", "eigvals", "real_fft"})  # of real numbers
 _MATRICES = frozenset({
     "cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "lu", "qr", "slogdet",
-    "solve", "svd", "svdvals",
+    "solve", "solve_triangular", "svd", "svdvals",
 })  # fmt: skip
-_SLOWER = frozenset({"matmul", *_MATRICES, *_TRANSFORMS})  # in pairs than by a library's call
+_SLOWER = frozenset({*PRODUCTS, *_MATRICES, *_TRANSFORMS})  # in pairs than by a library's call
 
 
 def in_pairs(graph: Graph, *, islands: Callable[[Any], bool] | None = None) -> Graph | None:

@@ -1,4 +1,4 @@
-"""Decompositions of small matrices inside of a program: NumPy's loops, by address.
+"""Decompositions of matrices inside of a program: NumPy's loops, by address.
 
 Results are those of eager execution, which computes small matrices of single precision in double.
 What LAPACK would not come to an end with is not given to it: the program says at its end that it is
@@ -9,6 +9,7 @@ of their vectors are turned behind the call.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from typing import Any
 
@@ -21,11 +22,12 @@ from funct.compile.fusion.lower import places_of
 from funct.compile.loops.kernel import CONTROL_WORDS
 from funct.compile.steps.flat import flat_call
 from funct.compile.steps.matrices import call_lapack, converted, refuse
+from funct.compile.steps.reflections import has_reflections, reflections
 from funct.device.machine_code import offer
 from funct.graph import Node, Var
 from funct.kernels.cpu.irregular.phases import turn, turn_rows
 from funct.kernels.linalg import lapack
-from funct.kernels.llvm import F64, I64, PTR, Emitter, Module, Value
+from funct.kernels.llvm import F64, I64, PTR, Emitter, Module, Value, typed
 from funct.ops.least_squares import default_rtol
 
 __all__ = ["is_factors", "lower_factors", "print_factors", "print_qr"]
@@ -57,7 +59,9 @@ _OPS = {
     "lstsq": _Op(("lstsq",), (True, False, False), tells=2, beside="i"),
 }  # fmt: skip
 _COMPLEX = ("eig", "eigvals")  # of real matrices too
-_NUMBERS: dict[str, np.dtype[Any]] = {"f64": _DOUBLE, "i32": np.dtype(np.int32)}
+_NUMBERS: dict[str, np.dtype[Any]] = {
+    "f32": np.dtype(np.float32), "f64": _DOUBLE, "i32": np.dtype(np.int32),
+}  # fmt: skip
 
 
 def _op(step: Any) -> tuple[str, bool]:
@@ -82,21 +86,49 @@ def is_factors(step: Any) -> bool:
     char = operands[0].dtype.char
     if char not in "fd":
         return False
-    small = char == "d" or cores[0][-1] * cores[0][-2] < lapack.LARGE
-    found = [_address(loop, pairs) for loop in _OPS[name].loops]
-    return bool(small) and None not in found
+    if _is_one_large(step):
+        return has_reflections(1 + pairs)
+    inner = _inner(step)
+    return None not in [_address(loop, pairs, inner) for loop in _OPS[name].loops]
 
 
-def _address(loop: str, pairs: bool) -> int | None:
+def _is_large(step: Any) -> bool:
+    """Whether it is of matrices that are computed as they are."""
+    x, pairs = step.operands[0], _op(step)[1]
+    rows, columns = x.shape[len(x.shape) - pairs - 2 :][:2]
+    return bool(rows * columns >= lapack.LARGE)
+
+
+def _is_one_large(step: Any) -> bool:
+    """Whether it is QR of a matrix for which NumPy has no loop."""
+    name, pairs = _op(step)
+    x = step.operands[0]
+    alone = name == "qr" and len(x.shape) == 2 + pairs
+    return alone and x.dtype != _DOUBLE and _is_large(step)
+
+
+def _inner(step: Any) -> str:
+    """In which numbers NumPy's loop computes."""
+    name, pairs = _op(step)
+    single = step.operands[0].dtype != _DOUBLE and _is_large(step)
+    loops = _OPS[name].loops
+    return "f32" if single and _address(loops[0], pairs, "f32") is not None else "f64"
+
+
+def _address(loop: str, pairs: bool, inner: str) -> int | None:
     beside = next(op.beside for op in _OPS.values() if loop in op.loops)
-    return lapack.address(loop, "D" if pairs else "d", beside)
+    char = "f" if inner == "f32" else "d"
+    beside = beside.replace("D", char.upper())
+    return lapack.address(loop, char.upper() if pairs else char, beside)
 
 
 def lower_factors(node: Node, fused: Fused) -> list[Call]:
     """The calls, after copies of what does not lie one after the other."""
     calls, places = places_of(node.operands, fused)
     work = _Work(node, places)
-    return [*calls, *(work.qr() if work.name == "qr" else work.others())]
+    if work.name != "qr":
+        return [*calls, *work.others()]
+    return [*calls, *work.qr(forms=fused.views[node.results[0]].root in fused.kept)]
 
 
 class _Work:
@@ -109,30 +141,32 @@ class _Work:
         *lead, self.m, self.n = x.shape[: len(x.shape) - self.pairs]
         self.lead, self.count, self.least = len(lead), math.prod(lead), min(self.m, self.n)
         self.element = "f64" if x.dtype == _DOUBLE else "f32"
+        self.inner = _inner(node)
 
-    def qr(self) -> list[Call]:
-        """Q and R; columns of Q that x says nothing about are turned."""
+    def qr(self, *, forms: bool) -> list[Call]:
+        """Q and R; columns of Q that x says nothing about are turned. forms: somebody reads Q."""
         m, n, least, count, wide = self.m, self.n, self.least, self.count, self.width
         q, r = self.out
         k = q.shape[self.lead + 1]
+        turned = [self.turned(q, n)] if forms and self.pairs and n < k else []
+        if _is_one_large(self.node):
+            return [reflections(self.places[0], q, r, m, n, wide, forms), *turned]
         made = Address(Buffer(count * m * n * wide, _DOUBLE))  # what LAPACK writes over
         room: Word = 0
-        if self.element == "f32":
+        if self.element == "f32" and forms:
             room = Address(Buffer(count * m * k * wide, _DOUBLE))
         tau = Address(Buffer(count * least * wide, _DOUBLE))
         shapes = [(m, n), (least,), (m, k)]
         whole = bool(self.node.params[0]) and m > n
-        loop = "qr_complete" if whole else "qr_reduced"
+        loop = ("qr_complete" if whole else "qr_reduced") if forms else ""
         size = 8 * wide  # bytes of an element
         kernel = ("qr", self.element, loop, wide)
         words = (
-            *self.places, Address(q), Address(r), made, room, tau, count, m, n, least, k,
+            *self.places, Address(q) if forms else 0, Address(r), made, room, tau, count, m, n,
+            least, k,
             *_strides(shapes[:2], [size] * 2), *_strides(shapes, [size] * 3),
         )  # fmt: skip
-        calls = [Call(kernel, words, 1, self.out)]
-        if self.pairs and n < k:
-            calls.append(self.turned(q, n))
-        return calls
+        return [Call(kernel, words, 1, self.out if forms else (r,)), *turned]
 
     def others(self) -> list[Call]:
         """What is one call of a loop for all matrices."""
@@ -151,8 +185,8 @@ class _Work:
         if self.name == "lstsq":
             columns = given[1].core[1]
             dims, tells = [self.m, self.n, columns, self.least], tells + 1
-            given.append(_Array((), 1, "", "f64", self.least_kept()))
-            residuals = _Array((columns,), 1, "", "f64", 0)
+            given.append(_Array((), 1, "", self.inner, self.least_kept()))
+            residuals = _Array((columns,), 1, "", self.inner, 0)
             made = [made[0], residuals, attrs.evolve(made[1], inner="i32"), made[2]]
         every, count = [*given, *made], self.count
         sizes = [count * a.width * math.prod(a.core) for a in every]
@@ -181,14 +215,14 @@ class _Work:
         """A Var as NumPy's loop takes it."""
         core = v.shape[self.lead : len(v.shape) - pairs]
         element = "i64" if v.dtype.kind == "i" else "f64" if v.dtype == _DOUBLE else "f32"
-        return _Array(tuple(core), 1 + pairs, element, "f64", place)
+        return _Array(tuple(core), 1 + pairs, element, self.inner, place)
 
     def least_kept(self) -> int:
         """The bits of the least singular value of `lstsq` that counts, by the largest."""
         rtol = self.node.params[0]
         least: Any = default_rtol(self.x) if rtol is None else rtol
-        rounded = np.asarray(least, self.x.dtype).astype(_DOUBLE)  # as eager execution has it
-        return int(rounded.view(np.int64)[()])
+        rounded = np.asarray([least, 0], self.x.dtype)  # as eager execution has it
+        return int(rounded.astype(_NUMBERS[self.inner]).view(np.int64)[0])
 
     def turned(self, v: Var, first: int) -> Call:
         """`kernels.linalg.phases.turned`."""
@@ -231,7 +265,8 @@ def _strides(shapes: list[tuple[int, ...]], sizes: list[int]) -> list[int]:
 def print_qr(module: Module, name: str, element: str, loop: str, width: int) -> None:
     """Add the kernel of `qr`. Frame: places of x, Q and R, of a copy of x, of Q in double and of
     what Q is made of besides; numbers of matrices, rows, columns, the least of both, and columns of
-    Q; strides of the two loops. width: numbers of an element.
+    Q; strides of the two loops. loop: what makes Q; empty where it is not read. width: numbers of
+    an element.
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, _ = f.arguments
@@ -241,13 +276,13 @@ def print_qr(module: Module, name: str, element: str, loop: str, width: int) -> 
     wide = q if element == "f64" else wide
     converted(f, x, made, count * m * n * width, element, "f64")
     table = f.allocate(PTR, 3)
-    for symbol, at in (("qr_r_raw", 5), (loop, 10)):
+    for symbol, at in (("qr_r_raw", 5), *([(loop, 10)] if loop else [])):
         for s, place in enumerate((made, tau, wide)):  # which NumPy's loops move on
             f.store(place, f.at(table, s, "i64"))
         strides = f.at(numbers, at, "i64")
         given = [table, numbers, strides, f.null()]
-        call_lapack(f, _symbol(symbol, width > 1), symbol, m * n, given)
-    if element != "f64":
+        call_lapack(f, _symbol(symbol, width > 1, "f64"), symbol, m * n, given)
+    if loop and element != "f64":
         converted(f, wide, q, count * m * k * width, "f64", element)
 
     def row(t: Value, _: list[Value]) -> list[Value]:
@@ -291,44 +326,43 @@ def print_factors(
         elif k < given and element != inner:
             converted(f, places[k], used[k], sizes[k], element, inner)
 
+    def number(k: int, t: Value) -> Value:
+        inner = kinds[k][1]
+        return f.load(typed(inner), f.at(used[k], t, inner))
+
     def run() -> list[Value]:
         strides = f.at(numbers, 1 + lengths, "i64")
         rows, columns = (f.load(I64, f.at(numbers, k, "i64")) for k in (1, min(2, lengths)))
         whole = [table, numbers, strides, f.null()]
-        call_lapack(f, _symbol(loop, pairs), loop, rows * columns, whole)
+        call_lapack(f, _symbol(loop, pairs, kinds[0][1]), loop, rows * columns, whole)
         for k, (element, inner) in enumerate(kinds):
             if k >= given and element and element != inner:
                 converted(f, used[k], places[k], sizes[k], inner, element)
-        refuse(f, sizes[tells], space, lambda t: f.isnan(_at(f, used[tells], t)))
+        refuse(f, sizes[tells], space, lambda t: f.isnan(number(tells, t)))
         return []
 
     if finite:
-        refuse(f, sizes[0], space, lambda t: _not_finite(f, _at(f, used[0], t)))
+        refuse(f, sizes[0], space, lambda t: _not_finite(f, number(0, t)))
         f.branch(f.eq(f.load(I64, space), 0), run, list)
     else:
         run()
     f.ret()
 
 
-def _at(f: Emitter, x: Value, k: Value) -> Value:
-    return f.load(F64, f.at(x, k, "f64"))
-
-
 def _not_finite(f: Emitter, v: Value) -> Value:
     return f.isnan(v - v)
 
 
-def _symbol(loop: str, pairs: bool) -> str:
-    return f"funct_{loop}_of_{'pairs' if pairs else 'reals'}"
+def _symbol(loop: str, pairs: bool, inner: str) -> str:
+    return f"funct_{loop}_of_{'pairs' if pairs else 'reals'}_{inner}"
 
 
-def _offered(loop: str, pairs: bool) -> int:
-    found = _address(loop, pairs)
+def _offered(loop: str, pairs: bool, inner: str) -> int:
+    found = _address(loop, pairs, inner)
     assert found is not None, "asked for by text that was printed for it"
     return found
 
 
 for _kind in _OPS.values():
-    for _loop in _kind.loops:
-        for _pairs in (False, True):
-            offer(_symbol(_loop, _pairs), functools.partial(_offered, _loop, _pairs))
+    for _given in itertools.product(_kind.loops, (False, True), ("f32", "f64")):
+        offer(_symbol(*_given), functools.partial(_offered, *_given))

@@ -50,9 +50,12 @@ class _Work:
         return flat_call(fn, words, self.node.results)
 
 
-def flat_call(fn: Callable[..., Any], words: Sequence[Any], writes: Sequence[Root]) -> Call:
+def flat_call(
+    fn: Callable[..., Any], words: Sequence[Any], writes: Sequence[Root], tasks: int = 0
+) -> Call:
     """The call of a function on flat arrays: addresses with dtypes, arrays that are known, ints, or
-    what is static.
+    what is static. tasks: how many there are of a function whose last argument is the number of
+    one; 0: it has none.
     """
     held: dict[Var, Any] = {}
     kinds: list[Any] = []
@@ -64,7 +67,8 @@ def flat_call(fn: Callable[..., Any], words: Sequence[Any], writes: Sequence[Roo
             w = Address(table), w.dtype
         kinds.append(w[1] if isinstance(w, tuple) else _kind(w))
         given.append(w[0] if isinstance(w, tuple) else w if type(w) is int else 0)
-    return Call(("flat", fn, tuple(kinds)), tuple(given), 1, tuple(writes), held=held)
+    kernel = ("flat", fn, tuple(kinds), tasks > 0)
+    return Call(kernel, tuple(given), max(1, tasks), tuple(writes), held=held)
 
 
 def _kind(w: Any) -> Any:
@@ -249,9 +253,11 @@ def _last(view: View, axis: int) -> View:
     return attrs.evolve(view, shape=shape, strides=strides)
 
 
-def print_flat(module: Module, name: str, fn: Callable[..., Any], kinds: tuple[Any, ...]) -> None:
+def print_flat(
+    module: Module, name: str, fn: Callable[..., Any], kinds: tuple[Any, ...], tasks: bool
+) -> None:
     """Add the kernel of such a function: its frame has a word for each argument."""
-    printed_into(module, name, fn, [_given(k) for k in kinds])
+    printed_into(module, name, fn, [_given(k) for k in kinds], tasks=tasks)
 
 
 def _given(kind: Any) -> Any:

@@ -61,12 +61,13 @@ _LOOPS = {
     "eigvalsh": _Loop("eigvalsh_lo", symmetric=True, real=0),
 }  # fmt: skip
 _LOOPS |= {f"{op}_of_pairs": attrs.evolve(loop, pairs=True) for op, loop in _LOOPS.items()}
+_TRIANGULAR = ("solve_triangular", "solve_triangular_of_pairs")
 _DOUBLE = np.dtype(np.float64)
 
 
 def is_matrices(step: Any) -> bool:
     """Whether a step is such an op, on matrices of one dtype in stacks of one shape."""
-    if not isinstance(step, Node) or step.name not in (*_LOOPS, "solve_triangular"):
+    if not isinstance(step, Node) or step.name not in (*_LOOPS, *_TRIANGULAR):
         return False
     held = [*step.operands, *step.results]
     if not all(isinstance(v, Var) and 0 not in v.shape and v.dtype.char in "fd" for v in held):
@@ -75,8 +76,9 @@ def is_matrices(step: Any) -> bool:
     last = -3 if step.name.endswith("_of_pairs") else -2
     stacks = {v.shape[:last] for v in operands}
     alike = len(stacks) == 1 and len({v.dtype for v in operands}) == 1
-    if step.name == "solve_triangular":
-        return alike and counts_in_64_bits(_element(step.results[0].dtype)) is not None
+    if step.name in _TRIANGULAR:
+        wide = counts_in_64_bits(_element(step.results[0].dtype), last == -3)
+        return alike and wide is not None
     loop = _LOOPS[step.name]
     return alike and lapack.address(loop.name, _inner(loop, operands[0])) is not None
 
@@ -98,15 +100,15 @@ def lower_matrices(node: Node, fused: Fused) -> list[Call]:
     calls, places = places_of(operands, fused)
     places += [Address(v) for v in node.results]
     held = (*operands, *node.results)
-    loop = _LOOPS.get(node.name, _Loop(node.name))
+    loop = _LOOPS.get(node.name, _Loop(node.name, pairs=node.name.endswith("_of_pairs")))
     parts = loop.parts(len(operands), len(node.results))
     shapes = [v.shape[: len(v.shape) + 1 - p] for v, p in zip(held, parts, strict=True)]
     lead = shapes[0][:-2]
     count, m, n = math.prod(lead), shapes[0][-1], shapes[len(operands) - 1][-1]
     element = _element(operands[0].dtype)
-    if node.name == "solve_triangular":
+    if node.name in _TRIANGULAR:
         words = (*places, count, m, n)
-        kernel: Any = ("triangular", element, bool(node.params[0]))
+        kernel: Any = ("triangular", element, bool(node.params[0]), loop.pairs)
         return [*calls, Call(kernel, words, 1, node.results, checks=True)]
     cores = [s[len(lead) :] for s in shapes]
     sizes = [p * math.prod(c) for c, p in zip(cores, parts, strict=True)]
@@ -234,29 +236,32 @@ def refuse(f: Emitter, count: Value, space: Value, wrong: Any) -> None:
     f.loop(0, count, 1, one)
 
 
-def print_triangular(module: Module, name: str, element: str, lower: bool) -> None:
+def print_triangular(module: Module, name: str, element: str, lower: bool, pairs: bool) -> None:
     """Add the solution of triangular systems. Frame: matrices, right sides, results; how many, rows
-    and columns.
+    and columns. pairs: numbers are complex.
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, _ = f.arguments
     space, own = f.load(PTR, frame), f.at(frame, CONTROL_WORDS, "i64")
     a, b, out = (f.load(PTR, f.at(own, k, "i64")) for k in range(3))
     count, m, n = (f.load(I64, f.at(own, 3 + k, "i64")) for k in range(3))
-    real = typed(element)
-    wide = counts_in_64_bits(element)
+    real, width = typed(element), 1 + pairs
+    wide = counts_in_64_bits(element, pairs)
     assert wide is not None, "there is BLAS where systems are lowered"
-    copy_bytes(f, out, b, count * m * n * real.bytes)
+    copy_bytes(f, out, b, count * m * n * (width * real.bytes))
 
     def diagonal(t: Value) -> Value:
         at = f.div(t, m) * m * m + f.rem(t, m) * (m + 1)
-        return f.eq(f.load(real, f.at(a, at, element)), 0.0)
+        zero = f.eq(f.load(real, f.at(a, at * width, element)), 0.0)
+        if pairs:
+            zero = zero & f.eq(f.load(real, f.at(a, at * width + 1, element)), 0.0)
+        return zero
 
     refuse(f, count * m, space, diagonal)
 
     def one(t: Value, _: list[Value]) -> list[Value]:
-        matrix, x = f.at(a, t * m * m, element), f.at(out, t * m * n, element)
-        print_solution(f, element, wide, lower, matrix, x, m, n)
+        matrix, x = f.at(a, t * m * m * width, element), f.at(out, t * m * n * width, element)
+        print_solution(f, element, wide, lower, matrix, x, m, n, pairs=pairs)
         return []
 
     f.loop(0, count, 1, one)

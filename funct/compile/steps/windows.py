@@ -1,11 +1,8 @@
 """Windows inside of a program: convolutions, and the places of maxima.
 
-They run the machine code that eager execution runs, convolutions by its address.
-
-What it is told is an array beside the program (`funct.kernels.cpu.dense.jobs`); a step copies that,
-puts the addresses of its arrays in, and calls. Small images are lists of products, as eagerly.
-Numbers are those of eager execution wherever it takes this code too: it leaves to BLAS what this
-code would not be loaded for.
+They run the machine code that eager execution runs, convolutions by its address (`told.py`). Small
+images are lists of products, as eagerly. Numbers are those of eager execution wherever it takes
+this code too: it leaves to BLAS what this code would not be loaded for.
 """
 
 from __future__ import annotations
@@ -16,24 +13,24 @@ from typing import Any
 
 import numpy as np
 
-from funct.compile.fusion.calls import Address, Buffer, Call, Word
+from funct.compile.fusion.calls import Address, Buffer, Call
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import places_of
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.steps.flat import flat_call
-from funct.compile.steps.moves import copied_bytes, copy_bytes, zeros
+from funct.compile.steps.moves import copied_bytes, zeros
+from funct.compile.steps.told import told
 from funct.graph import Node, Var
 from funct.kernels.cpu.dense.few_products import add_products, products
-from funct.kernels.cpu.dense.jobs import Job, job
 from funct.kernels.cpu.irregular import pooling
-from funct.kernels.llvm import I64, PTR, Module
-from funct.kernels.table import available, permitted
+from funct.kernels.cpu.jobs import job
+from funct.kernels.table import met
 from funct.kernels.windows.convolution import fitting_size
 from funct.kernels.windows.places import axes_of, in_parts
 from funct.kernels.windows.pooling import lowest
 from funct.kernels.windows.views import Sliding
 
-__all__ = ["is_convolution", "is_places", "lower_convolution", "lower_places", "print_told"]
+__all__ = ["is_convolution", "is_places", "lower_convolution", "lower_places"]
 
 _NAMES = ("convolution", "convolution_input", "convolution_weight")
 _NEEDS = ("llvm", "avx2", "fma")
@@ -50,11 +47,7 @@ def is_convolution(step: Any) -> bool:
     if not all(isinstance(v, Var) and 0 not in v.shape and v.dtype.char in "fd" for v in held):
         return False
     alike = len({v.dtype for v in held}) == 1
-    return alike and len(held[0].shape) <= 5 and _is_there() and _fits(step)
-
-
-def _is_there() -> bool:
-    return available().issuperset(_NEEDS) and all(map(permitted, _NEEDS))
+    return alike and len(held[0].shape) <= 5 and met(_NEEDS) and _fits(step)
 
 
 def _fits(node: Node) -> bool:
@@ -128,7 +121,7 @@ class _Work:
         at |= {"head": Address(ends, room * byte), "tail": Address(ends, behind * byte)}
         if "sums" in found.places:
             at["sums"] = Address(Buffer(max(1, found.room), _BYTES))
-        return [*calls, _told(found, at, self.out)]
+        return [*calls, told(found, at, [self.out])]
 
     def tiles(self) -> list[Call]:
         """Of any channels, as products of bands of images."""
@@ -140,7 +133,7 @@ class _Work:
             room = Buffer(max(1, found.room), _BYTES)
             scratch = Address(room, found.plan.partial_bytes)
             at = {"x": places[0], "g": places[1], "w": y, "partial": Address(room)}
-            return [_told(found, {**at, "scratch": scratch}, self.out)]
+            return [told(found, {**at, "scratch": scratch}, [self.out])]
         what = (int(self.kind == "convolution_input"), dot, a, b, size, *self.slide)
         found = job("tiles", *what)
         assert found is not None, "it serves all"
@@ -150,10 +143,10 @@ class _Work:
             laid = job("pack", k, *what)
             assert laid is not None, "it serves all"
             first = int(pack[laid.places["to"] - 1])  # bytes of the panels before
-            calls.append(_told(laid, {"source": places[1], "to": Address(panels, first)}, panels))
+            calls.append(told(laid, {"source": places[1], "to": Address(panels, first)}, [panels]))
         scratch = Address(Buffer(max(1, found.room), _BYTES))
         at = {"x": places[0], "weights": Address(panels), "y": y, "scratch": scratch}
-        return [*calls, _told(found, at, self.out)]
+        return [*calls, told(found, at, [self.out])]
 
 
 def is_places(step: Any) -> bool:
@@ -185,25 +178,3 @@ def lower_places(node: Node, fused: Fused) -> list[Call]:
     least = np.asarray([lowest(x.dtype)], x.dtype)
     words = [*given, (Address(room), x.dtype), taps, axes, planes, planes, phase, least, 0]
     return [*calls, flat_call(pooling.max_index_rows.fn, words, (out,))]
-
-
-def _told(what: Job, at: dict[str, Address], out: Any) -> Call:
-    """The call of a job with these addresses."""
-    told = Var("job", what.shape, what.dtype)
-    kernel = ("told", what.size - 1, tuple([what.places[name] - 1 for name in at]))
-    words: tuple[Word, ...] = (Address(told), *at.values())
-    return Call(kernel, words, 1, (out,), held={told: what})
-
-
-def print_told(module: Module, name: str, words: int, places: tuple[int, ...]) -> None:
-    """Add the call of a function that is told so many words. Frame: where its address and they
-    stand; the addresses that are missing, which go to these places among them.
-    """
-    f = module.function(name, [("frame", PTR), ("task", I64)])
-    frame, _ = f.arguments
-    told, own = f.load(PTR, frame), f.allocate(I64, words)
-    copy_bytes(f, own, f.at(told, 1, "i64"), f.constant(I64, 8 * words))
-    for k, place in enumerate(places):
-        f.store(f.load(PTR, f.at(frame, 1 + k, "i64")), f.at(own, place, "i64"))
-    f.line(f"call void {f.load(PTR, told).name}({own!r})")
-    f.ret()

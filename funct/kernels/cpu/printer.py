@@ -67,10 +67,15 @@ def entry(fn: Callable[..., Any], given: Sequence[Any], tasks: bool) -> str:
     return "\n".join([*text, f"define i64 @written() {{ ret i64 {mask} }}", ""])
 
 
-def printed_into(module: Module, name: str, fn: Callable[..., Any], given: Sequence[Any]) -> None:
-    """Add to a module `i64 name(ptr frame)`, the function without tasks that `entry` prints."""
-    printer, *_ = _printed(fn, given, False)
-    head = [f"define i64 @{name}(ptr %frame) {{", "entry:"]
+def printed_into(
+    module: Module, name: str, fn: Callable[..., Any], given: Sequence[Any], *, tasks: bool = False
+) -> None:
+    """Add to a module `i64 name(ptr frame)`, the function without tasks that `entry` prints; with
+    tasks, `i64 name(ptr frame, i64 task)`, one of them.
+    """
+    printer, *_ = _printed(fn, given, tasks)
+    task = ", i64 %task" if tasks else ""
+    head = [f"define i64 @{name}(ptr %frame{task}) {{", "entry:"]
     module.include(name, sorted(printer.declared), [*head, *printer.lines])
 
 

@@ -26,26 +26,29 @@ from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
 __all__ = ["counts_in_64_bits", "print_solution", "solve_triangular"]
 
 _ELEMENTS = {"f": "f32", "d": "f64"}
-_LETTERS = {"f32": "s", "f64": "d"}
+_LETTERS = {("f32", False): "s", ("f64", False): "d", ("f32", True): "c", ("f64", True): "z"}
 _LONG = 128  # rows of a system whose one right side is faster by itself
 _SHORT, _SIDES = 64, 16  # rows, and right sides, of systems that are lanes
 
 
-def counts_in_64_bits(element: str) -> bool | None:
-    """How BLAS is told lengths; None where there is none to be called."""
-    one, several = (blas.cblas(_LETTERS[element] + name) for name in ("trsv", "trsm"))
+def counts_in_64_bits(element: str, pairs: bool = False) -> bool | None:
+    """How BLAS is told lengths; None where there is none to be called. pairs: numbers are complex.
+    """
+    letter = _LETTERS[element, pairs]
+    one, several = (blas.cblas(letter + name) for name in ("trsv", "trsm"))
     return None if one is None or several is None else several[1]
 
 
 def print_solution(
-    f: Emitter, element: str, wide: bool, lower: bool, a: Value, y: Value, m: Value, n: Value
-) -> None:
+    f: Emitter, element: str, wide: bool, lower: bool, a: Value, y: Value, m: Value, n: Value,
+    *, pairs: bool = False,
+) -> None:  # fmt: skip
     """Print: y (m, n), the right sides of one system, becomes the solutions. wide: BLAS counts in
-    64 bits.
+    64 bits. pairs: numbers are complex.
     """
     rows, columns = (v if wide else f.convert(v, "i32") for v in (m, n))
     order, left, *kinds = (f.constant(I32, k) for k in blas.TRIANGLE[lower])
-    name = f"funct_{element}_triangular"
+    name = _symbol(element, pairs)
 
     def one() -> list[Value]:
         f.call(f"{name}_vector", None, [order, *kinds, rows, a, rows, y, columns])
@@ -53,10 +56,19 @@ def print_solution(
 
     def several() -> list[Value]:
         factor = f.constant(typed(element), 1)
+        if pairs:  # BLAS takes the address of a complex number
+            place = f.allocate(typed(element), 2)
+            f.store(factor, place)
+            f.store(f.constant(typed(element), 0), f.at(place, 1, element))
+            factor = place
         f.call(name, None, [order, left, *kinds, rows, columns, factor, a, rows, y, columns])
         return []
 
     f.branch(f.eq(n, 1) & (m >= _LONG), one, several)
+
+
+def _symbol(element: str, pairs: bool) -> str:
+    return f"funct_{element}_triangular{'_of_pairs' if pairs else ''}"
 
 
 def _offered(name: str) -> int:
@@ -65,9 +77,9 @@ def _offered(name: str) -> int:
     return found[0]
 
 
-for _element, _letter in _LETTERS.items():
-    offer(f"funct_{_element}_triangular", functools.partial(_offered, f"{_letter}trsm"))
-    offer(f"funct_{_element}_triangular_vector", functools.partial(_offered, f"{_letter}trsv"))
+for _of, _letter in _LETTERS.items():
+    offer(_symbol(*_of), functools.partial(_offered, f"{_letter}trsm"))
+    offer(f"{_symbol(*_of)}_vector", functools.partial(_offered, f"{_letter}trsv"))
 
 
 def _text(element: str, wide: bool, lower: bool) -> str:

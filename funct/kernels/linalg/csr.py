@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Index = NDArray[np.integer[Any]]
     DType = np.dtype[Any]
 
-__all__ = ["matmul", "plain_matmul", "plain_sampled", "sampled"]
+__all__ = ["last", "matmul", "parts", "plain_matmul", "plain_sampled", "sampled", "takes"]
 
 _DOUBLE, _INDEX = np.dtype(np.float64), np.dtype(np.int32)  # what SciPy gives
 _MOST = (1 << 31) - 1  # of 4 bytes
@@ -30,7 +30,7 @@ _PART = 1 << 14  # products of a task
 
 
 @functools.cache
-def _takes(a: DType, b: DType, indices: DType, indptr: DType) -> bool:
+def takes(a: DType, b: DType, indices: DType, indptr: DType) -> bool:
     """Whether there is machine code for two arrays of numbers and the indices, by dtype."""
     narrow = [i.kind != "i" or i.itemsize < 4 for i in (indices, indptr)]
     return a == b and a.char in KNOWN and a.kind != "b" and not any(narrow)
@@ -40,12 +40,12 @@ def _pays(a: NDArray[Any], b: NDArray[Any], indices: Index, indptr: Index) -> bo
     work = max(indices.size, indptr.size) * b.shape[1]
     if work < _LEAST or not ready(work):
         return False
-    return (a.dtype is b.dtype is _DOUBLE and indices.dtype is indptr.dtype is _INDEX) or _takes(
+    return (a.dtype is b.dtype is _DOUBLE and indices.dtype is indptr.dtype is _INDEX) or takes(
         a.dtype, b.dtype, indices.dtype, indptr.dtype
     )
 
 
-def _parts(rows: int, products: int) -> tuple[int, int]:
+def parts(rows: int, products: int) -> tuple[int, int]:
     """Rows of a task, and how many tasks."""
     if products <= _PART:
         return max(1, rows), 1 if rows else 0
@@ -66,20 +66,24 @@ def matmul(
         cpu.scattered(data, indices, indptr, x, y, rows, k)
     else:
         y = np.empty((rows, k), data.dtype)
-        parts = _parts(rows, data.size * k)
+        dealt = parts(rows, data.size * k)
         if k == 1:
-            cpu.matvec(data, indices, indptr, x, y, rows, *parts)
+            cpu.matvec(data, indices, indptr, x, y, rows, *dealt)
         else:
-            cpu.matmul(data, indices, indptr, x, y, rows, k, *parts)
+            cpu.matmul(data, indices, indptr, x, y, rows, k, *dealt)
     return y
+
+
+def last(indices: DType, n: int) -> int:
+    """The last of n columns, as far as indices of that dtype reach."""
+    return min(n - 1, _MOST if indices.itemsize == 4 else n) if n else 0
 
 
 def _check(indices: Index, indptr: Index, n: int) -> None:
     entries = indices.size
     if n == 0 and entries:
         raise IndexError("there are no columns")
-    most = min(n - 1, _MOST if indices.itemsize == 4 else n) if n else 0
-    if not cpu.fits(indices, indptr, entries, len(indptr) - 1, most):
+    if not cpu.fits(indices, indptr, entries, len(indptr) - 1, last(indices.dtype, n)):
         raise IndexError("an index of the sparse matrix is out of bounds")
 
 
@@ -112,7 +116,7 @@ def sampled(g: NDArray[Any], x: NDArray[Any], indices: Index, indptr: Index) -> 
         return plain_sampled(g, x, indices, indptr)
     _check(indices, indptr, len(x))
     h = np.zeros(indices.size, g.dtype)
-    cpu.dots(g, x, indices, indptr, h, rows, k, *_parts(rows, indices.size * k))
+    cpu.dots(g, x, indices, indptr, h, rows, k, *parts(rows, indices.size * k))
     return h
 
 

@@ -19,7 +19,10 @@ import numpy as np
 from funct.device import blas
 from funct.kernels.quiet import asking
 
-__all__ = ["ALONE", "LARGE", "LEAST_ALONE", "address", "inner", "loop", "orthogonal"]
+__all__ = [
+    "ALONE", "LARGE", "LEAST_ALONE", "PANEL", "REFLECTIONS", "address", "inner", "loop",
+    "orthogonal",
+]  # fmt: skip
 
 LARGE = 64 * 64  # elements of a matrix that is computed in its own precision
 
@@ -143,8 +146,8 @@ def _loop(found: Any, otherwise: Any, fails: bool, alone: Any, most: int) -> Any
     return run
 
 
-_REFLECTIONS = {"f": ("sgeqrf", "sorgqr"), "F": ("cgeqrf", "cungqr")}
-_PANEL = 64  # columns of LAPACK's blocks, at most
+REFLECTIONS = {"f": ("sgeqrf", "sorgqr"), "F": ("cgeqrf", "cungqr")}
+PANEL = 64  # columns of LAPACK's blocks, at most
 
 
 @functools.cache
@@ -164,7 +167,7 @@ def orthogonal(x: Any, complete: bool) -> tuple[Any, Any] | None:
     char = x.dtype.char
     if x.ndim != 2 or char not in "fF" or x.size < LARGE:
         return None
-    factor, form = (_fortran(name) for name in _REFLECTIONS[char])
+    factor, form = (_fortran(name) for name in REFLECTIONS[char])
     if factor is None or form is None:
         return None
     m, n = x.shape
@@ -180,7 +183,7 @@ def orthogonal(x: Any, complete: bool) -> tuple[Any, Any] | None:
 
 def _run(function: Any, sizes: tuple[int, ...], a: Any, rows: int, tau: Any) -> None:
     call, integer = function
-    work = np.empty(_PANEL * max(sizes), a.dtype)
+    work = np.empty(PANEL * max(sizes), a.dtype)
     given = [ctypes.byref(integer(n)) for n in sizes]
     data = [ctypes.c_void_p(v.ctypes.data) for v in (a, tau, work)]
     lead, room, told = integer(rows), integer(work.size), integer(0)

@@ -58,12 +58,14 @@ def _find_ufunc(name: str) -> Raw | None:
 
 
 @functools.cache
-def _ufunc_of(name: str) -> Any:
+def _ufunc_of(name: str, operands: int) -> Any:
     """The ufunc that computes SciPy's function of that name, also where SciPy is told to ask for
-    the kind of its operands first.
+    the kind of its operands first, or calls it from Python; None where there is none of so many.
     """
     found: Any = find(name)
-    return getattr(found, "__wrapped__", found)
+    found = getattr(found, "__wrapped__", found)
+    found = found if isinstance(found, np.ufunc) else _find_ufunc(name)
+    return found if found is not None and found.nin == operands else None
 
 
 def spherical(name: str) -> Raw:
@@ -249,7 +251,7 @@ def by_name(name: str, operands: int, *, complex_too: bool = False) -> Raw:
 
     raw: Any = {1: one, 2: two, 3: three, 4: four}.get(operands, general)
     raw.__name__ = name
-    raw.ufunc = functools.partial(_ufunc_of, name)
+    raw.ufunc = functools.partial(_ufunc_of, name, operands)
     return raw
 
 
@@ -315,7 +317,7 @@ def digamma(x: NDArray[Any], /) -> NDArray[Any]:
 _erf, _erfc, _erfinv, _gammaln, _digamma = (
     by_name(name, 1) for name in ("erf", "erfc", "erfinv", "gammaln", "digamma")
 )
-vars(digamma)["ufunc"] = functools.partial(_ufunc_of, "digamma")
+vars(digamma)["ufunc"] = functools.partial(_ufunc_of, "digamma", 1)
 
 
 def expn_slope(n: Any, x: Any, order: int) -> Any:

@@ -67,7 +67,7 @@ def width(request):
     if request.param > host().vector_bytes:
         pytest.skip("the processor has no such registers")
     target = attrs.evolve(host(), vector_bytes=request.param)
-    caches = fast._entry, fast._code, fast._plan
+    caches = fast._function, fast._code, fast.plan
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fast, "host", lambda: target)
         for cache in caches:

@@ -29,7 +29,7 @@ from funct.kernels.cpu.record import address
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["attention", "attention_pull"]
+__all__ = ["Plan", "attention", "attention_pull", "entry", "plan"]
 
 Array = Any
 Sizes = tuple[int, ...]
@@ -46,8 +46,13 @@ _packed = struct.Struct(f"{len(strips.ADDRESSES)}q").pack
 
 
 @functools.cache
-def _entry(element: str, name: str) -> Any:
-    return ctypes.CFUNCTYPE(None, ctypes.c_char_p)(_code(element, name).address(name))
+def _function(dtype: np.dtype[Any], name: str) -> Any:
+    return ctypes.CFUNCTYPE(None, ctypes.c_char_p)(entry(dtype, name))
+
+
+def entry(dtype: np.dtype[Any], name: str) -> int:
+    """The address of a function that is told a job: "attend", "attend_few" or "attend_back"."""
+    return _code(_ELEMENT[dtype.name], name).address(name)
 
 
 @functools.cache
@@ -56,14 +61,15 @@ def _code(element: str, name: str) -> Code:
 
 
 @attrs.frozen
-class _Plan:
+class Plan:
     """What follows from all but the elements.
 
-    lead: of the heads. keys_lead: of those of keys. mask: its shape as it is read. rest: the job
-    but for its addresses, some of which point into `held`. room: of all workers, in bytes.
-    partial: shapes of what becomes the cotangents of keys and values.
+    name: of the function. lead: of the heads. keys_lead: of those of keys. mask: its shape as it is
+    read. rest: the job but for its addresses, some of which point into `held`. room: of all
+    workers, in bytes. partial: shapes of what becomes the cotangents of keys and values.
     """
 
+    name: str
     run: Callable[[bytes], None]
     lead: Sizes
     keys_lead: Sizes
@@ -79,11 +85,13 @@ class _Plan:
 
 
 @functools.lru_cache(256)
-def _plan(
+def plan(
     name: str, causal: bool, scale: float, rate: float, passes: bool, boolean: bool, mask: Sizes,
     seed: Sizes, *operands: Layout,
-) -> _Plan | None:  # fmt: skip
-    """operands: q, k, v, and g where there is one. passes: whether the mask changes nothing.
+) -> Plan | None:  # fmt: skip
+    """What is done: "attend", or "attend_back" for the adjoint.
+
+    operands: q, k, v, and g where there is one. passes: whether the mask changes nothing.
     boolean: whether it is.
 
     None where the kernel does not know the case: operands must be of one dtype, hold something,
@@ -134,8 +142,8 @@ def _plan(
         depth_padded=padded[0], width_padded=padded[1], **rows,
     )  # fmt: skip
     dk, dv = ((groups, splits, keys, n) for n in padded)
-    return _Plan(
-        _entry(_ELEMENT[dtype.name], name), lead, keys_lead, queries, depth, width, mask, kind,
+    return Plan(
+        name, _function(dtype, name), lead, keys_lead, queries, depth, width, mask, kind,
         job[len(strips.ADDRESSES) :].tobytes(), workers * words * itemsize, (dk, dv),
         (heads, scales),
     )  # fmt: skip
@@ -206,7 +214,7 @@ def _passes(mask: Array) -> bool:
     return bool(x) if mask.dtype == np.bool_ else x == 0
 
 
-def _read(mask: Array, plan: _Plan, keys: int, dtype: np.dtype[Any]) -> Array:
+def _read(mask: Array, plan: Plan, keys: int, dtype: np.dtype[Any]) -> Array:
     """The mask side by side, as what is added or as bits."""
     if plan.mask_kind == _BITS:
         return _packed_bits(mask, plan.mask, keys)
@@ -239,26 +247,26 @@ def attention(
     q: Array, k: Array, v: Array, mask: Array, seed: Array, causal: bool, scale: float, rate: float
 ) -> Any:
     """See `funct.kernels.attention.attention`."""
-    plan = _plan(
+    planned = plan(
         "attend", causal, scale, rate, _passes(mask), mask.dtype == np.bool_,
         mask.shape, seed.shape,
         (q.dtype, q.shape, q.strides), (k.dtype, k.shape, k.strides), (v.dtype, v.shape, v.strides),
     )  # fmt: skip
-    if plan is None:
+    if planned is None:
         dense = [_dense(x) for x in (q, k, v)]
         if all(map(operator.is_, dense, (q, k, v))):
             return NotImplemented
         q, k, v = dense
         return attention(q, k, v, mask, seed, causal, scale, rate)
     dtype = q.dtype
-    if plan.mask_kind:
-        mask = _read(mask, plan, k.shape[-2], dtype)
+    if planned.mask_kind:
+        mask = _read(mask, planned, k.shape[-2], dtype)
     seed = np.ascontiguousarray(seed)
-    out = memory.fresh((*plan.lead, plan.queries, plan.width), dtype)
-    lse = memory.fresh((*plan.lead, plan.queries), dtype)
-    room = memory.scratch(plan.room)
+    out = memory.fresh((*planned.lead, planned.queries, planned.width), dtype)
+    lse = memory.fresh((*planned.lead, planned.queries), dtype)
+    room = memory.scratch(planned.room)
     places = [*map(address, (q, k, v, mask, seed, out, lse)), 0, 0, 0, 0, 0, room]
-    plan.run(_packed(*places) + plan.rest)
+    planned.run(_packed(*places) + planned.rest)
     return out, lse
 
 
@@ -270,29 +278,30 @@ def attention_pull(
     dtype = q.dtype
     if not lse.dtype == delta.dtype == dtype:
         return NotImplemented
-    plan = _plan(
+    planned = plan(
         "attend_back", causal, scale, rate, _passes(mask), mask.dtype == np.bool_,
         mask.shape, seed.shape,
         (dtype, q.shape, q.strides), (k.dtype, k.shape, k.strides), (v.dtype, v.shape, v.strides),
         (g.dtype, g.shape, g.strides),
     )  # fmt: skip
-    if plan is None:
+    if planned is None:
         dense = [_dense(x) for x in (q, k, v, g)]
         if all(map(operator.is_, dense, (q, k, v, g))):
             return NotImplemented
         q, k, v, g = dense
         return attention_pull(q, k, v, mask, seed, lse, g, delta, causal, scale, rate)
-    if plan.mask_kind:
-        mask = _read(mask, plan, k.shape[-2], dtype)
+    if planned.mask_kind:
+        mask = _read(mask, planned, k.shape[-2], dtype)
     seed = np.ascontiguousarray(seed)
-    lse, delta = (_whole(x, (*plan.lead, plan.queries)) for x in (lse, delta))
-    dq = memory.fresh((*plan.lead, plan.queries, plan.depth), dtype)
-    dk, dv = (memory.fresh(shape, dtype) for shape in plan.partial)
-    room = memory.scratch(plan.room)
+    lse, delta = (_whole(x, (*planned.lead, planned.queries)) for x in (lse, delta))
+    dq = memory.fresh((*planned.lead, planned.queries, planned.depth), dtype)
+    dk, dv = (memory.fresh(shape, dtype) for shape in planned.partial)
+    room = memory.scratch(planned.room)
     given = (lse, g, delta, dq, dk, dv)
     places = [*map(address, (q, k, v, mask, seed)), 0, *map(address, given), room]
-    plan.run(_packed(*places) + plan.rest)
-    dk, dv = _gathered(dk, plan.depth, plan.keys_lead), _gathered(dv, plan.width, plan.keys_lead)
+    planned.run(_packed(*places) + planned.rest)
+    lead = planned.keys_lead
+    dk, dv = _gathered(dk, planned.depth, lead), _gathered(dv, planned.width, lead)
     return reduced(dq, q.shape), reduced(dk, k.shape), reduced(dv, v.shape)
 
 

@@ -42,18 +42,18 @@ if TYPE_CHECKING:
 
     from funct.kernels.cpu.dense.panels import Convolver
 
-__all__ = ["Layer", "layer"]
+__all__ = ["CALL", "JOB", "Layer", "layer"]
 
 _FEW_ROWS = 4  # more of them are worth weights that are laid out
 _ROWS = 60  # at most, of a unit
 _ROOM = 1 << 17  # bytes of a unit's words
 _TASK = 1 << 18  # products that are worth a task
 
-_CALL = ("x", "w", "y", "bias", "scratch")  # the fields that a call fills in
+CALL = ("x", "w", "y", "bias", "scratch")  # the fields that a call fills in
 JOB = Fields((
-    *_CALL, "tasks", "rows", "outputs", "depth", "unit_rows", "units_across", "unit_outputs",
+    *CALL, "tasks", "rows", "outputs", "depth", "unit_rows", "units_across", "unit_outputs",
     "pitch", "padded", "x_zero_point", "scratch_step", "places", "tap", "tiles", "most_rows",
-    *[name for name in TO_CODES if name not in _CALL],
+    *[name for name in TO_CODES if name not in CALL],
 ))  # fmt: skip
 
 Products = Callable[[Emitter, Record, Words, Value, Value, Value, Value, Value], None]
@@ -145,12 +145,12 @@ def _text(codes_in: str, codes_out: str, words: Words, few: bool) -> str:
 
 
 @functools.cache
-def _entry(codes_in: str, codes_out: str, words: Words, few: bool) -> Any:
-    code = printed(_text, codes_in, codes_out, words, few).keep()
-    return ctypes.CFUNCTYPE(None, ctypes.c_char_p)(code.address("run"))
+def _entry(codes_in: str, codes_out: str, words: Words, few: bool) -> tuple[Any, int]:
+    place = printed(_text, codes_in, codes_out, words, few).keep().address("run")
+    return ctypes.CFUNCTYPE(None, ctypes.c_char_p)(place), place
 
 
-_given = struct.Struct(f"={len(_CALL)}q").pack
+_given = struct.Struct(f"={len(CALL)}q").pack
 
 
 @attrs.frozen(eq=False)
@@ -158,7 +158,8 @@ class Layer:
     """What is prepared for shapes, and how sums become codes.
 
     packing: what lays the weights out; None: they are taken as they lie. bias: what sums of
-    differences lack. job: all fields but those of a call. held: what the job points to.
+    differences lack. place: of the entry. job: all fields but those of a call. held: what the job
+    points to.
     """
 
     words: Words
@@ -166,11 +167,17 @@ class Layer:
     zero_point: int
     bias: NDArray[np.int32]
     entry: Any
+    place: int
     job: bytes
     scratch_bytes: int
     shape: tuple[int, int]
     dtype: np.dtype[Any]
     held: tuple[NDArray[Any], ...]
+
+    def ready(self, w: NDArray[np.int8]) -> tuple[NDArray[Any], NDArray[np.int32]]:
+        """What a call takes: dense weights and their bias, laid out if that serves."""
+        w = np.ascontiguousarray(w)
+        return (w, self.bias) if self.packing is None else self.laid(w)
 
     def laid(self, w: NDArray[np.int8]) -> tuple[NDArray[Any], NDArray[np.int32]]:
         """Weights laid out, and what is added to the sums; they serve any number of rows."""
@@ -230,9 +237,9 @@ def layer(
         most_rows=most, **fields,
     )  # fmt: skip
     codes = np.dtype(limits[-1])
-    entry = _entry(BYTE[dtype], BYTE[codes], words, few)
+    entry, place = _entry(BYTE[dtype], BYTE[codes], words, few)
     held, shape = (places, tap, *kept), (rows, outputs)
     return Layer(
-        words, packing, zero_point, offsets, entry, job[len(_CALL) :].tobytes(), tasks * scratch,
-        shape, codes, held,
+        words, packing, zero_point, offsets, entry, place, job[len(CALL) :].tobytes(),
+        tasks * scratch, shape, codes, held,
     )  # fmt: skip

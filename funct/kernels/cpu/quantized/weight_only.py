@@ -23,7 +23,7 @@ from funct.kernels.llvm import F32, I64, PTR, Emitter, Module, Value, typed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["weight_only_linear"]
+__all__ = ["JOB", "entry", "plan", "weight_only_linear"]
 
 _ROWS = 64  # more of them are worth weights in float32 and BLAS
 _TOGETHER = 4  # outputs whose sums are independent
@@ -109,15 +109,31 @@ def _entry(bits: int) -> tuple[Code, Any]:
     return code, ctypes.CFUNCTYPE(None, ctypes.c_int64)(code.address("run"))
 
 
+def entry(bits: int) -> int:
+    """The address of the function that is told a job."""
+    return _entry(bits)[0].address("run")
+
+
+def plan(rows: int, outputs: int, count: int, groups: int) -> NDArray[np.int64] | None:
+    """The job but for its addresses; None where it does not serve. count: bytes of an output."""
+    if not 0 < rows <= _ROWS or not outputs or count // groups % (host().vector_bytes // 4):
+        return None
+    return JOB.fill(
+        tasks=max(1, min(outputs, outputs * count * rows // _TASK, 4 * host().cores)), rows=rows,
+        outputs=outputs, groups=groups, group_bytes=count // groups, x=0, x_words=rows * count,
+        codes=0, scale=0, y=0,
+    )  # fmt: skip
+
+
 def weight_only_linear(
     x: NDArray[np.float32], codes: NDArray[Any], scale: NDArray[np.float32]
 ) -> NDArray[np.float32]:
     """See `funct.kernels.quantized.weight_only.weight_only_linear`."""
     outputs, count = codes.shape
-    groups, bits = scale.shape[1], 8 if codes.dtype == np.int8 else 4
-    lanes = host().vector_bytes // 4
+    bits = 8 if codes.dtype == np.int8 else 4
     rows = x.size // x.shape[-1] if x.size else 0
-    if not 0 < rows <= _ROWS or not outputs or count // groups % lanes:
+    job = plan(rows, outputs, count, scale.shape[1])
+    if job is None:
         return NotImplemented
     if bits == 4:
         x2 = np.ascontiguousarray(np.moveaxis(x.reshape(rows, count, 2), 2, 0))
@@ -125,10 +141,6 @@ def weight_only_linear(
         x2 = np.ascontiguousarray(x)
     codes, scale = np.ascontiguousarray(codes), np.ascontiguousarray(scale)
     y = memory.fresh((rows, outputs), np.dtype(np.float32))
-    job = JOB.fill(
-        tasks=max(1, min(outputs, codes.size * rows // _TASK, 4 * host().cores)), rows=rows,
-        outputs=outputs, groups=groups, group_bytes=count // groups, x=address(x2),
-        x_words=rows * count, codes=address(codes), scale=address(scale), y=address(y),
-    )  # fmt: skip
+    JOB.put(job, x=address(x2), codes=address(codes), scale=address(scale), y=address(y))
     _entry(bits)[1](address(job))
     return y.reshape(*x.shape[:-1], outputs)

@@ -1,8 +1,8 @@
-"""Convolutions for machine code that has their arrays' addresses later: in the body of a loop.
+"""Kernels for machine code that has their arrays' addresses later: in the body of a loop.
 
 A job is the address of a function and the words that it is told, of which the addresses of arrays
 are missing. It holds addresses of tables and of code too, so what is kept on disk is the recipe
-that it is made by: numbers. Images have their channels first here.
+that it is made by: whole numbers and names. Images have their channels first here.
 """
 
 from __future__ import annotations
@@ -16,10 +16,15 @@ import attrs
 import numpy as np
 
 from funct.device import host
+from funct.kernels.cpu.attention import fused, strips
 from funct.kernels.cpu.dense import bands, depthwise, weight_gradient
 from funct.kernels.cpu.dense.convolution import convolver
 from funct.kernels.cpu.dense.line_weights import WEIGHTS
 from funct.kernels.cpu.dense.lines import PLANES
+from funct.kernels.cpu.quantized import weight_only
+from funct.kernels.cpu.quantized.layer import CALL, layer
+from funct.kernels.cpu.quantized.layer import JOB as OF_LAYER
+from funct.kernels.cpu.quantized.words import best
 from funct.kernels.windows.views import Sliding
 
 if TYPE_CHECKING:
@@ -44,9 +49,7 @@ class Job(np.ndarray[Any, np.dtype[np.int64]]):
 
 @functools.cache
 def job(kind: str, *given: Any) -> Job | None:
-    """The job of a kind for shapes and what a convolution is told of how it slides; None where it
-    does not serve.
-    """
+    """The job of a kind for shapes and what else is no array; None where it does not serve."""
     found = _KINDS[kind](*given)
     if found is not None:
         found.recipe = kind, *given
@@ -62,10 +65,10 @@ def _job(
     return found
 
 
-def _alone(found: Job, fields: Fields, work: int) -> Job:
+def _alone(found: Job, fields: Fields, work: int, tasks: str = "tasks") -> Job:
     """The job, with one task for all units where the work is little."""
     if work < _ALONE:
-        found[1 + fields.place("tasks")] = 1
+        found[1 + fields.place(tasks)] = 1
     return found
 
 
@@ -118,7 +121,56 @@ def _gradient(dot: str, x: Sizes, g: Sizes, size: Sizes, *how: Any) -> Job:
     return _job(entry, made.job, weight_gradient.JOB, missing, room, made)
 
 
+def _attention(
+    name: str, dtype: str, causal: int, scale: str, rate: str, passes: int, mask: Sizes,
+    seed: Sizes, *operands: tuple[Sizes, Sizes],
+) -> Job | None:  # fmt: skip
+    """Attention, or its adjoint, with a mask of numbers. scale, rate: in hexadecimal digits.
+    operands: shapes and strides.
+    """
+    number = np.dtype(dtype)
+    numbers, given = map(float.fromhex, (scale, rate)), [(number, *o) for o in operands]
+    how = bool(causal), *numbers, bool(passes)
+    made = fused.plan(name, *how, False, mask, seed, *given)
+    if made is None:
+        return None
+    words = np.frombuffer(bytes(8 * len(strips.ADDRESSES)) + made.rest, np.int64)
+    backward = name == "attend_back"
+    used = ("q", "k", "v", "seed", *(() if passes else ("mask",)), "scratch")
+    used += ("lse", "g", "delta", "dq", "dk", "dv") if backward else ("o", "lse")
+    found = _job(fused.entry(number, made.name), words, strips.JOB, used, made.room, made)
+    work = 2 * prod(made.lead) * made.queries * operands[1][0][-2] * (made.depth + made.width)
+    return _alone(found, strips.JOB, work, "workers")
+
+
+def _few_bits(bits: int, rows: int, outputs: int, count: int, groups: int) -> Job | None:
+    """A few rows of float32 times weights of few bits."""
+    words = weight_only.plan(rows, outputs, count, groups)
+    if words is None:
+        return None
+    fields, missing = weight_only.JOB, ("x", "codes", "scale", "y")
+    found = _job(weight_only.entry(bits), words, fields, missing, 0, None)
+    return _alone(found, fields, 2 * rows * outputs * count)
+
+
+def _layer(
+    rows: int, depth: int, dtype: str, zero_point: int, bias: str, factor: str, *limits: Any
+) -> Job | None:
+    """A linear layer on codes. bias, factor: bytes in hexadecimal digits. limits: of the codes of
+    the result, and their dtype's name.
+    """
+    numbers = map(bytes.fromhex, (bias, factor))
+    codes = (*limits[:-1], np.dtype(limits[-1]))
+    made = layer(rows, depth, np.dtype(dtype), zero_point, *numbers, codes, best())
+    if made is None:
+        return None
+    words = np.frombuffer(bytes(8 * len(CALL)) + made.job, np.int64)
+    found = _job(made.place, words, OF_LAYER, CALL, made.scratch_bytes, made)
+    return _alone(found, OF_LAYER, 2 * rows * depth * made.shape[1])
+
+
 _KINDS: dict[str, Callable[..., Job | None]] = {
-    "gradient": _gradient, "line weights": _line_weights, "lines": _lines, "pack": _pack,
-    "tiles": _tiles,
+    "attention": _attention, "few bits": _few_bits, "gradient": _gradient,
+    "layer": _layer, "line weights": _line_weights, "lines": _lines,
+    "pack": _pack, "tiles": _tiles,
 }  # fmt: skip

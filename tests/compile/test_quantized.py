@@ -1,0 +1,101 @@
+"""Codes in loops: eager's, every one, and no Python between the steps."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funct as ft
+import funct.array as xp
+from funct import ops
+from funct.kernels import table
+from tests import laws
+from tests.compile.test_windows import compiled, looped, steps_python
+
+RNG = np.random.default_rng(0)
+
+
+def each(f: Any, *args: Any) -> Any:
+    return xp.stack([f(*[a[k] for a in args]) for k in range(3)])
+
+
+@pytest.mark.parametrize("wide", ["float32", "float64"])
+@pytest.mark.parametrize("codes", ["uint8", "int8", "int32"])
+@pytest.mark.parametrize("axis", [None, 1])
+def test_rounding_to_codes_and_back(axis: int | None, codes: str, wide: str) -> None:
+    """By one scale or one for each channel; of what is far off, halves, infinities and NaN."""
+    x = RNG.normal(size=(3, 4, 5, 6)).astype(wide) * 60
+    x[0, 0, 0] = np.nan, np.inf, -np.inf, 1e30, 0.125, -0.375
+    size = () if axis is None else (5,)
+    scale = xp.asarray(np.full(size, 0.25) * RNG.uniform(1, 1 + len(size), size), dtype=xp.float32)
+    zero = xp.asarray(np.asarray(RNG.integers(0, 9, size)).astype(codes))
+    dtype = np.dtype(codes)
+    there = lambda x: ops.quantize(x, scale, zero, dtype, axis or 0)  # noqa: E731
+    back = lambda q: ops.dequantize(q, scale, zero, np.dtype(wide), axis or 0)  # noqa: E731
+    xs = xp.asarray(x)
+    assert not steps_python(looped(there), xs)
+    qs = each(there, xs)
+    laws.same(compiled(looped(there), xs), qs)
+    assert not steps_python(looped(back), qs)
+    laws.same(compiled(looped(back), qs), each(back, qs))
+
+
+def test_a_scale_that_is_not_positive_raises() -> None:
+    """As eagerly, also where it comes with the call."""
+    zero, dtype = xp.asarray(0, dtype=xp.int8), np.dtype(np.int8)
+
+    def run(x: Any, scale: Any) -> Any:
+        return ft.scan(lambda c, x: (c, ops.quantize(x, scale, zero, dtype, 0)), 0.0, x)[1]
+
+    x = xp.ones((300, 4), dtype=xp.float32)
+    one = xp.asarray(0.5, dtype=xp.float32)
+    laws.same(ft.jit(run)(x, one), run(x, one))
+    for scale in (0.0, -1.0, float("nan")):
+        with pytest.raises(ft.errors.QuantizationError, match="scale must be"):
+            ft.jit(run)(x, xp.asarray(scale, dtype=xp.float32))
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("rows", [(), (1,), (3, 2), (65,)])
+@pytest.mark.parametrize("size", [(3, 8, 1), (300, 512, 4)])
+def test_weights_of_few_bits(size: Any, rows: Any, dtype: str, bits: int) -> None:
+    """Those that machine code takes as they are, and those that become numbers before the loop."""
+    outputs, inputs, groups = size
+    shape = (outputs, inputs * bits // 8)
+    raw = RNG.integers(0, 256, shape).astype("uint8")
+    codes = xp.asarray(raw.view("uint8" if bits == 4 else "int8"))
+    scale = xp.asarray(RNG.uniform(0.1, 1, (outputs, groups)).astype(dtype))
+    x = xp.asarray(RNG.normal(size=(3, *rows, inputs)).astype(dtype))
+    f = lambda x: ops.weight_only_linear(x[::-1], codes, scale)  # noqa: E731
+    assert not steps_python(looped(f), x)
+    found, expected = compiled(looped(f), x), each(f, x)
+    few = dtype == "float32" and rows != (65,) and outputs == 300
+    if few and 2 * int(np.prod(rows)) * outputs * inputs >= 1 << 18 and table.met(("avx2", "fma")):
+        np.testing.assert_array_equal(found, expected)
+    else:
+        eps = float(np.finfo(dtype).eps)
+        laws.close(found, expected, 0, 16 * eps * float(xp.max(xp.abs(expected))))
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("given", ["uint8", "int8"])
+@pytest.mark.parametrize("codes", ["uint8", "int8"])
+@pytest.mark.parametrize(("rows", "depth", "outputs"), [(1, 3, 2), (2, 300, 70), (33, 130, 65)])
+def test_linear_layers(
+    rows: int, depth: int, outputs: int, given: str, codes: str, relu: bool
+) -> None:
+    """Of few rows, whose weights are read where they lie, and of many; a chain of them."""
+    w = xp.asarray(RNG.integers(-127, 128, (outputs, depth)).astype("int8"))
+    bias = xp.asarray(RNG.integers(-999, 999, outputs).astype("int32"))
+    scales = [xp.asarray(RNG.uniform(0.01, 0.02, outputs), dtype=xp.float32)]
+    one, most = (xp.asarray(v, dtype=xp.float32) for v in (0.1, 0.7))
+    zeros = xp.asarray(99, dtype=getattr(xp, given)), xp.asarray(7, dtype=getattr(xp, codes))
+    held = w, bias, one, zeros[0], scales[0], one * scales[0], most, zeros[1]
+
+    def f(x: Any) -> Any:
+        return ops.quantized_linear(x, *held, relu)
+
+    x = xp.asarray(RNG.integers(0, 128, (3, rows, depth)).astype(given))
+    assert not steps_python(looped(f), x)
+    laws.same(compiled(looped(f), x), each(f, x))
