@@ -363,6 +363,8 @@ def times_sigmoid(x: Any) -> Any:
 def _sigmoid(x: Any) -> Any:
     if x.dtype.kind in "bu":
         x = x.astype(_DOUBLE)  # which has negative numbers
+    elif _is_half(x):
+        return sigmoid(x.astype(np.float32)).astype(x.dtype)
     e = np.exp(np.minimum(x, -x))  # at most 1: nothing overflows, small results keep their digits
     return np.exp(np.minimum(x, 0)) / (1 + e)
 
@@ -384,10 +386,15 @@ def sigmoid_slope(x: Any) -> Any:
         return y
     if x.dtype.kind in "bu":
         x = x.astype(_DOUBLE)  # which has negative numbers
-    elif x.dtype.itemsize == 2 and x.dtype.kind in "fV":  # rounded once
+    elif _is_half(x):
         return sigmoid_slope(x.astype(np.float32)).astype(x.dtype)
     e = np.exp(np.minimum(x, -x))
     return e / ((e + 2) * e + 1)
+
+
+def _is_half(x: Any) -> bool:
+    """Whether x has two bytes for an element: it is computed in float32 then, and rounded once."""
+    return x.dtype.itemsize == 2 and x.dtype.kind in "fV"
 
 
 def _one_call(x: Any) -> bool:
