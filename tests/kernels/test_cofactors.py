@@ -177,6 +177,30 @@ def test_indices_are_in_bounds() -> None:
         np.testing.assert_array_equal(y, matrices.cofactor(x))
 
 
+@pytest.mark.parametrize("n", [4, 6, 16])
+def test_stacks_of_single_precision_have_the_numbers_of_elimination(n: int) -> None:
+    """Regular matrices, and beside them what is near singular, too large, or no number."""
+    rng = np.random.default_rng(n)
+    x = rng.normal(size=(75, n, n)).astype(np.float32)
+    x[1, :, 0] = x[1, :, 1]
+    x[2, :, 0] = x[2, :, 1] * np.float32(1 + 1e-6)
+    x[3], x[4], x[5] = 0, 1e30 * x[4], 1e-30 * x[5]
+    x[6, 0, 0], x[7, 1, 2] = np.nan, np.inf
+    x[8] *= np.float32(10.0) ** rng.integers(-20, 20, n)
+    with np.errstate(all="ignore"):
+        found, expected = matrices.cofactor(x), in_elimination(x)
+    np.testing.assert_array_equal(np.isfinite(found), np.isfinite(expected))
+    most = np.abs(expected).max((-1, -2), keepdims=True)
+    ordinary = np.isfinite(most[:, 0, 0])
+    away = np.abs(found[ordinary] - expected[ordinary])
+    assert (away <= np.spacing(most[ordinary]) + 1e-9 * most[ordinary]).all()
+
+
+def in_elimination(x: Any) -> Any:
+    """Fewer than a stack at a time."""
+    return np.concatenate([matrices.cofactor(part) for part in np.array_split(x, 5)])
+
+
 def test_gradients_of_determinants() -> None:
     """In one stack regular matrices, singular ones and zeros: eager, mapped and compiled alike."""
     rng = np.random.default_rng(0)

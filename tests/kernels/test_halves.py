@@ -64,6 +64,18 @@ def test_every_number_is_what_the_plain_function_makes_of_it(prim: Any, dtype: A
     assert_same(prim.fn(x.mT).data, expected.reshape(256, 256).T)
 
 
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+def test_a_quick_way_with_other_bits_is_not_taken(
+    dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One wrong number of 65,536 is enough."""
+    codes = np.arange(1 << 16, dtype=np.uint16).view(dtype)
+    wrong = np.tanh(codes)
+    wrong[1] = 1
+    monkeypatch.setattr(halves, "_in_vectors", lambda name, x: wrong)
+    assert_same(halves.tabled(np.tanh, "tanh")(codes), np.tanh(codes))
+
+
 def test_a_table_is_read_within_its_bounds() -> None:
     codes = np.random.default_rng(0).integers(0, 1 << 16, 70).astype(np.uint16)
     table, y = np.arange(1 << 16, dtype=np.uint32)[::-1].copy(), np.empty(70, np.uint32)

@@ -163,3 +163,7 @@ def test_no_index_is_outside(count: int, n: int, m: int) -> None:
     cpu.cholesky.checked(x, y, room(n * n), odd, n, count, part, tasks)
     close(y, np.linalg.cholesky(x), "float64")
     assert not odd.any()
+    near = np.ones(count, np.int64)
+    cpu.cofactors.checked(x, y, room(2 * (n + 1) * n), near, n, count, part, 1e4, tasks)
+    close(y, np.linalg.det(x)[:, None, None] * np.linalg.inv(x).mT, "float64")
+    assert not near.any()

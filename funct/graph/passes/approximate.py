@@ -14,7 +14,9 @@ from funct.graph.passes.inline_calls import inline_calls
 __all__ = ["approximate"]
 
 # What has an approximation that pays, in `funct/kernels/llvm/fast.py`.
-_NAMES = ("cos", "erf", "exp", "exp2", "logaddexp", "pow", "sigmoid", "sin", "tanh")
+_NAMES = (
+    "cos", "erf", "exp", "exp2", "logaddexp", "pow", "sigmoid", "sigmoid_slope", "sin", "tanh",
+)  # fmt: skip
 
 
 def _fast(name: str) -> tuple[Primitive, Primitive]:

@@ -1,14 +1,17 @@
 """float16 and bfloat16 on large arrays, which NumPy computes element by element.
 
-A function of one such number is a table of its 65,536 values, made by the function itself. Several
-operands meet in float32 in vectors (`vector_loops.py`), and the result is rounded once, as NumPy's
-loops do it. So the bits are those of the plain functions, but for what is left in a NaN; nothing
-warns.
+A function of one such number has 65,536 values, so what computes it otherwise is asked for all of
+them: whichever is quickest of the ways that give the same is taken. They are the plain function
+itself, which NumPy may have in vectors, a table of its values, and vectors of float32
+(`vector_loops.py`) rounded once. Several operands meet in float32 too, as in NumPy's loops. So the
+bits are those of the plain functions, but for what is left in a NaN; nothing warns.
 """
 
 from __future__ import annotations
 
+import timeit
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -17,13 +20,16 @@ import numpy as np
 from funct.kernels.cpu.loops import parallel
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.vector_loops import OPS, combined, operand
+from funct.kernels.llvm.functions import FUNCTIONS
 from funct.kernels.table import permitted
+from funct.settings import config
 
 __all__ = ["HALVES", "look_up", "other_way", "tabled"]
 
 _BRAIN = np.dtype(ml_dtypes.bfloat16)
 HALVES = frozenset([np.dtype(np.float16), _BRAIN])
 _CODES = 1 << 16
+_MIXED = 40503  # an odd number, whose multiples visit all codes, in no order
 _PART = 1 << 14  # elements that are worth a task
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _IDENTITIES = frozenset({
@@ -34,6 +40,7 @@ _TRUTH = frozenset({
     "not_equal",
 })  # fmt: skip
 _EXTREMA = frozenset({"maximum", "minimum"})  # of two zeros bfloat16 takes the second one
+_NAMES = {"sigmoid": "expit"}  # where the table of functions has SciPy's
 _BOOL, _BITS = np.dtype(bool), np.dtype(np.uint16)
 
 
@@ -41,33 +48,62 @@ def other_way(name: str, raw: Callable[..., Any], operands: int) -> Callable[...
     """What gives the same for operands of which one at least is an array of halves."""
     if name in OPS:
         return _met(name, raw)
-    return tabled(raw) if operands == 1 and name not in _IDENTITIES else None
+    return tabled(raw, name) if operands == 1 and name not in _IDENTITIES else None
 
 
-def tabled(raw: Callable[..., Any]) -> Callable[..., Any]:
-    """What gives raw of an array of halves, from a table once they are so many that it pays."""
-    tables: dict[Any, Any] = {}
+def tabled(raw: Callable[..., Any], name: str = "") -> Callable[..., Any]:
+    """What gives raw, the function of that name, of an array of halves, in the quickest way once
+    they are so many that it pays to look for it.
+    """
+    ways: dict[Any, Callable[[Any], Any]] = {}
     waiting = dict.fromkeys(HALVES, _CODES)  # elements after which a table has paid
 
     def large(x: Any) -> Any:
         kind = x.dtype
-        table = tables.get(kind)
-        if table is None:
+        way = ways.get(kind)
+        if way is None:
             waiting[kind] -= x.size
-            if waiting[kind] > 0:
+            if waiting[kind] > 0 or not permitted("llvm"):
                 return raw(x)
-            codes = np.arange(_CODES, dtype=np.uint16).view(kind)
-            with np.errstate(all="ignore"):
-                table = tables[kind] = np.ascontiguousarray(raw(codes))
-        return _looked_up(x, table) if permitted("llvm") else raw(x)
+            way = ways[kind] = _quickest(raw, name, kind)
+        return way(x) if permitted("llvm") else raw(x)
 
     return large
 
 
-def _looked_up(x: Any, table: Any) -> Any:
+def _quickest(raw: Callable[..., Any], name: str, kind: Any) -> Callable[[Any], Any]:
+    """Of the ways with raw's bits for every number of that dtype the one that takes least time."""
+
+    def plain(x: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return raw(x)
+
+    codes = np.arange(_CODES, dtype=np.uint16)
+    values = codes.view(kind)
+    table = np.ascontiguousarray(plain(values))
+    ways: list[Callable[[Any], Any]] = [partial(_looked_up, table), plain]
+    name = _NAMES.get(name, name)
+    if name in FUNCTIONS and table.dtype == kind:
+        found = _in_vectors(name, values)
+        if ((found.view(_BITS) == table.view(_BITS)) | (np.isnan(table) & np.isnan(found))).all():
+            ways.append(partial(_in_vectors, name))
+    usual = (codes * np.uint16(_MIXED) * np.float32(3 / _CODES)).astype(kind)
+
+    def time(way: Callable[[Any], Any]) -> float:
+        return min(timeit.repeat(lambda: way(usual), number=1, repeat=5))
+
+    with config.using(threads=1):
+        return min(ways, key=time)
+
+
+def _in_vectors(name: str, x: Any) -> Any:
+    return combined(name, (x,), x.dtype)
+
+
+def _looked_up(table: Any, x: Any) -> Any:
     """The place in the table of each element."""
     if x.flags.f_contiguous and not x.flags.c_contiguous:
-        return _looked_up(x.T, table).T
+        return _looked_up(table, x.T).T
     y = fresh(x.shape, table.dtype)
     word = _WORDS[table.itemsize]
     n = x.size

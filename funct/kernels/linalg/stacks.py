@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["cholesky", "det", "inv", "slogdet", "solve"]
+__all__ = ["cholesky", "cofactors", "det", "inv", "slogdet", "solve"]
 
 _MOST = 16  # rows; a task's room stays in the first-level cache, or near
 _FEWEST = 32  # matrices
@@ -68,6 +68,28 @@ def cholesky(x: NDArray[Any]) -> NDArray[Any] | None:
     return y if _fine(systems.cholesky, x, (x, y), n * n, (n,)) else None
 
 
+def cofactors(x: NDArray[Any], most: float) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    """Determinants times inverses transposed; and which matrices need more care, as the largest
+    elements of one and of its inverse, multiplied, are `most` or more.
+    """
+    if not _suits(x):
+        return None
+    n = x.shape[-1]
+    y, near = np.empty(x.shape, x.dtype), np.empty(x.shape[:-2], np.int64)
+    count, part, tasks = _dealt(x)
+    room = np.empty((tasks, (n + 1) * 2 * n, systems.LANES))
+    systems.cofactors(x, y, room, near, n, count, part, most, tasks)
+    return y, near != 0
+
+
+def _dealt(x: NDArray[Any]) -> tuple[int, int, int]:
+    """How many matrices there are, and how many in each of so many tasks."""
+    n = x.shape[-1]
+    count = x.size // (n * n)
+    part = -(-_TASK // (n**3 * systems.LANES)) * systems.LANES
+    return count, part, -(-count // part)
+
+
 def _suits(x: Any) -> bool:
     """Whether these are many small real matrices on the host."""
     if x.ndim < 3 or x.dtype.char not in "fd" or x.__class__ is not np.ndarray:
@@ -97,10 +119,7 @@ def _fine(
     sizes: tuple[int, ...],
 ) -> bool:  # fmt: skip
     """Run it in tasks; whether what it met was all regular. room: numbers for each lane."""
-    n = x.shape[-1]
-    count = x.size // (n * n)
-    part = -(-_TASK // (n**3 * systems.LANES)) * systems.LANES
-    tasks = -(-count // part)
+    count, part, tasks = _dealt(x)
     odd = np.empty(tasks, np.int64)
     given = np.empty((tasks, room, systems.LANES))
     kernel(*arrays, given, odd, *sizes, count, part, tasks)

@@ -157,7 +157,7 @@ class FewQueries(Strips):
         element, lanes = self.element, self.lanes
         last, near = seen - 1, min(_NEAR, lanes)
         rows = [f.at(k, f.min(j + i, last) * job.k_row, element) for i in range(near)]
-        whole = job.depth & -lanes
+        whole, many = job.depth & -lanes, job.depth & -(_CHUNK * lanes)
 
         def step(d: Value, held: list[Value], mask: Value | None = None) -> list[Value]:
             x = f.load(self.vector, f.at(q, d, element))
@@ -166,8 +166,18 @@ class FewQueries(Strips):
                 for row, s in zip(rows, held)
             ]
 
+        def chunk(d: Value, held: list[Value]) -> list[Value]:
+            xs = [f.load(self.vector, f.at(q, d + i * lanes, element)) for i in range(_CHUNK)]
+            sums = []
+            for row, s in zip(rows, held):  # as it lies in memory, which is foreseen then
+                for i, x in enumerate(xs):
+                    s = f.fma(f.load(self.vector, f.at(row, d + i * lanes, element)), x, s)
+                sums.append(s)
+            return sums
+
         zeros = [f.constant(self.vector, 0)] * near
-        sums = f.loop(0, whole, lanes, step, zeros, maybe_empty=True)
+        sums = f.loop(0, many, _CHUNK * lanes, chunk, zeros, maybe_empty=True)
+        sums = f.loop(many, whole, lanes, step, sums, maybe_empty=True)
         return f.branch(
             whole < job.depth,
             lambda: step(whole, sums, f.first_lanes(lanes, job.depth - whole)),

@@ -15,7 +15,7 @@ import numpy as np
 from funct.kernels.cpu.loops import parallel
 from funct.kernels.cpu.vectors import gathered, lanes, loaded, many, spread, stored
 
-__all__ = ["LANES", "cholesky", "det", "solve"]
+__all__ = ["LANES", "cholesky", "cofactors", "det", "solve"]
 
 LANES = 8
 _LARGE = 1e150  # products of two such numbers, or of their inverses, are numbers still
@@ -86,6 +86,56 @@ def solve(
 
 
 @parallel
+def cofactors(
+    x: Any, y: Any, room: Any, near: Any, n: int, count: int, part: int, most: float, task: int,
+) -> None:  # fmt: skip
+    """y (count, n, n): the determinant of each x (count, n, n) times its inverse transposed. room:
+    (tasks, n + 1, 2 n, LANES). near (count,): 1 where the largest elements of a matrix and of its
+    inverse, multiplied, are not below `most`, so that digits are lost, or its determinant is no
+    usual number.
+    """
+    wide, size = 2 * n, n * n
+    base = task * (n + 1) * wide * LANES
+    zero, one = spread(np.float64(0.0), LANES), spread(np.float64(1.0), LANES)
+    for t in range(task * part, min((task + 1) * part, count), LANES):
+        first = _matrices(t, count)
+        largest: Any = zero
+        for i in range(n):
+            for j in range(n):
+                v = gathered(x, first * size + (i * n + j)).astype(np.float64)
+                largest = _larger(_size(v), largest)
+                _put(room, base, i * wide + j, v)
+                _put(room, base, i * wide + n + j, zero)
+            _put(room, base, i * wide + n + i, one)
+        product: Any = _eliminate(room, base, n, wide, one)
+        for k in range(n):
+            product = product * _of(room, base, k * wide + k)
+        above: Any = zero
+        for u in range(n):
+            i = n - 1 - u
+            inverse = 1.0 / _of(room, base, i * wide + i)
+            for j in range(n, wide):
+                total: Any = _of(room, base, i * wide + j)
+                for k in range(i + 1, n):
+                    total = total - _of(room, base, i * wide + k) * _of(room, base, k * wide + j)
+                total = total * inverse
+                above = _larger(_size(total), above)
+                _put(room, base, i * wide + j, total)
+        length = _size(product)
+        usual = (length <= _LARGE) & (length >= 1 / _LARGE)
+        spare = n * wide  # the row behind the last
+        _put(room, base, spare, product)
+        _put(room, base, spare + 1, np.where(usual, largest * above, np.inf))
+        for i in range(min(LANES, count - t)):
+            determinant = room[base + spare * LANES + i]
+            near[t + i] = np.where(room[base + (spare + 1) * LANES + i] < most, 0, 1)
+            for j in range(n):
+                for k in range(n):
+                    e = base + (k * wide + n + j) * LANES + i
+                    y[(t + i) * size + j * n + k] = (room[e] * determinant).astype(y.dtype)
+
+
+@parallel
 def cholesky(
     x: Any, y: Any, room: Any, odd: Any, n: int, count: int, part: int, task: int
 ) -> None:  # fmt: skip
@@ -137,6 +187,11 @@ def _of(room: Any, base: Any, e: Any) -> Any:
 
 def _put(room: Any, base: Any, e: Any, v: Any) -> None:
     stored(room, base + e * LANES, v)
+
+
+def _larger(v: Any, most: Any) -> Any:
+    """The larger of two, or NaN."""
+    return np.where(v <= most, most, v)
 
 
 def _size(v: Any) -> Any:
