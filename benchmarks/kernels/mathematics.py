@@ -24,13 +24,6 @@ from funct.kernels.llvm.functions import FUNCTIONS
 TITLE = "functions of vectors, one thread [GB/s]"
 
 COUNT = 4096
-
-
-def _slope(x: Any) -> Any:
-    y = scipy.special.expit(x)
-    return y * (1 - y)  # which loses its digits where y is near 1
-
-
 _OF_TWO = {"atan2": np.arctan2, "hypot": np.hypot, "logaddexp": np.logaddexp, "pow": np.power}
 _NAMES: dict[str, Callable[..., Any]] = {
     "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log1p": np.log1p,
@@ -39,8 +32,7 @@ _NAMES: dict[str, Callable[..., Any]] = {
     "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
     "cbrt": np.cbrt, "erf": scipy.special.erf, "erfc": scipy.special.erfc,
     "erfinv": scipy.special.erfinv,
-    "expit": scipy.special.expit, "gammaln": scipy.special.gammaln, "sigmoid_slope": _slope,
-    **_OF_TWO,
+    "expit": scipy.special.expit, "gammaln": scipy.special.gammaln, **_OF_TWO,
 }  # fmt: skip
 _TORCH = {"expit": "sigmoid", "gammaln": "lgamma", "cbrt": ""}
 

@@ -24,7 +24,7 @@ from funct.kernels.quiet import vdot
 __all__ = [
     "ASKING", "LIMITS", "MANY", "SHORT", "SLOW", "as_it_is", "clip", "complex_of", "conj", "expm1",
     "floor_divide", "is_ufunc", "known_by_number", "log1p", "plain_cast", "power", "real_ufunc",
-    "rint", "rounded", "sigmoid", "sigmoid_slope", "tanh", "times_sigmoid",
+    "rint", "rounded", "sigmoid", "tanh", "times_sigmoid",
 ]  # fmt: skip
 
 ndarray = np.ndarray
@@ -48,8 +48,8 @@ SLOW = frozenset({
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "copysign", "cos", "cosh",
     "entr", "erf", "erfc", "erfinv", "exp", "exp10", "exp2", "expit", "expm1", "floor_divide",
     "fmod", "gammaln", "hypot", "log", "log10", "log1p", "log2", "log_expit", "logaddexp", "logit",
-    "ndtr", "nextafter", "pow", "reciprocal", "remainder", "sigmoid_slope", "sign", "sin", "sinh",
-    "sqrt", "tan", "tanh",
+    "ndtr", "nextafter", "pow", "reciprocal", "remainder", "sign", "sin", "sinh", "sqrt", "tan",
+    "tanh",
 })  # fmt: skip
 ASKING = SLOW | {"where"}  # what goes another way where arrays are large; a choice has its bits
 LIMITS = frozenset({"maximum", "minimum"})  # the same of an array and a number, with NumPy's bits
@@ -371,38 +371,19 @@ def _sigmoid(x: Any) -> Any:
 
 def _few_sigmoids(x: Any, times: bool) -> Any:
     """The same for few elements, in one call; None where that does not serve."""
-    if not _one_call(x):
+    n = x.size
+    if n >= _FEW or x.__class__ is not ndarray or x.dtype not in _VECTORS or not ready(n):
+        return None
+    if not n or not x.flags.c_contiguous or not neural.usable():
         return None
     y = np.empty(x.shape, x.dtype)
-    neural.sigmoid(x, y, np.empty(x.size, x.dtype), x.size, times)
+    neural.sigmoid(x, y, np.empty(n, x.dtype), n, times)
     return y
-
-
-def sigmoid_slope(x: Any) -> Any:
-    """exp(-|x|) / (1 + exp(-|x|))², what the sigmoid rises by."""
-    if _one_call(x):
-        y = np.empty(x.shape, x.dtype)
-        neural.sigmoid_slope(x, y, x.size)
-        return y
-    if x.dtype.kind in "bu":
-        x = x.astype(_DOUBLE)  # which has negative numbers
-    elif _is_half(x):
-        return sigmoid_slope(x.astype(np.float32)).astype(x.dtype)
-    e = np.exp(np.minimum(x, -x))
-    return e / ((e + 2) * e + 1)
 
 
 def _is_half(x: Any) -> bool:
     """Whether x has two bytes for an element: it is computed in float32 then, and rounded once."""
     return x.dtype.itemsize == 2 and x.dtype.kind in "fV"
-
-
-def _one_call(x: Any) -> bool:
-    """Whether a kernel in NumPy's vectors takes x, which has few elements."""
-    n = x.size
-    if n >= _FEW or x.__class__ is not ndarray or x.dtype not in _VECTORS or not ready(n):
-        return False
-    return n > 0 and x.flags.c_contiguous and neural.usable()
 
 
 _LIKE_UFUNCS = frozenset({expm1, floor_divide, log1p, power, rint, tanh})

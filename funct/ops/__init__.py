@@ -179,7 +179,6 @@ from funct.ops.transcendental import log2 as log2
 from funct.ops.transcendental import log10 as log10
 from funct.ops.transcendental import logaddexp as logaddexp
 from funct.ops.transcendental import sigmoid as sigmoid
-from funct.ops.transcendental import sigmoid_slope as sigmoid_slope
 from funct.ops.transcendental import sin as sin
 from funct.ops.transcendental import sinh as sinh
 from funct.ops.transcendental import tan as tan
@@ -213,8 +212,7 @@ __all__ = [
     "random_share", "random_split", "random_unit", "real",
     "real_fft", "reciprocal", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "relu",
     "remainder", "reshape", "restore", "round", "running_argmax", "sampled_matmul", "scatter",
-    "scatter_add", "scatter_combine", "searchsorted", "settled", "sigmoid", "sigmoid_slope", "sign",
-    "signbit",
+    "scatter_add", "scatter_combine", "searchsorted", "settled", "sigmoid", "sign", "signbit",
     "sin", "sinh", "size_along", "slice_", "slice_length", "slogdet", "solve", "solve_triangular",
     "sort", "sparse_matmul", "special", "sqrt", "square", "squeeze", "stop_gradient", "subtract",
     "svd", "svdvals", "swap_last", "take", "take_along_axis", "tan", "tanh", "to_device", "top_k",

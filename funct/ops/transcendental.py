@@ -20,8 +20,8 @@ from funct.ops.samples import pairs, reals
 
 __all__ = [
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "exp",
-    "expm1", "log", "log10", "log1p", "log2", "logaddexp", "sigmoid", "sigmoid_slope", "sin",
-    "sinh", "tan", "tanh",
+    "expm1", "log", "log10", "log1p", "log2", "logaddexp", "sigmoid", "sin", "sinh", "tan",
+    "tanh",
 ]  # fmt: skip
 
 _ANY = reals(complex_too=True)
@@ -186,8 +186,8 @@ def logaddexp(x1: Operand, x2: Operand, /) -> Value:
     """
 
 
-def _sigmoid_rule(g: Value, x: Value) -> Value:
-    return g * ops.sigmoid_slope(x)
+def _sigmoid_rule(g: Value, ans: Value, x: Value) -> Value:
+    return g * (ans * ops.sigmoid(-x))  # 1 − ans loses its digits where ans is near 1
 
 
 @elementwise(
@@ -195,25 +195,6 @@ def _sigmoid_rule(g: Value, x: Value) -> Value:
 )
 def sigmoid(x: Operand, /) -> Value:
     """1 / (1 + exp(-x)), without overflow."""
-
-
-def _sigmoid_slope_rule(g: Value, ans: Value, x: Value) -> Value:
-    return -g * ans * ops.tanh(x / 2)
-
-
-def _onnx_sigmoid_slope(w: Any, x: str) -> str:
-    return str(w.op("Mul", w.op("Sigmoid", x), w.op("Sigmoid", w.op("Neg", x))))
-
-
-@elementwise(
-    kernels.sigmoid_slope, _sigmoid_slope_rule, code="1 / (2 + exp({0}) + exp(-{0}))",
-    onnx=_onnx_sigmoid_slope, samples=reals(),
-)  # fmt: skip
-def sigmoid_slope(x: Operand, /) -> Value:
-    """The derivative of sigmoid, exp(-|x|) / (1 + exp(-|x|))²: one exponential, one quotient.
-
-    y (1 - y) of the sigmoid y would lose its digits where y is near 1.
-    """
 
 
 def _sin_rule(g: Value, x: Value) -> Value:

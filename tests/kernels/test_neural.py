@@ -23,7 +23,6 @@ CALLS: dict[str, Call] = {
     "softmax": lambda x: neural.softmax(x, -1),
     "log_softmax": lambda x: neural.log_softmax(x, -1),
     "sigmoid": elementwise.sigmoid,
-    "sigmoid_slope": elementwise.sigmoid_slope,
     "silu": neural.silu,
     "gelu": lambda x: neural.gelu(x, "tanh"),
     "layer_norm": lambda x: neural.layer_norm(x, x.shape[-1:], x[0], x[-1]),
@@ -71,7 +70,6 @@ def test_no_index_leaves_its_array(dtype: Any) -> None:
     agree(cpu.log_softmax, x, y, e, rows, n)
     agree(cpu.layer_norm, x, x[:n], x[n : 2 * n], y, e[:n], rows, n, 1e-5, True, True)
     agree(cpu.sigmoid, x, y, e, 60, False)
-    agree(cpu.sigmoid_slope, x, y, 60)
     agree(cpu.softplus, x, y, 60, 2.0, 1.0)
     agree(cpu.gelu, x, y, 60)
     for total in ("none", "mean", "sum"):

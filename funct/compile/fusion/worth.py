@@ -27,7 +27,7 @@ _SLOW = (
     "erfinv", "exp2", "expit", "expm1", "gammaln", "hypot", "log", "log10", "log1p", "log2",
     "logaddexp", "ndtr", "sinh", "tan", "tanh",
 )  # fmt: skip
-_PASSES = {"sigmoid": 6, "sigmoid_slope": 6} | dict.fromkeys(_SLOW, 4)
+_PASSES = {"sigmoid": 6} | dict.fromkeys(_SLOW, 4)
 _LONG_STACK, _SHORT_SUM = 64, 64  # matrices, and terms of each sum, that are no work for BLAS
 _SHORT_ROW, _MANY_ROWS = 7, 1 << 12
 _MANY_MATRICES, _SMALL_SIDE = 256, 16

@@ -14,9 +14,7 @@ from funct.graph.passes.inline_calls import inline_calls
 __all__ = ["approximate"]
 
 # What has an approximation that pays, in `funct/kernels/llvm/fast.py`.
-_NAMES = (
-    "cos", "erf", "exp", "exp2", "logaddexp", "pow", "sigmoid", "sigmoid_slope", "sin", "tanh",
-)  # fmt: skip
+_NAMES = ("cos", "erf", "exp", "exp2", "logaddexp", "pow", "sigmoid", "sin", "tanh")
 
 
 def _fast(name: str) -> tuple[Primitive, Primitive]:

@@ -18,8 +18,7 @@ from funct.kernels.cpu.ufunc_loops import loop_of
 from funct.kernels.cpu.vectors import loaded, stored, summed, written
 
 __all__ = [
-    "class_loss", "gelu", "layer_norm", "log_softmax", "sigmoid", "sigmoid_slope", "softmax",
-    "softplus", "usable",
+    "class_loss", "gelu", "layer_norm", "log_softmax", "sigmoid", "softmax", "softplus", "usable",
 ]  # fmt: skip
 
 _LANES = 8
@@ -145,18 +144,6 @@ def sigmoid(x: Any, y: Any, e: Any, n: int, times: bool) -> None:
     for k in range(n):
         v = y[k] / (1.0 + e[k])
         y[k] = x[k] * v if times else v
-
-
-@kernel
-def sigmoid_slope(x: Any, y: Any, n: int) -> None:
-    """y = exp(-|x|) / (1 + exp(-|x|))²."""
-    for k in range(n):
-        v = x[k]
-        y[k] = np.where(v > 0.0, -v, v)
-    written(np.exp, y, 0, y, 0, n)
-    for k in range(n):
-        v = y[k]
-        y[k] = v / ((v + 2.0) * v + 1.0)
 
 
 @kernel

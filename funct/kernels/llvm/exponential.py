@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from funct.kernels.llvm.emitter import Emitter
     from funct.kernels.llvm.values import Value
 
-__all__ = [
-    "LN2", "LOG2_E", "exp", "exp2", "expm1", "reduce", "sigmoid", "sigmoid_slope", "silu",
-]  # fmt: skip
+__all__ = ["LN2", "LOG2_E", "exp", "exp2", "expm1", "reduce", "sigmoid", "silu"]
 
 LOG2_E = "1.44269504088896340735992468100189213742664595415298593413544940693"
 LN2 = "0.693147180559945309417232121458176568075500134360255254120680009493"
@@ -119,26 +117,11 @@ def sigmoid(e: Emitter, x: Value) -> Value:
     n, bits, p = reduce(e, least, 2 * BIAS[x.type.element])
     power = scaled(e, p + 1, n, bits)
     above, below = e.select(x < 0, power, 1), power + 1
-    return _quotient(e, above, below, power - (below - 1))
-
-
-def _quotient(e: Emitter, above: Value, below: Value, lost: Value) -> Value:
-    """above / (below + lost), where rounding lost something of what is below."""
     inverse = 1 / below
     near = above * inverse
+    lost = power - (below - 1)
     left = e.fma(-near, lost, e.fma(-near, below, above))
     return e.fma(left, inverse, near)
-
-
-def sigmoid_slope(e: Emitter, x: Value) -> Value:
-    """e^-|x| / (1 + e^-|x|)²; at most 1.5 ulp."""
-    least = e.max(LEAST[x.type.element], -e.abs(x))
-    n, bits, p = reduce(e, least, 2 * BIAS[x.type.element])
-    power = scaled(e, p + 1, n, bits)
-    more = power + 2
-    below = e.fma(power, more, 1)
-    lost = e.fma(power, more, 1 - below)
-    return _quotient(e, power, below, lost)
 
 
 def silu(e: Emitter, x: Value) -> Value:

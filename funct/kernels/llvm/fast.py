@@ -61,12 +61,6 @@ def sigmoid(e: Emitter, x: Value) -> Value:
     return 1 / (exp(e, -x) + 1)
 
 
-def sigmoid_slope(e: Emitter, x: Value) -> Value:
-    """e^-|x| / (1 + e^-|x|)²; at most 5 ulp."""
-    power = exp(e, -e.abs(x))
-    return power / e.fma(power, power + 2, 1)
-
-
 def tanh(e: Emitter, x: Value) -> Value:
     """The hyperbolic tangent; at most 5 ulp."""
     most = ONE[x.type.element]
@@ -126,5 +120,5 @@ def power(e: Emitter, x: Value, y: Value) -> Value:
 
 FAST: dict[str, Callable[..., Value]] = {
     "cos": cos, "erf": erf, "exp": exp, "exp2": exp2, "expit": sigmoid, "logaddexp": logaddexp,
-    "pow": power, "sigmoid_slope": sigmoid_slope, "sin": sin, "tanh": tanh,
+    "pow": power, "sin": sin, "tanh": tanh,
 }  # fmt: skip

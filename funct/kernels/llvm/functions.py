@@ -96,7 +96,6 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "remainder": remainder.remainder,
     "round": one_operand("round"),
     "rsqrt": power.rsqrt,
-    "sigmoid_slope": exponential.sigmoid_slope,
     "sign": sign,
     "silu": exponential.silu,
     "sin": trigonometric.sin,

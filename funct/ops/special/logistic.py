@@ -37,8 +37,8 @@ def logit(x: Operand, /) -> Value:
     """
 
 
-def _expit_rule(g: Value, x: Value) -> Value:
-    return g * ops.sigmoid_slope(x)
+def _expit_rule(g: Value, ans: Value, x: Value) -> Value:
+    return g * (ans * ops.special.expit(-x))  # 1 − ans loses its digits where ans is near 1
 
 
 @room("expit", _expit_rule, onnx="Sigmoid", samples=_ANY, code="1 / (1 + exp(-{0}))")

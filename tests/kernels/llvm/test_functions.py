@@ -22,11 +22,6 @@ def _sigmoid(x):
     return np.where(x > 0, 1, power) / (1 + power)
 
 
-def _sigmoid_slope(x):
-    power = np.exp(-abs(x))
-    return power / np.square(1 + power)
-
-
 # name: (function with more digits, bound in ulp, where most arguments are drawn). What is looked
 # up by cells rounds twice where a cell begins: log near 1, erf near 0.13 or 0.2
 ONE = {
@@ -51,7 +46,6 @@ ONE = {
     "log2": (np.log2, 1.2, (0.3, 3)),
     "round": (np.round, 0, (-3, 3)),
     "rsqrt": (lambda x: 1 / np.sqrt(x), 1.5, (0, 3)),
-    "sigmoid_slope": (_sigmoid_slope, 1.5, (-20, 20)),
     "sign": (np.sign, 0, (-3, 3)),
     "sin": (np.sin, 1, (-30, 30)),
     "sinh": (np.sinh, 1.7, (-5, 5)),
