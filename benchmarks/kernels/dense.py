@@ -261,13 +261,19 @@ def _decompositions() -> Iterator[Row]:
             peers["torch"] = functools.partial(of, torch.from_numpy(v))
         work = 8 * v.size * v.shape[-1]
         yield Row(f"{name} {v.shape}, {v.dtype}", work, functools.partial(ours, v), peers, "f32")
+    for x in (real, real.astype(np.float64)):
+        yield _cofactors(x)
+
+
+def _cofactors(x: Any) -> Row:
+    torch: Any = optional("torch")
     peers = {}
     if torch is not None:
-        t = torch.from_numpy(real).requires_grad_()
+        t = torch.from_numpy(x).requires_grad_()
         total = torch.linalg.det(t).sum()
         peers["torch"] = lambda: torch.autograd.grad(total, t, retain_graph=True)
-    cofactor = functools.partial(linalg.cofactor, real)
-    yield Row(f"gradient of det {real.shape}", 2 * real.size * 6, cofactor, peers, "f32")
+    call = functools.partial(linalg.cofactor, x)
+    return Row(f"gradient of det {x.shape}, {x.dtype}", 2 * x.size * 6, call, peers, "f32")
 
 
 def _half_product(dtype: str, dot: str, a: Any, b: Any) -> Row:

@@ -6,7 +6,7 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct import ops
-from funct.kernels.cpu.irregular.shares import few_shares, share_few
+from funct.kernels.cpu.irregular import shares as cpu
 from funct.kernels.elementwise import MANY
 from funct.kernels.random.elementary import logistic
 from funct.kernels.random.shares import share
@@ -24,20 +24,23 @@ def test_shares_are_logistic_with_the_same_bits_everywhere():
         plain = logistic(x)
     np.testing.assert_array_equal(share(x), plain)
     for n in (0, 1, 15, 16, 17, 1000):
-        np.testing.assert_array_equal(few_shares(x[:n]), plain[:n])
+        np.testing.assert_array_equal(cpu.few_shares(x[:n]), plain[:n])
     compiled = ft.jit(lambda x: ops.random_share(x) * 1.0)(xp.asarray(x))
     np.testing.assert_array_equal(np.asarray(compiled), plain)
     with np.errstate(all="ignore"):
         exact = 1 / (1 + np.exp(-x.astype(np.longdouble)))
     np.testing.assert_allclose(plain, exact, rtol=2**-51, atol=5e-324)  # 2 ulp
     single = x[:1000].astype(np.float32)
-    np.testing.assert_array_equal(share(single), share(single.astype(np.float64)).astype("f4"))
+    rounded = share(single.astype(np.float64)).astype("f4")
+    np.testing.assert_array_equal(share(single), rounded)
+    compiled = ft.jit(lambda x: ops.random_share(x) * 1)(xp.asarray(single))
+    np.testing.assert_array_equal(np.asarray(compiled), rounded)
 
 
 def test_shares_stay_inside():
     for n in (1, 16, 17, 31, 100):
         x, y = np.linspace(-3, 3, n), np.full(n, np.nan)
-        share_few.checked(x, y, n)
+        cpu.share_few.checked(x, y, n)
         np.testing.assert_array_equal(y, logistic(x))
 
 

@@ -324,7 +324,7 @@ PRINTINGS: dict[str, Printing] = {
     "checkpoint_name": Printing(_identity, _ANY),
     "settled": Printing(_identity, _ANY),
     "copysign": Printing(lambda f, x, y: f.copysign(x, y), _FLOAT),
-    "random_share": Printing(share, frozenset({"f64"}), cost=24),
+    "random_share": Printing(share, frozenset({"f32", "f64"}), cost=24),
     "nextafter": Printing(FUNCTIONS["nextafter"], _FLOAT, cost=8),
     "absorb": Printing(_absorb, _FLOAT, cost=2),
     "maximum": Printing(_maximum, _ANY, cost=2),

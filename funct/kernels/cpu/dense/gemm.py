@@ -36,20 +36,14 @@ from funct.kernels.cpu.dense.turn import transposed
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
 __all__ = [
-    "ARGUMENTS",
-    "Cut",
-    "Tile",
-    "cut",
-    "driver_name",
-    "foretell",
-    "print_driver",
-    "print_tile",
-]
+    "ARGUMENTS", "Cut", "Tile", "cut", "driver_name", "foretell", "print_driver", "print_tile",
+]  # fmt: skip
 
 _TERMS = 512  # of a sum in registers
 _PANELS, _STRIPS = 1 << 19, 1 << 20  # bytes of B and of A that are laid out at a time
 _PAGE, _LINES = 4096, 8
 _SQUARE = 32  # bytes
+_VECTOR = 16  # elements of the longest one
 _ALL = 1 << 40  # rows
 
 ARGUMENTS = (
@@ -107,20 +101,14 @@ def cut(
     panels = -(-n // panel)
     groups = -(-panels // max(1, _PANELS // (byte * k * panel)))
     columns = panel * -(-panels // groups)
-    return Cut(
-        rows,
-        rows * strips if turned else _ALL,
-        columns,
-        _left(rows * strips, k) * turned + k * columns,
-    )
+    if not turned:
+        return Cut(rows, _ALL, columns, k * columns)
+    return Cut(rows, rows * strips, columns, _left(rows * strips, k) + k * columns)
 
 
 def _left(rows: Any, k: Any) -> Any:
     """Elements that rows of A take: whole vectors are written, so there is room behind each row."""
     return (rows * (k + _VECTOR) + (_VECTOR - 1)) & -_VECTOR
-
-
-_VECTOR = 16  # elements of the longest one
 
 
 def driver_name(element: str) -> str:
