@@ -17,9 +17,16 @@ import funct as ft
 import funct.array as xp
 from funct.device import host
 from funct.kernels import table
+from funct.kernels.cpu.dense import (
+    bands,
+    depthwise,
+    depthwise_last,
+    geometry,
+    weight_gradient,
+)
 from funct.kernels.cpu.dense import convolution as fast
-from funct.kernels.cpu.dense import depthwise, depthwise_last, geometry, weight_gradient
 from funct.kernels.cpu.dense.axes import filled, folded
+from funct.kernels.cpu.dense.convolution import convolver
 from funct.kernels.cpu.dense.panels import batch_of
 from funct.kernels.windows import convolution as checked
 from funct.kernels.windows import products as plain
@@ -571,6 +578,44 @@ def test_views_are_taken() -> None:
     expected = plain.convolution(x, w, static)
     np.testing.assert_array_equal(fast.convolution(x, w, static), expected)
     np.testing.assert_array_equal(fast.convolution(x, odd, static), expected)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("low", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("size", "kernel", "dilation"),
+    [((7, 7), (3, 3), 1), ((9, 5), (3, 3), 2), ((6, 8), (2, 3), 1), ((11,), (3,), 1),
+     ((4, 5, 6), (3, 1, 3), 1), ((3, 3), (3, 3), 1)],
+)  # fmt: skip
+def test_zeros_around_small_images_are_left_out(
+    size: tuple[int, ...], kernel: tuple[int, ...], dilation: int, low: int, stride: int
+) -> None:
+    """Pixels at borders read the taps inside: alone and with others, and in the adjoint."""
+    d = len(size)
+    static = Sliding((stride,) * d, ((low, 1),) * d, (dilation,) * d, 2)
+    for images in (1, 5):
+        x = numbers((images, 40, *size), 1, np.float32)
+        w = numbers((72, 20, *kernel), 2, np.float32)
+        if min(static.size(size, kernel)) < 1:
+            continue
+        expected = plain.convolution(x, w, static)
+        np.testing.assert_array_equal(fast.convolution(x, w, static), expected)
+        g = numbers(expected.shape, 3, np.float32)
+        dx = fast.convolution_input(g, w, static, size)
+        np.testing.assert_array_equal(dx, plain.convolution_input(g, w, static, size))
+
+
+@pytest.mark.parametrize("adjoint", [False, True])
+def test_how_much_is_left_out(adjoint: bool) -> None:
+    """Of 7 x 7 pixels by 3 x 3 taps those that are inside: 19² of 21²."""
+    slide = Sliding((1, 1), ((1, 1), (1, 1)), (1, 1), 1)
+    made = convolver("f32", (8, 512, 7, 7), (512, 512, 3, 3), (7, 7), slide, adjoint)
+    place = bands.CLASS.place
+    per_row, taps = (made.classes[:, place(name)] for name in ("pixels_per_row", "n_taps"))
+    assert per_row.sum() == 49
+    assert per_row @ taps == 19**2
+    codes = convolver("s32", (8, 512, 7, 7), (512, 512, 3, 3), (7, 7), slide, adjoint)
+    assert len(codes.classes) == 1  # what stands around codes may be any byte
 
 
 def test_special_values_pass() -> None:

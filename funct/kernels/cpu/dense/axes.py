@@ -153,7 +153,9 @@ def three(values: tuple[Any, ...], fill: Any) -> tuple[Any, Any, Any]:
 
 @attrs.frozen
 class Batch:
-    """The sizes apart from the spatial ones. `depth`: channels of x that one output sums over."""
+    """The sizes apart from the spatial ones. skips: whether what stands around images is 0, which
+    need not be multiplied by.
+    """
 
     images: int
     groups: int
@@ -162,6 +164,7 @@ class Batch:
     word_bytes: int
     lanes: int
     cores: int
+    skips: bool = False
 
 
 Axes = tuple[Axis, Axis, Axis]

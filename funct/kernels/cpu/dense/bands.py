@@ -9,7 +9,8 @@ A unit is a band of one image or, where images are small, a few whole images: th
 from afar, and all the pixels of a unit are cut into tiles together.
 
 A class is a set of pixels that take the same taps. A convolution has one; its adjoint in x has one
-for each residue of the pixels by the stride.
+for each residue of the pixels by the stride. Where zeros around are a good part of what small
+images read, pixels at borders are classes of their own, whose taps are those inside.
 
 Note [Same bits]
     An element is summed tap by tap and channel by channel, in pieces of channels that depend on the
@@ -51,6 +52,7 @@ JOB = Fields((
 
 CLASS = Fields((
     "residue", "pixels_per_row", "pixels", "taps", "n_taps", "panel", "panel_rows",
+    "panel_taps", "pack", "first",  # of those with one panel: all its taps; whether it is the first
 ))  # fmt: skip
 
 PACK = Fields((
@@ -91,52 +93,59 @@ class _Band(Slab):
         """All tiles of the band. own: room for one panel."""
         f, job = self.f, self.job
 
-        def one(k: Value) -> None:
-            record = Record(f, CLASS, f.at(job.pointer("classes"), k * len(CLASS), "i64"))
-            rows = f.max(rows_here - record.residue, 0)
-            count = f.div(rows + job.row_step - 1, job.row_step) * record.pixels_per_row * images
-            f.when(count > 0, lambda: self._class(k, record, count, channels, slab, sums, own))
+        def block(g: Value, c: Value, o: Value) -> None:
+            def one(k: Value) -> None:
+                record = Record(f, CLASS, f.at(job.pointer("classes"), k * len(CLASS), "i64"))
+                rows = f.max(rows_here - record.residue, 0)
+                rows = f.div(rows + job.row_step - 1, job.row_step)
+                count = rows * record.pixels_per_row * images
+                tiles = functools.partial(self._class, record, count, (g, c, o), slab, sums, own)
+                f.when(count > 0, tiles)
 
-        each(f, 0, job.n_classes, one)
+            each(f, 0, job.n_classes, one)
 
-    def _class(
-        self, k: Value, record: Record, count: Value, channels: tuple[Value, Value], slab: Value,
-        sums: Value, own: Value,
-    ) -> None:  # fmt: skip
-        f, job = self.f, self.job
-        n_taps, taps, pixels = record.n_taps, record.pointer("taps"), record.pointer("pixels")
-        panels = self.at(job.pointer("weights"), record.panel)
+        def piece(g: Value, c: Value) -> None:
+            each(f, *channels, functools.partial(block, g, c), job.lanes * 2)
 
         def group(g: Value) -> None:
-            def piece(c: Value) -> None:
-                depth = f.min(job.piece, job.depth - c)
-                a = self.at(slab, g * job.group_channels + c)
-
-                def made(o: Value) -> list[Value]:
-                    """A panel for this piece alone; see Note [Panels of one use]."""
-                    pack = f.at(job.pointer("packs"), k * len(PACK), "i64")
-                    block, p = f.div(o, job.lanes * 2), f.div(c, job.piece)
-                    f.call("panel", None, [pack, job.pointer("weights"), own, g, block, p])
-                    return [own]
-
-                def block(o: Value) -> None:
-                    wide = f.min(job.lanes * 2, job.padded_outputs - o)
-                    first = (g * job.padded_outputs + o) * record.panel_rows
-                    kept = self.at(panels, first + c * n_taps * wide)
-                    (b,) = f.branch(f.ne(job.packs, 0), lambda: made(o), lambda: [kept])
-                    y = self.at(sums, g * job.padded_outputs + o)
-                    row = f.select(f.eq(wide, job.lanes), job.most_rows + 1, f.constant(I64, 0))
-                    table = f.at(job.pointer("tiles"), row, "i64")
-                    add = Value(f, f.convert(c > 0, "u64").name, I64)
-                    given = [taps, n_taps, b, depth, wide, y, add]
-                    zero = f.constant(I64, 0)
-                    call_tiles(f, table, job.most_rows, a, pixels, zero, count, given)
-
-                each(f, *channels, block, job.lanes * 2)
-
-            each(f, 0, job.depth, piece, job.piece)
+            each(f, 0, job.depth, functools.partial(piece, g), job.piece)
 
         each(f, 0, job.groups, group)
+
+    def _class(
+        self, record: Record, count: Value, at: tuple[Value, Value, Value], slab: Value,
+        sums: Value, own: Value,
+    ) -> None:  # fmt: skip
+        """The tiles of a class. at: group, first channel of a piece, first output of a block."""
+        f, job, (g, c, o) = self.f, self.job, at
+        depth = f.min(job.piece, job.depth - c)
+        wide = f.min(job.lanes * 2, job.padded_outputs - o)
+        a = self.at(slab, g * job.group_channels + c)
+
+        def made() -> list[Value]:
+            """A panel for this piece alone; see Note [Panels of one use]."""
+
+            def lay() -> None:
+                pack = f.at(job.pointer("packs"), record.pack * len(PACK), "i64")
+                block, p = f.div(o, job.lanes * 2), f.div(c, job.piece)
+                f.call("panel", None, [pack, job.pointer("weights"), own, g, block, p])
+
+            f.when(f.ne(record.first, 0), lay)
+            return [own]
+
+        def kept() -> list[Value]:
+            first = (g * job.padded_outputs + o) * record.panel_rows
+            place = record.panel + first + c * record.panel_taps * wide
+            return [self.at(job.pointer("weights"), place)]
+
+        (b,) = f.branch(f.ne(job.packs, 0), made, kept)
+        y = self.at(sums, g * job.padded_outputs + o)
+        row = f.select(f.eq(wide, job.lanes), job.most_rows + 1, f.constant(I64, 0))
+        table = f.at(job.pointer("tiles"), row, "i64")
+        add = Value(f, f.convert(c > 0, "u64").name, I64)
+        given = [record.pointer("taps"), record.n_taps, b, depth, wide, y, add]
+        zero = f.constant(I64, 0)
+        call_tiles(f, table, job.most_rows, a, record.pointer("pixels"), zero, count, given)
 
     def write(
         self, image: Value, band: Value, rows_here: Value, channels: tuple[Value, Value],

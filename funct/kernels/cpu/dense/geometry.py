@@ -18,7 +18,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from funct.kernels.cpu.dense.axes import Axes, Batch, Phase, merged, slab_fields
+from funct.kernels.cpu.dense.axes import Axes, Axis, Batch, Phase, merged, slab_fields
 
 __all__ = ["Plan", "plan"]
 
@@ -30,21 +30,23 @@ _SHARE = 4  # images for each core: outputs are split rather than these
 _PANEL_BYTES = 192 << 10  # as do the weights of one tile
 _SETS_BYTES = 1 << 10  # see Note [Pitch of many channels]
 _LINE_BYTES = 64
+_MOST_BORDERS = 9  # classes of pixels,
+_WORTH = 0.96  # if they leave no more than this of the work
 
 
 @attrs.frozen(eq=False)
 class Plan:
     """All that is known before the arrays are.
 
-    fields: of the job, addresses apart. panels: for each class, its taps and where its weights
-    begin. merged: the axis whose taps are merged into k, or -1. counts: how many pixels of a class
-    a unit has. once: whether panels are used by one unit alone.
+    fields: of the job, addresses apart. panels: for each class that has its own, its taps, where
+    its weights begin, and rows of a panel. merged: the axis whose taps are merged into k, or -1.
+    counts: how many pixels of a class a unit has. once: whether panels are used by one unit alone.
     """
 
     fields: dict[str, int]
     classes: NDArray[np.int64]
     counts: frozenset[int]
-    panels: tuple[tuple[tuple[int, ...], int], ...]
+    panels: tuple[tuple[tuple[int, ...], int, int], ...]
     merged: int
     weight_words: int
     once: bool
@@ -72,7 +74,8 @@ def plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int]) -> Plan:
     )
     slab = slab_fields(batch, axes, band_rows, pitch)
     place = (slab["slab_words"] // line + 2) * line
-    classes, panels, tables = [], [], []
+    classes, tables = [], []
+    panels: list[tuple[tuple[int, ...], int, int]] = []
     panel, most_rows = 0, 0
     pieces = -(-depth // piece)
     for phases in itertools.product(*walked):
@@ -80,18 +83,24 @@ def plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int]) -> Plan:
         # the last piece may have fewer channels, but its taps lie as far apart
         panel_rows = (pieces * len(taps) - 1) * piece + depth - (pieces - 1) * piece if taps else 0
         rows = len(range(phases[0].start, band_rows, axes[0].step))
-        pixels = _pixels(phases, axes, rows, reach, pitch, batch.groups * padded)
+        places = _pixels(phases, axes, rows, reach, pitch, batch.groups * padded)
         apart = np.array([place, prod([a.out for a in axes]) * batch.groups * padded])
-        pixels = np.concatenate([pixels + i * apart for i in range(together)])
-        tables += [offsets, pixels]
-        classes.append([
-            phases[0].start, phases[1].count * phases[2].count, pixels.ctypes.data,
-            offsets.ctypes.data, len(taps), panel, panel_rows,
-        ])  # fmt: skip
-        panels.append((taps, panel))
+        parts = [(phases[0].start, phases[1].count * phases[2].count, places, offsets)]
+        if batch.skips and along < 0 and band_rows == axes[0].out:
+            sizes = rows, phases[1].count, phases[2].count
+            inside = [_inside(p, a, n) for p, a, n in zip(phases, axes, sizes)]
+            parts = _borders(inside, places, offsets, band_rows) or parts
+        for k, (first, per_row, here, read) in enumerate(parts):
+            pixels = np.concatenate([here + i * apart for i in range(together)])
+            tables += [read, pixels]
+            classes.append([
+                first, per_row, pixels.ctypes.data, read.ctypes.data, len(read), panel, panel_rows,
+                len(taps), len(panels), k == 0,
+            ])  # fmt: skip
+        panels.append((taps, panel, panel_rows))
         panel += batch.groups * padded * panel_rows
         most_rows = max(most_rows, min(panel_rows, len(taps) * piece))
-    table = np.array(classes, np.int64).reshape(-1, 7)
+    table = np.array(classes, np.int64).reshape(-1, 10)
     sums = together * place
     sums_words = (together * band_rows * axes[1].out * axes[2].out + 16) * batch.groups * padded
     own = -(-(sums + sums_words) // line) * line
@@ -183,6 +192,37 @@ def _taps(
         offsets.append((((o0 * reach[1] + o1) * reach[2] + o2) * pitch, len(taps) * piece))
         taps.append((k0 * kernel[1] + k1) * kernel[2] + k2)
     return tuple(taps), np.array(offsets, np.int64).reshape(-1, 2)
+
+
+def _inside(phase: Phase, a: Axis, count: int) -> NDArray[np.bool_]:
+    """(pixels, taps): whether what a tap of an axis reads is no zero around."""
+    reads = np.add.outer(np.arange(count) * a.stride, [o for _, o in phase.taps]) - a.low
+    return np.asarray((reads >= 0) & (reads < a.size))
+
+
+def _borders(
+    inside: list[NDArray[np.bool_]], places: NDArray[np.int64], offsets: NDArray[np.int64],
+    band_rows: int,
+) -> list[tuple[int, int, NDArray[np.int64], NDArray[np.int64]]]:  # fmt: skip
+    """The classes of pixels that read the same taps inside; none where they are worth too little.
+
+    Each has a residue and a number of pixels per row that make one row of all its pixels.
+    """
+    kinds = [np.unique(a, axis=0, return_inverse=True) for a in inside]
+    if not offsets.size or prod([len(taps) for taps, _ in kinds]) > _MOST_BORDERS:
+        return []
+    shape, taps_shape = ([a.shape[k] for a in inside] for k in (0, 1))
+    at = np.arange(prod(shape)).reshape(shape)
+    found, work = [], 0
+    for kind in itertools.product(*[range(len(taps)) for taps, _ in kinds]):
+        pixels = at[np.ix_(*[of.ravel() == k for (_, of), k in zip(kinds, kind)])].ravel()
+        rows = [taps[k] for (taps, _), k in zip(kinds, kind)]
+        on = np.ones(taps_shape, bool) & rows[0][:, None, None] & rows[1][:, None] & rows[2]
+        read = offsets[on.ravel()].copy()
+        work += len(pixels) * len(read)
+        found.append((band_rows - 1, len(pixels), places[pixels], read))
+    found.sort(key=lambda part: -part[1])
+    return found if work < _WORTH * len(places) * len(offsets) else []
 
 
 def _pixels(

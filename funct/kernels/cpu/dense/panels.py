@@ -31,14 +31,15 @@ __all__ = ["Convolver", "batch_of"]
 _ARRAYS = ("x", "weights", "y", "scratch", "around")
 _PLACES = np.array([bands.JOB.place(name) for name in _ARRAYS], np.intp)
 _PACK_PLACES = [bands.PACK.place(name) for name in ("source", "to")]
-_ROWS, _PACKS = bands.CLASS.place("panel_rows"), bands.JOB.place("packs")
+_PACKS = bands.JOB.place("packs")
 
 
 def batch_of(images: int, groups: int, channels: int, outputs: int, dot: str) -> Batch:
     """The batch for this machine; channels and outputs are those of a group, in words."""
     word = typed(DOTS[dot].word).bytes
     width = supported(DOTS[dot], host())
-    return Batch(images, groups, channels, outputs, word, width // word, host().cores)
+    skips = dot in ("f32", "f64")  # of others codes, whose 0 may be any byte
+    return Batch(images, groups, channels, outputs, word, width // word, host().cores, skips)
 
 
 class Convolver:
@@ -46,7 +47,7 @@ class Convolver:
 
     steps: words of w from one output to the next, and from one channel to the next; its taps are
     adjacent. once: whether each panel has one use, so that `run` had better make it. job: of
-    `convolve`, packs: those of `pack`, all but the addresses of arrays.
+    `convolve`, packs: those of `pack`, all but the addresses of arrays. classes: of pixels.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Convolver:
         steps: tuple[int, int],
     ) -> None:  # fmt: skip
         self._plan = made = plan(batch, axes, kernel)
+        self.classes = made.classes
         self.once, self.weight_words = made.once, made.weight_words
         self._word = batch.word_bytes
         element, width = typed(DOTS[dot].word).element, supported(DOTS[dot], host())
@@ -74,7 +76,7 @@ class Convolver:
         blocks = -(-batch.group_outputs // (2 * batch.lanes))
         group_step = batch.group_outputs * batch.group_channels * prod(kernel)
         piece = made.fields["piece"]
-        for (taps, panel), rows in zip(made.panels, made.classes[:, _ROWS].tolist()):
+        for taps, panel, rows in made.panels:
             words = np.add.outer(np.array(taps, np.int64), depths)
             chunks = [
                 _chunks(words[:, c : c + piece], piece, lanes, batch.lanes)
