@@ -9,7 +9,8 @@ looked up in a table at an index that is a value of the loops.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from funct.compile.gathered import is_lookup, lengths
 from funct.compile.joins import is_concat
@@ -19,8 +20,8 @@ from funct.compile.loops.views import VIEWS
 from funct.graph import Guard, Node, Var
 
 __all__ = [
-    "MOST_COST", "MOST_WOVEN", "REDUCTIONS", "Group", "along", "ends_loops", "is_apart", "is_weave",
-    "outside", "reads", "reduction", "walked_through", "why_not",
+    "MOST_COST", "MOST_WOVEN", "REDUCTIONS", "Group", "along", "arrays", "ends_loops", "is_apart",
+    "is_weave", "outside", "reads", "reduction", "walked_through", "why_not",
 ]  # fmt: skip
 
 REDUCTIONS: dict[str, How] = {
@@ -212,6 +213,16 @@ def walked_through(group: Group) -> list[Var]:
         for k, v in enumerate(e.operands)
         if isinstance(v, Var) and v not in group.members and not (is_lookup(e) and k == 0)
     ]
+
+
+def arrays(step: Any, names: Collection[str]) -> list[Var]:
+    """Operands and results of a step that is one of these ops, if all are arrays that hold
+    something; else none.
+    """
+    if not isinstance(step, Node) or step.name not in names:
+        return []
+    held = [v for v in (*step.operands, *step.results) if isinstance(v, Var) and 0 not in v.shape]
+    return held if len(held) == len(step.operands) + len(step.results) else []
 
 
 def reads(step: Group | Node | Guard) -> list[Var]:

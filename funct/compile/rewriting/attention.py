@@ -7,26 +7,24 @@ the same. Machine code gives the cotangents of keys and values in parts, one for
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from funct import ops
-from funct.array import Array
 from funct.compile.loops.views import dense
+from funct.compile.rewriting.new_nodes import Known
 from funct.core import Primitive, ShapeDtype, Value, lookup, top_level, variant
 from funct.graph import Node, Var
-from funct.kernels.cpu.attention.fused import plan
+from funct.kernels.cpu.jobs import Job, job
 from funct.ops.broadcasting import broadcast_shapes, match_operand
 from funct.ops.fast import wrap
 
-__all__ = ["PARTS", "attention", "attention_pull", "lets_all"]
+__all__ = ["PARTS", "attention", "attention_pull", "job_of_attention", "lets_all"]
 
 PARTS = "attention_pull_parts"
 _REAL = "fd"  # characters of dtypes that machine code computes in
-
-Known = dict[Var, Array]
 
 
 def lets_all(mask: Any, known: Known) -> bool:
@@ -101,10 +99,25 @@ def _parts() -> Primitive:
 
 def _parts_aval(args: Any, params: Any) -> tuple[ShapeDtype, ...]:
     q, k, v, mask, seed, _, g, _ = args
-    layouts = [(x.dtype, tuple(x.shape), _strides(x)) for x in (q, k, v, g)]
-    made = plan("attend_back", *params, True, False, mask.shape, seed.shape, *layouts)
-    assert made is not None, "operands have elements, and are dense"
-    return tuple([ShapeDtype(shape, q.dtype) for shape in (q.shape, *made.partial)])
+    layouts = [(tuple(x.shape), _strides(x)) for x in (q, k, v, g)]
+    found = job_of_attention("attend_back", q.dtype, params, True, (mask, seed), layouts)
+    return tuple([ShapeDtype(shape, q.dtype) for shape in (q.shape, *found.plan.partial)])
+
+
+def job_of_attention(
+    name: str, dtype: Any, params: Any, passes: bool, beside: tuple[Any, Any],
+    layouts: Sequence[tuple[tuple[int, ...], tuple[int, ...]]],
+) -> Job:  # fmt: skip
+    """Of "attend" or "attend_back". passes: the mask changes nothing. beside: mask and seed.
+    layouts: shapes and strides of q, k, v, and of g where there is one.
+    """
+    causal, *numbers = params
+    found = job(
+        "attention", name, dtype.name, int(causal), *[float(n).hex() for n in numbers], int(passes),
+        *[tuple(v.shape) for v in beside], *layouts,
+    )  # fmt: skip
+    assert found is not None, "operands have elements, and rows that can be read"
+    return found
 
 
 def _strides(x: Any) -> tuple[int, ...]:

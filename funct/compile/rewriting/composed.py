@@ -16,9 +16,9 @@ import attrs
 import numpy as np
 
 from funct import ops
-from funct.compile.rewriting.attention import Known, attention, attention_pull
+from funct.compile.rewriting.attention import attention, attention_pull
 from funct.compile.rewriting.exponential import exponential
-from funct.compile.rewriting.new_nodes import NewNodes
+from funct.compile.rewriting.new_nodes import Known, NewNodes
 from funct.compile.rewriting.quantized import (
     dequantize,
     quantize,

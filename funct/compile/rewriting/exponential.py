@@ -18,7 +18,7 @@ import numpy as np
 
 from funct import ops
 from funct.compile.forms import Inner, Repeat
-from funct.compile.rewriting.attention import Known
+from funct.compile.rewriting.new_nodes import Known
 from funct.core import Absent, ShapeDtype, Value, join, lookup, top_level
 from funct.graph import Control, Node, Var, capture
 

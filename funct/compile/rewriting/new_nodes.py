@@ -12,7 +12,9 @@ from funct.compile.joins import concat_of
 from funct.core import lookup
 from funct.graph import Graph, Node, Var
 
-__all__ = ["NewNodes"]
+__all__ = ["Known", "NewNodes"]
+
+Known = dict[Var, Array]  # constants of a graph
 
 
 class NewNodes:

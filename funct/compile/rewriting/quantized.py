@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.compile.rewriting.attention import Known
+from funct.compile.rewriting.new_nodes import Known
 from funct.core import Primitive, ShapeDtype, Value, lookup, top_level, variant
 from funct.graph import Node, Var
 from funct.kernels.cpu.jobs import job

@@ -96,14 +96,7 @@ class _Rewriting(Boxes, Minors):
                 self.new[v] = self.apply("broadcast_to", (one,), (v.shape,), v.shape, v.dtype)
                 self.numbers[self.new[v]] = self.numbers[one]
         self.checks: list[Check] = []
-        self.reading = readers(graph)
-        self.readers: dict[Var, int] = {}
-        for e in graph.nodes:
-            for a in (e.operand,) if isinstance(e, Guard) else e.operands:
-                if isinstance(a, Var):
-                    self.readers[a] = self.readers.get(a, 0) + 1
-        for out in graph.outputs:
-            self.readers[out] = self.readers.get(out, 0) + 1
+        self.readers = readers(graph)
 
     def run(self) -> tuple[Graph, tuple[Check, ...]]:
         """Rewrite."""
@@ -171,10 +164,13 @@ class _Rewriting(Boxes, Minors):
                 return self._put_one(e)
         return None
 
+    def _is_read_once(self, v: Any) -> bool:
+        return len(self.readers.get(v, ())) == 1
+
     def _narrow_index(self, e: Node) -> Var | None:
         """Indices that were looked at, in four bytes where numbers are added at them."""
         out, (n,) = e.results[0], e.params
-        added = all(map(_adds_numbers, self.reading.get(out, ())))
+        added = all(map(_adds_numbers, self.readers.get(out, ())))
         if n >= 1 << 31 or out.dtype.itemsize <= 4 or not added:
             return None
         return self.apply("wrap_index", e.operands, e.params, out.shape, np.int32)
@@ -271,7 +267,7 @@ class _Rewriting(Boxes, Minors):
     def _is_computed(self, v: Var) -> bool:
         """Whether loops compute v, for one reader."""
         source = self.made_by.get(v)
-        if source is None or self.readers.get(v) != 1:
+        if source is None or not self._is_read_once(v):
             return False
         return source.name not in VIEWS and not why_not(source) and not ends_loops(source)
 
@@ -285,7 +281,7 @@ class _Rewriting(Boxes, Minors):
         assert isinstance(y, Var)
         axes = e.params[0]
         stack = len(out.shape) - 2
-        if self.readers.get(out, 0) != 1 or not axes or any(a >= stack for a in axes):
+        if not self._is_read_once(out) or not axes or any(a >= stack for a in axes):
             return None
         if x.shape[:-2] != y.shape[:-2] or x.dtype != y.dtype or out.dtype.kind != "f":
             return None
@@ -308,7 +304,7 @@ class _Rewriting(Boxes, Minors):
             return None
         parts: list[Any] = []
         for v in given:
-            source = self.made_by.get(v) if self.readers.get(v) == 1 else None  # type: ignore[arg-type]
+            source = self.made_by.get(v) if self._is_read_once(v) else None  # type: ignore[arg-type]
             nested = source is not None and is_concat(source) and source.params == e.params
             if nested and out.dtype in ELEMENTS and source is not None:
                 parts += source.operands

@@ -10,6 +10,7 @@ from typing import Any
 
 from funct.compile.fusion.calls import Address, Call
 from funct.compile.fusion.fuse import Fused
+from funct.compile.fusion.groups import arrays
 from funct.compile.fusion.lower import places_of
 from funct.compile.loops.kernel import CONTROL_WORDS, WRONG
 from funct.compile.loops.places import placed
@@ -23,10 +24,8 @@ __all__ = ["is_along", "lower_along", "print_along"]
 
 def is_along(step: Any) -> bool:
     """Whether a step is such an op, of elements that loops know."""
-    if not isinstance(step, Node) or step.name not in ("take_along_axis", "put_along_axis"):
-        return False
-    held: list[Any] = [*step.operands, *step.results]
-    if not all(isinstance(v, Var) and 0 not in v.shape and v.dtype in ELEMENTS for v in held):
+    held = arrays(step, ("take_along_axis", "put_along_axis"))
+    if not held or any(v.dtype not in ELEMENTS for v in held):
         return False
     x, i, out = held
     added = step.name == "put_along_axis" and x.dtype.kind == "b"

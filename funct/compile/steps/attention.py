@@ -12,12 +12,12 @@ import numpy as np
 
 from funct.compile.fusion.calls import Address, Buffer, Call
 from funct.compile.fusion.fuse import Fused
+from funct.compile.fusion.groups import arrays
 from funct.compile.fusion.lower import copy, places_of
 from funct.compile.loops.views import View
-from funct.compile.rewriting.attention import PARTS, lets_all
+from funct.compile.rewriting.attention import PARTS, job_of_attention, lets_all
 from funct.compile.steps.told import told
-from funct.graph import Node, Var
-from funct.kernels.cpu.jobs import job
+from funct.graph import Node
 from funct.kernels.table import met
 
 __all__ = ["is_attention", "lower_attention"]
@@ -29,18 +29,13 @@ _BYTES = np.dtype(np.uint8)
 
 def is_attention(step: Any) -> bool:
     """Whether a step is such an op, of numbers that the machine code knows."""
-    if not isinstance(step, Node) or step.name not in _NAMES:
-        return False
-    held: list[Any] = [*step.operands, *step.results]
-    if not all(isinstance(v, Var) and 0 not in v.shape for v in held):
-        return False
-    return len({v.dtype for v in held[:3]}) == 1 and held[0].dtype.char in "fd" and met(_NEEDS)
+    kinds = {v.dtype for v in arrays(step, _NAMES)[:3]}
+    return len(kinds) == 1 and kinds.pop().char in "fd" and met(_NEEDS)
 
 
 def lower_attention(node: Node, fused: Fused) -> list[Call]:
     """The call, after copies of what cannot be read where it lies."""
     q, k, v, mask, seed, *rest = node.operands
-    causal, scale, rate = node.params
     passes = lets_all(mask, dict(fused.graph.constants))
     calls, (seeds,) = places_of([seed], fused)
     at, layouts = {"seed": seeds}, []
@@ -59,11 +54,8 @@ def lower_attention(node: Node, fused: Fused) -> list[Call]:
         calls += added
     results = ("dq", "dk", "dv") if rest else ("o", "lse")
     at |= zip(results, map(Address, node.results), strict=True)
-    found = job(
-        "attention", "attend_back" if rest else "attend", q.dtype.name, int(causal),  # type: ignore[union-attr]
-        float(scale).hex(), float(rate).hex(), int(passes), mask.shape, seed.shape, *layouts,  # type: ignore[union-attr]
-    )  # fmt: skip
-    assert found is not None, "operands have elements, and rows that can be read"
+    name, dtype = "attend_back" if rest else "attend", node.results[0].dtype
+    found = job_of_attention(name, dtype, node.params, passes, (mask, seed), layouts)
     at["scratch"] = Address(Buffer(max(1, found.room), _BYTES))
     return [*calls, told(found, at, node.results)]
 

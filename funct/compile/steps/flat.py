@@ -16,6 +16,7 @@ import numpy as np
 
 from funct.compile.fusion.calls import Address, Buffer, Call, Root, Word
 from funct.compile.fusion.fuse import Fused
+from funct.compile.fusion.groups import arrays
 from funct.compile.fusion.lower import copy, places_of
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.loops.views import View, dense
@@ -201,10 +202,8 @@ _SORTED = ("argsort", "sort", "top_k")
 
 def is_flat(step: Any) -> bool:
     """Whether a step is such an op, of elements that kernels know."""
-    if not isinstance(step, Node) or step.name not in _OPS:
-        return False
-    held: list[Any] = [*step.operands, *step.results]
-    if not all(isinstance(v, Var) and 0 not in v.shape and v.dtype in ELEMENTS for v in held):
+    held = arrays(step, _OPS)
+    if not held or any(v.dtype not in ELEMENTS for v in held):
         return False
     x: Any = step.operands[0]
     if step.name in _SORTED:

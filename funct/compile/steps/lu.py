@@ -14,10 +14,11 @@ import numpy as np
 
 from funct.compile.fusion.calls import Address, Buffer, Call
 from funct.compile.fusion.fuse import Fused
+from funct.compile.fusion.groups import arrays
 from funct.compile.fusion.lower import places_of
 from funct.device import blas
 from funct.device.machine_code import offer
-from funct.graph import Node, Var
+from funct.graph import Node
 from funct.kernels.llvm import I32, I64, PTR, Module, Value, typed
 
 __all__ = ["is_lu", "lower_lu", "print_lu"]
@@ -29,10 +30,8 @@ _LETTERS = {("f32", 1): "s", ("f64", 1): "d", ("f32", 2): "c", ("f64", 2): "z"}
 
 def is_lu(step: Any) -> bool:
     """Whether a step is that, of matrices with elements."""
-    if not isinstance(step, Node) or step.name not in _NAMES:
-        return False
-    held = [*step.operands, *step.results]
-    if not all(isinstance(v, Var) and 0 not in v.shape and v.dtype.char in "fd" for v in held):
+    held = arrays(step, _NAMES)
+    if not held or any(v.dtype.char not in "fd" for v in held):
         return False
     return _getrf(_LETTERS[_kind(step)]) is not None
 

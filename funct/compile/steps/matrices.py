@@ -18,11 +18,12 @@ import numpy as np
 
 from funct.compile.fusion.calls import Address, Buffer, Call
 from funct.compile.fusion.fuse import Fused
+from funct.compile.fusion.groups import arrays
 from funct.compile.fusion.lower import places_of
 from funct.compile.loops.kernel import CONTROL_WORDS, WRONG
 from funct.compile.steps.moves import copy_bytes
 from funct.device.machine_code import offer
-from funct.graph import Node, Var
+from funct.graph import Node
 from funct.kernels.cpu.triangular import counts_in_64_bits, print_solution
 from funct.kernels.linalg import lapack
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
@@ -67,10 +68,8 @@ _DOUBLE = np.dtype(np.float64)
 
 def is_matrices(step: Any) -> bool:
     """Whether a step is such an op, on matrices of one dtype in stacks of one shape."""
-    if not isinstance(step, Node) or step.name not in (*_LOOPS, *_TRIANGULAR):
-        return False
-    held = [*step.operands, *step.results]
-    if not all(isinstance(v, Var) and 0 not in v.shape and v.dtype.char in "fd" for v in held):
+    held = arrays(step, (*_LOOPS, *_TRIANGULAR))
+    if not held or any(v.dtype.char not in "fd" for v in held):
         return False
     operands: Any = step.operands
     last = -3 if step.name.endswith("_of_pairs") else -2

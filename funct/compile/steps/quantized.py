@@ -14,11 +14,12 @@ import numpy as np
 
 from funct.compile.fusion.calls import Address, Buffer, Call
 from funct.compile.fusion.fuse import Fused
+from funct.compile.fusion.groups import arrays
 from funct.compile.fusion.lower import copy, places_of
 from funct.compile.loops.views import View
 from funct.compile.rewriting.quantized import LAYER, in_few_bits
 from funct.compile.steps.told import told
-from funct.graph import Node, Var
+from funct.graph import Node
 from funct.kernels.cpu.jobs import job
 
 __all__ = ["is_in_few_bits", "is_layer", "lower_few_bits", "lower_layer"]
@@ -28,11 +29,7 @@ _BYTES = np.dtype(np.uint8)
 
 def is_in_few_bits(step: Any) -> bool:
     """Whether a step is a product with weights of few bits that the machine code knows."""
-    if not isinstance(step, Node) or step.name != "weight_only_linear":
-        return False
-    held = [*step.operands, *step.results]
-    whole = all(isinstance(v, Var) and 0 not in v.shape for v in held)
-    return whole and in_few_bits(step) is not None
+    return bool(arrays(step, ("weight_only_linear",))) and in_few_bits(step) is not None
 
 
 def lower_few_bits(node: Node, fused: Fused) -> list[Call]:

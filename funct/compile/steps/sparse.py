@@ -15,11 +15,12 @@ import numpy as np
 
 from funct.compile.fusion.calls import Address, Buffer, Call
 from funct.compile.fusion.fuse import Fused
+from funct.compile.fusion.groups import arrays
 from funct.compile.fusion.lower import places_of
 from funct.compile.loops.kernel import CONTROL_WORDS, WRONG
 from funct.compile.steps.flat import flat_call, print_flat
 from funct.compile.steps.moves import zeros
-from funct.graph import Node, Var
+from funct.graph import Node
 from funct.kernels.cpu.irregular import csr
 from funct.kernels.linalg.csr import last, parts, takes
 from funct.kernels.llvm import I64, PTR, Module
@@ -32,13 +33,11 @@ _INDEX = np.dtype(np.int64)
 
 def is_sparse(step: Any) -> bool:
     """Whether a step is such an op, of numbers and indices that the kernels know."""
-    if not isinstance(step, Node) or step.name not in _NAMES:
+    held = arrays(step, _NAMES)
+    if not held:
         return False
-    held: list[Any] = [*step.operands, *step.results]
-    if not all(isinstance(v, Var) and 0 not in v.shape for v in held):
-        return False
-    operands: Any = step.operands
-    entries = step.results[0] if step.name == "sampled_matmul" else operands[0]
+    *operands, out = held
+    entries = out if step.name == "sampled_matmul" else operands[0]
     return entries.shape == operands[2].shape and takes(*[v.dtype for v in operands])
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from funct.compile.fusion.calls import Address, Buffer, Call
 from funct.compile.fusion.fuse import Fused
+from funct.compile.fusion.groups import arrays
 from funct.compile.fusion.lower import places_of
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.steps.flat import flat_call
@@ -41,10 +42,8 @@ _INDEX = np.dtype(np.int64)
 
 def is_convolution(step: Any) -> bool:
     """Whether a step is such an op, of images that the machine code knows."""
-    if not isinstance(step, Node) or step.name not in _NAMES:
-        return False
-    held: list[Any] = [*step.operands, *step.results]
-    if not all(isinstance(v, Var) and 0 not in v.shape and v.dtype.char in "fd" for v in held):
+    held = arrays(step, _NAMES)
+    if not held or any(v.dtype.char not in "fd" for v in held):
         return False
     alike = len({v.dtype for v in held}) == 1
     return alike and len(held[0].shape) <= 5 and met(_NEEDS) and _fits(step)

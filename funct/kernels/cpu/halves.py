@@ -4,7 +4,7 @@ A function of one such number has 65,536 values, so what computes it otherwise i
 them: whichever is quickest of the ways that give the same is taken. They are the plain function
 itself, which NumPy may have in vectors, a table of its values, and vectors of float32
 (`vector_loops.py`) rounded once. Several operands meet in float32 too, as in NumPy's loops. So the
-bits are those of the plain functions, but for what is left in a NaN; nothing warns.
+bits are those of the plain functions, but for what a NaN holds beside its sign; nothing warns.
 """
 
 from __future__ import annotations
@@ -85,7 +85,9 @@ def _quickest(raw: Callable[..., Any], name: str, kind: Any) -> Callable[[Any], 
     name = _NAMES.get(name, name)
     if name in FUNCTIONS and table.dtype == kind:
         found = _in_vectors(name, values)
-        if ((found.view(_BITS) == table.view(_BITS)) | (np.isnan(table) & np.isnan(found))).all():
+        differ = found.view(_BITS) != table.view(_BITS)
+        differ &= ~(np.isnan(found) & np.isnan(table) & (np.signbit(found) == np.signbit(table)))
+        if not differ.any():
             ways.append(partial(_in_vectors, name))
     usual = (codes * np.uint16(_MIXED) * np.float32(3 / _CODES)).astype(kind)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funct.kernels.random.elementary import EXP, LEAST, LN2, PER_LN2, WHOLE, polynomial
+from funct.kernels.random.elementary import LEAST, reduced
 
 if TYPE_CHECKING:
     from funct.kernels.llvm.emitter import Emitter
@@ -26,13 +26,7 @@ def share(e: Emitter, x: Value) -> Value:
 
 
 def _exp(e: Emitter, x: Value) -> Value:
-    n = (x * PER_LN2 + WHOLE) - WHOLE
-    high = x - n * LN2[0]
-    low = n * LN2[1]
-    r = high - low
-    z = r * r
-    c = r - z * polynomial(z, EXP)
-    y = 1.0 - ((low - r * c / (2.0 - c)) - high)
+    y, n = reduced(x)
     twos = e.convert(n, "i64")
     half = twos >> 1  # in two steps: the result may be subnormal
     y = y * e.bitcast((half + 1023) << 52, x.type)

@@ -14,22 +14,21 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "EXP", "LEAST", "LN2", "LOG", "PER_LN2", "WHOLE", "excess", "exp", "log",
-    "logistic", "polynomial",
+    "LEAST", "LOG", "excess", "exp", "log", "logistic", "polynomial", "reduced",
 ]  # fmt: skip
 
 LOG = (1.479819860511658591e-01, 1.531383769920937332e-01, 1.818357216161805012e-01,
        2.222219843214978396e-01, 2.857142874366239149e-01, 3.999999999940941908e-01,
        6.666666666666735130e-01)  # fmt: skip
-EXP = (4.13813679705723846039e-08, -1.65339022054652515390e-06, 6.61375632143793436117e-05,
-       -2.77777777770155933842e-03, 1.66666666666666019037e-01)  # fmt: skip
+_EXP = (4.13813679705723846039e-08, -1.65339022054652515390e-06, 6.61375632143793436117e-05,
+        -2.77777777770155933842e-03, 1.66666666666666019037e-01)  # fmt: skip
 
 _ROOT = 0x3FE6A09E667F3BCD  # the bits of √½: a mantissa from there on leads to a logarithm around 0
 _MANTISSA = (1 << 52) - 1
 _LN2 = 0.6931471805599453
-LN2 = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # 32 bits, the rest
-PER_LN2 = 1.4426950408889634
-WHOLE = 1.5 * 2.0**52  # a sum with this is rounded to a whole number
+_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # 32 bits, the rest
+_PER_LN2 = 1.4426950408889634
+_WHOLE = 1.5 * 2.0**52  # a sum with this is rounded to a whole number
 LEAST = -750.0  # its exponential is 0
 
 
@@ -66,16 +65,20 @@ def excess(x: Any) -> Any:
     return (x - f) + _short(f) - exponent.astype(np.float64) * _LN2
 
 
-def exp(x: Any) -> Any:
-    """The exponential of numbers up to 700."""
-    x = np.where(x > LEAST, x, LEAST)
-    n = (x * PER_LN2 + WHOLE) - WHOLE
-    high = x - n * LN2[0]
-    low = n * LN2[1]
+def reduced(x: Any) -> tuple[Any, Any]:
+    """y and a whole number n, of which exp(x) is y 2^n."""
+    n = (x * _PER_LN2 + _WHOLE) - _WHOLE
+    high = x - n * _LN2_HIGH
+    low = n * _LN2_LOW
     r = high - low
     z = r * r
-    c = r - z * polynomial(z, EXP)
-    y = 1.0 - ((low - r * c / (2.0 - c)) - high)
+    c = r - z * polynomial(z, _EXP)
+    return 1.0 - ((low - r * c / (2.0 - c)) - high), n
+
+
+def exp(x: Any) -> Any:
+    """The exponential of numbers up to 700."""
+    y, n = reduced(np.where(x > LEAST, x, LEAST))
     twos = n.astype(np.int64)
     half = twos >> 1  # in two steps: the result may be subnormal
     y = y * ((half + 1023) << 52).view(np.float64)

@@ -609,13 +609,14 @@ def test_zeros_around_small_images_are_left_out(
 def test_how_much_is_left_out(adjoint: bool) -> None:
     """Of 7 x 7 pixels by 3 x 3 taps those that are inside: 19² of 21²."""
     slide = Sliding((1, 1), ((1, 1), (1, 1)), (1, 1), 1)
-    made = convolver("f32", (8, 512, 7, 7), (512, 512, 3, 3), (7, 7), slide, adjoint)
+    shapes = (8, 512, 7, 7), (512, 512, 3, 3), (7, 7)
+    classes = convolver("f32", *shapes, slide, adjoint)._plan.classes
     place = bands.CLASS.place
-    per_row, taps = (made.classes[:, place(name)] for name in ("pixels_per_row", "n_taps"))
+    per_row, taps = (classes[:, place(name)] for name in ("pixels_per_row", "n_taps"))
     assert per_row.sum() == 49
     assert per_row @ taps == 19**2
-    codes = convolver("s32", (8, 512, 7, 7), (512, 512, 3, 3), (7, 7), slide, adjoint)
-    assert len(codes.classes) == 1  # what stands around codes may be any byte
+    codes = convolver("s32", *shapes, slide, adjoint)._plan.classes
+    assert len(codes) == 1  # what stands around codes may be any byte
 
 
 def test_special_values_pass() -> None:

@@ -325,27 +325,27 @@ def _driver_text(element: str, target: Host) -> str:
     return module.text()
 
 
-Text = Callable[..., str]
+_Text = Callable[..., str]
 
 
 def foretell(tiles: Sequence[Tile]) -> None:
     """Begin to make code for tiles that will be called, and what calls them."""
-    asked: list[tuple[Text, Tile | str]] = [(_tile_text, tile) for tile in tiles]
+    asked: list[tuple[_Text, Tile | str]] = [(_tile_text, tile) for tile in tiles]
     asked.append((_driver_text, tiles[0].element))
     new = [a for a in asked if a not in _foretold]
     _foretold.update(new)
     begin([t(x, host()) for t, x in new if not kept(t, x, host())], 1)
 
 
-_foretold: set[tuple[Text, Tile | str]] = set()
+_foretold: set[tuple[_Text, Tile | str]] = set()
 
 
 @functools.cache
-def _address(text: Text, given: Tile | str, name: str) -> int:
+def _address(text: _Text, given: Tile | str, name: str) -> int:
     return printed(text, given, host()).keep().address(name)
 
 
-def _offer(text: Text, given: Tile | str, name: str) -> None:
+def _offer(text: _Text, given: Tile | str, name: str) -> None:
     offer(name, functools.partial(_address, text, given, name))
 
 

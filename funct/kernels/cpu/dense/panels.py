@@ -47,7 +47,7 @@ class Convolver:
 
     steps: words of w from one output to the next, and from one channel to the next; its taps are
     adjacent. once: whether each panel has one use, so that `run` had better make it. job: of
-    `convolve`, packs: those of `pack`, all but the addresses of arrays. classes: of pixels.
+    `convolve`, packs: those of `pack`, all but the addresses of arrays.
     """
 
     def __init__(
@@ -55,7 +55,6 @@ class Convolver:
         steps: tuple[int, int],
     ) -> None:  # fmt: skip
         self._plan = made = plan(batch, axes, kernel)
-        self.classes = made.classes
         self.once, self.weight_words = made.once, made.weight_words
         self._word = batch.word_bytes
         element, width = typed(DOTS[dot].word).element, supported(DOTS[dot], host())

@@ -1,0 +1,72 @@
+"""Jobs of convolutions. Images have their channels first."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from funct.device import host
+from funct.kernels.cpu.dense import bands, depthwise, weight_gradient
+from funct.kernels.cpu.dense.convolution import convolver
+from funct.kernels.cpu.dense.line_weights import WEIGHTS
+from funct.kernels.cpu.dense.lines import PLANES
+from funct.kernels.cpu.jobs import alone, job_of
+from funct.kernels.windows.views import Sliding
+
+if TYPE_CHECKING:
+    from funct.kernels.cpu.jobs import Job
+    from funct.kernels.windows.views import Sizes
+
+__all__ = ["gradient", "line_weights", "lines", "pack", "tiles"]
+
+
+def lines(name: str, x: Sizes, w: Sizes, size: Sizes | None, *how: Any) -> Job | None:
+    """Convolution with few channels per group, or its adjoint in x: from x, or g."""
+    made = depthwise.planes(np.dtype(name), x, w, Sliding(*how), size)
+    if made is None:
+        return None
+    work = 2 * max(prod(made.shape), prod(x)) * prod(w[1:])
+    return alone(_of_lines(made, ("x", "w", "y")), PLANES, work)
+
+
+def line_weights(name: str, x: Sizes, g: Sizes, size: Sizes, *how: Any) -> Job | None:
+    """The adjoint in w of convolution with one channel per group."""
+    made = depthwise.weight_planes(np.dtype(name), x, g, Sliding(*how), size)
+    if made is None:
+        return None
+    return alone(_of_lines(made, ("x", "g", "w")), WEIGHTS, 2 * prod(g) * prod(size))
+
+
+def _of_lines(made: depthwise.Plan, arrays: tuple[str, ...]) -> Job:
+    pattern = attrs.evolve(made.pattern, streams=False)  # who knows where results will lie
+    fields, scratch = (WEIGHTS, ("sums",)) if "g" in arrays else (PLANES, ())
+    missing = (*arrays, "head", "tail", *scratch)
+    return job_of(depthwise.entry(pattern, made.name), made.job, fields, missing, made.sums, made)
+
+
+def tiles(adjoint: int, dot: str, x: Sizes, w: Sizes, size: Sizes, *how: Any) -> Job:
+    """Convolution, or its adjoint in x, with weights that are laid out in panels."""
+    made = convolver(dot, x, w, size, Sliding(*how), bool(adjoint))
+    entry = bands.entry(dot, host(), False, "convolve")
+    missing = ("x", "weights", "y", "scratch")
+    found = job_of(entry, made.job, bands.JOB, missing, made.scratch_bytes, made)
+    return alone(found, bands.JOB, 2 * max(prod(x), x[0] * prod(size)) * prod(w[1:]))
+
+
+def pack(number: int, *given: Any) -> Job:
+    """How the weights of a class of pixels are laid out for such tiles."""
+    made, dot = tiles(*given).plan, given[1]
+    entry = bands.entry(dot, host(), False, "pack")
+    return job_of(entry, made.packs[number], bands.PACK, ("source", "to"), 0, made)
+
+
+def gradient(dot: str, x: Sizes, g: Sizes, size: Sizes, *how: Any) -> Job:
+    """The adjoint of convolution in w."""
+    made = weight_gradient.plan(x, g, Sliding(*how), size, dot)
+    missing = ("x", "g", "w", "partial", "scratch")
+    room = made.partial_bytes + made.scratch_bytes
+    entry = weight_gradient.entry(dot)
+    return job_of(entry, made.job, weight_gradient.JOB, missing, room, made)

@@ -1,0 +1,43 @@
+"""Jobs of products with weights of few bits, and of layers on codes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from funct.kernels.cpu.jobs import alone, job_of
+from funct.kernels.cpu.quantized import weight_only
+from funct.kernels.cpu.quantized.layer import CALL, JOB, layer
+from funct.kernels.cpu.quantized.words import best
+
+if TYPE_CHECKING:
+    from funct.kernels.cpu.jobs import Job
+
+__all__ = ["few_bits", "layer_on_codes"]
+
+
+def few_bits(bits: int, rows: int, outputs: int, count: int, groups: int) -> Job | None:
+    """A few rows of float32 times weights of few bits."""
+    words = weight_only.plan(rows, outputs, count, groups)
+    if words is None:
+        return None
+    fields, missing = weight_only.JOB, ("x", "codes", "scale", "y")
+    found = job_of(weight_only.entry(bits), words, fields, missing, 0, None)
+    return alone(found, fields, 2 * rows * outputs * count)
+
+
+def layer_on_codes(
+    rows: int, depth: int, dtype: str, zero_point: int, bias: str, factor: str, *limits: Any
+) -> Job | None:
+    """A linear layer on codes. bias, factor: bytes in hexadecimal digits. limits: of the codes of
+    the result, and their dtype's name.
+    """
+    numbers = map(bytes.fromhex, (bias, factor))
+    codes = (*limits[:-1], np.dtype(limits[-1]))
+    made = layer(rows, depth, np.dtype(dtype), zero_point, *numbers, codes, best())
+    if made is None:
+        return None
+    words = np.frombuffer(bytes(8 * len(CALL)) + made.job, np.int64)
+    found = job_of(made.place, words, JOB, CALL, made.scratch_bytes, made)
+    return alone(found, JOB, 2 * rows * depth * made.shape[1])
