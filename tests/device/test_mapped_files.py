@@ -1,6 +1,7 @@
 """Pages of a library's file: they go, and come again as they were."""
 
 import platform
+import subprocess
 import sys
 import time
 
@@ -51,6 +52,35 @@ def test_pages_that_were_let_go_come_again(monkeypatch):
 
 def test_of_what_is_not_loaded_nothing_is_let_go():
     let_go("/no/such/library.so")
+
+
+# A thread asks again and again where pages lie while the main one, which has the interpreter's lock
+# in dlopen, has the linker add a library and take it away.
+LOADS = """
+import _ctypes, _heapq, shutil, sys, threading
+from funct.device import llvm, mapped_files
+
+name = llvm.binding().ffi.lib._name
+ended = False
+
+def look():
+    while not ended:
+        mapped_files._unwritten.cache_clear()
+        mapped_files.let_go(name)
+
+thread = threading.Thread(target=look)
+thread.start()
+copy = shutil.copy(_heapq.__file__, sys.argv[1])
+for _ in range(4000):
+    _ctypes.dlclose(_ctypes.dlopen(copy, 2))
+ended = True
+thread.join()
+"""
+
+
+def test_who_loads_a_library_waits_for_nobody(tmp_path):
+    """Importing an extension module while a pause begins ends."""
+    subprocess.run([sys.executable, "-c", LOADS, str(tmp_path)], check=True, timeout=120)
 
 
 def test_pages_of_llvm_are_let_go_in_pauses():
