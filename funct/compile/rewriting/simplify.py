@@ -11,6 +11,7 @@
 - what has no elements is left out of arrays one after the other;
 - the place of an extreme element is the least number of those that are one;
 - last axes of a few elements are taken apart: points, colours, small matrices (`narrow.py`);
+- functions of looked-up elements of a table that is smaller are computed before (`looked_up.py`);
 - elementwise ops on arrays that are all turned alike are computed before the turn (`turned.py`);
 - arrays that are put one behind the other in several steps are in one;
 - elementwise ops on arrays one behind the other are computed for each (`pieces.py`);
@@ -42,6 +43,7 @@ from funct.compile.readers import readers
 from funct.compile.rewriting.boxes import Boxes
 from funct.compile.rewriting.finite import finite_at_zeros
 from funct.compile.rewriting.gaps import without_gaps
+from funct.compile.rewriting.looked_up import before_they_are_looked_up
 from funct.compile.rewriting.minors import Minors
 from funct.compile.rewriting.narrow import taken_apart
 from funct.compile.rewriting.pieces import in_pieces
@@ -77,7 +79,8 @@ class Check:
 def simplify(graph: Graph) -> tuple[Graph, tuple[Check, ...]]:
     """The graph rewritten, and what must be checked of its inputs before it runs."""
     found, checks = _Rewriting(graph).run()
-    return taken_apart(without_gaps(in_pieces(as_they_lie(found)))), checks
+    found = as_they_lie(before_they_are_looked_up(found))
+    return taken_apart(without_gaps(in_pieces(found))), checks
 
 
 class _Rewriting(Boxes, Minors):
