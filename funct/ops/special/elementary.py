@@ -29,8 +29,8 @@ def cbrt(x: Operand, /) -> Value:
     Example:
         >>> import funct.array as xp
         >>> from funct.array import special
-        >>> special.cbrt(xp.asarray([-8.0, 27.0])).tolist()
-        [-2.0, 3.0]
+        >>> special.cbrt(xp.asarray([-8.0, 64.0])).tolist()
+        [-2.0, 4.0]
     """
 
 
