@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from funct import ops
 from funct.array.axes import integers, normal_axes, normal_axis, normal_shape
-from funct.array.conversion import (
-    as_tensor,
-)
+from funct.array.conversion import as_tensor
+from funct.array.creation import arange
 from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
+from funct.array.tensor import Array, Tensor
 from funct.core import Size
-from funct.errors import ArgumentError, ShapeError
+from funct.errors import ArgumentError, ShapeError, UnsupportedOperandError
 from funct.kernels import manipulation as kernels
 from funct.ops.counting import lifted
 
@@ -289,6 +291,8 @@ def flip(x: Any, /, axis: Any = None) -> Any:
 def roll(x: Any, /, shift: Any, axis: Any = None) -> Any:
     """Elements moved by shift along axis, wrapping around; None rolls the flat array.
 
+    shift: an int or one for each axis, or integers that only the running program knows: elements
+    are then looked up, and no number of them compiles anew.
     Raises: ShapeError: when there are not as many shifts as axes.
     Example:
         >>> import funct.array as xp
@@ -298,7 +302,10 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Any:
     x = as_tensor("roll", x)
     if axis is None:
         return ops.reshape(roll(reshape(x, (-1,)), shift, axis=0), x.shape)
-    axes, shifts = _tuple(axis), integers("roll", "shift", shift)
+    given = shift if isinstance(shift, tuple | list) else (shift,)
+    traced = any(isinstance(s, Tensor) and s.__class__ is not Array for s in given)
+    axes = _tuple(axis)
+    shifts = tuple(map(_as_shift, given)) if traced else integers("roll", "shift", shift)
     if not isinstance(shift, tuple | list):
         shifts *= len(axes)
     if len(shifts) != len(axes):
@@ -306,11 +313,23 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Any:
     for s, a in zip(shifts, axes, strict=True):
         k = normal_axis("roll", a, len(x.shape))
         n = x.shape[k]
-        if n:
+        if n and traced:
+            x = ops.take(x, ops.remainder(arange(n) - s, n), k)
+        elif n:
             at = (-s) % n
             head = (slice(None),) * k
             x = ops.concat(x[(*head, slice(at, None))], x[(*head, slice(None, at))], k)
     return x
+
+
+def _as_shift(s: Any) -> Any:
+    """An integer that a shift is, perhaps one of a running program."""
+    s = as_tensor("roll", s)
+    if s.dtype.kind not in "iu" or s.shape:
+        raise UnsupportedOperandError(
+            f"roll: shift must be an int or a tuple of ints, got {s.dtype} of shape {s.shape}"
+        )
+    return ops.astype(s, np.dtype(np.int64))
 
 
 @direct(kernels.ravel)

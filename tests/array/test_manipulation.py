@@ -7,8 +7,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import funct as ft
 import funct.array as xp
-from funct.errors import ShapeError
+from funct.errors import ShapeError, UnsupportedOperandError
 from tests import laws
 from tests.strategies import arrays, broadcastable, filled, with_axes, with_axis
 
@@ -110,6 +111,40 @@ def test_axes_of_length_one(x: Any, data: Any) -> None:
     laws.same(xp.expand_dims(xp.asarray(x), axis=-1), np.expand_dims(x, -1))
     laws.same(xp.squeeze(xp.asarray(wide), axis=axes), np.squeeze(wide, axes))
     check(lambda v: xp.expand_dims(v, axis=axes), x)
+
+
+@given(with_axes(), st.data())
+def test_roll_by_what_only_the_program_knows(case: Any, data: Any) -> None:
+    """The same elements under jit, vmap and scan, and derivatives too."""
+    x, axis = case
+    shifts = data.draw(st.lists(st.integers(-9, 9), min_size=2, max_size=2))
+    given, kind = xp.asarray(x), data.draw(st.sampled_from([np.int64, np.int8]))
+    asked = np.asarray(shifts, kind)
+    expected = np.stack([np.roll(x, s, axis) for s in shifts])
+
+    def rolled(s: Any) -> Any:
+        return xp.roll(given, s, axis=axis)
+
+    laws.same(ft.vmap(rolled)(xp.asarray(asked)), expected)
+    laws.same(ft.scan(lambda c, s: (c, rolled(s)), 0, xp.asarray(asked))[1], expected)
+    for s, e in zip(asked, expected, strict=True):
+        laws.same(ft.jit(rolled)(xp.asarray(s)), e)
+    check(lambda v: ft.vmap(lambda s: xp.roll(v, s, axis=axis))(xp.asarray(asked)), x)
+
+
+def test_roll_by_many_shifts_compiles_once() -> None:
+    rolled = ft.jit(lambda x, s, t: xp.roll(x, (s, t), axis=(0, 1)))
+    x = np.arange(35.0).reshape(5, 7)
+    for s, t in np.random.default_rng(0).integers(-20, 20, (30, 2)):
+        laws.same(rolled(xp.asarray(x), xp.asarray(s), xp.asarray(t)), np.roll(x, (s, t), (0, 1)))
+    assert rolled.cache_info().misses == 1
+
+
+def test_roll_by_what_is_no_integer() -> None:
+    with pytest.raises(UnsupportedOperandError, match="shift must be an int or a tuple of ints"):
+        ft.jit(xp.roll)(xp.arange(4.0), xp.asarray(1.5))
+    with pytest.raises(UnsupportedOperandError, match="shift must be an int or a tuple of ints"):
+        ft.vmap(lambda s: xp.roll(xp.arange(4.0), s))(xp.ones((2, 3), dtype=xp.int64))
 
 
 @given(with_axes())
