@@ -14,7 +14,7 @@ from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
 from funct.array.tensor import Array, Tensor
 from funct.core import Size
-from funct.errors import ArgumentError, ShapeError, UnsupportedOperandError
+from funct.errors import ArgumentError, ShapeError
 from funct.kernels import manipulation as kernels
 from funct.ops.counting import lifted
 
@@ -302,10 +302,9 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Any:
     x = as_tensor("roll", x)
     if axis is None:
         return ops.reshape(roll(reshape(x, (-1,)), shift, axis=0), x.shape)
-    given = shift if isinstance(shift, tuple | list) else (shift,)
-    traced = any(isinstance(s, Tensor) and s.__class__ is not Array for s in given)
-    axes = _tuple(axis)
-    shifts = tuple(map(_as_shift, given)) if traced else integers("roll", "shift", shift)
+    axes, given = _tuple(axis), shift if isinstance(shift, tuple | list) else (shift,)
+    traced = any(map(_is_traced, given))
+    shifts = tuple(map(_shift, given)) if traced else integers("roll", "shift", shift)
     if not isinstance(shift, tuple | list):
         shifts *= len(axes)
     if len(shifts) != len(axes):
@@ -322,14 +321,14 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Any:
     return x
 
 
-def _as_shift(s: Any) -> Any:
-    """An integer that a shift is, perhaps one of a running program."""
-    s = as_tensor("roll", s)
-    if s.dtype.kind not in "iu" or s.shape:
-        raise UnsupportedOperandError(
-            f"roll: shift must be an int or a tuple of ints, got {s.dtype} of shape {s.shape}"
-        )
-    return ops.astype(s, np.dtype(np.int64))
+def _is_traced(s: Any) -> bool:
+    """Whether it is an integer that only the running program knows."""
+    traced = isinstance(s, Tensor) and s.__class__ is not Array
+    return traced and not s.shape and s.dtype.kind in "iu"
+
+
+def _shift(s: Any) -> Any:
+    return ops.astype(s, np.dtype(np.int64)) if _is_traced(s) else integers("roll", "shift", s)[0]
 
 
 @direct(kernels.ravel)
