@@ -190,8 +190,7 @@ def max_spread_last(
                                         stored(z, to, np.where(place == here_at, gift, zero))
                                     else:
                                         old = loaded(z, to, width)
-                                        added = np.where(left == here_at, old + gift, old)
-                                        stored(z, to, added)
+                                        stored(z, to, old + np.where(left == here_at, gift, zero))
                         q += width
     if not tiled:
         _cleared(z, image + done * n2, image + n0 * n1 * n2, begin, inner, some, zero, width)
