@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -295,11 +296,11 @@ def test_no_index_leaves_images(k: int, step: int, pad: int, inner: int) -> None
     x = few((2, *size, inner), k, np.float32)
     y = np.ones((2, *count, inner), np.float32)
     rows, none = 2 * count[0], np.asarray([-0.0], np.float32)
-    taps, met = places.order(size, *static), places.met(size, *static)
+    met = places.met(size, *static)
     counts, room = np.ones(count, np.float32), np.zeros(2 * size[1] * inner, np.float32)
-    for how in ("sum", "mean", "max"):
-        given_ = (x, y, room, axes, taps, none, counts, rows, -(-rows // 2), inner, lanes, how, 2)
-        agree(cpu_last.fold_last, *given_)
+    for how, alone in product(("sum", "mean", "max"), (False, True)):
+        given_ = (x, y, room, axes, *places.order(size, *static, inner), none, counts, rows)
+        agree(cpu_last.fold_last, *given_, -(-rows // 2), inner, lanes, how, alone, 2)
     found = np.zeros(y.shape, np.int64)
     agree(cpu_last.max_index_last, x, found, axes, met, rows, -(-rows // 2), inner, lanes, 2)
     images, width = np.zeros(x.shape, np.float32), cpu_last.WIDTHS[lanes]

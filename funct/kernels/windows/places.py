@@ -6,6 +6,7 @@ Pure functions of shapes, kept.
 from __future__ import annotations
 
 import functools
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -49,13 +50,31 @@ def axes_of(size: Sizes, window: Sizes, stride: Sizes, padding: Padding, dilatio
 
 
 @functools.lru_cache(256)
-def order(size: Sizes, window: Sizes, stride: Sizes, padding: Padding, dilation: Sizes) -> Any:
-    """Where the taps of three axes begin, in the order in which pooling folds them."""
+def order(
+    size: Sizes, window: Sizes, stride: Sizes, padding: Padding, dilation: Sizes, inner: int
+) -> tuple[Any, Any]:
+    """Where the taps of three axes begin behind the corner of a window, in the order in which
+    pooling folds those that meet an element, and for each window along the axes which of them these
+    are: the first, and the end. An element of the images has `inner` parts.
+    """
     count = known_size(size, window, stride, padding, dilation)
-    found = [0] * (3 - len(size))  # axes that are not there have one tap
-    for n, t, k, s, d, (low, _) in zip(size, count, window, stride, dilation, padding):
-        found += [u * d for u in taps_in_order(n, t, k, s, d, low)]
-    return np.asarray(found, np.int64)
+    inside = met(size, window, stride, padding, dilation)
+    apart = 3 - len(size)
+    taps = [0]  # of axes that are not there
+    ranges, at = [inside[:apart]], apart
+    for axis, (n, t, k, s, d, (low, _)) in enumerate(
+        zip(size, count, window, stride, dilation, padding)
+    ):
+        pitch = d * prod(size[axis + 1 :]) * inner
+        kinds, which = np.unique(inside[at : at + t], axis=0, return_inverse=True)
+        found = []
+        for first, end in kinds.tolist():
+            begin = len(taps)
+            taps += [u * pitch for u in taps_in_order(n, t, k, s, d, low) if first <= u < end]
+            found.append((begin, len(taps)))
+        ranges.append(np.asarray(found, np.int64)[which.reshape(-1)])
+        at += t
+    return np.asarray(taps, np.int64), np.concatenate(ranges)
 
 
 def taps_in_order(

@@ -116,11 +116,17 @@ def _pool_last(
     none = np.asarray([empty], seen.dtype)
     rows, some, to, axes = _rows_last(seen, window, stride, padding, dilation)
     y, tasks = fresh(to, seen.dtype), -(-rows // some)
-    room = np.empty(tasks * prod(seen.shape[-2:]), seen.dtype)
-    taps = order(seen.shape[-1 - len(window) : -1], window, stride, padding, dilation)
+    column = prod(window[:-1])
+    alone = column * window[-1] <= column * stride[-1] + window[-1]  # folds of each are fewer
+    room = np.empty(0 if alone else tasks * prod(seen.shape[-2:]), seen.dtype)
+    size = seen.shape[-1 - len(window) : -1]
+    taps, found = order(size, window, stride, padding, dilation, inner)
     how, divisors = (how, none) if counts is None else ("mean", counts)
     many = width_of(inner, seen.dtype)
-    fold_last(seen, y, room, axes, taps, none, divisors, rows, some, inner, many, how, tasks)
+    fold_last(
+        seen, y, room, axes, taps, found, none, divisors, rows, some, inner, many, how, alone,
+        tasks,
+    )  # fmt: skip
     return channels_first(y, y.ndim - len(window) - 1)
 
 

@@ -16,11 +16,9 @@ import numpy as np
 from funct.device import Code, Host, host, printed
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.axes import Axis, Folded, filled, folded
-from funct.kernels.cpu.dense.byte_lines import byte_planes_text, known, orders
-from funct.kernels.cpu.dense.byte_lines import masks as byte_masks
+from funct.kernels.cpu.dense.byte_lines import byte_planes_text, gathering
 from funct.kernels.cpu.dense.line_weights import WEIGHTS, sharing, sums, weights_text
 from funct.kernels.cpu.dense.lines import PLANES, Ends, Pattern, planes_text
-from funct.kernels.cpu.dense.products import filled as words_of
 from funct.kernels.cpu.quantized.codes import BYTE, TO_CODES, to_codes_fields
 from funct.kernels.cpu.quantized.words import QUADS
 from funct.kernels.cpu.record import address
@@ -115,8 +113,8 @@ def planes(
         pattern = attrs.evolve(pattern, streams=aligned and host().overflows(touched))
         return _filled(dtype, pattern, axes, x, (x[0], outputs, *out), given)
     if pattern.element == "i32":
-        along = [o for _, o in pattern.phases[2][0]]
-        if not known(along, pattern.strides[2], host()):
+        along, way = [o for _, o in pattern.phases[2][0]], gathering(host())
+        if way is None or not way.known(along, pattern.strides[2], lanes):
             return None
     pattern = attrs.evolve(pattern, codes=(BYTE[coded.read], BYTE[coded.written]))
     given["x_zero"] = coded.zero_point
@@ -169,7 +167,7 @@ def _width(dtype: np.dtype[Any], line: Axis) -> int:
 def _pattern(
     dtype: np.dtype[Any], axes: list[Axis], kernel: Sizes, ends: Ends, several: bool, width: int
 ) -> Pattern:
-    sums = (_WORD_SUMS if dtype == np.int32 else _SUMS) // len(axes[2].phases)
+    sums = (_WORD_SUMS if dtype == np.int32 and width == 64 else _SUMS) // len(axes[2].phases)
     return Pattern(
         _ELEMENT[dtype.name], tuple([tuple([p.taps for p in a.phases]) for a in axes]),
         tuple([a.step for a in axes]), tuple([a.stride for a in axes]), kernel,
@@ -219,10 +217,10 @@ def _filled(
     room = max(0, -int(read.min(initial=0)), int(read.max(initial=0)) + beyond + 1 - a.size)
     order = np.zeros(0, np.int8)
     masks: NDArray[Any] = -inside.astype(f"i{dtype.itemsize}")
-    if pattern.element == "i32":
-        masks, read = byte_masks(a, starts, offsets)
+    if pattern.element == "i32" and (way := gathering(host())) is not None:
+        masks, read = way.masks(a, starts, offsets)
         room = max(0, -int(read.min()), int(read.max()) + 1 - a.size)
-        order = orders(offsets, a.stride)
+        order = way.orders(offsets, a.stride, lanes)
         given = {**given, "order": address(order)}
     read, zero = (coded.read, coded.zero_point) if coded else (dtype, 0)
     zeros = np.full(a.size + 2 * room, zero, read)
@@ -267,8 +265,8 @@ def weights_of_codes(
     """What `convolution_of_codes` takes for weights of codes: numbers or words, fields of its job,
     and arrays that these point to.
     """
-    if number == np.int32:
-        weights = words_of(w.reshape(-1, w.shape[-1], 1), np.dtype(np.int8))
+    if number == np.int32 and (way := gathering(host())) is not None:
+        weights = way.weights(w)
         offset = bias - QUADS.zero_point(x_zero_point, x_dtype) * QUADS.offset(w)
     else:
         weights = w.astype(number)

@@ -213,4 +213,7 @@ def folded(v: Any, another: Any, how: str) -> Any:
 
 def larger(v: Any, best: Any) -> Any:
     """As NumPy's maximum of best and v: the second of equal ones; NaN wins."""
-    return np.where((v >= best) | (v != v), v, best)
+    if v.dtype.kind != "f":
+        return np.where(v >= best, v, best)
+    top = np.where(best > v, best, v)  # one instruction of x86
+    return np.where(best == best, top, best)

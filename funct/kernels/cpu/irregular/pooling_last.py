@@ -29,54 +29,74 @@ _VECTORS = 4  # of the processor, that hold the lanes of one of ours
 
 @parallel
 def fold_last(
-    x: Any, y: Any, s: Any, axes: Any, taps: Any, none: Any, counts: Any, rows: int, some: int,
-    inner: int, many: str, how: str, task: int,
+    x: Any, y: Any, s: Any, axes: Any, taps: Any, met: Any, none: Any, counts: Any, rows: int,
+    some: int, inner: int, many: str, how: str, alone: bool, task: int,
 ) -> None:  # fmt: skip
     """y: the "sum" of each window, its "mean" or "max".
 
-    taps: where those of the three axes begin in a window, one
-    axis after the other, in the order in which they are folded. none: [what padding counts as].
-    counts: the divisors of means, (t0, t1, t2).
+    taps: where those of an axis begin behind the corner of a window. met: for each window along the
+    first axis, and then along the others, the first of the taps to fold, and the end of them. none:
+    [what padding counts as]. counts: the divisors of means, (t0, t1, t2). alone: windows fold their
+    columns themselves, and s is not used; else those of a row are folded before, once for all.
     """
-    n0, t0, k0, s0, _, l0, a0, b0 = axis(axes, 0)
-    n1, t1, k1, s1, _, l1, a1, b1 = axis(axes, 8)
-    n2, t2, k2, s2, _, l2, a2, b2 = axis(axes, 16)
+    n0, t0, _, s0, _, l0, _, _ = axis(axes, 0)
+    n1, t1, _, s1, _, l1, _, _ = axis(axes, 8)
+    n2, t2, _, s2, _, l2, _, _ = axis(axes, 16)
     width = _lanes(many)
     length = n2 * inner
     room = task * length
     for r in range(task * some, min((task + 1) * some, rows)):
         p, i, j = _row(r, t0, t1)
-        q = 0
-        while q < length:
-            first = min(q, length - width)
-            total = spread(none[0], width)
-            for v in range(k1):
-                e1 = l1 + j * s1 + taps[k0 + v]
-                if e1 >= a1 and e1 < b1:
-                    column = spread(none[0], width)
-                    for u in range(k0):
-                        e0 = l0 + i * s0 + taps[u]
-                        if e0 >= a0 and e0 < b0:
-                            at = ((p * n0 + e0) * n1 + e1) * length + first
-                            asked(x, at + s1 * length, width)
-                            column = folded(column, loaded(x, at, width), how)
-                    total = folded(total, column, how)
-            stored(s, room + first, total)
-            q += width
+        corner = ((p * n0 + l0 + i * s0) * n1 + l1 + j * s1) * length
+        u0, u1, v0, v1 = met[2 * i], met[2 * i + 1], met[2 * (t0 + j)], met[2 * (t0 + j) + 1]
+        meets = u0 < u1 and v0 < v1
+        if meets and not alone:
+            for q in range(0, length, width):
+                first = min(q, length - width)
+                at, ahead = corner + first, s1 * length
+                column = _column(x, taps, u0, u1, v0, v1, at, ahead, width, how)
+                stored(s, room + first, column)
         for k in range(t2):
             to = (r * t2 + k) * inner
             count = counts[(i * t1 + j) * t2 + k]
-            q = 0
-            while q < inner:
+            w0, w1 = met[2 * (t0 + t1 + k)], met[2 * (t0 + t1 + k) + 1]
+            for q in range(0, inner, width):
                 first = min(q, inner - width)
                 total = spread(none[0], width)
-                for w in range(k2):
-                    e2 = l2 + k * s2 + taps[k0 + k1 + w]
-                    if e2 >= a2 and e2 < b2:
-                        here = loaded(s, room + e2 * inner + first, width)
+                if meets:
+                    for w in range(w0, w1):
+                        at = (l2 + k * s2) * inner + taps[w] + first
+                        if alone:
+                            at, ahead = corner + at, s1 * length
+                            here = _column(x, taps, u0, u1, v0, v1, at, ahead, width, how)
+                        else:
+                            here = loaded(s, room + at, width)
                         total = folded(total, here, how)
                 stored(y, to + first, total / spread(count, width) if how == "mean" else total)
-                q += width
+
+
+def _column(
+    x: Any, taps: Any, u0: Any, u1: Any, v0: Any, v1: Any, at: Any, ahead: Any, width: int, how: str
+) -> Any:
+    """What windows meet at one place of the last axis, folded; it is something."""
+    total = _part(x, taps, u0, u1, at + taps[v0], ahead, width, how)
+    for v in range(v0 + 1, v1):
+        total = folded(total, _part(x, taps, u0, u1, at + taps[v], ahead, width, how), how)
+    return total
+
+
+def _part(x: Any, taps: Any, u0: Any, u1: Any, at: Any, ahead: Any, width: int, how: str) -> Any:
+    """What they meet at one place of the axis before as well."""
+    total = _element(x, at + taps[u0], ahead, width)
+    for u in range(u0 + 1, u1):
+        total = folded(total, _element(x, at + taps[u], ahead, width), how)
+    return total
+
+
+def _element(x: Any, at: Any, ahead: Any, width: int) -> Any:
+    """Lanes of x; those that lie so far ahead are asked for."""
+    asked(x, at + ahead, width)
+    return loaded(x, at, width)
 
 
 @parallel
@@ -155,44 +175,43 @@ def max_spread_last(
                 if u0 < u1 and v0 < v1 and w0 < w1:
                     corner = ((l0 + i * s0) * n1 + l1 + j * s1) * n2 + l2 + k * s2
                     start = corner + (u0 * d0 * n1 + v0 * d1) * n2 + w0 * d2
-                    q = 0
-                    while q < some:
+                    deep, high, wide = u1 - u0, v1 - v0, w1 - w0
+                    for q in range(0, some, width):
                         first = begin + min(q, some - width)
-                        place = spread(start.astype(np.int32), width)
-                        best = loaded(x, (image + start) * inner + first, width)
-                        for u in range(u0, u1):
-                            for v in range(v0, v1):
-                                row = corner + (u * d0 * n1 + v * d1) * n2
-                                for w in range(w0, w1):
-                                    at = row + w * d2
-                                    here = loaded(x, (image + at) * inner + first, width)
-                                    if v1 - v <= s1 and w - w0 < s2:
-                                        soon = (image + at + s1 * n2) * inner + first
-                                        asked(x, soon, width)
-                                        asked(z, soon, width)
+                        at = (image + start) * inner + first
+                        for v in range(max(high - s1, 0), high):
+                            for w in range(max(wide - s2, 0), wide):
+                                soon = at + ((v * d1 + s1) * n2 + w * d2) * inner
+                                asked(x, soon, width)
+                                asked(z, soon, width)
+                        place = spread(np.int32(0), width)
+                        best = loaded(x, at, width)
+                        tap = np.int32(0)
+                        for u in range(deep):
+                            for v in range(high):
+                                row = at + (u * d0 * n1 + v * d1) * n2 * inner
+                                for w in range(wide):
+                                    here = loaded(x, row + w * d2 * inner, width)
                                     new = better(here, best, True)
                                     best = np.where(new, here, best)
-                                    place = np.where(new, spread(at.astype(np.int32), width), place)
+                                    place = np.where(new, spread(tap, width), place)
+                                    tap = tap + np.int32(1)
                         out = (((p * t0 + i) * t1 + j) * t2 + k) * inner + first
                         gift = loaded(g, out, width) + zero  # sums with nothing have no -0.0
                         # lanes that the vector before had too have theirs
                         seen = (begin + q - first).astype(np.int32)
                         again = lanes(width, np.int32) < spread(seen, width)
                         left = np.where(again, spread(np.int32(-1), width), place)
-                        for u in range(u0, u1):
-                            for v in range(v0, v1):
-                                row = corner + (u * d0 * n1 + v * d1) * n2
-                                for w in range(w0, w1):
-                                    at = row + w * d2
-                                    to = (image + at) * inner + first
-                                    here_at = spread(at.astype(np.int32), width)
-                                    if tiled:
-                                        stored(z, to, np.where(place == here_at, gift, zero))
-                                    else:
-                                        old = loaded(z, to, width)
-                                        added = np.where(left == here_at, old + gift, old)
-                                        stored(z, to, added)
-                        q += width
+                        tap = np.int32(0)
+                        for u in range(deep):
+                            for v in range(high):
+                                row = at + (u * d0 * n1 + v * d1) * n2 * inner
+                                for w in range(wide):
+                                    to = row + w * d2 * inner
+                                    mine = (place if tiled else left) == spread(tap, width)
+                                    given = np.where(mine, gift, zero)
+                                    stored(z, to, given if tiled else loaded(z, to, width) + given)
+                                    tap = tap + np.int32(1)
     if not tiled:
         _cleared(z, image + done * n2, image + n0 * n1 * n2, begin, inner, some, zero, width)
 

@@ -153,8 +153,7 @@ def _of_few(
 ) -> NDArray[Any]:  # fmt: skip
     """The same for few outputs per group, in words of bytes or where floats are exact."""
     factors = np.asarray(codes.multiplier, np.float32).tobytes()
-    numbers = [np.dtype(np.int32)] if not best().centred else []
-    for number in [*numbers, *([np.dtype(np.float32)] if exact else [])]:
+    for number in [np.dtype(np.int32), *([np.dtype(np.float32)] if exact else [])]:
         how = int(x_zero_point), x.dtype, bias.tobytes(), factors, codes[1:], number
 
         def make(w: NDArray[Any], number: np.dtype[Any] = number) -> Any:
