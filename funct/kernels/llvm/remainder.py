@@ -1,9 +1,9 @@
 """Quotients towards 0 and minus infinity, and what they leave, which is exact.
 
 Processors divide vectors of floats, not of integers: those of 32 bits and more are divided as
-doubles. For numbers below 2⁵⁰ that is exact: a quotient which is no integer is further from the next
-one than it is rounded. They become doubles and come back as the last digits of a number that is so
-large that these are whole, as many processors convert no vectors of 64 bits.
+doubles. For numbers below 2⁵⁰ that is exact: a quotient which is no integer is further from the
+next one than it is rounded. They become doubles and come back as the last digits of a number that
+is so large that these are whole, as many processors convert no vectors of 64 bits.
 """
 
 from __future__ import annotations
