@@ -419,10 +419,9 @@ class Arithmetic:
         which has 13 bits less, that is rounded once. What is too small for it is 0 in either.
         """
         bits = self.bitcast(x, x.type.unsigned)
-        behind = bits & 0x1FFFFFFF
-        kept = bits ^ behind
-        marked = self.select(self.ne(behind, 0), kept | 0x20000000, kept)
-        return self.convert(self.bitcast(marked, x.type), "f32")
+        behind = 0x1FFFFFFF
+        marked = bits | (bits & behind) + behind  # which carries into that bit
+        return self.convert(self.bitcast(marked & ~behind, x.type), "f32")
 
     def _to_odd_float32(self, x: Value) -> Value:
         """A float64 as the odd one of its two float32s: rounding again is then rounding once."""
