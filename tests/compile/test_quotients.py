@@ -15,7 +15,8 @@ from funct.kernels.llvm.remainder import integer_quotient
 
 DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 NEAR = [0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 60, 63, 64, 65, 100, 127, 1_000_003, 2**31 - 1, 2**31]
-FAR = [2**52 - 1, 2**52, 2**52 + 1, 2**53 + 1, 2**62 + 1, 2**63 - 1, 2**64 - 1]
+FAR = [2**49, 2**50 - 1, 2**50, 2**50 + 1, 3 * 2**50, 2**52 - 1, 2**52, 2**52 + 1]
+FAR += [2**53 + 1, 2**62 + 1, 2**63 - 1, 2**64 - 1]
 
 
 def numbers(dtype: str, count: int = 3000) -> np.ndarray[Any, Any]:

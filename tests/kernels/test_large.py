@@ -138,7 +138,7 @@ def test_bytes_have_the_bits_of_floats(name: str, dtype: Any) -> None:
 def test_words_are_looked_up_in_memory_without_avx512(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.arange(1 << 15, dtype=np.uint8)
     expected = xp.sin(xp.asarray(x)).data
-    monkeypatch.setattr(byte_tables, "_able", lambda target: False)
+    monkeypatch.setattr(byte_tables, "in_registers", lambda target: False)
     np.testing.assert_array_equal(xp.sin(xp.asarray(x)).data, expected)
 
 

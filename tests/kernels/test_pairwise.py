@@ -18,7 +18,10 @@ from tests import guarded
 if not available():
     pytest.skip("there is no LLVM here", allow_module_level=True)
 
-LENGTHS = (129, 130, 135, 136, 137, 200, 255, 256, 257, 300, 511, 513, 1000, 1025, 4099, 16_391)
+LENGTHS = (
+    129, 130, 135, 136, 137, 200, 255, 256, 257, 271, 272, 300, 391, 480, 487, 488, 489, 504, 511,
+    512, 513, 520, 1000, 1025, 4099, 16_391,
+)  # fmt: skip
 
 DTYPES = (
     "bool", "uint8", "int8", "int32", "int64", "float32", "float64", "complex64", "complex128",

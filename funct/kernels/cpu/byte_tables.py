@@ -21,7 +21,7 @@ from funct.kernels.cpu.tasks import deal_out
 from funct.kernels.cpu.vector_loops import combined
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
-__all__ = ["entries", "looked_up", "tabled_bytes"]
+__all__ = ["entries", "in_registers", "looked_up", "tabled_bytes"]
 
 _CODES = 256
 _PART = 1 << 14  # elements that are worth a task
@@ -73,7 +73,7 @@ def looked_up(x: np.ndarray[Any, Any], table: np.ndarray[Any, Any]) -> np.ndarra
     y = memory.fresh(x.shape, table.dtype)
     codes = np.ascontiguousarray(x).view(np.uint8).reshape(-1)
     n, tasks = x.size, -(-x.size // _PART)
-    if table.itemsize == 2 and _able(host()):
+    if table.itemsize == 2 and in_registers(host()):
         given = tasks, n, address(codes), address(table), address(y)
         _entry()(address(JOB.fill(**dict(zip(JOB.names, given, strict=True)))))
     else:
@@ -82,7 +82,8 @@ def looked_up(x: np.ndarray[Any, Any], table: np.ndarray[Any, Any]) -> np.ndarra
     return y
 
 
-def _able(target: Host) -> bool:
+def in_registers(target: Host) -> bool:
+    """Whether tables of words are taken from there."""
     return target.vector_bytes == 2 * _LANES and target.has("avx512bw")
 
 

@@ -1,8 +1,8 @@
 """Casts of large arrays to float16 and bfloat16 and from them, where NumPy goes number by number.
 
-What is narrow is looked up in tables that NumPy makes: bytes become floats by 256 entries, float16
-integers by 65,536. The rest is rounded in vectors: once, or to float32 first where NumPy does so.
-Nothing warns.
+What is narrow is looked up in tables that NumPy makes: bytes become floats by 256 entries where
+registers hold them, float16 integers by 65,536. The rest is rounded in vectors: once, or to float32
+first where NumPy does so. Nothing warns.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from funct.device import host
 from funct.kernels.cpu import halves
-from funct.kernels.cpu.byte_tables import entries, looked_up
+from funct.kernels.cpu.byte_tables import entries, in_registers, looked_up
 from funct.kernels.cpu.halves import HALVES
 from funct.kernels.cpu.vector_loops import combined
 
@@ -37,12 +38,12 @@ CASTS = frozenset(_ROUNDED | _BY_SINGLE | _LOOKED_UP | _TABLED)
 def cast(x: Any, dtype: np.dtype[Any]) -> Any:
     """x in another dtype."""
     pair = x.dtype, dtype
-    if pair in _ROUNDED:
+    if pair in _LOOKED_UP and in_registers(host()):
+        return looked_up(x, _entries(*pair))
+    if pair in _ROUNDED or pair in _LOOKED_UP:
         return combined("astype", (x,), dtype)
     if pair in _BY_SINGLE:
         return combined("by_single", (x,), dtype)
-    if pair in _LOOKED_UP:
-        return looked_up(x, _entries(*pair))
     return _of_halves(dtype)(x) if pair in _TABLED else NotImplemented
 
 

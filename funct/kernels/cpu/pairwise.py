@@ -1,8 +1,8 @@
 """Sums of many numbers that lie side by side, in NumPy's order and so with its bits, in vectors.
 
 NumPy halves a row of floats down to 128 terms, and adds those in eight sums side by side, number by
-number. The parts of complex numbers are such terms, and have sums of their own. Integers have no
-order.
+number. The parts of complex numbers are such terms, and have sums of their own. Four blocks are
+added at a time, as each alone waits for its own sums. Integers have no order.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ LONG = 1 << 15  # elements from which on a call costs less than what it saves
 SUMS = 8
 
 _FIELDS = Fields(("x", "y", "tasks", "rows", "length"))
-_job = struct.Struct(f"{len(_FIELDS)}q").pack  # bytes: an array takes NumPy longer
+_places, _rest = struct.Struct("2q").pack, struct.Struct("3q").pack  # an array takes NumPy longer
+_TO_VECTORS = SUMS.bit_length() - 1
 _BLOCK = 128  # terms that are no more halved
+_FOUR = (272, 512, 487)  # terms of four blocks: from, to, and to where the last vector is not whole
 _TASK = 1 << 15  # elements that are worth a task
 _SIDE = 4  # vectors of integers that are added side by side
 _ELEMENTS = {
@@ -50,37 +52,42 @@ def of_long_rows(x: NDArray[Any], axis: Any, keepdims: bool, squares: bool = Fal
     """The sum of all elements, or over the last axis; None where that is not known here. squares:
     that of floats' squares, each rounded first.
     """
-    parts = 2 if x.dtype in PARTS else 1
-    element = _ELEMENTS.get(PARTS.get(x.dtype, x.dtype))
-    if element is None or not x.flags.c_contiguous or not x.flags.aligned:
+    if not x.flags.c_contiguous or not x.flags.aligned:
         return None
     if axis is not None and axis.__class__ is not int and axis.__class__ is not tuple:
         return None
-    layout = _layout(x.shape, axis, keepdims)
-    if layout is None or not ready(x.size):
+    plan = _plan(x.shape, x.dtype, axis, keepdims)
+    if plan is None or not ready(x.size):
         return None
-    length, lead = layout
-    y = fresh(lead, _sum_dtype(x.dtype))
-    tasks = max(1, min(y.size, x.size // _TASK, 4 * host().cores))
-    _entry(element, parts, squares)(_job(address(x), address(y), tasks, y.size, parts * length))
-    return y if y.ndim else y[()]
+    element, parts, lead, dtype, rest = plan
+    y = fresh(lead, dtype)
+    _entry(element, parts, squares)(_places(address(x), address(y)) + rest)
+    return y if lead else y[()]
 
 
 @functools.lru_cache(512)
-def _layout(
-    shape: tuple[int, ...], axis: Any, keepdims: bool
-) -> tuple[int, tuple[int, ...]] | None:
-    """How long rows are, and the shape of what is left; None for short ones, and other axes."""
+def _plan(
+    shape: tuple[int, ...], dtype: np.dtype[Any], axis: Any, keepdims: bool
+) -> tuple[str, int, tuple[int, ...], np.dtype[Any], bytes] | None:
+    """The element, how many parts it has, the shape and the dtype of what is left, and the job
+    behind the addresses; None for short rows, other axes and other dtypes.
+    """
+    parts = 2 if dtype in PARTS else 1
+    element = _ELEMENTS.get(PARTS.get(dtype, dtype))
     rank = len(shape)
     axes = range(rank) if axis is None else axis if axis.__class__ is tuple else (axis,)
-    if not all(a.__class__ is int and -rank <= a < rank for a in axes):
+    if element is None or not all(a.__class__ is int and -rank <= a < rank for a in axes):
         return None
     order = sorted([a % rank for a in axes])
     if not order or (order != [*range(rank)] and order != [rank - 1]):
         return None
     kept = shape[: rank - len(order)]
-    length, lead = prod(shape[len(kept) :]), (*kept, *(1,) * len(order)) if keepdims else kept
-    return (length, lead) if length > _BLOCK else None
+    rows, length = prod(kept), prod(shape[len(kept) :])
+    if length <= _BLOCK:
+        return None
+    tasks = max(1, min(rows, rows * length // _TASK, 4 * host().cores))
+    lead = (*kept, *(1,) * len(order)) if keepdims else kept
+    return element, parts, lead, _sum_dtype(dtype), _rest(tasks, rows, parts * length)
 
 
 @functools.cache
@@ -100,11 +107,13 @@ def text(element: str, parts: int, squares: bool, target: Host) -> str:
     module = Module(target)
     wide = element if element[0] == "f" else element[0] + "64"
     kind = typed(wide, parts)
+    if element[0] == "f":
+        _define_four_blocks(module, kind, squares)
     f = module.function("total", [("x", PTR), ("n", I64)], kind, local=True)
     x, n = f.arguments
     if element[0] == "f":
-        (found,) = f.branch(n <= _BLOCK, lambda: [_of_block(f, x, n, element, parts, squares)],
-                            lambda: [_of_halves(f, x, n, kind)])  # fmt: skip
+        (found,) = f.branch(n <= _BLOCK, lambda: [_of_block(f, x, n, kind, squares)],
+                            lambda: [_of_blocks(f, x, n, kind)])  # fmt: skip
     else:
         found = _of_integers(f, x, n, element, wide)
     f.ret(found)
@@ -125,6 +134,19 @@ def text(element: str, parts: int, squares: bool, target: Host) -> str:
     return module.text()
 
 
+def _of_blocks(f: Emitter, x: Value, n: Value, kind: Type) -> Value:
+    """Of more than one: four are added at once, others half by half."""
+    least, most, rest = _FOUR
+    four = (n >= least) & (n <= f.select(f.eq(n & (SUMS - 1), 0), most, f.constant(I64, rest)))
+
+    def together() -> list[Value]:
+        found = f.call("four", kind, [x, n])
+        assert found is not None
+        return [found]
+
+    return f.branch(four, together, lambda: [_of_halves(f, x, n, kind)])[0]
+
+
 def _of_halves(f: Emitter, x: Value, n: Value, kind: Type) -> Value:
     half = f.div(n, 2) & -SUMS
     low = f.call("total", kind, [x, half])
@@ -134,51 +156,101 @@ def _of_halves(f: Emitter, x: Value, n: Value, kind: Type) -> Value:
     return low + high
 
 
-def _of_block(
-    f: Emitter, x: Value, n: Value, element: str, parts: int, squares: bool
-) -> Value:
-    """Of 64 terms or more, in no loop: none ends where the processor expects it. Blocks of a row
-    are nearly of one length, so of the branches of its binary form only the last ones vary.
+def _define_four_blocks(module: Module, kind: Type, squares: bool) -> None:
+    """`four(x, n)`: the total of four blocks of 8 to 16 vectors, whose sums do not wait for each
+    other.
+
+    All have as many vectors as the first, or one more: where there is none, -0 is added, which
+    changes no sum, rather than that a branch goes now this way, now that.
     """
-    whole = n & -SUMS
+    element, parts = kind.element, kind.lanes
+    f = module.function("four", [("x", PTR), ("n", I64)], kind, local=True)
+    x, n = f.arguments
+    vectors = n >> _TO_VECTORS
+    low = vectors >> 1
+    shared = low >> 1
+    starts = [f.constant(I64, 0), shared, low, low + ((vectors - low) >> 1)]
+    ends = [*starts[1:], vectors]
+    blocks = [f.at(x, start * SUMS, element) for start in starts]
+    read = functools.partial(_read, f, element, squares)
+    sums, at = _side_by_side(f, blocks, shared, read, element, n)
+    nothing = f.address(module.table(typed(element), [-0.0] * SUMS))
+    for k in range(1, 4):
+        more = f.ne(ends[k] - starts[k], shared)
+        sums[k] = sums[k] + read(f.select(more, f.at(blocks[k], at, element), nothing))
+    each = paired(f, f.joined(sums), parts, left=4)
+    *three, last = [f.piece(each, k * parts, parts) for k in range(4)]
+    last = _with_rest(f, x, vectors * SUMS, n, last, read)
+    f.ret((three[0] + three[1]) + (three[2] + last))
 
-    def read(i: Value | int, lanes: int = SUMS) -> Value:
-        v = f.load(typed(element, lanes), f.at(x, i, element))
-        return v * v if squares else v
 
-    def added(sums: Value, start: Value | int, count: int) -> Value:
-        for k in range(count):
-            sums = sums + read(start + k * SUMS)
+def _of_block(f: Emitter, x: Value, n: Value, kind: Type, squares: bool) -> Value:
+    """Of 64 terms or more."""
+    vectors = n >> _TO_VECTORS
+    read = functools.partial(_read, f, kind.element, squares)
+    (sums,), _ = _side_by_side(f, [x], vectors, read, kind.element)
+    return _with_rest(f, x, vectors * SUMS, n, paired(f, sums, kind.lanes), read)
+
+
+def _read(f: Emitter, element: str, squares: bool, at: Value, lanes: int = SUMS) -> Value:
+    v = f.load(typed(element, lanes), at)
+    return v * v if squares else v
+
+
+def _side_by_side(
+    f: Emitter, blocks: list[Value], vectors: Value, read: Callable[..., Value], element: str,
+    ahead: Value | None = None,
+) -> tuple[list[Value], Value]:  # fmt: skip
+    """The sums of so many vectors of each block, 8 to 16, and which element comes after them.
+
+    In no loop: none ends where the processor expects it. Blocks of a row are nearly of one length,
+    so of the branches of its binary form only the last ones vary. ahead: how far from here is what
+    is wanted next, which processors do not see coming where several places are read by turns.
+    """
+    line = 64 // typed(element).bytes
+
+    def added(sums: list[Value], at: Value, count: int, first: int = 0) -> list[Value]:
+        for k in range(first, count):
+            places = [f.at(block, at + k * SUMS, element) for block in blocks]
+            if ahead is not None and k * SUMS % line == 0:
+                for place in places:
+                    f.prefetch(f.at(place, ahead, element))
+            sums = [v + read(place) for v, place in zip(sums, places, strict=True)]
         return sums
 
-    half = _BLOCK // 2
-    sums = added(read(0), SUMS, half // SUMS - 1)
-    rest, at = whole - half, f.constant(I64, half)
-    count = half
-    while count >= SUMS:
-        sums, at = _maybe(f, rest & count, sums, at, count, added)
+    def maybe(sums: list[Value], at: Value, count: int) -> list[Value]:
+        return f.branch(
+            f.ne((vectors - least) & count, 0),
+            lambda: [*added(sums, at, count), at + count * SUMS],
+            lambda: [*sums, at],
+        )
+
+    least = count = _BLOCK // 2 // SUMS
+    none = f.constant(I64, 0)
+    sums, at = added([read(block) for block in blocks], none, least, 1), none + least * SUMS
+    while count:
+        *sums, at = maybe(sums, at, count)
         count //= 2
+    return sums, at
+
+
+def _with_rest(
+    f: Emitter, x: Value, start: Value, n: Value, total: Value, read: Callable[..., Value]
+) -> Value:
+    """The total and the terms from there on, of which there are less than a vector has."""
+    kind = total.type
 
     def single(i: Value, totals: list[Value]) -> list[Value]:
-        return [totals[0] + read(i, parts)]
+        return [totals[0] + read(f.at(x, i, kind.element), kind.lanes)]
 
-    return f.loop(whole, n, parts, single, [paired(f, sums, parts)], maybe_empty=True)[0]
-
-
-def _maybe(
-    f: Emitter, wanted: Value, sums: Value, at: Value, count: int, added: Callable[..., Value]
-) -> list[Value]:
-    """The sums and where they stand, with so many terms more if they are wanted."""
-    return f.branch(
-        f.ne(wanted, 0),
-        lambda: [added(sums, at, count // SUMS), at + count],
-        lambda: [sums, at],
-    )
+    return f.loop(start, n, kind.lanes, single, [total], maybe_empty=True)[0]
 
 
-def paired(f: Emitter, sums: Value, parts: int = 1) -> Value:
-    """The lanes of a vector, added in pairs: of numbers that have so many parts."""
-    while (lanes := sums.type.lanes) > parts:
+def paired(f: Emitter, sums: Value, parts: int = 1, left: int = 1) -> Value:
+    """The lanes of a vector, added in pairs until so many are left: of numbers that have so many
+    parts.
+    """
+    while (lanes := sums.type.lanes) > left * parts:
         firsts = [k for k in range(lanes) if k // parts % 2 == 0]
         sums = f.shuffle(sums, None, firsts) + f.shuffle(sums, None, [k + parts for k in firsts])
     return sums

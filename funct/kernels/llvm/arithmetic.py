@@ -394,7 +394,7 @@ class Arithmetic:
         if source.element == "f64" and element == "bf16":
             return self.convert(self._to_odd_float32(x), element)
         if element == "bf16":
-            return self._to_bfloat16(self.convert(x, "f32"))
+            return self._to_bfloat16(self.convert(x, "f32"), exact=source.bits <= 8)
         if element == "i1":
             return self.compare("ne", x, 0)
         if source.is_float and target.is_float:
@@ -419,10 +419,9 @@ class Arithmetic:
         which has 13 bits less, that is rounded once. What is too small for it is 0 in either.
         """
         bits = self.bitcast(x, x.type.unsigned)
-        behind = bits & 0x1FFFFFFF
-        kept = bits ^ behind
-        marked = self.select(self.ne(behind, 0), kept | 0x20000000, kept)
-        return self.convert(self.bitcast(marked, x.type), "f32")
+        behind = 0x1FFFFFFF
+        marked = bits | (bits & behind) + behind  # which carries into that bit
+        return self.convert(self.bitcast(marked & ~behind, x.type), "f32")
 
     def _to_odd_float32(self, x: Value) -> Value:
         """A float64 as the odd one of its two float32s: rounding again is then rounding once."""
@@ -434,10 +433,13 @@ class Arithmetic:
         exact = self.eq(back, x) | self.isnan(x) | self.convert(bits & 1, "i1")
         return self.bitcast(self.select(exact, bits, bits + step), near.type)
 
-    def _to_bfloat16(self, x: Value) -> Value:
-        """Round to nearest even by integer arithmetic; NaN stays NaN."""
+    def _to_bfloat16(self, x: Value, *, exact: bool = False) -> Value:
+        """Round to nearest even by integer arithmetic; NaN stays NaN. exact: there is nothing to
+        round.
+        """
         bits = self.bitcast(x, x.type.unsigned)
-        even = bits + 0x7FFF + (bits >> 16 & 1)
-        quiet = bits | 0x400000
-        narrow = self.convert(self.select(self.isnan(x), quiet, even) >> 16, "u16")
+        if not exact:
+            even = bits + 0x7FFF + (bits >> 16 & 1)
+            bits = self.select(self.isnan(x), bits | 0x400000, even)
+        narrow = self.convert(bits >> 16, "u16")
         return Value(self, narrow.name, x.type.with_element("bf16"))

@@ -1,7 +1,9 @@
 """Quotients towards 0 and minus infinity, and what they leave, which is exact.
 
 Processors divide vectors of floats, not of integers: those of 32 bits and more are divided as
-doubles, which is exact for numbers below 2⁵² but for one more or less.
+doubles. For numbers below 2⁵⁰ that is exact: a quotient which is no integer is further from the
+next one than it is rounded. They become doubles and come back as the last digits of a number that
+is so large that these are whole, as many processors convert no vectors of 64 bits.
 """
 
 from __future__ import annotations
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["floor_divide", "fmod", "integer_quotient", "quotient", "remainder"]
 
 _WHOLE = {"f32": 2.0**23, "f64": 2.0**52}  # below which quotients are whole numbers
+_LEAST = 50  # bits of integers that are divided as doubles, but for a sign
+_LARGE = 1.5 * 2.0**52  # a double whose last digit is 1, however near a number takes it
+_LARGE_BITS = 0x4338000000000000
 
 
 def fmod(e: Emitter, x: Value, y: Value) -> Value:
@@ -89,19 +94,29 @@ def _towards_below(e: Emitter, x: Value, y: Value) -> tuple[Value, Value]:
     if x.type.bits < 32:
         q, r = _towards_below(e, e.convert(x, "i32"), e.convert(y, "i32"))
         return e.convert(q, x.type.element), e.convert(r, x.type.element)
-    dividend, divisor = e.convert(x, "f64"), e.convert(y, "f64")
-    cut = e.floor(dividend / divisor if number is None else dividend * (1 / divisor))
-    if x.type.bits == 32:
-        q = e.convert(e.convert(cut, "i64"), x.type.element)
-        return q, x - q * y
-    far = (e.abs(dividend) >= _WHOLE["f64"]) | (e.abs(divisor) >= _WHOLE["f64"])
-    q = e.convert(cut, x.type.element)
-    left = e.convert(x - q * y, "i64")
-    size, least = (e.select(y < 0, -left, left), e.abs(y)) if x.type.is_signed else (left, y)
-    one = e.constant(x.type, 1)
-    q = e.select(size < 0, q - one, e.select(size >= e.convert(least, "i64"), q + one, q))
-    q = rarely(e, far, "quotient", lambda f, x, y: _by_the_machine(f, x, y)[0], (x, y), q)
+    dividend, divisor = _double(e, x), _double(e, y)
+    if number is None:
+        cut = e.floor(dividend / divisor)
+    else:  # the quotient by a number is rounded twice: half a step inwards it is near no integer
+        cut = e.floor((dividend + math.copysign(0.5, number)) * (1 / number))
+    q = e.convert(e.bitcast(cut + _LARGE, x.type.with_element("i64")) - _LARGE_BITS, x.type.element)
+    if x.type.bits == 64:
+        far = _far(e, x) | _far(e, y) if number is None else _far(e, x)
+        q = rarely(e, far, "quotient", lambda f, x, y: _by_the_machine(f, x, y)[0], (x, y), q)
     return q, x - q * y
+
+
+def _double(e: Emitter, x: Value) -> Value:
+    if x.type.bits < 64:
+        return e.convert(x, "f64")
+    return e.bitcast(x + _LARGE_BITS, x.type.with_element("f64")) - _LARGE
+
+
+def _far(e: Emitter, x: Value) -> Value:
+    """Where integers of 64 bits have too many digits."""
+    signs = 1 if x.type.is_signed else 0
+    above = e.bitcast(x + (signs << _LEAST), x.type.unsigned)
+    return e.ne(above >> (_LEAST + signs), 0)
 
 
 def _by_the_machine(e: Emitter, x: Value, y: Value) -> tuple[Value, Value]:
