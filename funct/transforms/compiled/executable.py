@@ -8,7 +8,7 @@ a batch, and with tangents, it is a call of one joint graph (`carried.py`), an e
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
@@ -108,8 +108,7 @@ class Executable:
         try:
             return self.raw(*[x.data for x in leaves])
         except Exception as error:
-            found = self.located(error, leaves)
-            raise found from found.__cause__
+            self.raise_located(error, leaves)
 
     def _acting(self, leaves: Sequence[Any]) -> Any:
         with once() as again:
@@ -117,8 +116,12 @@ class Executable:
                 return self.raw(*[x.data for x in leaves])
             except Exception as error:
                 again()
-                found = self.located(error, leaves)
-                raise found from found.__cause__
+                self.raise_located(error, leaves)
+
+    def raise_located(self, error: Exception, leaves: Sequence[Any]) -> NoReturn:
+        """Raise what `located` finds, from what that was raised from."""
+        found = self.located(error, leaves)
+        raise found from found.__cause__
 
     def located(self, error: Exception, leaves: Sequence[Any]) -> Exception:
         """The error that eager execution raises, with the user's line: found by interpreting."""

@@ -150,8 +150,7 @@ class Compiled:
                     if raw is not None and out is not None:
                         out = raw(*out)
                 except Exception as error:
-                    found = path.exe.located(error, args)
-                    raise found from found.__cause__
+                    path.exe.raise_located(error, args)
                 if out is not None and out is not MISS:
                     if raw is None:
                         return out if path.single else path.rebuild(out)
@@ -196,8 +195,7 @@ class Compiled:
                 try:
                     out = path.raw(*raws)
                 except Exception as error:
-                    found = path.exe.located(error, [wrap(r) for r in raws])
-                    raise found from found.__cause__
+                    path.exe.raise_located(error, [wrap(r) for r in raws])
                 if out is not MISS:
                     self._table.hits += 1
                     whole = wrap(out[0]) if path.single else path.rebuild([wrap(d) for d in out])
@@ -304,8 +302,7 @@ class Compiled:
             if raw is not None and out is not None:
                 out = raw(*out)
         except Exception as error:
-            found = path.exe.located(error, leaves)
-            raise found from found.__cause__
+            path.exe.raise_located(error, leaves)
         if out is None or out is MISS:
             return MISS
         if raw is None:
