@@ -313,7 +313,7 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Any:
         k = normal_axis("roll", a, len(x.shape))
         n = x.shape[k]
         if n and traced:
-            x = ops.take(x, ops.remainder(arange(n) - s, n), k)
+            x = ops.take(x, ops.remainder(arange(n) - ops.remainder(s, n), n), k)
         elif n:
             at = (-s) % n
             head = (slice(None),) * k

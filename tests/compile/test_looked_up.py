@@ -28,6 +28,10 @@ PROGRAMS = {
     "whether": lambda x, y, i, j, w: xp.where(xp.sin(x[i]) > 0.5, w, 0.0),
     "along an axis": lambda x, y, i, j, w: xp.sin(xp.take_along_axis(x, i[:, None], axis=0)),
     "columns": lambda x, y, i, j, w: xp.sin(xp.take(x.mT, i, axis=1)),
+    "of places that are looked up": lambda x, y, i, j, w: xp.sin(x[(i + 0)[j]]) * xp.cos(x[i[j]]),
+    "of places that are computed": lambda x, y, i, j, w: xp.exp(
+        x[xp.astype(xp.abs(xp.sin(x[j, 0])) * 9, xp.int64)]
+    ),
     "slopes": ft.grad(lambda x, y, i, j, w: xp.sum(xp.tanh(x[i]) * w * xp.exp(x[i] - y[i]))),
 }
 EARLY = {  # how many elements of each of these are computed
@@ -95,3 +99,27 @@ def test_an_index_out_of_bounds_raises_where_it_was_looked_up() -> None:
     with pytest.raises(IndexOutOfBoundsError, match=f"index {ROWS} .* length {ROWS}") as caught:
         fun(xp.asarray(x), xp.asarray(np.full_like(i, ROWS)))
     assert "test_looked_up.py" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["floor_divide", "remainder"])
+def test_nobody_is_told_of_elements_that_are_not_looked_up(name: str) -> None:
+    """A division by 0 that never happens, and one that does."""
+    by = np.arange(ROWS)
+    divide = getattr(xp, name)
+    fun = ft.jit(lambda y, i: xp.sin(xp.astype(divide(7, y[i]), xp.float64)))
+    with np.errstate(all="raise"):
+        found = fun(xp.asarray(by), xp.asarray(1 + np.arange(LOOKED_UP * 9) % (ROWS - 1)))
+        with pytest.raises(FloatingPointError):
+            fun(xp.asarray(by), xp.asarray(np.arange(LOOKED_UP * 9) % ROWS))
+    assert np.isfinite(np.asarray(found)).all()
+
+
+def test_indices_that_are_not_looked_up_are_not_refused() -> None:
+    """Indices that are computed from a table, most of them off the axis: nobody asks for one."""
+    fun = ft.jit(lambda x, y, i: x[xp.astype(xp.exp(y[i]), xp.int64)])
+    x, y = np.arange(float(ROWS)), np.log(np.arange(ROWS) * 2 + 0.5)
+    i = np.arange(LOOKED_UP * 9) % (ROWS // 2)
+    found = fun(xp.asarray(x), xp.asarray(y), xp.asarray(i))
+    np.testing.assert_array_equal(np.asarray(found), x[i * 2])
+    with pytest.raises(IndexOutOfBoundsError):
+        fun(xp.asarray(x), xp.asarray(y), xp.asarray(i + 1))

@@ -2,7 +2,8 @@
 
 `tanh(x[i])` is `tanh(x)[i]`, and has the same bits: a loop computes an element from itself alone.
 Where more elements are looked up than there are (messages along edges, embeddings of words), the
-table of results costs less than what is left out.
+table of results costs less than what is left out. What somebody is told of, a division of integers
+by 0 or an index off its axis, stays: elements that nobody looks up are nobody's error.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import attrs
 
 from funct.compile.gathered import is_lookup
 from funct.compile.loops.scalars import HELD, PRINTINGS
+from funct.compile.loops.warned import may_warn
 from funct.compile.readers import readers
 from funct.compile.rewriting.cells import is_elementwise
 from funct.compile.rewriting.new_nodes import NewNodes
@@ -80,7 +82,8 @@ class _LookedUp(NewNodes):
         (out,) = e.results
         many = [v for v in e.reads if v.shape]
         found = {self.lookups.get(v) if v.shape == out.shape else None for v in many}
-        known = e.name in PRINTINGS and out.dtype in HELD and is_elementwise(e)
+        silent = not may_warn(e) and e.name != "wrap_index"
+        known = e.name in PRINTINGS and out.dtype in HELD and silent and is_elementwise(e)
         return found.pop() if known and len(found) == 1 else None
 
     def run(self) -> Graph:
@@ -104,5 +107,6 @@ class _LookedUp(NewNodes):
         for v in read:
             if isinstance(v, Var) and v in self.cores and v not in self.made_by:
                 lookup = self.lookups[v]
-                operands = (self.cores[v], lookup.reads[1])
-                self.keep(attrs.evolve(lookup, operands=operands, results=(v,)))
+                index = lookup.reads[1]  # which may be looked up itself
+                self._need((index,))
+                self.keep(attrs.evolve(lookup, operands=(self.cores[v], index), results=(v,)))
