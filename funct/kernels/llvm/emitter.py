@@ -188,12 +188,12 @@ class Emitter(Arithmetic):
             )
             self.line(f"call void {name}({x!r}, {pointer!r}, i32 {x.type.bytes}, {mask!r})")
 
-    def prefetch(self, pointer: Value) -> None:
-        """Bring what stands there into the caches; the address may be any."""
+    def prefetch(self, pointer: Value, *, write: bool = False) -> None:
+        """Bring what stands there into the caches, to be written or read; the address may be any."""
         self.module.declare(
             "@llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
         )
-        self.line(f"call void @llvm.prefetch.p0({pointer!r}, i32 0, i32 3, i32 1)")
+        self.line(f"call void @llvm.prefetch.p0({pointer!r}, i32 {int(write)}, i32 3, i32 1)")
 
     def gather(self, type: Type, pointers: Value) -> Value:
         """One element from each address."""

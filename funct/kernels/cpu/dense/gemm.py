@@ -146,6 +146,9 @@ def print_tile(module: Module, tile: Tile) -> None:
         return [f.at(right, 2 * wide.lanes, element), *sums]
 
     def some(first: Value) -> None:
+        for m in range(tile.rows):
+            for v in range(tile.vectors):
+                f.prefetch(f.at(f.at(c, c_row * m, element), v * wide.lanes, element), write=True)
         begin = [f.at(b, first * (2 * wide.lanes), element), *[f.constant(wide, 0) for _ in cells]]
         sums = f.loop(first, f.min(first + _TERMS, terms), 1, term, begin)[1:]
         columns = [n - v * wide.lanes for v in range(tile.vectors)]
