@@ -65,7 +65,8 @@ def gemm(
     (m, n, k), byte, element = sizes, out.dtype.itemsize, ELEMENTS[out.dtype]
     count = math.prod(stack)
     lanes = host().vector_bytes // byte
-    split = _split(m, n, 2 * lanes, by_rows=a.transposed) if count == 1 else _Split(1, n)
+    rows_first = a.transposed and m >= n  # each task lays out the whole of the other operand
+    split = _split(m, n, 2 * lanes, by_rows=rows_first) if count == 1 else _Split(1, n)
     column_blocks = -(-n // split.columns)
     task = (m // split.row_blocks, split.columns, k)
     each = cut(task, element, a.leading, host(), turned=a.transposed)
