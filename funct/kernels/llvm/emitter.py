@@ -189,7 +189,7 @@ class Emitter(Arithmetic):
             self.line(f"call void {name}({x!r}, {pointer!r}, i32 {x.type.bytes}, {mask!r})")
 
     def prefetch(self, pointer: Value, *, write: bool = False) -> None:
-        """Bring what stands there into the caches, to be written or read; the address may be any."""
+        """Bring what stands there into the caches, to be read or written; any address will do."""
         self.module.declare(
             "@llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
         )
