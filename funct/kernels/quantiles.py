@@ -1,4 +1,7 @@
-"""Quantiles along axes or over all: sort once, take two for each fraction, go between."""
+"""Quantiles along axes or over all: sort once, take two for each fraction, go between.
+
+Of long runs and few fractions nothing is sorted: NumPy selects, in a fifth of the time.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,11 @@ __all__ = ["median", "nanmedian", "nanquantile", "quantile"]
 _MOST = 1 << 14  # elements that are sorted in vain, where one is not finite, in little time
 _SMALL = 256  # elements from which on machine code sorts
 _FEW = 33  # fractions from which on they are not asked for one by one
+_LONG, _SELECTED = 512, 4  # elements of a run, and fractions, for which selecting is quicker
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 _SINGLE = _FLOATS[1]
+_least: Any = np.minimum.reduce
+_most: Any = np.maximum.reduce
 # Which share of the next element a place between two has, by methods that agree on the place.
 _PARTS: dict[Any, Any] = {
     "linear": lambda part, k: part,
@@ -41,7 +47,7 @@ def quantile(
     weights: Any = None,
 ) -> Any:
     """The value below which a fraction q of x lies; None where an element is not finite."""
-    if weights is not None or method not in _PARTS or not 0 < x.size < _MOST:
+    if weights is not None or method not in _PARTS or not x.size:
         return None
     single = x.dtype is _SINGLE
     fractions: Any = [q]
@@ -65,11 +71,21 @@ def quantile(
     kept: Any = (1,) * x.ndim
     if axis is not None:
         x, kept = _first(x, (axis,) if axis.__class__ is int else axis)
-    s = _ascending(x.reshape(-1) if axis is None else x)
-    if not _finite(s[0]) or not _finite(s[-1]):
+    x = x.reshape(-1) if axis is None else x
+    how = method, np.float32 if single else np.float64
+    if len(x) >= _LONG and len(fractions) <= _SELECTED and x.size <= len(x) ** 2 // _LONG:
+        if not _finite(_least(x)) or not _finite(_most(x)):
+            return None
+        runs = [x] if x.ndim == 1 else x.reshape(len(x), -1).T
+        found = [np.asarray([_selected(run, v, *how) for run in runs]) for v in fractions]
+        found = [y.reshape(x.shape[1:])[()] for y in found]
+    elif x.size >= _MOST:
         return None
-    kind = np.float32 if single else np.float64
-    found = [_one(s, v, method, kind) for v in fractions]
+    else:
+        s = _ascending(x)
+        if not _finite(s[0]) or not _finite(s[-1]):
+            return None
+        found = [_one(s, v, *how) for v in fractions]
     y = np.asarray(found) if lead else found[0]
     if keepdims:
         return np.reshape(y, (*lead, *kept))
@@ -100,16 +116,38 @@ def _finite(x: Any) -> Any:
     return np.isfinite(x).all() if x.ndim else math.isfinite(x)
 
 
+def _place(n: int, q: float, method: str, kind: Any) -> tuple[int, Any]:
+    """Which of n sorted elements a quantile comes behind, and which share the next one has."""
+    place = (n - 1) * q
+    k = math.floor(place)
+    return k, kind(_PARTS[method](place - k, k) if place < n - 1 else 0)
+
+
+def _between(a: Any, b: Any, part: Any) -> Any:
+    return a + (b - a) * part if part < 0.5 else b - (b - a) * (1 - part)
+
+
 def _one(s: Any, q: float, method: str, kind: Any) -> Any:
     """A quantile along the first axis of what is sorted."""
-    place = (len(s) - 1) * q
-    k = math.floor(place)
-    part = kind(_PARTS[method](place - k, k) if place < len(s) - 1 else 0)
-    a = s[k]
+    k, part = _place(len(s), q, method, kind)
+    return _between(s[k], s[k + 1], part) if part else s[k] + 0.0 * part
+
+
+def _selected(run: Any, q: float, method: str, kind: Any) -> Any:
+    """A quantile of a run, which need not be sorted: what `_one` gives of it if it is."""
+    k, part = _place(len(run), q, method, kind)
+    s = np.partition(run, k)
+    a = _of_zeros(run, k) if s[k] == 0 else s[k]
     if not part:
         return a + 0.0 * part
-    b = s[k + 1]
-    return a + (b - a) * part if part < 0.5 else b - (b - a) * (1 - part)
+    b = _least(s[k + 1 :])
+    return _between(a, _of_zeros(run, k + 1) if b == 0 else b, part)
+
+
+def _of_zeros(run: Any, k: int) -> Any:
+    """The element at place k, a zero, with the sign that it has where equal ones keep order."""
+    zeros = run[run == 0]
+    return zeros[k - np.count_nonzero(run < 0)]
 
 
 nanmedian, nanquantile = median, quantile  # a NaN is not finite, so there is none

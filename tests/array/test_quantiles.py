@@ -185,3 +185,32 @@ def test_many_elements(shape: tuple[int, ...], dtype: str) -> None:
             found = xp.quantile(xp.asarray(y), [0.1, 0.8], axis, keepdims=True)
             expected = np.quantile(y, [0.1, 0.8], axis, keepdims=True)
             laws.close(found, expected.astype(found.dtype), 1e-5, 1e-5)
+
+
+@pytest.mark.parametrize("method", ["linear", "lower", "higher", "midpoint", "nearest"])
+@pytest.mark.parametrize("shape", [(700,), (3000, 4), (20_001,)])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int16"])
+def test_what_is_selected_is_what_sorting_gives(
+    method: Any, shape: tuple[int, ...], dtype: str
+) -> None:
+    """One fraction is selected, of many the elements are sorted: the same bits, with ties, and
+    zeros of both signs.
+    """
+    rng = np.random.default_rng(2)
+    x = rng.choice([-0.0, 0.0, -1.5, 2.0, 7.0], size=shape) * rng.integers(0, 3, shape)
+    x = np.where(rng.random(shape) < 0.5, x, rng.normal(size=shape) * 9).astype(dtype)
+    fractions = [0.0, 0.1, 0.3, 0.4, 0.45, 0.5, 0.55, 0.7, 1.0]
+    together = xp.quantile(xp.asarray(x), fractions, 0, method=method)
+    for q, expected in zip(fractions, together, strict=True):
+        laws.same(xp.quantile(xp.asarray(x), q, 0, method=method), np.asarray(expected))
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])
+def test_elements_that_are_not_finite_among_many(odd: float) -> None:
+    """NaN gives NaN; an infinite element is one like others."""
+    x = np.random.default_rng(4).normal(size=5001)
+    x[[3, 4000]] = odd
+    ordered = np.sort(x)
+    for q, place in ((0.0, 0), (0.25, 1250), (0.5, 2500), (1.0, 5000)):
+        expected = np.nan if np.isnan(odd) else ordered[place]
+        laws.same(xp.quantile(xp.asarray(x), q), np.asarray(expected))
