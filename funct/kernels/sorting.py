@@ -38,7 +38,8 @@ _LONG = 64  # halves in a row from which on their digits say their order sooner
 _SHORT = 32  # rows up to here are sorted quicker by insertion
 _DIGITS = 1 << 13  # and up to here those of one or two bytes, which NumPy sorts by digits
 _SEARCHES = 1 << 12  # values that a task searches for: a multiple of `SEARCHED`
-_BY_DIGITS = ((1 << 15, 3), (1 << 13, 2))  # from so many words on, up to so many digits
+_CUT = 33  # bits of a key, which are three digits: few keys differ in others alone,
+_CUT_MOST = 1 << 20  # if they are no more than these
 _HALVED = 1 << 15  # words in a row up to which bounds are sought by counting, again and again
 _ROOM = cpu.LANES  # words more than are needed, and a sixteenth, are sorted, not halved away
 _FEW = 32  # of so few the largest are found by insertion, and the signs of zeros by NumPy
@@ -69,27 +70,51 @@ def _first_of_order(x: NDArray[Any], axis: int, count: int, descending: bool) ->
     """
     n, last = x.shape[axis], axis == x.ndim - 1
     rows = x if last else np.ascontiguousarray(x.swapaxes(axis, -1))
-    lead, low = x.size // n, (n - 1).bit_length()
     words = fresh(rows.shape, _WORD)  # which the next call finds again, where it is large
-    state = cpu.pack(rows, words, lead, n, low, descending)
-    given = min(count + 1, n)  # one more tells whether the last is a tie
-    if count < n:
-        some = _least(words, lead, n, given) if state & 1 else None
-        if some is None:
-            if state & 1:
-                words.partition(count)
-            some = words[:given] if words.ndim == 1 else words[..., :given].copy()
-        words, given = some, some.shape[-1]
-        y = np.empty((*rows.shape[:-1], count), np.int64)
-        if state & 1:
-            words.sort()
+    y = None
+    if count == n:
+        if x.dtype.itemsize == 8 and _by_digits()[-1][0] <= n <= _CUT_MOST:
+            y = _whole_order(rows, words, _CUT, descending)
+        if y is None:
+            y = _whole_order(rows, words, 64, descending)
     else:
-        y = words.view(np.int64)
+        y = _part_of_order(rows, words, count, descending)
+    return y if last or y is None else y.swapaxes(axis, -1)
+
+
+def _whole_order(
+    rows: NDArray[Any], words: NDArray[Any], most: int, descending: bool
+) -> Index | None:
+    """The order of each row, by keys of at most so many bits."""
+    n = rows.shape[-1]
+    lead, low = rows.size // n, (n - 1).bit_length()
+    state = cpu.pack(rows, words, lead, n, low, min(most, 64 - low), descending)
+    y: Index = words.view(np.int64)
+    if state & 1:
+        words = _in_order(words, low)
+    failed = cpu.unpack(rows, words, y, lead, n, n, n, low, descending, state > 1)
+    return None if failed else y
+
+
+def _part_of_order(
+    rows: NDArray[Any], words: NDArray[Any], count: int, descending: bool
+) -> Index | None:
+    """The first of the order of each row."""
+    n = rows.shape[-1]
+    lead, low = rows.size // n, (n - 1).bit_length()
+    state = cpu.pack(rows, words, lead, n, low, 64 - low, descending)
+    given = count + 1  # one more tells whether the last is a tie
+    some = _least(words, lead, n, given) if state & 1 else None
+    if some is None:
         if state & 1:
-            words = _in_order(words, low)
-    if cpu.unpack(rows, words, y, lead, n, given, count, low, descending, state > 1):
-        return None
-    return y if last else y.swapaxes(axis, -1)
+            words.partition(count)
+        some = words[:given] if words.ndim == 1 else words[..., :given].copy()
+    given = some.shape[-1]
+    y = np.empty((*rows.shape[:-1], count), np.int64)
+    if state & 1:
+        some.sort()
+    failed = cpu.unpack(rows, some, y, lead, n, given, count, low, descending, state > 1)
+    return None if failed else y
 
 
 def _least(words: NDArray[Any], rows: int, n: int, fewest: int) -> NDArray[Any] | None:
@@ -105,15 +130,34 @@ def _in_order(words: NDArray[Any], low: int) -> NDArray[Any]:
     """Words sorted along the last axis, in their own memory or elsewhere; their bits below `low`
     ascend as they stand.
     """
-    n = words.size
-    digits = next((most for least, most in _BY_DIGITS if n >= least), 0)
+    n = words.shape[-1]
+    digits = next((most for least, most in _by_digits() if n >= least), 0)
     if digits and words.ndim == 1:
         other, counts = np.empty_like(words), np.empty(1 << cpu.DIGIT, np.int64)
         where = cpu.by_digits(words, other, counts, n, low, digits)
         if where >= 0:
             return other if where else words
+    elif digits:
+        rows = words.reshape(-1, n)
+        for k, row in enumerate(rows):
+            rows[k] = _in_order(row, low)
+        return words
     words.sort()
     return words
+
+
+@functools.cache
+def _by_digits() -> tuple[tuple[int, int], ...]:
+    """From so many words on, up to how many digits say their order sooner than NumPy's sort."""
+    return ((1 << 17, 6), (1 << 12, 3)) if _packs_slowly() else ((1 << 15, 3), (1 << 13, 2))
+
+
+@functools.cache
+def _packs_slowly() -> bool:
+    """Whether NumPy's sorts of long vectors take several times as long as they do elsewhere: what
+    they are made of, packing a vector under a mask into memory, Zen 4 does in microcode.
+    """
+    return host().name == "znver4"
 
 
 def plain_argsort(x: NDArray[Any], axis: int, descending: bool) -> Index:
@@ -144,15 +188,18 @@ def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
         words: NDArray[Any] = x.copy("K")
         words.sort(axis, _of_words(x.size))
         return _turned(words, axis) if descending else words
+    if kind != "f" and x.ndim == 1 and (counted := counting.sort(x)) is not None:
+        return _turned(counted, axis) if descending else counted
+    if _packs_slowly() and x.shape[axis] >= _by_digits()[-1][0] and d.itemsize <= 8 and pays(x):
+        at = argsort(x, axis, descending)
+        return x[at] if x.ndim == 1 else np.take_along_axis(x, at, axis)
     if x.ndim == 1 and kind == "f" and x.size >= _FEW and d.itemsize <= 8 and ready(x.size, 0):
         line: NDArray[Any] = x.copy()
         line.sort()
         packing.zeros(x, line, 1, x.size, descending, wide())
         return line[::-1] if descending else line
-    out = counting.sort(x) if kind != "f" and x.ndim == 1 else None
-    if out is None:
-        out = x.copy("K")
-        out.sort(axis)
+    out = x.copy("K")
+    out.sort(axis)
     # An unstable sort is quicker. It tells only in zeros, whose signs it may even lose.
     if kind == "f" and not _settled(x, out, axis, descending):
         return plain_sort(x, axis, descending)
@@ -185,8 +232,8 @@ def _of_words(n: int) -> Any:
 
 @functools.cache
 def _in_vectors() -> bool:
-    """Whether NumPy has a sort in vectors of 16 bits."""
-    return host().has("avx512vbmi2")
+    """Whether NumPy has a quick sort in vectors of 16 bits."""
+    return host().has("avx512vbmi2") and not _packs_slowly()
 
 
 def _settled(x: NDArray[Any], y: NDArray[Any], axis: int, descending: bool) -> bool:

@@ -19,14 +19,15 @@ pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM 
 DTYPES = ["bool", "int8", "uint16", "int32", "int64", "uint64", "float16", "float32", "float64"]
 
 
-@pytest.fixture(autouse=True)
-def _always(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small arrays go to the kernels too."""
+@pytest.fixture(autouse=True, params=[False, True])
+def _always(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Small arrays go to the kernels too; with quick sorts in vectors, and with slow ones."""
     monkeypatch.setattr(loops, "_LEAST", 1)
     monkeypatch.setattr(sorting, "_LONG", 1)
     monkeypatch.setattr(sorting, "_SHORT", 1)
     monkeypatch.setattr(sorting, "_DIGITS", 1)
-    monkeypatch.setattr(sorting, "_BY_DIGITS", ((100, 3), (1, 2)))
+    monkeypatch.setattr(sorting, "_packs_slowly", lambda: request.param)
+    monkeypatch.setattr(sorting, "_by_digits", lambda: ((100, 3), (1, 2)))
 
 
 def _same(a: Any, b: Any) -> None:
@@ -91,11 +92,20 @@ def test_few_of_rows_that_ascend(rows: tuple[int, ...]) -> None:
             _same(a, b)
 
 
-def test_too_many_ties_of_cut_keys_are_sorted_by_numpy() -> None:
+@pytest.mark.parametrize("dtype", ["int64", "float64"])
+def test_too_many_ties_of_cut_keys_are_sorted_by_more_of_them(dtype: str) -> None:
     """Where settling by insertion would take too long, the answer is still right."""
-    x = np.arange(2000)[::-1].copy()
+    x = np.arange(2000)[::-1].astype(dtype) + (2**40 if dtype == "float64" else 0)
     x[7] = 2**62
     _ordered(x, 0)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float32", "float64"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_rows_by_digits(dtype: str, axis: int) -> None:
+    """Each row is sorted for itself, whatever digits its keys have."""
+    x = np.random.default_rng(6).normal(size=(4, 300)) * [[1], [1e3], [1e6], [0]]
+    _ordered(np.ascontiguousarray(x.astype(dtype).T if axis == 0 else x.astype(dtype)), axis)
 
 
 @given(st.data(), st.sampled_from(DTYPES[1:]), st.sampled_from(["left", "right"]))
@@ -153,8 +163,9 @@ def test_no_index_leaves_its_array(
     x = rng.choice(np.asarray(SPECIAL), (rows, n)).astype(np.float32 if narrow else np.float64)
     low = max((n - 1).bit_length(), seed % 60)  # the more, the fewer bits are left to the keys
     words, y = np.zeros(x.shape, np.uint64), np.zeros(x.shape, np.int64)
-    agree(cpu.pack, x, words, rows, n, low, descending)
-    cut = cpu.pack(x, words, rows, n, low, descending) > 1
+    room = min(64 - low, 33) if seed % 3 else 64 - low
+    agree(cpu.pack, x, words, rows, n, low, room, descending)
+    cut = cpu.pack(x, words, rows, n, low, room, descending) > 1
     other, counts = np.zeros(n, np.uint64), np.zeros(1 << cpu.DIGIT, np.int64)
     agree(cpu.by_digits, words[0].copy(), other, counts, n, low, 1 + seed % 6)
     words.sort(-1)

@@ -41,11 +41,12 @@ def _ordered(v: Any) -> Any:
 
 
 @kernel
-def pack(x: Any, words: Any, rows: int, n: int, low: int, descending: bool) -> int:
+def pack(x: Any, words: Any, rows: int, n: int, low: int, room: int, descending: bool) -> int:
     """words: key and index of each element of x in one word, whose `low` low bits are the index.
 
-    Keys are cut at their end where they find no room. The answer is 1 if the words of some row do
-    not ascend, and 2 more if keys are equal that were not before they were cut.
+    Keys are cut at their end to at most `room` bits, of which there are 32 at least. The answer is
+    1 if the words of some row do not ascend, and 2 more if keys are equal that were not before they
+    were cut.
     """
     least: Any = np.uint64(0)
     most: Any = np.uint64((1 << 32) - 1)
@@ -81,7 +82,7 @@ def pack(x: Any, words: Any, rows: int, n: int, low: int, descending: bool) -> i
             most = max(most, key)
             varies = varies | (key ^ first)
             i += 1
-        drop = low - 64
+        drop = -room
         span = most - least
         while span > 0:
             span = span >> 1
