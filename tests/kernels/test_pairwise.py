@@ -49,9 +49,14 @@ def assert_bits(found: Any, expected: Any) -> None:
     assert found.tobytes() == expected.tobytes()
 
 
+@pytest.mark.parametrize("near", [0, 1 << 40])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", LENGTHS)
-def test_sums_have_numpys_bits(n: int, dtype: Any) -> None:
+def test_sums_have_numpys_bits(
+    n: int, dtype: Any, near: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Block after block, and four at a time."""
+    monkeypatch.setattr(pairwise, "_near", lambda: near)
     for shape, axis in (
         ((n,), 0), ((n,), None), ((3, n), 1), ((3, n), None), ((2, n), (0, 1)), ((2, 3, n), (2,)),
     ):  # fmt: skip

@@ -1,8 +1,12 @@
 """Sums of many numbers that lie side by side, in NumPy's order and so with its bits, in vectors.
 
 NumPy halves a row of floats down to 128 terms, and adds those in eight sums side by side, number by
-number. The parts of complex numbers are such terms, and have sums of their own. Four blocks are
-added at a time, as each alone waits for its own sums. Integers have no order.
+number. The parts of complex numbers are such terms, and have sums of their own. Integers have no
+order.
+
+Note [Four blocks]
+    A block alone waits for its own sums, so four are added by turns; but not of what comes from
+    memory, which the processor then does not see coming: it follows one place after the other.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ _places, _rest = struct.Struct("2q").pack, struct.Struct("3q").pack  # an array 
 _TO_VECTORS = SUMS.bit_length() - 1
 _BLOCK = 128  # terms that are no more halved
 _FOUR = (272, 512, 487)  # terms of four blocks: from, to, and to where the last vector is not whole
+_NEAR, _LONGEST = 1 << 20, 64  # bytes of numbers; of vectors
 _TASK = 1 << 15  # elements that are worth a task
 _SIDE = 4  # vectors of integers that are added side by side
 _ELEMENTS = {
@@ -61,7 +66,7 @@ def of_long_rows(x: NDArray[Any], axis: Any, keepdims: bool, squares: bool = Fal
         return None
     element, parts, lead, dtype, rest = plan
     y = fresh(lead, dtype)
-    _entry(element, parts, squares)(_places(address(x), address(y)) + rest)
+    _entry(element, parts, squares, x.nbytes <= _near())(_places(address(x), address(y)) + rest)
     return y if lead else y[()]
 
 
@@ -97,23 +102,32 @@ def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 @functools.cache
-def _entry(element: str, parts: int, squares: bool) -> Any:
-    code = printed(text, element, parts, squares, host()).keep()
+def _near() -> int:
+    """Bytes up to which there are four blocks at a time: measured, and with long vectors less."""
+    return _NEAR if host().vector_bytes == _LONGEST else host().cache_bytes // 2
+
+
+@functools.cache
+def _entry(element: str, parts: int, squares: bool, four: bool) -> Any:
+    code = printed(text, element, parts, squares, four, host()).keep()
     return ctypes.CFUNCTYPE(None, ctypes.c_char_p)(code.address("reduce"))
 
 
-def text(element: str, parts: int, squares: bool, target: Host) -> str:
-    """`reduce(job)` of rows of numbers that have so many parts; or of their squares."""
+def text(element: str, parts: int, squares: bool, four: bool, target: Host) -> str:
+    """`reduce(job)` of rows of numbers that have so many parts; or of their squares. four: see
+    Note [Four blocks].
+    """
     module = Module(target)
     wide = element if element[0] == "f" else element[0] + "64"
     kind = typed(wide, parts)
-    if element[0] == "f":
+    if four and element[0] == "f":
         _define_four_blocks(module, kind, squares)
+    several = _of_blocks if four else _of_halves
     f = module.function("total", [("x", PTR), ("n", I64)], kind, local=True)
     x, n = f.arguments
     if element[0] == "f":
         (found,) = f.branch(n <= _BLOCK, lambda: [_of_block(f, x, n, kind, squares)],
-                            lambda: [_of_blocks(f, x, n, kind)])  # fmt: skip
+                            lambda: [several(f, x, n, kind)])  # fmt: skip
     else:
         found = _of_integers(f, x, n, element, wide)
     f.ret(found)
