@@ -45,6 +45,7 @@ _SOME = 1 << 11  # elements that are taken quicker than by NumPy, one for each i
 _FEW = 256  # and those of which each line has indices of its own
 _PART = 1 << 15  # elements of a task
 _MANY = 1 << 13  # elements that are put, or rows that are taken, quicker than by NumPy
+_LINES = 1 << 10  # of which the same columns are taken, and looked at before
 _LONG = 512  # bytes of a row that NumPy writes as well
 _MUCH, _COLUMNS, _TASKS = 1 << 16, 64, 16  # elements and columns of a task at least, and tasks
 
@@ -127,7 +128,16 @@ def _lines(x: NDArray[Any], i: Index, shape: tuple[int, ...], shared: bool) -> N
         return y
     wrong = np.zeros(1, np.int64)
     part = max(1, _PART // count)
-    cpu.take_lines(*given, wrong, *sizes, part, -(-outer // part))
+    tasks = -(-outer // part)
+    if shared and outer >= _LINES:
+        n = x.shape[-1]
+        columns = i.astype(np.int64)
+        columns += n * (columns < 0)
+        wrong[0] = ((columns < 0) | (columns >= n)).any()
+        if not wrong[0]:
+            cpu.take_columns(given[0], columns, given[2], outer, count, n, part, tasks)
+        return _checked(y, wrong)
+    cpu.take_lines(*given, wrong, *sizes, part, tasks)
     return _checked(y, wrong)
 
 

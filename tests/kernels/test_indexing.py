@@ -263,6 +263,27 @@ def test_many_indices_are_looked_at_together(
                 )
 
 
+@pytest.mark.parametrize("dtype", INDICES)
+@pytest.mark.parametrize("lines", [1, 7, 8, 9, 40])
+@pytest.mark.parametrize("columns", [1, 3, 130])
+def test_the_same_columns_of_many_lines(
+    lines: int, columns: int, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Inside, from the end and outside, for indices that do not hold the number of columns too."""
+    monkeypatch.setattr(kernels, "_LINES", 1)
+    monkeypatch.setattr(kernels, "_PART", 64)
+    rng = np.random.default_rng(lines)
+    x = rng.normal(size=(lines, columns)).astype(np.float32)
+    for odd in (0, -1, -columns, -columns - 1, columns - 1, columns):
+        if (odd < 0 and dtype[0] == "u") or abs(odd) > 127:
+            continue
+        i = rng.integers(0, min(columns, 127), 70).astype(dtype)
+        i[rng.integers(70)] = odd
+        _agree(lambda i=i: kernels.take(x, i, 1), lambda i=i: x.take(i, 1))
+        at, y = i.astype(np.int64) % columns, np.zeros((lines, 70), np.float32)
+        agree(cpu.take_columns, x, at, y, lines, 70, columns, 9, -(-lines // 9))
+
+
 @given(st.data(), st.sampled_from([*DTYPES, "bool", "float16", "complex64"]))
 def test_what_is_under_a_mask(data: st.DataObject, dtype: str) -> None:
     """Of no elements, of all of them, and of strided ones."""

@@ -16,8 +16,8 @@ from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.vectors import loaded, spread, stored
 
 __all__ = [
-    "add_elements", "along", "combine", "combine_pairs", "combine_rows", "take_elements",
-    "take_few", "take_lines",
+    "add_elements", "along", "combine", "combine_pairs", "combine_rows", "take_columns",
+    "take_elements", "take_few", "take_lines",
 ]  # fmt: skip
 
 _LANES = 8
@@ -178,6 +178,28 @@ def take_lines(
         last = first
     for o in range(first, last):
         _line(x, o * n, i, 0 if shared else o * count, y, o * count, count, n)
+
+
+@parallel
+def take_columns(
+    x: Any, i: Any, y: Any, outer: int, count: int, n: int, part: int, task: int
+) -> None:
+    """y (outer, count) = x (outer, n) along the last axis, at the same i in [0, n) in each line."""
+    first = task * part
+    last = min(first + part, outer)
+    eights = first + ((last - first) & -8)
+    for o in range(first, eights, 8):
+        for k in range(count):
+            at, to = o * n + i[k], o * count + k
+            a, b, c, d = x[at], x[at + n], x[at + 2 * n], x[at + 3 * n]
+            at += 4 * n
+            y[to], y[to + count], y[to + 2 * count], y[to + 3 * count] = a, b, c, d
+            a, b, c, d = x[at], x[at + n], x[at + 2 * n], x[at + 3 * n]
+            to += 4 * count
+            y[to], y[to + count], y[to + 2 * count], y[to + 3 * count] = a, b, c, d
+    for o in range(eights, last):
+        for k in range(count):
+            y[o * count + k] = x[o * n + i[k]]
 
 
 def _one_by_one(x: Any, i: Any, y: Any, first: Any, last: Any, count: Any, n: Any) -> Any:
