@@ -38,7 +38,7 @@ from funct.compile.fusion.groups import Group
 from funct.compile.fusion.lower import copy, lower, places_of
 from funct.compile.gathered import is_gather, is_update
 from funct.compile.lines.small_loops import SmallLoop, in_registers
-from funct.compile.loops.scalars import ELEMENTS
+from funct.compile.loops.scalars import ELEMENTS, HELD
 from funct.compile.loops.views import dense
 from funct.compile.memory.carried import moved, stay
 from funct.compile.memory.order import ordered
@@ -153,7 +153,7 @@ class Body:
         ends = (*simple.inputs, *simple.outputs)
         if checks:
             raise _NoBlock("an index must be checked before it runs")
-        if any(v.dtype not in ELEMENTS for v in ends):
+        if any(v.dtype not in HELD for v in ends):
             raise _NoBlock("it has a dtype that loops do not know")
         if any(0 in v.shape for v in simple.outputs):
             raise _NoBlock("there are no elements")

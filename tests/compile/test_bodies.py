@@ -5,11 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 import funct as ft
 import funct.array as xp
 from funct.compile import why_not_fused
 from funct.core import Primitive, Sample, catalogue, lookup
+from funct.errors import DTypeError
 
 REALS = """
 airy_ai airy_aip airy_bi airy_bip attention_keep bdtr bdtrc bdtri beta_density betainc_slope
@@ -25,6 +27,15 @@ airy_ai airy_aip airy_bi airy_bip cofactor convolve dawsn erf erfc erfcx erfi ex
 finite fresnel_c fresnel_s gamma hermitian_fft log_ndtr loggamma ndtr psi riemann_zeta shichi_c
 shichi_s sici_c sici_s spence spherical_in spherical_jn spherical_kn spherical_yn
 wofz wrightomega
+"""
+HALVES = """
+argmax argmin expn fold_windows kn linear_recurrence nbdtr nbdtrc nbdtri nextafter pdtr pdtrc pdtri
+reduce_prod sampled_matmul scatter_add sign sparse_matmul weight_only_linear yn
+"""  # more than of numbers of four bytes
+ROUNDED_ONCE = """
+attention avg_pool concat convolution convolution_input convolution_weight cumulative_prod
+cumulative_sum embed gammainc jv matmul max_pool max_pool_index reduce_max reduce_min reduce_sum
+running_argmax scatter searchsorted sort take take_along_axis top_k windows
 """
 ALL_BUT_FIRST = "quantize quantized_linear"
 LARGE = "expm-float32 expm-float64"
@@ -71,6 +82,62 @@ def test_ops_that_python_goes_through_in_loops() -> None:
         reals, others = apart()
     assert sorted(reals) == REALS.split()
     assert sorted(others) == COMPLEX.split()
+
+
+def halved(s: Sample, dtype: Any) -> list[Any] | None:
+    """A sample's operands in so many bytes; None where none is a real number, or one is complex."""
+    given = [np.asarray(a) for a in s.args]
+    if {"f"} != {a.dtype.kind for a in given} - set("biu") or not all(a.size for a in given):
+        return None
+    return [a.astype(dtype) if a.dtype.kind == "f" else a for a in given]
+
+
+def test_ops_of_two_bytes_that_python_goes_through() -> None:
+    """The list shrinks, as the others."""
+    found: set[str] = set()
+    for p in catalogue():
+        for s in p.samples(np.random.default_rng(7)):
+            halves, floats = (halved(s, dtype) for dtype in (xp.bfloat16, xp.float32))
+            f = sampled(p, s)
+            if halves is None or floats is None or p.name in found or not computes(f, halves):
+                continue
+            if by_itself(f, *halves) and not by_itself(f, *floats):
+                found.add(p.name)
+    assert sorted(found) == HALVES.split()
+
+
+def computes(f: Callable[..., Any], given: list[Any]) -> bool:
+    """Whether the op is there for these dtypes."""
+    try:
+        f(*map(xp.asarray, given))
+    except (DTypeError, TypeError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", ROUNDED_ONCE.split())
+def test_two_bytes_in_loops_are_those_of_eager_execution(name: str, dtype: str) -> None:
+    """Computed in float32 and rounded once, step by step, in a loop that is machine code."""
+    p = lookup(name)
+    assert p is not None
+    known = 0
+    for s in p.samples(np.random.default_rng(7)):
+        given = halved(s, getattr(xp, dtype))
+        f = sampled(p, s)
+        if given is None or by_itself(f, *given):
+            continue
+        known += 1
+        steps = [[xp.asarray(a), xp.asarray(a[..., ::-1] if a.dtype.kind == "f" else a)] for a in
+                 map(np.atleast_1d, given)]  # fmt: skip
+        expected = [f(*row) for row in zip(*steps, strict=True)]
+        rows = [xp.stack(both) for both in steps]
+        _, found = ft.jit(lambda *r, f=f: ft.scan(lambda c, g: (c, f(*g)), 0.0, r))(*rows)
+        for k, y in enumerate(expected):
+            for a, b in zip(ft.tree.leaves(y), ft.tree.leaves(found), strict=True):
+                assert a.dtype == b.dtype
+                np.testing.assert_array_equal(np.asarray(a), np.asarray(b)[k])
+    assert known
 
 
 def test_ops_whose_other_operands_are_known() -> None:

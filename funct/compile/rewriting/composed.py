@@ -3,7 +3,8 @@
 A pseudo-inverse is that of singular values and vectors; systems with stacks that differ are those
 of one stack; a convolution of two sequences is one of images, and one whose windows are single
 elements a product of matrices; an exponential is products, a system and two loops
-(`exponential.py`).
+(`exponential.py`). What loops do not know of numbers of two bytes is computed in float32 and
+rounded once, as eager execution does.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import attrs
 import numpy as np
 
 from funct import ops
+from funct.compile.loops.scalars import NARROW, unsupported
+from funct.compile.loops.views import VIEWS
 from funct.compile.rewriting.attention import attention, attention_pull
 from funct.compile.rewriting.exponential import exponential
 from funct.compile.rewriting.new_nodes import Known, NewNodes
@@ -26,7 +29,7 @@ from funct.compile.rewriting.quantized import (
     weight_only_linear,
 )
 from funct.core import Shape, Value
-from funct.graph import Graph, Node, Var, capture
+from funct.graph import Control, Graph, Node, Var, capture
 from funct.kernels.cpu.dense.few_products import products
 from funct.kernels.windows.pointwise import mapped
 from funct.kernels.windows.views import Sliding
@@ -34,12 +37,22 @@ from funct.ops.matrices import adjoint
 
 __all__ = ["composed"]
 
+_Way = Callable[[Node, Known], Callable[..., Any] | None]
+
+_SINGLE = np.dtype(np.float32)
+# what eager execution rounds after each step of, or has a neighbour or a sign of its own of
+_ROUNDED_OFTEN = frozenset([
+    "fold_windows", "linear_recurrence", "nextafter", "reduce_prod", "sampled_matmul",
+    "scatter_add", "sign", "sparse_matmul", "weight_only_linear",
+])  # fmt: skip
+
 
 def composed(graph: Graph) -> Graph:
     """The graph with other ops for these."""
-    if not any(map(_way, graph.nodes)):
-        return graph
-    return _Composed(graph).run()
+    for way in (_widening, _way):
+        if any(map(way, graph.nodes)):
+            graph = _Composed(graph).run(way)
+    return graph
 
 
 class _Composed(NewNodes):
@@ -47,11 +60,11 @@ class _Composed(NewNodes):
 
     prefix = "of"
 
-    def run(self) -> Graph:
+    def run(self, way_of: Callable[[Any], _Way | None]) -> Graph:
         """Rewrite."""
         new: dict[Any, Any] = {}
         for e in self.graph.nodes:
-            way = _way(e)
+            way = way_of(e)
             if way is None or not isinstance(e, Node):
                 self.nodes.append(_renamed(e, new))
                 continue
@@ -207,13 +220,43 @@ def _is_mixed(e: Node) -> bool:
     return known and dtype.kind == "f" and kinds != {dtype}
 
 
-def _way(e: Any) -> Callable[[Node, Known], Callable[..., Any] | None] | None:
+def _widened(e: Node, known: Known) -> Callable[..., Any]:
+    """The op in float32, rounded once."""
+
+    def run(*given: Value) -> tuple[Any, ...]:
+        wide = iter([ops.astype(x, _SINGLE) if x.dtype in NARROW else x for x in given])
+        operands = [next(wide) if isinstance(a, Var) else a for a in e.operands]
+        found = e.primitive.fn(*operands, *e.params)
+        found = found if isinstance(found, tuple) else (found,)
+        wanted = [v.dtype for v in e.results]
+        return tuple(
+            [ops.astype(y, d) if d in NARROW else y for y, d in zip(found, wanted, strict=True)]
+        )
+
+    return run
+
+
+def _widening(e: Any) -> _Way | None:
+    """Where an op of numbers of two bytes is no loop as it is."""
+    if not isinstance(e, Node) or isinstance(e.primitive, Control) or e.primitive.effect:
+        return None
+    if not any(isinstance(v, Var) and v.dtype in NARROW for v in (*e.operands, *e.results)):
+        return None
+    if e.name in VIEWS or e.name in _ROUNDED_OFTEN or not unsupported(e):
+        return None
+    counts = any(isinstance(v, Var) and v.dtype.kind in "iu" for v in e.operands)
+    if counts and hasattr(e.primitive.raw, "ufunc"):
+        return None  # which eager execution rounds to two bytes too
+    return _widened
+
+
+def _way(e: Any) -> _Way | None:
     if not isinstance(e, Node):
         return None
     return _WAYS.get(e.name) or (_of_one_precision if _is_mixed(e) else None)
 
 
-_WAYS: dict[str, Callable[[Node, Known], Callable[..., Any] | None]] = {
+_WAYS: dict[str, _Way] = {
     "attention": attention, "attention_pull": attention_pull,
     "convolution": _mapped, "convolution_input": _mapped, "convolve": _convolve,
     "dequantize": dequantize, "expm": exponential, "lstsq": _of_one_stack, "pinv": _pinv,
