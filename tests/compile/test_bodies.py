@@ -17,8 +17,7 @@ REALS = """
 airy_ai airy_aip airy_bi airy_bip attention_keep bdtr bdtrc bdtri beta_density betainc_slope
 betaln_slope broadcast_to ellipeinc_slope ellipem1 ellipkinc_slope expn_slope exprel_slope fft
 finite fresnel_c fresnel_s gamma_density gammainc_slope hankel1 hankel2 imag ive_slope jv_slope
-kve_slope lambertw polygamma quantize quantized_add quantized_avg_pool quantized_convolution
-quantized_linear quantized_mean real_fft riemann_slope riemann_zeta shichi_c shichi_s sici_c sici_s
+kve_slope lambertw polygamma quantize quantized_add quantized_convolution quantized_linear real_fft riemann_slope riemann_zeta shichi_c shichi_s sici_c sici_s
 size_along slice_ spherical_in spherical_jn spherical_kn spherical_yn to_device wofz yv_slope
 zeta_slope
 """
@@ -37,7 +36,7 @@ attention avg_pool concat convolution convolution_input convolution_weight cumul
 cumulative_sum embed gammainc jv matmul max_pool max_pool_index reduce_max reduce_min reduce_sum
 running_argmax scatter searchsorted sort take take_along_axis top_k windows
 """
-ALL_BUT_FIRST = "quantize quantized_linear"
+ALL_BUT_FIRST = "quantize quantized_add quantized_convolution quantized_linear"
 LARGE = "expm-float32 expm-float64"
 LINALG: dict[str, Callable[..., Any]] = {
     name: getattr(xp.linalg, name)
@@ -150,6 +149,54 @@ def test_ops_whose_other_operands_are_known() -> None:
             x, *held = map(xp.asarray, s.args)
             f = sampled(p, s)
             assert not by_itself(lambda x, f=f, held=held: f(x, *held), x)
+
+
+@pytest.mark.parametrize(
+    "name", [*ALL_BUT_FIRST.split(), "quantized_avg_pool", "quantized_mean"]
+)  # fmt: skip
+def test_codes_in_loops_are_those_of_eager_execution(name: str) -> None:
+    """Every one, for other codes or numbers in each step."""
+    p = lookup(name)
+    assert p is not None
+    rng = np.random.default_rng(8)
+    samples = [*p.samples(np.random.default_rng(7))]
+    if name == "quantized_convolution":  # sums that float32 does not hold
+        x, _, _, *scales = samples[0].args
+        w = rng.integers(-127, 128, (3, 600, 3)).astype("int8")
+        bias = np.asarray([0, -(2**24) - 1, 2**25 + 3], "int32")
+        samples.append(Sample((x[:, :1].repeat(600, 1), w, bias, *scales), samples[0].params))
+    for s in samples:
+        x, *held = map(np.asarray, s.args)
+        f = sampled(p, s)
+        codes = x.dtype.kind != "f"
+        others = [
+            rng.integers(0, 127, x.shape) if codes else rng.normal(size=x.shape) * 9 for _ in "ab"
+        ]
+        rows = np.stack([x, *[o.astype(x.dtype) for o in others]])
+        given = list(map(xp.asarray, held))
+        _, found = ft.jit(
+            lambda r, f=f, given=given: ft.scan(lambda c, x: (c, f(x, *given)), 0.0, r)
+        )(xp.asarray(rows))
+        for k, row in enumerate(rows):
+            expected = f(xp.asarray(row), *given)
+            assert found.dtype == expected.dtype
+            np.testing.assert_array_equal(np.asarray(found)[k], np.asarray(expected))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"])
+def test_products_of_integers_wrap_around_in_loops(dtype: str) -> None:
+    """As those of eager execution, and with stacks that are broadcast."""
+    ends = np.iinfo(dtype)
+    rng = np.random.default_rng(9)
+    for left, right in (((3, 4), (4, 5)), ((2, 3, 4), (4, 1)), ((2, 1, 3, 3), (5, 3, 2))):
+        x, y = (
+            xp.asarray(rng.integers(ends.min, ends.max, (3, *s), dtype, endpoint=True))
+            for s in (left, right)
+        )
+        assert not by_itself(xp.matmul, x[0], y[0])
+        _, found = ft.jit(lambda x, y: ft.scan(lambda c, g: (c, xp.matmul(*g)), 0.0, (x, y)))(x, y)
+        for k in range(3):
+            np.testing.assert_array_equal(np.asarray(found[k]), np.asarray(x[k] @ y[k]))
 
 
 def test_large_matrices_that_python_goes_through_in_loops() -> None:

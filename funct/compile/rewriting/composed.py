@@ -2,7 +2,7 @@
 
 A pseudo-inverse is that of singular values and vectors; systems with stacks that differ are those
 of one stack; a convolution of two sequences is one of images, and one whose windows are single
-elements a product of matrices; an exponential is products, a system and two loops
+elements a product of matrices, which of integers is sums; an exponential is products, a system and two loops
 (`exponential.py`). What loops do not know of numbers of two bytes is computed in float32 and
 rounded once, as eager execution does.
 """
@@ -19,15 +19,10 @@ import numpy as np
 from funct import ops
 from funct.compile.loops.scalars import NARROW, unsupported
 from funct.compile.loops.views import VIEWS
+from funct.compile.rewriting import quantized
 from funct.compile.rewriting.attention import attention, attention_pull
 from funct.compile.rewriting.exponential import exponential
 from funct.compile.rewriting.new_nodes import Known, NewNodes
-from funct.compile.rewriting.quantized import (
-    dequantize,
-    quantize,
-    quantized_linear,
-    weight_only_linear,
-)
 from funct.core import Shape, Value
 from funct.graph import Control, Graph, Node, Var, capture
 from funct.kernels.cpu.dense.few_products import products
@@ -150,6 +145,23 @@ def _spread(x: Value, lead: Shape, dtype: Any) -> Value:
     return ops.broadcast_to(x, (*lead, *x.shape[-2:]))
 
 
+def _integer_product(e: Node, known: Known) -> Callable[..., Any] | None:
+    """Of integers, products and their sums, which have no order: exact, or wrapped around."""
+    x, y = e.operands
+    dtype = e.results[0].dtype
+    if not isinstance(x, Var) or not isinstance(y, Var) or dtype.kind not in "iu":
+        return None
+
+    def run(x: Value, y: Value) -> tuple[Any]:
+        left, right = (ops.astype(v, dtype) if v.dtype != dtype else v for v in (x, y))
+        left = ops.reshape(left, (*left.shape, 1))
+        right = ops.reshape(right, (*right.shape[:-2], 1, *right.shape[-2:]))
+        total = ops.reduce_sum(ops.multiply(left, right), (len(e.results[0].shape) - 1,), False)
+        return (ops.astype(total, dtype) if total.dtype != dtype else total,)
+
+    return run
+
+
 def _convolve(e: Node, known: Known) -> Callable[..., Any] | None:
     """A convolution of images with a channel for each pair of sequences."""
     x, y = e.operands
@@ -259,7 +271,7 @@ def _way(e: Any) -> _Way | None:
 _WAYS: dict[str, _Way] = {
     "attention": attention, "attention_pull": attention_pull,
     "convolution": _mapped, "convolution_input": _mapped, "convolve": _convolve,
-    "dequantize": dequantize, "expm": exponential, "lstsq": _of_one_stack, "pinv": _pinv,
-    "quantize": quantize, "quantized_linear": quantized_linear, "solve": _of_one_stack,
-    "solve_triangular": _of_one_stack, "weight_only_linear": weight_only_linear,
+    "expm": exponential, "lstsq": _of_one_stack,
+    "matmul": _integer_product, "pinv": _pinv, "solve": _of_one_stack,
+    "solve_triangular": _of_one_stack, **quantized.WAYS,
 }  # fmt: skip

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
 __all__ = [
-    "Codes", "convolution", "convolution_accumulate", "dequantize", "linear", "linear_accumulate",
-    "output_multiplier", "plain_convolution", "plain_dequantize", "plain_linear",
-    "plain_quantize", "quantize", "requantize",
+    "INT32_MAX", "Codes", "convolution", "convolution_accumulate", "dequantize", "exact_float",
+    "linear", "linear_accumulate", "output_multiplier", "plain_convolution", "plain_dequantize",
+    "plain_linear", "plain_quantize", "quantize", "reach_of", "requantize",
 ]  # fmt: skip
 
 _FLOAT32_EXACT = 2**24
-_INT32_MAX = 2**31 - 1
+INT32_MAX = 2**31 - 1
 _WIDE = frozenset([np.dtype(np.float32), np.dtype(np.float64)])
 
 
@@ -240,8 +240,8 @@ def linear_accumulate(
     Returns: int32 (..., O).
     Raises:  QuantizationError: if a sum does not fit into int32.
     """
-    reach = _reach(x.dtype, int(x_zero_point), w)
-    work = _exact_float(reach)
+    reach = reach_of(x.dtype, int(x_zero_point), w)
+    work = exact_float(reach)
     total = (x.astype(work) - work.type(x_zero_point)) @ w.astype(work).T
     return _to_int32(total, bias, -1, reach)
 
@@ -263,14 +263,14 @@ def convolution_accumulate(
     Returns: int32 (N, O, *T).
     Raises:  QuantizationError: if a sum does not fit into int32.
     """
-    reach = _reach(x.dtype, int(x_zero_point), w)
-    work = _exact_float(reach)
+    reach = reach_of(x.dtype, int(x_zero_point), w)
+    work = exact_float(reach)
     centred = x.astype(work) - work.type(x_zero_point)
     total = convolve(centred, w.astype(work), stride, padding, dilation, groups)
     return _to_int32(total, bias, 1, reach)
 
 
-def _reach(dtype: np.dtype[Any], zero_point: int, w: NDArray[Any]) -> int:
+def reach_of(dtype: np.dtype[Any], zero_point: int, w: NDArray[Any]) -> int:
     """The largest magnitude that any partial sum can have."""
     codes = np.iinfo(dtype)
     farthest = max(zero_point - int(codes.min), int(codes.max) - zero_point)
@@ -278,7 +278,7 @@ def _reach(dtype: np.dtype[Any], zero_point: int, w: NDArray[Any]) -> int:
     return farthest * int(weights.max(initial=0))
 
 
-def _exact_float(reach: int) -> np.dtype[Any]:
+def exact_float(reach: int) -> np.dtype[Any]:
     """The narrowest float in which sums up to `reach` are exact; see Note [Exact sums]."""
     assert reach < 2**53, "a sum of products of bytes cannot leave float64 in any memory there is"
     return np.dtype(np.float32 if reach < _FLOAT32_EXACT else np.float64)
@@ -290,13 +290,13 @@ def _to_int32(
     """Exact float sums, plus the bias, as int32."""
     offset = np.int64(0) if bias is None else _along(bias, axis, total.ndim).astype(np.int64)
     highest = reach + int(np.abs(offset).max(initial=0))
-    if highest <= _INT32_MAX:
+    if highest <= INT32_MAX:
         return total.astype(np.int32) + offset.astype(np.int32)
     acc = total.astype(np.int64) + offset
     worst = int(np.abs(acc).max(initial=0))
-    if worst > _INT32_MAX:
+    if worst > INT32_MAX:
         raise QuantizationError(
-            f"a sum of products must fit into int32, got {worst} > {_INT32_MAX}",
+            f"a sum of products must fit into int32, got {worst} > {INT32_MAX}",
             fix="use fewer input features or channels per group, or a smaller bias",
         )
     return acc.astype(np.int32)
