@@ -2,9 +2,9 @@
 
 A pseudo-inverse is that of singular values and vectors; systems with stacks that differ are those
 of one stack; a convolution of two sequences is one of images, and one whose windows are single
-elements a product of matrices, which of integers is sums; an exponential is products, a system and two loops
-(`exponential.py`). What loops do not know of numbers of two bytes is computed in float32 and
-rounded once, as eager execution does.
+elements a product of matrices, which of integers is sums; an exponential is products, a system and
+two loops (`exponential.py`). What loops do not know of numbers of two bytes is computed in float32
+and rounded once, as eager execution does.
 """
 
 from __future__ import annotations
