@@ -17,9 +17,9 @@ REALS = """
 airy_ai airy_aip airy_bi airy_bip attention_keep bdtr bdtrc bdtri beta_density betainc_slope
 betaln_slope broadcast_to ellipeinc_slope ellipem1 ellipkinc_slope expn_slope exprel_slope fft
 finite fresnel_c fresnel_s gamma_density gammainc_slope hankel1 hankel2 imag ive_slope jv_slope
-kve_slope lambertw polygamma quantize quantized_add quantized_convolution quantized_linear
-real_fft riemann_slope riemann_zeta shichi_c shichi_s sici_c sici_s size_along slice_ spherical_in spherical_jn spherical_kn spherical_yn to_device wofz yv_slope
-zeta_slope
+kve_slope lambertw polygamma quantize quantized_add quantized_convolution quantized_linear real_fft
+riemann_slope riemann_zeta shichi_c shichi_s sici_c sici_s size_along slice_ spherical_in
+spherical_jn spherical_kn spherical_yn to_device wofz yv_slope zeta_slope
 """
 COMPLEX = """
 airy_ai airy_aip airy_bi airy_bip cofactor convolve dawsn erf erfc erfcx erfi exp1 expi
@@ -173,7 +173,7 @@ def test_codes_in_loops_are_those_of_eager_execution(name: str) -> None:
         rows = np.concat([x[None], others.astype(x.dtype)])
         given = list(map(xp.asarray, held))
         _, found = ft.jit(
-            lambda r, f=f, given=given: ft.scan(lambda c, x: (c, f(x, *given)), 0.0, r)
+            lambda r, f=f, given=given: ft.scan(lambda c, row: (c, f(row, *given)), 0.0, r)
         )(xp.asarray(rows))
         for k, row in enumerate(rows):
             expected = f(xp.asarray(row), *given)
