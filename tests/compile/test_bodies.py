@@ -173,7 +173,7 @@ def test_codes_in_loops_are_those_of_eager_execution(name: str) -> None:
         rows = np.concat([x[None], others.astype(x.dtype)])
         given = list(map(xp.asarray, held))
         _, found = ft.jit(
-            lambda r, f=f, given=given: ft.scan(lambda c, row: (c, f(row, *given)), 0.0, r)
+            lambda r, f=f, given=given: ft.scan(lambda c, z: (c, f(z, *given)), 0.0, r)
         )(xp.asarray(rows))
         for k, row in enumerate(rows):
             expected = f(xp.asarray(row), *given)
