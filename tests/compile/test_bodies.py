@@ -12,17 +12,19 @@ import funct.array as xp
 from funct.compile import why_not_fused
 from funct.core import Primitive, Sample, catalogue, lookup
 from funct.errors import DTypeError
+from funct.nn.functional import softmax
+from tests import laws
 
 REALS = """
-airy_ai airy_aip airy_bi airy_bip attention_keep bdtr bdtrc bdtri beta_density betainc_slope
-betaln_slope broadcast_to ellipeinc_slope ellipem1 ellipkinc_slope expn_slope exprel_slope fft
-finite fresnel_c fresnel_s gamma_density gammainc_slope hankel1 hankel2 imag ive_slope jv_slope
-kve_slope lambertw polygamma quantize quantized_add quantized_convolution quantized_linear real_fft
-riemann_slope riemann_zeta shichi_c shichi_s sici_c sici_s size_along slice_ spherical_in
-spherical_jn spherical_kn spherical_yn to_device wofz yv_slope zeta_slope
+airy_ai airy_aip airy_bi airy_bip bdtr bdtrc bdtri beta_density betainc_slope betaln_slope
+broadcast_to ellipeinc_slope ellipem1 ellipkinc_slope expn_slope exprel_slope finite fresnel_c
+fresnel_s gamma_density gammainc_slope hankel1 hankel2 ive_slope jv_slope kve_slope lambertw
+polygamma quantize quantized_add quantized_convolution quantized_linear real_fft riemann_slope
+riemann_zeta shichi_c shichi_s sici_c sici_s size_along slice_ spherical_in spherical_jn
+spherical_kn spherical_yn wofz yv_slope zeta_slope
 """
 COMPLEX = """
-airy_ai airy_aip airy_bi airy_bip cofactor convolve dawsn erf erfc erfcx erfi exp1 expi
+airy_ai airy_aip airy_bi airy_bip cofactor dawsn erf erfc erfcx erfi exp1 expi
 finite fresnel_c fresnel_s gamma hermitian_fft log_ndtr loggamma ndtr psi riemann_zeta shichi_c
 shichi_s sici_c sici_s spence spherical_in spherical_jn spherical_kn spherical_yn
 wofz wrightomega
@@ -195,6 +197,77 @@ def test_products_of_integers_wrap_around_in_loops(dtype: str) -> None:
         _, found = ft.jit(lambda x, y: ft.scan(lambda c, g: (c, xp.matmul(*g)), 0.0, (x, y)))(x, y)
         for k in range(3):
             np.testing.assert_array_equal(np.asarray(found[k]), np.asarray(x[k] @ y[k]))
+
+
+WHOLE: dict[str, Callable[..., Any]] = {
+    "exp": xp.exp, "sin": xp.sin, "log1p": lambda x: xp.log1p(xp.abs(x)), "erf": xp.special.erf,
+    "pow": lambda x: xp.abs(x) ** 1.5, "atan2": lambda x: xp.atan2(x, x + 1),
+    "hypot": lambda x: xp.hypot(x, x * 0.5), "matmul": lambda x: x @ xp.ones((4, 2)),
+    "single": lambda x: xp.ones((2, 3), dtype="float32") @ x,
+    "softmax": lambda x: softmax(x + 0, -1),
+    "half": lambda x: xp.astype(x, xp.float16), "brain": lambda x: xp.astype(x, xp.bfloat16),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "int64", "uint64", "bool"])
+@pytest.mark.parametrize("name", WHOLE)
+def test_whole_numbers_in_loops_are_those_of_eager_execution(name: str, dtype: str) -> None:
+    """Functions of them, products with others, and as numbers of two bytes: large ones too."""
+    f = WHOLE[name]
+    top = 2 if dtype == "bool" else min(np.iinfo(dtype).max, 70_000 if name == "half" else 2**40)
+    rng = np.random.default_rng(3)
+    low = 0 if dtype[0] in "ub" or name in ("exp", "pow") else -min(top, 99)
+    high = min(top, 40) if name in ("exp", "pow") else top
+    x = xp.asarray(rng.integers(low, high, (3, 3, 4)).astype(dtype))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # overflow, of large numbers
+        expected = [f(row) for row in x]
+        _, found = ft.jit(lambda x: ft.scan(lambda c, row: (c, f(row)), 0.0, x))(x)
+    for a, b in zip(found, expected, strict=True):
+        assert a.dtype == b.dtype
+        tight = 2 * xp.finfo(a.dtype).eps
+        laws.close(xp.astype(a, "float64"), np.asarray(b).astype("float64"), tight, tight)
+    if dtype not in ("int8", "uint16", "bool") or name in ("matmul", "brain", "half"):
+        assert not by_itself(f, x[0])
+
+
+@pytest.mark.parametrize("name", ["attention_keep", "convolve", "fft", "imag", "to_device"])
+def test_what_others_write_is_that_of_eager_execution(name: str) -> None:
+    """In a loop that is machine code, of real numbers and of complex ones."""
+    p = lookup(name)
+    assert p is not None
+    for s in p.samples(np.random.default_rng(7)):
+        given = list(map(np.asarray, s.args))
+        f = sampled(p, s)
+        if not all(a.size for a in given):
+            continue
+        assert not by_itself(f, *given)
+        rows = [xp.asarray(np.stack([a, np.flip(a)])) for a in given]
+        _, found = ft.jit(lambda *r, f=f: ft.scan(lambda c, g: (c, f(*g)), 0.0, r))(*rows)
+        for k, row in enumerate(zip(*rows, strict=True)):
+            expected = f(*row)
+            assert found.dtype == expected.dtype
+            laws.close(found[k], np.asarray(expected), 1e-12, 1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
+@pytest.mark.parametrize("name", ["convolution", "convolution_input", "convolution_weight"])
+def test_convolutions_of_short_integers_in_loops(name: str, dtype: str) -> None:
+    """Sums wrap around, as those of eager execution."""
+    p = lookup(name)
+    assert p is not None
+    ends, rng = np.iinfo(dtype), np.random.default_rng(4)
+    for s in p.samples(np.random.default_rng(7)):
+        rows = [
+            xp.asarray(rng.integers(ends.min, ends.max, (2, *np.shape(a)), dtype, endpoint=True))
+            for a in s.args
+        ]
+        f = sampled(p, s)
+        _, found = ft.jit(lambda *r, f=f: ft.scan(lambda c, g: (c, f(*g)), 0.0, r))(*rows)
+        for k, given in enumerate(zip(*rows, strict=True)):
+            np.testing.assert_array_equal(np.asarray(found[k]), np.asarray(f(*given)))
+        if found.size:
+            assert not by_itself(f, *[r[0] for r in rows])
 
 
 def test_large_matrices_that_python_goes_through_in_loops() -> None:

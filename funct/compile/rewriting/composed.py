@@ -17,10 +17,10 @@ import attrs
 import numpy as np
 
 from funct import ops
-from funct.compile.loops.scalars import NARROW, unsupported
+from funct.compile.loops.scalars import NARROW, printing, unsupported
 from funct.compile.loops.views import VIEWS
 from funct.compile.rewriting import quantized
-from funct.compile.rewriting.attention import attention, attention_pull
+from funct.compile.rewriting.attention import attention, attention_keep, attention_pull
 from funct.compile.rewriting.exponential import exponential
 from funct.compile.rewriting.new_nodes import Known, NewNodes
 from funct.core import Shape, Value
@@ -28,13 +28,17 @@ from funct.graph import Control, Graph, Node, Var, capture
 from funct.kernels.cpu.dense.few_products import products
 from funct.kernels.windows.pointwise import mapped
 from funct.kernels.windows.views import Sliding
+from funct.ops.fast import wrap
 from funct.ops.matrices import adjoint
 
 __all__ = ["composed"]
 
 _Way = Callable[[Node, Known], Callable[..., Any] | None]
 
-_SINGLE = np.dtype(np.float32)
+_SINGLE, _DOUBLE, _INTEGER = map(np.dtype, ("float32", "float64", "int64"))
+_SHORT = frozenset(map(np.dtype, ("int8", "uint8", "int16", "uint16")))
+_EXACT = 1 << 53
+_CONVOLUTIONS = ("convolution", "convolution_input", "convolution_weight")
 # what eager execution rounds after each step of, or has a neighbour or a sign of its own of
 _ROUNDED_OFTEN = frozenset([
     "fold_windows", "linear_recurrence", "nextafter", "reduce_prod", "sampled_matmul",
@@ -163,23 +167,52 @@ def _integer_product(e: Node, known: Known) -> Callable[..., Any] | None:
 
 
 def _convolve(e: Node, known: Known) -> Callable[..., Any] | None:
-    """A convolution of images with a channel for each pair of sequences."""
+    """A convolution of images with a channel for each pair of sequences; of complex numbers four.
+    """
     x, y = e.operands
     (full,), out = e.params, e.results[0]
     if not isinstance(x, Var) or not isinstance(y, Var) or x.dtype != y.dtype:
         return None
-    if x.dtype.char not in "fd":
+    if x.dtype.char not in "fdFD":
         return None
     (n, m), lanes = (x.shape[-1], y.shape[-1]), prod(x.shape[:-1])
     pads = m - 1 if full else 0
 
-    def run(x: Value, y: Value) -> tuple[Any]:
+    def of_reals(x: Any, y: Any) -> Any:
         images, kernels = ops.reshape(x, (1, lanes, n)), ops.reshape(y, (lanes, 1, m))
         turned = ops.flip(kernels, (2,))
         found = ops.convolution(images, turned, (1,), ((pads, pads),), (1,), lanes)
-        return (ops.reshape(found, out.shape),)
+        return ops.reshape(found, out.shape)
+
+    def run(x: Value, y: Value) -> tuple[Any]:
+        if out.dtype.kind != "c":
+            return (of_reals(x, y),)
+        (a, b), (c, d) = ((ops.real(v), ops.imag(v)) for v in (x, y))
+        re = ops.subtract(of_reals(a, c), of_reals(b, d))
+        return (ops.complex_of(re, ops.add(of_reals(a, d), of_reals(b, c))),)
 
     return run
+
+
+def _imaginary(e: Node, known: Known) -> Callable[..., Any] | None:
+    """Nothing, of real numbers."""
+    out = e.results[0]
+    if e.operands[0].dtype.kind == "c":  # type: ignore[union-attr]
+        return None
+    return lambda x: (ops.broadcast_to(wrap(np.zeros((), out.dtype)), out.shape),)
+
+
+def _moved(e: Node, known: Known) -> Callable[..., Any] | None:
+    """Nowhere, where all is: in the memory of the processor."""
+    return None if set(e.params) != {"cpu"} else lambda x: (x,)
+
+
+def _transform(e: Node, known: Known) -> Callable[..., Any] | None:
+    """A transform of real numbers, as of complex ones."""
+    dtype = e.results[0].dtype
+    if e.operands[0].dtype.char not in "fd" or dtype.kind != "c":  # type: ignore[union-attr]
+        return None
+    return lambda x: (e.primitive.fn(ops.astype(x, dtype), *e.params),)
 
 
 def _mapped(e: Node, known: Known) -> Callable[..., Any] | None:
@@ -248,17 +281,46 @@ def _widened(e: Node, known: Known) -> Callable[..., Any]:
     return run
 
 
+def _rounded(e: Node, known: Known) -> Callable[..., Any]:
+    """Whole numbers in two bytes, by float32: those that it rounds are infinite in float16."""
+    return lambda x: (ops.astype(ops.astype(x, _SINGLE), e.results[0].dtype),)
+
+
+def _in_doubles(e: Node, known: Known) -> Callable[..., Any] | None:
+    """A convolution of short integers, whose sums doubles hold; wrapped around."""
+    dtype = e.results[0].dtype
+    most = max([prod(v.shape) for v in e.operands if isinstance(v, Var)])
+    if most << 16 * dtype.itemsize > _EXACT:
+        return None
+
+    def run(*given: Value) -> tuple[Any]:
+        total = e.primitive.fn(*[ops.astype(v, _DOUBLE) for v in given], *e.params)
+        return (ops.astype(ops.astype(total, _INTEGER), dtype),)
+
+    return run
+
+
 def _widening(e: Any) -> _Way | None:
-    """Where an op of numbers of two bytes is no loop as it is."""
+    """Where an op is no loop as it is, because of what its numbers are, and would be of others."""
     if not isinstance(e, Node) or isinstance(e.primitive, Control) or e.primitive.effect:
         return None
-    if not any(isinstance(v, Var) and v.dtype in NARROW for v in (*e.operands, *e.results)):
+    if e.name in _CONVOLUTIONS and e.results[0].dtype in _SHORT:
+        return _in_doubles
+    arrays = [v for v in e.operands if isinstance(v, Var)]
+    whole = any(v.dtype.kind in "iub" for v in arrays)
+    if e.name == "astype" and whole and e.results[0].dtype in NARROW:
+        return _rounded
+    if e.results[0].dtype.char in "fd":
+        known = printing(e)
+        function = whole and known is not None and known.operands == "same" and unsupported(e)
+        if function or (e.name == "matmul" and {v.dtype for v in arrays} != {e.results[0].dtype}):
+            return _of_one_precision
+    if not any(v.dtype in NARROW for v in (*arrays, *e.results)):
         return None
     if e.name in VIEWS or e.name in _ROUNDED_OFTEN or not unsupported(e):
         return None
-    counts = any(isinstance(v, Var) and v.dtype.kind in "iu" for v in e.operands)
-    if counts and hasattr(e.primitive.raw, "ufunc"):
-        return None  # which eager execution rounds to two bytes too
+    if whole and hasattr(e.primitive.raw, "ufunc"):
+        return None  # whole numbers that eager execution rounds to two bytes too
     return _widened
 
 
@@ -269,9 +331,9 @@ def _way(e: Any) -> _Way | None:
 
 
 _WAYS: dict[str, _Way] = {
-    "attention": attention, "attention_pull": attention_pull,
+    "attention": attention, "attention_keep": attention_keep, "attention_pull": attention_pull,
     "convolution": _mapped, "convolution_input": _mapped, "convolve": _convolve,
-    "expm": exponential, "lstsq": _of_one_stack,
+    "expm": exponential, "fft": _transform, "imag": _imaginary, "lstsq": _of_one_stack,
     "matmul": _integer_product, "pinv": _pinv, "solve": _of_one_stack,
-    "solve_triangular": _of_one_stack, **quantized.WAYS,
+    "solve_triangular": _of_one_stack, "to_device": _moved, **quantized.WAYS,
 }  # fmt: skip
