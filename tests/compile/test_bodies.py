@@ -10,9 +10,10 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct.compile import why_not_fused
+from funct.compile.rewriting import composed
 from funct.core import Primitive, Sample, catalogue, lookup
 from funct.errors import DTypeError
-from funct.nn.functional import softmax
+from funct.nn.functional import conv2d, softmax
 from tests import laws
 
 REALS = """
@@ -197,6 +198,22 @@ def test_products_of_integers_wrap_around_in_loops(dtype: str) -> None:
         _, found = ft.jit(lambda x, y: ft.scan(lambda c, g: (c, xp.matmul(*g)), 0.0, (x, y)))(x, y)
         for k in range(3):
             np.testing.assert_array_equal(np.asarray(found[k]), np.asarray(x[k] @ y[k]))
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_large_products_of_bfloat16_are_left_to_who_multiplies_pairs(
+    pairs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the processor does; small ones are not worth a step of Python."""
+    monkeypatch.setattr(composed, "met", lambda needs: pairs)
+    x, w = xp.ones((512, 512), dtype="bfloat16"), xp.ones((8, 16, 3, 3), dtype="bfloat16")
+    image = xp.ones((4, 16, 64, 64), dtype="bfloat16")
+    wide = xp.ones((32, 16, 3, 3), dtype="bfloat16")
+    assert by_itself(xp.matmul, x, x) == pairs
+    assert not by_itself(xp.matmul, x[:64, :64], x[:64])
+    assert by_itself(conv2d, image, wide) == pairs
+    assert not by_itself(conv2d, image[:1, :, :9, :9], w)
+    assert not by_itself(xp.matmul, *[xp.astype(x, xp.float16)] * 2)
 
 
 WHOLE: dict[str, Callable[..., Any]] = {
