@@ -74,9 +74,10 @@ def quantile(
     x = x.reshape(-1) if axis is None else x
     how = method, np.float32 if single else np.float64
     if len(x) >= _LONG and len(fractions) <= _SELECTED and x.size <= len(x) ** 2 // _LONG:
-        if not _finite(_least(x)) or not _finite(_most(x)):
+        runs: Any = x if x.ndim == 1 else np.ascontiguousarray(x.reshape(len(x), -1).T)
+        if not _finite(_least(runs, -1)) or not _finite(_most(runs, -1)):
             return None
-        runs = [x] if x.ndim == 1 else x.reshape(len(x), -1).T
+        runs = [x] if x.ndim == 1 else runs
         found = [np.asarray([_selected(run, v, *how) for run in runs]) for v in fractions]
         found = [y.reshape(x.shape[1:])[()] for y in found]
     elif x.size >= _MOST:
