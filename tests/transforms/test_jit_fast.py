@@ -11,7 +11,7 @@ import funct.array as xp
 from funct import errors
 from funct import graph as g
 from funct.compile import stored
-from funct.device import disk_cache
+from funct.device import disk_cache, host
 from funct.nn import functional
 from tests import laws
 
@@ -26,11 +26,14 @@ FUNCTIONS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_results_are_near_and_not_the_same(name: str) -> None:
-    """A few ulp away from the exact function, whose results jit has without the option."""
+    """A few ulp away from the exact function, whose results jit has without the option; with
+    AVX-512 two of the exact functions are as short.
+    """
     f = FUNCTIONS[name]
     exact, fast = ft.jit(f)(X), ft.jit(f, fast=True)(X)
     laws.close(fast, exact, 2e-6, 2e-6)
-    assert not np.array_equal(np.asarray(fast), np.asarray(exact))
+    same = name in ("exp", "erf") and host().vector_bytes == 64
+    assert np.array_equal(np.asarray(fast), np.asarray(exact)) == same
     assert f" fast_{name}(" in ft.jit(f, fast=True).show(X)
     assert f" fast_{name}(" not in ft.jit(f).show(X)
 
@@ -73,13 +76,13 @@ def test_derivatives_and_bodies_of_loops_are_fast_too() -> None:
 def test_the_caches_tell_them_apart(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """On disk and in memory; and code found on disk again is what was kept."""
     monkeypatch.setenv("FUNCT_CACHE_DIR", str(tmp_path))
-    graph = ft.make_graph(xp.exp)(X)
+    graph = ft.make_graph(xp.sin)(X)
     keys = {stored.kept_as(k, True) for k in (graph, g.approximate(graph))}
     assert len(keys) == 2
     assert None not in keys
-    first = [np.asarray(ft.jit(xp.exp, fast=fast)(X)) for fast in (True, False)]
+    first = [np.asarray(ft.jit(xp.sin, fast=fast)(X)) for fast in (True, False)]
     assert all(disk_cache.read(k) is not None for k in keys if k is not None)
-    again = [np.asarray(ft.jit(xp.exp, fast=fast)(X)) for fast in (True, False)]
+    again = [np.asarray(ft.jit(xp.sin, fast=fast)(X)) for fast in (True, False)]
     for a, b in zip(first, again, strict=True):
         np.testing.assert_array_equal(a, b)
     assert not np.array_equal(*first)

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funct.kernels.llvm import error, logarithm, trigonometric
+from funct.kernels.llvm import error, exponential, logarithm, trigonometric
 from funct.kernels.llvm.coefficients import ERF_WHOLE, EXP_FAST, SIN_HALF
 from funct.kernels.llvm.exponential import LN2, LOG2_E, reduce
-from funct.kernels.llvm.scaling import BIAS, nearest, pow2, split_constant
+from funct.kernels.llvm.scaling import BIAS, has_avx512, nearest, pow2, split_constant
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,8 +38,11 @@ def _power(e: Emitter, r: Value) -> Value:
 
 
 def exp(e: Emitter, x: Value) -> Value:
-    """e^x; at most 4 ulp."""
+    """e^x; at most 4 ulp. With AVX-512 the exact function, whose tables are registers, is as short.
+    """
     element = x.type.element
+    if has_avx512(e, x.type):
+        return exponential.exp(e, x)
     least, most = ENDS[element]
     x = e.min(most * float(LN2), e.max(least * float(LN2), x))
     n, bits = nearest(e, x, float(LOG2_E), BIAS[element])
@@ -72,8 +75,8 @@ def tanh(e: Emitter, x: Value) -> Value:
 
 
 def erf(e: Emitter, x: Value) -> Value:
-    """erf; at most 7 ulp. float64 has no shorter way."""
-    if x.type.element == "f64":
+    """erf; at most 7 ulp. float64 has no shorter way, nor has AVX-512."""
+    if x.type.element == "f64" or has_avx512(e, x.type):
         return error.erf(e, x)
     x = e.min(3.85, e.max(-3.85, x))  # erf is 1 beyond
     return x * e.polynomial(e.fma(x, x, -ERF_CENTRE), ERF_WHOLE["f32"])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.special
 
+from funct.device import host
 from funct.kernels.llvm.fast import FAST
 from funct.kernels.llvm.functions import FUNCTIONS
 
@@ -39,7 +40,8 @@ def test_errors_of_one_operand(name, dtype):
     x = x.astype(dtype)
     far = ulps(apply(FAST[name], x), exact(x.astype(LONG)))
     assert far.max() <= bound
-    assert far.max() > 1, "the bound would be that of the exact one"
+    if name != "exp" or host().vector_bytes < 64:  # it is the exact one there
+        assert far.max() > 1, "the bound would be that of the exact one"
 
 
 def test_errors_of_erf():
