@@ -184,10 +184,11 @@ class _Writer:
         made = {v for v in self.linked if v not in graph.inputs}
         position = {v: k for k, v in enumerate(graph.inputs)}
         shared = []
+        ends = (*graph.inputs, *graph.outputs)
         for r, (v, s) in enumerate(zip(graph.outputs, seen, strict=True)):
             if s.root not in position:
                 position[s.root] = len(graph.inputs) + r
-            elif _type(v) == _type(s.root):
+            elif _type(v) == _type(ends[position[s.root]]):
                 shared.append((r, position[s.root]))
             else:
                 return None
