@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import funct as ft
 import funct.array as xp
 from funct.compile.loops.kernel import Kernel, Reduce
 from tests.compile.checked import checking, run
@@ -148,3 +149,31 @@ def test_parts_side_by_side_are_not_made_there(axis: int, shape: tuple[int, ...]
     expected = [np.asarray(v) for v in fun(xp.asarray(x), xp.asarray(y))]
     for found, e in zip(made_of(fun, x, y).run(x, y), expected, strict=True):
         np.testing.assert_allclose(found, e, rtol=1e-14)
+
+
+_VIEWS: list[Any] = [
+    lambda v: v, xp.matrix_transpose, lambda v: xp.reshape(v, (-1,)), lambda v: v[None],
+    lambda v: v[10:30], lambda v: xp.flip(v, axis=0), lambda v: xp.broadcast_to(v, (2, *v.shape)),
+]  # fmt: skip
+_MADE: list[Any] = [
+    lambda x, y: xp.concat([x, y]) + 1.0, lambda x, y: xp.roll(x, 3, axis=0) * y,
+    lambda x, y: xp.pad(x, ((1, 0), (0, 0)))[:-1] + y, lambda x, y: (x + y).mT,
+    lambda x, y: xp.exp(x[:4])[xp.asarray([0, 3] * 40)], lambda x, y: xp.repeat(x, 2, axis=0) - 1.0,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("view", _VIEWS)
+@pytest.mark.parametrize("made", _MADE)
+def test_python_may_ask_for_views_of_what_is_rewritten(made: Any, view: Any) -> None:
+    """A decision on the elements of a view, its only reader, is taken as eager code takes it."""
+    x, y = (xp.asarray(np.round(a)) for a in arrays((80, 64)))
+
+    def fun(x: Any, y: Any) -> Any:
+        whole = made(x, y)
+        (chosen, *_) = xp.nonzero(view(whole))
+        return chosen + 1, xp.sum(whole)
+
+    found = ft.jit(fun, mode="reduce-overhead")(x, y)
+    expected = fun(x, y)
+    np.testing.assert_array_equal(np.asarray(found[0]), np.asarray(expected[0]))
+    np.testing.assert_allclose(np.asarray(found[1]), np.asarray(expected[1]), rtol=1e-9)

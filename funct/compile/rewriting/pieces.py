@@ -95,7 +95,8 @@ class _Pieces(NewNodes):
             return True
         if reader.name in VIEWS:
             (out,) = reader.results
-            return all(r is None or bool(why_not(r)) for r in self.readers.get(out, ()))
+            read_by = self.readers.get(out, ())
+            return all(not isinstance(r, Node) or bool(why_not(r)) for r in read_by)
         if why_not(reader) or is_concat(reader):
             return True
         return takes(reader, v) and self.stays[reader.results[0]]
