@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import funct as ft
+import funct.array as xp
 from funct.kernels import cpu
 from funct.kernels.cpu.loops import Kernel, available, kernel, pays, ready
 from funct.kernels.cpu.vectors import gathered, lanes, loaded, spread, stored
@@ -178,6 +180,36 @@ def test_arrays_come_as_they_are() -> None:
         y = np.zeros(given_.size, given_.dtype)
         _copied(given_, y, y.size)
         np.testing.assert_array_equal(y, given_.reshape(-1))
+
+
+@pytest.mark.parametrize("kind", ["?", "b", "H", "i", "q", "Q", "f", "d", "F", "D"])
+def test_numbers_of_numpy_are_arrays_without_axes(kind: str) -> None:
+    """They are read as such, one code for all of them, where kernels ask for an array."""
+    copied = Kernel(_copied.fn)
+    for number in np.asarray([3, 1, 0]).astype(kind):
+        y = np.zeros(1, kind)
+        copied(number, y, 1)
+        assert y[0] == number
+    assert len(copied._known) == 1
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
+@pytest.mark.parametrize("name", ["rows", "row", "column", "gamma", "poisson"])
+def test_compiled_functions_pass_numbers_on(name: str, dtype: str) -> None:
+    """NumPy makes numbers of arrays without axes on the way from one kernel to the next."""
+    x = xp.asarray(np.random.default_rng(0).normal(size=(7, 300)).astype(dtype))
+    one = xp.asarray(3)
+    key = ft.random.key(0)
+    fun: Any = {
+        "rows": lambda x, i: x.at[(i + 1) % 5].add(x[0]),
+        "row": lambda x, i: ft.vjp(lambda x: x[(i + 1) % 5], x)[1](x[0])[0],
+        "column": lambda x, i: ft.vjp(lambda x: x[:, (i + 1) % 5], x)[1](x[:, 0])[0],
+        "gamma": lambda x, i: ft.random.gamma(key, i * 2.0 + 1, shape=(300,)),
+        "poisson": lambda x, i: ft.random.poisson(key, i * 2.0 + 1, shape=(300,)),
+    }[name]
+    if name in ("row", "column") and x.dtype.kind == "i":
+        fun = lambda x, i: x[:, (i + 1) % 5]  # noqa: E731  integers have no derivative
+    np.testing.assert_array_equal(np.asarray(ft.jit(fun)(x, one)), np.asarray(fun(x, one)))
 
 
 def test_what_a_kernel_writes_into_lies_as_it_says() -> None:

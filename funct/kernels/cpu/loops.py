@@ -161,7 +161,11 @@ class Kernel:
 
 
 def _native(a: Any) -> Any:
-    """Arrays by NumPy's own dtype of their kind and size: `long` and `long long` are one."""
+    """Arrays by NumPy's own dtype of their kind and size: `long` and `long long` are one. NumPy's
+    numbers are arrays: its functions give them where an array has no axes.
+    """
+    if isinstance(a, np.generic):
+        a = np.asarray(a)
     if a.__class__ is not ndarray:
         return a
     own = _OWN[a.dtype.char]

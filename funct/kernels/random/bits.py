@@ -199,9 +199,7 @@ def random_gumbel(key: Words, shape: tuple[int, ...], dtype: np.dtype[Any]) -> N
     return _numbers(key, shape, dtype, "gumbel")
 
 
-def _numbers(
-    key: Words, shape: tuple[int, ...], dtype: np.dtype[Any], kind: str
-) -> NDArray[Any]:
+def _numbers(key: Words, shape: tuple[int, ...], dtype: np.dtype[Any], kind: str) -> NDArray[Any]:
     if ready(prod(shape) * key.size):
         return cpu.numbers(key, shape, dtype, kind)
     return plain_numbers(key, shape, dtype, kind)

@@ -53,7 +53,6 @@ def erf_cells(dtype):
     return list(zip(*rows))
 
 
-
 def edges():
     """The ends of sixteenths of the octave from LOG2_FROM on."""
     first = int(np.float32(LOG2_FROM).view(np.int32))
@@ -135,6 +134,7 @@ def printed_octave_cells():
         " 1,\n# and log2(1 / c) in two parts\n"
     )
     return f"{head}LOG2_FROM = {LOG2_FROM}\n" + "".join(lines)
+
 
 if __name__ == "__main__":
     names = [f"LOG2_{part}" for part in ("CELLS", "FROM", "HIGH", "LOW")]
