@@ -32,6 +32,15 @@ PROGRAMS = {
     "of places that are computed": lambda x, y, i, j, w: xp.exp(
         x[xp.astype(xp.abs(xp.sin(x[j, 0])) * 9, xp.int64)]
     ),
+    "of rows of rows": lambda x, y, i, j, w: xp.sin(x[i][xp.tile(j, 3)]),
+    "of functions of rows": lambda x, y, i, j, w: xp.sin(xp.tanh(x[i])[xp.tile(j, 3)]),
+    "rows of functions of rows": lambda x, y, i, j, w: (
+        xp.tanh(x[i])[xp.tile(j, 3)],
+        xp.exp(y[xp.tile(i[j], 3)])[i],
+    ),
+    "at places that are functions of rows": lambda x, y, i, j, w: w[
+        xp.astype(xp.abs(xp.tanh(x[i]))[xp.tile(j, 3)] * 9, xp.int64)
+    ],
     "slopes": ft.grad(lambda x, y, i, j, w: xp.sum(xp.tanh(x[i]) * w * xp.exp(x[i] - y[i]))),
 }
 EARLY = {  # how many elements of each of these are computed

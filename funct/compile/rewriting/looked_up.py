@@ -95,6 +95,7 @@ class _LookedUp(NewNodes):
                 self.cores[out] = self.var(self.lookups[out].reads[0].shape, out.dtype)
                 self.keep(attrs.evolve(e, operands=tuple(operands), results=(self.cores[out],)))
             elif isinstance(e, Node) and is_lookup(e) and e.results[0] in self.lookups:
+                self._need(e.reads[:1])  # a table may be looked up itself
                 self.cores[e.results[0]] = e.reads[0]
             else:
                 self._need((e.operand,) if isinstance(e, Guard) else e.operands)
