@@ -33,6 +33,12 @@ def arrays(draw: st.DrawFn, dtype: str, min_rank: int = 0, max_length: int = 7) 
     return misaligned(x) if draw(st.booleans()) and x.size else x
 
 
+def elsewhere(x: Any) -> list[Any]:
+    """The same elements, elsewhere in memory: columns first, and that backwards."""
+    back = tuple([slice(None, None, -1)] * x.ndim)
+    return [np.asfortranarray(x), np.asfortranarray(x[back])[back]]
+
+
 def agree(kernel: Any, *args: Any) -> None:
     """Machine code and Python with every index checked give and write the same."""
     copies, others = ([a.copy() if isinstance(a, np.ndarray) else a for a in args] for _ in "ab")

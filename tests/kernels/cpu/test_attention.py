@@ -15,6 +15,7 @@ from funct.kernels.cpu import scratch
 from funct.kernels.cpu.attention import fused as fast
 from funct.settings import config
 from tests import guarded
+from tests.kernels.arrays import elsewhere
 
 pytestmark = pytest.mark.skipif(
     not table.available() >= {"llvm", "avx2", "fma"}, reason="the kernel needs AVX2 and FMA"
@@ -111,6 +112,25 @@ def test_kernel_is_the_plain_implementation(width, data):
     expected = plain.plain_attention_pull(q, k, v, mask, *rest)
     for a, b in zip(fast.attention_pull(q, k, v, mask, *rest), expected, strict=True):
         near(a, b, dtype, reach)
+
+
+@pytest.mark.parametrize("keys", [24, 31, 64, 65])
+@pytest.mark.parametrize("queries", [2, 33])
+@pytest.mark.parametrize("kind", KINDS)
+def test_where_elements_lie_changes_no_bit(kind, queries, keys):
+    rng = np.random.default_rng(5)
+    mask = masks(rng, kind, (2, 3), queries, keys, np.float32)
+    shapes = (queries, 9), (keys, 9), (keys, 17), (queries, 17), (queries,), (queries,)
+    q, k, v, g, lse, delta = (rng.standard_normal((2, 3, *s)).astype("f4") for s in shapes)
+
+    def both(q, k, v, mask, lse, g, delta):
+        how = False, 0.5, 0.1
+        pulled = fast.attention_pull(q, k, v, mask, SEED, lse, g, delta, *how)
+        return [x.tobytes() for x in (*fast.attention(q, k, v, mask, SEED, *how), *pulled)]
+
+    given = q, k, v, mask, lse, g, delta
+    for others in zip(*map(elsewhere, given)):
+        assert both(*others) == both(*given)
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.2])

@@ -232,7 +232,7 @@ def _packed_bits(mask: Array, shape: Sizes, keys: int) -> Array:
     packed = np.packbits(np.broadcast_to(mask, (*lead, queries, keys)), -1, "little")
     whole = words * _WORD // 8
     if packed.shape[-1] == whole:
-        return packed
+        return np.ascontiguousarray(packed)  # its rows lie as those of the mask do
     out = np.zeros((*lead, queries, whole), np.uint8)
     out[..., : packed.shape[-1]] = packed
     return out
