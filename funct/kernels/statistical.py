@@ -57,7 +57,7 @@ def cast(x: Any, dtype: Any) -> Any:
 
 def total(x: Any, axis: Any, keepdims: bool) -> Any:
     """NumPy's sum; of short rows and few columns in code of our own, as what follows, and of many
-    elements.
+    elements. That of float16 is taken in float32, and rounded once.
     """
     if x.size >= ROWS:
         if axis is None and not keepdims and x.dtype.num == _BOOL:
@@ -67,13 +67,17 @@ def total(x: Any, axis: Any, keepdims: bool) -> Any:
             y = of_long_rows(x, axis, keepdims)
         if y is not None:
             return y
+    if x.dtype.num == _HALF:
+        return _add(x, axis, _SINGLE, None, keepdims).astype(x.dtype)
     return _add(x, axis, None, None, keepdims)
 
 
 def product(x: Any, axis: Any, keepdims: bool) -> Any:
-    """NumPy's product."""
+    """NumPy's product; that of float16 is taken in float32, and rounded once."""
     if x.size >= ROWS and (y := _of_few("prod", x, axis, keepdims)) is not None:
         return y
+    if x.dtype.num == _HALF:
+        return _multiply(x, axis, _SINGLE, None, keepdims).astype(x.dtype)
     return _multiply(x, axis, None, None, keepdims)
 
 
@@ -152,7 +156,9 @@ def sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> 
             return None
         return total(x, axis, keepdims)
     x = cast(x, dtype)
-    return None if x is None else _add(x, axis, x.dtype, None, keepdims)
+    if x is None or x.dtype.num == _HALF:
+        return None
+    return _add(x, axis, x.dtype, None, keepdims)
 
 
 def prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
@@ -162,7 +168,9 @@ def prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) ->
     if dtype is None:
         return product(x, axis, keepdims) if x.dtype.num < NATIVE else None
     x = cast(x, dtype)
-    return None if x is None else _multiply(x, axis, x.dtype, None, keepdims)
+    if x is None or x.dtype.num == _HALF:
+        return None
+    return _multiply(x, axis, x.dtype, None, keepdims)
 
 
 def max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
