@@ -57,7 +57,7 @@ def cast(x: Any, dtype: Any) -> Any:
 
 def total(x: Any, axis: Any, keepdims: bool) -> Any:
     """NumPy's sum; of short rows and few columns in code of our own, as what follows, and of many
-    elements. That of float16 is taken in float32, and rounded once.
+    elements.
     """
     if x.size >= ROWS:
         if axis is None and not keepdims and x.dtype.num == _BOOL:
@@ -67,17 +67,13 @@ def total(x: Any, axis: Any, keepdims: bool) -> Any:
             y = of_long_rows(x, axis, keepdims)
         if y is not None:
             return y
-    if x.dtype.num == _HALF:
-        return _add(x, axis, _SINGLE, None, keepdims).astype(x.dtype)
     return _add(x, axis, None, None, keepdims)
 
 
 def product(x: Any, axis: Any, keepdims: bool) -> Any:
-    """NumPy's product; that of float16 is taken in float32, and rounded once."""
+    """NumPy's product."""
     if x.size >= ROWS and (y := _of_few("prod", x, axis, keepdims)) is not None:
         return y
-    if x.dtype.num == _HALF:
-        return _multiply(x, axis, _SINGLE, None, keepdims).astype(x.dtype)
     return _multiply(x, axis, None, None, keepdims)
 
 
@@ -152,9 +148,7 @@ def sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> 
     if axis is not None and not x.ndim:
         return None
     if dtype is None:
-        if x.dtype.num >= NATIVE or (x.size >= _MANY and in_single(x)):
-            return None
-        return total(x, axis, keepdims)
+        return total(x, axis, keepdims) if x.dtype.num < _HALF else None
     x = cast(x, dtype)
     if x is None or x.dtype.num == _HALF:
         return None
@@ -166,7 +160,7 @@ def prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) ->
     if axis is not None and not x.ndim:
         return None
     if dtype is None:
-        return product(x, axis, keepdims) if x.dtype.num < NATIVE else None
+        return product(x, axis, keepdims) if x.dtype.num < _HALF else None
     x = cast(x, dtype)
     if x is None or x.dtype.num == _HALF:
         return None
