@@ -27,7 +27,8 @@ _NARROW_FLOATING = _dtypes(ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtype
 _NARROW_INTEGERS = _dtypes(ml_dtypes.int4, ml_dtypes.uint4)
 
 NARROW = _NARROW_FLOATING | _NARROW_INTEGERS
-WIDE = {d: np.dtype(np.float32) for d in _NARROW_FLOATING} | {
+# what sums and products are taken in: NumPy adds up float16 in float16, number by number
+WIDE = {d: np.dtype(np.float32) for d in _NARROW_FLOATING | _dtypes(np.float16)} | {
     np.dtype(ml_dtypes.int4): np.dtype(np.int64), np.dtype(ml_dtypes.uint4): np.dtype(np.uint64)
 }  # fmt: skip
 _LOOPS = tuple(map(np.dtype, "bBhHiIlLefdFD"))  # in the order in which a ufunc tries its own
@@ -37,7 +38,7 @@ INEXACT = FLOATING | _dtypes(np.complex64, np.complex128)  # what derivatives ar
 
 
 def in_wide(reduction: Callable[..., Any], x: Any, *params: Any) -> Any:
-    """A reduction of a narrow array, taken in its wide dtype.
+    """A reduction of an array of a dtype in WIDE, taken in the wide one.
 
     A float is rounded to x's dtype once, at the end; an integer stays wide, as for int8 in NumPy.
     """

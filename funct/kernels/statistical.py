@@ -148,11 +148,11 @@ def sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> 
     if axis is not None and not x.ndim:
         return None
     if dtype is None:
-        if x.dtype.num >= NATIVE or (x.size >= _MANY and in_single(x)):
-            return None
-        return total(x, axis, keepdims)
+        return total(x, axis, keepdims) if x.dtype.num < _HALF else None
     x = cast(x, dtype)
-    return None if x is None else _add(x, axis, x.dtype, None, keepdims)
+    if x is None or x.dtype.num == _HALF:
+        return None
+    return _add(x, axis, x.dtype, None, keepdims)
 
 
 def prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
@@ -160,9 +160,11 @@ def prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) ->
     if axis is not None and not x.ndim:
         return None
     if dtype is None:
-        return product(x, axis, keepdims) if x.dtype.num < NATIVE else None
+        return product(x, axis, keepdims) if x.dtype.num < _HALF else None
     x = cast(x, dtype)
-    return None if x is None else _multiply(x, axis, x.dtype, None, keepdims)
+    if x is None or x.dtype.num == _HALF:
+        return None
+    return _multiply(x, axis, x.dtype, None, keepdims)
 
 
 def max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from funct import ops
 from funct.core import (
     INEXACT,
-    NARROW,
+    WIDE,
     Pair,
     Primitive,
     Sample,
@@ -99,7 +99,7 @@ _minimum: Any = np.minimum.reduce
 def _sum_raw(x: Any, axes: Shape, keepdims: bool) -> Any:
     if in_single(x):
         return reduced_in_single(_add, x, axes, keepdims)
-    if x.dtype in NARROW:
+    if x.dtype in WIDE:
         return in_wide(_sum_raw, x, axes, keepdims)
     return total(x, axes, keepdims)
 
@@ -169,7 +169,7 @@ def _prod_pull(g: Value, x: Value, axes: Shape, keepdims: bool) -> Value:
 
 
 def _prod_raw(x: Any, axes: Shape, keepdims: bool) -> Any:
-    if x.dtype in NARROW:
+    if x.dtype in WIDE:
         return in_wide(_prod_raw, x, axes, keepdims)
     return product(x, axes, keepdims)
 

@@ -57,6 +57,49 @@ def test_what_is_in_range_is_computed(name: str, dtype: Any) -> None:
         np.testing.assert_allclose(np.asarray(y, np.float64), expected, rtol=rtol, atol=rtol)
 
 
+def factors(x: Any) -> Any:
+    """By turns a little above and below 1, of x's shape and dtype."""
+    above = xp.arange(x.shape[0])[:, None] % 2 == 0
+    return xp.where(above, x * 0 + 65 / 64, x * 0 + 63 / 64)
+
+
+SUMS: dict[str, Callable[..., Any]] = {
+    "sum": lambda x: xp.sum(x, axis=0),
+    "sum in its dtype": lambda x: xp.sum(x, axis=0, dtype=x.dtype),
+    "sum of all": lambda x: xp.sum(x / 64),
+    "prod": lambda x: xp.prod(factors(x), axis=0),
+    "prod in its dtype": lambda x: xp.prod(factors(x), axis=0, dtype=x.dtype),
+    "nansum": lambda x: xp.nansum(x, axis=0),
+    "average": lambda x: xp.average(x, axis=0, weights=xp.ones(x.shape[0], dtype=x.dtype)),
+    "einsum": lambda x: xp.einsum("ij->j", x),
+    "vector_norm": lambda x: xp.linalg.vector_norm(x, ord=1, axis=0),
+    "cumulative_sum": lambda x: xp.cumulative_sum(x, axis=0),
+    "matmul": lambda x: xp.ones(x.shape[0], dtype=x.dtype) @ x,
+    "embedding_bag": lambda x: F.embedding_bag(xp.arange(x.shape[0])[None], x, mode="sum"),
+    "trapezoid": lambda x: xp.trapezoid(x, axis=0),
+    "slope of a row": lambda x: ft.vjp(lambda b: x + b, x[0])[1](x)[0],
+    "batch": ft.vmap(xp.sum, in_axes=1),
+}
+
+
+@pytest.mark.parametrize("columns", [1, 3, 16, 40])
+@pytest.mark.parametrize("rows", [20, 60, 1500])
+@pytest.mark.parametrize("dtype", [xp.float16, xp.bfloat16])
+@pytest.mark.parametrize("name", list(SUMS))
+def test_small_terms_count_behind_a_large_one(
+    name: str, dtype: Any, rows: int, columns: int
+) -> None:
+    """Half a unit of the first one each: added one by one in its dtype they are lost."""
+    large = 1 / float(xp.finfo(dtype).eps)
+    x = xp.full((rows, columns), 0.5, dtype=dtype).at[0].set(2 * large)
+    fun = SUMS[name]
+    expected = np.asarray(fun(xp.astype(x, xp.float64)))
+    rtol = 2 * float(xp.finfo(dtype).eps)
+    for y in (fun(x), ft.jit(fun)(x)):
+        assert y.dtype == dtype
+        np.testing.assert_allclose(np.asarray(y, np.float64), expected, rtol=rtol)
+
+
 @pytest.mark.parametrize("dtype", [xp.float16, xp.bfloat16])
 def test_slopes_of_what_varies_little_are_finite(dtype: Any) -> None:
     """The cube of a small deviation's inverse leaves the range of float16 as well."""
@@ -76,9 +119,7 @@ def test_slopes_beside_a_kink_are_those_of_the_side(fun: Any, dtype: Any) -> Non
     """Next to 3, where x + 3 is 6 in these dtypes."""
     three = np.asarray(3.0, dtype)
     x = xp.asarray([np.nextafter(three, v) for v in (three * 0, three * 2)])
-    slopes, expected = (
-        ft.grad(lambda x: xp.sum(fun(x)))(v) for v in (x, xp.astype(x, xp.float64))
-    )
+    slopes, expected = (ft.grad(lambda x: xp.sum(fun(x)))(v) for v in (x, xp.astype(x, xp.float64)))
     rtol = 2 * float(xp.finfo(dtype).eps)
     np.testing.assert_allclose(np.asarray(slopes, np.float64), np.asarray(expected), rtol=rtol)
 

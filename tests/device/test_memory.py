@@ -597,6 +597,21 @@ def test_an_unknown_option_is_an_error():
         ft.device.configure_memory(max_split=3)
 
 
+@pytest.mark.parametrize("option", [
+    {"small_most": 0}, {"small_most": 1 << 62}, {"small_segment": 64 << 10},
+    {"small_segment": 1 << 62}, {"large_segment": 64 << 10}, {"large_segment": 1 << 62},
+    {"max_split_size": 0}, {"max_split_size": 1 << 62}, {"keep": 0}, {"keep": 1 << 62},
+    {"gc_threshold": 1}, {"expandable": False},
+])  # fmt: skip
+def test_memory_is_found_under_options_at_their_ends(option):
+    ft.device.configure_memory(**option)
+    for size in (1 << 16, 100_001, MIB, 5 * MIB + 3, 40 * MIB):
+        held = [np.full(size, k, np.uint8) for k in range(3)]
+        assert [int(x.min()) for x in held] == [int(x.max()) for x in held] == [0, 1, 2]
+    del held
+    ft.device.empty_cache()
+
+
 @pytest.mark.parametrize("divisions", [1, 2, 4, 8, 16, 32])
 def test_sizes_are_rounded_to_a_division_of_the_octave(divisions):
     ft.device.configure_memory(divisions=divisions)

@@ -209,12 +209,19 @@ def test_the_oldest_segments_go_at_the_threshold():
     assert places[2] not in {s.start for s in p.large.segments}  # free for longer than places[0]
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"divisions": 3}, {"divisions": 64}, {"gc_threshold": 0.0}, {"gc_threshold": 1.5}]
-)
-def test_options_are_checked(wrong):
-    with pytest.raises(ArgumentError, match=next(iter(wrong))):
-        Options(**wrong)
+SIZES = (-1, 1.0, "1", True, 1 << 70)
+WRONG: dict[str, tuple[object, ...]] = {
+    "small_most": (*SIZES, None), "max_split_size": SIZES, "keep": SIZES,
+    "small_segment": (*SIZES, None, 0, 100_000), "large_segment": (*SIZES, None, 0, MIB + 1),
+    "divisions": (3, 64, 0, 2.0, True, "8", None), "expandable": (0, 1, 5, "yes", None),
+    "gc_threshold": (0.0, 1.5, -0.1, float("nan"), "0.5", True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), [(n, v) for n, some in WRONG.items() for v in some])
+def test_options_are_checked(name, value):
+    with pytest.raises(ArgumentError, match=name):
+        Options(**{name: value})
 
 
 def test_free_pieces_of_divided_segments_are_counted():

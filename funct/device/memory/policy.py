@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 import attrs
 
@@ -41,14 +41,30 @@ class Arena(Protocol):
         """Back again, whole or a part."""
 
 
-def _powers(_: object, attribute: attrs.Attribute[int], value: int) -> None:
-    if value not in (1, 2, 4, 8, 16, 32):
-        raise ArgumentError(f"configure: {attribute.name} must be a power of two to 32: {value!r}")
+def _one_of(says: str, holds: Callable[[Any], bool]) -> Callable[[Any, Any, Any], None]:
+    """What an option must be; what is no number of the machine never gets to its arithmetic."""
+
+    def check(_: object, field: attrs.Attribute[Any], value: Any) -> None:
+        if not holds(value):
+            raise ArgumentError(f"configure: {field.name} must be {says}, got {value!r}")
+
+    return check
 
 
-def _fraction(_: object, attribute: attrs.Attribute[float | None], value: float | None) -> None:
-    if value is not None and not 0 < value <= 1:
-        raise ArgumentError(f"configure: {attribute.name} must be in (0, 1], got {value!r}")
+def _is_size(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 1 << 63
+
+
+_size = _one_of("bytes, an int that is not negative", _is_size)
+_segment = _one_of(
+    "a multiple of 64 KiB, and some", lambda v: _is_size(v) and v > 0 and not v % (64 << 10)
+)
+_maybe = _one_of("None or bytes, an int that is not negative", lambda v: v is None or _is_size(v))
+_powers = _one_of("a power of two to 32", lambda v: type(v) is int and v in (1, 2, 4, 8, 16, 32))
+_fraction = _one_of(
+    "None or a float in (0, 1]", lambda v: v is None or (type(v) in (int, float) and 0 < v <= 1)
+)
+_switch = _one_of("True or False", lambda v: type(v) is bool)
 
 
 @attrs.frozen
@@ -64,14 +80,14 @@ class Options:
     keep: free bytes that stay with their pages; None: a quarter of the memory.
     """
 
-    small_most: int = MIB
-    small_segment: int = 8 * MIB
-    large_segment: int = 32 * MIB
+    small_most: int = attrs.field(default=MIB, validator=_size)
+    small_segment: int = attrs.field(default=8 * MIB, validator=_segment)
+    large_segment: int = attrs.field(default=32 * MIB, validator=_segment)
     divisions: int = attrs.field(default=8, validator=_powers)
-    max_split_size: int | None = None
+    max_split_size: int | None = attrs.field(default=None, validator=_maybe)
     gc_threshold: float | None = attrs.field(default=None, validator=_fraction)
-    expandable: bool = True
-    keep: int | None = None
+    expandable: bool = attrs.field(default=True, validator=_switch)
+    keep: int | None = attrs.field(default=None, validator=_maybe)
 
 
 @attrs.define(eq=False)

@@ -313,7 +313,9 @@ def einsum(x: Any, subscripts: str) -> Any:
             return None
         x = x.diagonal()
     if summed:
-        x = _add(x, summed)
+        x = statistical.sum(x, summed)
+        if x is None:
+            return None
     return x if order is None else x.transpose(order)
 
 
