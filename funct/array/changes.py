@@ -130,7 +130,8 @@ def _seen(a: Any, key: Any, v: Any, change: Any, masked: bool) -> Any:
     if change is _divide and a.dtype.kind == "c":
         return _by_factors(a, key, v, change)
     out = a.copy()
-    if masked and a.size >= _MANY and v.__class__ is not ndarray and key.shape == a.shape:
+    whole = masked and key.__class__ is ndarray and key.shape == a.shape
+    if whole and a.size >= _MANY and v.__class__ is not ndarray:
         changed = quiet().run(change, out, v)  # where nothing is selected too
         return ops.where(wrap(key), wrap(changed), wrap(out)).data
     part = out[key]
