@@ -221,8 +221,11 @@ def _combine(out: Any, at: Any, v: Any, change: Any) -> None:
             v = v[()] if v.__class__ is ndarray else v
             for k in at.tolist():  # NumPy takes as long before it begins
                 out[k] = one(out[k], v)
-        else:
-            change.at(out, at, v)
+            return
+        if v.__class__ is ndarray and v.ndim and out.ndim == 1:
+            if at.__class__ is not ndarray or v.shape != at.shape:
+                v = np.broadcast_to(v, out[at].shape)  # NumPy would read on behind v's end
+        change.at(out, at, v)
         return
     v = np.asarray(v)
     if out.ndim > 1 and at.__class__ is ndarray and at.dtype.kind != "b":
