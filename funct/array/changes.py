@@ -222,9 +222,9 @@ def _combine(out: Any, at: Any, v: Any, change: Any) -> None:
             for k in at.tolist():  # NumPy takes as long before it begins
                 out[k] = one(out[k], v)
             return
-        if v.__class__ is ndarray and v.ndim and out.ndim == 1:
-            if at.__class__ is not ndarray or v.shape != at.shape:
-                v = np.broadcast_to(v, out[at].shape)  # NumPy would read on behind v's end
+        several = v.__class__ is ndarray and v.ndim and out.ndim == 1
+        if several and (at.__class__ is not ndarray or v.shape != at.shape):
+            v = np.broadcast_to(v, out[at].shape)  # NumPy would read on behind v's end
         change.at(out, at, v)
         return
     v = np.asarray(v)
