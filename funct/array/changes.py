@@ -130,7 +130,8 @@ def _seen(a: Any, key: Any, v: Any, change: Any, masked: bool) -> Any:
     if change is _divide and a.dtype.kind == "c":
         return _by_factors(a, key, v, change)
     out = a.copy()
-    if masked and a.size >= _MANY and v.__class__ is not ndarray and key.shape == a.shape:
+    whole = masked and key.__class__ is ndarray and key.shape == a.shape
+    if whole and a.size >= _MANY and v.__class__ is not ndarray:
         changed = quiet().run(change, out, v)  # where nothing is selected too
         return ops.where(wrap(key), wrap(changed), wrap(out)).data
     part = out[key]
@@ -220,8 +221,11 @@ def _combine(out: Any, at: Any, v: Any, change: Any) -> None:
             v = v[()] if v.__class__ is ndarray else v
             for k in at.tolist():  # NumPy takes as long before it begins
                 out[k] = one(out[k], v)
-        else:
-            change.at(out, at, v)
+            return
+        several = v.__class__ is ndarray and v.ndim and out.ndim == 1
+        if several and (at.__class__ is not ndarray or v.shape != at.shape):
+            v = np.broadcast_to(v, out[at].shape)  # NumPy would read on behind v's end
+        change.at(out, at, v)
         return
     v = np.asarray(v)
     if out.ndim > 1 and at.__class__ is ndarray and at.dtype.kind != "b":

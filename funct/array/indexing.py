@@ -17,6 +17,7 @@ from funct.kernels import indexing as kernels
 from funct.ops import fast
 from funct.ops.broadcasting import broadcast_shapes
 from funct.ops.fast import wrap
+from funct.ops.indexing import on_axis
 from funct.ops.refusals import shown
 from funct.source import known_as
 
@@ -225,7 +226,7 @@ def places(lengths: list[Any], arrays: list[Any]) -> Any:
     common = _common_shape(arrays)
     flat: Any = None
     for a, n in zip(arrays, lengths, strict=True):
-        a = ops.wrap_index(a, n)
+        a = on_axis(a, n)
         flat = a if flat is None else flat * n + a
     return flat if flat.shape == common else ops.broadcast_to(flat, common)
 

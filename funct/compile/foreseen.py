@@ -128,7 +128,8 @@ def _key(fun: Callable[..., Any], types: Sequence[_Type]) -> str:
     """Under what the sizes are kept: the function as far as is seen at once, and the types."""
     code = getattr(fun, "__code__", None)
     if isinstance(code, CodeType):
-        parts = [fun.__module__, fun.__qualname__, code.co_code.hex()]
+        module = str(fun.__module__)  # None where it comes from text
+        parts = [module, fun.__qualname__, code.co_code.hex()]
     else:
         parts = [type(fun).__module__, type(fun).__qualname__]
     parts += [f"{shape}{dtype.num}" for shape, dtype in types]

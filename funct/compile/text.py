@@ -63,6 +63,6 @@ def literal(p: Any, names: dict[str, Any]) -> str:
         return repr(p)
     if isinstance(p, tuple):
         return f"({''.join(literal(v, names) + ', ' for v in p)})"
-    name = f"p{len(names)}"
+    name = f"param{len(names)}"  # which no value is called
     names[name] = p
     return name

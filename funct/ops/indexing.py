@@ -8,6 +8,7 @@ positions is in `updates.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,14 @@ from funct.core import Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import IndexOutOfBoundsError
 from funct.kernels import indexing as kernels
 from funct.ops.broadcasting import first_axis
-from funct.ops.counting import counted
+from funct.ops.counting import counted, lifted
 from funct.ops.families import structural
 from funct.ops.samples import calls
 from funct.source import user_site
 
 __all__ = [
-    "batch_size", "check_bounds", "lane_offsets", "move_block", "onnx_index", "put",
-    "put_along_axis", "take", "take_along_axis", "wrap_index",
+    "batch_size", "check_bounds", "lane_offsets", "move_block", "on_axis", "onnx_index",
+    "put", "put_along_axis", "take", "take_along_axis", "wrap_index",
 ]  # fmt: skip
 
 Params = tuple[Any, ...]
@@ -89,7 +90,12 @@ def _take_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> 
 def lane_offsets(i: Value, n: int) -> Value:
     """Indices into (B * n) from per-lane indices (B, ...) into n."""
     offsets = ops.reshape(counted(i.shape[0]) * n, (i.shape[0], *(1,) * (len(i.shape) - 1)))
-    return ops.wrap_index(i, n) + offsets
+    return on_axis(i, n) + offsets
+
+
+def on_axis(i: Value, n: int) -> Value:
+    """Indices from [-n, n) to [0, n), known ones too where capture keeps the length open."""
+    return ops.wrap_index(lifted(i, (n,)), n)
 
 
 def move_block(x: Value, start: int, count: int, destination: int) -> Value:
@@ -260,13 +266,14 @@ def put_along_axis(g: Value, i: Value, axis: int, n: int) -> Value:
 
 
 def _wrap_raw(i: Any, n: int) -> Any:
+    n = index(n)  # NumPy would make an array of objects of a length that is open
     check_bounds("wrap_index", i, n)
     i = i.astype(np.int64)  # n may be beyond what a narrow one holds
     return np.where(i < 0, i + n, i)
 
 
 def _wrap_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
-    return ops.wrap_index(args[0], *params)
+    return on_axis(args[0], *params)
 
 
 def _onnx_wrap(w: Any, i: str, n: int) -> str:

@@ -20,7 +20,7 @@ from funct.ops.broadcasting import first_axis
 from funct.ops.counting import counted, lifted
 from funct.ops.families import structural
 from funct.ops.fast import wrap
-from funct.ops.indexing import batch_size, check_bounds, lane_offsets, onnx_index
+from funct.ops.indexing import batch_size, check_bounds, lane_offsets, on_axis, onnx_index
 from funct.ops.samples import calls
 
 __all__ = ["scatter", "scatter_add", "scatter_combine"]
@@ -192,7 +192,7 @@ def _other_factors(x: Value, v: Value, i: Value) -> Value:
 
     Two running products over the writes sorted by position, so it is exact where factors are 0.
     """
-    i = ops.wrap_index(i, x.shape[0])
+    i = on_axis(i, x.shape[0])
     order = ops.argsort(i, 0, False)
     at, w = ops.take(i, order, 0), ops.take(v, order, 0)
     new = ops.not_equal(_slice(at, 1, None), _slice(at, None, -1))

@@ -365,13 +365,36 @@ def test_updates_of_many_elements(update: str, dtype: str, shape: Any) -> None:
     x = xp.asarray(rng.integers(1, 4, shape).astype(dtype))
     i = rng.integers(-shape[0], shape[0], 3 * shape[0])
     masks = x.concrete() > 2, x.concrete()[:, ..., 0] > 2 if len(shape) > 1 else x.concrete() < 2
-    for key in (i, i.astype(np.int32), i.reshape(3, -1), i[:3], *masks):
+    last = np.arange(shape[-1]) % 2 == 0
+    parts = (masks[0],), (..., last), (..., xp.asarray(1)), (0, ..., last), (np.uint8(2), ...)
+    if len(shape) == 1:
+        parts = parts[:3]
+    for key in (i, i.astype(np.int32), i.reshape(3, -1), i[:3], *masks, *parts):
         part = x[key]
-        values = [1, xp.asarray(2, dtype=dtype), part, part[:1]]
+        values = [1, xp.asarray(2, dtype=dtype), part, part[:1] if part.ndim else part]
         for v in values:
             change = lambda x, v=v, key=key: getattr(x.at[key], update)(v)  # noqa: E731
             with np.errstate(over="ignore"):  # what comes to one place is multiplied up
                 laws.close(change(x), ft.jit(change)(x))
+
+
+@pytest.mark.parametrize("name", ["set", *UFUNCS])
+@pytest.mark.parametrize("n", [3, 300])
+@pytest.mark.parametrize("shape", [(2, 2), (1, 4), (2, 3, 2), (20, 30)], ids=str)
+def test_values_broadcast_to_positions(shape: Any, n: int, name: str) -> None:
+    """As if each position had its own: NumPy 2.4 itself reads on behind the end of the values."""
+    rng = np.random.default_rng(0)
+    x, at = rng.uniform(1.0, 2.0, n), rng.integers(-3, 3, shape)
+    for v in (
+        rng.uniform(0.97, 1.03, s) for s in (shape[1:], shape[-1:], (1, *shape[1:]), (1,), ())
+    ):
+        expected = x.copy()
+        values = np.broadcast_to(v, shape).reshape(-1)
+        for k, one in zip(at.reshape(-1), values, strict=True):
+            expected[k] = one if name == "set" else UFUNCS[name](expected[k], one)
+        for key in (xp.asarray(at), at, (xp.asarray(at),), at.tolist()):
+            found = getattr(xp.asarray(x).at[key], name)(xp.asarray(v))
+            np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-12)
 
 
 def test_update_errors() -> None:

@@ -1,7 +1,9 @@
 """Compiled graphs: the same bits as eager, few buffers, no aliasing."""
 
+import re
 import sys
 import tracemalloc
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,8 @@ import funct as ft
 import funct.array as xp
 from funct.compile import MISS, build, plan
 from funct.compile.fusion.worth import worth
+from funct.compile.rewriting.new_nodes import NewNodes
+from funct.compile.text import literal
 from funct.core import catalogue
 from funct.graph import capture
 from tests import laws
@@ -240,3 +244,19 @@ def test_compile_time_does_not_explode_with_depth() -> None:
 
     x = xp.asarray(np.full((2, 3), 0.1))
     laws.same(ft.jit(f)(x, x), f(x, x))
+
+
+def _kinds(cls: type) -> Iterator[type]:
+    yield cls
+    for kind in cls.__subclasses__():
+        yield from _kinds(kind)
+
+
+def test_names_of_parameters_are_no_names_of_values() -> None:
+    """Whatever pass made the value: a local name would hide what the parameter means."""
+    names: dict[str, Any] = {}
+    for n in range(40):
+        name = literal(np.arange(n), names)
+        assert names[name].size == n
+        for prefix in {"x", "v", "c", *[kind.prefix for kind in _kinds(NewNodes)]}:  # type: ignore[attr-defined]
+            assert not re.fullmatch(prefix + r"\d+", name)

@@ -78,6 +78,25 @@ def test_other_arrays_do_not_get_in() -> None:
     assert raws[1] is y.data
 
 
+_SEEN: list[Any] = [
+    lambda v: v, lambda v: v[None], lambda v: v[..., None], lambda v: xp.reshape(v, (-1,)),
+    lambda v: xp.reshape(v, v.shape), lambda v: xp.flip(v, axis=()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (6,), (1, 1), (3, 4)])
+@pytest.mark.parametrize("of", [lambda x: x + x, lambda x: x], ids=["made", "given"])
+def test_one_buffer_seen_in_two_ways_is_two_results(of: Any, shape: tuple[int, ...]) -> None:
+    """Each result has its own shape, in either order, at every call."""
+    x = f32(*shape)
+    for a, b in itertools.product(_SEEN, _SEEN):
+        fun = lambda x: (a(of(x)), b(of(x)))  # noqa: B023, E731
+        run, expected = ft.jit(fun, mode="reduce-overhead"), fun(x)
+        for _ in range(3):
+            for found, e in zip(run(x), expected, strict=True):
+                np.testing.assert_array_equal(np.asarray(found), np.asarray(e), strict=True)
+
+
 @settings(max_examples=12, deadline=None)
 @given(
     calls=st.lists(

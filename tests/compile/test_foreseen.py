@@ -236,3 +236,12 @@ def test_a_second_process_needs_no_llvm_for_it(folder):
     assert first[2] == "True"
     assert second[2] == "False"
     assert kept(folder)
+
+
+def test_functions_of_no_module_are_known_too():
+    """Text that is run in a dict of its own says of no function where it stands."""
+    names = {"xp": xp}
+    exec("def fun(x): return xp.exp(x) + 1.0", names)
+    assert names["fun"].__module__ is None
+    x = xp.ones((1024, 512))
+    laws.close(ft.jit(names["fun"])(x), np.exp(1.0) + np.ones((1024, 512)), 1e-12, 1e-12)

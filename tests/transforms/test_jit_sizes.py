@@ -3,6 +3,7 @@
 import logging
 import math
 import numbers
+import operator
 import warnings
 from functools import partial
 from typing import Any
@@ -351,6 +352,34 @@ def test_fifty_batch_sizes() -> None:
     for n in range(2, 52):
         f(data(n))
     assert f.cache_info() == (48, 2, 2)
+
+
+_AT = xp.asarray([-1, 1, 0])
+_ROWS = xp.asarray(np.arange(1.0, 7.0).reshape(3, 2))
+KNOWN: dict[str, Any] = {
+    "rows": lambda x, op: op(x.at[_AT])(_ROWS),
+    "one number": lambda x, op: op(x.at[_AT])(2.0),
+    "elements": lambda x, op: op(x.at[_AT, xp.asarray([0, 1, -2])])(_ROWS[:, 0]),
+    "of a new array": lambda x, op: op(xp.ones(x.shape[0]).at[_AT])(2.0),
+    "slopes": lambda x, op: ft.grad(lambda x: xp.sum(op(x.at[_AT])(_ROWS) * x))(x),
+    "tangents": lambda x, op: ft.jvp(lambda x: op(x.at[_AT])(_ROWS), (x,), (x,)),
+    "columns": lambda x, op: ft.vmap(lambda c: op(c.at[_AT])(2.0), 1)(x),
+    "one place each": lambda x, op: ft.vmap(lambda k: op(x.at[k])(2.0))(_AT),
+    "some places each": lambda x, op: ft.vmap(lambda k: op(x.at[k])(2.0))(xp.stack([_AT, _AT])),
+}
+
+
+@pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
+@pytest.mark.parametrize("op", ["set", "add", "multiply", "divide", "power", "min", "max"])
+@pytest.mark.parametrize("name", KNOWN)
+def test_known_positions_in_arrays_of_any_length(name: str, op: str, mode: Any) -> None:
+    """Those from the end are each length's own, though no argument says where they are."""
+    fun = lambda x: KNOWN[name](x, operator.attrgetter(op))  # noqa: E731
+    run = ft.jit(fun, mode=mode)
+    for n in (5, 7, 9, 4, 33):
+        x = xp.asarray(np.random.default_rng(n).uniform(1.0, 2.0, (n, 2)))
+        laws.close(run(x), fun(x), 1e-12, 1e-12)
+    assert run.cache_info().misses <= 2
 
 
 def test_dynamic_false_compiles_for_every_length() -> None:

@@ -116,6 +116,42 @@ def test_halves_of_random_programs(program: Any, budget: float) -> None:
     laws.close(ours, ft.grad(total(program), (0, 1))(*xs), 1e-9, 1e-9)
 
 
+def _square(x: Any) -> Any:
+    return xp.sin(x @ x.mT) + 9.0 * xp.eye(6)
+
+
+SEVERAL: dict[str, Any] = {
+    "svd": lambda x: xp.linalg.svd(xp.sin(x), full_matrices=False),
+    "svdvals": lambda x: xp.linalg.svdvals(xp.cumulative_sum(x, axis=0)),
+    "eigh": lambda x: xp.linalg.eigh(_square(x))[0],
+    "eigh twice": lambda x: (xp.linalg.eigh(_square(x))[0], xp.linalg.eigh(_square(x))[1] ** 2),
+    "qr": lambda x: xp.linalg.qr(xp.sin(x))[1],
+    "lu": lambda x: xp.linalg.lu(_square(x))[1:],
+    "slogdet": lambda x: xp.linalg.slogdet(_square(x))[1],
+    "top_k": lambda x: xp.top_k(xp.sin(x), 2)[0],
+    "cond": lambda x: ft.cond(
+        xp.sum(x) > 0, lambda y: (y * y, xp.sin(y)), lambda y: (y, y * 2.0), xp.sin(x)
+    ),
+    "scan": lambda x: ft.scan(lambda c, v: (xp.sin(c) * v, c * c), xp.ones(2), xp.sin(x)),
+}
+
+
+@pytest.mark.parametrize("budget", [0.0, 0.1, 0.2, 0.5, 0.9])
+@pytest.mark.parametrize("name", SEVERAL)
+def test_one_of_several_results_may_be_kept(name: str, budget: float) -> None:
+    """The others are made again, beside the one that is there."""
+    x = xp.asarray(np.random.default_rng(3).normal(size=(6, 2)))
+
+    def total(x: Any) -> Any:
+        return sum(xp.sum(v**2) for v in ft.tree.leaves(SEVERAL[name](x)))
+
+    expected = ft.grad(total)(x), ft.hvp(total, (x,), (x,))
+    with ft.config.using(memory_budget=budget):
+        f = ft.jit(total)
+        found = ft.grad(f)(x), ft.hvp(f, (x,), (x,))
+    laws.close(found, expected, 1e-7, 1e-7)
+
+
 def test_third_order() -> None:
     """Halves of halves of halves are right, at several sizes."""
     f = ft.jit(lambda x: xp.sum(xp.tanh(x @ W[0]) ** 3))

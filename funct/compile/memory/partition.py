@@ -252,11 +252,24 @@ class _Split:
                 missing = [u for u in need.reads if u not in known]
                 todo += missing
                 if not missing:
-                    late.append(need)
+                    late.append(self._beside(need, known))
                     known.update(need.results)
             if e is not None:
                 late.append(e)
         return late
+
+    def _beside(self, e: Entry, known: Set[Var]) -> Entry:
+        """An entry that is made again for some of its results, where others are there."""
+        if known.isdisjoint(e.results):
+            return e
+        taken = {v.name for v in (*self.inputs, *self.cts, *self.maker, *self.constants)}
+        results = []
+        for v in e.results:
+            name = v.name
+            while v in known and name in taken:
+                name += "_"
+            results.append(attrs.evolve(v, name=name) if v in known else v)
+        return attrs.evolve(e, results=tuple(results))
 
     def _early(self, e: Any) -> bool:
         if isinstance(e, Guard):
