@@ -1,4 +1,4 @@
-"""Ops in bodies of compiled loops, a step each, next to JAX's, in float32."""
+"""Ops in bodies of compiled loops, a step each, next to JAX's, in float32 where not said."""
 
 from collections.abc import Callable
 from functools import partial
@@ -26,6 +26,7 @@ ENTRIES = 8000
 PLACES = np.sort(RNG.integers(0, 1000, ENTRIES)), RNG.integers(0, 1000, ENTRIES)
 BESIDE = np.eye(64, dtype=np.float32), _numbers(64, 64) * 0.05
 CODES = RNG.integers(-127, 128, (512, 512)).astype(np.int8)
+GIVEN, WEIGHTS = _numbers(100, 8, 32), _numbers(32, 32) * 0.1
 PIXELS, TAPS = _numbers(1, 32, 14, 14), _numbers(32, 32, 3, 3) * 0.05
 
 
@@ -65,7 +66,19 @@ def programs(ns: Any, control: Any, ops: Any) -> dict[str, Program]:
         step = lambda x, _: (ops.few_bits(x, w), None)  # noqa: E731
         return control.scan(step, x, None, length=100)[0]
 
+    def recurrent(x: Any, w: Any) -> Any:
+        def step(h: Any, x: Any) -> Any:
+            h = ns.tanh(h @ w + x)
+            return h, h
+
+        return control.scan(step, ns.zeros_like(x[0]), x)[1]
+
+    def in_halves(dtype: Any) -> Program:
+        return recurrent, tuple([ns.asarray(v, dtype=dtype) for v in (GIVEN, WEIGHTS)])
+
     return {
+        "recurrent layer in float16, 100 steps, 8 x 32": in_halves(ns.float16),
+        "recurrent layer in bfloat16, 100 steps, 8 x 32": in_halves(ns.bfloat16),
         "decoder, 128 steps, 4 heads of 32": (decoder, tuple(map(ns.asarray, ROWS))),
         "convolution, 100 steps, 32 channels of 14 x 14": (
             network, (ns.asarray(PIXELS), ns.asarray(TAPS)),

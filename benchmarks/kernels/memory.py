@@ -28,6 +28,7 @@ def rows() -> Iterator[Row]:
     """Every row."""
     for size in SIZES:
         yield _added(size)
+        yield _summed(size)
     yield from _updates([s for _ in range(LAYERS) for s in _layer(WIDTH)])
     yield from _updates([(1000,)] * 10)
 
@@ -54,6 +55,17 @@ def _added(size: int) -> Row:
         s, t = torch.from_numpy(a), torch.from_numpy(b)
         peers["torch"] = lambda: s + t
     return Row(f"a + b, a new result of {size >> 20} MiB", 3 * size, lambda: x + y, peers)
+
+
+def _summed(size: int) -> Row:
+    a = np.ones(size // 8)
+    x = xp.asarray(a)
+    peers: dict[str, Callable[[], object]] = {"numpy": lambda: np.sum(a)}
+    torch: Any = optional("torch")
+    if torch is not None:
+        t = torch.from_numpy(a)
+        peers["torch"] = t.sum
+    return Row(f"sum of {size >> 20} MiB of float64", size, lambda: xp.sum(x), peers)
 
 
 def _updates(shapes: list[tuple[int, ...]]) -> Iterator[Row]:

@@ -126,18 +126,17 @@ def _lines(x: NDArray[Any], i: Index, shape: tuple[int, ...], shared: bool) -> N
     if size <= _PART:
         _inside(cpu.take_few(*given, *sizes))
         return y
-    wrong = np.zeros(1, np.int64)
     part = max(1, _PART // count)
     tasks = -(-outer // part)
+    wrong = np.zeros(1, np.int64)
     if shared and outer >= _LINES:
-        n = x.shape[-1]
         columns = i.astype(np.int64)
-        columns += n * (columns < 0)
-        wrong[0] = ((columns < 0) | (columns >= n)).any()
+        columns += x.shape[-1] * (columns < 0)
+        wrong[0] = ((columns < 0) | (columns >= x.shape[-1])).any()
         if not wrong[0]:
-            cpu.take_columns(given[0], columns, given[2], outer, count, n, part, tasks)
-        return _checked(y, wrong)
-    cpu.take_lines(*given, wrong, *sizes, part, tasks)
+            cpu.take_columns(given[0], columns, given[2], *sizes[:3], part, tasks)
+    else:
+        cpu.take_lines(*given, wrong, *sizes, part, tasks)
     return _checked(y, wrong)
 
 

@@ -62,7 +62,8 @@ _SHORT = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
 _BYTES = ("int8", "uint8")
 _WHOLE = ("bool", *_BYTES, "int16", "uint16", "int32", "int64")
 _WIDE = ("llvm", "avx2", "fma")
-_PAIRS = ("bfloat16",), ("llvm", "avx512bf16", "avx512vl", "avx512bw"), 1 << 20
+PAIRS = ("llvm", "avx512bf16", "avx512vl", "avx512bw")  # what products of pairs of bfloat16 need
+_PAIRS = ("bfloat16",), PAIRS, 1 << 20
 
 ROWS = (
     # work: floating-point operations

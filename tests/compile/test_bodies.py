@@ -242,7 +242,7 @@ def test_whole_numbers_in_loops_are_those_of_eager_execution(name: str, dtype: s
         _, found = ft.jit(lambda x: ft.scan(lambda c, row: (c, f(row)), 0.0, x))(x)
     for a, b in zip(found, expected, strict=True):
         assert a.dtype == b.dtype
-        tight = 2 * xp.finfo(a.dtype).eps
+        tight = 0 if name in ("half", "brain") else 2 * xp.finfo(a.dtype).eps
         laws.close(xp.astype(a, "float64"), np.asarray(b).astype("float64"), tight, tight)
     if dtype not in ("int8", "uint16", "bool") or name in ("matmul", "brain", "half"):
         assert not by_itself(f, x[0])

@@ -48,7 +48,10 @@ _FLOATS = frozenset({"f32", "f64"})
 _INTEGERS = frozenset(ELEMENTS.values()) - _FLOATS - {"i1"}
 _NUMBERS = _FLOATS | _INTEGERS
 _ALL = _NUMBERS | {"i1"}
-_ROUNDED = {"f16": {"f16", "bf16", "f32", "f64"}, "bf16": {"f16", "bf16", "f32"}}
+# what becomes a number of two bytes as NumPy rounds it; integers by float32, which no result tells
+_ROUNDED = {
+    "f16": _ALL | {"f16", "bf16"}, "bf16": _ALL - {"f64"} | {"f16", "bf16"},
+}  # fmt: skip
 
 
 @attrs.frozen
@@ -274,6 +277,8 @@ def _astype(f: Emitter, x: Value, dtype: np.dtype[Any]) -> Value:
     target = x.type.with_element(element)
     if x.type.is_float and element in _INTEGERS and target.bits < 32:
         return f.convert(f.convert(x, "i32"), element)  # C cuts what does not fit, and so NumPy
+    if not x.type.is_float and element in NARROW.values():
+        x = f.convert(x, widened(element))
     return f.convert(x, element)
 
 

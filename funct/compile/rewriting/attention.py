@@ -17,7 +17,7 @@ from funct.compile.loops.views import dense
 from funct.compile.rewriting.new_nodes import Known
 from funct.core import Primitive, ShapeDtype, Value, lookup, top_level, variant
 from funct.graph import Node, Var
-from funct.kernels import attention as bits
+from funct.kernels.attention import kept
 from funct.kernels.cpu.jobs import Job, job
 from funct.ops.broadcasting import broadcast_shapes, match_operand
 from funct.ops.fast import wrap
@@ -37,30 +37,8 @@ def lets_all(mask: Any, known: Known) -> bool:
 
 
 def attention_keep(e: Node, known: Known) -> Callable[..., Any]:
-    """The same bits of seed and positions: integers of four bytes, which wrap around."""
-    queries, keys, rate = e.params
-
-    def run(seed: Value) -> tuple[Any]:
-        lead = [(0, n, 1) for n in seed.shape[:-1]]
-        first, second = (ops.slice_(seed, (*lead, (k, k + 1, 1))) for k in range(2))
-        rows = _mixed(ops.add(first, wrap(_places(queries, bits.QUERY_STEP)[:, None])))
-        columns = _mixed(ops.add(second, wrap(_places(keys, bits.KEY_STEP)[None])))
-        found = _mixed(ops.bitwise_xor(rows, columns))
-        least = wrap(np.asarray(bits.threshold(rate), np.uint32))
-        return (ops.greater_equal(found, ops.broadcast_to(least, found.shape)),)
-
-    return run
-
-
-def _places(count: int, step: int) -> Any:
-    return np.arange(count, dtype=np.uint32) * np.uint32(step)
-
-
-def _mixed(x: Any) -> Any:
-    """`mixed` of the kernel."""
-    for shift, factor in bits.MIXES:
-        x = ops.multiply(ops.bitwise_xor(x, ops.bitwise_right_shift(x, shift)), factor)
-    return ops.bitwise_xor(x, ops.bitwise_right_shift(x, bits.LAST_SHIFT))
+    """The kernel's own arithmetic, of a seed that is traced."""
+    return lambda seed: (kept(seed, *e.params),)
 
 
 def attention(e: Node, known: Known) -> Callable[..., Any] | None:

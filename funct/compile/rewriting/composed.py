@@ -27,7 +27,8 @@ from funct.compile.rewriting.new_nodes import Known, NewNodes
 from funct.core import Shape, Value
 from funct.graph import Control, Graph, Node, Var, capture
 from funct.kernels.cpu.dense.few_products import products
-from funct.kernels.table import met
+from funct.kernels.table import PAIRS, met
+from funct.kernels.windows.convolution import in_roles
 from funct.kernels.windows.pointwise import mapped
 from funct.kernels.windows.views import Sliding
 from funct.ops.fast import wrap
@@ -40,7 +41,7 @@ _Way = Callable[[Node, Known], Callable[..., Any] | None]
 _SINGLE, _DOUBLE, _INTEGER = map(np.dtype, ("float32", "float64", "int64"))
 _SHORT = frozenset(map(np.dtype, ("int8", "uint8", "int16", "uint16")))
 _EXACT = 1 << 53
-_BRAIN, _PAIRS = np.dtype(ml_dtypes.bfloat16), ("llvm", "avx512bf16", "avx512vl", "avx512bw")
+_BRAIN = np.dtype(ml_dtypes.bfloat16)
 _LARGE = 1 << 24  # multiplications
 _CONVOLUTIONS = ("convolution", "convolution_input", "convolution_weight")
 # what eager execution rounds after each step of, or has a neighbour or a sign of its own of
@@ -244,7 +245,7 @@ def _mapped(e: Node, known: Known) -> Callable[..., Any] | None:
 
 
 def _of_one_precision(e: Node, known: Known) -> Callable[..., Any]:
-    """A library's function of operands in the result's precision, as eager execution has them."""
+    """The op of operands in the result's precision, as eager execution has them."""
     dtype, numbers = e.results[0].dtype, e.operands
 
     def run(*given: Value) -> tuple[Any]:
@@ -260,13 +261,18 @@ def _of_one_precision(e: Node, known: Known) -> Callable[..., Any]:
 
 
 def _is_mixed(e: Node) -> bool:
-    """Whether it is such a function, of operands in several precisions or of integers."""
-    if not hasattr(e.primitive.raw, "ufunc") or e.params or len(e.results) > 1:
-        return False
+    """Whether it is a product, or a function, of operands in several precisions or of integers."""
     dtype = e.results[0].dtype
     kinds = {v.dtype for v in e.operands if isinstance(v, Var)}
-    known = all(k.char in "fd" or k.kind in "iu" for k in (*kinds, dtype))
-    return known and dtype.kind == "f" and kinds != {dtype}
+    if dtype.char not in "fd" or kinds == {dtype}:
+        return False
+    if e.name == "matmul":
+        return True
+    if hasattr(e.primitive.raw, "ufunc"):
+        known = all(k.char in "fd" or k.kind in "iu" for k in kinds)
+        return known and not e.params and len(e.results) == 1
+    own, whole = printing(e), any(k.kind in "iub" for k in kinds)
+    return whole and own is not None and own.operands == "same" and bool(unsupported(e))
 
 
 def _widened(e: Node, known: Known) -> Callable[..., Any]:
@@ -283,11 +289,6 @@ def _widened(e: Node, known: Known) -> Callable[..., Any]:
         )
 
     return run
-
-
-def _rounded(e: Node, known: Known) -> Callable[..., Any]:
-    """Whole numbers in two bytes, by float32: those that it rounds are infinite in float16."""
-    return lambda x: (ops.astype(ops.astype(x, _SINGLE), e.results[0].dtype),)
 
 
 def _in_doubles(e: Node, known: Known) -> Callable[..., Any] | None:
@@ -310,47 +311,37 @@ def _widening(e: Any) -> _Way | None:
         return None
     if e.name in _CONVOLUTIONS and e.results[0].dtype in _SHORT:
         return _in_doubles
-    arrays = [v for v in e.operands if isinstance(v, Var)]
-    whole = any(v.dtype.kind in "iub" for v in arrays)
-    if e.name == "astype" and whole and e.results[0].dtype in NARROW:
-        return _rounded
-    if e.results[0].dtype.char in "fd":
-        known = printing(e)
-        function = whole and known is not None and known.operands == "same" and unsupported(e)
-        if function or (e.name == "matmul" and {v.dtype for v in arrays} != {e.results[0].dtype}):
-            return _of_one_precision
-    if not any(v.dtype in NARROW for v in (*arrays, *e.results)):
+    if _is_mixed(e):
+        return _of_one_precision
+    dtypes = {v.dtype for v in (*e.operands, *e.results) if isinstance(v, Var)}
+    if dtypes.isdisjoint(NARROW) or e.name in VIEWS or e.name in _ROUNDED_OFTEN:
         return None
-    if e.name in VIEWS or e.name in _ROUNDED_OFTEN or not unsupported(e):
+    if not unsupported(e) or _is_quicker_in_pairs(e):
         return None
-    if whole and hasattr(e.primitive.raw, "ufunc"):
-        return None  # whole numbers that eager execution rounds to two bytes too
-    return None if _is_quicker_in_pairs(e) else _widened
+    if hasattr(e.primitive.raw, "ufunc") and any(d.kind in "iub" for d in dtypes):
+        return None  # whole numbers, which eager execution rounds to two bytes too
+    return _widened
 
 
 def _is_quicker_in_pairs(e: Node) -> bool:
     """Whether a product is so large that Python between the steps is worth instructions that
     multiply pairs of bfloat16, which programs do not have: twice as fast as float32.
     """
-    out, given = e.results[0].shape, [v.shape for v in e.operands if isinstance(v, Var)]
-    if e.results[0].dtype != _BRAIN or not met(_PAIRS):
+    if e.results[0].dtype != _BRAIN or not met(PAIRS):
         return False
-    match e.name:
-        case "matmul":
-            return prod(out) * given[0][-1] >= _LARGE
-        case "convolution":
-            return prod(out) * prod(given[1][1:]) >= _LARGE
-        case "convolution_input":
-            return prod(given[0]) * prod(given[1][1:]) >= _LARGE
-        case "convolution_weight":
-            return prod(given[1]) * prod(out[1:]) >= _LARGE
+    shapes = [v.shape for v in (*e.operands, *e.results) if isinstance(v, Var)]
+    if e.name == "matmul":
+        return prod(shapes[2]) * shapes[0][-1] >= _LARGE
+    if e.name in _CONVOLUTIONS:
+        _, w, y = in_roles(e.name, *shapes)
+        return prod(y) * prod(w[1:]) >= _LARGE
     return False
 
 
 def _way(e: Any) -> _Way | None:
     if not isinstance(e, Node):
         return None
-    return _WAYS.get(e.name) or (_of_one_precision if _is_mixed(e) else None)
+    return _WAYS.get(e.name)
 
 
 _WAYS: dict[str, _Way] = {

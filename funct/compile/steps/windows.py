@@ -26,7 +26,7 @@ from funct.kernels.cpu.dense.few_products import add_products, products
 from funct.kernels.cpu.irregular import pooling
 from funct.kernels.cpu.jobs import job
 from funct.kernels.table import met
-from funct.kernels.windows.convolution import fitting_size
+from funct.kernels.windows.convolution import fitting_size, in_roles
 from funct.kernels.windows.places import axes_of, in_parts
 from funct.kernels.windows.pooling import lowest
 from funct.kernels.windows.views import Sliding
@@ -51,10 +51,8 @@ def is_convolution(step: Any) -> bool:
 
 def _fits(node: Node) -> bool:
     """Whether shapes are such that eager execution does not raise."""
-    a, b, y = (tuple(v.shape) for v in (*node.operands, *node.results))  # type: ignore[union-attr]
-    x, w, y = {
-        "convolution": (a, b, y), "convolution_input": (y, b, a), "convolution_weight": (a, y, b),
-    }[node.name]  # fmt: skip
+    shapes = [tuple(v.shape) for v in (*node.operands, *node.results)]  # type: ignore[union-attr]
+    x, w, y = in_roles(node.name, *shapes)
     try:
         fitting_size(x, w, y, Sliding(*node.params[:4]))
     except ValueError:

@@ -66,7 +66,8 @@ def of_long_rows(x: NDArray[Any], axis: Any, keepdims: bool, squares: bool = Fal
         return None
     element, parts, lead, dtype, rest = plan
     y = fresh(lead, dtype)
-    _entry(element, parts, squares, x.nbytes <= _near())(_places(address(x), address(y)) + rest)
+    four = element[0] == "f" and x.nbytes <= _near()
+    _entry(element, parts, squares, four)(_places(address(x), address(y)) + rest)
     return y if lead else y[()]
 
 
@@ -114,13 +115,13 @@ def _entry(element: str, parts: int, squares: bool, four: bool) -> Any:
 
 
 def text(element: str, parts: int, squares: bool, four: bool, target: Host) -> str:
-    """`reduce(job)` of rows of numbers that have so many parts; or of their squares. four: see
-    Note [Four blocks].
+    """`reduce(job)` of rows of numbers that have so many parts; or of their squares. four: of
+    floats, see Note [Four blocks].
     """
     module = Module(target)
     wide = element if element[0] == "f" else element[0] + "64"
     kind = typed(wide, parts)
-    if four and element[0] == "f":
+    if four:
         _define_four_blocks(module, kind, squares)
     several = _of_blocks if four else _of_halves
     f = module.function("total", [("x", PTR), ("n", I64)], kind, local=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "convolution", "convolution_input", "convolution_weight", "convolution_work", "fitting_size",
-    "output_size",
+    "in_roles", "output_size",
 ]  # fmt: skip
 
 
@@ -41,6 +41,14 @@ def fitting_size(x: Sizes, w: Sizes, y: Sizes | None, slide: Sliding) -> Sizes:
     ):
         raise ValueError(f"convolution: shapes x {x}, w {w}, y {y} do not fit (groups {groups})")
     return size
+
+
+def in_roles(name: str, a: Any, b: Any, result: Any) -> tuple[Any, Any, Any]:
+    """x, w and y of one of the three maps, of its operands and its result."""
+    return {
+        "convolution": (a, b, result), "convolution_input": (result, b, a),
+        "convolution_weight": (a, result, b),
+    }[name]  # fmt: skip
 
 
 def convolution_work(x: Sizes, w: Sizes, slide: Sliding) -> int:
