@@ -166,7 +166,7 @@ class Body:
                 raise _NoBlock(_why(s, fused))
             calls += lowered(s, fused)
         results = _apart(simple.outputs, calls, fused)
-        constants = {v: np.ascontiguousarray(x.data) for v, x in simple.constants}
+        constants = {v: np.ascontiguousarray(x.data) for v, x in fused.graph.constants}
         for s in fused.steps:
             constants |= constants_of(s)
         for c in calls:

@@ -13,7 +13,7 @@ import funct.array as xp
 from funct.compile.loops.kernel import Kernel
 from funct.errors import IndexOutOfBoundsError
 from tests.compile.checked import checking, run
-from tests.compile.test_bounds import made_of
+from tests.compile.test_bounds import in_steps, made_of
 
 DTYPES = ["float32", "float64", "float16", "int8", "int32", "int64", "uint8", "bool"]
 INDICES = ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"]
@@ -45,7 +45,7 @@ def agree(fun: Callable[..., Any], *given: Any, looks: bool | None = True) -> No
     assert looks is None or fused(made) == looks
     for threads in (1, 2):
         with ft.config.using(threads=threads):
-            for found in (checked, made.run(*given)):
+            for found in (checked, made.run(*given), in_steps(fun, *given)):
                 for a, b in zip(found, expected, strict=True):
                     assert a.dtype == b.dtype
                     np.testing.assert_array_equal(a, np.asarray(b))

@@ -9,7 +9,7 @@ import funct as ft
 import funct.array as xp
 from funct.compile.loops.kernel import Kernel, Reduce
 from tests.compile.checked import checking, run
-from tests.compile.test_bounds import made_of
+from tests.compile.test_bounds import in_steps, made_of
 
 SHAPES = [(5000,), (70, 64), (3, 40, 48), (2, 3, 17, 50)]
 
@@ -25,7 +25,7 @@ def agree(fun: Any, *given: Any) -> None:
     made = made_of(fun, *given)
     with checking():
         checked = run(made_of(fun, *given), *given)
-    for found in (checked, made.run(*given)):
+    for found in (checked, made.run(*given), in_steps(fun, *given)):
         for y, e in zip(found, expected, strict=True):
             np.testing.assert_array_equal(y, e)
 

@@ -9,7 +9,7 @@ import funct as ft
 import funct.array as xp
 from funct.compile.loops.kernel import Kernel
 from tests.compile.checked import checking, run
-from tests.compile.test_bounds import made_of
+from tests.compile.test_bounds import in_steps, made_of
 from tests.compile.test_short_rows import numbers
 
 SHAPES = [
@@ -24,7 +24,8 @@ def agree(fun: Any, *given: Any) -> None:
     with checking():
         (checked,) = run(made_of(fun, *given), *given)
     (found,) = made_of(fun, *given).run(*given)
-    for y in (checked, found):
+    (looped,) = in_steps(fun, *given)
+    for y in (checked, found, looped):
         assert y.dtype == expected.dtype
         np.testing.assert_array_equal(y, expected)
         np.testing.assert_array_equal(np.signbit(y * 1.0), np.signbit(expected * 1.0))
