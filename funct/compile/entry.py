@@ -44,7 +44,7 @@ from funct.compile.entry_text import (
     WHENCE,
     entry_text,
 )
-from funct.compile.memory.reuse import one_to_one
+from funct.compile.memory.reuse import Reusable
 from funct.compile.steps.walker import walker
 from funct.device import Code, printed
 from funct.device.llvm import loaded
@@ -65,10 +65,10 @@ class Whole:
     """A function that is one program, without anything before, between or behind.
 
     inputs: of the function. results: of the function, each made by the program as a whole, or
-    shared. arguments: of the program, by their positions among inputs and results. reusable:
-    (result, input) where the result may be written into the input's memory. shared: (result,
-    position among inputs and results) where it is what is there already. table, workspace: of the
-    program. owner: of whatever the table points to.
+    shared. arguments: of the program, by their positions among inputs and results. reusable: which
+    results may be written into which inputs' memory. shared: (result, position among inputs and
+    results) where it is what is there already. table, workspace: of the program. owner: of whatever
+    the table points to.
     """
 
     inputs: tuple[Var, ...]
@@ -77,8 +77,8 @@ class Whole:
     table: np.ndarray[Any, Any]
     workspace: int
     owner: Any
-    reusable: tuple[tuple[int, int], ...] = ()
-    shared: tuple[tuple[int, int], ...] = ()
+    reusable: Reusable
+    shared: tuple[tuple[int, int], ...]
 
 
 @attrs.frozen
@@ -145,8 +145,8 @@ def serving(
     table = _table(whole.inputs)
     held: list[Any] = [whole, table]
     words = []
-    pairs = [(r, i) for r, i in whole.reusable if i in reuse.donated]
-    taken = {} if warns else one_to_one(pairs)
+    donated = () if warns else reuse.donated
+    taken = whole.reusable.taken(whole.inputs, whole.results, donated)
     shared = dict(whole.shared)
     for k, v in enumerate(whole.results):
         shape = np.asarray(v.shape, np.int64)

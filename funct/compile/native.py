@@ -25,7 +25,7 @@ from funct.compile.loops.kernel import Kernel
 from funct.compile.loops.views import VIEWS
 from funct.compile.memory.carried import chained
 from funct.compile.memory.order import ordered
-from funct.compile.memory.reuse import one_to_one, reusable
+from funct.compile.memory.reuse import reusable
 from funct.compile.memory.within import within
 from funct.compile.program import Program, link
 from funct.compile.rehearsal import rehearse
@@ -196,15 +196,9 @@ class _Writer:
         if not entire or set(new) != made:
             return None
         at = [position[v] - len(graph.inputs) for v in new]
-        types = [_type(graph.outputs[r]) for r in at]
         kept = {k for _, k in shared}
-        right = tuple(
-            [
-                (at[r], i)
-                for r, i in reusable(self.calls, graph.inputs, new)
-                if _type(graph.inputs[i]) == types[r] and i not in kept
-            ]
-        )
+        right = reusable(self.calls, graph.inputs, new, [graph.outputs[r] for r in at])
+        right = right.among(at, len(graph.outputs), kept)
         arguments = tuple([position[v] for v in self.linked])
         outputs = tuple(graph.outputs)
         p = self.programs[0]
@@ -261,8 +255,7 @@ class _Writer:
         given = [v for v in read if isinstance(v, Var) and v not in made and v not in held]
         results = [v for v in made if isinstance(v, Var) and self.last.get(v, -1) >= end]
         dying = [v for v in given if v in self.own and self.last[v] < end]
-        pairs = reusable(calls, dying, results)
-        taken = one_to_one([(r, i) for r, i in pairs if dying[i].shape == results[r].shape])
+        taken = reusable(calls, dying, results).taken(dying, results)
         new = [(v.shape, v.dtype) for k, v in enumerate(results) if k not in taken]
         touch(new, self.names)  # beside LLVM
         self.results += new

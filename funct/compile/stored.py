@@ -17,6 +17,7 @@ import numpy as np
 
 from funct.compile.entry import Whole, note_whole
 from funct.compile.foreseen import takes
+from funct.compile.memory.reuse import Reusable
 from funct.compile.native import Native, base_names
 from funct.compile.spelled import read, spell
 from funct.compile.steps.walker import reload
@@ -159,10 +160,17 @@ def _encoded(made: Native, graph: Graph) -> bytes | None:
         "results": [[shape, dtype.name] for shape, dtype in made.results],
         "workspaces": [p.workspace for p in made.programs],
         "whole": None if made.whole is None
-        else [made.whole.arguments, made.whole.reusable, made.whole.workspace, made.whole.shared],
+        else _spelled(made.whole),
     }  # fmt: skip
     text = spell(head)
     return b"".join([len(text).to_bytes(8, "little"), text, *blobs])
+
+
+def _spelled(whole: Whole) -> list[Any]:
+    right = whole.reusable
+    return [
+        whole.arguments, whole.workspace, whole.shared, right.last, right.first, right.begins
+    ]  # fmt: skip
 
 
 def _tuples(x: Any) -> Any:
@@ -224,8 +232,8 @@ def _decoded(body: bytes, graph: Graph) -> Callable[..., Any]:
     exec(compile("\n".join(head["text"]), "<funct graph>", "exec"), names)
     run: Callable[..., Any] = names["run"]
     if head["whole"] is not None:
-        arguments, pairs, workspace, same = head["whole"]
-        right, shared = (tuple([(r, k) for r, k in x]) for x in (pairs, same))
+        arguments, workspace, shared, *right = map(_tuples, head["whole"])
         ends = tuple(graph.inputs), tuple(graph.outputs)
-        note_whole(run, Whole(*ends, tuple(arguments), tables[0], workspace, kept, right, shared))
+        reusable = Reusable(*right)
+        note_whole(run, Whole(*ends, arguments, tables[0], workspace, kept, reusable, shared))
     return run

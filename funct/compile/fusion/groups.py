@@ -37,7 +37,7 @@ _LEAST_ROW = 16  # elements that are looked up side by side: fewer are not worth
 
 class Group:
     """Nodes in one nest of loops. columns: None while no value is one for each row. stretch: how
-    many rows a reduction over stretches of them takes in, if there is one.
+    many rows a reduction over stretches of them takes in, if there is one. lookups: those of nodes.
     """
 
     def __init__(self, size: int, columns: int | None = None) -> None:
@@ -46,6 +46,7 @@ class Group:
         self.stretch: int | None = None
         self.nodes: list[Node] = []
         self.members: set[Var] = set()
+        self.lookups: list[Node] = []
         self.cost = 0  # of one element, in additions
         self.weaves = False  # whether something in it is put side by side with others
 
@@ -97,12 +98,14 @@ class Group:
     @property
     def has_its_rows(self) -> bool:
         """Whether that is so of all that its members look up."""
-        return all(self.has_rows_of(e) for e in self.nodes if is_lookup(e))
+        return all(map(self.has_rows_of, self.lookups))
 
     def take(self, node: Node) -> None:
         """Make the node a member."""
         self.nodes.append(node)
         self.members.add(node.results[0])
+        if is_lookup(node):
+            self.lookups.append(node)
         self.weaves |= is_weave(node)
         found = printing(node)
         self.cost += 1 if found is None else found.cost

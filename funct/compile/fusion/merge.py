@@ -92,7 +92,7 @@ def _take_over(first: Group, second: Group, views: dict[Var, View]) -> bool:
                 return False
     if any(not _is_held(both, e) for e in (*first.nodes, *second.nodes)):
         return False
-    both.nodes = [*first.nodes, *second.nodes]
+    both.lookups = [*first.lookups, *second.lookups]
     if not both.has_its_rows:
         return False
     first.columns = both.columns

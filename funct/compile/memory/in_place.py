@@ -10,52 +10,71 @@ import attrs
 
 from funct.compile.fusion.calls import Address, Call
 from funct.compile.loops.kernel import Kernel, Load
-from funct.compile.loops.passes import Pass, passes
+from funct.compile.loops.passes import passes
 
 __all__ = ["in_place"]
 
 
 @attrs.frozen
 class _Walked:
-    """What a kernel's call does with its buffers: for each, the accesses by which it is walked; how
-    often the call has its address; the kernel's walks along a row.
+    """What a kernel's call does with its buffers: for each, the accesses that begin where it does;
+    how often the call has its address; the words of each access. By accesses: the last of the
+    kernel's walks along a row that reads its elements, and the only one that writes them, where
+    these are full rows.
     """
 
     accesses: dict[Any, list[int]]
-    slots: list[int]
     mentions: Counter[Any]
-    walks: tuple[Pass, ...]
+    words: list[tuple[Any, ...]]
+    read: dict[int, int]
+    written: dict[int, int]
 
 
 @functools.lru_cache(16)
 def _walked(call: Call) -> _Walked:
     """Of a call of a Kernel: it is asked for many pairs of buffers."""
-    slots, _, _ = call.kernel.slots()
+    kernel = call.kernel
+    slots, _, _ = kernel.slots()
     accesses: dict[Any, list[int]] = {}
     for a, slot in enumerate(slots):
-        accesses.setdefault(call.words[slot], []).append(a)
+        word = call.words[slot]
+        if isinstance(word, Address) and word.offset == 0:
+            accesses.setdefault(word.of, []).append(a)
+    words = [call.words[s + 1 : s + kernel.accesses[a].words] for a, s in enumerate(slots)]
+    loads: dict[int, set[int]] = {}
+    for n, v in enumerate(kernel.values):
+        if isinstance(v, Load):
+            loads.setdefault(v.access, set()).add(n)
+    stores: dict[int, set[int]] = {}
+    for n, a in kernel.stores:
+        stores.setdefault(a, set()).add(n)
+    walks = passes(kernel).walks
+    read, written = {}, {}
+    for a, values in loads.items():
+        asks = [k for k, w in enumerate(walks) if not values.isdisjoint(w.needed)]
+        if asks and all(kernel.values[n].kind == "full" for n in values):
+            read[a] = asks[-1]
+    for a, values in stores.items():
+        puts = [k for k, w in enumerate(walks) if not values.isdisjoint(w.roots)]
+        if len(puts) == 1 and all(kernel.values[n].kind == "full" for n in values):
+            (written[a],) = puts
     mentions = Counter([w.of for w in call.words if isinstance(w, Address)])
-    return _Walked(accesses, slots, mentions, passes(call.kernel).walks)
+    return _Walked(accesses, mentions, words, read, written)
 
 
 def in_place(call: Call, given: Any, result: Any) -> bool:
     """Whether a kernel reads each element of one for the last time where it writes the other's."""
-    kernel = call.kernel
-    if not isinstance(kernel, Kernel):
+    if not isinstance(call.kernel, Kernel):
         return False
-    walked = _walked(call)
-    found = [walked.accesses.get(Address(v), []) for v in (given, result)]
+    walked, accesses = _walked(call), call.kernel.accesses
+    found = [walked.accesses.get(v, []) for v in (given, result)]
     if any(len(f) != 1 for f in found) or walked.mentions[given] + walked.mentions[result] != 2:
         return False
     (a,), (b,) = found
-    both, slots = (kernel.accesses[a], kernel.accesses[b]), walked.slots
-    words = [call.words[slots[k] + 1 : slots[k] + kernel.accesses[k].words] for k in (a, b)]
-    if both[0].inner != "one" or both[0] != both[1] or words[0] != words[1]:
+    if a not in walked.read or b not in walked.written:
         return False
-    reads = {n for n, v in enumerate(kernel.values) if isinstance(v, Load) and v.access == a}
-    written = {n for n, access in kernel.stores if access == b}
-    if not reads or any(kernel.values[n].kind != "full" for n in (*reads, *written)):
+    if accesses[a].inner != "one" or accesses[a] != accesses[b]:
         return False
-    asks = [k for k, w in enumerate(walked.walks) if not reads.isdisjoint(w.needed)]
-    puts = [k for k, w in enumerate(walked.walks) if not written.isdisjoint(w.roots)]
-    return len(puts) == 1 and asks[-1] <= puts[0]  # what a later pass reads must be there still
+    if walked.words[a] != walked.words[b]:
+        return False
+    return walked.read[a] <= walked.written[b]  # what a later pass reads must be there still

@@ -11,24 +11,77 @@ raise may not depend on what is overwritten.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any
+
+import attrs
 
 from funct.compile.fusion.calls import Address, Call, every_call
 from funct.compile.loops.kernel import Kernel
 from funct.compile.memory.carried import CARRY_WORDS, beginning
 from funct.graph import Var
 
-__all__ = ["one_to_one", "reusable"]
+__all__ = ["Reusable", "reusable"]
 
-_COUNT = 4  # the word of a loop that says where its number of steps is written
+_NEVER = 1 << 30
+
+
+@attrs.frozen
+class Reusable:
+    """When a program's calls leave the memory of inputs to results.
+
+    last: for each input the last call that reads it. first: for each result the first one that
+    writes it. begins: (result, input) of one call, which reads each element of the input for the
+    last time before it writes there.
+    """
+
+    last: tuple[int, ...] = ()
+    first: tuple[int, ...] = ()
+    begins: tuple[tuple[int, int], ...] = ()
+
+    def among(self, places: Sequence[int], count: int, kept: Container[int]) -> Reusable:
+        """The same where the results stand at these places among so many, and some inputs stay."""
+        last = [_NEVER if i in kept else k for i, k in enumerate(self.last)]
+        first = [-1] * count
+        for place, k in zip(places, self.first, strict=True):
+            first[place] = k
+        begins = [(places[r], i) for r, i in self.begins if i not in kept]
+        return Reusable(tuple(last), tuple(first), tuple(begins))
+
+    def taken(
+        self, inputs: Sequence[Var], results: Sequence[Var], given: Iterable[int] | None = None
+    ) -> dict[int, int]:
+        """Which results take the memory of which inputs, of their shape and dtype and, if that is
+        said, given away: of a call's own first, then what has been free for the shortest time.
+        """
+        found: dict[int, int] = {}
+        free = set(range(len(self.last)) if given is None else given)
+        for r, i in self.begins:
+            if r not in found and i in free and _type(results[r]) == _type(inputs[i]):
+                found[r] = i
+                free.remove(i)
+        alike: dict[Any, list[int]] = {}
+        for i in sorted(free, key=self.last.__getitem__, reverse=True):
+            alike.setdefault(_type(inputs[i]), []).append(i)
+        waiting: dict[Any, list[int]] = {}
+        for r in sorted(range(len(self.first)), key=self.first.__getitem__):
+            if r in found:
+                continue
+            later, now = alike.get(_type(results[r]), []), waiting.setdefault(_type(results[r]), [])
+            while later and self.last[later[-1]] < self.first[r]:
+                now.append(later.pop())
+            if now:
+                found[r] = now.pop()
+        return found
 
 
 def reusable(
-    calls: Sequence[Call], inputs: Sequence[Var], results: Sequence[Var]
-) -> tuple[tuple[int, int], ...]:
-    """All such (result, input), by their positions: whoever gives memory away takes his pick."""
+    calls: Sequence[Call],
+    inputs: Sequence[Var],
+    results: Sequence[Var],
+    faces: Sequence[Var] | None = None,
+) -> Reusable:
+    """What may be reused. faces: what the results are for whoever takes them, if something else."""
     first: dict[Any, int] = {}
     last: dict[Any, int] = {}
     for k, c in enumerate(calls):
@@ -36,35 +89,36 @@ def reusable(
             if isinstance(w, Address):
                 first.setdefault(w.of, k)
                 last[w.of] = k
-    found: list[tuple[int, int]] = []
-    for i, given in enumerate(inputs):
-        decides: bool | None = None
-        for r, result in enumerate(results):
-            if (math.prod(given.shape), given.dtype) != (math.prod(result.shape), result.dtype):
-                continue
-            read, written = last.get(given, -1), first[result]
-            begins = read == written and beginning(calls[read], given, result) is calls[read]
-            if read < written or begins:
-                decides = _decides(calls, given) if decides is None else decides
-                if not decides:
-                    found.append((r, i))
-    return tuple(sorted(found))
+    begun: dict[Any, list[int]] = {}
+    for r, (v, face) in enumerate(zip(results, faces or results, strict=True)):
+        begun.setdefault((first[v], _type(face)), []).append(r)
+    decisive = _decisive(calls)
+    lasts = [_NEVER if v in decisive else last.get(v, -1) for v in inputs]
+    begins = [
+        (r, i)
+        for i, (k, v) in enumerate(zip(lasts, inputs, strict=True))
+        for r in begun.get((k, _type(v)), ())
+        if beginning(calls[k], v, results[r]) is calls[k]
+    ]
+    return Reusable(tuple(lasts), tuple([first[v] for v in results]), tuple(sorted(begins)))
 
 
-def _decides(calls: Sequence[Call], given: Any) -> bool:
-    """Whether an op of a program may or may not raise, depending on the elements of an input."""
-    if not any(c.checks for c in every_call(calls)):
-        return False
-    from_it, count = {given}, 0
-    while count < len(from_it):  # loops bring values back
-        count = len(from_it)
-        for c in every_call(calls):
-            if not from_it.isdisjoint(_asked(c)):
-                return True
-            for read, written in _flows(c):
-                if not from_it.isdisjoint(read):
-                    from_it.update(written)
-    return False
+def _type(v: Var) -> Any:
+    return v.shape, v.dtype
+
+
+def _decisive(calls: Sequence[Call]) -> set[Any]:
+    """The buffers on whose elements it depends whether an op of a program must raise."""
+    every = list(every_call(calls))
+    found = {v for c in every for v in _asked(c)}
+    flows = [(set(read), set(written)) for c in every for read, written in _flows(c)]
+    count = -1
+    while count < len(found):  # loops bring values back
+        count = len(found)
+        for read, written in reversed(flows):
+            if not found.isdisjoint(written):
+                found |= read
+    return found
 
 
 def _asked(c: Call) -> Iterator[Any]:
@@ -92,14 +146,3 @@ def _flows(c: Call) -> Iterator[tuple[list[Any], list[Any]]]:
 
 def _kind(c: Call) -> Any:
     return c.kernel[0] if isinstance(c.kernel, tuple) else ""
-
-
-def one_to_one(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
-    """Which result takes which input's memory, where each does so once."""
-    found: dict[int, int] = {}
-    taken: set[int] = set()
-    for r, i in pairs:
-        if r not in found and i not in taken:
-            found[r] = i
-            taken.add(i)
-    return found
