@@ -277,6 +277,25 @@ def test_results_are_written_into_donated_memory() -> None:
     assert [o.data.ctypes.data in places for o in out].count(True) == 1
 
 
+@pytest.mark.parametrize("donate", [(0,), (1,), (0, 1), (0, 1, 2), (2,)])
+def test_each_of_many_arrays_alike_takes_memory_that_was_given(donate: tuple[int, ...]) -> None:
+    """As many results as there are arrays given away; its own kernel's first."""
+    args = [[f32(3000, seed=3 * n + k) for n in range(40)] for k in range(3)]
+
+    def step(*flat: Any) -> Any:
+        ps, ms, gs = flat[:40], flat[40:80], flat[80:]
+        pairs = [adam(*pmg) for pmg in zip(ps, ms, gs, strict=True)]
+        return [p for p, _ in pairs] + [m for _, m in pairs]
+
+    flat = [x for xs in args for x in xs]
+    given = [k for k in range(120) if k // 40 in donate]
+    out, places = donating(step, *flat, donate=tuple(given))
+    laws.close(out, step(*flat), 1e-6, 1e-6)
+    taken = [places.index(a) for o in out if (a := o.data.ctypes.data) in places]
+    assert len(taken) == min(len(given), 80) == len(set(taken))
+    assert set(taken) <= set(given)
+
+
 @pytest.mark.parametrize("hold", ["view", "memoryview", "dlpack", "array", "foreign", "readonly"])
 def test_memory_that_somebody_else_sees_is_not_written_into(hold: str) -> None:
     """Donated or not: an export goes on seeing what it saw."""
