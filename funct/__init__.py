@@ -6,6 +6,9 @@ import funct.array as xp
 ft.grad(lambda x: xp.sum(x * x))(xp.asarray([1.0, 2.0]))
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from funct import array as array
 from funct import debug as debug
 from funct import device as device
@@ -88,6 +91,14 @@ from funct.transforms import vjp as vjp
 from funct.transforms import vmap as vmap
 from funct.transforms import while_loop as while_loop
 
+if TYPE_CHECKING:
+    from funct import export as export
+    from funct import interop as interop
+    from funct import nn as nn
+    from funct import optim as optim
+    from funct import quant as quant
+    from funct import serialize as serialize
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -104,3 +115,16 @@ __all__ = [
     "saved_hooks", "scan", "sparse_hessian", "sparse_jacobian", "stop_gradient", "switch",
     "trace_dispatch", "tree", "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip
+
+_WHEN_ASKED = frozenset({"export", "interop", "nn", "optim", "quant", "serialize"})
+
+
+def __getattr__(name: str) -> Any:
+    """Packages that nobody pays for who does not name them: ft.nn is there without its import."""
+    if name in _WHEN_ASKED:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_WHEN_ASKED})

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 HEAVY = (
     "cupy",
     "jax",
@@ -46,5 +48,15 @@ def test_capturing_a_special_function_loads_no_scipy() -> None:
         "(out,) = graph.outputs\n"
         "assert out.shape == (3, 2) and out.dtype == xp.float32, out\n"
         "assert 'scipy' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("name", ["export", "interop", "nn", "optim", "quant", "serialize"])
+def test_packages_that_import_leaves_out_are_there_when_they_are_named(name: str) -> None:
+    program = (
+        "import sys, funct as ft\n"
+        f"assert 'funct.{name}' not in sys.modules and '{name}' in dir(ft)\n"
+        f"assert ft.{name} is sys.modules['funct.{name}'] and not hasattr(ft, 'nowhere')"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
