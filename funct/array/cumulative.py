@@ -20,8 +20,8 @@ from funct.array.statistical import in_dtype
 from funct.array.tensor import Array
 from funct.core import NARROW
 from funct.errors import ShapeError
+from funct.kernels import cumulative as kernels
 from funct.kernels import scans
-from funct.kernels import statistical as kernels
 from funct.ops.fast import wrap
 
 __all__ = [

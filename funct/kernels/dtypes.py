@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["FLOATING", "INTEGER", "NAMED", "NATIVE", "is_half"]
+__all__ = ["FLOATING", "HALF", "INTEGER", "NAMED", "NATIVE", "is_half"]
 
 # Numbers of dtypes: up to INTEGER they are of integers and booleans, then come float32 and float64;
-# all of NumPy's own are below NATIVE, those of ml_dtypes above.
-INTEGER, FLOATING, NATIVE = 10, 12, 24
+# all of NumPy's own are below NATIVE, those of ml_dtypes above. HALF is float16.
+INTEGER, FLOATING, HALF, NATIVE = 10, 12, 23, 24
 
 
 def _named() -> dict[Any, np.dtype[Any]]:
