@@ -30,10 +30,6 @@ Args = Sequence[Any]
 Flags = Sequence[bool]
 
 
-def _normal(*shape: int) -> Any:
-    return lambda rng: rng.normal(size=shape)
-
-
 # reshape ------------------------------------------------------------------------------------------
 
 
