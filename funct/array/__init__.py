@@ -44,6 +44,13 @@ from funct.array.creation import tril as tril
 from funct.array.creation import triu as triu
 from funct.array.creation import zeros as zeros
 from funct.array.creation import zeros_like as zeros_like
+from funct.array.cumulative import cumprod as cumprod
+from funct.array.cumulative import cumsum as cumsum
+from funct.array.cumulative import cumulative_max as cumulative_max
+from funct.array.cumulative import cumulative_min as cumulative_min
+from funct.array.cumulative import cumulative_prod as cumulative_prod
+from funct.array.cumulative import cumulative_sum as cumulative_sum
+from funct.array.cumulative import diff as diff
 from funct.array.device import Device as Device
 from funct.array.direct import entrances as _entrances
 from funct.array.dtypes import bfloat16 as bfloat16
@@ -165,13 +172,6 @@ from funct.array.statistical import any as any
 from funct.array.statistical import average as average
 from funct.array.statistical import corrcoef as corrcoef
 from funct.array.statistical import cov as cov
-from funct.array.statistical import cumprod as cumprod
-from funct.array.statistical import cumsum as cumsum
-from funct.array.statistical import cumulative_max as cumulative_max
-from funct.array.statistical import cumulative_min as cumulative_min
-from funct.array.statistical import cumulative_prod as cumulative_prod
-from funct.array.statistical import cumulative_sum as cumulative_sum
-from funct.array.statistical import diff as diff
 from funct.array.statistical import logsumexp as logsumexp
 from funct.array.statistical import max as max
 from funct.array.statistical import mean as mean

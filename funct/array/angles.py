@@ -8,9 +8,9 @@ from typing import Any
 from funct import ops
 from funct.array.axes import normal_axis
 from funct.array.conversion import as_tensor
+from funct.array.cumulative import cumulative_sum, diff
 from funct.array.direct import direct
 from funct.array.elementwise import floating
-from funct.array.statistical import cumulative_sum, diff
 from funct.errors import DTypeError
 from funct.kernels import composed
 

@@ -13,8 +13,9 @@ from funct.array.dtypes import DTYPES, in_native
 from funct.array.keys import MASK, POSITIONS, VIEW, selection
 from funct.core import INEXACT, NARROW, Value
 from funct.errors import DTypeError, ShapeError
-from funct.kernels import indexing as kernels
+from funct.kernels import combining as kernels
 from funct.kernels.elementwise import power
+from funct.kernels.indexing import replaced
 from funct.kernels.quiet import quiet
 from funct.ops import fast
 from funct.ops.fast import wrap
@@ -58,7 +59,7 @@ def changed(x: Any, key: Any, name: str, v: Any, change: Any) -> Any:
                 change is None and kind is float and at_key.dtype is _BOOL and a.size >= _MANY
                 and at_key.shape == a.shape and a.dtype.kind == "f"
             ):  # fmt: skip
-                out = kernels.replaced(a, np.asarray(v, a.dtype), at_key)
+                out = replaced(a, np.asarray(v, a.dtype), at_key)
             elif (
                 change is not None and at_key.dtype is _INT64 and kind is _OWN.get(a.dtype)
                 and change not in _KNOWN[a.dtype][1]
@@ -122,7 +123,7 @@ def _set_by_kernel(a: Any, v: Any, key: Any) -> Any:
         return kernels.combined_at(a, v, key, "set")
     if key.shape != a.shape or (v.__class__ is ndarray and v.ndim) or v.__class__ is list:
         return None
-    return kernels.replaced(a, np.asarray(v, a.dtype), key)
+    return replaced(a, np.asarray(v, a.dtype), key)
 
 
 def _seen(a: Any, key: Any, v: Any, change: Any, masked: bool) -> Any:

@@ -29,7 +29,8 @@ from funct.errors import (
     UnsupportedOperandError,
 )
 from funct.kernels import dlpack
-from funct.ops.fast import BARE, OWN, arrived, wrap
+from funct.ops.by_size import arrived
+from funct.ops.fast import BARE, OWN, wrap
 
 __all__ = [
     "as_tensor", "as_tensors", "asarray", "check_allocation", "from_dlpack", "joined", "number",

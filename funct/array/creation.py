@@ -26,8 +26,9 @@ from funct.errors import (
     UnsupportedOperandError,
 )
 from funct.kernels import creation as kernels
+from funct.ops.by_size import arrived
 from funct.ops.counting import counted, lifted
-from funct.ops.fast import arrived, wrap
+from funct.ops.fast import wrap
 
 __all__ = [
     "arange", "asarray", "count", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.array import searching, statistical
+from funct.array import cumulative, searching, statistical
 from funct.array.axes import normal_axes, real_number
 from funct.array.conversion import as_tensor
 from funct.array.direct import direct
@@ -20,7 +20,7 @@ from funct.array.in_single import narrowed, widened
 from funct.array.manipulation import reshape
 from funct.array.powers import power
 from funct.core import INEXACT
-from funct.kernels import statistical as kernels
+from funct.kernels import nan_statistical as kernels
 from funct.ops.fast import wrap
 
 __all__ = [
@@ -254,7 +254,7 @@ def nancumsum(x: Any, /, axis: int | None = None, dtype: Any = None) -> Any:
     """
     x = as_tensor("nancumsum", x)
     x, axis = _flat(x, axis)
-    return statistical.cumulative_sum(_filled(x, 0.0), axis=axis, dtype=dtype)
+    return cumulative.cumulative_sum(_filled(x, 0.0), axis=axis, dtype=dtype)
 
 
 @direct(kernels.nancumprod)
@@ -270,7 +270,7 @@ def nancumprod(x: Any, /, axis: int | None = None, dtype: Any = None) -> Any:
     """
     x = as_tensor("nancumprod", x)
     x, axis = _flat(x, axis)
-    return statistical.cumulative_prod(_filled(x, 1.0), axis=axis, dtype=dtype)
+    return cumulative.cumulative_prod(_filled(x, 1.0), axis=axis, dtype=dtype)
 
 
 def _flat(x: Any, axis: int | None) -> tuple[Any, int]:

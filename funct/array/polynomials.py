@@ -10,6 +10,7 @@ from funct import ops
 from funct.array.axes import integers
 from funct.array.conversion import asarray, promoted
 from funct.array.creation import arange, eye, ones_like, zeros
+from funct.array.cumulative import cumulative_prod
 from funct.array.direct import direct
 from funct.array.dtypes import finfo
 from funct.array.elementwise import floating
@@ -19,7 +20,6 @@ from funct.array.linalg.norms import vector_norm
 from funct.array.linalg.solving import lstsq
 from funct.array.manipulation import broadcast_to
 from funct.array.searching import argsort, take
-from funct.array.statistical import cumulative_prod
 from funct.core import INEXACT
 from funct.errors import ArgumentError, ConcretizationError, ShapeError
 from funct.kernels import composed

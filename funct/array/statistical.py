@@ -1,4 +1,7 @@
-"""Chapters: statistical and utility functions, with the standard's signatures."""
+"""Chapters: statistical and utility functions, with the standard's signatures.
+
+What has a result for each element, as running sums do, is `cumulative.py`.
+"""
 
 from __future__ import annotations
 
@@ -10,30 +13,26 @@ import numpy as np
 from funct import ops
 from funct.array.axes import integers, normal_axes, normal_axis, real_number
 from funct.array.conversion import as_tensor
-from funct.array.creation import asarray, how_many
+from funct.array.creation import asarray
 from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
 from funct.array.elementwise import floating
 from funct.array.in_single import narrowed, widened
 from funct.array.joining import concat
-from funct.array.manipulation import ravel, reshape
+from funct.array.manipulation import reshape
 from funct.array.powers import power
-from funct.array.tensor import Array
-from funct.core import NARROW
 from funct.errors import ShapeError
-from funct.kernels import scans
 from funct.kernels import statistical as kernels
 from funct.ops.counting import counted
-from funct.ops.fast import wrap
 
 __all__ = [
-    "all", "any", "average", "corrcoef", "cov", "cumprod", "cumsum", "cumulative_max",
-    "cumulative_min", "cumulative_prod", "cumulative_sum", "diff", "logsumexp", "max", "mean",
-    "min", "prod", "std", "sum", "var",
+    "all", "any", "average", "corrcoef", "cov", "in_dtype", "logsumexp", "max", "mean", "min",
+    "prod", "std", "sum", "var",
 ]  # fmt: skip
 
 
-def _cast(name: str, x: Any, dtype: Any) -> Any:
+def in_dtype(name: str, x: Any, dtype: Any) -> Any:
+    """x in the dtype that was asked for, if one was."""
     if dtype is None:
         return x
     dtype = as_dtype(name, dtype)
@@ -53,9 +52,9 @@ def sum(x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = Fals
     """
     x = as_tensor("sum", x)
     if dtype is not None:
-        x = _cast("sum", x, dtype)
+        x = in_dtype("sum", x, dtype)
     y = ops.reduce_sum(x, normal_axes("sum", axis, len(x.shape)), keepdims)
-    return y if dtype is None else _cast("sum", y, dtype)
+    return y if dtype is None else in_dtype("sum", y, dtype)
 
 
 @direct(kernels.prod)
@@ -68,8 +67,8 @@ def prod(x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = Fal
         (200, 1.0)
     """
     x = as_tensor("prod", x)
-    x = _cast("prod", x, dtype)
-    return _cast(
+    x = in_dtype("prod", x, dtype)
+    return in_dtype(
         "prod", ops.reduce_prod(x, normal_axes("prod", axis, len(x.shape)), keepdims), dtype
     )
 
@@ -277,154 +276,6 @@ def logsumexp(
         shape = tuple([n for k, n in enumerate(y.shape) if k not in axes])
         y, sign = ops.reshape(y, shape), ops.reshape(sign, shape)
     return (y, sign) if return_sign else y
-
-
-def _scan_axis(name: str, x: Any, axis: int | None) -> int:
-    if axis is None:
-        if len(x.shape) > 1:
-            raise ShapeError(f"{name}: axis is needed for an array of rank {len(x.shape)}")
-        axis = 0
-    return normal_axis(name, axis, len(x.shape))
-
-
-def _scan(op: Any, name: str, x: Any, axis: int | None, dtype: Any, initial: Any) -> Any:
-    k = _scan_axis(name, x, axis)
-    y = _cast(name, op(_cast(name, x, dtype), k), dtype)
-    if initial is None:
-        return y
-    shape = tuple([1 if i == k else n for i, n in enumerate(y.shape)])
-    first = ops.broadcast_to(ops.fast.wrap(np.asarray(initial, y.dtype)), shape)
-    return ops.concat(first, y, k)
-
-
-@direct(kernels.cumulative_sum)
-def cumulative_sum(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
-    """Running sum along axis; include_initial puts a 0 in front.
-
-    Example:
-        >>> import funct.array as xp
-        >>> xp.cumulative_sum(xp.asarray([1, 2, 3]), include_initial=True).tolist()
-        [0, 1, 3, 6]
-    """
-    x = as_tensor("cumulative_sum", x)
-    return _scan(
-        ops.cumulative_sum, "cumulative_sum", x, axis, dtype, 0 if include_initial else None
-    )
-
-
-@direct(kernels.cumulative_prod)
-def cumulative_prod(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
-    """Running product along axis; include_initial puts a 1 in front.
-
-    Example:
-        >>> import funct.array as xp
-        >>> xp.cumulative_prod(xp.asarray([[1, 2], [3, 4]]), axis=1).tolist()
-        [[1, 2], [3, 12]]
-    """
-    x = as_tensor("cumulative_prod", x)
-    return _scan(
-        ops.cumulative_prod, "cumulative_prod", x, axis, dtype, 1 if include_initial else None
-    )
-
-
-@direct(kernels.cumsum)
-def cumsum(x: Any, /, axis: int | None = None, dtype: Any = None) -> Any:
-    """`cumulative_sum` by NumPy's name, and of all elements where axis is None.
-
-    Example:
-        >>> import funct.array as xp
-        >>> xp.cumsum(xp.asarray([[1, 2], [3, 4]])).tolist()
-        [1, 3, 6, 10]
-
-    Source: NumPy `cumsum`.
-    """
-    x = as_tensor("cumsum", x)
-    return cumulative_sum(ravel(x) if axis is None else x, axis=axis, dtype=dtype)
-
-
-@direct(kernels.cumprod)
-def cumprod(x: Any, /, axis: int | None = None, dtype: Any = None) -> Any:
-    """`cumulative_prod` by NumPy's name, and of all elements where axis is None.
-
-    Example:
-        >>> import funct.array as xp
-        >>> xp.cumprod(xp.asarray([[1, 2], [3, 4]])).tolist()
-        [1, 2, 6, 24]
-
-    Source: NumPy `cumprod`.
-    """
-    x = as_tensor("cumprod", x)
-    return cumulative_prod(ravel(x) if axis is None else x, axis=axis, dtype=dtype)
-
-
-@direct(kernels.diff, maybe=("prepend", "append"))
-def diff(
-    x: Any, /, n: int = 1, axis: int = -1, *, prepend: Any = None, append: Any = None
-) -> Any:  # fmt: skip
-    """n-th differences along axis. n and axis may be given by position, as clients of NumPy do.
-
-    Raises: ArgumentError: n is negative.
-    Example:
-        >>> import funct.array as xp
-        >>> x = xp.asarray([1, 4, 9, 16])
-        >>> xp.diff(x).tolist(), xp.diff(x, n=2).tolist()
-        ([3, 5, 7], [2, 2])
-    """
-    x = as_tensor("diff", x)
-    k = normal_axis("diff", axis, len(x.shape))
-    n = how_many("diff", "n", n)
-    if n == 0:
-        return x
-    parts = [p for p in (prepend, x, append) if p is not None]
-    y = concat(parts, axis=k) if len(parts) > 1 else x
-    head = (slice(None),) * k
-    for _ in range(n):
-        if y.shape[k].__class__ is int and y.shape[k] == 0:
-            break
-        y = y[(*head, slice(1, None))] - y[(*head, slice(None, -1))]
-    return y
-
-
-@direct(kernels.cumulative_max)
-def cumulative_max(x: Any, /, *, axis: int | None = None) -> Any:
-    """The largest element so far along axis, NaN kept; the first of equal ones has the derivative.
-
-    axis may be left out for 1-D x.
-    Example:
-        >>> import funct.array as xp
-        >>> xp.cumulative_max(xp.asarray([1, 3, 2, 5])).tolist()
-        [1, 3, 3, 5]
-
-    Source: NumPy `maximum.accumulate`.
-    """
-    x = as_tensor("cumulative_max", x)
-    return _running("cumulative_max", x, axis, True)
-
-
-@direct(kernels.cumulative_min)
-def cumulative_min(x: Any, /, *, axis: int | None = None) -> Any:
-    """The smallest element so far along axis; as `cumulative_max`.
-
-    Example:
-        >>> import funct.array as xp
-        >>> xp.cumulative_min(xp.asarray([4, 5, 2, 3])).tolist()
-        [4, 4, 2, 2]
-
-    Source: NumPy `minimum.accumulate`.
-    """
-    x = as_tensor("cumulative_min", x)
-    return _running("cumulative_min", x, axis, False)
-
-
-def _running(name: str, x: Any, axis: int | None, largest: bool) -> Any:
-    k = _scan_axis(name, x, axis)
-    if x.__class__ is Array and x.dtype not in NARROW:
-        return wrap(scans.running_extremum(x.data, k, largest))
-    return ops.take_along_axis(x, ops.running_argmax(x, k, largest), k)
 
 
 def cov(

@@ -30,7 +30,8 @@ from funct.compile.memory.within import within
 from funct.compile.program import Program, link
 from funct.compile.rehearsal import rehearse
 from funct.compile.rewriting.pairs import complexes, floats, in_pairs
-from funct.compile.rewriting.simplify import Check, simplify
+from funct.compile.rewriting.row_elements import Check
+from funct.compile.rewriting.simplify import simplify
 from funct.compile.steps.placed import placed
 from funct.compile.steps.walker import begin_walker
 from funct.compile.text import call_text, guard_text, scope

@@ -21,7 +21,7 @@ import attrs
 import numpy as np
 
 from funct.compile.fusion.calls import Address, Call, Root, Slot, every_call, size_bytes
-from funct.compile.lines.text import print_registers
+from funct.compile.lines.kernel import print_registers
 from funct.compile.loops.kernel import CONTROL_WORDS, Kernel
 from funct.compile.loops.printer import print_kernel
 from funct.compile.loops.reductions import print_combine

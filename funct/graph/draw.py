@@ -17,7 +17,7 @@ from funct.source import Site
 
 __all__ = ["Drawing", "Shape", "drawn", "type_text", "where_text"]
 
-_HEIGHT, _ROW, _LETTER = 40.0, 84.0, 7.4
+_HEIGHT, _ROW = 40.0, 84.0
 _COLOURS = {
     "input": ("#e3f2e6", "#2e7d46"),
     "constant": ("#f3f0e4", "#8a7a3b"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["channels_first", "channels_last"]
+__all__ = ["channels_first", "channels_last", "lie_last"]
 
 
 @functools.cache
@@ -25,3 +25,8 @@ def channels_last(x: NDArray[Any], axis: int = 1) -> NDArray[Any]:
 def channels_first(x: NDArray[Any], axis: int = 1) -> NDArray[Any]:
     """x with its last axis there."""
     return x.transpose(_orders(x.ndim, axis)[1])
+
+
+def lie_last(x: NDArray[Any]) -> bool:
+    """Whether channels are last in memory."""
+    return not x.flags.c_contiguous and bool(channels_last(x).flags.c_contiguous)

@@ -32,7 +32,7 @@ _KNOWN = (*_FLOATS, _INT)
 _INEXACT = (*_FLOATS, np.dtype(np.complex128), np.dtype(np.complex64))
 _EPS = {_DOUBLE: 2.0**-52, _SINGLE: 2.0**-23}
 _NUMBERS = (float, int)
-_MANY, _GREAT = 1 << 12, 1e38
+_GREAT = 1e38
 _correlate: Any = np.correlate
 
 

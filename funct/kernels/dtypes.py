@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
-__all__ = ["FLOATING", "INTEGER", "NAMED", "NATIVE", "is_half"]
+__all__ = ["FLOATING", "HALF", "INTEGER", "NAMED", "NATIVE", "is_half", "sum_dtype"]
 
 # Numbers of dtypes: up to INTEGER they are of integers and booleans, then come float32 and float64;
-# all of NumPy's own are below NATIVE, those of ml_dtypes above.
-INTEGER, FLOATING, NATIVE = 10, 12, 24
+# all of NumPy's own are below NATIVE, those of ml_dtypes above. HALF is float16.
+INTEGER, FLOATING, HALF, NATIVE = 10, 12, 23, 24
 
 
 def _named() -> dict[Any, np.dtype[Any]]:
@@ -27,3 +28,10 @@ NAMED = _named()
 def is_half(d: np.dtype[Any]) -> bool:
     """Whether it is float16 or bfloat16."""
     return d.itemsize == 2 and d.kind not in "biu"
+
+
+@functools.cache
+def sum_dtype(d: np.dtype[Any]) -> np.dtype[Any]:
+    """That of NumPy's sums."""
+    found: np.dtype[Any] = np.add.reduce(np.empty(0, d)).dtype
+    return found

@@ -1,6 +1,7 @@
-"""Gather and scatter along an axis: plain, or in machine code; both give the same bits.
+"""Gather along an axis, and its adjoint: plain, or in machine code; both give the same bits.
 
 Indices count from the end where they are negative; one that is out of bounds raises IndexError.
+What changes an array at positions is `combining.py`, which shares the helpers.
 """
 
 from __future__ import annotations
@@ -27,43 +28,35 @@ if TYPE_CHECKING:
     Index = NDArray[Any]
 
 __all__ = [
-    "COMBINED_AT", "combine", "combine_into", "combine_rows_into", "combined_at", "combined_each",
-    "combined_rows", "nonzero", "picked", "plain_combine_into", "plain_put", "plain_put_along",
-    "plain_segment_sum", "plain_take_along", "put", "put_along", "replaced", "segment_sum",
-    "sums_of_few", "take", "take_along", "under", "wide",
+    "combine_rows", "fits", "nonzero", "picked", "plain_put", "plain_put_along",
+    "plain_segment_sum", "plain_take_along", "put", "put_along", "refuse_outside", "replaced",
+    "segment_sum", "sums_of_few", "take", "take_along", "under", "wide",
 ]  # fmt: skip
 
 _INT64, _SINGLE = np.dtype(np.int64), np.dtype(np.float32)
-# By their numbers, the dtypes of which kernels take Python's numbers, and the class of those.
-_NUMBERS = {np.dtype(c).num: float if c in "fd" else int for c in "bBhHiIlfd"}
-_LIMITS = {np.dtype(c).num: np.iinfo(c) for c in "bBhHiI"}  # and those that do not hold each
 _USUAL = frozenset([np.dtype(c).num for c in "fdl"])  # for which there is code of all kinds
-_CODED = frozenset([np.dtype(c).num for c in "bBhHiIlLqQfd"])
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # by bytes, what is moved as one
 _PLACES = frozenset([np.dtype(c).num for c in "bBhHiIlq"])  # dtypes of indices
 _SOME = 1 << 11  # elements that are taken quicker than by NumPy, one for each index
 _FEW = 256  # and those of which each line has indices of its own
 _PART = 1 << 15  # elements of a task
-_MANY = 1 << 13  # elements that are put, or rows that are taken, quicker than by NumPy
+_MANY = 1 << 13  # elements whose order in memory is asked for, and that NumPy takes by a call more
 _LINES = 1 << 10  # of which the same columns are taken, and looked at before
-_LONG = 512  # bytes of a row that NumPy writes as well
 _MUCH, _COLUMNS, _TASKS = 1 << 16, 64, 16  # elements and columns of a task at least, and tasks
-
-COMBINED_AT = {
-    "add": np.add.at, "multiply": np.multiply.at, "min": np.minimum.at, "max": np.maximum.at,
-}  # fmt: skip
 
 
 def _index(i: Index) -> Any:
+    """Indices as kernels that change numbers want them."""
     return i if i.dtype is _INT64 else i.astype(_INT64)
 
 
-def _fits(x: NDArray[Any], i: Index, *least: int) -> bool:
+def fits(x: NDArray[Any], i: Index, *least: int) -> bool:
     """Whether a kernel is to be preferred for values x, at least so many, at i."""
     return pays(x, *least) and x.dtype.kind != "b" and (i.dtype is _INT64 or i.dtype != np.uint64)
 
 
-def _inside(found: int) -> None:
+def refuse_outside(found: int) -> None:
+    """Raise IndexError where a kernel has found an index that is out of bounds."""
     if found:
         raise IndexError(f"index number {found - 1} is out of bounds")
 
@@ -124,7 +117,7 @@ def _lines(x: NDArray[Any], i: Index, shape: tuple[int, ...], shared: bool) -> N
     outer, given = size // count, (_word(x), i, _word(y))
     sizes = outer, count, x.shape[-1], shared
     if size <= _PART:
-        _inside(cpu.take_few(*given, *sizes))
+        refuse_outside(cpu.take_few(*given, *sizes))
         return y
     part = max(1, _PART // count)
     tasks = -(-outer // part)
@@ -209,7 +202,7 @@ def put(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
     """
     if is_half(g.dtype):
         return _in_single(put, g, i, axis, n)
-    if not _fits(g, i):
+    if not fits(g, i):
         return plain_put(g, i, axis, n)
     order = memory_order(g) if i.ndim == 1 else None
     if order is not None:
@@ -218,7 +211,7 @@ def put(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
     if y.size:
         _add(g, i, y, axis, False)
     else:
-        _inside(int(bool(i.size)))
+        refuse_outside(int(bool(i.size)))
     return y
 
 
@@ -231,19 +224,22 @@ def _in_single(sums: Callable[..., Any], x: NDArray[Any], *rest: Any) -> NDArray
 
 def _add(g: NDArray[Any], i: Index, y: NDArray[Any], axis: int, drop: bool) -> None:
     if y.ndim == 1:
-        _inside(cpu.add_elements(g, i, y, 1, i.size, y.size, drop))
+        refuse_outside(cpu.add_elements(g, i, y, 1, i.size, y.size, drop))
         return
     outer, n, inner = prod(y.shape[:axis]), y.shape[axis], prod(y.shape[axis + 1 :])
     if inner == 1:
-        _inside(cpu.add_elements(g, i, y, outer, i.size, n, drop))
+        refuse_outside(cpu.add_elements(g, i, y, outer, i.size, n, drop))
     else:
-        _combine_rows(g, i, y, (outer, i.size, n, inner), "add", drop)
+        combine_rows(g, i, y, (outer, i.size, n, inner), "add", drop)
 
 
-def _combine_rows(
+def combine_rows(
     g: NDArray[Any], i: Index, y: NDArray[Any], sizes: tuple[int, int, int, int], mode: str,
     drop: bool,
 ) -> None:  # fmt: skip
+    """Combine rows of g (outer, count, inner) with those of y (outer, n, inner) at i (count,), in
+    y itself. sizes: outer, count, n, inner. drop: indices outside [0, n) are left out.
+    """
     outer, count, _, inner = sizes
     wrong = np.zeros(1, np.int64)
     part = inner
@@ -270,7 +266,7 @@ def segment_sum(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any]:
     """
     if is_half(data.dtype):
         return _in_single(segment_sum, data, ids, n)
-    if not _fits(data, ids) or not n:
+    if not fits(data, ids) or not n:
         return plain_segment_sum(data, ids, n)
     y = np.zeros((n, *data.shape[1:]), data.dtype)
     _add(data, ids, y, 0, True)
@@ -309,7 +305,7 @@ def take_along(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
     if axis == rank - 1:
         return _lines(x, i, i.shape, False)
     y = np.empty(i.shape, x.dtype)
-    _inside(cpu.along(_word(x), _index(i), _word(y), *_along(i, x.shape[axis], axis), True))
+    refuse_outside(cpu.along(_word(x), _index(i), _word(y), *_along(i, x.shape[axis], axis), True))
     return y
 
 
@@ -336,14 +332,14 @@ def _places(shape: tuple[int, ...]) -> tuple[Any, ...]:
 
 def put_along(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
     """Adjoint of `take_along`: zeros of length n along axis, with g added at i, of g's shape."""
-    if not _fits(g, i, 1) or g.shape != i.shape:
+    if not fits(g, i, 1) or g.shape != i.shape:
         return plain_put_along(g, i, axis, n)
     order = memory_order(i)
     if order is not None:
         found = put_along(g.transpose(order), i.transpose(order), order.index(axis), n)
         return found.transpose(np.argsort(order))
     y = np.zeros((*g.shape[:axis], n, *g.shape[axis + 1 :]), g.dtype)
-    _inside(cpu.along(g, _index(i), y, *_along(i, n, axis), False))
+    refuse_outside(cpu.along(g, _index(i), y, *_along(i, n, axis), False))
     return y
 
 
@@ -354,111 +350,3 @@ def plain_put_along(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any
     where[axis] = i
     np.add.at(y, tuple(where), g)
     return y
-
-
-def combine(x: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> NDArray[Any]:
-    """x combined with v at the positions i: "set", "add", "multiply", "min" or "max".
-
-    i counts along the first axis of x (n, ...); v (*i, ...) has a row, or an element, for each.
-    """
-    y = np.array(x, order="C")
-    if y.ndim == 1:
-        combine_into(y, v, i, mode)
-    else:
-        combine_rows_into(y, v, i, mode)
-    return y
-
-
-def combine_rows_into(y: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> None:
-    """`combine` of rows, in y itself: C-contiguous. v may broadcast to the rows."""
-    inner = prod(y.shape[1:])
-    copied = mode == "set" and inner * y.itemsize >= _LONG  # which NumPy does well
-    if copied or not _fits(y, i) or not i.size or not inner or not y.flags.aligned:
-        plain_combine_into(y, v, i, mode)
-        return
-    rows = np.ascontiguousarray(np.broadcast_to(v, (*i.shape, *y.shape[1:])), y.dtype)
-    if inner == 1:
-        combine_into(y.reshape(-1), rows.reshape(-1), i.reshape(-1), mode)
-    else:
-        _combine_rows(rows, i, y, (1, i.size, len(y), inner), mode, False)
-
-
-def combine_into(y: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> None:
-    """`combine`, in y itself: 1-D and contiguous."""
-    few = mode == "set" and i.size < _MANY
-    same = v.shape == i.shape and v.dtype == y.dtype and y.flags.aligned
-    if few or not same or not _fits(v, i):
-        plain_combine_into(y, v, i, mode)
-    else:
-        _inside(cpu.combine(y, v, i, y, i.size, y.size, mode, False, False))
-
-
-def combined_at(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | None:
-    """`combine` by a kernel, for a number or one for each position; None for all others.
-
-    Positions are an array for x of one axis, or one of rows and one of columns. The mode "factors"
-    gives ones, with all that comes to one position multiplied in.
-    """
-    d = x.dtype
-    number, pairs = _NUMBERS.get(d.num), i.__class__ is tuple and len(i) == 2
-    i, j = i if pairs else (i, i)
-    if number is None or i.__class__ is not np.ndarray or i.dtype is not _INT64:
-        return None
-    if x.ndim != (2 if pairs else 1):
-        return None
-    if pairs and (j.__class__ is not np.ndarray or j.dtype is not _INT64 or j.shape != i.shape):
-        return None
-    single = v.__class__ is number
-    if not (single or (v.__class__ is np.ndarray and v.shape == i.shape)) or not ready(i.size, 0):
-        return None
-    limits = _LIMITS.get(d.num) if single else None
-    if limits is not None and not limits.min <= v <= limits.max:
-        return None
-    y = np.empty(x.shape, d)
-    if pairs:
-        n, m = x.shape
-        found = cpu.combine_pairs(x, v, i, j, y, i.size, n, m, mode, single)
-    else:
-        found = cpu.combine(x, v, i, y, i.size, len(x), mode, single, True)
-    if found:
-        _inside(found)
-    return y
-
-
-def combined_each(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | None:
-    """`combined_at` for 1-D x and arrays v and i of one shape, which is quicker to find out."""
-    d = x.dtype
-    if i.dtype is not _INT64 or v.dtype is not d or d.num not in _CODED or x.ndim != 1:
-        return None
-    count = i.size
-    if (mode == "set" and count < _FEW) or v.shape != i.shape or not ready(count, 0):
-        return None
-    n = x.size
-    y = np.empty(n, d)
-    found = cpu.combine(x, v, i, y, count, n, mode, False, True)
-    if found:
-        _inside(found)
-    return y
-
-
-def combined_rows(x: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> NDArray[Any] | None:
-    """`combine` of the rows of v, one for each position, which is quicker to find out."""
-    d, shape = x.dtype, x.shape
-    if i.dtype is not _INT64 or v.dtype is not d or d.num not in _CODED or mode == "set":
-        return None
-    if not x.size or not v.size or v.shape != i.shape + shape[1:] or not ready(v.size, 0):
-        return None
-    flags, n = v.flags, shape[0] if shape else 0
-    if not (n and flags.c_contiguous and flags.aligned):
-        return None
-    y = x.copy()
-    _combine_rows(v, i, y, (1, i.size, n, y.size // n), mode, False)
-    return y
-
-
-def plain_combine_into(y: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> None:
-    """`combine_into` in NumPy."""
-    if mode == "set":
-        y[i] = v
-    else:
-        COMBINED_AT[mode](y, i, v)

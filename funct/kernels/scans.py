@@ -7,7 +7,6 @@ term is less than half of their last digit.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ import numpy as np
 from funct.kernels.cpu import complexes
 from funct.kernels.cpu.irregular import scans as cpu
 from funct.kernels.cpu.loops import pays, ready
-from funct.kernels.dtypes import is_half
+from funct.kernels.dtypes import is_half, sum_dtype
 from funct.kernels.table import call
 
 if TYPE_CHECKING:
@@ -69,12 +68,6 @@ def _in_single(run: Callable[..., Any], x: NDArray[Any], *rest: Any) -> NDArray[
     return found
 
 
-@functools.cache
-def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    found: np.dtype[Any] = np.add.reduce(np.empty(0, dtype)).dtype
-    return found
-
-
 def _split(x: NDArray[Any], axis: int) -> tuple[int, int, int]:
     shape = x.shape
     if len(shape) == 1:
@@ -84,7 +77,7 @@ def _split(x: NDArray[Any], axis: int) -> tuple[int, int, int]:
 
 def _running(x: NDArray[Any], axis: int, how: str) -> NDArray[Any]:
     shape, d = x.shape, x.dtype
-    y = np.empty(shape, d if d.kind == "f" else _sum_dtype(d))
+    y = np.empty(shape, d if d.kind == "f" else sum_dtype(d))
     if len(shape) == 1:
         cpu.running_line(x, y, 1, shape[0], how)
         return y

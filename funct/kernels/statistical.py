@@ -1,30 +1,26 @@
-"""Reductions and scans of ndarrays with the standard's arguments, in NumPy's cheapest spelling.
+"""Reductions of ndarrays with the standard's arguments, in NumPy's cheapest spelling.
 
 Each gives, bit for bit, what the function of its name in `funct.array` composes of primitives, or
-None where that takes more care: narrow dtypes, empty axes, arguments that are seldom given.
+None where that takes more care: narrow dtypes, empty axes, arguments that are seldom given. Those
+with names of their own (`total`, `most`, …) are what the primitives themselves call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from funct.kernels import runs, scans
 from funct.kernels.cpu.columns import of_few_columns
 from funct.kernels.cpu.pairwise import LONG, of_long_rows
 from funct.kernels.cpu.short_rows import ROWS, of_short_rows
-from funct.kernels.dtypes import FLOATING, INTEGER, NAMED, NATIVE
+from funct.kernels.dtypes import HALF, NAMED, NATIVE
 from funct.kernels.table import call
 
 __all__ = [
-    "all", "any", "argmax", "argmin", "cast", "count_nonzero", "counted", "cumprod", "cumsum",
-    "cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum", "diff", "every",
-    "first_least", "first_most", "half_reduction", "in_single", "least", "max", "mean", "min",
-    "most", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin",
-    "nanprod", "nanstd", "nansum", "nanvar", "prod", "product", "reduced_in_single", "some", "std",
-    "sum", "total", "var",
+    "all", "any", "argmax", "argmin", "cast", "count_nonzero", "counted", "every", "first_least",
+    "first_most", "half_reduction", "in_single", "least", "max", "mean", "min", "most", "prod",
+    "product", "reduced_in_single", "some", "std", "sum", "total", "var",
 ]  # fmt: skip
 
 _core: Any = getattr(np, "_core", None)
@@ -38,11 +34,8 @@ _minimum: Any = np.minimum.reduce
 _and: Any = np.logical_and.reduce
 _or: Any = np.logical_or.reduce
 
-_SMALL = 256  # elements from which on scans are machine code
-_MINUS_ZERO = {d.num: np.asarray(-0.0, d).tobytes() for d in map(np.dtype, ("f2", "f4", "f8"))}
 _BOOL = 0  # the number of bool
 _FLOATS = frozenset(np.dtype(char).num for char in "fd")
-_HALF = 23  # the number of float16
 _MANY = 1 << 12  # elements from which on reductions of two bytes are taken in float32
 _SINGLE = np.dtype(np.float32)
 
@@ -129,7 +122,7 @@ def first_least(x: Any, axis: Any, keepdims: bool) -> Any:
 
 def in_single(x: Any) -> bool:
     """Whether x is a large array of float16 or bfloat16, which NumPy reduces number by number."""
-    return bool(x.size >= _MANY and x.dtype.num >= _HALF and x.dtype.itemsize == 2)
+    return bool(x.size >= _MANY and x.dtype.num >= HALF and x.dtype.itemsize == 2)
 
 
 def reduced_in_single(reduce: Any, x: Any, axes: Any, keepdims: bool) -> Any:
@@ -148,9 +141,9 @@ def sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> 
     if axis is not None and not x.ndim:
         return None
     if dtype is None:
-        return total(x, axis, keepdims) if x.dtype.num < _HALF else None
+        return total(x, axis, keepdims) if x.dtype.num < HALF else None
     x = cast(x, dtype)
-    if x is None or x.dtype.num == _HALF:
+    if x is None or x.dtype.num == HALF:
         return None
     return _add(x, axis, x.dtype, None, keepdims)
 
@@ -160,9 +153,9 @@ def prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) ->
     if axis is not None and not x.ndim:
         return None
     if dtype is None:
-        return product(x, axis, keepdims) if x.dtype.num < _HALF else None
+        return product(x, axis, keepdims) if x.dtype.num < HALF else None
     x = cast(x, dtype)
-    if x is None or x.dtype.num == _HALF:
+    if x is None or x.dtype.num == HALF:
         return None
     return _multiply(x, axis, x.dtype, None, keepdims)
 
@@ -224,7 +217,7 @@ def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 def _count(x: Any, axis: Any) -> int:
     """How many elements are reduced; 0 where this is not for us."""
-    if x.dtype.num >= _HALF:
+    if x.dtype.num >= HALF:
         return 0
     if axis is None:
         return x.size
@@ -250,218 +243,3 @@ def std(x: Any, axis: Any = None, correction: float = 0.0, keepdims: bool = Fals
     """Standard deviation over axis."""
     square = var(x, axis, correction, keepdims)
     return None if square is None else np.sqrt(square)
-
-
-# Scans --------------------------------------------------------------------------------------------
-
-
-def cumulative_sum(
-    x: Any, axis: Any = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
-    """Running sum along axis."""
-    return _scan(np.add, x, axis, dtype, 0 if include_initial else None)
-
-
-def cumulative_prod(
-    x: Any, axis: Any = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
-    """Running product along axis."""
-    return _scan(np.multiply, x, axis, dtype, 1 if include_initial else None)
-
-
-def cumsum(x: Any, axis: Any = None, dtype: Any = None) -> Any:
-    """Running sum along axis, or of all elements."""
-    return _scan(np.add, x if axis is not None else x.reshape(-1), axis, dtype, None)
-
-
-def cumprod(x: Any, axis: Any = None, dtype: Any = None) -> Any:
-    """Running product along axis, or of all elements."""
-    return _scan(np.multiply, x if axis is not None else x.reshape(-1), axis, dtype, None)
-
-
-def _scan(ufunc: Any, x: Any, axis: Any, dtype: Any, initial: int | None) -> Any:
-    rank = x.ndim
-    if axis is None and rank == 1:
-        axis = 0
-    if axis.__class__ is not int or not rank or x.dtype.num >= NATIVE:
-        return None
-    if dtype is not None:
-        x = cast(x, dtype)
-        if x is None:
-            return None
-    if x.size < _SMALL and x.dtype.num != _HALF:
-        y = ufunc.accumulate(x, axis)
-    else:
-        run = scans.running_sum if ufunc is np.add else scans.running_product
-        y = run(x, _counted(axis, rank))
-    if dtype is not None and y.dtype is not x.dtype:
-        y = y.astype(x.dtype)
-    return y if initial is None else _begun(y, _counted(axis, rank), initial)
-
-
-def _begun(y: Any, axis: int, initial: int) -> Any:
-    """y behind one more element along axis."""
-    shape = y.shape
-    before: Any = (slice(None),) * axis
-    out = np.empty((*shape[:axis], shape[axis] + 1, *shape[axis + 1 :]), y.dtype)
-    out[(*before, 0)] = initial
-    out[(*before, slice(1, None))] = y
-    return out
-
-
-def _counted(axis: int, rank: int) -> int:
-    """axis from the first one on. Raises IndexError."""
-    return range(rank)[axis]
-
-
-def _running(ufunc: Any) -> Callable[..., Any]:
-    accumulate, largest = ufunc.accumulate, ufunc is np.maximum
-
-    def run(x: Any, axis: Any = None) -> Any:
-        rank = x.ndim
-        if axis is None and rank == 1:
-            axis = 0
-        number = x.dtype.num
-        if axis.__class__ is not int or not rank or not (number <= FLOATING or number == _HALF):
-            return None
-        n = x.size
-        if n >= (_MANY if number == _HALF else _SMALL):
-            return scans.running_extremum(x, _counted(axis, rank), largest)
-        y = accumulate(x, axis)
-        # of 0 and -0 NumPy takes the later one, which is seen only if there is some -0
-        if number <= INTEGER or counted(y) == n or _MINUS_ZERO[number] not in y.tobytes():
-            return y
-        return scans.running_extremum(x, _counted(axis, rank), largest)
-
-    return run
-
-
-# The largest or smallest element so far along axis.
-cumulative_max, cumulative_min = _running(np.maximum), _running(np.minimum)
-
-
-def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    """Differences along axis."""
-    if n.__class__ is not int or not 0 < n < 9 or axis.__class__ is not int or not x.ndim:
-        return None
-    parts = [p for p in (prepend, x, append) if p is not None]
-    if len(parts) > 1:
-        for p in parts:
-            if p.__class__ is not np.ndarray or p.dtype is not x.dtype:
-                return None
-        x = np.concatenate(parts, axis)
-    axis = _counted(axis, x.ndim)
-    for _ in range(n):
-        x = runs.differences(x, axis)
-    return x
-
-
-# Without NaN --------------------------------------------------------------------------------------
-
-# A result that is no NaN has seen none: then it is that of the plain function.
-
-
-def _clean(y: Any) -> Any:
-    if y is None:
-        return None
-    return y if (y == y if y.ndim == 0 else (y == y).all()) else None
-
-
-def nansum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """Sum of what is not NaN."""
-    return None if dtype is not None else _clean(sum(x, axis, None, keepdims))
-
-
-def nanprod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """Product of what is not NaN."""
-    return None if dtype is not None else _clean(prod(x, axis, None, keepdims))
-
-
-def nanmax(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """Maximum of what is not NaN."""
-    return _clean(max(x, axis, keepdims))
-
-
-def nanmin(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """Minimum of what is not NaN."""
-    return _clean(min(x, axis, keepdims))
-
-
-def nanmean(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """Mean of what is not NaN."""
-    return None if dtype is not None else _clean(mean(x, axis, keepdims))
-
-
-def nanvar(
-    x: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    correction: float = 0.0,
-    ddof: float | None = None,
-    keepdims: bool = False,
-) -> Any:
-    """Variance of what is not NaN."""
-    if dtype is not None:
-        return None
-    c = correction if ddof is None else ddof
-    return _clean(var(x, axis, c, keepdims))
-
-
-def nanstd(
-    x: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    correction: float = 0.0,
-    ddof: float | None = None,
-    keepdims: bool = False,
-) -> Any:
-    """Standard deviation of what is not NaN."""
-    square = nanvar(x, axis, dtype, correction, ddof, keepdims)
-    return None if square is None else np.sqrt(square)
-
-
-def nanargmax(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """Index of the first maximum of what is not NaN."""
-    return _place(x, first_most, axis, keepdims)
-
-
-def nanargmin(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """Index of the first minimum of what is not NaN."""
-    return _place(x, first_least, axis, keepdims)
-
-
-def _place(x: Any, find: Any, axis: Any, keepdims: bool) -> Any:
-    if axis is None:
-        if keepdims:
-            return None
-        at = find(x, None, False)
-        found = x.item(at)
-        return at if found == found else None  # NaN comes first where there is one
-    if axis.__class__ is not int or not -x.ndim <= axis < x.ndim or x.dtype.num > FLOATING:
-        return None
-    at = find(x, axis, True)
-    if x.dtype.num > INTEGER:
-        found = np.take_along_axis(x, at, axis)
-        if not (found == found).all():
-            return None
-    return at if keepdims else at.reshape([n for k, n in enumerate(x.shape) if k != axis % x.ndim])
-
-
-def nancumsum(x: Any, axis: Any = None, dtype: Any = None) -> Any:
-    """Running sum along axis, NaN counted as 0."""
-    return _without(np.add, x, axis, dtype)
-
-
-def nancumprod(x: Any, axis: Any = None, dtype: Any = None) -> Any:
-    """Running product along axis, NaN counted as 1."""
-    return _without(np.multiply, x, axis, dtype)
-
-
-def _without(ufunc: Any, x: Any, axis: Any, dtype: Any) -> Any:
-    if axis is None:
-        x, axis = x.reshape(-1), 0
-    y = None if dtype is not None else _scan(ufunc, x, axis, None, None)
-    if y is None or y.ndim != 1 or not y.size:
-        return None
-    last = y.item(-1)
-    return y if last == last else None

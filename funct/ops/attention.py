@@ -20,7 +20,7 @@ from funct import ops
 from funct.core import FLOATING, Absent, Joint, Primitive, Sample, ShapeDtype, Value
 from funct.errors import DTypeError, ExportError, ShapeError
 from funct.kernels import attention as kernels
-from funct.ops.broadcasting import broadcast_shapes, first_axis, match_operand, pad_rank
+from funct.ops.broadcasting import broadcast_shapes, first_axis, match_operand, pad_rank, same_call
 from funct.ops.families import structural
 from funct.ops.fast import wrap
 
@@ -318,12 +318,8 @@ def attention(
     """
 
 
-def _keep_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
-    return prim.fn(args[0], *params)
-
-
 @structural(
-    kernels.kept, None, batch=_keep_batch, onnx=_NO_ONNX,
+    kernels.kept, None, batch=same_call, onnx=_NO_ONNX,
     aval=lambda args, params: ShapeDtype((*args[0].shape[:-2], *params[:2]), np.dtype(np.bool_)),
     samples=lambda rng: [
         Sample((rng.integers(0, 2**32, (2, 1, 2), dtype=np.uint32),), (3, 4, 0.5)),

@@ -1,4 +1,7 @@
-"""Shapes that meet: the common shape of operands, batches lined up, cotangents summed back."""
+"""Shapes that meet: the common shape of operands, batches lined up, cotangents summed back.
+
+And batching rules that several chapters have.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ import numpy as np
 from funct import core, ops
 from funct.core import Primitive
 
-__all__ = ["align", "broadcast_shapes", "first_axis", "match_operand", "pad_rank"]
+__all__ = [
+    "align", "axis_behind", "broadcast_shapes", "first_axis", "match_operand", "merged", "pad_rank",
+    "same_call",
+]  # fmt: skip
 
 
 def broadcast_shapes(*shapes: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -76,3 +82,22 @@ def match_operand(g: Any, shape: tuple[Any, ...], dtype: np.dtype[Any] | None = 
             g = ops.real(g)
         g = ops.astype(g, dtype)
     return g
+
+
+def same_call(
+    prim: Primitive, args: Sequence[Any], batched: Sequence[bool], params: tuple[Any, ...]
+) -> Any:
+    """Batching of an op of one operand that counts no axes from the first: there is one more."""
+    return prim.fn(args[0], *params)
+
+
+def axis_behind(
+    prim: Primitive, args: Sequence[Any], batched: Sequence[bool], params: tuple[Any, ...]
+) -> Any:
+    """Batching of what goes along the axis of one operand that its first parameter names."""
+    return prim.fn(args[0], params[0] + 1, *params[1:])
+
+
+def merged(x: Any) -> Any:
+    """x with its first two axes, of which one is the batch, as one."""
+    return ops.reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:]))

@@ -9,27 +9,23 @@ one class test, one NumPy call, and a `try` (free in CPython >= 3.11) around it 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from funct import core
-from funct.core import FLOATING, INEXACT, NARROW, Absent, Primitive, Value, common_dtype, narrow_of
+from funct.core import INEXACT, NARROW, Absent, Primitive, Value, common_dtype, narrow_of
 from funct.core.level import Ways, bind, bind1, bind2, general
-from funct.device.fork import whole
-from funct.device.memory import serve
 from funct.device.places import BUFFERS
 from funct.kernels.cpu.calls import maker
 from funct.kernels.dtypes import INTEGER, NAMED
-from funct.kernels.elementwise import ASKING, LIMITS, MANY, SHORT, as_it_is
-from funct.kernels.table import find
+from funct.kernels.elementwise import ASKING, LIMITS
+from funct.ops.by_size import SMALL_ONLY, asking, limiting
 from funct.ops.refusals import explain
 
 __all__ = [
-    "BARE", "CONSTANT", "OWN", "adopt", "adopt_remote", "arrived", "of_arrays", "of_elements",
-    "wrap",
+    "BARE", "CONSTANT", "OWN", "adopt", "adopt_remote", "of_arrays", "of_elements", "wrap",
 ]  # fmt: skip
 
 asarray = np.asarray
@@ -55,89 +51,6 @@ def adopt_remote(make: Callable[[Any], Any]) -> None:
     remote = make
 
 
-_small_only: list[tuple[Primitive, Any]] = []  # functions of elements that do not choose yet
-_choosing = whole(threading.Lock())
-
-
-def arrived(raw: Any) -> None:
-    """What is done where a bare array of `LARGE` bytes or more is made, or comes from outside."""
-    serve(raw.nbytes)
-    if _small_only:
-        dtype = raw.dtype
-        if dtype.itemsize == 2 and dtype in FLOATING:
-            _choose_by_size(dtype)
-        elif raw.ndim > 1 and raw.shape[-1] <= SHORT and dtype in _SPREAD:
-            _choose_by_size(_DOUBLE)
-
-
-def _choose_by_size(dtype: np.dtype[Any]) -> None:
-    """Let functions of elements choose, by size, between NumPy and loops, where there are any.
-
-    Before there are large arrays of halves, or of short rows, they do not ask: small calls would
-    pay for it.
-    """
-    choice = find("elementwise", dtype)
-    if choice is as_it_is:
-        return
-    with _choosing:
-        while _small_only:
-            prim, op = _small_only.pop()
-            raw = choice(prim.name, prim.raw, len(prim.rules))
-            _cell_of(op, "raw").cell_contents = raw
-            if "beside" in op.__code__.co_freevars:
-                _cell_of(op, "beside").cell_contents = raw
-
-
-def _cell_of(op: Any, name: str) -> Any:
-    """The cell of what a fast function calls."""
-    return op.__closure__[op.__code__.co_freevars.index(name)]
-
-
-def _asking(prim: Primitive, make: Callable[..., Any]) -> Callable[..., Any]:
-    """The fast function of a primitive whose values on large arrays are other code's, which is
-    loaded when there is one.
-    """
-    plain = prim.raw
-
-    def one(x: Any) -> Any:
-        return plain(x) if x.size < MANY else large(x)
-
-    def two(x: Any, y: Any) -> Any:
-        if (x.__class__ is ndarray and x.size >= MANY) or (
-            y.__class__ is ndarray and y.size >= MANY
-        ):
-            return large(x, y)
-        return plain(x, y)
-
-    def three(x: Any, y: Any, z: Any) -> Any:
-        return plain(x, y, z) if x.size < MANY else large(x, y, z)
-
-    def large(*args: Any) -> Any:
-        if all(a.dtype.kind in "biufc" for a in args if a.__class__ is ndarray):
-            _choose_by_size(_DOUBLE)
-        chosen = _cell_of(op, "raw").cell_contents
-        return (plain if chosen is first else chosen)(*args)
-
-    first: Callable[..., Any] = (one, two, three)[len(prim.rules) - 1]
-    op = make(prim, first)
-    return op
-
-
-def _limiting(prim: Primitive) -> Callable[..., Any]:
-    """The same of a maximum or minimum, which asks only where a number meets an array."""
-    plain = prim.raw
-
-    def beside(x: Any, y: Any) -> Any:
-        array = x if x.__class__ is ndarray else y
-        if array.size >= MANY and array.dtype in _DOUBLES_AND_SINGLES:
-            _choose_by_size(_DOUBLE)
-            return _cell_of(op, "raw").cell_contents(x, y)
-        return plain(x, y)
-
-    op = _binary(prim, plain, beside)
-    return op
-
-
 def wrap(raw: Any) -> Any:
     """A bare array as an Array, without a copy: results, and constants that a rule needs."""
     if raw.__class__ in BUFFERS:
@@ -149,8 +62,6 @@ def wrap(raw: Any) -> Any:
 
 _DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 _DOUBLES = {_DOUBLE}
-_DOUBLES_AND_SINGLES = {_DOUBLE, _SINGLE}
-_SPREAD = frozenset({_SINGLE, _DOUBLE, np.dtype(np.int32), np.dtype(np.int64)})
 # What a number beside arrays of one dtype is computed in; of integers all is computed in doubles.
 _WEAK = {np.dtype(char): np.dtype("fd"[char in "dD?bhilqBHILQ"]) for char in "fFdD?bhilqBHILQ"}
 OWN = frozenset(NAMED.values())  # NumPy's dtypes that arrays may have
@@ -191,11 +102,11 @@ def of_elements(prim: Primitive, typed: bool) -> Callable[..., Any]:
         return _structural1(prim, prim.raw) if n == 1 else _structural(prim, prim.raw)
     make = {1: _unary, 2: _binary, 3: _ternary}.get(n, _variadic)
     if prim.name in LIMITS:
-        op = _limiting(prim)
+        op = limiting(prim, _binary)
     else:
-        op = _asking(prim, make) if prim.name in ASKING else make(prim, prim.raw)
+        op = asking(prim, make) if prim.name in ASKING else make(prim, prim.raw)
     if n <= 3:
-        _small_only.append((prim, op))
+        SMALL_ONLY.append((prim, op))
     return op
 
 

@@ -16,6 +16,7 @@ from funct import ops
 from funct.core import Absent, Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import DTypeError, ShapeError
 from funct.kernels.fft import transform
+from funct.ops.broadcasting import axis_behind
 from funct.ops.families import structural
 from funct.ops.fast import wrap
 
@@ -115,10 +116,6 @@ def _multiplicity(n: int, axis: int, rank: int, dtype: Any) -> Any:
     return twice.reshape(-1, *(1,) * (rank - 1 - axis))
 
 
-def _axis_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
-    return prim.fn(args[0], params[0] + 1, *params[1:])
-
-
 def _real_samples(rng: np.random.Generator) -> list[Sample]:
     return [
         Sample((rng.normal(size=(6,)),), (0, False, "backward")),
@@ -129,7 +126,7 @@ def _real_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 @structural(
-    _real_raw, _real_rule, aval=_real_aval, batch=_axis_batch, onnx=_NO_COMPLEX,
+    _real_raw, _real_rule, aval=_real_aval, batch=axis_behind, onnx=_NO_COMPLEX,
     samples=_real_samples,
 )  # fmt: skip
 def real_fft(x: Value, axis: int, inverse: bool, norm: str) -> Value:
@@ -169,7 +166,7 @@ def _hermitian_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 @structural(
-    _hermitian_raw, _hermitian_transpose, aval=_hermitian_aval, batch=_axis_batch,
+    _hermitian_raw, _hermitian_transpose, aval=_hermitian_aval, batch=axis_behind,
     onnx=_NO_COMPLEX, samples=_hermitian_samples,
 )  # fmt: skip
 def hermitian_fft(x: Value, axis: int, n: int, inverse: bool, norm: str) -> Value:

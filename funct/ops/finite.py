@@ -8,6 +8,7 @@ import numpy as np
 
 from funct.core import Pair, Sample, Value
 from funct.errors import AnomalyError
+from funct.ops.broadcasting import same_call
 from funct.ops.families import structural
 from funct.ops.samples import calls
 from funct.source import Site
@@ -51,10 +52,6 @@ def _finite_pull(g: Value, op: str, phase: str, file: str, line: int) -> Value:
     return finite(g, op, "backward", file, line) if phase == "pull" else g
 
 
-def _finite_batch(prim: Any, args: Any, batched: Any, params: Any) -> Any:
-    return prim.fn(args[0], *params)
-
-
 def _finite_onnx(w: Any, x: str, *params: Any) -> str:
     return str(w.op("Identity", x))
 
@@ -62,7 +59,7 @@ def _finite_onnx(w: Any, x: str, *params: Any) -> str:
 @structural(
     _finite,
     Pair(_finite_push, _finite_pull, ("x", "op", "phase", "file", "line")),
-    batch=_finite_batch,
+    batch=same_call,
     shape=lambda x, *params: x,
     onnx=_finite_onnx,
     samples=calls(

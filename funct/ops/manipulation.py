@@ -17,8 +17,8 @@ from funct.device.memory import LARGE
 from funct.errors import DTypeError, ShapeError
 from funct.kernels.table import call
 from funct.ops.broadcasting import broadcast_shapes, match_operand
+from funct.ops.by_size import arrived
 from funct.ops.families import structural
-from funct.ops.fast import arrived
 from funct.ops.samples import calls
 
 __all__ = [
@@ -28,10 +28,6 @@ __all__ = [
 Params = tuple[Any, ...]
 Args = Sequence[Any]
 Flags = Sequence[bool]
-
-
-def _normal(*shape: int) -> Any:
-    return lambda rng: rng.normal(size=shape)
 
 
 # reshape ------------------------------------------------------------------------------------------

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.core import FLOATING, Pair, Primitive, Sample, Shape, ShapeDtype, Value
+from funct.core import FLOATING, Pair, Sample, Shape, ShapeDtype, Value
 from funct.errors import ExportError, ShapeError
 from funct.kernels.windows import pooling as kernels
 from funct.kernels.windows import views as sliding
 from funct.ops import fast
+from funct.ops.broadcasting import same_call
 from funct.ops.families import structural
 from funct.ops.fast import wrap
 from funct.ops.samples import calls
@@ -31,10 +32,6 @@ Flags = Sequence[bool]
 Pads = tuple[tuple[int, int], ...]
 
 _INT64 = np.dtype(np.int64)
-
-
-def _same_call(prim: Primitive, args: Args, batched: Flags, params: Params) -> Any:
-    return prim.fn(args[0], *params)  # the batch is one more axis in front
 
 
 def pad_axes(x: Value, padding: Pads) -> Value:
@@ -118,7 +115,7 @@ def _windows_rule(g: Value, size: Shape, stride: Shape, dilation: Shape, x_shape
 
 
 @structural(
-    sliding.windows, _windows_rule, shape=_windows_shape, batch=_same_call,
+    sliding.windows, _windows_rule, shape=_windows_shape, batch=same_call,
     onnx=_onnx_windows,
     samples=calls(lambda rng: Sample((rng.normal(size=(2, 5, 6)),), ((2, 3), (1, 2), (2, 1)))),
 )  # fmt: skip
@@ -135,7 +132,7 @@ def _fold_rule(h: Value, stride: Shape, dilation: Shape, g_shape: Shape) -> Valu
 
 
 @structural(
-    kernels.fold_windows, _fold_rule, shape=_fold_shape, batch=_same_call,
+    kernels.fold_windows, _fold_rule, shape=_fold_shape, batch=same_call,
     onnx=_onnx_fold,
     samples=calls(
         lambda rng: Sample((rng.normal(size=(2, 3, 2, 2, 3)),), ((5, 6), (1, 2), (2, 1)))
@@ -244,7 +241,7 @@ _POOL_SAMPLES = calls(
 
 
 @structural(
-    kernels.max_pool, Pair(_max_pool_push, _max_pool_pull, _POOL), shape=_pooled, batch=_same_call,
+    kernels.max_pool, Pair(_max_pool_push, _max_pool_pull, _POOL), shape=_pooled, batch=same_call,
     onnx=_onnx_max_pool, samples=_POOL_SAMPLES, masks=True,
 )  # fmt: skip
 def max_pool(x: Value, window: Shape, stride: Shape, padding: Pads, dilation: Shape) -> Value:
@@ -252,7 +249,7 @@ def max_pool(x: Value, window: Shape, stride: Shape, padding: Pads, dilation: Sh
 
 
 @structural(
-    kernels.max_pool_index, None, batch=_same_call, onnx=_onnx_max_pool_index,
+    kernels.max_pool_index, None, batch=same_call, onnx=_onnx_max_pool_index,
     samples=_POOL_SAMPLES,
     aval=lambda args, params: ShapeDtype(_pooled(args[0].shape, *params), np.dtype(np.int64)),
 )  # fmt: skip
@@ -355,7 +352,7 @@ def _onnx_avg_pool(
 
 
 @structural(
-    _avg_raw, _avg_rule, shape=_avg_shape, batch=_same_call, onnx=_onnx_avg_pool,
+    _avg_raw, _avg_rule, shape=_avg_shape, batch=same_call, onnx=_onnx_avg_pool,
     samples=calls(
         lambda rng: Sample(
             (rng.normal(size=(2, 1, 4, 5)),), ((2, 2), (2, 1), ((0, 0), (1, 1)), (0, 0), False)

@@ -19,7 +19,7 @@ from funct import ops
 from funct.core import Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import ExportError, ShapeError
 from funct.kernels.quantized import affine as kernels
-from funct.ops.broadcasting import broadcast_shapes, pad_rank
+from funct.ops.broadcasting import broadcast_shapes, pad_rank, same_call
 from funct.ops.families import structural
 from funct.ops.quantized import check_codes, check_scale, lane_by_lane, limits, onnx_real
 from funct.ops.samples import calls
@@ -55,10 +55,6 @@ def _avg_aval(args: Args, params: Params) -> ShapeDtype:
     )
 
 
-def _one_more_axis(prim: Primitive, args: Args, batched: Flags, params: Params) -> Any:
-    return prim.fn(args[0], *params)  # pooled axes are the last ones
-
-
 def _onnx_avg_pool(w: Any, x: str, window: Shape, stride: Shape, padding: Pads) -> str:
     shape, rank = w.shape_of(x), len(window)
     if len(shape) != rank + 2:
@@ -72,7 +68,7 @@ def _onnx_avg_pool(w: Any, x: str, window: Shape, stride: Shape, padding: Pads) 
 
 
 @structural(
-    _avg_raw, None, aval=_avg_aval, batch=_one_more_axis, onnx=_onnx_avg_pool,
+    _avg_raw, None, aval=_avg_aval, batch=same_call, onnx=_onnx_avg_pool,
     samples=calls(
         lambda rng: Sample(
             (rng.integers(0, 256, (2, 1, 4, 5)).astype("uint8"),),

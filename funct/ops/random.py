@@ -18,7 +18,7 @@ from funct.errors import DTypeError, ShapeError
 from funct.kernels.random import bits as kernels
 from funct.kernels.random import rejection
 from funct.kernels.random.shares import share
-from funct.ops.broadcasting import first_axis, match_operand, pad_rank
+from funct.ops.broadcasting import first_axis, match_operand, pad_rank, same_call
 from funct.ops.families import elementwise, structural
 from funct.ops.samples import calls, reals
 from funct.ops.special.incomplete import gammaincinv_slope
@@ -44,16 +44,12 @@ def _lead(key: Any, name: str) -> Shape:
     return tuple(key.shape[:-1])
 
 
-def _same_call(prim: Primitive, args: Args, batched: Flags, params: Params) -> Any:
-    return prim.fn(args[0], *params)
-
-
 def _key(rng: np.random.Generator, *shape: int) -> Any:
     return rng.integers(0, 2**32, (*shape, 2), dtype=np.uint32)
 
 
 @structural(
-    kernels.random_bits, None, batch=_same_call, onnx=_NO_ONNX,
+    kernels.random_bits, None, batch=same_call, onnx=_NO_ONNX,
     aval=lambda args, params: ShapeDtype(
         (*_lead(args[0], "random_bits"), *params[0]), np.dtype(f"uint{params[1]}")
     ),
@@ -83,7 +79,7 @@ _FLOATS = calls(
 def _of_words(kernel: _Drawn) -> Callable[[_Drawn], _Drawn]:
     """An op that makes a float of each word or two."""
     aval = _floats_aval(kernel.__name__)
-    return structural(kernel, None, batch=_same_call, onnx=_NO_ONNX, aval=aval, samples=_FLOATS)
+    return structural(kernel, None, batch=same_call, onnx=_NO_ONNX, aval=aval, samples=_FLOATS)
 
 
 @_of_words(kernels.random_unit)
@@ -107,7 +103,7 @@ def random_gumbel(key: Value, shape: Shape, dtype: np.dtype[Any]) -> Value:
 
 
 @structural(
-    kernels.split, None, batch=_same_call, onnx=_NO_ONNX,
+    kernels.split, None, batch=same_call, onnx=_NO_ONNX,
     aval=lambda args, params: ShapeDtype(
         (*_lead(args[0], "random_split"), params[0], 2), np.dtype(np.uint32)
     ),

@@ -21,7 +21,7 @@ from funct.core import (
 )
 from funct.kernels import scans
 from funct.kernels import sorting as kernels
-from funct.ops.broadcasting import first_axis
+from funct.ops.broadcasting import axis_behind, first_axis
 from funct.ops.families import structural
 from funct.ops.samples import calls
 
@@ -32,10 +32,6 @@ Args = Sequence[Any]
 Flags = Sequence[bool]
 
 _INT64 = np.dtype(np.int64)
-
-
-def _axis_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Any:
-    return prim.fn(args[0], params[0] + 1, *params[1:])
 
 
 def _comparable(x: Any) -> Any:
@@ -64,7 +60,7 @@ _SAMPLES = calls(
 
 
 @structural(
-    _argsort_raw, None, batch=_axis_batch, onnx=_onnx_argsort, samples=_SAMPLES,
+    _argsort_raw, None, batch=axis_behind, onnx=_onnx_argsort, samples=_SAMPLES,
     aval=lambda args, params: ShapeDtype(args[0].shape, _INT64),
 )  # fmt: skip
 def argsort(x: Value, axis: int, descending: bool) -> Value:
@@ -88,7 +84,7 @@ def _onnx_sort(w: Any, x: str, axis: int, descending: bool) -> str:
 
 
 @structural(
-    _sort_raw, Pair(_sort_push, _sort_pull, ["x", "axis", "descending"]), batch=_axis_batch,
+    _sort_raw, Pair(_sort_push, _sort_pull, ["x", "axis", "descending"]), batch=axis_behind,
     onnx=_onnx_sort, samples=_SAMPLES, shape=lambda x, axis, descending: x, masks=True,
 )  # fmt: skip
 def sort(x: Value, axis: int, descending: bool) -> Value:
@@ -122,7 +118,7 @@ def _onnx_top_k(w: Any, x: str, axis: int, k: int) -> tuple[str, str]:
 
 @structural(
     _top_k_raw, Pair(_top_k_push, _top_k_pull, ["x", "axis", "k"]), aval=_top_k_aval, results=2,
-    batch=_axis_batch, onnx=_onnx_top_k, masks=True,
+    batch=axis_behind, onnx=_onnx_top_k, masks=True,
     samples=calls(
         lambda rng: Sample((rng.normal(size=(2, 5)),), (1, 3)),
         lambda rng: Sample((rng.normal(size=(4,)),), (0, 1)),
@@ -175,7 +171,7 @@ def searchsorted(x: Value, v: Value, side: str) -> Value:
 
 
 @structural(
-    scans.running_argmax, None, batch=_axis_batch,
+    scans.running_argmax, None, batch=axis_behind,
     aval=lambda args, params: ShapeDtype(args[0].shape, _INT64),
     onnx=Absent("ONNX has no running maximum"), samples=_SAMPLES,
 )  # fmt: skip

@@ -24,7 +24,7 @@ from funct.core import (
     product_in_wide,
 )
 from funct.kernels.linalg import csr as kernels
-from funct.ops.broadcasting import first_axis
+from funct.ops.broadcasting import first_axis, merged
 from funct.ops.counting import counted
 from funct.ops.families import structural
 from funct.ops.fast import wrap
@@ -55,10 +55,6 @@ def _lanes(args: Args, batched: Flags) -> tuple[Any, list[Value]]:
     return size, [first_axis(a, b, size) for a, b in zip(args, batched, strict=True)]
 
 
-def _merged(x: Value) -> Value:
-    return ops.reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:]))
-
-
 def _matmul_aval(args: Args, params: Params) -> ShapeDtype:
     (data, x, _, indptr), (n, transposed) = args, params
     rows = n if transposed else indptr.shape[0] - 1
@@ -85,7 +81,7 @@ def _matmul_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -
         return ops.move_axis(ops.reshape(y, (y.shape[0], size, k)), 1, 0)
     size, (data, x, indices, indptr) = _lanes(args, batched)
     indices, indptr = _blocks(indices, indptr, n, data.shape[1])
-    y = prim.fn(_merged(data), _merged(x), indices, indptr, size * n, transposed)
+    y = prim.fn(merged(data), merged(x), indices, indptr, size * n, transposed)
     return ops.reshape(y, (size, y.shape[0] // size, y.shape[1]))
 
 
@@ -126,7 +122,7 @@ def _sampled_batch(prim: Primitive, args: Args, batched: Flags, params: Params) 
     size, (g, x, indices, indptr) = _lanes(args, batched)
     entries = indices.shape[1]
     indices, indptr = _blocks(indices, indptr, x.shape[1], entries)
-    return ops.reshape(prim.fn(_merged(g), _merged(x), indices, indptr), (size, entries))
+    return ops.reshape(prim.fn(merged(g), merged(x), indices, indptr), (size, entries))
 
 
 @structural(

@@ -15,8 +15,8 @@ import numpy as np
 
 from funct import ops
 from funct.core import Pair, Primitive, Sample, Shape, Value
-from funct.kernels import indexing as kernels
-from funct.ops.broadcasting import first_axis
+from funct.kernels import combining as kernels
+from funct.ops.broadcasting import first_axis, merged
 from funct.ops.counting import counted, lifted
 from funct.ops.families import structural
 from funct.ops.fast import wrap
@@ -75,12 +75,7 @@ def _scatter_batch(prim: Primitive, args: Args, batched: Flags, params: Params) 
     size = batch_size(args, batched)
     x, v, i = (first_axis(a, b, size) for a, b in zip(args, batched, strict=True))
     at = lane_offsets(i, x.shape[1])
-    return ops.reshape(prim.fn(_joined(x), _joined(v), _joined(at), *params), x.shape)
-
-
-def _joined(x: Value) -> Value:
-    """The first two axes as one."""
-    return ops.reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:]))
+    return ops.reshape(prim.fn(merged(x), merged(v), merged(at), *params), x.shape)
 
 
 def _onnx_scatter(w: Any, x: str, v: str, i: str, mode: str = "set") -> str:

@@ -28,7 +28,7 @@ from funct.graph.digest import digest
 from funct.ops.fast import wrap
 from funct.transforms import checkpoint_policies
 from funct.transforms.checkpoint_policies import OFFLOAD, Policy
-from funct.transforms.control import bodies
+from funct.transforms.control import bodies, halving
 from funct.transforms.control.bodies import Flags, Flat
 from funct.transforms.control.staged import Staged, plainly_transformed
 from funct.transforms.forward import jvp
@@ -287,7 +287,7 @@ class Checkpoint(Staged):
     def _halves(self, mine: Flags) -> tuple[Checkpoint, Checkpoint, Sequence[int], Flags, Flags]:
         flags = bodies.varied(self.body, mine)
         ready = (True,) * len(mine)
-        cut = bodies.halves(self.body, mine, flags, ready, lambda e: not self.saveable(e))
+        cut = halving.halves(self.body, mine, flags, ready, lambda e: not self.saveable(e))
         early, late = self.like(cut.forward), self.like(cut.backward)
         away = tuple([e is not None and self.saveable(e) == OFFLOAD for e in cut.makers])
         return early, late, cut.uses, flags, away

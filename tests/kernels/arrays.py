@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
+INDICES = ["int8", "int32", "int64", "uint8", "uint32", "uint64"]
 SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-40, 2.5)
 
 
@@ -33,6 +36,18 @@ def arrays(draw: st.DrawFn, dtype: str, min_rank: int = 0, max_length: int = 7) 
     return misaligned(x) if draw(st.booleans()) and x.size else x
 
 
+def indices(data: st.DataObject, shape: tuple[int, ...], n: int) -> Any:
+    """Mostly valid indices for an axis of length n, some from the end, now and then none."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    dtype = data.draw(st.sampled_from(INDICES))
+    low = 0 if dtype[0] == "u" else -n
+    slip = data.draw(st.sampled_from([0, 0, 0, 1]))
+    if n + slip <= low:
+        return np.zeros(shape, dtype)
+    i = rng.integers(low, n + slip, shape).astype(dtype)
+    return misaligned(i) if data.draw(st.booleans()) else i
+
+
 def elsewhere(x: Any) -> list[Any]:
     """The same elements, elsewhere in memory: columns first, and that backwards."""
     back = tuple([slice(None, None, -1)] * x.ndim)
@@ -46,3 +61,17 @@ def agree(kernel: Any, *args: Any) -> None:
     for a, b in zip(copies, others):
         if isinstance(a, np.ndarray):
             assert a.tobytes() == b.tobytes()
+
+
+def alike(ours: Callable[[], Any], plain: Callable[[], Any]) -> None:
+    """Both give the same array, or both refuse an index."""
+    with np.errstate(all="ignore"):
+        try:
+            expected = plain()
+        except IndexError:
+            with pytest.raises(IndexError):
+                ours()
+            return
+        actual = np.asarray(ours())
+    assert (actual.shape, actual.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_array_equal(actual, expected)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,13 +12,12 @@ from hypothesis import strategies as st
 from funct.kernels import indexing as kernels
 from funct.kernels.cpu import loops
 from funct.kernels.cpu.irregular import indexing as cpu
-from tests.kernels.arrays import agree, arrays, misaligned
+from tests.kernels.arrays import INDICES, agree, alike, arrays, indices
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
 
 DTYPES = ["int8", "uint16", "int32", "int64", "uint64", "float32", "float64"]
 MOVED = [*DTYPES, "bool", "float16", "complex64", "complex128"]
-INDICES = ["int8", "int32", "int64", "uint8", "uint32", "uint64"]
 
 
 @pytest.fixture(autouse=True)
@@ -34,35 +32,9 @@ def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "_COLUMNS", 8)
 
 
-def _agree(ours: Callable[[], Any], plain: Callable[[], Any]) -> None:
-    """Both give the same array, or both refuse an index."""
-    with np.errstate(all="ignore"):
-        try:
-            expected = plain()
-        except IndexError:
-            with pytest.raises(IndexError):
-                ours()
-            return
-        actual = np.asarray(ours())
-    assert (actual.shape, actual.dtype) == (expected.shape, expected.dtype)
-    np.testing.assert_array_equal(actual, expected)
-
-
 def _turned(x: Any, order: Any) -> Any:
     """x with its axes in another order in memory."""
     return np.array(x.transpose(order), order="C").transpose(np.argsort(order))
-
-
-def _indices(data: st.DataObject, shape: tuple[int, ...], n: int) -> Any:
-    """Mostly valid indices for an axis of length n, some from the end, now and then none."""
-    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
-    dtype = data.draw(st.sampled_from(INDICES))
-    low = 0 if dtype[0] == "u" else -n
-    slip = data.draw(st.sampled_from([0, 0, 0, 1]))
-    if n + slip <= low:
-        return np.zeros(shape, dtype)
-    i = rng.integers(low, n + slip, shape).astype(dtype)
-    return misaligned(i) if data.draw(st.booleans()) else i
 
 
 @given(st.data(), st.sampled_from(DTYPES))
@@ -71,14 +43,14 @@ def test_along_an_axis(data: st.DataObject, dtype: str) -> None:
     x = data.draw(arrays(dtype, min_rank=1))
     axis = data.draw(st.integers(0, x.ndim - 1))
     n = x.shape[axis]
-    i = _indices(data, tuple(data.draw(st.lists(st.integers(0, 4), max_size=2))), n)
-    _agree(lambda: kernels.take(x, i, axis), lambda: np.asarray(x.take(i, axis)))
+    i = indices(data, tuple(data.draw(st.lists(st.integers(0, 4), max_size=2))), n)
+    alike(lambda: kernels.take(x, i, axis), lambda: np.asarray(x.take(i, axis)))
     if i.size and n:
         g = np.asarray(x.take(np.clip(i, 0, n - 1), axis))
         m = max(0, n - data.draw(st.integers(0, 1)))
-        _agree(lambda: kernels.put(g, i, axis, m), lambda: kernels.plain_put(g, i, axis, m))
-    ids = _indices(data, x.shape[:1], 5)
-    _agree(lambda: kernels.segment_sum(x, ids, 4), lambda: kernels.plain_segment_sum(x, ids, 4))
+        alike(lambda: kernels.put(g, i, axis, m), lambda: kernels.plain_put(g, i, axis, m))
+    ids = indices(data, x.shape[:1], 5)
+    alike(lambda: kernels.segment_sum(x, ids, 4), lambda: kernels.plain_segment_sum(x, ids, 4))
 
 
 @given(st.data(), st.sampled_from(DTYPES))
@@ -103,11 +75,11 @@ def test_axes_in_another_order(data: st.DataObject, dtype: str) -> None:
 def test_lines_at_the_same_indices(data: st.DataObject, dtype: str, count: int) -> None:
     """All that fits a word is taken by its bits, whatever the dtypes."""
     x = np.arange(3 * 7).reshape(3, 7).astype(dtype)
-    i = _indices(data, (count,), 7)
-    _agree(lambda: kernels.take(x, i, 1), lambda: x.take(i, 1))
-    _agree(lambda: kernels.take(x[1], i, 0), lambda: x[1].take(i))
-    each = _indices(data, (3, count), 7)
-    _agree(lambda: kernels.take_along(x, each, 1), lambda: np.take_along_axis(x, each, 1))
+    i = indices(data, (count,), 7)
+    alike(lambda: kernels.take(x, i, 1), lambda: x.take(i, 1))
+    alike(lambda: kernels.take(x[1], i, 0), lambda: x[1].take(i))
+    each = indices(data, (3, count), 7)
+    alike(lambda: kernels.take_along(x, each, 1), lambda: np.take_along_axis(x, each, 1))
 
 
 @given(st.data(), st.sampled_from(DTYPES))
@@ -117,127 +89,19 @@ def test_one_element_per_index(data: st.DataObject, dtype: str) -> None:
     axis = data.draw(st.integers(0, x.ndim - 1))
     n = x.shape[axis]
     shape = (*x.shape[:axis], data.draw(st.integers(0, 4)), *x.shape[axis + 1 :])
-    i = _indices(data, shape, n)
-    _agree(lambda: kernels.take_along(x, i, axis), lambda: kernels.plain_take_along(x, i, axis))
+    i = indices(data, shape, n)
+    alike(lambda: kernels.take_along(x, i, axis), lambda: kernels.plain_take_along(x, i, axis))
     if n:
         g = np.resize(x, shape)
-        _agree(
+        alike(
             lambda: kernels.put_along(g, i, axis, n), lambda: kernels.plain_put_along(g, i, axis, n)
         )
         order = data.draw(st.permutations(range(x.ndim)))
         g, i = (_turned(v, order) for v in (g, i))
-        _agree(
+        alike(
             lambda: kernels.put_along(g, i, axis, n), lambda: kernels.plain_put_along(g, i, axis, n)
         )
-        _agree(lambda: kernels.take_along(x, i, axis), lambda: kernels.plain_take_along(x, i, axis))
-
-
-@given(st.data(), st.sampled_from(DTYPES))
-@pytest.mark.parametrize("mode", ["set", *kernels.COMBINED_AT])
-def test_rows_are_combined_in_order(mode: str, data: st.DataObject, dtype: str) -> None:
-    """With NumPy's bits; where an index is out of bounds nothing is touched."""
-    y = np.array(data.draw(arrays(dtype, min_rank=2)), order="C")
-    i = _indices(data, tuple(data.draw(st.lists(st.integers(0, 4), max_size=2))), len(y))
-    shape = (*i.shape, *y.shape[1:])
-    rows = np.resize(np.flip(y), data.draw(st.sampled_from([shape, y.shape[1:], ()])))
-
-    def combined(by: Any) -> Any:
-        found = y.copy()
-        try:
-            by(found, rows, i, mode)
-        except IndexError:
-            assert found.tobytes() == y.tobytes()
-            raise
-        return found
-
-    _agree(lambda: combined(kernels.combine_rows_into), lambda: combined(_plain_rows))
-
-
-def _plain_rows(y: Any, v: Any, i: Any, mode: str) -> None:
-    y[i]  # ufuncs write until they meet an index that is out of bounds
-    kernels.plain_combine_into(y, v, i, mode)
-
-
-def _plain_combine(y: Any, v: Any, i: Any, mode: str) -> Any:
-    kernels.plain_combine_into(y, v, i, mode)
-    return y
-
-
-@given(st.data(), st.sampled_from(DTYPES))
-@pytest.mark.parametrize("mode", ["set", *kernels.COMBINED_AT])
-def test_combining(mode: str, data: st.DataObject, dtype: str) -> None:
-    """Every write counts, in order; NaN wins where NumPy lets it win."""
-    x = data.draw(arrays(dtype, min_rank=1)).reshape(-1)
-    v = data.draw(arrays(dtype, min_rank=1)).reshape(-1)
-    i = _indices(data, v.shape, len(x))
-    y = x.copy()
-    _agree(lambda: kernels.combine(x, v, i, mode), lambda: _plain_combine(y, v, i, mode))
-
-
-@given(st.data(), st.sampled_from(["float32", "float64", "int64"]), st.booleans())
-@pytest.mark.parametrize("mode", ["set", "factors", *kernels.COMBINED_AT])
-def test_combining_into_a_new_one(mode: str, data: st.DataObject, dtype: str, single: bool) -> None:
-    """Numbers and one element for each position."""
-    x = data.draw(arrays(dtype, min_rank=1)).reshape(-1)
-    v = data.draw(arrays(dtype, min_rank=1)).reshape(-1)
-    i = _indices(data, v.shape, len(x)).astype(np.int64)
-    v = v[0].item() if single and v.size else v
-
-    def plain() -> Any:
-        start = np.ones_like(x) if mode == "factors" else x.copy()
-        kernels.plain_combine_into(start, v, i, "multiply" if mode == "factors" else mode)
-        return start
-
-    _agree(lambda: kernels.combined_at(x, v, i, mode), plain)
-    assert kernels.combined_at(x.astype("f2"), v, i, mode) is None
-
-
-@given(st.data(), st.sampled_from(["float32", "float64", "int64", "uint8"]))
-@pytest.mark.parametrize("mode", list(kernels.COMBINED_AT))
-def test_combining_whole_rows(mode: str, data: st.DataObject, dtype: str) -> None:
-    """Where it is done at all, rows that come to one place come in their order."""
-    x = data.draw(arrays(dtype, min_rank=1))
-    count = data.draw(st.lists(st.integers(0, 5), min_size=1, max_size=2))
-    i = _indices(data, tuple(count), len(x)).astype(np.int64)
-    v = np.ascontiguousarray(np.resize(x.reshape(-1)[::-1], (*i.shape, *x.shape[1:])))
-
-    def plain() -> Any:
-        start = x.copy()
-        kernels.plain_combine_into(start, v, i, mode)
-        return start
-
-    if x.size and v.size:
-        _agree(lambda: kernels.combined_rows(x, v, i, mode), plain)
-    else:
-        assert kernels.combined_rows(x, v, i, mode) is None
-    assert kernels.combined_rows(x, v, i, "set") is None
-    assert kernels.combined_rows(x, v[..., None], i, mode) is None
-    assert kernels.combined_rows(x, v, i.astype("i4"), mode) is None
-
-
-@given(st.data(), st.sampled_from(["float32", "float64", "int64"]), st.booleans())
-@pytest.mark.parametrize("mode", ["set", "factors", *kernels.COMBINED_AT])
-def test_combining_at_rows_and_columns(
-    mode: str, data: st.DataObject, dtype: str, single: bool
-) -> None:
-    """A pair of indices says what the flat place of an element does."""
-    x = data.draw(arrays(dtype, min_rank=2))
-    x = x.reshape(len(x), -1) if x.size else np.zeros((2, 3), dtype)
-    v = data.draw(arrays(dtype, min_rank=1))
-    i, j = (_indices(data, v.shape, n).astype(np.int64) for n in x.shape)
-    v = v.reshape(-1)[0].item() if single and v.size else v
-
-    def plain() -> Any:
-        start = np.ones_like(x) if mode == "factors" else x.copy()
-        if mode == "set":
-            start[i, j] = v
-        else:
-            kernels.COMBINED_AT["multiply" if mode == "factors" else mode](start, (i, j), v)
-        return start
-
-    _agree(lambda: kernels.combined_at(x, v, (i, j), mode), plain)
-    for key in ((i,), (i, j, i), (i, 0), (i, j[..., None]), (i.astype("i4"), j)):
-        assert kernels.combined_at(x, v, key, mode) is None
+        alike(lambda: kernels.take_along(x, i, axis), lambda: kernels.plain_take_along(x, i, axis))
 
 
 @pytest.mark.parametrize("dtype", INDICES)
@@ -248,19 +112,13 @@ def test_many_indices_are_looked_at_together(
     """All inside, one from the end, one outside, wherever it stands."""
     monkeypatch.setattr(kernels, "_PART", 64)
     x, rng = np.arange(7.0), np.random.default_rng(count)
-    v = rng.standard_normal(count)
     for odd in (3, -1, -7, -8, 7, 100):
         if odd < 0 and dtype[0] == "u":
             continue
         for place in (0, 1, 30, count - 1):
             i = rng.integers(0, 7, count).astype(dtype)
             i[place] = odd
-            _agree(lambda i=i: kernels.take(x, i, 0), lambda i=i: x.take(i))
-            for mode in ("set", "min") if dtype == "int64" else ():
-                _agree(
-                    lambda i=i, mode=mode: kernels.combined_at(x, v, i, mode),
-                    lambda i=i, mode=mode: _plain_combine(x.copy(), v, i, mode),
-                )
+            alike(lambda i=i: kernels.take(x, i, 0), lambda i=i: x.take(i))
 
 
 @pytest.mark.parametrize("dtype", INDICES)
@@ -279,7 +137,7 @@ def test_the_same_columns_of_many_lines(
             continue
         i = rng.integers(0, min(columns, 127), 70).astype(dtype)
         i[rng.integers(70)] = odd
-        _agree(lambda i=i: kernels.take(x, i, 1), lambda i=i: x.take(i, 1))
+        alike(lambda i=i: kernels.take(x, i, 1), lambda i=i: x.take(i, 1))
         at, y = i.astype(np.int64) % columns, np.zeros((lines, 70), np.float32)
         agree(cpu.take_columns, x, at, y, lines, 70, columns, 9, -(-lines // 9))
 
@@ -291,7 +149,7 @@ def test_what_is_under_a_mask(data: st.DataObject, dtype: str) -> None:
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     x = rng.integers(0, 9, 2 * n).astype(dtype)[:: data.draw(st.sampled_from([1, 2]))][:n]
     mask = rng.random(2 * n)[::2] < data.draw(st.sampled_from([0.0, 0.1, 0.9, 1.0]))
-    _agree(lambda: kernels.under(x, mask), lambda: x[mask])
+    alike(lambda: kernels.under(x, mask), lambda: x[mask])
 
 
 @pytest.mark.parametrize("inner", [1, 2, 8, 13])

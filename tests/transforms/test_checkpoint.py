@@ -10,7 +10,7 @@ import funct as ft
 import funct.array as xp
 from funct.errors import ArgumentError, UnsupportedOperandError
 from funct.graph import Control, Graph, Node
-from funct.transforms.control import bodies
+from funct.transforms.control import halving
 from tests import laws
 from tests.transforms.test_control_flow import W, X, controls
 
@@ -261,13 +261,13 @@ def test_eager_bodies_are_taken_apart_once(monkeypatch: pytest.MonkeyPatch) -> N
     constant, type or policy is another body.
     """
     made = []
-    plain = bodies.halves
+    plain = halving.halves
 
     def counted(*args: Any, **options: Any) -> Any:
         made.append(args)
         return plain(*args, **options)
 
-    monkeypatch.setattr(bodies, "halves", counted)
+    monkeypatch.setattr(halving, "halves", counted)
 
     def slope(x: Any, k: float, policy: Any, wrap: Any = ft.checkpoint) -> Any:
         def block(x: Any) -> Any:

@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 
 from funct.compile.fusion.calls import Address, Buffer, Call, Word
+from funct.compile.fusion.domain import Domain
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.groups import REDUCTIONS, Group, is_weave, reduction
 from funct.compile.fusion.walks import Walked, walk
@@ -29,12 +30,12 @@ from funct.compile.loops.kernel import (
 from funct.compile.loops.ranges import ANYTHING, SHORTENED, Range, is_short, is_within, range_of
 from funct.compile.loops.scalars import HELD, Printing, exact_number, met
 from funct.compile.loops.transposes import transposed
-from funct.compile.loops.views import VIEWS, View, dense, folded, runs_of
+from funct.compile.loops.views import VIEWS, View, dense
 from funct.core import lookup
 from funct.device import host
 from funct.graph import Node, Var
 
-__all__ = ["copy", "lower", "places_of", "row_length"]
+__all__ = ["copy", "lower", "places_of"]
 
 _TASK_COST = 1 << 15  # of a task, in additions: some ten microseconds
 _MOST_TASKS = 128
@@ -51,11 +52,6 @@ _IDENTITY = Printing(lambda f, x: x, frozenset(), "own", cost=0)
 def lower(group: Group, fused: Fused) -> list[Call]:
     """The kernels that compute a group, in order."""
     return _Lowering(group, fused).run()
-
-
-def row_length(group: Group, fused: Fused) -> int:
-    """Columns of a row of the group's loops."""
-    return _Lowering(group, fused).columns
 
 
 def copy(view: View, fused: Fused, into: View | None = None) -> tuple[list[Call], View]:
@@ -96,12 +92,11 @@ def _extent(view: View) -> int:
     return sum([(n - 1) * abs(s) for n, s in zip(view.shape, view.strides, strict=True)])
 
 
-class _Lowering:
+class _Lowering(Domain):
     """One group on its way."""
 
     def __init__(self, group: Group, fused: Fused) -> None:
-        self.group = group
-        self.fused = fused
+        super().__init__(group, fused)
         self.calls: list[Call] = []
         self.walked: dict[Walked, int] = {}
         self.values: list[Expression] = []
@@ -110,76 +105,6 @@ class _Lowering:
         self.ranges: dict[int, Range] = {}  # of indices, some of which are four bytes here
         self.stores: list[tuple[int, int]] = []
         self.copies: dict[View, View] = {}
-        self.flat, self.columns = self._domain()
-        self.rows = group.size // self.columns if not self.flat else 1
-
-    # The domain
-
-    def _domain(self) -> tuple[bool, int]:
-        """Whether the domain is one flat row, and how long its rows are."""
-        g = self.group
-        if g.columns is not None:
-            return False, g.columns
-        columns, flat = g.size, True
-        for view in self._views():
-            runs, _ = folded(runs_of(view))
-            if len(runs) < 2:
-                continue
-            flat = False
-            columns = math.gcd(columns, runs[-1].length)
-        for e in g.nodes:
-            view = self.fused.views[e.results[0]]
-            if e.results[0] in self.fused.kept and not view.is_run:
-                last = runs_of(view)[-1]
-                flat, columns = False, math.gcd(columns, last.length) if last.stride == 1 else 1
-        return flat, columns
-
-    def _views(self) -> list[View]:
-        """What is walked with an element for each place."""
-        g = self.group
-        found: list[View] = []
-        for e in g.nodes:
-            if is_lookup(e):
-                table, index = self._looked_up(e)
-                both = [table] if e.operands[1] in g.members else [table, index]
-                found += both if g.is_full(e.results[0]) else []
-                continue
-            for v in e.operands:
-                if isinstance(v, Var) and v not in g.members and g.is_full(self._shaping(e, v)):
-                    view = self._seen(e, v)
-                    found += [view] if transposed(view) is None else []  # else it is copied
-        return found
-
-    def _shaping(self, e: Node, v: Var) -> Var:
-        """Whose shape the operand is walked in."""
-        out = e.results[0]
-        same = math.prod(v.shape) == math.prod(out.shape)
-        return v if same or reduction(e) is not None or is_weave(e) else out
-
-    def _seen(self, e: Node, v: Var) -> View:
-        return self.fused.views[v].broadcast(self._shaping(e, v).shape)
-
-    def _looked_up(self, e: Node, table: View | None = None) -> tuple[View, View]:
-        """The table as it is walked where all indices are 0, and the indices, one for each element
-        of the result.
-        """
-        x, i = e.operands
-        assert isinstance(x, Var)
-        assert isinstance(i, Var)
-        (axis,), shape = e.params, tuple(e.results[0].shape)
-        table, index = table or self.fused.views[x], self.fused.views[i]
-        before, behind = table.strides[:axis], table.strides[axis + 1 :]
-        if e.name == "take_along_axis":
-            return attrs.evolve(table, shape=shape, strides=(*before, 0, *behind)), index
-        strides = (*before, *[0] * len(index.shape), *behind)
-        index = attrs.evolve(
-            index,
-            shape=(*index.shape, *[1] * len(behind)),
-            strides=(*index.strides, *[0] * len(behind)),
-        )
-        return attrs.evolve(table, shape=shape, strides=strides), index.broadcast(shape)
-
-    # The kernel
 
     def run(self) -> list[Call]:
         """Lower the group."""
@@ -276,7 +201,7 @@ class _Lowering:
             return self._value(Constant(held, HELD[dtype]))
         if a in self.of:
             return self.of[a]
-        return self._loaded(self._seen(e, a), self.group.is_full(self._shaping(e, a)))
+        return self._loaded(self.seen(e, a), self.group.is_full(self.shaping(e, a)))
 
     def _loaded(self, view: View, full: bool) -> int:
         walked = self._walk(view, full) if transposed(view) is None else None
@@ -294,7 +219,7 @@ class _Lowering:
         assert isinstance(x, Var)
         assert isinstance(i, Var)
         full = self.group.is_full(e.results[0])
-        whole, (table, index) = self.fused.views[x], self._looked_up(e)
+        whole, (table, index) = self.fused.views[x], self.looked_up(e)
         at = self.of[i] if i in self.of else self._loaded(index, full)
         walked = self._walk(table, full, looked_up=True)
         if walked is None or walked.access.inner == "some":
@@ -314,14 +239,12 @@ class _Lowering:
         a = self._access(attrs.evolve(walked, access=access, words=words))
         return self._value(Load(a, element, kind))
 
-    def _table(
-        self, e: Node, seen: View, full: bool, read: int
-    ) -> tuple[View, Walked] | None:
+    def _table(self, e: Node, seen: View, full: bool, read: int) -> tuple[View, Walked] | None:
         """A copy of a table whose elements lie apart, and how it is walked; None if so few elements
         are read that it costs more, or it cannot be walked. read: how many, if it can be as it is.
         """
         there = dense(Var("copy", seen.shape, seen.root.dtype))
-        walked = self._walk(self._looked_up(e, there)[0], full, looked_up=True)
+        walked = self._walk(self.looked_up(e, there)[0], full, looked_up=True)
         if walked is None or (read and seen.size > _OFTEN * read):
             return None
         if seen not in self.copies:

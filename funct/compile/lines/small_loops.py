@@ -10,9 +10,9 @@ import attrs
 
 from funct.compile.forms import Repeat
 from funct.compile.fusion.calls import Address, Call, Word, size_bytes
+from funct.compile.lines.kernel import Registers
 from funct.compile.lines.lines import Chosen, Given, Lines, Looped, Moved, Taken
 from funct.compile.lines.registers import Making
-from funct.compile.lines.text import Registers
 from funct.compile.lines.vectors import NoLines
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.rewriting.select import prepared

@@ -1,11 +1,7 @@
 """Rewrite a graph for machine code: the same numbers by ops that loops and BLAS do well.
 
 - `absorb` goes where h is finite wherever g is 0, so that there is nothing to absorb (`finite.py`);
-- `contract` becomes a product of stacks of matrices, between transposes;
-- a product by one column of a matrix that loops compute is a sum in the same loops; so are products
-  of many small matrices by one column each;
-- a sum of products over a stack is one product: the stack joins the inner axis (as in the gradient
-  of a layer's weights), which adds the same terms in another order;
+- products are those of stacks of matrices, or sums in loops (`products.py`);
 - what is one known number is a number, not an array of it, and times 1 is nothing;
 - a reduction of axes with others between them is one of the last of them, then one of the rest;
 - what has no elements is left out of arrays one after the other;
@@ -18,7 +14,8 @@
 - elementwise ops on every second element and zeros are computed in pairs (`gaps.py`);
 - indices that are known and are a box of an axis are slices of it (`boxes.py`);
 - indices at which numbers are added have four bytes;
-- one element of each row is taken, or put, by comparing its index with the numbers 0, 1, 2 …
+- one element of each row is taken, or put, by comparing its index with 0, 1, 2 …
+  (`row_elements.py`).
 
 The sizes of the graph are numbers. Reads best after `fusion/fuse.py`, which knows what loops hold.
 """
@@ -26,20 +23,16 @@ The sizes of the graph are numbers. Reads best after `fusion/fuse.py`, which kno
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, TypeGuard
 
 import attrs
 import numpy as np
 
-from funct.compile.fusion.groups import REDUCTIONS, ends_loops, is_apart, reduction, why_not
-from funct.compile.fusion.worth import is_stack_by_vectors
+from funct.compile.fusion.groups import REDUCTIONS, is_apart, reduction
 from funct.compile.gathered import changes_few
 from funct.compile.joins import is_concat
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.loops.updates import UPDATES
-from funct.compile.loops.views import VIEWS
-from funct.compile.readers import readers
 from funct.compile.rewriting.boxes import Boxes
 from funct.compile.rewriting.finite import finite_at_zeros
 from funct.compile.rewriting.gaps import without_gaps
@@ -47,33 +40,20 @@ from funct.compile.rewriting.looked_up import before_they_are_looked_up
 from funct.compile.rewriting.minors import Minors
 from funct.compile.rewriting.narrow import taken_apart
 from funct.compile.rewriting.pieces import in_pieces
+from funct.compile.rewriting.products import Products
+from funct.compile.rewriting.row_elements import Check, RowElements
 from funct.compile.rewriting.turned import as_they_lie
 from funct.core import lookup
-from funct.device import host
 from funct.graph import Graph, Guard, Node, Var
-from funct.ops.indexing import check_bounds
-from funct.ops.linalg import contract_layout
-from funct.source import Site
 
-__all__ = ["Check", "simplify"]
+__all__ = ["simplify"]
 
 _ELSEWHERE = frozenset({
     "reshape", "broadcast_to", "permute_dims", "flip", "settled", "stop_gradient",
     "checkpoint_name",
 })  # fmt: skip
 _LARGE = 256  # elements of a constant that is looked at
-_REAL = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 _FOLDED = frozenset({"add", "subtract", "multiply", "divide", "negative", "maximum", "minimum"})
-
-
-@attrs.frozen
-class Check:
-    """Indices that must lie within an axis before the code runs: op, operand, length."""
-
-    op: str
-    index: Var
-    length: int
-    site: Site | None
 
 
 def simplify(graph: Graph) -> tuple[Graph, tuple[Check, ...]]:
@@ -83,7 +63,7 @@ def simplify(graph: Graph) -> tuple[Graph, tuple[Check, ...]]:
     return taken_apart(without_gaps(in_pieces(found))), checks
 
 
-class _Rewriting(Boxes, Minors):
+class _Rewriting(Boxes, Minors, Products, RowElements):
     """One walk over the nodes, each written anew or replaced."""
 
     def __init__(self, graph: Graph) -> None:
@@ -98,8 +78,6 @@ class _Rewriting(Boxes, Minors):
                 self.numbers[one] = np.asarray(x.data)[(0,) * len(v.shape)]
                 self.new[v] = self.apply("broadcast_to", (one,), (v.shape,), v.shape, v.dtype)
                 self.numbers[self.new[v]] = self.numbers[one]
-        self.checks: list[Check] = []
-        self.readers = readers(graph)
 
     def run(self) -> tuple[Graph, tuple[Check, ...]]:
         """Rewrite."""
@@ -146,10 +124,10 @@ class _Rewriting(Boxes, Minors):
             case "cofactor":
                 return self.minors(e)
             case "contract":
-                return self._contract(e)
+                return self.contracted(e)
             case "matmul":
-                return self._thin(e)
-            case "reduce_sum" if (found := self._sum_of_products(e)) is not None:
+                return self.thin(e)
+            case "reduce_sum" if (found := self.sum_of_products(e)) is not None:
                 return found
             case name if name in REDUCTIONS:
                 return self._of_one(e) or self._in_parts(e)
@@ -162,13 +140,10 @@ class _Rewriting(Boxes, Minors):
             case "wrap_index":
                 return self._narrow_index(e)
             case "take_along_axis":
-                return self._take_one(e)
+                return self.taken_one(e)
             case "put_along_axis":
-                return self._put_one(e)
+                return self.put_one(e)
         return None
-
-    def _is_read_once(self, v: Any) -> bool:
-        return len(self.readers.get(v, ())) == 1
 
     def _narrow_index(self, e: Node) -> Var | None:
         """Indices that were looked at, in four bytes where numbers are added at them."""
@@ -214,89 +189,6 @@ class _Rewriting(Boxes, Minors):
             return False
         return not number.tobytes().strip(b"\0")
 
-    # Products
-
-    def _contract(self, e: Node) -> Var | None:
-        x, y = e.operands
-        if not isinstance(x, Var) or not isinstance(y, Var) or x.dtype != y.dtype:
-            return None
-        of_x, of_y, n_both, n_left, n_inner, to_out = contract_layout(e.params[0])
-        if x.dtype.kind != "f":
-            return None
-        xs, ys = self.permute(x, of_x), self.permute(y, of_y)
-        both, left = xs.shape[:n_both], xs.shape[n_both : n_both + n_left]
-        right = ys.shape[n_both + n_inner :]
-        if not n_inner:  # nothing is added
-            a = self.reshape(xs, (*both, *left, *[1] * len(right)))
-            b = self.reshape(ys, (*both, *[1] * n_left, *right))
-            product = self.apply("multiply", (a, b), (), (*both, *left, *right), x.dtype)
-            return self.permute(product, to_out)
-        inner = math.prod(xs.shape[n_both + n_left :])
-        a = self.reshape(xs, (*both, math.prod(left), inner))
-        b = self.reshape(ys, (*both, inner, math.prod(right)))
-        shape = (*both, math.prod(left), math.prod(right))
-        out = self.apply("matmul", (a, b), (), shape, x.dtype)
-        return self.permute(self.reshape(out, (*both, *left, *right)), to_out)
-
-    def _thin(self, e: Node) -> Var | None:
-        """A product by one column or row, or of one inner term, as loops hold it.
-
-        A matrix that loops compute for this product alone then is never written; small ones of a
-        long stack are no work for BLAS.
-        """
-        x, y = e.operands
-        out = e.results[0]
-        if not isinstance(x, Var) or not isinstance(y, Var) or out.dtype not in _REAL:
-            return None
-        by_one = len(y.shape) == 2 and is_stack_by_vectors(e)
-        if x.dtype != y.dtype or not (by_one or x.shape[:-2] == y.shape[:-2]):
-            return None
-        lead, (m, k), n = x.shape[:-2], x.shape[-2:], y.shape[-1]
-        if k == 1:
-            return self.apply("multiply", (x, y), (), out.shape, out.dtype)
-        one_vector = k * out.dtype.itemsize <= host().vector_bytes  # of terms: `steps/products.py`
-        stack = is_stack_by_vectors(e) and (by_one or not one_vector)
-        if n == 1 and m > 1 and (self._is_computed(x) or stack):
-            row = (*y.shape[:-2], 1, k)
-            terms, axis = (x, self.reshape(y, row)), len(lead) + 1
-        elif m == 1 and n > 1 and self._is_computed(y):
-            terms, axis = (self.reshape(x, (*lead, k, 1)), y), len(lead)
-        else:
-            return None
-        matrix = x if n == 1 else y
-        product = self.apply("multiply", terms, (), matrix.shape, out.dtype)
-        return self.apply("reduce_sum", (product,), ((axis,), True), out.shape, out.dtype)
-
-    def _is_computed(self, v: Var) -> bool:
-        """Whether loops compute v, for one reader."""
-        source = self.made_by.get(v)
-        if source is None or not self._is_read_once(v):
-            return False
-        return source.name not in VIEWS and not why_not(source) and not ends_loops(source)
-
-    def _sum_of_products(self, e: Node) -> Var | None:
-        product = self.made_by.get(e.operands[0])  # type: ignore[arg-type]
-        if product is None or product.name != "matmul":
-            return None
-        out = product.results[0]
-        x, y = product.operands
-        assert isinstance(x, Var)
-        assert isinstance(y, Var)
-        axes = e.params[0]
-        stack = len(out.shape) - 2
-        if not self._is_read_once(out) or not axes or any(a >= stack for a in axes):
-            return None
-        if x.shape[:-2] != y.shape[:-2] or x.dtype != y.dtype or out.dtype.kind != "f":
-            return None
-        kept = [a for a in range(stack) if a not in axes]
-        m, k, n = x.shape[-2], x.shape[-1], y.shape[-1]
-        rest = tuple([x.shape[a] for a in kept])
-        inner = k * math.prod([x.shape[a] for a in axes])
-        a = self.reshape(self.permute(x, [*kept, stack, *axes, stack + 1]), (*rest, m, inner))
-        b = self.reshape(self.permute(y, [*kept, *axes, stack, stack + 1]), (*rest, inner, n))
-        joined = self.apply("matmul", (a, b), (), (*rest, m, n), out.dtype)
-        return self.reshape(joined, e.results[0].shape)
-
     def _concat(self, e: Node) -> Var | None:
         """Arrays one behind the other of which some are that themselves, in one, without those that
         have no elements, as `roll` by 0 makes.
@@ -307,7 +199,7 @@ class _Rewriting(Boxes, Minors):
             return None
         parts: list[Any] = []
         for v in given:
-            source = self.made_by.get(v) if self._is_read_once(v) else None  # type: ignore[arg-type]
+            source = self.made_by.get(v) if self.is_read_once(v) else None  # type: ignore[arg-type]
             nested = source is not None and is_concat(source) and source.params == e.params
             if nested and out.dtype in ELEMENTS and source is not None:
                 parts += source.operands
@@ -378,68 +270,6 @@ class _Rewriting(Boxes, Minors):
             self.apply("astype", (first,), (out.dtype,), shape, out.dtype), out.shape
         )
 
-    # One element of each row
-
-    def _row_index(self, e: Node, i: Any, axis: int, length: int) -> Var | None:
-        """The index of each row as one from 0 on, checked before the code runs; None if unknown."""
-        rank = len(e.results[0].shape)
-        if not isinstance(i, Var) or rank < 2 or axis != rank - 1 or i.shape[-1] != 1:
-            return None
-        if len(i.shape) != rank or i.dtype.kind != "i" or length == 0:
-            return None
-        if i in self.constants:
-            try:
-                check_bounds(e.name, np.asarray(self.constants[i]), length)
-            except IndexError:
-                return None  # NumPy says so when the code runs
-        elif i in self.graph.inputs:
-            self.checks.append(Check(e.name, i, length, e.site))
-        else:
-            return None
-        below = self.apply("less", (i, 0), (), i.shape, bool)
-        wrapped = self.apply("add", (i, length), (), i.shape, i.dtype)
-        return self.apply("where", (below, wrapped, i), (), i.shape, i.dtype)
-
-    def _take_one(self, e: Node) -> Var | None:
-        x, i = e.operands
-        (axis,) = e.params
-        source = self.made_by.get(x) if isinstance(x, Var) else None
-        if source is None or why_not(source):
-            return None  # x is in memory: looking up one element costs less than a row
-        assert isinstance(x, Var)
-        out = e.results[0]
-        if x.shape[:-1] != out.shape[:-1]:
-            return None
-        index = self._row_index(e, i, axis, x.shape[-1])
-        if index is None:
-            return None
-        hit = self._hits(index, x.shape)
-        zero: Any = False if x.dtype.kind == "b" else 0
-        chosen = self.apply("where", (hit, x, zero), (), x.shape, x.dtype)
-        name = "any" if x.dtype.kind == "b" else "reduce_sum"
-        if x.dtype.kind in "iu" and x.dtype.itemsize < 8:
-            return None  # a sum of those is wider
-        return self.apply(name, (chosen,), ((axis,), True), out.shape, x.dtype)
-
-    def _put_one(self, e: Node) -> Var | None:
-        g, i = e.operands
-        axis, length = e.params
-        if not isinstance(g, Var) or g.dtype.kind != "f" or why_not(_as_sum(e)):
-            return None
-        out = e.results[0]
-        if g.shape[:-1] != out.shape[:-1] or g.shape[-1] != 1:
-            return None
-        index = self._row_index(e, i, axis, length)
-        if index is None:
-            return None
-        hit = self._hits(index, out.shape)
-        return self.apply("where", (hit, g, 0.0), (), out.shape, out.dtype)
-
-    def _hits(self, index: Var, shape: Sequence[int]) -> Var:
-        """Where a column has its row's index."""
-        columns = self.constant(np.arange(shape[-1], dtype=index.dtype))
-        return self.apply("equal", (columns, index), (), shape, bool)
-
 
 def _adds_numbers(reader: Any) -> bool:
     """Whether a node adds numbers, not rows, at places."""
@@ -466,10 +296,3 @@ def _as_put(out: Var) -> Node:
     put = lookup("put")
     assert put is not None
     return Node(put, (), (0, out.shape[0]), (out,))
-
-
-def _as_sum(e: Node) -> Node:
-    """A node that loops hold if they hold e's result."""
-    add = lookup("add")
-    assert add is not None
-    return Node(add, (e.results[0], e.results[0]), (), e.results)

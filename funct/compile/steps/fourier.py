@@ -24,9 +24,8 @@ from funct.kernels import fft as kernels
 from funct.kernels.cpu.ufunc_loops import Loop, generalized
 from funct.kernels.llvm import I64, PTR, Module, Value, typed
 
-__all__ = ["FOURIER", "is_fourier", "lower_fourier", "print_fourier"]
+__all__ = ["is_fourier", "lower_fourier", "print_fourier"]
 
-FOURIER = ("fft", "real_fft", "hermitian_fft")
 _OF_PAIRS = {
     "fft_of_pairs": "fft", "real_fft_to_pairs": "real_fft",
     "hermitian_fft_of_pairs": "hermitian_fft",

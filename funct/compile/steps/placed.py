@@ -13,9 +13,9 @@ from typing import Any
 
 import attrs
 
+from funct.compile.fusion.domain import row_length
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.groups import Group, is_weave, reads, reduction
-from funct.compile.fusion.lower import row_length
 from funct.compile.joins import is_concat
 from funct.compile.loops.views import View, collapse, reshaped
 from funct.compile.steps.moves import is_move, parts

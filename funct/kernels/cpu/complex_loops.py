@@ -12,10 +12,9 @@ import numpy as np
 
 from funct.device import Code, assemble, host
 from funct.kernels.cpu import scratch
-from funct.kernels.cpu.dense.slab import each
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.cpu.tasks import deal_out
-from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 from funct.kernels.llvm.complexes import COMPLEX
 
 __all__ = ["function_of"]

@@ -25,6 +25,7 @@ from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.tasks import deal_out
+from funct.kernels.dtypes import sum_dtype
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, typed
 
 if TYPE_CHECKING:
@@ -93,13 +94,7 @@ def _plan(
         return None
     tasks = max(1, min(rows, rows * length // _TASK, 4 * host().cores))
     lead = (*kept, *(1,) * len(order)) if keepdims else kept
-    return element, parts, lead, _sum_dtype(dtype), _rest(tasks, rows, parts * length)
-
-
-@functools.cache
-def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    found: np.dtype[Any] = np.add.reduce(np.empty(0, dtype)).dtype
-    return found
+    return element, parts, lead, sum_dtype(dtype), _rest(tasks, rows, parts * length)
 
 
 @functools.cache

@@ -18,10 +18,9 @@ import numpy as np
 from funct.device import Code, blas, host, printed
 from funct.device.machine_code import offer
 from funct.kernels.cpu import scratch
-from funct.kernels.cpu.dense.slab import each
 from funct.kernels.cpu.dense.turn import define_turn
 from funct.kernels.cpu.record import address
-from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
+from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, each, typed
 
 __all__ = ["counts_in_64_bits", "print_solution", "solve_triangular"]
 

@@ -22,10 +22,10 @@ import numpy as np
 
 from funct.device import Code, assemble, host
 from funct.kernels.cpu import scratch
-from funct.kernels.cpu.dense.slab import each
+from funct.kernels.cpu.layouts import Layout, Walk, merged, period_of, walks_of
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.cpu.tasks import deal_out
-from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 from funct.kernels.llvm.entropies import ENTROPIES
 from funct.kernels.llvm.functions import FUNCTIONS
 from funct.kernels.llvm.logistic import share
@@ -271,9 +271,6 @@ def _parts(columns: int, elements: Sequence[str]) -> tuple[int, int]:
     return (parts, lanes) if parts <= _PARTS else (0, 0)
 
 
-_Layout = tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any], bool]
-
-
 @attrs.frozen(eq=False)
 class _Plan:
     """What is known before the arrays are. places: makes bytes of the addresses, which come first
@@ -288,15 +285,15 @@ class _Plan:
 
 @functools.lru_cache(512)
 def _plan(
-    name: str, shape: tuple[int, ...], dtype: np.dtype[Any], layouts: tuple[_Layout, ...]
+    name: str, shape: tuple[int, ...], dtype: np.dtype[Any], layouts: tuple[Layout, ...]
 ) -> _Plan:
     """layouts: shapes, strides and dtypes of the operands, and whether they are aligned."""
-    owns, copied, (shape, layouts) = [a[0] for a in layouts], shape, _merged(shape, layouts)
+    owns, copied, (shape, layouts) = [a[0] for a in layouts], shape, merged(shape, layouts)
     count, parts, sizes = math.prod(shape), (0, 0), [math.prod(a[0]) for a in layouts]
     elements = [ELEMENTS[a[2]] for a in layouts]
-    walks: list[_Walk | None] = [None] * len(layouts)
+    walks: list[Walk | None] = [None] * len(layouts)
     copies: list[tuple[int, ...] | None] = [None] * len(layouts)
-    period = _period(layouts, shape) if sizes == [math.prod(own) for own in owns] else 0
+    period = period_of(layouts, shape) if sizes == [math.prod(own) for own in owns] else 0
     columns = shape[-1] if shape else 1
     if period:
         repeats = max(1, (_BLOCK if period == 1 else _REPEATED) // period)
@@ -308,7 +305,7 @@ def _plan(
                 copies[k] = (repeats, *owns[k]) if repeats > 1 else None
     elif columns >= (_NARROWEST if name in _MATHEMATICS else 2):
         rows = count // columns
-        block, walks = _walks(layouts, shape)
+        block, walks = walks_of(layouts, shape)
         still = [n == 1 or walk is not None for n, walk in zip(sizes, walks, strict=True)]
         copies = [None if s else copied for s in still]
         if name not in _MATHEMATICS:
@@ -336,116 +333,9 @@ def _plan(
     )  # fmt: skip
 
 
-def _merged(
-    shape: tuple[int, ...], layouts: Sequence[_Layout]
-) -> tuple[tuple[int, ...], tuple[_Layout, ...]]:
-    """The same with as few axes as can be: neighbours that every operand walks as one are one."""
-    rank = len(shape)
-    owns = [(1,) * (rank - len(a[0])) + a[0] for a in layouts]
-    strides = [(0,) * (rank - len(a[1])) + a[1] for a in layouts]
-    walks = [
-        [0 if n == 1 else s for n, s in zip(own, step, strict=True)]
-        for own, step in zip(owns, strides, strict=True)
-    ]
-    axes: list[tuple[int, list[int]]] = []  # lengths and strides, the last axis first
-    for k in reversed(range(rank)):
-        n, steps = shape[k], [w[k] for w in walks]
-        if n == 1:
-            continue
-        if axes and all(s == m * axes[-1][0] for s, m in zip(steps, axes[-1][1], strict=True)):
-            n, steps = n * axes[-1][0], axes.pop()[1]
-        axes.append((n, steps))
-    axes.reverse()
-    lengths = tuple([n for n, _ in axes])
-    found = []
-    for k, (_, _, dtype, aligned) in enumerate(layouts):
-        own = tuple([n if steps[k] else 1 for n, steps in axes])
-        found.append((own, tuple([steps[k] for _, steps in axes]), dtype, aligned))
-    return lengths, tuple(found)
-
-
-def _period(layouts: Sequence[_Layout], shape: tuple[int, ...]) -> int:
-    """After how many elements operands that lie side by side repeat: 1 where all are whole or one
-    number; 0 where one is neither, and does not repeat.
-    """
-    count, period = math.prod(shape), 1
-    for layout in layouts:
-        own = layout[0]
-        n = math.prod(own)
-        if n == 1:
-            continue
-        first = next(k for k, m in enumerate(own) if m != 1)
-        if not _dense(layout) or own[first:] != shape[len(shape) - len(own) + first :]:
-            return 0
-        if n < count:
-            if period not in (1, n):
-                return 0
-            period = n
-    return period
-
-
-def _dense(layout: _Layout) -> bool:
-    shape, strides, dtype, aligned = layout
-    step = dtype.itemsize
-    for n, s in zip(reversed(shape), reversed(strides), strict=True):
-        if n != 1 and s != step:
-            return False
-        step *= n
-    return aligned
-
-
 def _copied(x: Any, shape: tuple[int, ...]) -> Any:
     if x.size == 1:
         return x
     y = np.empty(shape, x.dtype)
     y[...] = x
     return y
-
-
-_Walk = tuple[int, int, bool]  # strides of blocks and rows, whether columns lie side by side
-
-
-def _walks(layouts: Sequence[_Layout], shape: tuple[int, ...]) -> tuple[int, list[_Walk | None]]:
-    """Rows of a block, and how each operand is walked; None for those that must be copied. The
-    blocks begin where the fewest are.
-    """
-    best: tuple[int, list[_Walk | None]] | None = None
-    for axis in range(max(1, len(shape) - 1)):
-        found = [_walk(layout, shape, axis) for layout in layouts]
-        if best is None or found.count(None) < best[1].count(None):
-            best = math.prod(shape[axis:-1]), found
-    assert best is not None
-    return best
-
-
-def _walk(layout: _Layout, shape: tuple[int, ...], axis: int) -> _Walk | None:
-    """The strides in elements, where the axes before this one make blocks, those after it rows."""
-    own, strides, dtype, aligned = layout
-    if not aligned:
-        return None
-    size = dtype.itemsize
-    *outer, inner = [0 if n == 1 else s for n, s in zip(own, strides, strict=True)] or [0]
-    outer = [0] * (len(shape) - 1 - len(outer)) + outer
-    if inner not in (0, size):
-        return None
-    blocks, rows = (
-        _stride(shape[:-1][part], outer[part]) for part in (slice(axis), slice(axis, None))
-    )
-    if blocks is None or rows is None or blocks % size or rows % size:
-        return None
-    return blocks // size, rows // size, inner != 0
-
-
-def _stride(shape: Sequence[int], strides: Sequence[int]) -> int | None:
-    """From one element of these axes to the next; None where it is not always the same."""
-    stride, reach = 0, 0  # of the last axis; what a step along the next one must be
-    begun = False
-    for n, s in zip(reversed(shape), reversed(strides), strict=True):
-        if n == 1:
-            continue
-        if not begun:
-            stride, begun = s, True
-        elif s != reach:
-            return None
-        reach = s * n
-    return stride

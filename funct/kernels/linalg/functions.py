@@ -36,7 +36,6 @@ _EXTREMES = {np.inf: _maximum, -np.inf: _minimum}
 _SUMMED = {
     1: (-2, _maximum), -1: (-2, _minimum), np.inf: (-1, _maximum), -np.inf: (-1, _minimum),
 }  # fmt: skip
-_DOUBLE = np.dtype(np.float64)
 _FLOATING = {np.dtype(char): np.dtype(char.lower()) for char in "fdFD"}  # and of what sizes are
 Axes = tuple[int, ...]
 _LEAST_SINGLE, _LEAST_DOUBLE = 2.0**-90, 2.0**-900

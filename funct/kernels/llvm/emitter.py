@@ -380,3 +380,15 @@ class Emitter(Arithmetic):
     def ret(self, x: Value | None = None) -> None:
         """Return."""
         self.line(f"ret {x!r}" if x is not None else "ret void")
+
+
+def each(
+    f: Emitter, start: Index, stop: Index, body: Callable[[Value], None], step: Index = 1
+) -> None:
+    """A loop that carries nothing and may be empty."""
+
+    def run(i: Value, _: list[Value]) -> list[Value]:
+        body(i)
+        return []
+
+    f.loop(start, stop, step, run, maybe_empty=True)

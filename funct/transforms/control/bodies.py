@@ -1,8 +1,4 @@
-"""What the rules of branches and loops do to the graphs inside them.
-
-Note [Halves]: the reverse rule captures a body together with its pull as one graph, and cuts it
-where the cotangents come in (`partition`). What the backward half can have from values that it is
-given anyway is computed again, and so is what is cheap; of the rest the fewest bytes are kept.
+"""What the rules of branches and loops do to the graphs inside them; `halving.py` cuts them in two.
 
 Note [Sizes in bodies]: under jit a body may have symbolic sizes, those of the capture around it,
 which is asked when a decision is taken on one. Once made, a body reads the symbols off its own
@@ -23,7 +19,6 @@ import attrs
 
 from funct import ops
 from funct.array import zeros
-from funct.compile.memory.partition import partition
 from funct.core import INEXACT, ShapeDtype, Shared, Size, size_values
 from funct.graph import (
     Call,
@@ -41,15 +36,14 @@ from funct.graph.capture import capture
 from funct.transforms.control.closures import hoisted
 from funct.transforms.forward import jvp
 from funct.transforms.reverse import zero_like
-from funct.transforms.vjp import vjp
 from funct.transforms.vmap import Batch, BatchTracer, whole
 
 __all__ = [
-    "Avals", "Flags", "Flat", "Halves", "Reach", "SizeError", "at_sizes", "aval_of", "avals_of",
-    "batched", "chosen", "dual", "halves", "is_symbol", "known_sizes", "lanes",
-    "lifted", "or_none", "or_zero", "ordered", "paired", "picked", "reached", "regraph", "repeated",
-    "repeated_where", "shared", "symbols_of", "tangents_of", "trace", "unpicked", "varied",
-    "with_symbols", "zeros_of",
+    "Avals", "Flags", "Flat", "Reach", "SizeError", "at_sizes", "aval_of", "avals_of", "batched",
+    "chosen", "dual", "freed", "is_symbol", "known_sizes", "lanes", "lifted", "or_none", "or_zero",
+    "ordered", "paired", "picked", "reached", "reads_of", "regraph", "repeated", "repeated_where",
+    "shared", "symbols_of", "tangents_of", "trace", "unpicked", "varied", "with_symbols",
+    "zeros_of",
 ]  # fmt: skip
 
 Flags = tuple[bool, ...]
@@ -223,7 +217,7 @@ def zeros_of(avals: Sequence[Any]) -> list[Any]:
     return [zeros(a.shape, dtype=a.dtype) for a in avals]
 
 
-def _reads(e: Node | Call) -> list[Var]:
+def reads_of(e: Node | Call) -> list[Var]:
     """The Vars that an entry needs, those that a call's body takes from outside included."""
     held = [a for a in e.operands if isinstance(a, Var)]
     return [*held, *e.body.inputs] if isinstance(e, Call) else held
@@ -232,7 +226,7 @@ def _reads(e: Node | Call) -> list[Var]:
 def _varying_reads(e: Node | Call) -> list[Var]:
     """Those through which derivatives flow."""
     if isinstance(e, Call) or isinstance(e.primitive, Control):
-        return _reads(e)
+        return reads_of(e)
     pairs = zip(e.operands, e.primitive.rules, strict=True)
     return [a for a, rule in pairs if isinstance(a, Var) and rule is not None]
 
@@ -243,7 +237,7 @@ def reached(graph: Graph, flags: Sequence[bool]) -> Flags:
     """
     live = set(chosen(graph.inputs, flags))
     for e in graph.nodes:
-        if not isinstance(e, Guard) and not live.isdisjoint(_reads(e)):
+        if not isinstance(e, Guard) and not live.isdisjoint(reads_of(e)):
             live.update(e.results)
     return tuple([v in live for v in graph.outputs])
 
@@ -354,13 +348,13 @@ def dual(graph: Graph, mine: Flags, out_flags: Flags) -> Graph:
 
     def both(*xs: Any) -> list[Any]:
         vals, ts = xs[: len(mine)], xs[len(mine) :]
-        outs, pushed = jvp(_freed(graph, mine, vals), tuple(chosen(vals, mine)), tuple(ts))
+        outs, pushed = jvp(freed(graph, mine, vals), tuple(chosen(vals, mine)), tuple(ts))
         return [*outs, *chosen(pushed, out_flags)]
 
     return regraph(both, [*avals, *chosen(avals, mine)])
 
 
-def _freed(graph: Graph, mine: Flags, vals: Sequence[Any]) -> Callable[..., Flat]:
+def freed(graph: Graph, mine: Flags, vals: Sequence[Any]) -> Callable[..., Flat]:
     """The graph as a function of the inputs that are mine."""
 
     def free(*fs: Any) -> Flat:
@@ -368,87 +362,3 @@ def _freed(graph: Graph, mine: Flags, vals: Sequence[Any]) -> Callable[..., Flat
         return graph(*[next(given) if m else v for v, m in zip(vals, mine, strict=True)])
 
     return free
-
-
-@attrs.frozen(eq=False)
-class Halves:
-    """A body cut in two, see Note [Halves].
-
-    forward: inputs -> (*outputs, *residuals). backward: (*inputs[uses], *residuals, *cotangents of
-    the flagged outputs) -> cotangents of the flagged inputs. makers: what made each residual, None
-    for an input.
-    """
-
-    forward: Graph
-    backward: Graph
-    uses: tuple[int, ...]
-    residuals: Avals
-    makers: tuple[Node | Call | None, ...]
-
-
-def halves(
-    graph: Graph,
-    mine: Flags,
-    out_flags: Flags,
-    ready: Flags,
-    again: Callable[[Node | Call], Any] | None = None,
-    fixed: Flags | None = None,
-) -> Halves:
-    """Both halves of a body's reverse rule.
-
-    ready: the inputs that the backward half is given. fixed: those that are equal in every step;
-    what depends on them alone is computed again, and so is what `again` says; where that is not
-    given, what is kept are the fewest bytes.
-    """
-    n_in, n_out = len(graph.inputs), len(graph.outputs)
-    avals = [v.aval for v in graph.inputs]
-    outs = [v.aval for v in graph.outputs]
-
-    def joint(*xs: Any) -> list[Any]:
-        vals, cts = xs[:n_in], iter(xs[n_in:])
-        found, pull = vjp(_freed(graph, mine, vals), *chosen(vals, mine))
-        full = [next(cts) if f else zeros_of([o])[0] for f, o in zip(out_flags, outs, strict=True)]
-        return [*found, *pull.adjoint(full)]  # the engine's convention, whatever the user's
-
-    both = regraph(joint, [*avals, *chosen(outs, out_flags)])
-    entries = [e for e in both.nodes if not isinstance(e, Guard)]
-    inputs = both.inputs[:n_in]
-    varying = _dependents(entries, chosen(inputs, [not f for f in fixed or (False,) * n_in]))
-
-    def decided(e: Node | Call) -> bool | None:
-        if varying.isdisjoint(e.results):
-            return True
-        return None if again is None else bool(again(e))
-
-    cut = partition(both, n_in, n_out, given=ready, again=decided)
-    uses = tuple([k for k, v in enumerate(inputs) if ready[k] and v in cut.residuals])
-    there = [inputs[k] for k in uses]
-    residuals = [v for v in cut.residuals if v not in there]
-    made = {v: e for e in entries for v in e.results}
-    forward = attrs.evolve(cut.forward, outputs=(*cut.forward.outputs[:n_out], *residuals))
-    place = {v: k for k, e in enumerate(entries) for v in e.results}
-
-    def order(e: Any) -> int:
-        """That of the user's program: its own op is the first to fail, not a derivative of it."""
-        return max([place.get(v, -1) for v in e.results or e.reads], default=-1)
-
-    backward = attrs.evolve(
-        cut.backward,
-        nodes=tuple(sorted(cut.backward.nodes, key=order)),
-        inputs=(*there, *residuals, *both.inputs[n_in:]),
-    )
-    return Halves(
-        check(with_symbols(eliminate_dead(forward))),
-        check(with_symbols(eliminate_dead(backward))),
-        uses,
-        tuple([v.aval for v in residuals]),
-        tuple([made.get(v) for v in residuals]),
-    )
-
-
-def _dependents(entries: Sequence[Node | Call], roots: Sequence[Var]) -> set[Var]:
-    live = set(roots)
-    for e in entries:
-        if not live.isdisjoint(_reads(e)):
-            live.update(e.results)
-    return live

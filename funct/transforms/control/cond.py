@@ -20,7 +20,7 @@ from funct.core import ShapeDtype
 from funct.errors import DTypeError, ShapeError, TransformError
 from funct.graph import Control, Graph, dependent
 from funct.graph.controls import Written, agree, avals, remakes
-from funct.transforms.control import bodies
+from funct.transforms.control import bodies, halving
 from funct.transforms.control.bodies import Flags, Flat, Reach
 from funct.transforms.control.carry import abstract, boolean_scalar, is_number, leaf_name, typed
 from funct.transforms.control.closures import captured
@@ -245,7 +245,7 @@ class Branch(Staged):
         mine = mine[1:]
         flags = self._some(mine, bodies.varied)
         ready = (True,) * len(mine)
-        cut = [bodies.halves(g, mine, flags, ready) for g in self.graphs]
+        cut = [halving.halves(g, mine, flags, ready) for g in self.graphs]
         uses = tuple(sorted({k for h in cut for k in h.uses}))
         slots: list[ShapeDtype] = []
         places = []

@@ -13,7 +13,7 @@ from funct.compile import Loop, Refused, Repeat, worth_looping
 from funct.core import ShapeDtype, Size, size_values
 from funct.graph import Control, Graph, dependent
 from funct.graph.controls import Written, agree, avals, remakes
-from funct.transforms.control import bodies
+from funct.transforms.control import bodies, halving
 from funct.transforms.control.bodies import Flags, Flat, Reach
 from funct.transforms.control.deferred import deferred
 from funct.transforms.control.staged import Staged
@@ -195,7 +195,7 @@ class _Halves:
         self.flags, self.outs = loop.steady(mine, bodies.varied)
         held, carry, xs = loop.parts(self.flags)
         steps, c = loop.steps, loop.constants
-        cut = bodies.halves(
+        cut = halving.halves(
             loop.body, self.flags, self.outs,
             ready=(*(True,) * c, *(False,) * len(carry), *(True,) * len(xs)),
             fixed=(*(True,) * c, *(False,) * (len(carry) + len(xs))),

@@ -9,8 +9,9 @@ import attrs
 
 from funct.core import ShapeDtype
 from funct.graph import Graph
-from funct.transforms.control import bodies
-from funct.transforms.control.bodies import Flags, Flat, Halves
+from funct.transforms.control import bodies, halving
+from funct.transforms.control.bodies import Flags, Flat
+from funct.transforms.control.halving import Halves
 
 __all__ = ["Sweep", "pulling"]
 
@@ -56,7 +57,7 @@ def pulling(
     at = 0
     for sweep, given, gives in zip(original, ins, outs, strict=True):
         n, reads = sweep.state, len(given) - c - sweep.state
-        cut = bodies.halves(
+        cut = halving.halves(
             sweep.body, given, gives,
             ready=(*(True,) * c, *(False,) * n, *(True,) * reads),
             fixed=(*(True,) * c, *(False,) * (n + reads)),

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funct.kernels.cpu.attention.strips import SOFTEST, Strips, each
-from funct.kernels.llvm import I64
+from funct.kernels.cpu.attention.strips import SOFTEST, Strips
+from funct.kernels.llvm import I64, each
 from funct.kernels.llvm.exponential import LN2, LOG2_E
 from funct.kernels.llvm.functions import FUNCTIONS
 

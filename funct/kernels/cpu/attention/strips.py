@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from funct.kernels.attention import KEY_STEP, LAST_SHIFT, MIXES, QUERY_STEP
 from funct.kernels.cpu.dense.turn import define_turn
 from funct.kernels.cpu.record import Fields, Record
-from funct.kernels.llvm import I64, PTR, Module, typed
+from funct.kernels.llvm import I64, PTR, Module, each, typed
 from funct.kernels.llvm.coefficients import EXP2_ABOVE, EXP2_PART
 from funct.kernels.llvm.exponential import LN2, LOG2_E, small
 from funct.kernels.llvm.scaling import (
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from funct.kernels.llvm import Emitter, Type, Value
 
 __all__ = [
-    "ADDRESSES", "BLOCK", "HEAD", "JOB", "SOFTEST", "STRIPS", "TILES", "Start", "Strips", "each",
+    "ADDRESSES", "BLOCK", "HEAD", "JOB", "SOFTEST", "STRIPS", "TILES", "Start", "Strips",
 ]  # fmt: skip
 
 # Rows of a tile for each number of vectors; the most vectors are those of a strip. 12 sums in 16
@@ -52,19 +52,6 @@ JOB = Fields((
 HEAD = Fields(("q", "k", "v", "mask", "seed", "g", "index"))
 
 Start = Literal["zero", "add", "scaled", "mask"]
-
-
-def each(
-    f: Emitter, start: Value | int, stop: Value | int, body: Callable[[Value], None],
-    step: Value | int = 1,
-) -> None:  # fmt: skip
-    """A loop that carries nothing and may be empty."""
-
-    def run(i: Value, _: list[Value]) -> list[Value]:
-        body(i)
-        return []
-
-    f.loop(start, stop, step, run, maybe_empty=True)
 
 
 def _mixed(f: Emitter, x: Value) -> Value:

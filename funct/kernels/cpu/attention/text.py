@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING
 
 from funct.device import PARALLEL
 from funct.kernels.cpu.attention.few import FewQueries
-from funct.kernels.cpu.attention.strips import BLOCK, JOB, SOFTEST, Strips, each
+from funct.kernels.cpu.attention.strips import BLOCK, JOB, SOFTEST, Strips
 from funct.kernels.cpu.record import Record
-from funct.kernels.llvm import I64, PTR, Module
+from funct.kernels.llvm import I64, PTR, Module, each
 from funct.kernels.llvm.exponential import LN2
 from funct.kernels.llvm.functions import FUNCTIONS
 

@@ -33,11 +33,11 @@ import functools
 
 from funct.device import PARALLEL, Code, Host, printed
 from funct.device.machine_code import LEAN
-from funct.kernels.cpu.dense.slab import SLAB, Slab, copy, each
+from funct.kernels.cpu.dense.slab import SLAB, Slab, copy
 from funct.kernels.cpu.dense.tile import call_tiles
 from funct.kernels.cpu.dense.turn import define_turn, transposed
 from funct.kernels.cpu.record import Fields, Record
-from funct.kernels.llvm import I64, PTR, Module, Value, typed
+from funct.kernels.llvm import I64, PTR, Module, Value, each, typed
 
 __all__ = ["CLASS", "JOB", "PACK", "entry", "text"]
 

@@ -30,10 +30,9 @@ from funct.device import Host, host, printed
 from funct.device.machine_code import begin, offer
 from funct.device.printed import kept
 from funct.kernels.cpu.dense.dots import DOTS
-from funct.kernels.cpu.dense.slab import each
 from funct.kernels.cpu.dense.tile import most_rows
 from funct.kernels.cpu.dense.turn import transposed
-from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 
 __all__ = [
     "ARGUMENTS", "Cut", "Tile", "cut", "driver_name", "foretell", "print_driver", "print_tile",

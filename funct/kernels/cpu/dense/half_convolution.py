@@ -19,7 +19,7 @@ import ml_dtypes
 import numpy as np
 
 from funct.kernels import table
-from funct.kernels.channels import channels_first, channels_last
+from funct.kernels.channels import channels_first, channels_last, lie_last
 from funct.kernels.cpu.dense import convolution as maps
 from funct.kernels.cpu.dense import weight_gradient
 from funct.kernels.cpu.dense.pairs import paired
@@ -103,7 +103,7 @@ def _rounded(y: NDArray[Any]) -> NDArray[Any]:
 def _channels(x: NDArray[Any]) -> NDArray[Any]:
     """Words of adjacent channels, which lie there as they are if channels are last."""
     n, c, *size = x.shape
-    if _last(x):
+    if lie_last(x):
         return channels_first(channels_last(x).view(_WORD))
     plane = prod(size)
     return paired(np.ascontiguousarray(x), (n, c // 2, *size), plane, 2 * plane, plane)
@@ -111,7 +111,7 @@ def _channels(x: NDArray[Any]) -> NDArray[Any]:
 
 def _shifted(x: NDArray[Any], stride: int) -> NDArray[Any]:
     """Words of pixels one stride apart, from one stride before each row of the image on."""
-    if _last(x):
+    if lie_last(x):
         x = channels_last(x)
         *lead, width, c = x.shape
         shape = (*lead, width + stride, c)
@@ -122,13 +122,8 @@ def _shifted(x: NDArray[Any], stride: int) -> NDArray[Any]:
 
 def _pixels(g: NDArray[Any]) -> NDArray[Any]:
     """Words of adjacent pixels."""
-    if not _last(g):
+    if not lie_last(g):
         return np.ascontiguousarray(g).view(_WORD)
     g = channels_last(g)
     *lead, width, c = g.shape
     return channels_first(paired(g, (*lead, width // 2, c), c, 2 * c, c))
-
-
-def _last(x: NDArray[Any]) -> bool:
-    """Whether channels are last in memory."""
-    return not x.flags.c_contiguous and bool(channels_last(x).flags.c_contiguous)

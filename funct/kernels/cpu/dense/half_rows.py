@@ -7,9 +7,8 @@ An element of the result is summed as in tiles: along the depth, word by word, i
 from __future__ import annotations
 
 from funct.kernels.cpu.dense.dots import Dot
-from funct.kernels.cpu.dense.slab import each
 from funct.kernels.cpu.record import Record
-from funct.kernels.llvm import Emitter, Value, typed
+from funct.kernels.llvm import Emitter, Value, each, typed
 
 __all__ = ["AHEAD", "NARROWEST", "few_rows"]
 

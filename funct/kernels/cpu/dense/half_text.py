@@ -21,11 +21,11 @@ import attrs
 from funct.device import PARALLEL, Host
 from funct.kernels.cpu.dense.dots import DOTS, Dot
 from funct.kernels.cpu.dense.half_rows import AHEAD, NARROWEST, few_rows
-from funct.kernels.cpu.dense.slab import clear, each
+from funct.kernels.cpu.dense.slab import clear
 from funct.kernels.cpu.dense.tile import call_tiles
 from funct.kernels.cpu.dense.turn import define_turn
 from funct.kernels.cpu.record import Fields, Record
-from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 
 __all__ = ["CALL", "JOB", "STRIP", "text"]
 

@@ -19,9 +19,8 @@ from math import prod
 
 from funct.device import Host
 from funct.kernels.cpu.dense.lines import SIZES, Lines, Pattern, Taps, begin
-from funct.kernels.cpu.dense.slab import each
 from funct.kernels.cpu.record import Fields, Record
-from funct.kernels.llvm import I64, PTR, Emitter, Value, typed
+from funct.kernels.llvm import I64, PTR, Emitter, Value, each, typed
 
 __all__ = ["WEIGHTS", "sharing", "sums", "weights_text"]
 

@@ -25,11 +25,10 @@ from typing import Literal
 import attrs
 
 from funct.device import Host
-from funct.kernels.cpu.dense.slab import each
 from funct.kernels.cpu.quantized.codes import TO_CODES, to_codes
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.cpu.tasks import deal_out
-from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, typed
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, each, typed
 
 __all__ = ["PLANES", "SIZES", "Ends", "Lines", "Pattern", "Strips", "Taps", "begin", "planes_text"]
 

@@ -14,10 +14,9 @@ import numpy as np
 
 from funct.device import Host, host, printed
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.dense.slab import each
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.cpu.tasks import deal_out
-from funct.kernels.llvm import I64, PTR, Module, Value, typed
+from funct.kernels.llvm import I64, PTR, Module, Value, each, typed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

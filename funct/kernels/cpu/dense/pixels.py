@@ -22,9 +22,8 @@ import attrs
 
 from funct.device import Host
 from funct.kernels.cpu.dense.lines import Taps, begin
-from funct.kernels.cpu.dense.slab import each
 from funct.kernels.cpu.record import Fields, Record
-from funct.kernels.llvm import I64, PTR, Emitter, Value, typed
+from funct.kernels.llvm import I64, PTR, Emitter, Value, each, typed
 
 __all__ = ["PIXELS", "Pattern", "pixels_text", "sums_text"]
 

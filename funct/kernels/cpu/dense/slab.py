@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from funct.kernels.cpu.record import Record
-from funct.kernels.llvm import I64, Emitter, Value, typed
+from funct.kernels.llvm import I64, Emitter, Value, each, typed
 
 __all__ = ["SLAB", "STACK", "Slab", "clear", "copy", "each"]
 
@@ -26,18 +26,6 @@ STACK = (  # for the first and the second axis
 )  # fmt: skip
 
 Loop = Callable[[Value], None]
-
-
-def each(
-    f: Emitter, start: Value | int, stop: Value | int, body: Loop, step: Value | int = 1
-) -> None:
-    """A loop that carries nothing and may be empty."""
-
-    def run(i: Value, _: list[Value]) -> list[Value]:
-        body(i)
-        return []
-
-    f.loop(start, stop, step, run, maybe_empty=True)
 
 
 def clear(f: Emitter, to: Value, size_bytes: Value, around: Value | int = 0) -> None:

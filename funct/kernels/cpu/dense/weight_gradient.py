@@ -42,16 +42,16 @@ import numpy as np
 
 from funct.device import PARALLEL, Code, Host, host, printed
 from funct.device.machine_code import LEAN
-from funct.kernels.channels import channels_last
+from funct.kernels.channels import channels_last, lie_last
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.axes import Axes, Batch, axis, merged, slab_fields, three
 from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.dense.panels import batch_of
-from funct.kernels.cpu.dense.slab import SLAB, STACK, Slab, each
+from funct.kernels.cpu.dense.slab import SLAB, STACK, Slab
 from funct.kernels.cpu.dense.tile import call_tiles, most_rows, tile_table
 from funct.kernels.cpu.dense.turn import define_turn
 from funct.kernels.cpu.record import Fields, Record, address
-from funct.kernels.llvm import I64, PTR, Module, Value, typed
+from funct.kernels.llvm import I64, PTR, Module, Value, each, typed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -419,7 +419,7 @@ def weights(
     """The same for x and g in words of the dot, whose sums are of their dtype."""
     out, c = g.shape[1], x.shape[1] // slide.groups
     made = plan(x.shape, g.shape, slide, size, dot)
-    last, turned = _last(x), _last(g)
+    last, turned = lie_last(x), lie_last(g)
     x = channels_last(x) if last else np.ascontiguousarray(x)
     g = channels_last(g) if turned else np.ascontiguousarray(g)
     w = memory.fresh((out, c, *size), x.dtype)
@@ -430,11 +430,6 @@ def weights(
     job[_PLACES] = address(x), *of_g, address(w), partial, partial + made.partial_bytes
     _entry(_ELEMENT[x.dtype], last)(address(job))
     return w
-
-
-def _last(x: NDArray[Any]) -> bool:
-    """Whether channels are last in memory."""
-    return not x.flags.c_contiguous and bool(channels_last(x).flags.c_contiguous)
 
 
 @functools.cache

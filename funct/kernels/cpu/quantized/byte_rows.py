@@ -11,10 +11,9 @@ from collections.abc import Callable
 
 from funct.device import host
 from funct.kernels.cpu.dense.dots import DOTS, supported
-from funct.kernels.cpu.dense.slab import each
 from funct.kernels.cpu.quantized.codes import in_words
 from funct.kernels.cpu.quantized.words import Words
-from funct.kernels.llvm import Emitter, Value, typed
+from funct.kernels.llvm import Emitter, Value, each, typed
 
 __all__ = ["lanes", "pitch", "row", "sums"]
 

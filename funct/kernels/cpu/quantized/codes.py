@@ -15,10 +15,9 @@ import numpy as np
 
 from funct.device import PARALLEL, Code, host, printed
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.dense.slab import each
 from funct.kernels.cpu.quantized.words import PAIRS, QUADS, Words
 from funct.kernels.cpu.record import Fields, Record, address
-from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 from funct.kernels.llvm.scaling import nearest
 
 if TYPE_CHECKING:

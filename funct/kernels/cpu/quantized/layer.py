@@ -20,7 +20,6 @@ from funct.device import host, printed
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.dense.products import multiplier
-from funct.kernels.cpu.dense.slab import each
 from funct.kernels.cpu.dense.tile import call_tiles, most_rows, tile_table
 from funct.kernels.cpu.quantized import byte_rows
 from funct.kernels.cpu.quantized.codes import (
@@ -34,7 +33,7 @@ from funct.kernels.cpu.quantized.codes import (
 from funct.kernels.cpu.quantized.words import Words
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.cpu.tasks import deal_out
-from funct.kernels.llvm import I64, PTR, Emitter, Module, Value
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each
 from funct.kernels.quantized.affine import Codes
 
 if TYPE_CHECKING:

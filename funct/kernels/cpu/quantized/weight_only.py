@@ -16,9 +16,8 @@ import numpy as np
 
 from funct.device import PARALLEL, Code, host, printed
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.dense.slab import each
 from funct.kernels.cpu.record import Fields, Record, address
-from funct.kernels.llvm import F32, I64, PTR, Emitter, Module, Value, typed
+from funct.kernels.llvm import F32, I64, PTR, Emitter, Module, Value, each, typed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

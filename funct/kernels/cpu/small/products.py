@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from funct.device import Host, host, printed
 from funct.kernels.cpu import scratch
-from funct.kernels.cpu.dense.slab import each
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.cpu.tasks import deal_out
-from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

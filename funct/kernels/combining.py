@@ -1,0 +1,148 @@
+"""New values, sums, products and extremes at positions of an array: plain, or in machine code.
+
+Both give the same bits: what comes to one position is combined in the order of the indices, which
+count from the end where they are negative; one that is out of bounds raises IndexError. For
+`ops.updates` and `array.changes`; what only reads or sums into zeros is `indexing.py`.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from funct.kernels.cpu.irregular import indexing as cpu
+from funct.kernels.cpu.loops import ready
+from funct.kernels.indexing import combine_rows, fits, refuse_outside
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Index = NDArray[Any]
+
+__all__ = [
+    "COMBINED_AT", "combine", "combine_into", "combine_rows_into", "combined_at", "combined_each",
+    "combined_rows", "plain_combine_into",
+]  # fmt: skip
+
+_INT64 = np.dtype(np.int64)
+# By their numbers, the dtypes of which kernels take Python's numbers, and the class of those.
+_NUMBERS = {np.dtype(c).num: float if c in "fd" else int for c in "bBhHiIlfd"}
+_LIMITS = {np.dtype(c).num: np.iinfo(c) for c in "bBhHiI"}  # and those that do not hold each
+_CODED = frozenset([np.dtype(c).num for c in "bBhHiIlLqQfd"])
+_MANY = 1 << 13  # elements that are put quicker than by NumPy into an array
+_FEW = 256  # and with a new array
+_LONG = 512  # bytes of a row that NumPy writes as well
+
+COMBINED_AT = {
+    "add": np.add.at, "multiply": np.multiply.at, "min": np.minimum.at, "max": np.maximum.at,
+}  # fmt: skip
+
+
+def combine(x: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> NDArray[Any]:
+    """x combined with v at the positions i: "set", "add", "multiply", "min" or "max".
+
+    i counts along the first axis of x (n, ...); v (*i, ...) has a row, or an element, for each.
+    """
+    y = np.array(x, order="C")
+    if y.ndim == 1:
+        combine_into(y, v, i, mode)
+    else:
+        combine_rows_into(y, v, i, mode)
+    return y
+
+
+def combine_rows_into(y: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> None:
+    """`combine` of rows, in y itself: C-contiguous. v may broadcast to the rows."""
+    inner = prod(y.shape[1:])
+    copied = mode == "set" and inner * y.itemsize >= _LONG  # which NumPy does well
+    if copied or not fits(y, i) or not i.size or not inner or not y.flags.aligned:
+        plain_combine_into(y, v, i, mode)
+        return
+    rows = np.ascontiguousarray(np.broadcast_to(v, (*i.shape, *y.shape[1:])), y.dtype)
+    if inner == 1:
+        combine_into(y.reshape(-1), rows.reshape(-1), i.reshape(-1), mode)
+    else:
+        combine_rows(rows, i, y, (1, i.size, len(y), inner), mode, False)
+
+
+def combine_into(y: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> None:
+    """`combine`, in y itself: 1-D and contiguous."""
+    few = mode == "set" and i.size < _MANY
+    same = v.shape == i.shape and v.dtype == y.dtype and y.flags.aligned
+    if few or not same or not fits(v, i):
+        plain_combine_into(y, v, i, mode)
+    else:
+        refuse_outside(cpu.combine(y, v, i, y, i.size, y.size, mode, False, False))
+
+
+def combined_at(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | None:
+    """`combine` by a kernel, for a number or one for each position; None for all others.
+
+    Positions are an array for x of one axis, or one of rows and one of columns. The mode "factors"
+    gives ones, with all that comes to one position multiplied in.
+    """
+    d = x.dtype
+    number, pairs = _NUMBERS.get(d.num), i.__class__ is tuple and len(i) == 2
+    i, j = i if pairs else (i, i)
+    if number is None or i.__class__ is not np.ndarray or i.dtype is not _INT64:
+        return None
+    if x.ndim != (2 if pairs else 1):
+        return None
+    if pairs and (j.__class__ is not np.ndarray or j.dtype is not _INT64 or j.shape != i.shape):
+        return None
+    single = v.__class__ is number
+    if not (single or (v.__class__ is np.ndarray and v.shape == i.shape)) or not ready(i.size, 0):
+        return None
+    limits = _LIMITS.get(d.num) if single else None
+    if limits is not None and not limits.min <= v <= limits.max:
+        return None
+    y = np.empty(x.shape, d)
+    if pairs:
+        n, m = x.shape
+        found = cpu.combine_pairs(x, v, i, j, y, i.size, n, m, mode, single)
+    else:
+        found = cpu.combine(x, v, i, y, i.size, len(x), mode, single, True)
+    if found:
+        refuse_outside(found)
+    return y
+
+
+def combined_each(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | None:
+    """`combined_at` for 1-D x and arrays v and i of one shape, which is quicker to find out."""
+    d = x.dtype
+    if i.dtype is not _INT64 or v.dtype is not d or d.num not in _CODED or x.ndim != 1:
+        return None
+    count = i.size
+    if (mode == "set" and count < _FEW) or v.shape != i.shape or not ready(count, 0):
+        return None
+    n = x.size
+    y = np.empty(n, d)
+    found = cpu.combine(x, v, i, y, count, n, mode, False, True)
+    if found:
+        refuse_outside(found)
+    return y
+
+
+def combined_rows(x: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> NDArray[Any] | None:
+    """`combine` of the rows of v, one for each position, which is quicker to find out."""
+    d, shape = x.dtype, x.shape
+    if i.dtype is not _INT64 or v.dtype is not d or d.num not in _CODED or mode == "set":
+        return None
+    if not x.size or not v.size or v.shape != i.shape + shape[1:] or not ready(v.size, 0):
+        return None
+    flags, n = v.flags, shape[0] if shape else 0
+    if not (n and flags.c_contiguous and flags.aligned):
+        return None
+    y = x.copy()
+    combine_rows(v, i, y, (1, i.size, n, y.size // n), mode, False)
+    return y
+
+
+def plain_combine_into(y: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> None:
+    """`combine_into` in NumPy."""
+    if mode == "set":
+        y[i] = v
+    else:
+        COMBINED_AT[mode](y, i, v)

@@ -1,0 +1,108 @@
+"""Functions of elements that other code computes on large arrays than NumPy does.
+
+A call on few elements does not ask how many there are: the fast functions (`fast.py`) call NumPy
+until the first large array comes, of a dtype for which there is other code. From then on what they
+call chooses by size. That is put into the cells `raw` and `beside` of their closures.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from funct.core import FLOATING, Primitive
+from funct.device.fork import whole
+from funct.device.memory import serve
+from funct.kernels.elementwise import MANY, SHORT, as_it_is
+from funct.kernels.table import find
+
+__all__ = ["SMALL_ONLY", "arrived", "asking", "limiting"]
+
+SMALL_ONLY: list[tuple[Primitive, Any]] = []  # functions of elements that do not choose yet
+_choosing = whole(threading.Lock())
+_DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)
+_DOUBLES_AND_SINGLES = {_DOUBLE, _SINGLE}
+_SPREAD = frozenset({_SINGLE, _DOUBLE, np.dtype(np.int32), np.dtype(np.int64)})
+
+
+def arrived(raw: Any) -> None:
+    """What is done where a bare array of `LARGE` bytes or more is made, or comes from outside."""
+    serve(raw.nbytes)
+    if SMALL_ONLY:
+        dtype = raw.dtype
+        if dtype.itemsize == 2 and dtype in FLOATING:
+            _choose(dtype)
+        elif raw.ndim > 1 and raw.shape[-1] <= SHORT and dtype in _SPREAD:
+            _choose(_DOUBLE)
+
+
+def _choose(dtype: np.dtype[Any]) -> None:
+    """Let functions of elements choose, by size, between NumPy and loops, where there are any.
+
+    Before there are large arrays of halves, or of short rows, they do not ask: small calls would
+    pay for it.
+    """
+    choice = find("elementwise", dtype)
+    if choice is as_it_is:
+        return
+    with _choosing:
+        while SMALL_ONLY:
+            prim, op = SMALL_ONLY.pop()
+            raw = choice(prim.name, prim.raw, len(prim.rules))
+            _cell_of(op, "raw").cell_contents = raw
+            if "beside" in op.__code__.co_freevars:
+                _cell_of(op, "beside").cell_contents = raw
+
+
+def _cell_of(op: Any, name: str) -> Any:
+    """The cell of what a fast function calls."""
+    return op.__closure__[op.__code__.co_freevars.index(name)]
+
+
+def asking(prim: Primitive, make: Callable[..., Any]) -> Callable[..., Any]:
+    """The fast function of a primitive whose values on large arrays are other code's, which is
+    loaded when there is one.
+    """
+    plain = prim.raw
+
+    def one(x: Any) -> Any:
+        return plain(x) if x.size < MANY else large(x)
+
+    def two(x: Any, y: Any) -> Any:
+        if (x.__class__ is ndarray and x.size >= MANY) or (
+            y.__class__ is ndarray and y.size >= MANY
+        ):
+            return large(x, y)
+        return plain(x, y)
+
+    def three(x: Any, y: Any, z: Any) -> Any:
+        return plain(x, y, z) if x.size < MANY else large(x, y, z)
+
+    def large(*args: Any) -> Any:
+        if all(a.dtype.kind in "biufc" for a in args if a.__class__ is ndarray):
+            _choose(_DOUBLE)
+        chosen = _cell_of(op, "raw").cell_contents
+        return (plain if chosen is first else chosen)(*args)
+
+    first: Callable[..., Any] = (one, two, three)[len(prim.rules) - 1]
+    op = make(prim, first)
+    return op
+
+
+def limiting(prim: Primitive, make: Callable[..., Any]) -> Callable[..., Any]:
+    """The same of a maximum or minimum, which asks only where a number meets an array."""
+    plain = prim.raw
+
+    def beside(x: Any, y: Any) -> Any:
+        array = x if x.__class__ is ndarray else y
+        if array.size >= MANY and array.dtype in _DOUBLES_AND_SINGLES:
+            _choose(_DOUBLE)
+            return _cell_of(op, "raw").cell_contents(x, y)
+        return plain(x, y)
+
+    op = make(prim, plain, beside)
+    return op

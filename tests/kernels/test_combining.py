@@ -1,0 +1,153 @@
+"""What comes to positions of an array is combined in order, with the bits of NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from funct.kernels import combining as kernels
+from funct.kernels import indexing
+from funct.kernels.cpu import loops
+from tests.kernels.arrays import alike, arrays, indices
+
+pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
+
+DTYPES = ["int8", "uint16", "int32", "int64", "uint64", "float32", "float64"]
+
+
+@pytest.fixture(autouse=True)
+def _always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small arrays go to the kernels too."""
+    monkeypatch.setattr(loops, "_LEAST", 1)
+    monkeypatch.setattr(kernels, "_MANY", 1)
+    monkeypatch.setattr(kernels, "_FEW", 1)
+    monkeypatch.setattr(indexing, "_MUCH", 1)
+    monkeypatch.setattr(indexing, "_COLUMNS", 8)
+
+
+@given(st.data(), st.sampled_from(DTYPES))
+@pytest.mark.parametrize("mode", ["set", *kernels.COMBINED_AT])
+def test_rows_are_combined_in_order(mode: str, data: st.DataObject, dtype: str) -> None:
+    """With NumPy's bits; where an index is out of bounds nothing is touched."""
+    y = np.array(data.draw(arrays(dtype, min_rank=2)), order="C")
+    i = indices(data, tuple(data.draw(st.lists(st.integers(0, 4), max_size=2))), len(y))
+    shape = (*i.shape, *y.shape[1:])
+    rows = np.resize(np.flip(y), data.draw(st.sampled_from([shape, y.shape[1:], ()])))
+
+    def combined(by: Any) -> Any:
+        found = y.copy()
+        try:
+            by(found, rows, i, mode)
+        except IndexError:
+            assert found.tobytes() == y.tobytes()
+            raise
+        return found
+
+    alike(lambda: combined(kernels.combine_rows_into), lambda: combined(_plain_rows))
+
+
+def _plain_rows(y: Any, v: Any, i: Any, mode: str) -> None:
+    y[i]  # ufuncs write until they meet an index that is out of bounds
+    kernels.plain_combine_into(y, v, i, mode)
+
+
+def _plain_combine(y: Any, v: Any, i: Any, mode: str) -> Any:
+    kernels.plain_combine_into(y, v, i, mode)
+    return y
+
+
+@given(st.data(), st.sampled_from(DTYPES))
+@pytest.mark.parametrize("mode", ["set", *kernels.COMBINED_AT])
+def test_combining(mode: str, data: st.DataObject, dtype: str) -> None:
+    """Every write counts, in order; NaN wins where NumPy lets it win."""
+    x = data.draw(arrays(dtype, min_rank=1)).reshape(-1)
+    v = data.draw(arrays(dtype, min_rank=1)).reshape(-1)
+    i = indices(data, v.shape, len(x))
+    y = x.copy()
+    alike(lambda: kernels.combine(x, v, i, mode), lambda: _plain_combine(y, v, i, mode))
+
+
+@given(st.data(), st.sampled_from(["float32", "float64", "int64"]), st.booleans())
+@pytest.mark.parametrize("mode", ["set", "factors", *kernels.COMBINED_AT])
+def test_combining_into_a_new_one(mode: str, data: st.DataObject, dtype: str, single: bool) -> None:
+    """Numbers and one element for each position."""
+    x = data.draw(arrays(dtype, min_rank=1)).reshape(-1)
+    v = data.draw(arrays(dtype, min_rank=1)).reshape(-1)
+    i = indices(data, v.shape, len(x)).astype(np.int64)
+    v = v[0].item() if single and v.size else v
+
+    def plain() -> Any:
+        start = np.ones_like(x) if mode == "factors" else x.copy()
+        kernels.plain_combine_into(start, v, i, "multiply" if mode == "factors" else mode)
+        return start
+
+    alike(lambda: kernels.combined_at(x, v, i, mode), plain)
+    assert kernels.combined_at(x.astype("f2"), v, i, mode) is None
+
+
+@given(st.data(), st.sampled_from(["float32", "float64", "int64", "uint8"]))
+@pytest.mark.parametrize("mode", list(kernels.COMBINED_AT))
+def test_combining_whole_rows(mode: str, data: st.DataObject, dtype: str) -> None:
+    """Where it is done at all, rows that come to one place come in their order."""
+    x = data.draw(arrays(dtype, min_rank=1))
+    count = data.draw(st.lists(st.integers(0, 5), min_size=1, max_size=2))
+    i = indices(data, tuple(count), len(x)).astype(np.int64)
+    v = np.ascontiguousarray(np.resize(x.reshape(-1)[::-1], (*i.shape, *x.shape[1:])))
+
+    def plain() -> Any:
+        start = x.copy()
+        kernels.plain_combine_into(start, v, i, mode)
+        return start
+
+    if x.size and v.size:
+        alike(lambda: kernels.combined_rows(x, v, i, mode), plain)
+    else:
+        assert kernels.combined_rows(x, v, i, mode) is None
+    assert kernels.combined_rows(x, v, i, "set") is None
+    assert kernels.combined_rows(x, v[..., None], i, mode) is None
+    assert kernels.combined_rows(x, v, i.astype("i4"), mode) is None
+
+
+@given(st.data(), st.sampled_from(["float32", "float64", "int64"]), st.booleans())
+@pytest.mark.parametrize("mode", ["set", "factors", *kernels.COMBINED_AT])
+def test_combining_at_rows_and_columns(
+    mode: str, data: st.DataObject, dtype: str, single: bool
+) -> None:
+    """A pair of indices says what the flat place of an element does."""
+    x = data.draw(arrays(dtype, min_rank=2))
+    x = x.reshape(len(x), -1) if x.size else np.zeros((2, 3), dtype)
+    v = data.draw(arrays(dtype, min_rank=1))
+    i, j = (indices(data, v.shape, n).astype(np.int64) for n in x.shape)
+    v = v.reshape(-1)[0].item() if single and v.size else v
+
+    def plain() -> Any:
+        start = np.ones_like(x) if mode == "factors" else x.copy()
+        if mode == "set":
+            start[i, j] = v
+        else:
+            kernels.COMBINED_AT["multiply" if mode == "factors" else mode](start, (i, j), v)
+        return start
+
+    alike(lambda: kernels.combined_at(x, v, (i, j), mode), plain)
+    for key in ((i,), (i, j, i), (i, 0), (i, j[..., None]), (i.astype("i4"), j)):
+        assert kernels.combined_at(x, v, key, mode) is None
+
+
+@pytest.mark.parametrize("mode", ["set", "min"])
+@pytest.mark.parametrize("count", [31, 32, 33, 64, 100])
+def test_many_indices_are_looked_at_together(count: int, mode: str) -> None:
+    """All inside, one from the end, one outside, wherever it stands."""
+    x, rng = np.arange(7.0), np.random.default_rng(count)
+    v = rng.standard_normal(count)
+    for odd in (3, -1, -7, -8, 7, 100):
+        for place in (0, 1, 30, count - 1):
+            i = rng.integers(0, 7, count)
+            i[place] = odd
+            alike(
+                lambda i=i: kernels.combined_at(x, v, i, mode),
+                lambda i=i: _plain_combine(x.copy(), v, i, mode),
+            )
