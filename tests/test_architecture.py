@@ -22,7 +22,7 @@ TEXTS = sorted(
 
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef
 
-MAX_LINES = 600
+MAX_LINES = 500
 BANNED_STEMS = re.compile(r"_?(utils?|common|misc|helpers?|base|types|\w*lib)")
 
 # (file, imported module): imports inside functions that cannot stand at the top, and are few.
@@ -54,7 +54,7 @@ def test_layers_are_kept(capsys: pytest.CaptureFixture[str]) -> None:
 
 @each_source
 def test_file_is_short(path: Path) -> None:
-    """A file has at most 600 lines; one at the limit is split by chapter or family."""
+    """A file has at most 500 lines; one at the limit is split by chapter or family."""
     assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_LINES
 
 
