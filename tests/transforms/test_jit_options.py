@@ -378,6 +378,85 @@ def test_wide_functions_run_in_segments() -> None:
     assert "segments between decisions are compiled" in f.explain()
 
 
+ENDLESS: dict[str, Any] = {
+    "float": lambda x: x * 2.0 if float(xp.sum(x)) > 1.0 else -x,
+    "item": lambda x: x * xp.sum(x).item(),
+    "complex": lambda x: x * abs(complex(xp.sum(x))),
+    "mask": lambda x: xp.sum(x[x > 0.5]) * x,
+    "nonzero": lambda x: x[xp.nonzero(x > 0.0)[0]] * 2.0,
+    "unique": lambda x: xp.unique_values(xp.round(x)),
+    "NumPy": lambda x: x * np.sum(np.asarray(x)),
+    "after a branch": lambda x: x[x > 0.0] if xp.sum(x) > 0.0 else x + float(x[0]),
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_values_that_are_others_at_each_call_compile_once_for_each_length(name: str) -> None:
+    """A path for each would serve one call: two tell that, for fifty lengths as for one."""
+    f, g = ENDLESS[name], ft.jit(ENDLESS[name])
+    rng = np.random.default_rng(0)
+    for n in (9, *range(1, 51), 9, 9, 9):
+        x = xp.asarray(rng.normal(size=n) + 0.2)
+        laws.same(g(x), f(x))
+    most = 4 if name == "after a branch" else 2
+    assert g.cache_info().misses <= most, g.explain()
+    assert "another value at " in g.explain()
+    assert "from then on the function is called" in g.explain()
+    full = ft.jit(f, fullgraph=True)
+    with pytest.raises(errors.TransformError, match="took 8 paths for one signature"):
+        [full(xp.asarray(rng.normal(size=9))) for _ in range(20)]
+
+
+def test_values_of_sizes_alone_are_no_reason_to_stop() -> None:
+    """What is asked of arrays that do not come with the call is known by the lengths."""
+    f = ft.jit(lambda x: x[xp.nonzero(xp.arange(x.shape[0]) % 3 == 0)[0]] * 2.0)
+    for n in (4, 7, 12, 30, 31, 7, 12):
+        laws.same(f(xp.arange(float(n))), xp.arange(float(n))[::3] * 2.0)
+    assert "another value" not in f.explain()
+
+
+def test_two_values_in_turn_are_two_paths() -> None:
+    f = ft.jit(lambda x, k: x * float(k))
+    for k in [1.0, 2.0] * 20:
+        laws.same(f(arr([1.0, 3.0]), arr(k)), arr([k, 3.0 * k]))
+    assert f.cache_info()[:2] == (38, 2)
+
+
+def test_paths_that_serve_nobody_are_asked_now_and_then() -> None:
+    """Each would compute what leads to its decision, for nothing; and is found when it serves."""
+    f = ft.jit(lambda x: x * int(x[0]))
+    for k in range(60):
+        laws.same(f(arr([float(k), 2.0])), arr([float(k * k), 2.0 * k]))
+    (groups,) = f._table.exact.values()
+    assert not any(groups)
+    assert f.cache_info().misses == 8
+    before = f.cache_info().hits
+    for _ in range(200):
+        laws.same(f(arr([3.0, 2.0])), arr([9.0, 6.0]))
+    assert f.cache_info().hits - before >= 100
+
+
+def test_segments_that_never_come_again_are_not_compiled() -> None:
+    """How many elements are chosen is another number each time, and so is what follows."""
+    compiled = []
+
+    def backend(graph: Any) -> Any:
+        compiled.append(graph)
+        return graph
+
+    f = ft.jit(lambda x: xp.sum(xp.exp(x[xp.tanh(x) > 0.0])), backend=backend)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        x = xp.asarray(rng.normal(size=1 << 16))
+        laws.close(f(x), xp.sum(xp.exp(x[x > 0.0])), 1e-12, 1e-12)
+    assert len(compiled) == 3  # two paths, and what leads to the mask
+    f = ft.jit(lambda x: [xp.sum(x) * int(x[k]) for k in range(400)], backend=backend)
+    for k in range(20):
+        x = xp.asarray(np.arange(1 << 16) + 0.1 * k)
+        f(x + float(k))
+    assert len(f._table.segments) <= 256
+
+
 def test_segments_do_what_eager_does() -> None:
     """Branches, loops, masks, own rules, several results and unused ones, in one wide function."""
 

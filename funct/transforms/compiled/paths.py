@@ -212,9 +212,13 @@ class Path:
 
 
 class Open:
-    """Signatures that differ in sizes alone: which axes have varied, and the paths for any size."""
+    """Signatures that differ in sizes alone: which axes have varied, and the paths for any size.
 
-    __slots__ = ("alike", "first", "fixed", "fresh", "paths", "varying")
+    other: a number or an array that Python asks for and that was another at two captures, in words.
+    It will be another at the third: each path would serve one call.
+    """
+
+    __slots__ = ("alike", "asked", "first", "fixed", "fresh", "other", "paths", "varying")
 
     def __init__(self, shapes: tuple[tuple[int, ...], ...], whole: bool = False) -> None:
         self.first = shapes
@@ -223,6 +227,8 @@ class Open:
         self.fixed = False  # the function needs to know its sizes
         self.alike: dict[Hashable, Alike] = {}  # then: what its graphs have in common
         self.fresh: list[Graph] = []  # that were not looked at so far
+        self.asked: list[Guard] | None = None  # by the graph before
+        self.other = ""
         if whole:  # every axis from the start
             self.varying = {(i, a) for i, s in enumerate(shapes) for a, n in enumerate(s) if n > 1}
 
@@ -238,6 +244,15 @@ class Open:
                 self.alike[known] = Alike(g)
             found = None if alike is None else (alike, alike.takes(g))
         return found
+
+    def ask(self, graph: Graph) -> None:
+        """Note what a captured graph asks for."""
+        before, self.asked = self.asked, _asked(graph)
+        for old, new in zip(before or (), self.asked, strict=False):
+            if old.kind != new.kind or not _equal(old.expected, new.expected):
+                if old.kind == new.kind and new.kind in _ENDLESS:
+                    self.other = f"{_guard_text(new, 'another value')} at each call"
+                return
 
     def see(self, shapes: tuple[tuple[int, ...], ...]) -> None:
         """Note which axes vary."""
@@ -301,10 +316,25 @@ def first_difference(
     return "it reads something else that changed"
 
 
+_ENDLESS = frozenset({"float", "complex", "array", "ndarray"})  # kinds of too many values
+
+
+def _asked(graph: Graph) -> list[Guard]:
+    """The decisions that depend on elements of the inputs, in order."""
+    moving = set(graph.inputs)
+    found = []
+    for e in graph.nodes:
+        if isinstance(e, Guard):
+            found += [e] if e.operand in moving else []
+        elif not moving.isdisjoint([a for a in e.operands if isinstance(a, Var)]):
+            moving.update(e.results)
+    return found
+
+
 def _equal(a: Any, b: Any) -> bool:
     return bool(np.array_equal(a, b))
 
 
-def _guard_text(g: Guard) -> str:
-    text = f"{g.kind}() == ..." if g.of_elements else g.text
+def _guard_text(g: Guard, seen: str = "") -> str:
+    text = f"{g.kind}() == {seen or '...'}" if g.of_elements or seen else g.text
     return f"{text} at {g.site}" if g.site else text

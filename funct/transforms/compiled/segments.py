@@ -2,8 +2,9 @@
 
 A function whose decisions lead along more paths than are worth keeping (a loop until something
 converges) still repeats itself between them. Its ops are written down until a value is asked for;
-then what was written is compiled, or found compiled, and run. The results are eager's, since the
-function decides on values each time.
+then what was written is run: op by op for the first time, since what follows the choice of some
+elements may never have their number again, and compiled from the second time on. The results are
+eager's, since the function decides on values each time.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from funct.transforms.compiled.executable import Executable
 __all__ = ["Segments", "run_in_segments", "worth_segments"]
 
 _ELEMENTS = 1 << 16  # below, an eager op costs less than writing it down
+_MOST = 256  # segments of one function that are kept, the ones of late
 
 
 def worth_segments(arrays: Sequence[Any]) -> bool:
@@ -32,7 +34,10 @@ def worth_segments(arrays: Sequence[Any]) -> bool:
 
 
 def run_in_segments(
-    fun: Callable[..., Any], arrays: Sequence[Any], store: dict[Any, Any], compile: Compile
+    fun: Callable[..., Any],
+    arrays: Sequence[Any],
+    store: dict[Any, Executable | None],
+    compile: Compile,
 ) -> Any:
     """fun(*arrays), with compiled segments kept in `store`."""
     level = Segments("jit", fun)
@@ -51,7 +56,7 @@ class Segments(Capture):
 
     __slots__ = ("compile", "given", "live", "store")
 
-    store: dict[Any, Any]
+    store: dict[Any, Executable | None]  # what was run, None of what was run once
     compile: Compile
 
     def __init__(self, label: str, fun: Callable[..., Any] | None) -> None:
@@ -114,12 +119,17 @@ class Segments(Capture):
             return
         inputs = tuple(given)
         key = _structure(inputs, entries, [t.ref for t in wanted])
-        exe = self.store.get(key)
+        known = key in self.store
+        exe = self.store.pop(key, None)
         if exe is None:
             graph = Graph(inputs, (), tuple(entries), tuple([t.ref for t in wanted]))
-            exe = self.store[key] = Executable(graph, compile=self.compile)
+            exe = Executable(graph, compile=self.compile)
+        repeats = known or exe.acts
+        self.store[key] = exe if repeats else None
+        while len(self.store) > _MOST:
+            self.store.pop(next(iter(self.store)), None)
         with self.before():
-            found = exe(*given.values())
+            found = (exe if repeats else exe.captured)(*given.values())
         for t, value in zip(wanted, found, strict=True):
             t.have = value
 

@@ -35,6 +35,8 @@ __all__ = ["Groups", "Table"]
 Groups = tuple[list[Path], list[Path]]  # for one length of every axis, and for any
 
 _MAX_PATHS = 8
+_AGAIN = 64  # of so many calls that no path serves, one asks the paths again
+_NO_PATHS: Groups = ([], [])
 
 
 class Table:
@@ -42,6 +44,8 @@ class Table:
 
     exact: what a call found them by, as `jit.py` spells it. hits, misses: as in `CacheInfo`.
     spare: whether results take memory that was kept. shares: whether sizes share machine code.
+    vain: of signatures without room for more paths, how many calls paths had served when one was
+    served last, and how many calls none has served since.
     """
 
     def __init__(
@@ -59,7 +63,8 @@ class Table:
         self.exact: dict[Any, Groups] = {}
         self.paths: dict[Key, list[Path]] = {}
         self.open: dict[Any, Open] = {}
-        self.segments: dict[Any, Executable] = {}
+        self.segments: dict[Any, Executable | None] = {}
+        self.vain: dict[Key, tuple[int, int]] = {}
         self.reasons: list[str] = []
         self.misses = 0
         self.hits = 0
@@ -93,10 +98,12 @@ class Table:
         if open_ is None:
             open_ = self.open.setdefault(key.ranks, Open(shapes, self.dynamic is True))
         groups = paths, open_.paths
+        _, vain = self.vain.get(key, (0, 0))
+        tried = groups if vain < _MAX_PATHS or vain % _AGAIN == 0 else _NO_PATHS
         if exact is not None:
-            self.exact[exact] = groups  # the same lists: what is added to them is found
+            self.exact[exact] = tried  # the same lists: what is added to them is found
         changed: str | None = None
-        for group in groups:
+        for group in tried:
             for path in list(group):
                 name = path.changed() if path.watched else None
                 if name is not None:
@@ -114,8 +121,10 @@ class Table:
         open_.see(shapes)
         if self.dynamic and not self.fullgraph and open_.has_none(shapes, first):
             return self.fun(*args, **kwargs)  # nothing to compute, and maybe another program
-        if len(paths) >= _MAX_PATHS:
-            return self._wide(args, kwargs, given)
+        if len(paths) >= _MAX_PATHS or (open_.other and not self.fullgraph):
+            calls = self.calls()
+            self.vain[key] = calls, vain + 1 if self.vain.get(key, (calls, 0))[0] == calls else 1
+            return self._wide(args, kwargs, given, open_.other)
         before = [p.exe.captured for p in groups[0] + groups[1]]
         if self.shares:  # made by this compiler
             expect([s for s, _ in key.types])
@@ -130,6 +139,7 @@ class Table:
             tell("cache", lambda: f"jit({self.name}): compilation {n}: {reason}")
         else:
             self.hits += 1
+        open_.ask(path.exe.captured)
         again()
         out = path.exe(*arrays, *outer)
         if out is MISS:  # machine code rounds otherwise, and a decision hangs on the last bits
@@ -137,8 +147,10 @@ class Table:
             out = path.exe.captured(*arrays, *outer)
         return path.rebuild(list(out))
 
-    def _wide(self, args: Any, kwargs: Any, given: Split) -> Any:
-        """A call of a function that decides in more ways than paths are kept."""
+    def _wide(self, args: Any, kwargs: Any, given: Split, other: str) -> Any:
+        """A call of a function that decides in more ways than paths are kept. other: what is
+        another value at each call, if it was found to be.
+        """
         if self.fullgraph:
             raise TransformError(
                 f"jit: {self.name} took {_MAX_PATHS} paths for one signature, the limit",
@@ -146,7 +158,8 @@ class Table:
             )
         ground = all(x.__class__ is Array for x in given.arrays)
         pays = ground and worth_segments(given.arrays)
-        note = f"{_MAX_PATHS} paths are the limit; from then on "
+        note = other or f"{_MAX_PATHS} paths are the limit"
+        note += "; from then on "
         note += "segments between decisions are compiled" if pays else "the function is called"
         if note not in self.reasons:
             self.reasons.append(note)
