@@ -51,6 +51,7 @@ class Segments(Capture):
 
     __slots__ = ("compile", "given", "live", "store")
 
+    decides = True
     store: dict[Any, Any]
     compile: Compile
 

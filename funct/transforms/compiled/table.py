@@ -14,7 +14,7 @@ from funct.array import Array
 from funct.array.remote import is_remote
 from funct.compile import MISS, Reuse, expect, foreseen, run_at_once, why_not_fused
 from funct.core.effects import once
-from funct.errors import RecursionLimitError, TransformError
+from funct.errors import ConcretizationError, RecursionLimitError, TransformError
 from funct.events import tell
 from funct.graph import Graph, writing
 from funct.transforms.compiled.arguments import Key, Split, difference, positions
@@ -35,6 +35,12 @@ __all__ = ["Groups", "Table"]
 Groups = tuple[list[Path], list[Path]]  # for one length of every axis, and for any
 
 _MAX_PATHS = 8
+
+
+def _pays(given: Split) -> bool:
+    """Whether a function that decides at each call is to be compiled in segments."""
+    ground = all(x.__class__ is Array for x in given.arrays)
+    return ground and worth_segments(given.arrays)
 
 
 class Table:
@@ -61,6 +67,7 @@ class Table:
         self.open: dict[Any, Open] = {}
         self.segments: dict[Any, Executable] = {}
         self.reasons: list[str] = []
+        self.asking: set[Key] = set()  # where loops or branches ask for values
         self.misses = 0
         self.hits = 0
         self._capturing: set[int] = set()  # threads in which fun is being captured
@@ -116,11 +123,21 @@ class Table:
             return self.fun(*args, **kwargs)  # nothing to compute, and maybe another program
         if len(paths) >= _MAX_PATHS:
             return self._wide(args, kwargs, given)
+        if key in self.asking:
+            return self._stepwise(args, kwargs, given)
         before = [p.exe.captured for p in groups[0] + groups[1]]
         if self.shares:  # made by this compiler
             expect([s for s, _ in key.types])
-        with foreseen(self.fun, key.types):
-            path, outer, reason = self._new_path(open_, paths, given, again, changed is None)
+        try:
+            with foreseen(self.fun, key.types):
+                path, outer, reason = self._new_path(open_, paths, given, again, changed is None)
+        except ConcretizationError as error:  # no guard could say what the steps of a loop decide
+            if self.fullgraph:
+                raise
+            self.asking.add(key)
+            self._note(error.what, given)
+            again()
+            return self._stepwise(args, kwargs, given)
         if reason is None:
             reason = self._reason(given, before, path, changed)
         if reason:
@@ -144,13 +161,19 @@ class Table:
                 f"jit: {self.name} took {_MAX_PATHS} paths for one signature, the limit",
                 fix="write where(condition, a, b) instead of if, or leave fullgraph out",
             )
-        ground = all(x.__class__ is Array for x in given.arrays)
-        pays = ground and worth_segments(given.arrays)
-        note = f"{_MAX_PATHS} paths are the limit; from then on "
-        note += "segments between decisions are compiled" if pays else "the function is called"
+        self._note(f"{_MAX_PATHS} paths are the limit", given)
+        return self._stepwise(args, kwargs, given)
+
+    def _note(self, why: str, given: Split) -> None:
+        """Tell why the function decides at each call from now on."""
+        how = "segments between decisions are compiled"
+        note = f"{why}; from then on {how if _pays(given) else 'the function is called'}"
         if note not in self.reasons:
             self.reasons.append(note)
-        if pays:
+
+    def _stepwise(self, args: Any, kwargs: Any, given: Split) -> Any:
+        """A call in which Python decides."""
+        if _pays(given):
             return run_in_segments(given.call, given.arrays, self.segments, self.compile)
         return self.fun(*args, **kwargs)
 
