@@ -21,8 +21,8 @@ from funct.errors import TreeError
 
 __all__ = [
     "Structure", "all", "broadcast_prefix", "flatten", "flatten_with_path", "is_static", "leaves",
-    "map", "map_with_path", "one_level", "reduce", "register", "same_structure", "static_field",
-    "structure", "transpose", "unflatten",
+    "map", "map_with_path", "one_level", "reduce", "register", "remedy", "same_structure",
+    "static_field", "structure", "transpose", "unflatten",
 ]  # fmt: skip
 
 Structure = optree.PyTreeSpec | DeepStructure
@@ -412,6 +412,25 @@ def register(
     slots = cls.__dictoffset__ == 0
     _register(cls, flat, build if slots else build_dict)
     return cls
+
+
+def remedy(x: Any) -> str | None:
+    """What makes a leaf's class a pytree, where one call does; None for others.
+
+    Example:
+        >>> from funct import tree
+        >>> import attrs
+        >>> @attrs.frozen
+        ... class Point:
+        ...     x: float
+        >>> tree.remedy(Point(1.0)), tree.remedy(1.0)
+        ('funct.tree.register(Point)', None)
+    """
+    cls = type(x)
+    fields = dataclasses.is_dataclass(cls) or attrs.has(cls)
+    if not fields or not optree.tree_is_leaf(x, namespace=_NAMESPACE):
+        return None
+    return f"funct.tree.register({cls.__name__})"
 
 
 def _register(cls: type, flatten: Any, unflatten: Any) -> None:

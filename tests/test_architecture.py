@@ -31,6 +31,8 @@ LATE_IMPORTS: frozenset[tuple[str, str]] = frozenset({
     ("funct/graph/ir.py", "funct.graph.show"),  # Graph.__str__: so does the printer
     ("funct/graph/ir.py", "funct.graph.draw"),  # Graph.draw: so do pictures
     ("funct/graph/ir.py", "funct.graph.json_form"),  # Graph.to_json: so does the text form
+    ("funct/graph/ir.py", "funct.graph.passes"),  # Graph.__reduce__: so do passes
+    ("funct/graph/ir.py", "funct.graph.controls"),  # Control.__reduce__: so does what makes it
 })  # fmt: skip
 
 

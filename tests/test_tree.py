@@ -1,7 +1,7 @@
 """Pytrees: laws of flattening, registered classes, errors."""
 
 import dataclasses
-from collections import OrderedDict, namedtuple
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from typing import Any
 
 import attrs
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import funct as ft
 import funct.array as xp
 from funct import deep_tree, tree
-from funct.errors import TreeError
+from funct.errors import FunctError, TreeError
 from tests import laws
 
 Point = namedtuple("Point", ["x", "y"])
@@ -142,6 +142,72 @@ def test_dataclasses_are_registered_as_attrs_classes_are(options: Any) -> None:
         g = grad(part)
         assert isinstance(g, cls)
         assert (g.weight.tolist(), g.inner["b"].tolist(), g.power) == ([6.0, 12.0], 5.0, 2)
+
+
+RECORDS: dict[str, Any] = {
+    "dataclass": dataclasses.make_dataclass,
+    "frozen dataclass": lambda n, f: dataclasses.make_dataclass(n, f, frozen=True),
+    "define": attrs.make_class,
+    "frozen": lambda n, f: attrs.make_class(n, f, frozen=True),
+    "slots": lambda n, f: attrs.make_class(n, f, slots=True),
+}
+CONTAINERS: dict[str, Any] = {
+    "named tuple": Point,
+    "dict": lambda x, y: {"x": x, "y": y},
+    "OrderedDict": lambda x, y: OrderedDict(y=y, x=x),
+    "defaultdict": lambda x, y: defaultdict(int, x=x, y=y),
+    "deque": lambda x, y: deque([x, y]),
+    "list": lambda x, y: [x, y],
+}
+
+
+def product(t: Any) -> Any:
+    """Of the two children of a tree."""
+    x, y = tree.leaves(t)
+    return xp.sum(x * y)
+
+
+def transformed(t: Any) -> list[Any]:
+    """What transforms of a function of a tree give."""
+    return [
+        f(t) for f in (
+            product, ft.jit(product), ft.grad(product), ft.jit(ft.grad(product)), ft.vmap(product),
+            lambda t: ft.jvp(product, (t,), (t,)), lambda t: ft.vjp(product, t)[0],
+            lambda t: ft.scan(lambda c, _: (tree.map(lambda v: v * 2.0, c), None), t, None, 2)[0],
+        )
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", CONTAINERS)
+def test_containers_are_trees(kind: str) -> None:
+    """Every transform takes and gives them."""
+    t = CONTAINERS[kind](xp.asarray([1.0, 2.0]), xp.asarray([3.0, 4.0]))
+    plain = transformed({"x": tree.leaves(t)[0], "y": tree.leaves(t)[1]})
+    for found, expected in zip(transformed(t), plain, strict=True):
+        laws.same(tree.leaves(found), tree.leaves(expected))
+    assert type(ft.grad(product)(t)) is type(t)
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_records_are_trees_once_they_are_registered(kind: str) -> None:
+    """Before, each transform says how."""
+    cls = RECORDS[kind]("Record", ["x", "y"])
+    t = cls(xp.asarray([1.0, 2.0]), xp.asarray([3.0, 4.0]))
+    transforms: list[Any] = [
+        ft.jit(product), ft.grad(product), ft.vmap(product), lambda t: ft.vjp(product, t),
+        lambda t: ft.jvp(product, (t,), (t,)),
+        lambda t: ft.scan(lambda c, _: (c, None), t, None, 2),
+    ]  # fmt: skip
+    for f in transforms:
+        with pytest.raises(FunctError) as caught:
+            f(t)
+        assert caught.value.fix == "funct.tree.register(Record)"
+    tree.register(cls)
+    plain = transformed({"x": t.x, "y": t.y})
+    for found, expected in zip(transformed(t), plain, strict=True):
+        laws.same(tree.leaves(found), tree.leaves(expected))
+    assert type(ft.grad(product)(t)) is cls
+    assert tree.remedy(t) is None
 
 
 def test_classes_that_cannot_be_registered() -> None:

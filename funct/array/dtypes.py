@@ -18,6 +18,7 @@ import attrs
 import ml_dtypes
 import numpy as np
 
+from funct import tree
 from funct.core import FLOATING, INEXACT, NARROW, Value, common_dtype, narrow_of
 from funct.errors import ArgumentError, DTypeError
 from funct.ops.refusals import shown
@@ -78,7 +79,8 @@ def in_native(name: str, raw: Any) -> Any:
         return raw
     native = raw.dtype.newbyteorder("=")
     if native not in DTYPES:
-        raise DTypeError(f"{name}: elements must be numbers, got dtype {raw.dtype}")
+        fix = tree.remedy(raw.item()) if raw.dtype == object and raw.size == 1 else None
+        raise DTypeError(f"{name}: elements must be numbers, got dtype {raw.dtype}", fix=fix)
     return raw.astype(native)
 
 

@@ -13,16 +13,16 @@ import numpy as np
 from funct import ops
 from funct.core import FLOATING
 
-__all__ = ["narrowed", "widened"]
+__all__ = ["SHORT", "narrowed", "widened"]
 
 _SINGLE = np.dtype(np.float32)
-_SHORT = FLOATING - {_SINGLE, np.dtype(np.float64)}
+SHORT = FLOATING - {_SINGLE, np.dtype(np.float64)}
 
 
 def widened(*values: Any) -> tuple[Any, ...]:
     """The values; short floats among the arrays as float32."""
     return tuple([
-        ops.astype(v, _SINGLE) if getattr(v, "dtype", None) in _SHORT else v for v in values
+        ops.astype(v, _SINGLE) if getattr(v, "dtype", None) in SHORT else v for v in values
     ])  # fmt: skip
 
 
@@ -30,4 +30,4 @@ def narrowed(y: Any, *given: Any) -> Any:
     """y in the dtype of the arrays that were given, if that is one of short floats."""
     kinds = {v.dtype for v in given if v is not None}
     kind = kinds.pop() if len(kinds) == 1 else None
-    return ops.astype(y, kind) if kind in _SHORT else y
+    return ops.astype(y, kind) if kind in SHORT else y

@@ -222,8 +222,14 @@ def _advanced(x: Any, items: list[Any], adjacent: bool) -> Any:
 
 
 def places(lengths: list[Any], arrays: list[Any]) -> Any:
-    """Integer arrays, broadcast together, as one index into axes of these lengths laid flat."""
+    """Integer arrays, broadcast together, as one index into axes of these lengths laid flat.
+
+    Of arrays that come to nothing no element is looked at, as in NumPy; an int is.
+    """
     common = _common_shape(arrays)
+    if any(n.__class__ is int and n == 0 for n in common):
+        nothing = wrap(np.zeros([n if n.__class__ is int else int(n) for n in common], np.int64))
+        arrays = [nothing if a.shape else a for a in arrays]
     flat: Any = None
     for a, n in zip(arrays, lengths, strict=True):
         a = on_axis(a, n)

@@ -149,7 +149,7 @@ class Body:
             raise _NoBlock("it has symbolic sizes")
         if any(isinstance(e, Node) and e.primitive.effect for e in graph.nodes):
             raise _NoBlock("it has effects")
-        simple, checks = simplify(in_pairs(graph) or graph)
+        simple, checks = simplify(in_pairs(graph) or graph, body=True)
         ends = (*simple.inputs, *simple.outputs)
         if checks:
             raise _NoBlock("an index must be checked before it runs")

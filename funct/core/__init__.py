@@ -43,6 +43,7 @@ from funct.core.size import Size as Size
 from funct.core.size import SizeScope as SizeScope
 from funct.core.size import is_one as is_one
 from funct.core.size import larger as larger
+from funct.core.size import no_capture as no_capture
 from funct.core.size import open_shape as open_shape
 from funct.core.size import size_values as size_values
 from funct.core.size import smaller as smaller
@@ -58,6 +59,7 @@ __all__ = [
     "Shape", "ShapeDtype", "Size", "SizeScope", "Value", "ask", "bind", "bind1", "bind2",
     "bind_region",
     "catalogue", "common_dtype", "enter", "ground_level", "in_wide", "is_one", "join", "larger",
-    "lookup", "narrow_of", "narrow_operands", "open_shape", "product_dtype", "product_in_wide",
+    "lookup", "narrow_of", "narrow_operands", "no_capture", "open_shape", "product_dtype",
+    "product_in_wide",
     "set_ground", "size_values", "smaller", "top_level", "usable", "variant",
 ]  # fmt: skip

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache, partial
 from math import inf, prod
+from typing import Any
 
 __all__ = ["Atom", "Terms", "lower", "names_in", "text"]
 
@@ -35,6 +36,9 @@ class Atom(str):
         self = super().__new__(cls, f"max({a}, {b})" if op == "max" else f"(({a}) {op} ({b}))")
         self.op, self.left, self.right = op, left, right
         return self
+
+    def __reduce__(self) -> Any:
+        return Atom, (self.op, self.left, self.right)
 
 
 def _place(term: tuple[tuple[str, ...], int]) -> tuple[int, tuple[str, ...]]:

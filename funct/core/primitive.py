@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 
 from funct.core.rule import Absent, Rule
-from funct.errors import DTypeError
+from funct.errors import DTypeError, ExportError, FileFormatError
 
 __all__ = [
     "Lowering",
@@ -170,6 +170,17 @@ class Primitive:
     def __repr__(self) -> str:
         return f"<primitive {self.name}({', '.join(self.operands + self.params)})>"
 
+    def __copy__(self) -> Primitive:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Primitive:
+        return self
+
+    def __reduce__(self) -> Any:
+        if lookup(self.name) is not self:
+            raise ExportError(f"pickle: {self.name} is not in the catalogue")
+        return _found, (self.name,)
+
 
 _catalogue: dict[str, Primitive] = {}
 _variants: dict[str, Primitive] = {}
@@ -212,3 +223,11 @@ def variant(
 def lookup(name: str) -> Primitive | None:
     """The primitive of that name."""
     return _catalogue.get(name) or _variants.get(name)
+
+
+def _found(name: str) -> Primitive:
+    """The primitive of that name, for pickle."""
+    found = lookup(name)
+    if found is None:
+        raise FileFormatError(f"pickle: unknown primitive {name!r}", fix="register it first")
+    return found

@@ -20,7 +20,8 @@ from funct.core.value import Value
 from funct.source import is_ours
 
 __all__ = [
-    "OpenShape", "Size", "SizeScope", "is_one", "larger", "open_shape", "size_values", "smaller",
+    "OpenShape", "Size", "SizeScope", "is_one", "larger", "no_capture", "open_shape",
+    "size_values", "smaller",
 ]  # fmt: skip
 
 
@@ -54,6 +55,14 @@ class SizeScope:
         self.record = record
         self.lift = lift
 
+    def __reduce__(self) -> Any:
+        return no_capture, (self.hints, self.least)
+
+
+def no_capture(hints: Mapping[str, int] | None = None, least: int = 0) -> SizeScope:
+    """The scope of a program that is no longer being captured: decisions are not recorded."""
+    return SizeScope(lambda *decision: None, hints=hints, least=least)
+
 
 class Size:
     """A symbolic axis length with the value it had in the example."""
@@ -64,6 +73,9 @@ class Size:
         self.terms = terms
         self.hint = hint
         self.scope = scope
+
+    def __reduce__(self) -> Any:
+        return Size, (self.terms, self.hint, self.scope)
 
     @classmethod
     def symbol(cls, name: str, hint: int, scope: SizeScope) -> Size:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -50,6 +50,7 @@ class Capture(Level):
         "acts", "around", "constants", "count", "entries", "held", "hints", "inputs", "scope",
         "symbols",
     )  # fmt: skip
+    decides: ClassVar[bool] = False  # whether what was written runs where a value is asked for
 
     def __init__(self, label: str, fun: Callable[..., Any] | None, least: int = 0) -> None:
         super().__init__(label, fun)

@@ -24,6 +24,7 @@ import numpy as np
 
 from funct.array import Array
 from funct.core import Number, Primitive, Region, ShapeDtype, Size
+from funct.errors import ExportError
 from funct.source import Site
 
 if TYPE_CHECKING:
@@ -104,6 +105,14 @@ class Control(Primitive):
 
     bodies: tuple[tuple[str, Graph], ...]
     kind: Any
+
+    def __reduce__(self) -> Any:
+        from funct.graph.controls import made_again, written  # it reads this module
+
+        form = written(self)
+        if form is None:
+            raise ExportError(f"pickle: {self.name} holds functions of its own")
+        return made_again, (form,)
 
 
 # a polynomial in symbols that equals a number; a test such as ((N) % (2)) == 0 fixes no size
@@ -221,6 +230,19 @@ class Graph:
         from funct.graph.draw import drawn
 
         return drawn(title, self)
+
+    def __copy__(self) -> Graph:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Graph:
+        return self
+
+    def __reduce__(self) -> Any:
+        """Pickled with the bodies of calls in their places: their rules are functions."""
+        from funct.graph.passes import inline_calls  # passes read this module
+
+        g = inline_calls(self)
+        return Graph, (g.inputs, g.constants, g.nodes, g.outputs, g.symbols)
 
     def __str__(self) -> str:
         from funct.graph.show import show

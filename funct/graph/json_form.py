@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from funct.array import Array
-from funct.core import Size, lookup
+from funct.core import Size, lookup, no_capture
 from funct.errors import ExportError, FileFormatError, FunctError
 from funct.graph.check import check
 from funct.graph.controls import Written, made_again, written
@@ -31,7 +31,7 @@ from funct.graph.json_values import (
 )
 from funct.graph.passes.eliminate_dead import eliminate_dead
 from funct.graph.passes.inline_calls import inline_calls
-from funct.graph.size_text import check_guard, is_symbol_name, no_capture
+from funct.graph.size_text import check_guard, is_symbol_name
 from funct.graph.strict_json import dump_json, parse_json
 from funct.ops.fast import wrap
 from funct.source import Site
@@ -310,7 +310,7 @@ class _Reader:
         if not results:
             raise FileFormatError("graph.json: control flow without results")
         graphs = [self._body(_prefix(results[0].name, k), g) for k, g in enumerate(f["bodies"])]
-        values = decode_value(f["values"], self.symbols)
+        values = decode_value(f["values"], {})
         made = made_again(Written(f["control"], tuple(graphs), values))
         if [v.aval for v in operands] != list(made.kind.ins):
             raise FileFormatError(f"graph.json: {made.name} does not take what it is given")

@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from funct.core import Size, SizeScope, larger
+from funct.core import Size, larger
 from funct.errors import FileFormatError
 
-__all__ = ["check_guard", "is_symbol_name", "no_capture", "parse_size"]
+__all__ = ["check_guard", "is_symbol_name", "parse_size"]
 
 _TAKEN = re.compile(r"[vxcp]\d+|run|MISS|dtype|inf|nan|same|max")  # names in generated code
 _MAX_TEXT = 4000
@@ -40,11 +40,6 @@ def is_symbol_name(name: object) -> bool:
         and not keyword.iskeyword(name)
         and not _TAKEN.fullmatch(name)
     )
-
-
-def no_capture() -> SizeScope:
-    """The scope of a program that is no longer being captured: decisions are not recorded."""
-    return SizeScope(lambda *decision: None)
 
 
 def parse_size(text: Any, symbols: Mapping[str, Size]) -> Size:

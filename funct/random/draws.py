@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.array import asarray, iinfo
+from funct.array import Array, asarray, finfo, iinfo
 from funct.array.axes import common_shape, normal_shape
 from funct.array.creation import served
 from funct.array.direct import direct
@@ -66,11 +66,32 @@ def uniform(
         return u
     low, high = (ops.astype(asarray(v), dtype) for v in (minval, maxval))
     start, end = (low, high) if wide == dtype else [ops.astype(v, wide) for v in (low, high)]
-    x = rounded(u * (end - start) + start, dtype)
+    scale = _scale(minval, maxval, start, end)
+    if scale is None:
+        x = u * (end - start) + start
+    else:  # by powers of two, which change no bits
+        x = u * (end * scale - start * scale) + start * scale
+        x = ops.minimum(x, end * scale) / scale
+    x = rounded(x, dtype)
     below = ops.nextafter(ops.stop_gradient(high), ops.stop_gradient(low))
     if wide != dtype:  # of 16 bits so many reach it that the derivative in maxval counts
         below = below + (high - ops.stop_gradient(high))
     return ops.where(ops.less(x, high), x, below)  # rounding may reach maxval
+
+
+def _scale(minval: Any, maxval: Any, low: Any, high: Any) -> Any:
+    """1, or 1/2 where their difference is beyond the largest number; None: it is so nowhere.
+
+    low, high: the limits as arrays.
+    """
+    most = 0.5 * float(finfo(low.dtype).max)
+    if isinstance(minval, int | float) and isinstance(maxval, int | float):
+        fits: Any = abs(maxval * 0.5 - minval * 0.5) <= most
+        return None if fits else wrap(np.asarray(0.5, low.dtype))
+    fits = ops.less_equal(ops.abs(high * 0.5 - low * 0.5), most)
+    if isinstance(fits, Array) and fits.data.all():
+        return None
+    return ops.astype(ops.where(fits, 1.0, 0.5), low.dtype)
 
 
 def open_unit(key: Any, shape: Any, dtype: np.dtype[Any], name: str) -> Any:

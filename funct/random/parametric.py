@@ -184,8 +184,8 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None) -> Any:
 
     Args:    key: uint32, shape (..., 2). lam: a number or an array that broadcasts to shape.
              shape: lam's by default. dtype: of integers, int64 by default.
-    Returns: shape (..., *shape). -1 for a negative lam and NaN, as in JAX; a count that dtype does
-             not hold is the largest one, and a lam beyond 2**62 counts as 2**62.
+    Returns: shape (..., *shape). -1 for a negative lam and NaN, as in JAX; a count that dtype, or
+             int64, does not hold is the largest one.
     Raises:  ShapeError: when lam does not broadcast to shape. DTypeError: when dtype is another, or
              key none.
     Example:

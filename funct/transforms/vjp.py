@@ -70,7 +70,8 @@ def leaves_on_tape(
         except DTypeError:
             raise DTypeError(
                 f"{label}: inputs must be arrays, got {reprlib.repr(v)} in {_place(args, nums, k)}",
-                fix="leave it out of argnums, or make it a static field of a registered class",
+                fix=pytree.remedy(v)
+                or "leave it out of argnums, or make it a static field of a registered class",
             ) from None
         if x.dtype in INEXACT:
             traced.append(level.record(x, sink, ()))

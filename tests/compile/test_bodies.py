@@ -1,7 +1,9 @@
 """Which ops are machine code in the body of a loop. What is not is listed: the list shrinks."""
 
+import itertools
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,13 +33,13 @@ shichi_s sici_c sici_s spence spherical_in spherical_jn spherical_kn spherical_y
 wofz wrightomega
 """
 HALVES = """
-argmax argmin expn fold_windows kn linear_recurrence nbdtr nbdtrc nbdtri nextafter pdtr pdtrc pdtri
-reduce_prod sampled_matmul scatter_add sign sparse_matmul weight_only_linear yn
+expn fold_windows kn linear_recurrence nbdtr nbdtrc nbdtri nextafter pdtr pdtrc pdtri reduce_prod
+sampled_matmul scatter_add sign sparse_matmul weight_only_linear yn
 """  # more than of numbers of four bytes
 ROUNDED_ONCE = """
-attention avg_pool concat convolution convolution_input convolution_weight cumulative_prod
-cumulative_sum embed gammainc jv matmul max_pool max_pool_index reduce_max reduce_min reduce_sum
-running_argmax scatter searchsorted sort take take_along_axis top_k windows
+argmax argmin attention avg_pool concat convolution convolution_input convolution_weight
+cumulative_prod cumulative_sum embed gammainc jv matmul max_pool max_pool_index reduce_max
+reduce_min reduce_sum running_argmax scatter searchsorted sort take take_along_axis top_k windows
 """
 ALL_BUT_FIRST = "quantize quantized_add quantized_convolution quantized_linear"
 LARGE = "expm-float32 expm-float64"
@@ -140,6 +142,26 @@ def test_two_bytes_in_loops_are_those_of_eager_execution(name: str, dtype: str) 
                 assert a.dtype == b.dtype
                 np.testing.assert_array_equal(np.asarray(a), np.asarray(b)[k])
     assert known
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int8", "uint32"])
+@pytest.mark.parametrize("shape", [(1,), (3,), (64,), (65,), (1000,), (1, 70), (2, 3), (3, 1)])
+def test_first_places_in_loops_are_those_of_eager_execution(shape: Any, dtype: str) -> None:
+    """Of arrays of one row too, which NumPy looks through at one call: no step goes there."""
+    kind = getattr(xp, dtype)
+    rng = np.random.default_rng(3)
+    rows = np.round(rng.normal(size=(6, *shape)) * 2.0)
+    if xp.isdtype(kind, "real floating"):
+        rows[1] = -0.0
+        rows[2, ..., -1] = np.nan
+        rows[3].reshape(-1)[[0, -1]] = np.inf, np.nan
+        rows[4] = -np.inf
+    x = xp.astype(xp.asarray(np.abs(rows) if dtype == "uint32" else rows), kind)
+    for name, axis, keepdims in itertools.product(("argmax", "argmin"), (-1, 0), (False, True)):
+        f = partial(getattr(xp, name), axis=axis, keepdims=keepdims)
+        assert not by_itself(f, x[0])
+        found = ft.jit(partial(ft.map, f))(x)
+        laws.same(found, xp.stack([f(v) for v in x]))
 
 
 def test_ops_whose_other_operands_are_known() -> None:

@@ -214,6 +214,33 @@ def test_uniform_stays_below_its_end(kind: str) -> None:
         assert bool(xp.all(x < b))
 
 
+@pytest.mark.parametrize("kind", ["float32", "float64", "bfloat16"])
+def test_uniform_between_numbers_too_far_apart(kind: str) -> None:
+    """Where the difference of the limits is no number, elsewhere the bits are what they were."""
+    dtype = xp.bfloat16 if kind == "bfloat16" else kind
+    most = float(xp.finfo(dtype).max)
+    for low, high in ((-most, most), (-most, 0.9 * most), (-0.7 * most, most)):
+        x = np.asarray(random.uniform(KEY, (N,), dtype, low, high), np.float64)
+        u = (x / 2 - low / 2) / (high / 2 - low / 2)
+        assert abs(u.mean() - 0.5) < 5 * (1 / 12 / N) ** 0.5 + 1e-3
+        assert x.min() >= low
+        assert x.max() < high
+    ends = xp.asarray([-1.0, -most, 3e-40, 0.0], dtype=dtype), xp.asarray(
+        [2.0, most, 5e-40, most], dtype=dtype
+    )
+
+    def draw(low: Any, high: Any) -> Any:
+        return random.uniform(KEY, (50, 4), dtype, low, high)
+
+    both = draw(*ends)
+    laws.same(ft.jit(draw)(*ends), both)
+    for k in (0, 2, 3):
+        laws.same(both[:, k], draw(ends[0][k], ends[1][k])[:, k])
+    assert float(xp.std(xp.astype(both[:, 1], "float64") / most)) > 0.4
+    (g,) = ft.vjp(lambda b: draw(ends[0], b), ends[1])[1](xp.ones_like(both))
+    assert bool(xp.all(xp.isfinite(g)))
+
+
 def test_uniform_limits_may_be_arrays() -> None:
     """minval and maxval broadcast, and the draw has derivatives in them."""
     low = xp.asarray([0.0, 10.0])

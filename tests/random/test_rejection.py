@@ -155,8 +155,29 @@ def test_ends_of_the_domain() -> None:
         points = f(lambda a: random.dirichlet(KEY, a, ()))
         assert float(points(xp.asarray([0.0, 2.0]))[0]) == 0.0
         assert bool(xp.all(xp.isnan(points(xp.asarray([-1.0, 2.0])))))
-    for dtype, most in (("int8", 127), ("uint16", 65535), ("int64", 2**62), (xp.int4, 7)):
+    for dtype, most in (("int8", 127), ("uint16", 65535), ("int64", 2**63 - 1), (xp.int4, 7)):
         assert int(random.poisson(KEY, 1e300, dtype=dtype)) == most
+
+
+@pytest.mark.parametrize("lam", [2.0**53, 2.0**61.5, 2.0**62, 2.0**62.9, 2.0**63 - 1e11])
+def test_counts_up_to_the_largest(lam: float) -> None:
+    """Mean and variance of counts that int64 holds; plain draws have the bits of many."""
+    x = np.asarray(random.poisson(KEY, lam, (N,)))
+    apart = (x - np.int64(lam)).astype(np.float64) / lam**0.5
+    assert abs(apart.mean()) < 5 / N**0.5
+    assert abs(apart.var() - 1.0) < 5 * (2 / N) ** 0.5
+    laws.same(random.poisson(KEY, lam, (7,)), x[:7])
+    laws.same(ft.jit(lambda a: random.poisson(KEY, a, (N,)))(xp.asarray(lam)), x)
+
+
+def test_counts_beyond_the_largest_are_the_largest() -> None:
+    """Half of those whose mean is the first that int64 does not hold, all of far larger means."""
+    x = np.asarray(random.poisson(KEY, 2.0**63, (N,)))
+    most = x == 2**63 - 1
+    assert abs(most.mean() - 0.5) < 5 * 0.5 / N**0.5
+    assert x[~most].min() > 2**63 - 10 * 2**31.5 * 2**0.5
+    for lam in (2.0**63.5, 2.0**64, 1e30, float("inf")):
+        assert (np.asarray(random.poisson(KEY, lam, (1000,))) == 2**63 - 1).all()
 
 
 # derivatives --------------------------------------------------------------------------------------

@@ -667,7 +667,7 @@ def test_errors_name_the_leaf(wrap: Any) -> None:
             lambda x: ft.cond(x[0] > 0, lambda x: float(x[0]) * x, lambda x: x, x),
         ):
             with pytest.raises(TransformError) as caught:
-                wrap(f)(X)
+                ft.jit(f, fullgraph=True)(X)
             assert caught.value.fix is not None
     fails(TreeError, "carry", lambda x: ft.scan(lambda c, _: ((c, c), None), x, length=1), X)
     fails(TransformError, r"return \(carry, y\)", lambda x: ft.scan(lambda c, _: c, x, length=1), X)
@@ -697,15 +697,16 @@ def test_errors_name_the_leaf(wrap: Any) -> None:
     fails(ShapeError, "must agree", lambda x: ft.associative_scan(lambda a, b: a, (x, x[:2])), X)
 
 
-def test_a_decision_on_a_value_in_a_compiled_body_is_an_error() -> None:
-    """Python `if` works step by step, and is refused in a body that is captured once."""
+def test_a_decision_on_a_value_in_a_compiled_body_is_pythons() -> None:
+    """Python `if` works step by step, and is refused in a body that must be captured."""
 
     def f(x: Any) -> Any:
         return ft.scan(lambda c, k: (c * k if c > 0 else c, None), x, KS)[0]
 
     assert float(f(arr(-1.0))) == -1.0
+    assert float(ft.jit(f)(arr(-1.0))) == -1.0
     with pytest.raises(TransformError, match="depends on a value"):
-        ft.jit(f)(arr(-1.0))
+        ft.jit(f, fullgraph=True)(arr(-1.0))
 
 
 def test_errors_in_bodies_name_the_line_and_leave_no_trace() -> None:

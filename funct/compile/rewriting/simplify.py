@@ -56,9 +56,12 @@ _LARGE = 256  # elements of a constant that is looked at
 _FOLDED = frozenset({"add", "subtract", "multiply", "divide", "negative", "maximum", "minimum"})
 
 
-def simplify(graph: Graph) -> tuple[Graph, tuple[Check, ...]]:
-    """The graph rewritten, and what must be checked of its inputs before it runs."""
-    found, checks = _Rewriting(graph).run()
+def simplify(graph: Graph, *, body: bool = False) -> tuple[Graph, tuple[Check, ...]]:
+    """The graph rewritten, and what must be checked of its inputs before it runs.
+
+    body: of a loop, where no call of NumPy may be left.
+    """
+    found, checks = _Rewriting(graph, body).run()
     found = as_they_lie(before_they_are_looked_up(found))
     return taken_apart(without_gaps(in_pieces(found))), checks
 
@@ -66,8 +69,9 @@ def simplify(graph: Graph) -> tuple[Graph, tuple[Check, ...]]:
 class _Rewriting(Boxes, Minors, Products, RowElements):
     """One walk over the nodes, each written anew or replaced."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, body: bool) -> None:
         super().__init__(graph)
+        self.body = body
         self.new: dict[Var, Var] = {}  # what a Var is now
         self.numbers: dict[Var, Any] = {}  # what is the same known number everywhere
         for v, x in graph.constants:
@@ -253,8 +257,13 @@ class _Rewriting(Boxes, Minors, Products, RowElements):
         if not isinstance(x, Var) or x.dtype not in ELEMENTS or 0 in x.shape:
             return None
         length = x.shape[axis]
-        if length in (1, math.prod(x.shape)) or length >= 1 << 31 or x.dtype.kind == "b":
+        if length >= 1 << 31 or x.dtype.kind == "b":
+            return None
+        if length in (1, math.prod(x.shape)) and not self.body:
             return None  # NumPy finds the one place of an array in one pass
+        if length == 1:
+            zero = self.constant(np.zeros((), out.dtype))
+            return self.apply("broadcast_to", (zero,), (out.shape,), out.shape, out.dtype)
         shape = [1 if a == axis else n for a, n in enumerate(x.shape)]
         name = "reduce_max" if largest else "reduce_min"
         extreme = self.apply(name, (x,), ((axis,), True), shape, x.dtype)

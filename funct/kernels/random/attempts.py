@@ -16,7 +16,10 @@ from funct.kernels.random.normal import normal64, unit64
 
 __all__ = ["gamma_attempt", "most", "poisson_attempt"]
 
-_MOST = 2.0**62  # the largest mean: counts are int64
+_BEYOND = 2.0**63  # counts are int64
+_LAST = 2**63 - 1  # stands for all that are beyond
+_SURE = 2.0**64  # from this mean on all are
+_WHOLE = 2.0**53  # numbers from here on are integers
 
 _SMALLEST = 2.0**-53
 _INFINITE = float("inf")
@@ -95,7 +98,8 @@ _TAU = 6.283185307179586
 
 
 def poisson_attempt(u: Any, v: Any, mean: Any) -> tuple[Any, Any]:
-    """A count as int64; -1 where the mean is negative or NaN.
+    """A count as int64, the largest one where that does not hold it; -1 where the mean is negative
+    or NaN.
 
     u, v: pairs of words, for two uniform numbers. A mean below 10 is counted up: probabilities are
     taken off u until nothing is left. From 10 on a transformed number is accepted or not.
@@ -110,12 +114,14 @@ def poisson_attempt(u: Any, v: Any, mean: Any) -> tuple[Any, Any]:
     k = mean * 0.0
     accepted = usable | ~usable
     if large.any():
-        k, fits = _transformed(u, v, np.where(large, np.where(mean < _MOST, mean, _MOST), _TURN))
+        k, fits = _transformed(u, v, np.where(large, np.where(mean < _SURE, mean, _SURE), _TURN))
         accepted = fits | ~large
     if (~large).any():
         few = _counted(unit64(u[0], u[1]), np.where(usable & ~large, mean, 0.0))
         k = np.where(large, k, few)
-    return np.where(usable, k, -1.0).astype(np.int64), accepted
+    held = k < _BEYOND
+    count = np.where(usable, np.where(held, k, 0.0), -1.0).astype(np.int64)
+    return np.where(held, count, _LAST), accepted
 
 
 def _counted(rest: Any, mean: Any) -> Any:
@@ -142,7 +148,8 @@ def _transformed(u: Any, v: Any, mean: Any) -> tuple[Any, Any]:
     near = 0.5 - np.where(x < 0.0, -x, x)
     k = (a * 2.0 / near + b) * x + mean + 0.43
     inside = (k >= 0.0) & ((near >= 0.013) | (y <= near))
-    k = np.where(inside, np.where(k < _MOST, k, _MOST), 0.0).astype(np.int64).astype(np.float64)
+    k = np.where(inside, k, 0.0)
+    k = np.where(k < _WHOLE, np.where(k < _WHOLE, k, 0.0).astype(np.int64).astype(np.float64), k)
     n = k + 2.0
     scale = y * (1.1328 / (b - 3.4) + 1.1239) / (a / (near * near) + b)
     scale = scale * np.sqrt(n * _TAU) * (mean * mean / ((k + 1.0) * n))

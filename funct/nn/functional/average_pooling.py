@@ -7,6 +7,7 @@ from typing import Any
 
 from funct import ops
 from funct.array.direct import direct
+from funct.array.in_single import narrowed, widened
 from funct.errors import ArgumentError
 from funct.kernels import neural as kernels
 from funct.nn.functional.arguments import Ints, Pairs, unbatched
@@ -182,6 +183,8 @@ def _lp_pool(
 ) -> Any:  # fmt: skip
     if p == 0:
         raise ArgumentError(f"{name}: norm_type must not be 0")
+    given = x
+    (x,) = widened(x)
     x, added, window, strides, pads, _, extra = pooled_windows(
         name, x, rank, kernel_size, stride, 0, 1, ceil_mode
     )
@@ -189,4 +192,4 @@ def _lp_pool(
     mean = ops.avg_pool(x**p, window, strides, pairs, extra, True)
     none = ops.equal(mean, 0)
     total = ops.where(none, 1.0, mean) * math.prod(window)
-    return unbatched(ops.where(none, 0.0, total ** (1.0 / p)), added)
+    return narrowed(unbatched(ops.where(none, 0.0, total ** (1.0 / p)), added), given)

@@ -15,6 +15,7 @@ from funct.nn.functional.reduction import (
     check_floating,
     check_reduction,
     check_same_shape,
+    in_single,
     reduced,
     refuse_retired,
 )
@@ -30,6 +31,7 @@ _LEAST = 1e-12  # below this probability the loss goes on as a straight line, as
 
 @direct(kernels.cross_entropy, arrays=2)
 @compiled
+@in_single
 def cross_entropy(
     input: Any, target: Any, weight: Any = None, size_average: None = None,
     ignore_index: int = -100, reduce: None = None, reduction: str = "mean",
@@ -70,6 +72,7 @@ def cross_entropy(
 
 @direct(kernels.nll_loss, arrays=2)
 @whole
+@in_single
 def nll_loss(
     input: Any, target: Any, weight: Any = None, size_average: None = None,
     ignore_index: int = -100, reduce: None = None, reduction: str = "mean",
@@ -121,6 +124,7 @@ def binary_cross_entropy(
 
 
 @compiled
+@in_single
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, size_average: None = None, reduce: None = None,
     reduction: str = "mean", pos_weight: Any = None,

@@ -9,7 +9,7 @@ import numpy as np
 import funct.array as xp
 from funct import ops
 from funct.errors import ArgumentError, ShapeError
-from funct.nn.functional.reduction import reduced
+from funct.nn.functional.reduction import in_single, reduced
 from funct.transforms import scan
 
 __all__ = ["ctc_loss"]
@@ -17,6 +17,7 @@ __all__ = ["ctc_loss"]
 _NEVER = -1e30  # log of a probability of 0: finite, so that differences of two of them are
 
 
+@in_single
 def ctc_loss(
     log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0,
     reduction: str = "mean", zero_infinity: bool = False,

@@ -9,7 +9,7 @@ import funct.array as xp
 from funct import ops
 from funct.errors import ArgumentError, ShapeError
 from funct.nn.functional.distance import cosine_similarity, pairwise_distance
-from funct.nn.functional.reduction import check_same_shape, reduced, refuse_retired
+from funct.nn.functional.reduction import check_same_shape, in_single, reduced, refuse_retired
 
 __all__ = [
     "cosine_embedding_loss", "hinge_embedding_loss", "margin_ranking_loss", "multi_margin_loss",
@@ -18,6 +18,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@in_single
 def soft_margin_loss(
     input: Any, target: Any, size_average: None = None, reduce: None = None,
     reduction: str = "mean",
@@ -39,6 +40,7 @@ def soft_margin_loss(
     return reduced("soft_margin_loss", ops.logaddexp(-target * input, 0.0), reduction)
 
 
+@in_single
 def multilabel_soft_margin_loss(
     input: Any, target: Any, weight: Any = None, size_average: None = None, reduce: None = None,
     reduction: str = "mean",
@@ -65,6 +67,7 @@ def multilabel_soft_margin_loss(
     return reduced(name, xp.mean(loss, axis=-1), reduction)
 
 
+@in_single
 def hinge_embedding_loss(
     input: Any, target: Any, margin: float = 1.0, size_average: None = None, reduce: None = None,
     reduction: str = "mean",
@@ -87,6 +90,7 @@ def hinge_embedding_loss(
     return reduced("hinge_embedding_loss", near + far, reduction)
 
 
+@in_single
 def margin_ranking_loss(
     input1: Any, input2: Any, target: Any, margin: float = 0, size_average: None = None,
     reduce: None = None, reduction: str = "mean",
@@ -113,6 +117,7 @@ def margin_ranking_loss(
     return reduced(name, ops.relu(margin - target * (input1 - input2)), reduction)
 
 
+@in_single
 def cosine_embedding_loss(
     input1: Any, input2: Any, target: Any, margin: float = 0, size_average: None = None,
     reduce: None = None, reduction: str = "mean",
@@ -144,6 +149,7 @@ def cosine_embedding_loss(
     return reduced(name, near + far, reduction)
 
 
+@in_single
 def multi_margin_loss(
     input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None,
     size_average: None = None, reduce: None = None, reduction: str = "mean",
@@ -182,6 +188,7 @@ def multi_margin_loss(
     return reduced(name, xp.mean(loss, axis=-1), reduction)
 
 
+@in_single
 def multilabel_margin_loss(
     input: Any, target: Any, size_average: None = None, reduce: None = None,
     reduction: str = "mean",
@@ -217,6 +224,7 @@ def multilabel_margin_loss(
     return reduced(name, loss, reduction)
 
 
+@in_single
 def triplet_margin_loss(
     anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2,
     eps: float = 1e-6, swap: bool = False, size_average: None = None, reduce: None = None,

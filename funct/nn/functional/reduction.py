@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec
 
 import funct.array as xp
+from funct.array.in_single import SHORT, narrowed, widened
+from funct.core import FLOATING
 from funct.errors import ArgumentError, DTypeError, ShapeError
 from funct.nn.partition import is_inexact_array
 
 __all__ = [
-    "check_floating", "check_reduction", "check_same_shape", "reduced", "refuse_retired",
-    "weighted_reduced",
+    "check_floating", "check_reduction", "check_same_shape", "in_single", "reduced",
+    "refuse_retired", "weighted_reduced",
 ]  # fmt: skip
+
+P = ParamSpec("P")
+
+
+def in_single(fun: Callable[P, Any]) -> Callable[P, Any]:
+    """A loss whose first argument decides: of short floats it is computed in float32 and rounded
+    once, for its terms and their sums leave the range that it has itself.
+    """
+
+    @functools.wraps(fun)
+    def loss(*args: P.args, **options: P.kwargs) -> Any:
+        first: Any = args[0] if args else None
+        if args and first.dtype.itemsize > 2:  # asked first, for it costs least
+            return fun(*args, **options)
+        asked = args[:1] or options.values()
+        if not any(getattr(v, "dtype", None) in SHORT for v in asked):
+            return fun(*args, **options)
+        given = [v for v in (*args, *options.values()) if getattr(v, "dtype", None) in FLOATING]
+        names = dict(zip(options, widened(*options.values()), strict=True))
+        return narrowed(fun(*widened(*args), **names), *given)
+
+    return loss
 
 
 def check_reduction(name: str, reduction: str, batchmean: bool = False) -> None:

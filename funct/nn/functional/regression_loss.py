@@ -12,6 +12,7 @@ from funct.nn.functional.compiled import compiled
 from funct.nn.functional.reduction import (
     check_reduction,
     check_same_shape,
+    in_single,
     reduced,
     refuse_retired,
     weighted_reduced,
@@ -23,6 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@in_single
 def mse_loss(
     input: Any, target: Any, size_average: None = None, reduce: None = None,
     reduction: str = "mean", weight: Any = None,
@@ -45,6 +47,7 @@ def mse_loss(
     return weighted_reduced("mse_loss", error * error, reduction, weight)
 
 
+@in_single
 def l1_loss(
     input: Any, target: Any, size_average: None = None, reduce: None = None,
     reduction: str = "mean", weight: Any = None,
@@ -62,6 +65,7 @@ def l1_loss(
     return weighted_reduced("l1_loss", ops.abs(input - target), reduction, weight)
 
 
+@in_single
 def smooth_l1_loss(
     input: Any, target: Any, size_average: None = None, reduce: None = None,
     reduction: str = "mean", beta: float = 1.0,
@@ -88,6 +92,7 @@ def smooth_l1_loss(
 
 
 @compiled
+@in_single
 def huber_loss(
     input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None
 ) -> Any:
@@ -117,6 +122,7 @@ def _huber(error: Any, delta: float) -> Any:
     return ops.where(ops.less(size, delta), inside, delta * (size - 0.5 * delta))
 
 
+@in_single
 def kl_div(
     input: Any, target: Any, size_average: None = None, reduce: None = None,
     reduction: str = "mean", log_target: bool = False,
@@ -150,6 +156,7 @@ def kl_div(
     return xp.sum(xp.mean(loss, axis=0)) if loss.shape else loss
 
 
+@in_single
 def gaussian_nll_loss(
     input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6,
     reduction: str = "mean",
@@ -190,6 +197,7 @@ def gaussian_nll_loss(
     return reduced("gaussian_nll_loss", loss, reduction)
 
 
+@in_single
 def poisson_nll_loss(
     input: Any, target: Any, log_input: bool = True, full: bool = False,
     size_average: None = None, eps: float = 1e-8, reduce: None = None, reduction: str = "mean",

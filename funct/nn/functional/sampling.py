@@ -11,6 +11,7 @@ import numpy as np
 
 import funct.array as xp
 from funct import ops
+from funct.array.in_single import narrowed, widened
 from funct.errors import ArgumentError, ShapeError
 
 __all__ = ["affine_grid", "grid_sample"]
@@ -89,6 +90,8 @@ def grid_sample(
             f"grid_sample: padding_mode must be one of {list(_PADDED)}, got {padding_mode!r}"
         )
     corners = bool(align_corners)
+    given = (input, grid)
+    input, grid = widened(*given)  # places of 16 bits are not those of pixels from 2,048 on
     lengths = [int(n) for n in input.shape[2:]]
     flat = xp.reshape(input, (*input.shape[:2], math.prod(lengths)))
     count = math.prod(grid.shape[1:-1])
@@ -98,7 +101,7 @@ def grid_sample(
         at = ops.where(ops.isnan(at), -1.0, at)
         places.append((at + 1.0) * ((n - 1) / 2) if corners else ((at + 1.0) * n - 1.0) / 2)
     y = _sampled(flat, places, lengths, mode, _PADDED[padding_mode], corners)
-    return xp.reshape(y, (*input.shape[:2], *grid.shape[1:-1]))
+    return narrowed(xp.reshape(y, (*input.shape[:2], *grid.shape[1:-1])), *given)
 
 
 Outside = Callable[[Any, int, bool], Any]

@@ -8,6 +8,7 @@ import funct.array as xp
 from funct import ops, random
 from funct.array.axes import normal_axes
 from funct.array.direct import direct
+from funct.array.in_single import narrowed, widened
 from funct.errors import ArgumentError
 from funct.kernels import neural as kernels
 from funct.nn.functional.arguments import needed_key
@@ -16,16 +17,16 @@ from funct.nn.functional.compiled import compiled
 __all__ = ["gumbel_softmax", "log_softmax", "softmax", "softmin"]
 
 
-def _shifted(name: str, x: Any, dim: int, dtype: Any) -> tuple[Any, tuple[int, ...]]:
+def _shifted(name: str, x: Any, dim: int) -> tuple[Any, tuple[int, ...]]:
     """x minus its maximum along dim: exp of it cannot overflow, and the shift has no derivative.
 
-    Then the axis; none where x has nothing along it.
+    Short floats are widened first: what a shift of 20 rounds off changes exp of it by a tenth. Then
+    the axis; none where x has nothing along it.
     """
-    if dtype is not None:
-        x = xp.astype(x, dtype)
     axes = normal_axes(name, dim, len(x.shape))
     if isinstance(n := x.shape[axes[0]], int) and not n:
         return x, ()
+    (x,) = widened(x)
     return x - ops.stop_gradient(ops.reduce_max(x, axes, True)), axes
 
 
@@ -42,11 +43,12 @@ def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
         >>> F.softmax(xp.asarray([0.0, 0.0]), dim=0).tolist()
         [0.5, 0.5]
     """
-    shifted, axes = _shifted("softmax", input, dim, dtype)
+    x = input if dtype is None else xp.astype(input, dtype)
+    shifted, axes = _shifted("softmax", x, dim)
     if not axes:
-        return shifted
+        return x
     e = xp.exp(shifted)
-    return e * (1.0 / ops.reduce_sum(e, axes, True))  # one division for each sum
+    return narrowed(e * (1.0 / ops.reduce_sum(e, axes, True)), x)  # one division for each sum
 
 
 def softmin(input: Any, dim: int, *, dtype: Any = None) -> Any:
@@ -74,10 +76,11 @@ def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
         >>> F.log_softmax(xp.asarray([0.0, -1000.0]), dim=0).tolist()
         [0.0, -1000.0]
     """
-    shifted, axes = _shifted("log_softmax", input, dim, dtype)
+    x = input if dtype is None else xp.astype(input, dtype)
+    shifted, axes = _shifted("log_softmax", x, dim)
     if not axes:
-        return shifted
-    return shifted - xp.log(ops.reduce_sum(xp.exp(shifted), axes, True))
+        return x
+    return narrowed(shifted - xp.log(ops.reduce_sum(xp.exp(shifted), axes, True)), x)
 
 
 def gumbel_softmax(

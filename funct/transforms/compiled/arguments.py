@@ -197,10 +197,11 @@ def split(
             tuple([(tuple(x.shape), x.dtype) for x in arrays]),
         )
     except TypeError:
-        bad = next(type(x).__name__ for x in leaves if not is_array(x) and not _hashes(x))
+        bad = next(x for x in leaves if not is_array(x) and not _hashes(x))
         raise TransformError(
-            f"jit: arguments that are no arrays must be hashable, got a {bad}",
-            fix="pass arrays, or tuples instead of lists for static arguments",
+            f"jit: arguments that are no arrays must be hashable, got a {type(bad).__name__}",
+            fix=pytree.remedy(bad)
+            or "pass arrays, or tuples instead of lists for static arguments",
         ) from None
     counts = [c.num_leaves for c in spec.children()[0].children()]
     each = [i for i, n in enumerate(counts) for _ in range(n)]

@@ -310,8 +310,9 @@ def jit(
     of the signature whole; they must hash. donate_argnums: arguments whose memory the results may
     use; their arrays cannot be used again. dynamic: "auto"
     makes an axis symbolic once its length has changed, True from the start, False compiles for
-    every length. fullgraph: more than 8 paths for one signature are an error; otherwise the
-    function is called in compiled segments then, or as it is. mode: "reduce-overhead" makes
+    every length. fullgraph: more than 8 paths for one signature are an error, and so are bodies of
+    loops and branches that ask for values; otherwise the function is called in compiled segments
+    then, or as it is. mode: "reduce-overhead" makes
     machine code of everything, and keeps scratch memory and spare results between calls;
     "max-autotune" measures machine code and NumPy calls on the arrays of the first call and keeps
     the faster, on disk as well (with `config.deterministic`: machine code); "check" compares every

@@ -56,6 +56,7 @@ class Segments(Capture):
 
     __slots__ = ("compile", "given", "live", "store")
 
+    decides = True
     store: dict[Any, Executable | None]  # what was run, None of what was run once
     compile: Compile
 

@@ -14,7 +14,7 @@ from funct.array import Array
 from funct.array.remote import is_remote
 from funct.compile import MISS, Reuse, expect, foreseen, run_at_once, why_not_fused
 from funct.core.effects import once
-from funct.errors import RecursionLimitError, TransformError
+from funct.errors import ConcretizationError, RecursionLimitError, TransformError
 from funct.events import tell
 from funct.graph import Graph, writing
 from funct.transforms.compiled.arguments import Key, Split, difference, positions
@@ -37,6 +37,12 @@ Groups = tuple[list[Path], list[Path]]  # for one length of every axis, and for 
 _MAX_PATHS = 8
 _AGAIN = 64  # of so many calls that no path serves, one asks the paths again
 _NO_PATHS: Groups = ([], [])
+
+
+def _pays(given: Split) -> bool:
+    """Whether a function that decides at each call is to be compiled in segments."""
+    ground = all(x.__class__ is Array for x in given.arrays)
+    return ground and worth_segments(given.arrays)
 
 
 class Table:
@@ -66,6 +72,7 @@ class Table:
         self.segments: dict[Any, Executable | None] = {}
         self.vain: dict[Key, tuple[int, int]] = {}
         self.reasons: list[str] = []
+        self.asking: set[Any] = set()  # ranks where loops or branches ask for values
         self.misses = 0
         self.hits = 0
         self._capturing: set[int] = set()  # threads in which fun is being captured
@@ -125,11 +132,21 @@ class Table:
             calls = self.calls()
             self.vain[key] = calls, vain + 1 if self.vain.get(key, (calls, 0))[0] == calls else 1
             return self._wide(args, kwargs, given, open_.other)
+        if key.ranks in self.asking:
+            return self._stepwise(args, kwargs, given)
         before = [p.exe.captured for p in groups[0] + groups[1]]
         if self.shares:  # made by this compiler
             expect([s for s, _ in key.types])
-        with foreseen(self.fun, key.types):
-            path, outer, reason = self._new_path(open_, paths, given, again, changed is None)
+        try:
+            with foreseen(self.fun, key.types):
+                path, outer, reason = self._new_path(open_, paths, given, again, changed is None)
+        except ConcretizationError as error:  # no guard could say what the steps of a loop decide
+            if self.fullgraph:
+                raise
+            self.asking.add(key.ranks)
+            self._note(error.what, given)
+            again()
+            return self._stepwise(args, kwargs, given)
         if reason is None:
             reason = self._reason(given, before, path, changed)
         if reason:
@@ -156,14 +173,19 @@ class Table:
                 f"jit: {self.name} took {_MAX_PATHS} paths for one signature, the limit",
                 fix="write where(condition, a, b) instead of if, or leave fullgraph out",
             )
-        ground = all(x.__class__ is Array for x in given.arrays)
-        pays = ground and worth_segments(given.arrays)
-        note = other or f"{_MAX_PATHS} paths are the limit"
-        note += "; from then on "
-        note += "segments between decisions are compiled" if pays else "the function is called"
+        self._note(other or f"{_MAX_PATHS} paths are the limit", given)
+        return self._stepwise(args, kwargs, given)
+
+    def _note(self, why: str, given: Split) -> None:
+        """Tell why the function decides at each call from now on."""
+        how = "segments between decisions are compiled"
+        note = f"{why}; from then on {how if _pays(given) else 'the function is called'}"
         if note not in self.reasons:
             self.reasons.append(note)
-        if pays:
+
+    def _stepwise(self, args: Any, kwargs: Any, given: Split) -> Any:
+        """A call in which Python decides."""
+        if _pays(given):
             return run_in_segments(given.call, given.arrays, self.segments, self.compile)
         return self.fun(*args, **kwargs)
 

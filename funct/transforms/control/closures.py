@@ -29,7 +29,7 @@ from funct.graph import (
     written,
 )  # fmt: skip
 
-__all__ = ["always", "captured", "hoisted", "reaches_out", "safely"]
+__all__ = ["always", "captured", "decides", "hoisted", "reaches_out", "safely"]
 
 
 def captured(x: Any) -> bool:
@@ -39,6 +39,12 @@ def captured(x: Any) -> bool:
             return True
         x = x.value
     return False
+
+
+def decides() -> bool:
+    """Whether values are given where something is written down: steps may ask for them then."""
+    level = writing()
+    return level is not None and level.decides
 
 
 def reaches_out(name: str, fun: Callable[..., Any], avals: Sequence[ShapeDtype]) -> bool:

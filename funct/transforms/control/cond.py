@@ -17,13 +17,13 @@ from funct import tree as pytree
 from funct.array import Tensor, asarray
 from funct.compile import Choice
 from funct.core import ShapeDtype
-from funct.errors import DTypeError, ShapeError, TransformError
+from funct.errors import ConcretizationError, DTypeError, ShapeError, TransformError
 from funct.graph import Control, Graph, dependent
 from funct.graph.controls import Written, agree, avals, remakes
 from funct.transforms.control import bodies, halving
 from funct.transforms.control.bodies import Flags, Flat, Reach
 from funct.transforms.control.carry import abstract, boolean_scalar, is_number, leaf_name, typed
-from funct.transforms.control.closures import captured
+from funct.transforms.control.closures import captured, decides
 from funct.transforms.control.staged import Staged
 from funct.transforms.vmap import differs
 
@@ -84,7 +84,11 @@ def _choose(name: str, index: Any, names: Any, funs: Any, operands: Flat) -> Any
         return lambda *xs: fun(*spec.unflatten(xs))
 
     if captured(index):
-        return _staged(name, index, names, [flat(f) for f in funs], funs, leaves)
+        try:
+            return _staged(name, index, names, [flat(f) for f in funs], funs, leaves)
+        except ConcretizationError:
+            if not decides():
+                raise
     if differs(index):
         outs = [f(*operands) for f in funs]
         trees, dtypes = _agreed(name, names, outs)

@@ -17,7 +17,7 @@ from funct import ops
 from funct import tree as pytree
 from funct.array import Array, Tensor, asarray, stack
 from funct.core import ShapeDtype, Size
-from funct.errors import ArgumentError, ShapeError, TransformError
+from funct.errors import ArgumentError, ConcretizationError, ShapeError, TransformError
 from funct.ops.fast import wrap
 from funct.transforms.checkpoint import kept_small
 from funct.transforms.control import bodies
@@ -31,7 +31,7 @@ from funct.transforms.control.carry import (
     settled,
     unknown,
 )
-from funct.transforms.control.closures import always, captured, reaches_out, safely
+from funct.transforms.control.closures import always, captured, decides, reaches_out, safely
 from funct.transforms.control.scan_blocks import in_blocks
 from funct.transforms.control.scan_loop import Scan, counter
 from funct.transforms.control.staged import MANY, plainly_transformed
@@ -104,7 +104,12 @@ def scan(
     n = n if traced and unroll is not True else int(n)
     loop = _Loop(f, call, spec.unflatten(carry), bodies.avals_of(carry), n, reverse)
     if (traced and unroll is not True) or (n.__class__ is int and n == 0):
-        return loop.staged(carry, columns, int(unroll))
+        try:
+            return loop.staged(carry, columns, int(unroll))
+        except ConcretizationError:
+            if not decides():
+                raise
+            unroll = True
     if (n >= MANY or (n >= _FEW and kept_small(f))) and plainly_transformed((*carry, *columns)):
         try:
             return loop.staged(carry, columns, int(unroll))
@@ -119,7 +124,11 @@ def scan(
         after = fitting("scan", "the carry", loop.tree, loop.avals, state)
         y_leaves = [asarray(v) for v in pytree.leaves(y)]
         if step == 0 and unroll is not True and any(map(captured, (*after, *y_leaves))):
-            return loop.staged(carry, columns, int(unroll))  # f closes over what is captured
+            try:
+                return loop.staged(carry, columns, int(unroll))  # f closes over what is captured
+            except ConcretizationError:
+                if not decides():
+                    raise
         if step == 0:
             y_tree, y_avals = y, bodies.avals_of(y_leaves)
         else:

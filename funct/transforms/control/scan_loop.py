@@ -257,7 +257,8 @@ class _Halves:
 def _again(graphs: Sequence[Graph], values: tuple[Any, ...]) -> Control:
     """The loop that `Scan.written` took apart."""
     (body,), (constants, carry, steps, reverse) = graphs, values
-    agree("scan", all(type(n) is int and n >= 0 for n in (constants, carry, steps)))
+    counts = constants, carry, *([] if isinstance(steps, Size) else [steps])
+    agree("scan", all(type(n) is int and n >= 0 for n in counts))
     ins, outs = avals(body.inputs), avals(body.outputs)
     agree("scan", constants + carry <= len(ins), carry <= len(outs), type(reverse) is bool)
     agree("scan", ins[constants : constants + carry] == outs[:carry])

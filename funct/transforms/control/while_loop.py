@@ -14,10 +14,11 @@ import numpy as np
 
 from funct import ops
 from funct import tree as pytree
+from funct.errors import ConcretizationError
 from funct.transforms.control import bodies
 from funct.transforms.control.bodies import Flat
 from funct.transforms.control.carry import boolean_scalar, fitting, only_types, settled, unknown
-from funct.transforms.control.closures import always, captured, reaches_out, safely
+from funct.transforms.control.closures import always, captured, decides, reaches_out, safely
 from funct.transforms.control.staged import MANY, plainly_transformed
 from funct.transforms.control.sweep import Sweep
 from funct.transforms.control.sweeps import Sweeps
@@ -57,20 +58,33 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     def step(leaves: Sequence[Any]) -> list[Any]:
         return fitting("while_loop", "the state", tree, avals, body_fun(spec.unflatten(leaves)))
 
+    asks = False  # whether the steps ask for values
+
+    def staged() -> Flat | None:
+        nonlocal asks
+        try:
+            return None if asks else _staged(cond_fun, body_fun, test, step, state)
+        except ConcretizationError:
+            if not decides():
+                raise
+            asks = True
+            return None
+
+    whole: Flat | None = None
     if any(captured(x) for x in state) or reaches_out(
         "while_loop", lambda *xs: (test(xs), step(xs)), avals
     ):
-        return spec.unflatten(_staged(cond_fun, body_fun, test, step, state))
+        whole = staged()
     steps = 0
-    while True:
+    while whole is None:
         go = test(state)
-        if not steps and captured(go):
-            return spec.unflatten(_staged(cond_fun, body_fun, test, step, state))
+        if not steps and captured(go) and (whole := staged()) is not None:
+            break
         if not _any(go):
             return spec.unflatten(state)
         after = step(state)
-        if not steps and any(captured(x) for x in after):
-            return spec.unflatten(_staged(cond_fun, body_fun, test, step, state))
+        if not steps and any(captured(x) for x in after) and (whole := staged()) is not None:
+            break
         if differs(go):
             after = [ops.where(go, a, b) for a, b in zip(after, state, strict=True)]
         state, steps = after, steps + 1
@@ -79,6 +93,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
                 return spec.unflatten(_staged(cond_fun, body_fun, test, step, state))
             except Exception:  # it decides on values, or is wrong: step by step it says so
                 pass
+    return spec.unflatten(whole)
 
 
 def _any(x: Any) -> bool:
