@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from funct.device import blas
+from funct.kernels.linalg.in_parts import in_parts
 from funct.kernels.quiet import asking
 
 __all__ = [
@@ -36,6 +37,12 @@ ALONE = {
 at best, since they wait for each other often, and beside other work on the cores that takes many
 times as long. LU (`solve`, `inv`, `det`) gains a half from two, and bears company.
 """
+
+_IN_PARTS = frozenset({
+    "cholesky_lo", "det", "eig", "eigh_lo", "eigvals", "eigvalsh_lo", "inv", "solve", "slogdet",
+    "svd", "svd_f", "svd_s",
+})  # fmt: skip
+_LARGE_STACK = 512  # elements, below which none is worth a second thread
 
 _WIDE = {"f": "d", "F": "D"}
 _NARROW = {"d": np.dtype(np.float32), "D": np.dtype(np.complex64)}
@@ -110,11 +117,34 @@ def loop(name: str, otherwise: Any, *, fails: bool = True) -> Any:
     found = getattr(_LOOPS, name, None)
     if found is None:
         return otherwise
-    plain = _loop(found, otherwise, fails, None, 0)
-    return _loop(found, otherwise, fails, plain, ALONE[name] ** 2) if name in ALONE else plain
+    plain = _loop(name, found, otherwise, fails, None, 0)
+    alone = ALONE.get(name)
+    return plain if alone is None else _loop(name, found, otherwise, fails, plain, alone**2)
 
 
-def _loop(found: Any, otherwise: Any, fails: bool, alone: Any, most: int) -> Any:
+def _parted(found: Any, name: str, operands: tuple[Any, ...]) -> Any:
+    """What it gives for a large stack, computed on several threads; None: for one thread."""
+    first = operands[0]
+    if name not in _IN_PARTS or first.size < _LARGE_STACK:
+        return None
+    work = first.shape[-1] * first.shape[-2] * (4 if first.dtype.kind == "c" else 1)
+    if work >= LEAST_ALONE:  # with two of its own for large ones, BLAS gives other last bits
+        return None
+    chars = "".join([o.dtype.char for o in operands])
+    if chars.strip(chars[0]) or chars[0] not in "fdFD":
+        return None
+    inner_char = inner(chars[0], *first.shape[-2:])
+    at = address(name, inner_char, "FD")
+    types = [t for t in found.types if t.startswith(inner_char * len(operands) + "->")]
+    if at is None or len(types) != 1:
+        return None
+    out = in_parts(found, at, operands, types[0])
+    if out is None or inner_char == chars[0]:
+        return out
+    return tuple(map(_narrowed, out)) if out.__class__ is tuple else _narrowed(out)
+
+
+def _loop(name: str, found: Any, otherwise: Any, fails: bool, alone: Any, most: int) -> Any:
     """alone: what is called while BLAS has one thread, for matrices of less than `most` elements;
     None: nothing.
     """
@@ -135,6 +165,8 @@ def _loop(found: Any, otherwise: Any, fails: bool, alone: Any, most: int) -> Any
         if some and LEAST_ALONE <= first.shape[-1] * first.shape[-2] < most:
             with blas.alone():
                 return alone(*operands)
+        if first.ndim > 2 and (parts := _parted(found, name, operands)) is not None:
+            return parts
         if first.dtype.char not in "dD" or last.dtype.char not in "dD":
             large = first.shape[-1] * first.shape[-2] >= LARGE
             if not large or "".join([o.dtype.char for o in operands]) not in own:
