@@ -54,7 +54,8 @@ def selected(data: Any, key: Any) -> Any:
             return found if found.__class__ is np.ndarray else data[(*key, ...)]
         if len(key) == 2 and key[0].__class__ is slice and key[0] == _WHOLE:
             at = key[1]
-            if at.__class__ is fast.Array and at.data.dtype.kind == "i" and data.ndim > 1:
+            known = at.__class__ is fast.Array and at.data.dtype.kind == "i"
+            if known and data.ndim > 1 and data.size:
                 return data.take(at.data, 1)  # in order, and cheaper than data[:, at]
     elif key.__class__ in BASIC:
         return data[key]
@@ -213,7 +214,10 @@ def _advanced(x: Any, items: list[Any], adjacent: bool) -> Any:
     axes = [n for n, i in enumerate(kept) if _is_array(i)]
     arrays: list[Any] = [i.at if isinstance(i, _Extra) else i for i in kept if _is_array(i)]
     if len(arrays) == 1:
-        out, start = ops.take(x, arrays[0], axes[0]), axes[0]
+        i, start = arrays[0], axes[0]
+        if any(n.__class__ is int and n == 0 for n in x.shape):
+            i = on_axis(i, x.shape[start])  # take looks at no index then, and x[key] does
+        out = ops.take(x, i, start)
     else:
         out, start = _joint(x, arrays, axes), 0
     to = axes[0] if adjacent else 0

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import funct as ft
@@ -14,7 +14,7 @@ import funct.array as xp
 from tests import laws
 from tests.strategies import filled
 
-SHAPES = [(3,), (2, 3), (3, 1, 2), (2, 3, 4), (2, 1, 3, 2)]
+SHAPES = [(3,), (2, 3), (3, 1, 2), (2, 3, 4), (2, 0, 3), (0, 2), (2, 1, 3, 2)]
 COMMON = [(), (1,), (2,), (0,), (2, 1), (2, 2), (0, 1), (1, 0), (2, 0)]
 
 
@@ -51,11 +51,7 @@ def mixed(draw: Any) -> tuple[Any, tuple[Any, ...]]:
         axis += kind != "none"
     if draw(st.booleans()):
         key.insert(draw(st.integers(0, len(key))), Ellipsis)
-    x = filled(shape, "float64", draw(st.integers(0, 2**32 - 1)))
-    # where slices leave nothing NumPy's own ways differ: x.take looks at no index, x[:, i] at all
-    sliced = [slice(None) if isinstance(k, np.ndarray | int) else k for k in key]
-    assume(x[tuple(sliced)].size)
-    return x, tuple(key)
+    return filled(shape, "float64", draw(st.integers(0, 2**32 - 1))), tuple(key)
 
 
 def outcome(fun: Callable[..., Any], *args: Any) -> Any:
