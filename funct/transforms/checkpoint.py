@@ -156,7 +156,7 @@ def _known(graph: Graph, saveable: Policy) -> Checkpoint:
     cost much more than a run of it.
     """
     small = sum(x.data.nbytes for _, x in graph.constants) <= _SMALL
-    key = digest(graph) if small else None
+    key = digest(graph, rules=True) if small else None
     if key is None:
         return Checkpoint(graph, saveable, steps=True)
     sites = tuple([None if isinstance(e, Guard) else e.site for e in graph.nodes])
