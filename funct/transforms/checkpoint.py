@@ -105,7 +105,8 @@ def _as_call(fun: Any, args: Any, kwargs: Any) -> Any:
     """fun(*args, **kwargs) as a call that keeps its arguments; its pull runs fun itself again.
 
     Its operands are the arguments that a transform looks at: a derivative by the others may not
-    exist. Raises _ClosureError.
+    exist. Where derivatives of derivatives are taken, the results are those that a tape of fun has:
+    a function with a reverse rule is what the rule's forward part computes. Raises _ClosureError.
     """
     flat, given, structure = _flattened(fun, args, kwargs)
     looked_at = [_traced(x) for x in given]
@@ -116,21 +117,29 @@ def _as_call(fun: Any, args: Any, kwargs: Any) -> Any:
         full = [next(rest) if t else x for x, t in zip(given, looked_at, strict=True)]
         return _closed(xs, flat(*full))
 
+    outs = bind_region(_call(run), leaves)
+    return structure[0].unflatten(outs)
+
+
+def _call(run: Callable[..., Flat]) -> Region:
+    def recorded(*xs: Any) -> Flat:
+        return _closed(xs, vjp(run, *xs)[0])
+
     def push(xs: Flat, ts: Flat) -> tuple[Flat, Flat]:
         outs, pushed = jvp(run, xs, ts)
         _closed((*xs, *ts), (*outs, *pushed))
         return outs, pushed
 
     def forward(*xs: Any) -> tuple[Flat, Flat]:
-        return _closed(xs, bind_region(region, xs)), xs
+        if not any(_traced(x) for x in xs):
+            return run(*xs), xs
+        return bind_region(_call(recorded), xs), xs
 
     def backward(xs: Flat, cts: Flat) -> Flat:
         found = vjp(run, *xs)[1].adjoint(cts, once=True)
         return tuple([None if isinstance(g, Zero) else g for g in found])
 
-    region = Region("checkpoint", run, push, forward, backward)
-    outs = bind_region(region, leaves)
-    return structure[0].unflatten(outs)
+    return Region("checkpoint", run, push, forward, backward)
 
 
 def as_node(

@@ -370,6 +370,26 @@ def _freed(graph: Graph, mine: Flags, vals: Sequence[Any]) -> Callable[..., Flat
     return free
 
 
+def recorded(graph: Graph, mine: Flags) -> Graph:
+    """The graph as a tape has it: functions with a reverse rule are what the forward part of that
+    rule computes, so that derivatives of derivatives see what they see anywhere else.
+    """
+    if not _has_rules(graph):
+        return graph
+
+    def run(*xs: Any) -> Sequence[Any]:
+        return vjp(_freed(graph, mine, xs), *chosen(xs, mine))[0]
+
+    return regraph(run, [v.aval for v in graph.inputs])
+
+
+def _has_rules(graph: Graph) -> bool:
+    """Whether there are functions with rules of their own in it."""
+    controls = [e.primitive for e in graph.nodes if isinstance(e, Node)]
+    inside = [g for c in controls if isinstance(c, Control) for _, g in c.bodies]
+    return any(isinstance(e, Call) for e in graph.nodes) or any(map(_has_rules, inside))
+
+
 @attrs.frozen(eq=False)
 class Halves:
     """A body cut in two, see Note [Halves].

@@ -168,7 +168,16 @@ class Sweeps(Staged):
 
     def forward(self, mine: Flags, *vals: Any) -> tuple[Flat, Flat]:
         """The loop itself; the operands are the residuals."""
-        return self(*vals), vals
+        loop = self.once(("recorded", mine), lambda: self._recorded(mine))
+        return loop(*vals), vals
+
+    def _recorded(self, mine: Flags) -> Sweeps:
+        ins, _ = self.steady(mine, bodies.varied)
+        pairs = list(zip(self.sweeps, ins, strict=True))
+        changed = [attrs.evolve(s, body=bodies.recorded(s.body, given)) for s, given in pairs]
+        if all(a.body is b.body for a, b in zip(changed, self.sweeps, strict=True)):
+            return self
+        return Sweeps(self.test, changed, self.constants)
 
     def backward(self, mine: Flags, residuals: Flat, cts: Flat) -> Flat:
         """The sweeps again, each leaving residuals, then back through all of them."""
