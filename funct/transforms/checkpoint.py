@@ -32,6 +32,7 @@ from funct.transforms.control import bodies
 from funct.transforms.control.bodies import Flags, Flat
 from funct.transforms.control.staged import Staged, plainly_transformed
 from funct.transforms.forward import jvp
+from funct.transforms.given import expect_functions
 from funct.transforms.tape.nodes import Packed
 from funct.transforms.tape.packing import Packing, host_copy, put_away
 from funct.transforms.vjp import Zero, vjp
@@ -62,6 +63,7 @@ def checkpoint(fun: Callable[..., Any], *, policy: Policy | None = None) -> Call
 
     Source: Griewank and Walther, "Algorithm 799: Revolve" (2000); `jax.checkpoint`.
     """
+    expect_functions("checkpoint", fun=fun)
     if policy is not None and not callable(policy):
         raise ArgumentError(
             f"checkpoint: policy must be a function of a node, got {policy!r}",

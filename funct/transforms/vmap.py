@@ -23,6 +23,7 @@ from funct.errors import (
 )
 from funct.ops.refusals import explain, retold
 from funct.transforms.collectives import named_axis
+from funct.transforms.given import expect_functions
 from funct.transforms.hidden import as_result
 from funct.transforms.lanes import Laned, Lanes, agreed, by_path, joined, select
 from funct.transforms.tape.ways import batching
@@ -244,6 +245,7 @@ def vmap(
         >>> dots(xp.ones((3, 2)), xp.ones(2)).tolist()
         [2.0, 2.0, 2.0]
     """
+    expect_functions("vmap", fun=fun)
 
     if chunk_size is not None and (type(chunk_size) is not int or chunk_size < 1):
         raise ArgumentError(f"vmap: chunk_size must be a positive int, got {chunk_size!r}")

@@ -42,6 +42,7 @@ from funct.transforms.compiled.lowered import Lowered, Ready
 from funct.transforms.compiled.paths import Front
 from funct.transforms.compiled.purity import check_pure
 from funct.transforms.compiled.table import Groups, Table
+from funct.transforms.given import expect_functions
 from funct.transforms.tape.nodes import ReverseTracer
 
 __all__ = ["CacheInfo", "Compiled", "jit"]
@@ -81,8 +82,7 @@ class Compiled:
         backend: str | Backend | None = None,
         fast: bool = False,
     ) -> None:
-        if not callable(fun):
-            raise TransformError(f"jit: expected a function, got {type(fun).__name__}")
+        expect_functions("jit", fun=fun)
         if dynamic not in ("auto", True, False):
             raise ArgumentError(f"jit: dynamic must be 'auto', True or False, got {dynamic!r}")
         self.fun = fun
