@@ -33,6 +33,7 @@ from funct.transforms.control.bodies import Flags, Flat
 from funct.transforms.control.staged import Staged, plainly_transformed
 from funct.transforms.forward import jvp
 from funct.transforms.given import expect_functions
+from funct.transforms.recipes import noted
 from funct.transforms.tape.nodes import Packed
 from funct.transforms.tape.packing import Packing, host_copy, put_away
 from funct.transforms.vjp import Zero, vjp
@@ -89,7 +90,7 @@ def checkpoint(fun: Callable[..., Any], *, policy: Policy | None = None) -> Call
 
     keeps_nothing = saveable is checkpoint_policies.nothing_saveable
     run.__dict__[_KEEPS_NOTHING] = keeps_nothing
-    return run
+    return noted(run, checkpoint, (fun,), "policy", policy)
 
 
 class _ClosureError(Exception):

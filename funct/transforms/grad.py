@@ -16,7 +16,8 @@ from funct.core import FLOATING
 from funct.errors import DTypeError, TransformError
 from funct.graph import Capture
 from funct.ops.fast import wrap
-from funct.transforms.given import argument_numbers, arguments, expect_functions
+from funct.transforms.given import argument_numbers, arguments, expect_function
+from funct.transforms.recipes import noted
 from funct.transforms.reverse import Reverse, ReverseTracer, lower, open_tape, sink, zero_of
 from funct.transforms.tape.backward import backward
 from funct.transforms.vjp import (
@@ -100,13 +101,15 @@ def value_and_grad(
         >>> float(value), slope.tolist()
         (5.0, [2.0, 4.0])
     """
-    expect_functions("value_and_grad", fun=fun)
+    expect_function("value_and_grad", "fun", fun)
     run = _differentiated("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int)
 
     def both(*args: Any, **kwargs: Any) -> Any:
         return run(args, kwargs)
 
-    return _named("value_and_grad", both, fun)
+    made = _named("value_and_grad", both, fun)
+    options = "holomorphic", holomorphic, "allow_int", allow_int
+    return noted(made, value_and_grad, (fun, argnums, has_aux), *options)
 
 
 def _named(name: str, transformed: Callable[..., Any], fun: Any) -> Callable[..., Any]:
@@ -210,17 +213,18 @@ def grad(
         >>> ft.grad(lambda x: xp.sum(x * x))(xp.asarray([1.0, 2.0])).tolist()
         [2.0, 4.0]
     """
-    expect_functions("grad", fun=fun)
+    expect_function("grad", "fun", fun)
     run = _differentiated("grad", fun, argnums, has_aux, holomorphic, allow_int)
+    options = "holomorphic", holomorphic, "allow_int", allow_int
     if has_aux:
 
         def with_aux(*args: Any, **kwargs: Any) -> Any:
             (_, aux), g = run(args, kwargs)
             return g, aux
 
-        return _named("grad", with_aux, fun)
+        return noted(_named("grad", with_aux, fun), grad, (fun, argnums, True), *options)
 
     def gradient(*args: Any, **kwargs: Any) -> Any:
         return run(args, kwargs)[1]
 
-    return _named("grad", gradient, fun)
+    return noted(_named("grad", gradient, fun), grad, (fun, argnums), *options)

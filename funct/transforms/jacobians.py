@@ -17,6 +17,7 @@ from funct.ops.fast import wrap
 from funct.transforms.forward import as_tuple, jvp
 from funct.transforms.given import argument_numbers, arguments, expect_functions
 from funct.transforms.grad import grad, written
+from funct.transforms.recipes import noted
 from funct.transforms.vjp import Zero, in_convention, vjp
 from funct.transforms.vmap import vmap
 
@@ -84,7 +85,8 @@ def jacrev(
         return (jacobian, *aux) if has_aux else jacobian
 
     run.__name__ = f"jacrev({getattr(fun, '__name__', 'fun')})"
-    return run
+    options = "holomorphic", holomorphic, "allow_int", allow_int
+    return noted(run, jacrev, (fun, argnums, has_aux), *options)
 
 
 def jacfwd(
@@ -134,7 +136,7 @@ def jacfwd(
         return (jacobian, *aux) if has_aux else jacobian
 
     run.__name__ = f"jacfwd({getattr(fun, '__name__', 'fun')})"
-    return run
+    return noted(run, jacfwd, (fun, argnums, has_aux), "holomorphic", holomorphic)
 
 
 def _free(

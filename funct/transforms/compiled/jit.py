@@ -43,6 +43,7 @@ from funct.transforms.compiled.paths import Front
 from funct.transforms.compiled.purity import check_pure
 from funct.transforms.compiled.table import Groups, Table
 from funct.transforms.given import expect_functions
+from funct.transforms.recipes import by_recipe
 from funct.transforms.tape.nodes import ReverseTracer
 
 __all__ = ["CacheInfo", "Compiled", "jit"]
@@ -136,7 +137,7 @@ class Compiled:
             self.static_argnums, self.static_argnames, self.donate_argnums, self.dynamic,
             self.fullgraph, self.mode, self.backend, self.fast,
         )  # fmt: skip
-        return Compiled, (self.fun, *options)
+        return Compiled, (by_recipe(self.fun), *options)
 
     # calls ----------------------------------------------------------------------------------------
 
