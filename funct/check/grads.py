@@ -13,6 +13,7 @@ from funct.array import asarray, finfo, stack
 from funct.core import INEXACT
 from funct.errors import ArgumentError, GradientError
 from funct.transforms import jvp, vjp, vmap
+from funct.transforms.given import expect_functions
 
 __all__ = ["check_grads"]
 
@@ -57,6 +58,7 @@ def check_grads(
         ...     print(error.what)
         check_grads: reverse mode: d result / d argument 0 is 2.0, differences give 1.0
     """
+    expect_functions("check_grads", fun=fun)
     args = tuple(args) if isinstance(args, tuple | list) else (args,)
     unknown = [m for m in modes if m not in _MODES]
     if unknown or order < 1:

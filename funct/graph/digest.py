@@ -25,11 +25,13 @@ def _name(dtype: np.dtype[Any]) -> str:
     return dtype.name
 
 
-def digest(graph: Graph) -> str | None:
+def digest(graph: Graph, *, rules: bool = False) -> str | None:
     """A hash of ops, parameters, types, decisions and constants.
 
-    None where there is none: for ops that only this process knows (callbacks, ops of the user's),
-    parameters that are objects, calls, constants of more than 64 MB.
+    rules: derivatives of it will be taken, so the rules of functions that have some matter in the
+    bodies of branches and loops too. None where there is no hash: for ops that only this process
+    knows (callbacks, ops of the user's), parameters that are objects, calls, constants of more
+    than 64 MB.
     """
     if sum(x.data.nbytes for _, x in graph.constants) > _MOST:
         return None
@@ -48,7 +50,7 @@ def digest(graph: Graph) -> str | None:
         found.update(np.ascontiguousarray(x.data).tobytes())
     for e in graph.nodes:
         if isinstance(e, Node):
-            applied = _applied(e)
+            applied = _applied(e, rules)
             if applied is None:
                 return None
             operands = [known[a] if a.__class__ is Var else str(_text(a)) for a in e.operands]
@@ -66,13 +68,13 @@ def digest(graph: Graph) -> str | None:
     return found.hexdigest()
 
 
-def _applied(node: Node) -> str | None:
+def _applied(node: Node, rules: bool) -> str | None:
     """What the node applies to its operands: a known primitive with parameters, or graphs."""
     if isinstance(node.primitive, Control):
         form = written(node.primitive)
         if form is None:
             return None
-        bodies = [digest(inline_calls(g)) for g in form.graphs]
+        bodies = [digest(g if rules else inline_calls(g), rules=rules) for g in form.graphs]
         return None if None in bodies else f"{form.kind} {form.values!r} {bodies}"
     if lookup(node.name) is not node.primitive or "::" in node.name:
         return None

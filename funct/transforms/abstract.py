@@ -13,6 +13,7 @@ from funct.errors import TransformError
 from funct.graph import Capture, Graph, GraphTracer, eliminate_dead, share_common, written
 from funct.graph.capture import capture
 from funct.graph.check import check
+from funct.transforms.given import expect_functions
 
 __all__ = ["eval_shape", "make_graph", "stop_gradient"]
 
@@ -27,6 +28,7 @@ def make_graph(fun: Callable[..., Any]) -> Callable[..., Graph]:
         >>> len(ft.make_graph(lambda x: x * x + x * x)(xp.ones(2)).nodes)
         2
     """
+    expect_functions("make_graph", fun=fun)
 
     def run(*args: Any, **kwargs: Any) -> Graph:
         leaves, spec = pytree.flatten((args, kwargs))
@@ -58,6 +60,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         >>> ft.eval_shape(xp.matmul, a, b).shape
         (2, 5)
     """
+    expect_functions("eval_shape", fun=fun)
     leaves, spec = pytree.flatten((args, kwargs))
     level = Capture("eval_shape", fun)
     inputs = []

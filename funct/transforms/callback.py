@@ -18,6 +18,7 @@ from funct.core import INEXACT, Absent, Primitive, Rule, ShapeDtype, bind, top_l
 from funct.core.effects import Carried, act
 from funct.errors import ShapeError, TransformError
 from funct.graph import acting
+from funct.transforms.given import expect_functions
 
 __all__ = ["debug_print", "io_callback", "pure_callback"]
 
@@ -147,6 +148,7 @@ def pure_callback(fun: Callable[..., Any], result_shape: Any, *args: Any) -> Any
         >>> f(xp.asarray([1.0, 2.0, 3.0])).tolist()
         [1.0, 3.0, 6.0]
     """
+    expect_functions("pure_callback", fun=fun)
     return _callback("pure_callback", fun, result_shape, args, False)
 
 
@@ -164,6 +166,7 @@ def io_callback(fun: Callable[..., Any], result_shape: Any, *args: Any) -> Any:
 
     Source: JAX `experimental.io_callback`.
     """
+    expect_functions("io_callback", fun=fun)
     return _callback("io_callback", fun, result_shape, args, True)
 
 

@@ -32,6 +32,8 @@ from funct.transforms.control import bodies, halving
 from funct.transforms.control.bodies import Flags, Flat
 from funct.transforms.control.staged import Staged, plainly_transformed
 from funct.transforms.forward import jvp
+from funct.transforms.given import expect_functions
+from funct.transforms.recipes import noted
 from funct.transforms.tape.nodes import Packed
 from funct.transforms.tape.packing import Packing, host_copy, put_away
 from funct.transforms.vjp import Zero, vjp
@@ -62,6 +64,7 @@ def checkpoint(fun: Callable[..., Any], *, policy: Policy | None = None) -> Call
 
     Source: Griewank and Walther, "Algorithm 799: Revolve" (2000); `jax.checkpoint`.
     """
+    expect_functions("checkpoint", fun=fun)
     if policy is not None and not callable(policy):
         raise ArgumentError(
             f"checkpoint: policy must be a function of a node, got {policy!r}",
@@ -87,7 +90,7 @@ def checkpoint(fun: Callable[..., Any], *, policy: Policy | None = None) -> Call
 
     keeps_nothing = saveable is checkpoint_policies.nothing_saveable
     run.__dict__[_KEEPS_NOTHING] = keeps_nothing
-    return run
+    return noted(run, checkpoint, (fun,), "policy", policy)
 
 
 class _ClosureError(Exception):
@@ -105,7 +108,8 @@ def _as_call(fun: Any, args: Any, kwargs: Any) -> Any:
     """fun(*args, **kwargs) as a call that keeps its arguments; its pull runs fun itself again.
 
     Its operands are the arguments that a transform looks at: a derivative by the others may not
-    exist. Raises _ClosureError.
+    exist. Where derivatives of derivatives are taken, the results are those that a tape of fun has:
+    a function with a reverse rule is what the rule's forward part computes. Raises _ClosureError.
     """
     flat, given, structure = _flattened(fun, args, kwargs)
     looked_at = [_traced(x) for x in given]
@@ -116,21 +120,29 @@ def _as_call(fun: Any, args: Any, kwargs: Any) -> Any:
         full = [next(rest) if t else x for x, t in zip(given, looked_at, strict=True)]
         return _closed(xs, flat(*full))
 
+    outs = bind_region(_call(run), leaves)
+    return structure[0].unflatten(outs)
+
+
+def _call(run: Callable[..., Flat]) -> Region:
+    def recorded(*xs: Any) -> Flat:
+        return _closed(xs, vjp(run, *xs)[0])
+
     def push(xs: Flat, ts: Flat) -> tuple[Flat, Flat]:
         outs, pushed = jvp(run, xs, ts)
         _closed((*xs, *ts), (*outs, *pushed))
         return outs, pushed
 
     def forward(*xs: Any) -> tuple[Flat, Flat]:
-        return _closed(xs, bind_region(region, xs)), xs
+        if not any(_traced(x) for x in xs):
+            return run(*xs), xs
+        return bind_region(_call(recorded), xs), xs
 
     def backward(xs: Flat, cts: Flat) -> Flat:
         found = vjp(run, *xs)[1].adjoint(cts, once=True)
         return tuple([None if isinstance(g, Zero) else g for g in found])
 
-    region = Region("checkpoint", run, push, forward, backward)
-    outs = bind_region(region, leaves)
-    return structure[0].unflatten(outs)
+    return Region("checkpoint", run, push, forward, backward)
 
 
 def as_node(
@@ -156,7 +168,7 @@ def _known(graph: Graph, saveable: Policy) -> Checkpoint:
     cost much more than a run of it.
     """
     small = sum(x.data.nbytes for _, x in graph.constants) <= _SMALL
-    key = digest(graph) if small else None
+    key = digest(graph, rules=True) if small else None
     if key is None:
         return Checkpoint(graph, saveable, steps=True)
     sites = tuple([None if isinstance(e, Guard) else e.site for e in graph.nodes])

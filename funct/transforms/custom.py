@@ -22,6 +22,7 @@ from funct.transforms.custom_batch import (
     with_rule,
 )  # fmt: skip
 from funct.transforms.forward import tangent_of
+from funct.transforms.given import argument_numbers, arguments, expect_functions
 from funct.transforms.reverse import zero_like
 
 __all__ = ["custom_jvp", "custom_vjp", "custom_vmap"]
@@ -36,8 +37,10 @@ class _Custom:
     """
 
     def __init__(self, fun: Fun, nondiff_argnums: Sequence[int] = ()) -> None:
+        kind = type(self).__name__
+        expect_functions(kind, fun=fun)
         self.fun = fun
-        self.nondiff_argnums: tuple[int, ...] = tuple(nondiff_argnums)
+        _, self.nondiff_argnums = argument_numbers(kind, "nondiff_argnums", nondiff_argnums)
         if isinstance(fun, _Custom) and not nondiff_argnums:
             self.nondiff_argnums = fun.nondiff_argnums
         self.__name__ = getattr(fun, "__name__", "fun")
@@ -50,6 +53,7 @@ class _Custom:
 
     def defjvp(self, jvp: Fun) -> Fun:
         """Set the forward rule: `jvp(*nondiff, primals, tangents) -> (out, tangent_out)`."""
+        expect_functions("defjvp", jvp=jvp)
         self._jvp = jvp
         return jvp
 
@@ -58,6 +62,7 @@ class _Custom:
         `bwd(*nondiff, residuals, cotangent) -> tuple of cotangents` (None: zeros, of a leaf or of
         a whole subtree).
         """
+        expect_functions("defvjp", fwd=fwd, bwd=bwd)
         self._fwd, self._bwd = fwd, bwd
 
     def def_vmap(self, rule: Fun) -> Fun:
@@ -66,6 +71,7 @@ class _Custom:
         in_batched: a list with a tree of bools for each argument; the batch is on axis 0 of the
         leaves where it says so. out_batched: the same for out, or a prefix of it.
         """
+        expect_functions("def_vmap", rule=rule)
         self._vmap = rule
         return rule
 
@@ -98,7 +104,8 @@ class _Custom:
                 f"{type(self).__name__}: {self.__name__} has no derivative rule yet",
                 fix="call defjvp or defvjp first",
             )
-        fixed = {i % len(args) for i in self.nondiff_argnums} if args else set()
+        arguments(type(self).__name__, args, self.nondiff_argnums, "nondiff_argnums")
+        fixed = {i % len(args) for i in self.nondiff_argnums}
         free = [a for i, a in enumerate(args) if i not in fixed]
         held = [args[i] for i in sorted(fixed)]
         leaves, spec = pytree.flatten(tuple(free))

@@ -13,6 +13,7 @@ from funct.errors import DTypeError, ShapeError, TransformError, TreeError
 from funct.graph import Graph, inline_calls
 from funct.graph.capture import capture
 from funct.graph.json_form import decode_graph, encode_graph
+from funct.transforms.given import expect_functions
 from funct.transforms.hidden import as_result, refuse_hidden
 from funct.transforms.reverse import transpose, zero_like
 from funct.transforms.tape.ways import pushing
@@ -176,6 +177,7 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
         >>> float(y), float(t)
         (9.0, 6.0)
     """
+    expect_functions("jvp", fun=fun)
     values, spec = pytree.flatten(as_tuple("jvp", "primals", primals))
     directions, along = pytree.flatten(as_tuple("jvp", "tangents", tangents))
     if spec != along:
@@ -307,6 +309,7 @@ def linearize(fun: Callable[..., Any], *primals: Any) -> tuple[Any, Pushforward]
         >>> float(push(xp.asarray(2.0)))
         12.0
     """
+    expect_functions("linearize", fun=fun)
     spec_out: list[Any] = []
     values, spec = pytree.flatten(primals)
     values = [asarray(v) for v in values]

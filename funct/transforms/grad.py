@@ -16,6 +16,8 @@ from funct.core import FLOATING
 from funct.errors import DTypeError, TransformError
 from funct.graph import Capture
 from funct.ops.fast import wrap
+from funct.transforms.given import argument_numbers, arguments, expect_function
+from funct.transforms.recipes import noted
 from funct.transforms.reverse import Reverse, ReverseTracer, lower, open_tape, sink, zero_of
 from funct.transforms.tape.backward import backward
 from funct.transforms.vjp import (
@@ -26,7 +28,7 @@ from funct.transforms.vjp import (
     leaves_on_tape,
 )
 
-__all__ = ["argument", "grad", "value_and_grad", "written"]
+__all__ = ["grad", "value_and_grad", "written"]
 
 _ONES: dict[np.dtype[Any], Any] = {}
 
@@ -99,12 +101,15 @@ def value_and_grad(
         >>> float(value), slope.tolist()
         (5.0, [2.0, 4.0])
     """
+    expect_function("value_and_grad", "fun", fun)
     run = _differentiated("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int)
 
     def both(*args: Any, **kwargs: Any) -> Any:
         return run(args, kwargs)
 
-    return _named("value_and_grad", both, fun)
+    made = _named("value_and_grad", both, fun)
+    options = "holomorphic", holomorphic, "allow_int", allow_int
+    return noted(made, value_and_grad, (fun, argnums, has_aux), *options)
 
 
 def _named(name: str, transformed: Callable[..., Any], fun: Any) -> Callable[..., Any]:
@@ -121,8 +126,7 @@ def _differentiated(
     holomorphic: bool,
     allow_int: bool,
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
-    single = isinstance(argnums, int)
-    nums = (argnums,) if single else tuple(argnums)
+    single, nums = argument_numbers(name, "argnums", argnums)
     count = len(nums)
     plain = nums == tuple(range(count)) and not (has_aux or holomorphic or allow_int)
 
@@ -152,7 +156,7 @@ def _differentiated(
                     return out.value, gs[0] if single else tuple(gs)
             spec = pytree.structure(tuple(traced))
         else:
-            picked = tuple([argument(name, args, i) for i in nums])
+            picked = arguments(name, args, nums)
             level, traced, spec = leaves_on_tape(name, fun, picked, nums, allow_int=allow_int)
             if holomorphic:
                 _holomorphic(name, traced)
@@ -186,13 +190,6 @@ def _text(out: Any) -> str:
     return "None" if out is None else f"a {type(out).__name__}"
 
 
-def argument(name: str, args: tuple[Any, ...], i: int) -> Any:
-    """The positional argument that argnums names."""
-    if not -len(args) <= i < len(args):
-        raise TransformError(f"{name}: argnums names argument {i}, the call has {len(args)}")
-    return args[i]
-
-
 def grad(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -216,16 +213,18 @@ def grad(
         >>> ft.grad(lambda x: xp.sum(x * x))(xp.asarray([1.0, 2.0])).tolist()
         [2.0, 4.0]
     """
+    expect_function("grad", "fun", fun)
     run = _differentiated("grad", fun, argnums, has_aux, holomorphic, allow_int)
+    options = "holomorphic", holomorphic, "allow_int", allow_int
     if has_aux:
 
         def with_aux(*args: Any, **kwargs: Any) -> Any:
             (_, aux), g = run(args, kwargs)
             return g, aux
 
-        return _named("grad", with_aux, fun)
+        return noted(_named("grad", with_aux, fun), grad, (fun, argnums, True), *options)
 
     def gradient(*args: Any, **kwargs: Any) -> Any:
         return run(args, kwargs)[1]
 
-    return _named("grad", gradient, fun)
+    return noted(_named("grad", gradient, fun), grad, (fun, argnums), *options)

@@ -15,7 +15,9 @@ from funct.core import INEXACT, Size
 from funct.errors import DTypeError
 from funct.ops.fast import wrap
 from funct.transforms.forward import as_tuple, jvp
-from funct.transforms.grad import argument, grad, written
+from funct.transforms.given import argument_numbers, arguments, expect_functions
+from funct.transforms.grad import grad, written
+from funct.transforms.recipes import noted
 from funct.transforms.vjp import Zero, in_convention, vjp
 from funct.transforms.vmap import vmap
 
@@ -51,6 +53,7 @@ def jacrev(
         >>> ft.jacrev(lambda p: p["w"] * 3.0)({"w": xp.asarray([1.0, 2.0])})["w"].tolist()
         [[3.0, 0.0], [0.0, 3.0]]
     """
+    expect_functions("jacrev", fun=fun)
 
     def run(*args: Any, **kwargs: Any) -> Any:
         single, free, picked = _free(fun, argnums, args, kwargs, "jacrev")
@@ -82,7 +85,8 @@ def jacrev(
         return (jacobian, *aux) if has_aux else jacobian
 
     run.__name__ = f"jacrev({getattr(fun, '__name__', 'fun')})"
-    return run
+    options = "holomorphic", holomorphic, "allow_int", allow_int
+    return noted(run, jacrev, (fun, argnums, has_aux), *options)
 
 
 def jacfwd(
@@ -104,6 +108,7 @@ def jacfwd(
         >>> ft.jacfwd(half_turn)(xp.asarray([2.0, 0.0])).tolist()
         [[1.0, 0.0], [0.0, 2.0]]
     """
+    expect_functions("jacfwd", fun=fun)
 
     def run(*args: Any, **kwargs: Any) -> Any:
         single, free, picked = _free(fun, argnums, args, kwargs, "jacfwd")
@@ -131,16 +136,15 @@ def jacfwd(
         return (jacobian, *aux) if has_aux else jacobian
 
     run.__name__ = f"jacfwd({getattr(fun, '__name__', 'fun')})"
-    return run
+    return noted(run, jacfwd, (fun, argnums, has_aux), "holomorphic", holomorphic)
 
 
 def _free(
     fun: Any, argnums: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str
 ) -> tuple[bool, Any, tuple[Any, ...]]:
     """fun as a function of the arguments that argnums names."""
-    single = isinstance(argnums, int)
-    nums = (argnums,) if single else tuple(argnums)
-    picked = tuple([argument(name, args, i) for i in nums])
+    single, nums = argument_numbers(name, "argnums", argnums)
+    picked = arguments(name, args, nums)
 
     def free(*xs: Any) -> Any:
         full = list(args)
@@ -155,7 +159,7 @@ def _free(
 def _check_inputs(
     name: str, argnums: Any, args: Any, picked: Any, holomorphic: bool, allow_int: bool
 ) -> None:
-    nums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    _, nums = argument_numbers(name, "argnums", argnums)
     for i, x in zip(nums, picked, strict=True):
         for path, leaf in pytree.flatten_with_path(x):
             dtype = leaf.dtype if isinstance(leaf, Tensor) else asarray(leaf).dtype
@@ -204,6 +208,7 @@ def hessian(
         >>> ft.hessian(lambda x: xp.sum(x ** 3))(xp.asarray([1.0, 2.0])).tolist()
         [[6.0, 0.0], [0.0, 12.0]]
     """
+    expect_functions("hessian", fun=fun)
     slopes = jacrev(fun, argnums, has_aux, holomorphic=holomorphic)
     return jacfwd(slopes, argnums, has_aux, holomorphic=holomorphic)
 
@@ -220,6 +225,7 @@ def hvp(fun: Callable[..., Any], primals: Any, tangents: Any) -> Any:
         >>> ft.hvp(lambda x: xp.sum(x ** 3), (x,), (v,)).tolist()
         [6.0, 0.0]
     """
+    expect_functions("hvp", fun=fun)
     as_tuple("hvp", "primals", primals)
     as_tuple("hvp", "tangents", tangents)
     nums = tuple(range(len(primals)))

@@ -22,6 +22,7 @@ from funct.array import Tensor, asarray
 from funct.core import INEXACT, Level, Linear, Primitive, Region
 from funct.errors import ShapeError, TransformError, TreeError
 from funct.transforms.forward import as_tuple, push_forward, push_region
+from funct.transforms.given import expect_functions
 from funct.transforms.reverse import zero_like
 
 __all__ = ["jet"]
@@ -255,6 +256,7 @@ def jet(fun: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
         >>> float(y), float(d1), float(d2)
         (8.0, 12.0, 12.0)
     """
+    expect_functions("jet", fun=fun)
     primals, series = as_tuple("jet", "primals", primals), as_tuple("jet", "series", series)
     values, spec = pytree.flatten(primals)
     given = _coefficients(primals, series, spec)

@@ -25,6 +25,7 @@ from funct.graph.json_form import decode_graph, encode_graph
 from funct.ops.fast import wrap
 from funct.settings import config
 from funct.transforms.forward import split_aux
+from funct.transforms.given import expect_functions
 from funct.transforms.hidden import as_result, refuse_hidden
 from funct.transforms.reverse import (
     Reverse,
@@ -273,6 +274,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         >>> float(pull(xp.asarray(2.0))[0])
         2.0
     """
+    expect_functions("vjp", fun=fun)
     return recorded("vjp", fun, primals, has_aux)
 
 
@@ -315,6 +317,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., An
         >>> ft.linear_transpose(lambda x: xp.sum(x * 3.0), xp.ones(2))(xp.asarray(1.0))[0].tolist()
         [3.0, 3.0]
     """
+    expect_functions("linear_transpose", fun=fun)
     zeros = pytree.map(_zeros, primals)
     flat, spec = pytree.flatten(zeros)
     name = getattr(fun, "__name__", "fun")

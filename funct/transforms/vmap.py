@@ -23,8 +23,10 @@ from funct.errors import (
 )
 from funct.ops.refusals import explain, retold
 from funct.transforms.collectives import named_axis
+from funct.transforms.given import expect_function
 from funct.transforms.hidden import as_result
 from funct.transforms.lanes import Laned, Lanes, agreed, by_path, joined, select
+from funct.transforms.recipes import noted
 from funct.transforms.tape.ways import batching
 
 __all__ = ["Batch", "BatchTracer", "differs", "lift", "vmap", "whole"]
@@ -244,6 +246,7 @@ def vmap(
         >>> dots(xp.ones((3, 2)), xp.ones(2)).tolist()
         [2.0, 2.0, 2.0]
     """
+    expect_function("vmap", "fun", fun)
 
     if chunk_size is not None and (type(chunk_size) is not int or chunk_size < 1):
         raise ArgumentError(f"vmap: chunk_size must be a positive int, got {chunk_size!r}")
@@ -302,7 +305,8 @@ def vmap(
         return structure.unflatten(flat)
 
     run.__name__ = f"vmap({getattr(fun, '__name__', 'fun')})"
-    return run
+    options = "axis_name", axis_name, "axis_size", axis_size, "chunk_size", chunk_size
+    return noted(run, vmap, (fun, in_axes, out_axes), *options)
 
 
 def _chunks(size: Any, most: int | None) -> list[slice]:

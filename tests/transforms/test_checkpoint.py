@@ -288,3 +288,39 @@ def test_eager_bodies_are_taken_apart_once(monkeypatch: pytest.MonkeyPatch) -> N
         for _ in range(2):
             assert np.array_equal(np.asarray(slope(y, k, policy)), np.asarray(first))
         assert len(made) == 1
+
+
+LOOPS: dict[str, Callable[[Any, Any], Any]] = {
+    "nothing": lambda f, x: f(x),
+    "checkpoint": lambda f, x: ft.checkpoint(f)(xp.sin(x)),
+    "scan": lambda f, x: ft.scan(lambda c, a: (f(c) + a, c), x, xp.stack([x, x]))[0],
+    "map": lambda f, x: ft.map(f, xp.stack([x, x * 2.0])),
+    "fori_loop": lambda f, x: ft.fori_loop(0, 3, lambda i, c: f(c) + i, x),
+    "while_loop": lambda f, x: ft.while_loop(
+        lambda c: xp.sum(c) < 9.0, lambda c: f(c) + c + 2.0, x
+    ),
+    "cond": lambda f, x: ft.cond(xp.sum(x) > 0.0, f, lambda x: x, x),
+}
+
+
+def scaled(by: float, mode: str) -> Any:
+    """sin with the derivative `by`."""
+    if mode == "reverse":
+        f: Any = ft.custom_vjp(xp.sin)
+        f.defvjp(lambda x: (xp.sin(x), None), lambda _, g: (g * by,))
+    else:
+        f = ft.custom_jvp(xp.sin)
+        f.defjvp(lambda primals, tangents: (f(*primals), tangents[0] * by))
+    return f
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+@pytest.mark.parametrize("inside", LOOPS)
+def test_functions_that_differ_in_their_rules_are_told_apart(inside: str, mode: str) -> None:
+    """A body that eager code has captured before is another one if a rule in it is another."""
+    x = xp.asarray([[0.5, 0.25], [1.0, 2.0]])
+    for by in (2.0, 3.0):
+        f = scaled(by, mode)
+        plain = lambda x, f=f: xp.sum(LOOPS[inside](f, x))  # noqa: E731
+        found = ft.vmap(ft.grad(ft.checkpoint(plain)))(x)
+        np.testing.assert_allclose(found, [ft.grad(plain)(row) for row in x])

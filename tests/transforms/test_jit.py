@@ -289,6 +289,54 @@ def test_decorated_functions_pickle_by_their_names() -> None:
         pickle.dumps(other)
 
 
+def total(x: Any, y: Any = 1.0) -> Any:
+    """A number, of a function that pickle can find."""
+    return xp.sum(xp.sin(x) * x * y)
+
+
+def both(x: Any) -> Any:
+    """A number and something else."""
+    return total(x), x
+
+
+TRANSFORMED = {
+    "grad": lambda: ft.grad(total),
+    "grad of the second": lambda: ft.grad(total, argnums=(1, 0)),
+    "has_aux": lambda: ft.grad(both, has_aux=True),
+    "value_and_grad": lambda: ft.value_and_grad(total),
+    "jacrev": lambda: ft.jacrev(ft.grad(total)),
+    "jacfwd": lambda: ft.jacfwd(ft.grad(total)),
+    "hessian": lambda: ft.hessian(total),
+    "vmap": lambda: ft.vmap(ft.grad(total), in_axes=0, out_axes=-1, chunk_size=1),
+    "checkpoint": lambda: ft.grad(
+        ft.checkpoint(total, policy=ft.checkpoint_policies.dots_saveable)
+    ),
+    "jit in it": lambda: ft.vmap(ft.grad(ft.jit(total, mode="reduce-overhead"))),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMED)
+def test_compiled_transforms_pickle(name: str) -> None:
+    """As the calls that made them, options included."""
+    f = ft.jit(TRANSFORMED[name]())
+    args = (arr([[0.5, 1.5], [2.0, 3.0]]), arr([1.0, 2.0]))[: 2 if "second" in name else 1]
+    again = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(f))))
+    assert again.__name__ == f.__name__
+    laws.close(again(*args), f(*args))
+
+
+def test_a_wrapper_of_what_a_transform_gave_is_not_taken_for_it() -> None:
+    """`functools.wraps` copies a function's attributes."""
+    slope = ft.grad(total)
+
+    @functools.wraps(slope)
+    def twice(x: Any) -> Any:
+        return 2.0 * slope(x)
+
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        pickle.dumps(ft.jit(twice))
+
+
 def test_compiled_functions_pickle() -> None:
     """A compiled function pickles as its function and options."""
     f = pickle.loads(pickle.dumps(ft.jit(module_level)))

@@ -296,7 +296,7 @@ def test_bad_options_and_arguments() -> None:
     ):
         with pytest.raises(errors.ArgumentError, match=text):
             ft.jit(xp.sin, **options)  # type: ignore[arg-type]
-    with pytest.raises(errors.TransformError, match="expected a function, got int"):
+    with pytest.raises(errors.TransformError, match="jit: fun must be a function, got int"):
         ft.jit(3)  # type: ignore[arg-type]
     f = ft.jit(reshaped, static_argnums=1)
     laws.same(f(xp.ones(4), (2, 2)), xp.ones((2, 2)))

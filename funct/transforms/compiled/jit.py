@@ -35,6 +35,8 @@ from funct.transforms.compiled.executable import Executable
 from funct.transforms.compiled.lowered import Lowered, Ready
 from funct.transforms.compiled.purity import check_pure
 from funct.transforms.compiled.table import Table
+from funct.transforms.given import expect_functions
+from funct.transforms.recipes import by_recipe
 from funct.transforms.tape.nodes import ReverseTracer
 
 __all__ = ["CacheInfo", "Compiled", "jit"]
@@ -66,8 +68,7 @@ class Compiled(Calls):
         backend: str | Backend | None = None,
         fast: bool = False,
     ) -> None:
-        if not callable(fun):
-            raise TransformError(f"jit: expected a function, got {type(fun).__name__}")
+        expect_functions("jit", fun=fun)
         if dynamic not in ("auto", True, False):
             raise ArgumentError(f"jit: dynamic must be 'auto', True or False, got {dynamic!r}")
         self.fun = fun
@@ -118,7 +119,7 @@ class Compiled(Calls):
             self.static_argnums, self.static_argnames, self.donate_argnums, self.dynamic,
             self.fullgraph, self.mode, self.backend, self.fast,
         )  # fmt: skip
-        return Compiled, (self.fun, *options)
+        return Compiled, (by_recipe(self.fun), *options)
 
     # calls ----------------------------------------------------------------------------------------
 

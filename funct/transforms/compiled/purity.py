@@ -16,6 +16,7 @@ from funct.core import INEXACT
 from funct.errors import FunctError, PurityError
 from funct.graph import Graph
 from funct.transforms.abstract import make_graph
+from funct.transforms.given import expect_functions
 
 __all__ = ["check_pure"]
 
@@ -39,6 +40,7 @@ def check_pure(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
         ...     print(error.what)
         check_pure: <lambda> is not pure: it changes the closure or global `seen`
     """
+    expect_functions("check_pure", fun=fun)
     found: list[str] = []
     name = getattr(fun, "__name__", "fun")
     before = _surroundings(fun, args, kwargs)

@@ -18,6 +18,7 @@ from funct.array import Tensor, arange, asarray, concat, stack
 from funct.array.axes import normal_axis
 from funct.errors import ShapeError
 from funct.transforms.control.while_loop import while_loop
+from funct.transforms.given import expect_functions
 
 __all__ = ["associative_scan"]
 
@@ -39,6 +40,7 @@ def associative_scan(
 
     Source: Blelloch, "Prefix sums and their applications" (1990); `jax.lax.associative_scan`.
     """
+    expect_functions("associative_scan", fn=fn)
     leaves, spec = pytree.flatten(elems)
     leaves = [x if isinstance(x, Tensor) else asarray(x) for x in leaves]
     if not leaves:

@@ -25,6 +25,7 @@ from funct.transforms.control.bodies import Flags, Flat, Reach
 from funct.transforms.control.carry import abstract, boolean_scalar, is_number, leaf_name, typed
 from funct.transforms.control.closures import captured, decides
 from funct.transforms.control.staged import Staged
+from funct.transforms.given import expect_functions
 from funct.transforms.vmap import differs
 
 __all__ = ["cond", "switch"]
@@ -49,6 +50,7 @@ def cond(
         >>> float(ft.grad(lambda x: ft.cond(x > 0, xp.square, xp.abs, x))(x))
         6.0
     """
+    expect_functions("cond", true_fun=true_fun, false_fun=false_fun)
     index = boolean_scalar("cond", "the predicate", pred)
     return _choose("cond", index, ("false_fun", "true_fun"), (false_fun, true_fun), operands)
 
@@ -66,6 +68,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     branches = tuple(branches)
     if not branches:
         raise TransformError("switch: at least one branch is needed")
+    expect_functions("switch", **{f"branch {k}": f for k, f in enumerate(branches)})
     i = index if isinstance(index, Tensor) else asarray(index)
     if i.dtype.kind not in "iu":
         raise DTypeError(f"switch: the index must be an integer, got {i.dtype}")

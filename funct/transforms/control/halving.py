@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from funct.compile.memory.partition import partition
-from funct.graph import Call, Graph, Guard, Node, Var, check, eliminate_dead
+from funct.graph import Call, Control, Graph, Guard, Node, Var, check, eliminate_dead
 from funct.transforms.control.bodies import (
     Avals,
     Flags,
@@ -26,7 +26,7 @@ from funct.transforms.control.bodies import (
 )
 from funct.transforms.vjp import vjp
 
-__all__ = ["Halves", "halves"]
+__all__ = ["Halves", "halves", "recorded"]
 
 
 @attrs.frozen(eq=False)
@@ -111,3 +111,23 @@ def _dependents(entries: Sequence[Node | Call], roots: Sequence[Var]) -> set[Var
         if not live.isdisjoint(reads_of(e)):
             live.update(e.results)
     return live
+
+
+def recorded(graph: Graph, mine: Flags) -> Graph:
+    """The graph as a tape has it: functions with a reverse rule are what the forward part of that
+    rule computes, so that derivatives of derivatives see what they see anywhere else.
+    """
+    if not _has_rules(graph):
+        return graph
+
+    def run(*xs: Any) -> Sequence[Any]:
+        return vjp(freed(graph, mine, xs), *chosen(xs, mine))[0]
+
+    return regraph(run, [v.aval for v in graph.inputs])
+
+
+def _has_rules(graph: Graph) -> bool:
+    """Whether there are functions with rules of their own in it."""
+    controls = [e.primitive for e in graph.nodes if isinstance(e, Node)]
+    inside = [g for c in controls if isinstance(c, Control) for _, g in c.bodies]
+    return any(isinstance(e, Call) for e in graph.nodes) or any(map(_has_rules, inside))

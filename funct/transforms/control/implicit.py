@@ -17,6 +17,7 @@ from funct.transforms.control.carry import fitting
 from funct.transforms.control.closures import always, safely
 from funct.transforms.control.staged import Staged
 from funct.transforms.forward import jvp
+from funct.transforms.given import expect_functions
 from funct.transforms.reverse import transpose, zero_like
 from funct.transforms.vjp import vjp
 
@@ -47,6 +48,7 @@ def closure_convert(fun: Fun, *example_args: Any) -> tuple[Fun, list[Any]]:
 
     Source: `jax.closure_convert`.
     """
+    expect_functions("closure_convert", fun=fun)
     leaves, spec = _arrays(example_args)
     structure: list[Any] = []
 
@@ -91,6 +93,7 @@ def custom_linear_solve(
 
     Source: `jax.lax.custom_linear_solve`.
     """
+    expect_functions("custom_linear_solve", matvec=matvec, solve=solve)
     leaves, spec = _arrays(b)
     avals = bodies.avals_of(leaves)
     tree = spec.unflatten(leaves)
@@ -290,6 +293,7 @@ def custom_root(
 
     Source: `jax.lax.custom_root`.
     """
+    expect_functions("custom_root", f=f, solve=solve, tangent_solve=tangent_solve)
     leaves, spec = _arrays(initial_guess)
     avals = bodies.avals_of(leaves)
     tree = spec.unflatten(leaves)

@@ -13,6 +13,7 @@ from funct.errors import ArgumentError, DTypeError, ShapeError
 from funct.transforms.control.closures import captured
 from funct.transforms.control.scan import scan, steps_of
 from funct.transforms.control.while_loop import while_loop
+from funct.transforms.given import expect_functions
 from funct.transforms.vmap import differs, vmap
 
 __all__ = ["fori_loop", "map"]
@@ -33,6 +34,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init:
 
     Source: `jax.lax.fori_loop`.
     """
+    expect_functions("fori_loop", body_fun=body_fun)
     n: Any = None
     if isinstance(upper, Size) and type(lower) is int and upper >= lower:
         first, last, n = asarray(lower), None, upper - lower
@@ -78,6 +80,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
 
     Source: `jax.lax.map`.
     """
+    expect_functions("map", f=f)
     if batch_size is None:
         return scan(lambda _, x: (None, f(x)), None, xs)[1]
     if type(batch_size) is not int or batch_size < 1:

@@ -35,6 +35,7 @@ from funct.transforms.control.closures import always, captured, decides, reaches
 from funct.transforms.control.scan_blocks import in_blocks
 from funct.transforms.control.scan_loop import Scan, counter
 from funct.transforms.control.staged import MANY, plainly_transformed
+from funct.transforms.given import expect_functions
 
 __all__ = ["scan", "steps_of"]
 
@@ -68,6 +69,7 @@ def scan(
 
     Source: `jax.lax.scan`.
     """
+    expect_functions("scan", f=f)
     columns, x_spec = pytree.flatten(xs)
     columns = [x if isinstance(x, Tensor) else asarray(x) for x in columns]
     n = steps_of(xs, columns, length)

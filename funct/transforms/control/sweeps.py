@@ -25,6 +25,7 @@ from funct.graph import Control, Graph, dependent
 from funct.graph.controls import Written, agree, avals, remakes
 from funct.transforms.control import bodies
 from funct.transforms.control.bodies import Flags, Flat, Reach
+from funct.transforms.control.halving import recorded
 from funct.transforms.control.staged import Staged
 from funct.transforms.control.sweep import Sweep, pulling
 from funct.transforms.control.trail import Stepwise, Whole, run_sweeps
@@ -168,7 +169,16 @@ class Sweeps(Staged):
 
     def forward(self, mine: Flags, *vals: Any) -> tuple[Flat, Flat]:
         """The loop itself; the operands are the residuals."""
-        return self(*vals), vals
+        loop = self.once(("recorded", mine), lambda: self._recorded(mine))
+        return loop(*vals), vals
+
+    def _recorded(self, mine: Flags) -> Sweeps:
+        ins, _ = self.steady(mine, bodies.varied)
+        pairs = list(zip(self.sweeps, ins, strict=True))
+        changed = [attrs.evolve(s, body=recorded(s.body, given)) for s, given in pairs]
+        if all(a.body is b.body for a, b in zip(changed, self.sweeps, strict=True)):
+            return self
+        return Sweeps(self.test, changed, self.constants)
 
     def backward(self, mine: Flags, residuals: Flat, cts: Flat) -> Flat:
         """The sweeps again, each leaving residuals, then back through all of them."""

@@ -22,6 +22,7 @@ from funct.transforms.control.closures import always, captured, decides, reaches
 from funct.transforms.control.staged import MANY, plainly_transformed
 from funct.transforms.control.sweep import Sweep
 from funct.transforms.control.sweeps import Sweeps
+from funct.transforms.given import expect_functions
 from funct.transforms.vmap import differs
 
 __all__ = ["while_loop"]
@@ -44,6 +45,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
 
     Source: `jax.lax.while_loop`.
     """
+    expect_functions("while_loop", cond_fun=cond_fun, body_fun=body_fun)
     numbers, spec = pytree.flatten(init)
     state = settled("while_loop", numbers, lambda *xs: pytree.leaves(body_fun(spec.unflatten(xs))))
     tree, avals = spec.unflatten(state), bodies.avals_of(state)

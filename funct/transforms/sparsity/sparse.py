@@ -20,6 +20,7 @@ from funct.kernels.linalg.colouring import column_colours, star_colours, star_re
 from funct.kernels.linalg.sparse import coo, pattern_of, places, turned, union
 from funct.ops.fast import wrap
 from funct.transforms.forward import jvp
+from funct.transforms.given import expect_functions
 from funct.transforms.grad import grad
 from funct.transforms.sparsity.dependence import dependence
 from funct.transforms.vjp import vjp
@@ -55,6 +56,7 @@ def sparse_jacobian(
 
     Source: Gebremedhin, Manne, Pothen, "What color is your Jacobian?" (2005).
     """
+    expect_functions("sparse_jacobian", fun=fun)
 
     def run(*args: Any, **kwargs: Any) -> Any:
         x, free = _one_argument("sparse_jacobian", fun, argnums, args, kwargs)
@@ -94,6 +96,7 @@ def sparse_hessian(
 
     Source: Coleman, Moré, "Estimation of sparse Hessian matrices" (1984).
     """
+    expect_functions("sparse_hessian", fun=fun)
 
     def run(*args: Any, **kwargs: Any) -> Any:
         x, free = _one_argument("sparse_hessian", fun, argnums, args, kwargs)

@@ -18,6 +18,7 @@ from funct.core import INEXACT, Level, Primitive
 from funct.graph import Control, Interpreter
 from funct.ops.finite import all_finite
 from funct.source import Site, user_site
+from funct.transforms.given import expect_functions
 from funct.transforms.tape.nodes import Node
 from funct.transforms.watching.watch import Watch, note_site, run_under
 
@@ -126,6 +127,7 @@ def detect_anomaly(fun: Callable[..., Any]) -> Callable[..., Any]:
         ...     print(error.what)
         detect_anomaly: the backward pass of sqrt gave inf
     """
+    expect_functions("detect_anomaly", fun=fun)
     name = getattr(fun, "__name__", "fun")
 
     @functools.wraps(fun)

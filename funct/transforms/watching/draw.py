@@ -9,6 +9,7 @@ from funct import tree as pytree
 from funct.errors import ArgumentError, TransformError
 from funct.graph.draw import Drawing, Shape, drawn, type_text, where_text
 from funct.transforms.abstract import make_graph
+from funct.transforms.given import expect_functions
 from funct.transforms.tape import nodes as tape
 from funct.transforms.vjp import recorded
 
@@ -33,6 +34,7 @@ def draw_graph(fun: Callable[..., Any], *, kind: str = "tape") -> Callable[..., 
         >>> drawing.edges
         ((0, 1), (0, 2), (1, 2), (2, 3), (3, 4))
     """
+    expect_functions("draw_graph", fun=fun)
     if kind not in ("tape", "graph"):
         raise ArgumentError(f"draw_graph: kind must be 'tape' or 'graph', got {kind!r}")
     name = getattr(fun, "__name__", "fun")

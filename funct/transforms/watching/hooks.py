@@ -15,6 +15,7 @@ from funct import tree as pytree
 from funct.array import Tensor, asarray
 from funct.core import INEXACT, Region, bind_region
 from funct.errors import UndefinedDerivativeError
+from funct.transforms.given import expect_functions
 from funct.transforms.vjp import Zero
 
 __all__ = ["hook", "node_hook", "once_differentiable"]
@@ -80,6 +81,7 @@ def node_hook(
         >>> seen
         [2.0]
     """
+    expect_functions("node_hook", fun=fun)
     two = post is not None and _takes_two(post)
 
     @functools.wraps(fun)

@@ -15,6 +15,7 @@ from funct.core import Level, Primitive, top_level
 from funct.errors import TransformError
 from funct.graph import Control
 from funct.source import Site, user_site
+from funct.transforms.given import expect_functions
 from funct.transforms.tape.nodes import Node
 from funct.transforms.watching.watch import Watch, note_site, run_under
 
@@ -61,6 +62,7 @@ def intercept(fun: Callable[..., Any], rule: Callable[..., Any]) -> Callable[...
         >>> float(ft.intercept(lambda x: xp.sin(x) + 1.0, rule)(xp.asarray(0.0)))
         2.0
     """
+    expect_functions("intercept", fun=fun, rule=rule)
 
     @functools.wraps(fun)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -161,6 +163,7 @@ def trace_dispatch(fun: Callable[..., Any]) -> Callable[..., DispatchTrace]:
         >>> [(d.primitive, [label for label, _ in d.levels]) for d in trace.decisions]
         [('sin', ['grad', 'array']), ('cos', ['array']), ('multiply', ['array'])]
     """
+    expect_functions("trace_dispatch", fun=fun)
 
     @functools.wraps(fun)
     def run(*args: Any, **kwargs: Any) -> DispatchTrace:

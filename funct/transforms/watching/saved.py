@@ -19,6 +19,7 @@ from funct.core import top_level
 from funct.graph import Call, Capture, Graph, Guard, Interpreter, Var
 from funct.graph import Node as Entry
 from funct.transforms.checkpoint import Checkpoint, as_node
+from funct.transforms.given import expect_functions
 from funct.transforms.tape.nodes import Node, Packed
 from funct.transforms.tape.packing import Packing, host_copy, put_away
 from funct.transforms.watching.watch import Watch, WatchTracer, run_under
@@ -133,6 +134,7 @@ def saved_hooks(
         >>> ft.grad(f)(xp.zeros(2)).tolist(), len(kept)
         ([1.0, 1.0], 1)
     """
+    expect_functions("saved_hooks", pack=pack, unpack=unpack)
 
     def decorate(fun: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(fun)
