@@ -364,6 +364,13 @@ def newton(x: Any) -> Any:
         y = new
 
 
+@pytest.mark.parametrize("option", ["fullgraph", "fast"])
+def test_switches_are_true_or_false(option: str) -> None:
+    options: Any = {option: "yes"}
+    with pytest.raises(errors.ArgumentError, match=f"{option} must be True or False, got 'yes'"):
+        ft.jit(lambda x: x, **options)
+
+
 def test_wide_functions_run_in_segments() -> None:
     """Past the limit of paths, what lies between two decisions is compiled once and for all."""
     f = ft.jit(newton)

@@ -20,6 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 ELEMENT_OPS = 1 << 14  # from which loops are made for a graph
+_CALL = 1 << 10  # elements that NumPy computes while it is called
 # Passes of NumPy that an op takes as long as, if more than one. Of functions that it or SciPy
 # computes number by number, some err by more than the 2 ulp of ours.
 _SLOW = (
@@ -69,7 +70,7 @@ def worth(graph: Graph) -> bool:
         if short or _is_small_stack(e):
             work += max([_MATRIX * math.prod(s[:-2]) for s in shapes])
         if short or loops or changes_few(e):
-            work += max([math.prod(s) for s in shapes]) * _PASSES.get(e.name, 1)
+            work += max([math.prod(s) for s in shapes]) * _PASSES.get(e.name, 1) + _CALL
         if work >= ELEMENT_OPS:
             return True
     return False

@@ -86,6 +86,16 @@ class Key:
         types = tuple([(len(s), d) for s, d in self.types])
         return self.spec, self.places, self.static, self.fixed, types
 
+    @property
+    def kin(self) -> Any:
+        """The key without lengths and without Python's numbers."""
+        static = tuple([kind if kind in _NUMBERS else (kind, x) for kind, x in self.static])
+        types = tuple([(len(s), d) for s, d in self.types])
+        return self.spec, self.places, static, self.fixed, types
+
+
+_NUMBERS = frozenset({int, float, complex})
+
 
 @attrs.frozen(eq=False)
 class Split:

@@ -7,7 +7,8 @@ compiled graph is an op of its own: its derivative is two compiled graphs, and t
 
 Python numbers, strings and other leaves that are no arrays are part of the signature, and so are
 sizes at first; an axis whose length changes becomes symbolic, and one path serves every length of
-it, unless the function itself makes a number of the length (`resized.py`).
+it, unless the function itself makes a number of the length. Numbers that vary are handed to code
+that is there (`resized.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import Any, Literal, NamedTuple
 
-from numpy import ndarray
+from numpy import bool_, ndarray
 
 from funct import tree as pytree
 from funct.array import Array
@@ -71,6 +72,9 @@ class Compiled(Calls):
         expect_functions("jit", fun=fun)
         if dynamic not in ("auto", True, False):
             raise ArgumentError(f"jit: dynamic must be 'auto', True or False, got {dynamic!r}")
+        for option, given in (("fullgraph", fullgraph), ("fast", fast)):
+            if not isinstance(given, bool | bool_):
+                raise ArgumentError(f"jit: {option} must be True or False, got {given!r}")
         self.fun = fun
         self.dynamic = dynamic
         self.fullgraph = fullgraph

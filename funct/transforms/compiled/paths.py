@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import attrs
@@ -28,7 +28,6 @@ from funct.settings import config
 from funct.transforms.compiled.arguments import Split, is_array
 from funct.transforms.compiled.executable import Executable
 from funct.transforms.compiled.places import Elements, changed, spot
-from funct.transforms.compiled.resized import Alike, outline
 from funct.transforms.compiled.watched import Watched, watched
 from funct.transforms.hidden import refuse_hidden
 
@@ -218,32 +217,17 @@ class Open:
     It will be another at the third: each path would serve one call.
     """
 
-    __slots__ = ("alike", "asked", "first", "fixed", "fresh", "other", "paths", "varying")
+    __slots__ = ("asked", "first", "fixed", "other", "paths", "varying")
 
     def __init__(self, shapes: tuple[tuple[int, ...], ...], whole: bool = False) -> None:
         self.first = shapes
         self.varying: set[tuple[int, int]] = set()
         self.paths: list[Path] = []
         self.fixed = False  # the function needs to know its sizes
-        self.alike: dict[Hashable, Alike] = {}  # then: what its graphs have in common
-        self.fresh: list[Graph] = []  # that were not looked at so far
         self.asked: list[Guard] | None = None  # by the graph before
         self.other = ""
         if whole:  # every axis from the start
             self.varying = {(i, a) for i, s in enumerate(shapes) for a, n in enumerate(s) if n > 1}
-
-    def like(self, graph: Graph) -> tuple[Alike, bool] | None:
-        """The graphs that this one is like, and whether their code serves it; None without any."""
-        self.fresh.append(graph)
-        found: tuple[Alike, bool] | None = None
-        while self.fixed and self.fresh:
-            g = self.fresh.pop(0)
-            known = outline(g)
-            alike = self.alike.get(known)
-            if alike is None and known is not None:
-                self.alike[known] = Alike(g)
-            found = None if alike is None else (alike, alike.takes(g))
-        return found
 
     def ask(self, graph: Graph) -> None:
         """Note what a captured graph asks for."""

@@ -1,9 +1,11 @@
-"""Functions that know their sizes as numbers: captured for each size, compiled as one program.
+"""Functions that know their sizes as numbers, or are given numbers: captured for each, compiled as
+one program.
 
 `len(x)`, `float(x.shape[0])`, `math.sqrt(n)` and NumPy's arrays of n elements are numbers to
-Python, so each size has a graph of its own. Graphs that differ in sizes and numbers alone share
-their machine code: it knows no sizes, and numbers that were seen to vary are handed to it. Loops
-over an axis of length 1 are others, where there are loops at all.
+Python, as are arguments that are Python's (a learning rate, the count of a step), so each of them
+has a graph of its own. Graphs that differ in sizes and numbers alone share their machine code: it
+knows no sizes, and numbers that were seen to vary are handed to it. Loops over an axis of length 1
+are others, where there are loops at all.
 """
 
 from __future__ import annotations
@@ -13,9 +15,12 @@ from typing import Any
 
 from funct.compile import Place, can_be_handed, handed_over, is_numpy_calls, numbers
 from funct.graph import Call, Control, Graph, Guard, Node, Var, acts
+from funct.transforms.compiled.arguments import Key
 from funct.transforms.compiled.backends import Compile
 
-__all__ = ["Alike", "outline", "short_axes"]
+__all__ = ["Alike", "Kin", "outline", "short_axes"]
+
+_MOST = 256  # signatures that have paths: numbers seldom come again
 
 
 def short_axes(graph: Graph) -> Hashable:
@@ -77,6 +82,45 @@ def _without_sizes(tree: Any) -> Hashable:
     if isinstance(tree, tuple):
         return tuple([_without_sizes(t) for t in tree])
     return int if type(tree) is int else (type(tree), repr(tree))
+
+
+class Kin:
+    """Signatures that differ in sizes and in Python's numbers alone, and what their graphs have in
+    common. several: whether the numbers were others at some call.
+    """
+
+    __slots__ = ("_alike", "_fresh", "_keys", "_static", "several")
+
+    def __init__(self, static: Hashable) -> None:
+        self._static = static
+        self.several = False
+        self._keys: dict[Key, None] = {}
+        self._alike: dict[Hashable, Alike] = {}
+        self._fresh: list[Graph] = []  # that were not looked at so far
+
+    def see(self, key: Key) -> list[Key]:
+        """Note a signature; those of which there are too many by now, the oldest."""
+        self.several |= key.static != self._static
+        self._keys[key] = None
+        gone = list(self._keys)[:-_MOST]
+        for k in gone:
+            del self._keys[k]
+        return gone
+
+    def like(self, graph: Graph, asked: bool) -> tuple[Alike, bool] | None:
+        """The graphs that this one is like, and whether their code serves it; None without any, or
+        if it is not asked for.
+        """
+        self._fresh.append(graph)
+        found: tuple[Alike, bool] | None = None
+        while asked and self._fresh:
+            g = self._fresh.pop(0)
+            known = outline(g)
+            alike = self._alike.get(known)
+            if alike is None and known is not None:
+                self._alike[known] = Alike(g)
+            found = None if alike is None else (alike, alike.takes(g))
+        return found
 
 
 class Alike:

@@ -6,7 +6,7 @@ words. `jit.py` asks only when it has no entry for the arguments at hand.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import get_ident
 from typing import Any
 
@@ -28,6 +28,7 @@ from funct.transforms.compiled.paths import (
     captured,
     first_difference,
 )
+from funct.transforms.compiled.resized import Kin
 from funct.transforms.compiled.segments import run_in_segments, worth_segments
 
 __all__ = ["Groups", "Table"]
@@ -69,6 +70,7 @@ class Table:
         self.exact: dict[Any, Groups] = {}
         self.paths: dict[Key, list[Path]] = {}
         self.open: dict[Any, Open] = {}
+        self.kin: dict[Any, Kin] = {}
         self.segments: dict[Any, Executable | None] = {}
         self.vain: dict[Key, tuple[int, int]] = {}
         self.reasons: list[str] = []
@@ -211,7 +213,11 @@ class Table:
         found = self.capture(given)
         if found.outer:  # it serves this call only
             return self._path(found, given, self.compile), found.outer, None
-        like = open_.like(found.graph) if sharing and self.dynamic and self.shares else None
+        like = None
+        if sharing and self.dynamic and self.shares:
+            kin = self.kin.setdefault(given.key.kin, Kin(given.key.static))
+            self._forget(kin.see(given.key), sizes=not kin.several)
+            like = kin.like(found.graph, asked=open_.fixed or kin.several)
         if like is None:
             paths.append(self._path(found, given, self.compile))
             return paths[-1], (), None
@@ -221,8 +227,19 @@ class Table:
         paths.append(path)
         shared = alike.shares(found.graph)
         if not known:
-            return path, (), "sizes vary, as numbers: they are handed over"
+            what = "sizes vary, as numbers" if open_.fixed else "numbers vary"
+            return path, (), f"{what}: they are handed over"
         return path, (), "" if shared else None
+
+    def _forget(self, gone: Sequence[Key], *, sizes: bool) -> None:
+        """Let go of the paths of signatures. sizes: they differ in sizes alone."""
+        for key in gone:
+            open_ = None if sizes else self.open.pop(key.ranks, None)
+            paths = self.paths.pop(key, [])
+            self.hits += sum([p.answered() for p in (*paths, *(open_.paths if open_ else ()))])
+            self.vain.pop(key, None)
+            for exact in [e for e, groups in self.exact.items() if groups[0] is paths]:
+                del self.exact[exact]
 
     def _open_path(self, open_: Open, given: Split) -> Path | None:
         """A path for every size of the axes that vary; None where the function fixes one, or where
