@@ -53,6 +53,7 @@ __all__ = [
     "TransformError",
     "TreeError",
     "UndefinedDerivativeError",
+    "UnknownValueError",
     "UnsupportedOperandError",
 ]
 
@@ -185,6 +186,12 @@ class MismatchError(FunctError, AssertionError):
 
 class ConcretizationError(TransformError, ValueError):
     """The elements of a traced array were asked for where a transform cannot give them."""
+
+
+class UnknownValueError(ConcretizationError):
+    """The elements of an array were asked for while only shapes are known: in bodies of loops and
+    branches that are captured, under `eval_shape` and `make_graph`.
+    """
 
 
 class TreeError(FunctError, ValueError):

@@ -14,11 +14,13 @@ from funct.check.laws import (
     noise,
     raw,
     restrict,
+    rounded_alike,
     same,
     varying,
 )
 
 __all__ = [
     "STEP", "check_aval", "check_batch", "check_derivatives", "check_jit", "check_nesting",
-    "check_purity", "close", "inner", "lanes", "noise", "raw", "restrict", "same", "varying",
+    "check_purity", "close", "inner", "lanes", "noise", "raw", "restrict", "rounded_alike", "same",
+    "varying",
 ]  # fmt: skip

@@ -21,7 +21,7 @@ from funct.array.linalg.solving import lstsq
 from funct.array.manipulation import broadcast_to
 from funct.array.searching import argsort, take
 from funct.core import INEXACT
-from funct.errors import ArgumentError, ConcretizationError, ShapeError
+from funct.errors import ArgumentError, ConcretizationError, ShapeError, UnknownValueError
 from funct.kernels import composed
 
 __all__ = ["polyder", "polyfit", "polyint", "polyval", "roots", "vander"]
@@ -57,6 +57,8 @@ def roots(p: Any, /) -> Any:
 def _is_zero(x: Any) -> bool:
     try:
         return not x
+    except UnknownValueError:
+        raise
     except ConcretizationError:
         return False
 

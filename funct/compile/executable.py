@@ -137,7 +137,7 @@ def _for_each_size(graph: Graph, mode: str) -> Callable[..., Any]:
             if not all(eval(e.expected, {}, dict(values)) for e in checks):
                 return MISS
             fixed = at_sizes(graph, values)
-            large = mode != "default" or worth(fixed)
+            large = mode != "default" or worth(fixed, calls=False)
             found = _fixed(fixed, lambda: fixed, True, mode) if large else any_size
             if len(made) >= _SIZES:
                 made.pop(next(iter(made)), None)

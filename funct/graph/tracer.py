@@ -10,7 +10,7 @@ import numpy as np
 from funct.array import Device, Tensor
 from funct.array.device import CPU
 from funct.core import open_shape, size_values
-from funct.errors import ConcretizationError
+from funct.errors import UnknownValueError
 from funct.graph.ir import Var
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class GraphTracer(Tensor):
     def call(self) -> Pending:
         """The call that it waits for."""
         if self.pending is None:
-            raise ConcretizationError(
+            raise UnknownValueError(
                 f"{self.level.label}: the result depends on a value, and only shapes are known",
                 fix="choose by where or cond, loop by while_loop or scan",
             )

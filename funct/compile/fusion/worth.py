@@ -58,9 +58,13 @@ def has_numpys_bits(graph: Graph) -> bool:
     )
 
 
-def worth(graph: Graph) -> bool:
-    """Whether loops over the graph's elements would save more than they cost to make."""
-    work = 0
+def worth(graph: Graph, *, calls: bool = True) -> bool:
+    """Whether loops over the graph's elements would save more than they cost to make.
+
+    calls: whether what it takes to call NumPy for each op is saved often: not where each length of
+    an axis gets loops of its own.
+    """
+    work, call = 0, _CALL if calls else 0
     for e in graph.nodes:
         if not isinstance(e, Node) or e.name in VIEWS:
             continue
@@ -70,7 +74,7 @@ def worth(graph: Graph) -> bool:
         if short or _is_small_stack(e):
             work += max([_MATRIX * math.prod(s[:-2]) for s in shapes])
         if short or loops or changes_few(e):
-            work += max([math.prod(s) for s in shapes]) * _PASSES.get(e.name, 1) + _CALL
+            work += max([math.prod(s) for s in shapes]) * _PASSES.get(e.name, 1) + call
         if work >= ELEMENT_OPS:
             return True
     return False

@@ -14,7 +14,7 @@ from funct.array import Array
 from funct.array.remote import is_remote
 from funct.compile import MISS, Reuse, expect, foreseen, run_at_once, why_not_fused
 from funct.core.effects import once
-from funct.errors import ConcretizationError, RecursionLimitError, TransformError
+from funct.errors import RecursionLimitError, TransformError, UnknownValueError
 from funct.events import tell
 from funct.graph import Graph, writing
 from funct.transforms.compiled.arguments import Key, Split, difference, positions
@@ -142,7 +142,7 @@ class Table:
         try:
             with foreseen(self.fun, key.types):
                 path, outer, reason = self._new_path(open_, paths, given, again, changed is None)
-        except ConcretizationError as error:  # no guard could say what the steps of a loop decide
+        except UnknownValueError as error:  # no guard could say what the steps of a loop decide
             if self.fullgraph:
                 raise
             self.asking.add(key.ranks)

@@ -17,7 +17,7 @@ from funct import tree as pytree
 from funct.array import Tensor, asarray
 from funct.compile import Choice
 from funct.core import ShapeDtype
-from funct.errors import ConcretizationError, DTypeError, ShapeError, TransformError
+from funct.errors import DTypeError, ShapeError, TransformError, UnknownValueError
 from funct.graph import Control, Graph, dependent
 from funct.graph.controls import Written, agree, avals, remakes
 from funct.transforms.control import bodies, halving
@@ -89,7 +89,7 @@ def _choose(name: str, index: Any, names: Any, funs: Any, operands: Flat) -> Any
     if captured(index):
         try:
             return _staged(name, index, names, [flat(f) for f in funs], funs, leaves)
-        except ConcretizationError:
+        except UnknownValueError:
             if not decides():
                 raise
     if differs(index):

@@ -17,7 +17,7 @@ from funct import ops
 from funct import tree as pytree
 from funct.array import Array, Tensor, asarray, stack
 from funct.core import ShapeDtype, Size
-from funct.errors import ArgumentError, ConcretizationError, ShapeError, TransformError
+from funct.errors import ArgumentError, ShapeError, TransformError, UnknownValueError
 from funct.ops.fast import wrap
 from funct.transforms.checkpoint import kept_small
 from funct.transforms.control import bodies
@@ -108,7 +108,7 @@ def scan(
     if (traced and unroll is not True) or (n.__class__ is int and n == 0):
         try:
             return loop.staged(carry, columns, int(unroll))
-        except ConcretizationError:
+        except UnknownValueError:
             if not decides():
                 raise
             unroll = True
@@ -128,7 +128,7 @@ def scan(
         if step == 0 and unroll is not True and any(map(captured, (*after, *y_leaves))):
             try:
                 return loop.staged(carry, columns, int(unroll))  # f closes over what is captured
-            except ConcretizationError:
+            except UnknownValueError:
                 if not decides():
                     raise
         if step == 0:

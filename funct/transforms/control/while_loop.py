@@ -14,7 +14,7 @@ import numpy as np
 
 from funct import ops
 from funct import tree as pytree
-from funct.errors import ConcretizationError
+from funct.errors import UnknownValueError
 from funct.transforms.control import bodies
 from funct.transforms.control.bodies import Flat
 from funct.transforms.control.carry import boolean_scalar, fitting, only_types, settled, unknown
@@ -66,7 +66,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
         nonlocal asks
         try:
             return None if asks else _staged(cond_fun, body_fun, test, step, state)
-        except ConcretizationError:
+        except UnknownValueError:
             if not decides():
                 raise
             asks = True
