@@ -109,7 +109,8 @@ def _fixed(given: Graph, whole: Callable[[], Graph], guards: bool, mode: str) ->
     if mode == "max-autotune" and not config.deterministic and not acts(given):
         ways = {"machine code": machine_code, "NumPy": numpy_calls}
         return tuned(kept_as(given, guards), ways)
-    wanted = mode != "default" or worth(in_pairs(given, islands=is_lowered) or given)
+    pairs = in_pairs(given, islands=is_lowered) or given
+    wanted = mode != "default" or worth(pairs, calls=given)
     return machine_code() if wanted else numpy_calls()
 
 
@@ -137,7 +138,7 @@ def _for_each_size(graph: Graph, mode: str) -> Callable[..., Any]:
             if not all(eval(e.expected, {}, dict(values)) for e in checks):
                 return MISS
             fixed = at_sizes(graph, values)
-            large = mode != "default" or worth(fixed, calls=False)
+            large = mode != "default" or worth(fixed)
             found = _fixed(fixed, lambda: fixed, True, mode) if large else any_size
             if len(made) >= _SIZES:
                 made.pop(next(iter(made)), None)

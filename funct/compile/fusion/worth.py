@@ -58,13 +58,13 @@ def has_numpys_bits(graph: Graph) -> bool:
     )
 
 
-def worth(graph: Graph, *, calls: bool = True) -> bool:
+def worth(graph: Graph, *, calls: Graph | None = None) -> bool:
     """Whether loops over the graph's elements would save more than they cost to make.
 
-    calls: whether what it takes to call NumPy for each op is saved often: not where each length of
+    calls: the graph as it is called op by op, where that is saved often: not where each length of
     an axis gets loops of its own.
     """
-    work, call = 0, _CALL if calls else 0
+    work = 0 if calls is None else _CALL * sum(map(_is_called, calls.nodes))
     for e in graph.nodes:
         if not isinstance(e, Node) or e.name in VIEWS:
             continue
@@ -74,10 +74,17 @@ def worth(graph: Graph, *, calls: bool = True) -> bool:
         if short or _is_small_stack(e):
             work += max([_MATRIX * math.prod(s[:-2]) for s in shapes])
         if short or loops or changes_few(e):
-            work += max([math.prod(s) for s in shapes]) * _PASSES.get(e.name, 1) + call
+            work += max([math.prod(s) for s in shapes]) * _PASSES.get(e.name, 1)
         if work >= ELEMENT_OPS:
-            return True
-    return False
+            break
+    return work >= ELEMENT_OPS
+
+
+def _is_called(e: object) -> bool:
+    """Whether an entry is a call of NumPy that loops would save."""
+    if not isinstance(e, Node) or e.name in VIEWS:
+        return False
+    return not why_not(e) or is_apart(e) or any(v.dtype.kind == "c" for v in e.reads)
 
 
 def _is_small_stack(e: Node) -> bool:
