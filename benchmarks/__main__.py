@@ -9,6 +9,7 @@ from benchmarks import (
     calls,
     compiled,
     eager,
+    few,
     imports,
     kernels,
     kinds,
@@ -22,6 +23,7 @@ FAMILIES = {
     "imports": imports.run, "eager": eager.run, "compiled": compiled.run, "calls": calls.run,
     "kernels": kernels.run, "namespace": namespace.run, "transforms": transforms.run,
     "loops": loops.run, "bodies": bodies.run, "kinds": kinds.run, "small": small.run,
+    "few": few.run,
 }  # fmt: skip
 
 

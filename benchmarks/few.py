@@ -1,0 +1,96 @@
+"""Compiled programs on few elements, whose ops take less time than calls of NumPy, next to JAX's,
+in float32.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import funct as ft
+import funct.array as xp
+from benchmarks.peers import optional
+from benchmarks.timing import minima, table
+
+RNG = np.random.default_rng(0)
+
+
+def _normal(*shape: int) -> Any:
+    return RNG.normal(size=shape).astype("float32")
+
+
+LAYERS = [_normal(*s) for s in ((8, 16), (16,), (16, 4), (4,))]
+INPUTS, PLACES, SPEEDS = _normal(6, 8), _normal(16), _normal(16)
+QUERIES, KEYS, VALUES = (_normal(8, 16) for _ in range(3))
+STATE = [np.abs(_normal(32)) for _ in range(4)]
+
+
+def programs(ns: Any, transforms: Any) -> dict[str, tuple[Any, tuple[Any, ...]]]:
+    """Each row's function and arguments. ns: the namespace."""
+    grad = transforms.grad
+
+    def leapfrog(q: Any, p: Any) -> Any:
+        slope = grad(lambda q: ns.sum(q**4 / 4 + ns.cos(q)))
+        for _ in range(5):
+            p = p - 0.05 * slope(q)
+            q = q + 0.1 * p
+            p = p - 0.05 * slope(q)
+        return q, p
+
+    def attention(q: Any, k: Any, v: Any) -> Any:
+        s = q @ k.T / 4.0
+        e = ns.exp(s - ns.max(s, axis=-1, keepdims=True))
+        return ns.sum((e / ns.sum(e, axis=-1, keepdims=True)) @ v)
+
+    def perceptron(layers: Any, x: Any) -> Any:
+        w, b, v, c = layers
+        return ns.sum(ns.tanh(ns.tanh(x @ w + b) @ v + c) ** 2)
+
+    def gelu(x: Any) -> Any:
+        return 0.5 * x * (1 + ns.tanh(0.79788 * (x + 0.044715 * x**3)))
+
+    def rosenbrock(x: Any) -> Any:
+        return ns.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+    def quantile(q: Any, y: Any) -> Any:
+        return ns.mean(ns.maximum(0.9 * (y - q), -0.1 * (y - q)))
+
+    def adam(p: Any, g: Any, m: Any, v: Any) -> Any:
+        m = 0.9 * m + 0.1 * g
+        v = 0.99 * v + 0.01 * g * g
+        return p - 0.1 * m / (ns.sqrt(v) + 1e-8), m, v
+
+    a = ns.asarray
+    layers, x, q = [a(w) for w in LAYERS], a(INPUTS), a(PLACES)
+    heads = a(QUERIES), a(KEYS), a(VALUES)
+    return {
+        "five leapfrog steps, 16 numbers": (leapfrog, (q, a(SPEEDS))),
+        "gradient of attention, 8 x 16": (grad(attention, (0, 1, 2)), heads),
+        "gradient of a perceptron, 6 x 8": (grad(perceptron), (layers, x)),
+        "its gradients per example": (transforms.vmap(grad(perceptron), (None, 0)), (layers, x)),
+        "gradient of gelu, 16": (grad(lambda x: ns.sum(gelu(x))), (q,)),
+        "Hessian, Rosenbrock, 16": (transforms.hessian(rosenbrock), (q,)),
+        "its product with a vector": (
+            lambda x, v: transforms.jvp(grad(rosenbrock), (x,), (v,))[1], (q, a(SPEEDS)),
+        ),
+        "gradient of a quantile loss, 16": (grad(quantile), (q, a(SPEEDS))),
+        "Adam, 32": (adam, tuple([a(v) for v in STATE])),
+        "three ops, 16": (lambda x: ns.sin(x) * 2 + 1, (q,)),
+    }  # fmt: skip
+
+
+def _waiting(jax: Any, fun: Callable[..., Any], args: tuple[Any, ...]) -> Callable[[], object]:
+    return lambda: jax.block_until_ready(fun(*args))
+
+
+def run() -> str:
+    """Measure everything; the table."""
+    rows: dict[str, dict[str, Callable[[], object]]] = {}
+    for label, (fun, args) in programs(xp, ft).items():
+        rows[label] = {"funct": partial(ft.jit(fun), *args)}
+    jax = optional("jax")
+    if jax is not None:
+        for label, (fun, args) in programs(jax.numpy, jax).items():
+            rows[label]["jax"] = _waiting(jax, jax.jit(fun), args)
+    return table("programs on few elements", {n: minima(c) for n, c in rows.items()})
