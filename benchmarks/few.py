@@ -61,6 +61,10 @@ def programs(ns: Any, transforms: Any) -> dict[str, tuple[Any, tuple[Any, ...]]]
         v = 0.99 * v + 0.01 * g * g
         return p - 0.1 * m / (ns.sqrt(v) + 1e-8), m, v
 
+    def running(x: Any) -> Any:
+        s = ns.cumulative_sum(x)
+        return ns.sum(ns.sin(s)) + ns.sum(ns.sort(x) * s)
+
     a = ns.asarray
     layers, x, q = [a(w) for w in LAYERS], a(INPUTS), a(PLACES)
     heads = a(QUERIES), a(KEYS), a(VALUES)
@@ -75,6 +79,7 @@ def programs(ns: Any, transforms: Any) -> dict[str, tuple[Any, tuple[Any, ...]]]
             lambda x, v: transforms.jvp(grad(rosenbrock), (x,), (v,))[1], (q, a(SPEEDS)),
         ),
         "gradient of a quantile loss, 16": (grad(quantile), (q, a(SPEEDS))),
+        "Hessian of sorts and running sums, 16": (transforms.hessian(running), (q,)),
         "Adam, 32": (adam, tuple([a(v) for v in STATE])),
         "three ops, 16": (lambda x: ns.sin(x) * 2 + 1, (q,)),
     }  # fmt: skip

@@ -74,6 +74,8 @@ from funct.graph import Control, Graph, Node, Var, share_common
 
 __all__ = ["Body", "constants_of", "is_lowered", "lower_step", "made", "why_apart"]
 
+_FEW = 1 << 10  # elements on which an op takes less time than a call
+
 
 def made(form: Repeat | Choice) -> Any:
     """The blocks of a loop or a branch; None if it has none."""
@@ -373,8 +375,18 @@ def is_lowered(step: Any, *, inside: bool = False) -> bool:
     """Whether a step can be part of a program; inside: of a body's, which may find errors."""
     if isinstance(step, Group) or is_product(step) or is_move(step) or is_update(step):
         return True
+    if _is_few(step):
+        return True
     made = _made(step)
     return made is not None and (inside or not made.checks)
+
+
+def _is_few(step: Any) -> bool:
+    """Whether a step is an op on elements so few that to call it takes longer than to do it."""
+    if not isinstance(step, Node) or not any(meant(step) for meant, _ in _CALLED):
+        return False
+    held = [v for v in (*step.operands, *step.results) if isinstance(v, Var)]
+    return all(math.prod(v.shape) <= _FEW for v in held)
 
 
 def lower_step(step: Any, fused: Fused) -> list[Call]:
@@ -383,6 +395,8 @@ def lower_step(step: Any, fused: Fused) -> list[Call]:
         return lower(step, fused)
     if is_update(step):
         return lower_gather(step, fused)
+    if _is_few(step):
+        return next(lowered(step, fused) for meant, lowered in _CALLED if meant(step))
     made = _made(step)
     if made is None:
         return lower_move(step, fused) if is_move(step) else lower_product(step, fused)
@@ -397,6 +411,9 @@ def constants_of(step: Any) -> dict[Var, Any]:
     made = _made(step)
     return {} if made is None else made.constants
 
+
+# What raises nothing and is a call of its own where there are many elements
+_CALLED = ((is_flat, lower_flat), (is_ufunc, lower_ufunc))
 
 # What a body may hold, in the order in which it is asked for: whether a step is that, and its calls
 _STEPS: tuple[tuple[Callable[[Any], bool], Callable[[Any, Fused], list[Call]]], ...] = (

@@ -247,6 +247,8 @@ class _Writer:
         calls = [c for s in steps for c in lower_step(s, self.fused)]
         for s in steps:
             self.constants |= constants_of(s)
+        for c in calls:
+            self.constants |= c.held
         calls = chained(calls, {v for v, k in self.last.items() if k >= end})
         every = list(every_call(calls))
         self.calls += calls

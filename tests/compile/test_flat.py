@@ -14,6 +14,7 @@ from funct.kernels.cpu.irregular import places as places_among
 from funct.kernels.cpu.irregular import random_bits, sorting
 from funct.kernels.cpu.loops import kernel
 from tests import laws
+from tests.compile.test_bounds import made_of
 
 RNG = np.random.default_rng(0)
 DTYPES = ["float64", "float32", "int64", "int16", "uint8", "uint32", "bool"]
@@ -32,7 +33,9 @@ def _rows(dtype: str, n: int) -> np.ndarray[Any, Any]:
 
 
 def _same_in_a_loop(step: Any, xs: Any) -> None:
-    """A scan over xs gives what the function gives of each x, by machine code alone."""
+    """A scan over xs gives what the function gives of each x, by machine code alone; and so does
+    the function by itself.
+    """
 
     def scan(xs: Any) -> Any:
         return ft.scan(lambda c, x: (c + 1, step(x)), 0, xs)[1]
@@ -44,6 +47,23 @@ def _same_in_a_loop(step: Any, xs: Any) -> None:
     found = ft.jit(scan)(repeated)
     expected = [step(xs[k]) for k in range(xs.shape[0])] * 60
     laws.same(found, ft.tree.map(lambda *ys: xp.stack(ys), *expected))
+    alone = ft.jit(step, mode="reduce-overhead")
+    for k in range(xs.shape[0]):
+        laws.same(alone(xs[k]), step(xs[k]))
+
+
+@pytest.mark.parametrize("n", [8, 1024, 1025])
+def test_few_elements_are_one_program(n: int) -> None:
+    """Many are worth a call of what several threads may share."""
+    x = RNG.normal(size=n)
+
+    def fun(x: Any) -> Any:
+        i0 = xp.special.i0e(xp.sort(x) * 2.0)
+        return xp.cumulative_sum(i0) + 1.0, xp.argsort(x) * 2
+
+    native = made_of(fun, x)
+    assert (native.whole is not None) == (n <= 1024)
+    laws.same([xp.asarray(y) for y in native.run(x)], list(fun(xp.asarray(x))))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
