@@ -1,7 +1,8 @@
 """Compiled programs on few elements, whose ops take less time than calls of NumPy, next to JAX's,
-in float32.
+in float32: their calls, and the first of them.
 """
 
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -98,4 +99,13 @@ def run() -> str:
     if jax is not None:
         for label, (fun, args) in programs(jax.numpy, jax).items():
             rows[label]["jax"] = _waiting(jax, jax.jit(fun), args)
-    return table("programs on few elements", {n: minima(c) for n, c in rows.items()})
+    firsts = {n: {k: _once(call) for k, call in c.items()} for n, c in rows.items()}
+    calls = {n: minima(c) for n, c in rows.items()}
+    title = "programs on few elements"
+    return "\n\n".join([table(title, calls), table(f"{title}, first calls", firsts, unit="ms")])
+
+
+def _once(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return (time.perf_counter() - start) * 1e3

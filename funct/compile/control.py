@@ -383,10 +383,11 @@ def is_lowered(step: Any, *, inside: bool = False) -> bool:
 
 def _is_few(step: Any) -> bool:
     """Whether a step is an op on elements so few that to call it takes longer than to do it."""
-    if not isinstance(step, Node) or not any(meant(step) for meant, _ in _CALLED):
+    if not isinstance(step, Node):
         return False
     held = [v for v in (*step.operands, *step.results) if isinstance(v, Var)]
-    return all(math.prod(v.shape) <= _FEW for v in held)
+    few = all(math.prod(v.shape) <= _FEW for v in held)
+    return few and any(meant(step) for meant, _ in _CALLED)
 
 
 def lower_step(step: Any, fused: Fused) -> list[Call]:

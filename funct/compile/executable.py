@@ -2,11 +2,11 @@
 
 Graphs of few ops on few elements are printed as one Python function of NumPy calls, with results
 written into buffers that nobody reads any more: such a function is there within a millisecond and
-has NumPy's bits.
-Where it is called often, machine code that has these bits too takes its place (`entry.py`).
-Where there is work for more than that, the graph is made machine code (`native.py`). Which of the
-two follows from shapes alone, and code that is kept on disk is found before any pass. A graph with
-symbolic sizes is made code for each size it meets; its kernels are the same for all of them.
+has NumPy's bits. Where it is called often, machine code that has these bits too takes its place
+(`entry.py`). Where there is work for more than that, the graph is made machine code (`native.py`).
+Which of the two follows from ops and shapes alone, and code that is kept on disk is found before
+any pass. A graph with symbolic sizes is made code for each size it meets; its kernels are the same
+for all of them.
 
 A guard that does not hold returns MISS. Beside each function stands which of its lines came from
 which of the user's, for errors.

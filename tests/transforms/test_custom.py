@@ -200,4 +200,5 @@ def test_complex_results_take_the_same_cotangents(wrap: Any, rng: np.random.Gene
     expected = ft.vjp(plain, z)[1](cts)
     for f in (plain, by_pull, by_push):
         laws.close(ft.vjp(wrap(f), z)[1](cts), expected)
-        laws.check_derivatives(wrap(f), [z], rng)
+        alike = laws.rounded_alike if wrap is ft.jit else laws.same
+        laws.check_derivatives(wrap(f), [z], rng, alike=alike)

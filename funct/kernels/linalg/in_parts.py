@@ -42,7 +42,8 @@ def in_parts(found: Any, at: int, operands: Sequence[Any], types: str) -> Any:
     lead, (m, n) = first.shape[:-2], first.shape[-2:]
     count = prod(lead)
     work = m * n * min(m, n) + _CALL
-    if count * work < _WORTH or any(o.shape[:-2] != lead for o in operands) or not ready(1 << 20):
+    alike = all(o.shape[:-2] == lead for o in operands)
+    if count * work < _WORTH or not alike or not ready(first.size):
         return None
     inputs, outputs = [
         [tuple(filter(None, re.split(r"[ ,]+", names))) for names in _NAMES.findall(side)]

@@ -104,7 +104,7 @@ class Kin:
         self._keys[key] = None
         gone = list(self._keys)[:-_MOST]
         for k in gone:
-            del self._keys[k]
+            self._keys.pop(k, None)
         return gone
 
     def like(self, graph: Graph, asked: bool) -> tuple[Alike, bool] | None:

@@ -127,8 +127,8 @@ class Segments(Capture):
             exe = Executable(graph, compile=self.compile)
         repeats = known or exe.acts
         self.store[key] = exe if repeats else None
-        while len(self.store) > _MOST:
-            self.store.pop(next(iter(self.store)), None)
+        for old in list(self.store)[:-_MOST]:  # other threads write into it as well
+            self.store.pop(old, None)
         with self.before():
             found = (exe if repeats else exe.captured)(*given.values())
         for t, value in zip(wanted, found, strict=True):

@@ -81,7 +81,7 @@ class Table:
 
     def all_paths(self) -> list[Path]:
         """Every path that is kept."""
-        groups = [*self.paths.values(), *[o.paths for o in self.open.values()]]
+        groups = [*self.paths.values(), *[o.paths for o in list(self.open.values())]]
         return [p for paths in groups for p in paths]
 
     def calls(self) -> int:
@@ -238,8 +238,8 @@ class Table:
             paths = self.paths.pop(key, [])
             self.hits += sum([p.answered() for p in (*paths, *(open_.paths if open_ else ()))])
             self.vain.pop(key, None)
-            for exact in [e for e, groups in self.exact.items() if groups[0] is paths]:
-                del self.exact[exact]
+            for exact in [e for e, groups in list(self.exact.items()) if groups[0] is paths]:
+                self.exact.pop(exact, None)
 
     def _open_path(self, open_: Open, given: Split) -> Path | None:
         """A path for every size of the axes that vary; None where the function fixes one, or where
