@@ -16,9 +16,9 @@ import numpy as np
 
 from funct.compile.executable import call_by_call
 from funct.graph import Graph, Node, Var, eliminate_dead, inline_calls, optimize
+from funct.kernels.cpu.elementwise.ufunc_loops import loop_of
 from funct.kernels.cpu.often import Often
 from funct.kernels.cpu.steps import ARRAYS, EXACT, program
-from funct.kernels.cpu.ufunc_loops import loop_of
 from funct.kernels.elementwise import real_ufunc
 
 __all__ = ["Few"]

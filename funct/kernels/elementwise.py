@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu import complexes, neural
-from funct.kernels.cpu.guarded import Guarded
+from funct.kernels.cpu import neural
+from funct.kernels.cpu.elementwise import complexes
+from funct.kernels.cpu.elementwise.guarded import Guarded
 from funct.kernels.cpu.loops import ready
 from funct.kernels.dtypes import FLOATING, INTEGER
 from funct.kernels.quiet import vdot

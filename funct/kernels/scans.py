@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.kernels.cpu import complexes
+from funct.kernels.cpu.elementwise import complexes
 from funct.kernels.cpu.irregular import scans as cpu
 from funct.kernels.cpu.loops import pays, ready
 from funct.kernels.dtypes import is_half, sum_dtype

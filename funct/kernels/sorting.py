@@ -17,9 +17,9 @@ from funct.kernels.cpu.irregular import packing
 from funct.kernels.cpu.irregular import sorting as cpu
 from funct.kernels.cpu.irregular.places import SEARCHED, search
 from funct.kernels.cpu.loops import pays, ready
+from funct.kernels.cpu.reductions.short_orders import DESCENDING
+from funct.kernels.cpu.reductions.short_rows import ROWS, of_short_rows
 from funct.kernels.cpu.scratch import fresh
-from funct.kernels.cpu.short_orders import DESCENDING
-from funct.kernels.cpu.short_rows import ROWS, of_short_rows
 from funct.kernels.dtypes import is_half
 from funct.kernels.indexing import wide
 from funct.kernels.scans import running_sum

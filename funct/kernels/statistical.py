@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.columns import of_few_columns
-from funct.kernels.cpu.pairwise import LONG, of_long_rows
-from funct.kernels.cpu.short_rows import ROWS, of_short_rows
+from funct.kernels.cpu.reductions.columns import of_few_columns
+from funct.kernels.cpu.reductions.pairwise import LONG, of_long_rows
+from funct.kernels.cpu.reductions.short_rows import ROWS, of_short_rows
 from funct.kernels.dtypes import HALF, NAMED, NATIVE
 from funct.kernels.table import call
 

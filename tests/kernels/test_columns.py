@@ -13,8 +13,8 @@ import funct as ft
 import funct.array as xp
 from funct.device import assemble, host
 from funct.kernels import statistical
-from funct.kernels.cpu import columns, short_rows
 from funct.kernels.cpu.loops import available
+from funct.kernels.cpu.reductions import columns, short_rows
 from funct.kernels.table import restricted
 from tests import guarded
 from tests.kernels.arrays import SPECIAL

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from funct.kernels import elementwise as kernels
-from funct.kernels.cpu import complexes as cpu
 from funct.kernels.cpu import often
-from funct.kernels.cpu.guarded import Guarded
+from funct.kernels.cpu.elementwise import complexes as cpu
+from funct.kernels.cpu.elementwise.guarded import Guarded
 from funct.kernels.cpu.loops import available
 from tests.kernels.arrays import SPECIAL, misaligned
 

@@ -19,7 +19,7 @@ from funct.kernels import table
 if "llvm" not in table.available():
     pytest.skip("there is no LLVM here", allow_module_level=True)
 
-from funct.kernels.cpu.half_reductions import half_reduction, text
+from funct.kernels.cpu.reductions.half_reductions import half_reduction, text
 
 HALVES = [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)]
 REDUCE: dict[str, Any] = {

@@ -19,9 +19,9 @@ from funct.kernels.table import restricted
 if not available():
     pytest.skip("there is no LLVM here", allow_module_level=True)
 
-from funct.kernels.cpu import casts, halves, vector_loops
-from funct.kernels.cpu import halves as cpu
-from funct.kernels.cpu.sized import chosen
+from funct.kernels.cpu.elementwise import casts, halves, vector_loops
+from funct.kernels.cpu.elementwise import halves as cpu
+from funct.kernels.cpu.elementwise.sized import chosen
 
 HALVES = [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)]
 EDGES = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, 2.0, 1e-30, 6e-8, 65504.0, 3e38]

@@ -12,7 +12,7 @@ import funct as ft
 import funct.array as xp
 from funct.core import lookup
 from funct.errors import FunctError
-from funct.kernels.cpu import byte_tables, large
+from funct.kernels.cpu.elementwise import byte_tables, large
 from funct.kernels.cpu.loops import available
 from funct.kernels.elementwise import MANY, SLOW
 from funct.kernels.table import restricted

@@ -10,8 +10,8 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct.kernels import statistical
-from funct.kernels.cpu import pairwise
 from funct.kernels.cpu.loops import available
+from funct.kernels.cpu.reductions import pairwise
 from funct.kernels.table import restricted
 from tests import guarded
 

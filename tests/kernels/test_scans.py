@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import funct as ft
 import funct.array as xp
 from funct.kernels import scans
-from funct.kernels.cpu import complexes as cpu_complexes
 from funct.kernels.cpu import loops
+from funct.kernels.cpu.elementwise import complexes as cpu_complexes
 from funct.kernels.cpu.irregular import scans as cpu
 from tests.kernels.arrays import agree, arrays, misaligned
 

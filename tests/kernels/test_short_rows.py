@@ -10,8 +10,8 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct.kernels import sorting, statistical
-from funct.kernels.cpu import short_orders, short_rows
 from funct.kernels.cpu.loops import available
+from funct.kernels.cpu.reductions import short_orders, short_rows
 from funct.kernels.sorting import plain_argsort, plain_sort
 from funct.kernels.table import restricted
 from tests import guarded

@@ -16,8 +16,8 @@ from tests.kernels.arrays import SPECIAL
 if not available():
     pytest.skip("there is no LLVM here", allow_module_level=True)
 
-from funct.kernels.cpu import unlike
-from funct.kernels.cpu.sized import chosen
+from funct.kernels.cpu.elementwise import unlike
+from funct.kernels.cpu.elementwise.sized import chosen
 
 NAMES = (
     "add", "subtract", "multiply", "divide", "equal", "not_equal", "less", "less_equal", "greater",

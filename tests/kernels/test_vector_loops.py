@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from funct.kernels.cpu import vector_loops
+from funct.kernels.cpu.elementwise import vector_loops
 from funct.kernels.cpu.loops import available
 from tests import guarded
 

@@ -21,7 +21,7 @@ from funct.compile.steps.matrices import converted
 from funct.device.machine_code import offer
 from funct.graph import Node, Var
 from funct.kernels import fft as kernels
-from funct.kernels.cpu.ufunc_loops import Loop, generalized
+from funct.kernels.cpu.elementwise.ufunc_loops import Loop, generalized
 from funct.kernels.llvm import I64, PTR, Module, Value, typed
 
 __all__ = ["is_fourier", "lower_fourier", "print_fourier"]

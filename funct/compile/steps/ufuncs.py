@@ -16,7 +16,7 @@ from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import copy, places_of
 from funct.device.machine_code import offer
 from funct.graph import Node, Var
-from funct.kernels.cpu.ufunc_loops import Loop, generalized
+from funct.kernels.cpu.elementwise.ufunc_loops import Loop, generalized
 from funct.kernels.llvm import I64, PTR, Module
 
 __all__ = ["is_ufunc", "lower_ufunc", "print_ufunc"]

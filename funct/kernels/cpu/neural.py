@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.cpu.elementwise.ufunc_loops import loop_of
 from funct.kernels.cpu.irregular.pooling import larger
 from funct.kernels.cpu.loops import kernel
-from funct.kernels.cpu.ufunc_loops import loop_of
 from funct.kernels.cpu.vectors import loaded, stored, summed, written
 
 __all__ = [

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.ufunc_loops import offered
+from funct.kernels.cpu.elementwise.ufunc_loops import offered
 from funct.kernels.cpu.vectors import INT, TRUTH, Pointer, Type, Value, element
 
 __all__ = ["Registers"]

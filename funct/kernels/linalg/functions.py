@@ -15,8 +15,8 @@ import numpy as np
 from funct.kernels import statistical
 from funct.kernels.cpu.irregular.norms import LONGEST, lengths
 from funct.kernels.cpu.loops import ready
-from funct.kernels.cpu.pairwise import LONG, of_long_rows
-from funct.kernels.cpu.short_rows import ROWS
+from funct.kernels.cpu.reductions.pairwise import LONG, of_long_rows
+from funct.kernels.cpu.reductions.short_rows import ROWS
 from funct.kernels.dtypes import FLOATING, NATIVE
 from funct.kernels.elementwise import power
 from funct.kernels.linalg import matrices

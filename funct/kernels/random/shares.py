@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.cpu.elementwise.vector_loops import combined
 from funct.kernels.cpu.irregular.shares import few_shares
 from funct.kernels.cpu.loops import ready
-from funct.kernels.cpu.vector_loops import combined
 from funct.kernels.elementwise import MANY
 from funct.kernels.random.elementary import logistic
 from funct.kernels.table import permitted

@@ -23,7 +23,7 @@ from funct.device import Code, assemble
 from funct.device.fork import whole
 from funct.device.llvm import loaded
 from funct.kernels.cpu.calls import builtin, slot, warning_flags
-from funct.kernels.cpu.ufunc_loops import loop_of
+from funct.kernels.cpu.elementwise.ufunc_loops import loop_of
 from funct.kernels.elementwise import real_ufunc
 from funct.ops.broadcasting import match_operand
 from funct.transforms.tape.loops import loops_text, pulls_text

@@ -17,10 +17,10 @@ import numpy as np
 
 from funct.device import Host, host, printed
 from funct.kernels.cpu.loops import ready
-from funct.kernels.cpu.pairwise import PARTS
 from funct.kernels.cpu.record import Fields, Record, address
+from funct.kernels.cpu.reductions.pairwise import PARTS
+from funct.kernels.cpu.reductions.short_rows import ELEMENTS, Plan, result_of
 from funct.kernels.cpu.scratch import fresh
-from funct.kernels.cpu.short_rows import ELEMENTS, Plan, result_of
 from funct.kernels.cpu.tasks import deal_out
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 

@@ -15,10 +15,10 @@ import ml_dtypes
 import numpy as np
 
 from funct.device import host
-from funct.kernels.cpu import halves
-from funct.kernels.cpu.byte_tables import entries, in_registers, looked_up
-from funct.kernels.cpu.halves import HALVES
-from funct.kernels.cpu.vector_loops import combined
+from funct.kernels.cpu.elementwise import halves
+from funct.kernels.cpu.elementwise.byte_tables import entries, in_registers, looked_up
+from funct.kernels.cpu.elementwise.halves import HALVES
+from funct.kernels.cpu.elementwise.vector_loops import combined
 
 __all__ = ["CASTS", "cast"]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.vector_loops import computed
+from funct.kernels.cpu.elementwise.vector_loops import computed
 from funct.kernels.elementwise import SHORT
 from funct.kernels.table import permitted
 

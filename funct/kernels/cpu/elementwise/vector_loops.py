@@ -22,7 +22,7 @@ import numpy as np
 
 from funct.device import Code, assemble, host
 from funct.kernels.cpu import scratch
-from funct.kernels.cpu.layouts import Layout, Walk, merged, period_of, walks_of
+from funct.kernels.cpu.elementwise.layouts import Layout, Walk, merged, period_of, walks_of
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.cpu.tasks import deal_out
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed

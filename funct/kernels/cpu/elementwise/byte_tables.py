@@ -15,10 +15,10 @@ import numpy as np
 
 from funct.device import Code, Host, host, printed
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.halves import HALVES, look_up
+from funct.kernels.cpu.elementwise.halves import HALVES, look_up
+from funct.kernels.cpu.elementwise.vector_loops import combined
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.cpu.tasks import deal_out
-from funct.kernels.cpu.vector_loops import combined
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
 __all__ = ["entries", "in_registers", "looked_up", "tabled_bytes"]

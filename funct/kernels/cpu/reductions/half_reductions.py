@@ -18,10 +18,10 @@ import attrs
 import numpy as np
 
 from funct.device import Host, host, printed
+from funct.kernels.cpu.elementwise.vector_loops import ELEMENTS
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.tasks import deal_out
-from funct.kernels.cpu.vector_loops import ELEMENTS
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 
 if TYPE_CHECKING:

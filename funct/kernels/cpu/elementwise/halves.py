@@ -17,9 +17,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from funct.kernels.cpu.elementwise.vector_loops import OPS, combined, operand
 from funct.kernels.cpu.loops import parallel
 from funct.kernels.cpu.scratch import fresh
-from funct.kernels.cpu.vector_loops import OPS, combined, operand
 from funct.kernels.llvm.functions import FUNCTIONS
 from funct.kernels.table import permitted
 from funct.settings import config

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu import complex_loops, halves
-from funct.kernels.cpu.byte_tables import tabled_bytes
-from funct.kernels.cpu.halves import HALVES
-from funct.kernels.cpu.sized import chosen
-from funct.kernels.cpu.unlike import of_unlike
-from funct.kernels.cpu.vector_loops import combined, operand
+from funct.kernels.cpu.elementwise import complex_loops, halves
+from funct.kernels.cpu.elementwise.byte_tables import tabled_bytes
+from funct.kernels.cpu.elementwise.halves import HALVES
+from funct.kernels.cpu.elementwise.sized import chosen
+from funct.kernels.cpu.elementwise.unlike import of_unlike
+from funct.kernels.cpu.elementwise.vector_loops import combined, operand
 from funct.kernels.elementwise import MANY, SLOW, known_by_number
 from funct.kernels.llvm.complexes import COMPLEX
 from funct.kernels.table import permitted
