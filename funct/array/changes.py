@@ -11,7 +11,7 @@ from funct import ops
 from funct.array import reading
 from funct.array.dtypes import DTYPES, in_native
 from funct.array.keys import MASK, POSITIONS, VIEW, selection
-from funct.core import INEXACT, NARROW, Value
+from funct.core import INEXACT, NARROW, OpenNumber, Value
 from funct.errors import DTypeError, ShapeError
 from funct.kernels import combining as kernels
 from funct.kernels.elementwise import power
@@ -244,6 +244,8 @@ def operand(name: str, v: Any) -> Any:
     """v as an operand of ops. Raises: ShapeError, DTypeError: if it is ragged, or no number."""
     if isinstance(v, Value):
         return v
+    if type(v) is OpenNumber:
+        return v.__funct_array__()
     try:
         raw = np.asarray(v)
     except ValueError:

@@ -15,7 +15,7 @@ from funct.array.device import CPU, as_device
 from funct.array.direct import direct
 from funct.array.dtypes import DTYPES, as_dtype, in_native, result_type
 from funct.array.tensor import Array, Tensor
-from funct.core import NARROW, narrow_of
+from funct.core import NARROW, OpenNumber, narrow_of
 from funct.device.memory import LARGE, serve
 from funct.device.places import place_at
 from funct.errors import (
@@ -156,7 +156,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         dtype = as_dtype("asarray", dtype)
     elif obj.__class__ is Array or isinstance(obj, Tensor):
         return obj
-    if obj.__class__ in _NUMBERS and copy is not False:
+    if type(obj) in _NUMBERS and copy is not False:  # an open one says that it is of their class
         return wrap(number("asarray", obj, dtype))
     if copy is None and dtype is None and obj.__class__ is np.ndarray and obj.dtype in DTYPES:
         return wrap(_copied(obj))
@@ -316,7 +316,9 @@ def _holds_tensor(obj: Any, deep: int = _AXES) -> bool:
     for v in obj:
         if v.__class__ in _NUMBERS:
             continue
-        if isinstance(v, Tensor) or (isinstance(v, list | tuple) and _holds_tensor(v, deep - 1)):
+        if isinstance(v, Tensor | OpenNumber):
+            return True
+        if isinstance(v, list | tuple) and _holds_tensor(v, deep - 1):
             return True
     return False
 

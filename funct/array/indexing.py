@@ -11,7 +11,7 @@ import numpy as np
 
 from funct import ops
 from funct.array.keys import BASIC, bare
-from funct.core import Shape, Size, Value
+from funct.core import OpenNumber, Shape, Size, Value
 from funct.errors import IndexOutOfBoundsError, UnsupportedOperandError
 from funct.kernels import indexing as kernels
 from funct.ops import fast
@@ -114,6 +114,8 @@ def entry(k: Any) -> Any:
         except ValueError:
             raise IndexOutOfBoundsError(f"x[...]: an index must not be ragged, got {k}") from None
         k = wrap(raw if raw.size else raw.astype(np.int64))
+    elif type(k) is OpenNumber:
+        k = k.__funct_array__()
     if isinstance(k, Value) and k.dtype.kind not in "biu":
         raise IndexOutOfBoundsError(f"x[...]: an index must be of integers, got {k.dtype}")
     return k

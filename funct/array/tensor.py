@@ -27,6 +27,7 @@ from funct.core import (
     INEXACT,
     NARROW,
     Level,
+    OpenNumber,
     Primitive,
     Region,
     Shape,
@@ -246,7 +247,7 @@ class Ground(Level):
             raws = [a.data if a.__class__ is Array else _raw(prim.name, a) for a in args]
             d = prim.raw(*narrow_operands(raws), *params)
         except _OpenError as found:
-            return bind(prim, [found.lift(a) if a.__class__ is Array else a for a in args], params)
+            return bind(prim, found.lifted(args), params)
         except FunctError:  # with its cause
             raise
         except Exception as error:
@@ -265,6 +266,8 @@ class Ground(Level):
 
 def _raw(name: str, a: Any) -> Any:
     """An operand that is no Array."""
+    if type(a) is OpenNumber:
+        raise _OpenError(a.sheet.lift)
     if isinstance(a, bool | int | float | complex):
         return a
     if isinstance(a, np.generic | ndarray):
@@ -277,11 +280,23 @@ def _raw(name: str, a: Any) -> Any:
     raise TypeError("not an operand")
 
 
+def _held(a: Any) -> Any:
+    """An array of NumPy's or ours as an Array."""
+    return a if a.__class__ is Array else wrap(np.asarray(a))
+
+
 class _OpenError(Exception):
-    """An operand is a length that a capture keeps open: the op belongs there."""
+    """An operand is a number that a capture keeps open: the op belongs there."""
 
     def __init__(self, lift: Callable[[Any], Any]) -> None:
         self.lift = lift
+
+    def lifted(self, args: Sequence[Any]) -> list[Any]:
+        """The operands for that capture: arrays are constants of it; of numbers alone, arrays."""
+        arrays = Array | ndarray | np.generic
+        if any(isinstance(a, arrays) for a in args):
+            return [self.lift(_held(a)) if isinstance(a, arrays) else a for a in args]
+        return [a.__funct_array__() if hasattr(a, "__funct_array__") else a for a in args]
 
 
 class Array(Exchange, Tensor):

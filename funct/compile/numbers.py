@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from funct.core import dtype_beside
 from funct.graph import Graph, Guard, Node, Var
 
 __all__ = ["Place", "can_be_handed", "handed_over", "numbers"]
@@ -65,15 +66,4 @@ def handed_over(graph: Graph, places: Container[Place]) -> tuple[Graph, list[Any
 
 def _dtype(node: Node, i: int) -> Any:
     """The dtype of an array that does what the number does as operand i; None if there is none."""
-    kinds = [v.dtype for v in node.reads if v.dtype != bool]
-    if node.name == "pow" or len(set(kinds)) != 1:  # NumPy knows some powers by their numbers
-        return None
-    dtype = np.result_type(kinds[0], node.operands[i])
-    operands = [Var("n", (), dtype) if k == i else a for k, a in enumerate(node.operands)]
-    try:
-        np.asarray(node.operands[i], dtype)
-        found = node.primitive.aval(operands, node.params)
-    except Exception:
-        return None
-    fits = not isinstance(found, tuple) and found.dtype == node.results[0].dtype
-    return dtype if fits else None
+    return dtype_beside(node.primitive, node.operands, node.params, i, node.results[0].dtype)

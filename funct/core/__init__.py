@@ -20,6 +20,10 @@ from funct.core.level import ground_level as ground_level
 from funct.core.level import set_ground as set_ground
 from funct.core.level import top_level as top_level
 from funct.core.level import usable as usable
+from funct.core.open_number import OpenNumber as OpenNumber
+from funct.core.open_number import Sheet as Sheet
+from funct.core.open_number import closed as closed
+from funct.core.open_number import dtype_beside as dtype_beside
 from funct.core.primitive import Lowering as Lowering
 from funct.core.primitive import OnnxWriter as OnnxWriter
 from funct.core.primitive import Primitive as Primitive
@@ -55,7 +59,8 @@ from funct.core.value import Value as Value
 __all__ = [
     "FLOATING", "INEXACT", "NARROW", "WIDE", "Absent", "Derived", "Diagonal", "Joint", "Level",
     "Linear",
-    "Lowering", "Number", "OnnxWriter", "Operand", "Pair", "Primitive", "Region", "Rule", "Sample",
+    "Lowering", "Number", "OnnxWriter", "OpenNumber", "Operand", "Pair", "Primitive", "Region",
+    "Rule", "Sample",
     "Shape", "ShapeDtype", "Size", "SizeScope", "Value", "ask", "bind", "bind1", "bind2",
     "bind_region",
     "catalogue", "common_dtype", "enter", "ground_level", "in_wide", "is_one", "join", "larger",

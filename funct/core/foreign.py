@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from funct.core.open_number import OpenNumber
 from funct.core.size import Size
 from funct.core.value import Value
 
@@ -32,7 +33,7 @@ def ask(name: str, x: Any, y: Any) -> Any:
     cls = y.__class__
     if cls.__module__ == "builtins" or not isinstance(x, Value):
         return NotImplemented
-    if isinstance(y, Value | np.ndarray | np.generic | Size):
+    if isinstance(y, Value | np.ndarray | np.generic | Size | OpenNumber):
         return NotImplemented
     method = getattr(cls, _REFLECTED.get(name, ""), None)
     return NotImplemented if method is None else method(y, x)

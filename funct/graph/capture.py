@@ -20,11 +20,14 @@ from funct.core import (
     INEXACT,
     Level,
     Number,
+    OpenNumber,
     Primitive,
     Region,
     ShapeDtype,
     Size,
     SizeScope,
+    closed,
+    dtype_beside,
     lookup,
     narrow_operands,
     size_values,
@@ -157,6 +160,9 @@ class Capture(Level):
 
     def _write(self, prim: Primitive, args: Sequence[Any], params: tuple[Any, ...]) -> Any:
         args = [self._number(a, prim, args) if isinstance(a, Size) else a for a in args]
+        params = closed(params)
+        if any(type(a) is OpenNumber for a in args):
+            args = _handed_over(prim, args, params)
         args = narrow_operands(args)
         try:
             avals = prim.aval(args, params)
@@ -257,6 +263,24 @@ class Capture(Level):
         var = self.operand(x)
         assert isinstance(var, Var)
         return GraphTracer(self, var, x, None, 0)
+
+
+def _handed_over(
+    prim: Primitive, args: Sequence[Any], params: tuple[Any, ...]
+) -> list[Any]:
+    """Operands; open numbers are inputs of the capture where an array does what they do."""
+    known = [a.value if type(a) is OpenNumber else a for a in args]
+    try:
+        aval = prim.aval(narrow_operands(known), params)
+    except Exception:  # the error of the op itself comes next
+        return [a.known() if type(a) is OpenNumber else a for a in args]
+    given = list(args)
+    for i, a in enumerate(args):
+        if type(a) is OpenNumber:
+            result = None if isinstance(aval, tuple) else aval.dtype
+            dtype = dtype_beside(prim, known, params, i, result)
+            given[i] = a.known() if dtype is None else a.sheet.measured(a, dtype)
+    return given
 
 
 def writing() -> Capture | None:

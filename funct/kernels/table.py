@@ -145,9 +145,20 @@ ROWS = (
     Row("cast", "funct.kernels.elementwise:plain_cast"),
     Row("elementwise", _CPU + "elementwise.large:of_large", (*_HALF, *_REAL), ("llvm",)),
     Row("elementwise", "funct.kernels.elementwise:as_it_is"),
-    Row("half_reduction", _CPU + "reductions.half_reductions:half_reduction", _HALF, ("llvm",), 1 << 12),
+    Row(
+        "half_reduction",
+        _CPU + "reductions.half_reductions:half_reduction",
+        _HALF,
+        ("llvm",),
+        1 << 12,
+    ),
     Row("half_reduction", "funct.kernels.statistical:half_reduction"),
-    Row("outer_product", _CPU + "elementwise.vector_loops:outer_product", (*_HALF, *_REAL), ("llvm",)),
+    Row(
+        "outer_product",
+        _CPU + "elementwise.vector_loops:outer_product",
+        (*_HALF, *_REAL),
+        ("llvm",),
+    ),
     Row("outer_product", "funct.kernels.linalg.products:outer_product"),
     # work: matrices
     Row("stacked_matmul", _CPU + "small.products:matmul", _REAL, ("llvm",), 1 << 9),

@@ -15,7 +15,16 @@ from typing import Any
 import numpy as np
 
 from funct import core
-from funct.core import INEXACT, NARROW, Absent, Primitive, Value, common_dtype, narrow_of
+from funct.core import (
+    INEXACT,
+    NARROW,
+    Absent,
+    OpenNumber,
+    Primitive,
+    Value,
+    common_dtype,
+    narrow_of,
+)
 from funct.core.level import Ways, bind, bind1, bind2, general
 from funct.device.places import BUFFERS
 from funct.kernels.cpu.calls import maker
@@ -165,6 +174,8 @@ def _binary(
             else:
                 return bind2(prim, x, y)
         except Exception as error:
+            if OpenNumber in (type(x), type(y)):
+                return bind2(prim, x, y)
             raise explain(prim, (x, y), (), error) from None
         r = make(None)
         r.data = d if d.__class__ is ndarray else asarray(d)

@@ -20,7 +20,7 @@ import numpy as np
 
 import funct.array as xp
 from funct import tree
-from funct.core import INEXACT, Value
+from funct.core import INEXACT, OpenNumber, Value
 from funct.errors import ArgumentError, DTypeError, ShapeError, TreeError
 from funct.kernels.table import call
 from funct.ops import fast
@@ -113,7 +113,10 @@ def check_rate(name: str, **values: Any) -> None:
 
 def scalar(value: Any) -> Any:
     """A hyper-parameter as a leaf: a 0-d float64 array; a Tensor stays as it is."""
-    return value if isinstance(value, Value) else xp.asarray(float(value), dtype=xp.float64)
+    if isinstance(value, Value):
+        return value
+    number = value if type(value) is OpenNumber else float(value)
+    return xp.asarray(number, dtype=xp.float64)
 
 
 def step_count() -> Any:

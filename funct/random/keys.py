@@ -12,7 +12,7 @@ from funct.array.axes import normal_shape
 from funct.array.creation import served
 from funct.array.direct import direct
 from funct.array.dtypes import as_dtype, bfloat16, float16, isdtype
-from funct.core import Value
+from funct.core import OpenNumber, Value
 from funct.errors import DTypeError
 from funct.kernels.random import bits as kernels
 from funct.kernels.random import draws
@@ -93,6 +93,8 @@ def fold_in(key: Any, data: Any) -> Any:
 
     Source: jax.random.fold_in.
     """
+    if type(data) is OpenNumber:
+        data = data.sheet.measured(data, np.uint32)
     data = data if isinstance(data, Value) else wrap(np.asarray(data, np.uint32))
     return ops.random_fold_in(known(key), ops.astype(data, np.dtype(np.uint32)))
 

@@ -31,7 +31,7 @@ _SHORT, _SIDES = 64, 16  # rows, and right sides, of systems that are lanes
 
 
 def counts_in_64_bits(element: str, pairs: bool = False) -> bool | None:
-    """How BLAS is told lengths; None where there is none to be called. pairs: numbers are complex."""
+    """How BLAS is told lengths; None where there is none to call. pairs: numbers are complex."""
     letter = _LETTERS[element, pairs]
     one, several = (blas.cblas(letter + name) for name in ("trsv", "trsm"))
     return None if one is None or several is None else several[1]

@@ -18,8 +18,8 @@ from funct.array import Tensor, asarray
 from funct.errors import ArgumentError, TransformError, TreeError
 
 __all__ = [
-    "Key", "Split", "difference", "fitting", "is_array", "positions", "resolved", "split",
-    "static",
+    "NUMBERS", "Key", "Split", "difference", "fitting", "is_array", "positions", "resolved",
+    "split", "static",
 ]  # fmt: skip
 
 _P = inspect.Parameter
@@ -89,26 +89,30 @@ class Key:
     @property
     def kin(self) -> Any:
         """The key without lengths and without Python's numbers."""
-        static = tuple([kind if kind in _NUMBERS else (kind, x) for kind, x in self.static])
+        static = tuple([kind if kind in NUMBERS else (kind, x) for kind, x in self.static])
         types = tuple([(len(s), d) for s, d in self.types])
         return self.spec, self.places, static, self.fixed, types
 
 
-_NUMBERS = frozenset({int, float, complex})
+NUMBERS = frozenset({int, float, complex})  # whose kinds alone kin have in common
 
 
 @attrs.frozen(eq=False)
 class Split:
-    """A call taken apart. call: the function on other arrays. owners: the positional argument that
-    each array belongs to; -1 for keywords. count: of positional arguments.
+    """A call taken apart. call: the function on other arrays, and on other static leaves if they
+    are given. leaves: the static ones. owners: the positional argument that each array belongs to;
+    -1 for keywords. count: of positional arguments. served: the path for any number that served
+    the call, if one did.
     """
 
     key: Key
     arrays: list[Any]
     call: Callable[..., Any]
+    leaves: list[Any]
     owners: tuple[int, ...]
     count: int
     names: Callable[[], list[str]]
+    served: list[Any] = attrs.field(factory=list)
 
     @property
     def others(self) -> list[Any]:
@@ -178,9 +182,11 @@ def split(
     moving = [is_array(x) for x in leaves]
     arrays = [asarray(x) for x, m in zip(leaves, moving, strict=True) if m]
 
-    def call(*xs: Any) -> Any:
-        given = iter(xs)
-        full = [next(given) if m else x for x, m in zip(leaves, moving, strict=True)]
+    others = [x for x, m in zip(leaves, moving, strict=True) if not m]
+
+    def call(*xs: Any, others: Sequence[Any] = others) -> Any:
+        given, static = iter(xs), iter(others)
+        full = [next(given) if m else next(static) for m in moving]
         a, k = spec.unflatten(full)
         a = [held.get(i, v) for i, v in enumerate(a)]
         return fun(*a, **k, **{n: v for n, v in held.items() if isinstance(n, str)})
@@ -202,7 +208,7 @@ def split(
         key = Key(
             spec,
             tuple(moving),
-            tuple([static(x) for x, m in zip(leaves, moving, strict=True) if not m]),
+            tuple([static(x) for x in others]),
             tuple([(n, static(x)) for n, x in held.items()]),
             tuple([(tuple(x.shape), x.dtype) for x in arrays]),
         )
@@ -217,7 +223,7 @@ def split(
     each = [i for i, n in enumerate(counts) for _ in range(n)]
     each += [-1] * (len(leaves) - len(each))
     owners = tuple([i for i, m in zip(each, moving, strict=True) if m])
-    return Split(key, arrays, call, owners, len(args), names)
+    return Split(key, arrays, call, others, owners, len(args), names)
 
 
 def _hashes(x: Any) -> bool:

@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 from funct import tree as pytree
 from funct.array import Array
 from funct.compile import MISS
+from funct.core import OpenNumber
 from funct.ops.fast import wrap
 from funct.transforms.compiled.arguments import Split, is_array, positions, split, static
+from funct.transforms.compiled.numbered import Latest
 from funct.transforms.compiled.paths import Front
 from funct.transforms.compiled.table import Groups, Table
 from funct.transforms.tape.nodes import ReverseTracer
@@ -42,6 +44,7 @@ class Calls:
         self._table = table
         self._front: Front | None = None  # of the last call of arrays alone
         self._before: _Before | None = None
+        self._latest: Latest | None = None
         self._follows = True  # whether structures have been like the one before so far
 
     def _served(self, groups: Groups | None, raws: Sequence[Any]) -> tuple[Front, Any] | None:
@@ -108,6 +111,8 @@ class Calls:
                 out = self._again(before.front, leaves)
                 if out is not MISS:
                     return out
+        if OpenNumber in set(map(type, leaves)):  # the capture around this call writes all down
+            return self.fun(*args, **kwargs)
         raws, types, taped = [], [], False
         for x in leaves:
             kind = x.__class__
@@ -121,6 +126,12 @@ class Calls:
                 return self._general(args, kwargs, None)
             else:
                 types.append(static(x))
+        latest = self._latest
+        if latest is not None and not taped:
+            out = latest.call(spec, held, types, leaves, raws)
+            if out is not MISS:
+                self._table.hits += 1
+                return out
         key = (spec, held, *types)
         try:
             groups = self._table.exact.get(key)
@@ -132,7 +143,12 @@ class Calls:
             return self._general(args, kwargs, key) if out is MISS else out
         served = self._served(groups, raws)
         if served is None:
-            return self._general(args, kwargs, key)
+            call = self._split(args, kwargs)
+            out = self._table.call(call, args, kwargs, key)
+            for numbered in call.served:
+                arrays = [x.__class__ is Array for x in leaves]
+                self._latest = Latest.of(spec, held, types, arrays, numbered)
+            return out
         front, out = served
         if self._follows:
             self._before = _Before(spec, held, front)

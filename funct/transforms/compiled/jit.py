@@ -7,8 +7,9 @@ compiled graph is an op of its own: its derivative is two compiled graphs, and t
 
 Python numbers, strings and other leaves that are no arrays are part of the signature, and so are
 sizes at first; an axis whose length changes becomes symbolic, and one path serves every length of
-it, unless the function itself makes a number of the length. Numbers that vary are handed to code
-that is there (`resized.py`).
+it, unless the function itself makes a number of the length. Numbers that vary are kept open, and
+one path serves any (`numbered.py`); those that the function needs to know are handed to code that
+is there (`resized.py`).
 """
 
 from __future__ import annotations
@@ -105,6 +106,7 @@ class Compiled(Calls):
         self._begin(Table(
             self.fun, self.__name__, self._compile_graph, self.dynamic, self.fullgraph,
             self.donate_argnums, self.mode == "reduce-overhead", self.backend is None,
+            self.mode != "check",
         ))  # fmt: skip
         self._donated: tuple[pytree.Structure, tuple[bool, ...]] | None = None
 

@@ -21,7 +21,7 @@ from funct.compile import (
     unwrapping,
     whole_of,
 )
-from funct.core import Size
+from funct.core import OpenNumber, Size
 from funct.graph import Graph, Guard, Var, holds, writing
 from funct.graph.capture import capture
 from funct.settings import config
@@ -57,17 +57,24 @@ class Captured:
     watched: tuple[Watched, ...]
 
 
-def captured(fun: Callable[..., Any], given: Split, names: Any = None) -> Captured:
-    """Capture a call of fun. names: per array, axis -> symbol."""
+def captured(
+    fun: Callable[..., Any], given: Split, names: Any = None, opened: Any = None
+) -> Captured:
+    """Capture a call of fun. names: per array, axis -> symbol. opened: numbers that are kept open
+    (`numbered.py`).
+    """
     result: list[Any] = []
 
     def flat(*xs: Any) -> list[Any]:
-        out = given.call(*xs)
+        static = given.leaves if opened is None else opened.begin(given.leaves)
+        out = given.call(*xs, others=static)
         outs, structure = pytree.flatten(out)
         level = writing()
         assert level is not None
-        refuse_hidden("jit", outs, level)
+        refuse_hidden("jit", [o for o in outs if type(o) is not OpenNumber], level)
         outs = [int(o) if isinstance(o, Size) else o for o in outs]  # a size that is returned
+        if opened is not None:
+            opened.returned([o for o in outs if is_array(o) or type(o) is OpenNumber])
         result[:] = [outs, structure, isinstance(out, Tensor)]
         return [o for o in outs if is_array(o)]
 
@@ -90,7 +97,7 @@ def _first(values: list[Any]) -> Any:
 
 
 def _rebuild(outs: list[Any], structure: Any) -> Callable[[list[Any]], Any]:
-    moving = [is_array(o) for o in outs]
+    moving = [is_array(o) or type(o) is OpenNumber for o in outs]
     if all(moving):
         return structure.unflatten
 

@@ -17,9 +17,10 @@ from funct.core.effects import once
 from funct.errors import RecursionLimitError, TransformError, UnknownValueError
 from funct.events import tell
 from funct.graph import Graph, writing
-from funct.transforms.compiled.arguments import Key, Split, difference, positions
+from funct.transforms.compiled.arguments import NUMBERS, Key, Split, difference, positions
 from funct.transforms.compiled.backends import Compile
 from funct.transforms.compiled.executable import Executable
+from funct.transforms.compiled.numbered import Opened, Signatures
 from funct.transforms.compiled.paths import (
     Captured,
     Open,
@@ -57,7 +58,7 @@ class Table:
 
     def __init__(
         self, fun: Callable[..., Any], name: str, compile: Compile, dynamic: Any, fullgraph: bool,
-        donate: tuple[int, ...], spare: bool, shares: bool,
+        donate: tuple[int, ...], spare: bool, shares: bool, numbers: bool,
     ) -> None:  # fmt: skip
         self.fun = fun
         self.name = name
@@ -73,6 +74,7 @@ class Table:
         self.kin: dict[Any, Kin] = {}
         self.segments: dict[Any, Executable | None] = {}
         self.vain: dict[Key, tuple[int, int]] = {}
+        self.numbered = Signatures(self._path_of_numbers) if numbers and dynamic else None
         self.reasons: list[str] = []
         self.asking: set[Any] = set()  # ranks where loops or branches ask for values
         self.misses = 0
@@ -82,7 +84,8 @@ class Table:
     def all_paths(self) -> list[Path]:
         """Every path that is kept."""
         groups = [*self.paths.values(), *[o.paths for o in list(self.open.values())]]
-        return [p for paths in groups for p in paths]
+        numbered = [] if self.numbered is None else self.numbered.all_paths()
+        return [*[p for paths in groups for p in paths], *numbered]
 
     def calls(self) -> int:
         """How many calls were served by a path that was there."""
@@ -100,6 +103,12 @@ class Table:
         key, arrays = given.key, given.arrays
         if any(map(is_remote, arrays)):  # devices have no compiler yet: op by op
             return self.fun(*args, **kwargs)
+        numbers = self.numbered is not None and any(kind in NUMBERS for kind, _ in key.static)
+        if self.numbered is not None and numbers and get_ident() not in self._capturing:
+            out, why = self.numbered.call(given, again, self.dynamic is True)
+            if out is not MISS:
+                self._count(why)
+                return out
         paths = self.paths.setdefault(key, [])
         shapes = tuple([s for s, _ in key.types])
         open_ = self.open.get(key.ranks)
@@ -151,13 +160,7 @@ class Table:
             return self._stepwise(args, kwargs, given)
         if reason is None:
             reason = self._reason(given, before, path, changed)
-        if reason:
-            self.misses += 1
-            self.reasons.append(reason)
-            n = self.misses
-            tell("cache", lambda: f"jit({self.name}): compilation {n}: {reason}")
-        else:
-            self.hits += 1
+        self._count(reason)
         open_.ask(path.exe.captured)
         again()
         out = path.exe(*arrays, *outer)
@@ -165,6 +168,23 @@ class Table:
             again()
             out = path.exe.captured(*arrays, *outer)
         return path.rebuild(list(out))
+
+    def _count(self, reason: str | None) -> None:
+        """Note that a call was served; with a reason, that code was made for it."""
+        if not reason:
+            self.hits += 1
+            return
+        self.misses += 1
+        self.reasons.append(reason)
+        n = self.misses
+        tell("cache", lambda: f"jit({self.name}): compilation {n}: {reason}")
+
+    def _path_of_numbers(self, given: Split, opened: Opened, names: Any) -> Path | None:
+        """A path with open numbers; None where it serves no other call."""
+        found = self.capture(given, names, opened)
+        if opened.bound or found.outer or (names is not None and found.graph.fixed_sizes()):
+            return None
+        return self._path(found, given, self.compile)
 
     def _wide(self, args: Any, kwargs: Any, given: Split, other: str) -> Any:
         """A call of a function that decides in more ways than paths are kept. other: what is
@@ -261,12 +281,14 @@ class Table:
         open_.paths.append(path)
         return path
 
-    def capture(self, given: Split, names: Any = None) -> Captured:
-        """The function captured for a call. names: of the sizes that are symbols."""
+    def capture(self, given: Split, names: Any = None, opened: Opened | None = None) -> Captured:
+        """The function captured for a call. names: of the sizes that are symbols. opened: the
+        numbers that are kept open.
+        """
         thread = get_ident()
         self._capturing.add(thread)
         try:
-            return captured(self.fun, given, names)
+            return captured(self.fun, given, names, opened)
         except RecursionError as error:
             if isinstance(error, RecursionLimitError):
                 raise
