@@ -12,7 +12,7 @@ import funct as ft
 import funct.array as xp
 from funct.array import Array
 from funct.errors import FunctError
-from funct.nn import functional as F
+from funct.nn import functional
 from tests import laws
 
 X = xp.asarray(np.random.default_rng(0).normal(size=(6, 5)))
@@ -76,8 +76,10 @@ OPEN: dict[str, Program] = {
     "compiled within": lambda x, a, n: ft.jit(lambda x, a: xp.sin(x) * a)(x, a) * n,
     "closed over": lambda x, a, n: ft.jit(lambda x: xp.sin(x) * a)(x) * n,
     "a rule": lambda x, a, n: ft.grad(lambda x: xp.sum(_ruled(x, a)) * n)(x),
-    "a layer's": lambda x, a, n: F.leaky_relu(x, abs(a)) + F.layer_norm(x, (5,), eps=abs(a)) * n,
-    "softened": lambda x, a, n: F.softmax(x / a, -1) + a * xp.log(xp.sum(xp.exp(x * a), axis=1))[0],
+    "a layer's": lambda x, a, n: functional.leaky_relu(x, abs(a)) * n,
+    "a floor": lambda x, a, n: functional.layer_norm(x, (5,), eps=abs(a)) * n,
+    "softened": lambda x, a, n: functional.softmax(x / a, -1) + n,
+    "a free energy": lambda x, a, n: a * xp.log(xp.sum(xp.exp(x * a), axis=1))[0] + n,
     "booleans": lambda x, a, n: (x > 0) * a + (x > 0) * n,
     "integers": lambda x, a, n: xp.astype(x * 3, "int64") * a + xp.astype(x * 3, "int32") * n,
     "bytes": lambda x, a, n: xp.astype(x * 3, "int8") * n,
