@@ -42,6 +42,9 @@ def key(seed: int) -> Any:
 
     Source: jax.random.key; here keys are plain arrays, as jax.random.PRNGKey's are.
     """
+    if type(seed) is OpenNumber and isinstance(seed, int) and kernels.is_seed(seed):
+        words = [w.sheet.measured(w, np.uint32) for w in kernels.halves(seed)]
+        return ops.concat(*[ops.reshape(w, (1,)) for w in words], 0)
     try:
         return wrap(kernels.seed(operator.index(seed)))
     except TypeError:

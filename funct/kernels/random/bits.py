@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     Words = NDArray[np.uint32]
 
 __all__ = [
-    "fold_in", "plain_bits", "plain_numbers", "plain_split", "random_bits", "random_exponential",
-    "random_gumbel", "random_normal", "random_unit", "seed", "split", "threefry2x32",
+    "fold_in", "halves", "is_seed", "plain_bits", "plain_numbers", "plain_split", "random_bits",
+    "random_exponential", "random_gumbel", "random_normal", "random_unit", "seed", "split",
+    "threefry2x32",
 ]  # fmt: skip
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -256,6 +257,16 @@ def seed(value: int) -> Words:
 
     Raises: OverflowError: when `value` has more than 64 bits.
     """
-    if not -(1 << 63) <= value < 1 << 64:
+    if not is_seed(value):
         raise OverflowError(f"seed: value must fit 64 bits, got {value}")
-    return np.array([value >> 32 & _WORD, value & _WORD], np.uint32)
+    return np.array(halves(value), np.uint32)
+
+
+def is_seed(value: int) -> bool:
+    """Whether an integer has 64 bits at most."""
+    return -(1 << 63) <= value < 1 << 64
+
+
+def halves(value: int) -> tuple[Any, Any]:
+    """The high word and the low word of 64 bits."""
+    return value >> 32 & _WORD, value & _WORD
