@@ -42,7 +42,8 @@ def key(seed: int) -> Any:
 
     Source: jax.random.key; here keys are plain arrays, as jax.random.PRNGKey's are.
     """
-    if type(seed) is OpenNumber and isinstance(seed, int) and kernels.is_seed(seed):
+    open_: Any = seed
+    if type(open_) is OpenNumber and open_.value.__class__ is int and kernels.is_seed(seed):
         words = [w.sheet.measured(w, np.uint32) for w in kernels.halves(seed)]
         return ops.concat(*[ops.reshape(w, (1,)) for w in words], 0)
     try:
