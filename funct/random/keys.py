@@ -44,8 +44,8 @@ def key(seed: int) -> Any:
     """
     open_: Any = seed
     if type(open_) is OpenNumber and open_.value.__class__ is int and kernels.is_seed(seed):
-        words = [w.sheet.measured(w, np.uint32) for w in kernels.halves(seed)]
-        return ops.concat(*[ops.reshape(w, (1,)) for w in words], 0)
+        high, low = [w.sheet.measured(w, np.uint32) for w in kernels.halves(seed)]
+        return ops.concat(ops.reshape(high, (1,)), ops.reshape(low, (1,)), 0)
     try:
         return wrap(kernels.seed(operator.index(seed)))
     except TypeError:
