@@ -36,6 +36,7 @@ class _Extra:
 def index(x: Any, key: Any) -> Any:
     """x[key]: ints, slices, None, Ellipsis, integer arrays, masks and tuples of them."""
     items = _expand(x, key if isinstance(key, tuple) else (key,))
+    x = _windows(x, items)
     y, adjacent = _basic(x, items)
     return _advanced(y, items, adjacent) if any(map(_is_array, items)) else y
 
@@ -142,6 +143,26 @@ def _unmasked(x: Any, mask: Any, axis: int) -> list[Any]:
 def nonzero_axes(x: Any) -> list[Any]:
     """Indices of the true elements, one 1-D array per axis; asks for concrete values."""
     return [wrap(i) for i in np.nonzero(x.concrete())]
+
+
+def _windows(x: Any, items: list[Any]) -> Any:
+    """x, of which slices between open numbers are looked up; items has whole axes for them then.
+
+    Their length is a decision: `x[i * n : (i + 1) * n]` has one for any i.
+    """
+    axis = 0
+    for at, i in enumerate(items):
+        if i is None or i is Ellipsis or isinstance(i, _Extra):
+            continue
+        if isinstance(i, slice) and type(i.start) is type(i.stop) is OpenNumber and i.step is None:
+            length, n = i.stop - i.start, x.shape[axis]
+            inside = not isinstance(n, Size) and i.start >= 0 and i.stop <= n
+            if inside and length == (known := length.value) and known >= 0:
+                first = i.start.__funct_array__()
+                x = ops.take(x, ops.add(wrap(np.arange(known)), first), axis)
+                items[at] = _WHOLE
+        axis += 1
+    return x
 
 
 def _basic(x: Any, items: list[Any]) -> tuple[Any, bool]:

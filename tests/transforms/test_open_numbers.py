@@ -52,6 +52,7 @@ OPEN: dict[str, Program] = {
     "none of it": lambda x, a, n: x if a is None or n == None else x * n,  # noqa: E711
     "of a class": lambda x, a, n: x * a if isinstance(a, float) and isinstance(n, int) else x,
     "an index": lambda x, a, n: x[n % 3] * a + x[-1 - n % 3, n % 2],
+    "a window": lambda x, a, n: x[n % 3 : n % 3 + 2] * a + x[1:3, :][..., n % 3 : 1 + n % 3],
     "an update": lambda x, a, n: x.at[1].set(a).at[n % 3].add(a).at[:, 0].multiply(n),
     "a gradient": lambda x, a, n: ft.grad(lambda x: xp.sum(xp.sin(x * a) * n))(x),
     "its own gradient": lambda x, a, n: ft.grad(lambda a: xp.sum(xp.sin(x * a) * n))(a),
