@@ -186,10 +186,14 @@ class OpenNumber:
     __round__, __trunc__ = _unary(round), _unary(math.trunc)
     __floor__, __ceil__ = _unary(math.floor), _unary(math.ceil)
     __int__, __float__, __complex__ = _asked(int), _asked(float), _asked(complex)
-    __hash__ = _asked(hash)
     __repr__, __str__, __format__ = _asked(repr), _asked(str), _asked(format)
     __array__ = _asked(np.asarray)
     __array_ufunc__ = None  # beside an array of NumPy's it answers itself
+
+    def __hash__(self) -> int:
+        """None: what is kept under it, in a cache say, would be there for the number too."""
+        self.sheet.bind(self)
+        raise TypeError("a number that a capture keeps open has no hash")
 
     def __index__(self) -> int:
         return operator.index(self.known())

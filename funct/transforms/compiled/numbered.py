@@ -37,32 +37,34 @@ class Opened:
     empty where all are arrays.
     """
 
-    __slots__ = ("at", "inputs", "results", "sheet", "values")
+    __slots__ = ("_level", "_made", "at", "inputs", "results", "sheet", "values")
 
     def __init__(self, given: Split, at: Sequence[int]) -> None:
         self.at = tuple(at)
         self.values = [given.leaves[i] for i in at]
         self.inputs: list[tuple[int, np.dtype[Any]]] = []
         self.results: list[int | None] = []
-        self.sheet: Sheet
+        self.sheet = Sheet(len(at), self._lift, self._measure)
+        self._level: Any = None
+        self._made: dict[Any, Any] = {}
 
     def begin(self, leaves: Sequence[Any]) -> list[Any]:
         """The static leaves for the capture that is under way."""
-        level, made = writing(), {}
-        assert level is not None
-
-        def measure(number: OpenNumber, dtype: np.dtype[Any]) -> Any:
-            key = number.at, dtype
-            if key not in made:
-                self.inputs.append(key)
-                made[key] = level.input(asarray(number.value, dtype=dtype), None)
-            return made[key]
-
-        self.sheet = Sheet(len(self.at), level.constant, measure)
+        self._level = writing()
         found = list(leaves)
         for i, value in zip(self.at, self.values, strict=True):
             found[i] = self.sheet.number(value)
         return found
+
+    def _lift(self, x: Any) -> Any:
+        return self._level.constant(x)
+
+    def _measure(self, number: OpenNumber, dtype: np.dtype[Any]) -> Any:
+        key = number.at, dtype
+        if key not in self._made:
+            self.inputs.append(key)
+            self._made[key] = self._level.input(asarray(number.value, dtype=dtype), None)
+        return self._made[key]
 
     def returned(self, leaves: Sequence[Any]) -> None:
         """Note which leaves of the result are numbers of the sheet."""
@@ -264,7 +266,7 @@ class Signatures:
                 path = self._make(given, opened, names)
             except Exception:  # an op refuses this number, or whatever does not know open ones
                 path = None
-                of.failures += names is None
+                of.failures += names is None and not opened.bound
             if path is not None:
                 kept = None if path.exe.captured.symbols else given.key.types
                 paths = of.paths.setdefault((static, kept), [])
