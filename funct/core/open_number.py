@@ -62,12 +62,13 @@ class Sheet:
         return OpenNumber(self, len(self.rows) - 1, value)
 
     def apply(self, op: Callable[..., Any], operands: Sequence[Any]) -> Any:
-        """op of numbers, of which some are of this sheet."""
+        """op of numbers, of which some are of this sheet; those of others are bound there."""
+        operands = [a.known() if _is_open(a) and a.sheet is not self else a for a in operands]
         value = op(*[a.value if type(a) is OpenNumber else a for a in operands])
         if value.__class__ not in _PLAIN:
             self.bind(*operands)
             return value
-        of = [type(a) is OpenNumber for a in operands]
+        of = [_is_open(a) for a in operands]
         made = op, tuple([(o, a.at if o else a) for o, a in zip(of, operands, strict=True)])
         roots = [self._roots[a.at] for o, a in zip(of, operands, strict=True) if o]
         self._roots.append(frozenset().union(*roots))
@@ -100,6 +101,10 @@ class Sheet:
         if [v.__class__ for v in found] != self.kinds:
             return None
         return None if any(found[at] is not seen for at, seen in self.decisions) else found
+
+
+def _is_open(x: Any) -> bool:
+    return type(x) is OpenNumber
 
 
 def _joins(y: Any) -> bool:

@@ -166,6 +166,18 @@ def test_under_other_transforms(name: str) -> None:
         laws.close(both(f, a, n), both(fun, a, n), 1e-10, 1e-10)
 
 
+def test_numbers_of_two_captures() -> None:
+    """A function within another closes over a number of that, and is given some of its own."""
+
+    def outer(x: Any, a: Any) -> Any:
+        inner = ft.jit(lambda x, k: x * (a * k) + (k - a) * x**2)
+        return sum([inner(x, k * 1.5) for k in range(5)])
+
+    f = ft.jit(outer)
+    for a, _ in VALUES:
+        laws.close(f(X, a), outer(X, a), 1e-12, 1e-12)
+
+
 def test_a_step_that_hands_on_its_count_and_rate() -> None:
     """Numbers that come back are Python's, with Python's bits, and go in again."""
 
