@@ -133,6 +133,10 @@ class Capture(Level):
                 return lookup("astype").fn(found, *kinds)  # type: ignore[union-attr]
         return int(a)  # which guards the size
 
+    def chosen(self, x: Any, mask: Any) -> Any:
+        """x[mask] of a level that decides: which elements they are is known there."""
+        raise NotImplementedError(f"{type(self).__name__} must define chosen")
+
     def guard(self, kind: Any, var: Var, seen: Any) -> None:
         """Remember a decision."""
         if self.open:

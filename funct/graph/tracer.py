@@ -92,6 +92,10 @@ class GraphTracer(Tensor):
         """The concrete value one level down, computed now if it was not yet known."""
         return self.have if self.have is not UNKNOWN else self.level.value_of(self)
 
+    def __getitem__(self, key: Any, /) -> Tensor:
+        mask = self.level.decides and isinstance(key, Tensor) and key.dtype == bool
+        return self.level.chosen(self, key) if mask else super().__getitem__(key)
+
     def call(self) -> Pending:
         """The call that it waits for."""
         if self.pending is None:

@@ -34,7 +34,7 @@ FUNS: dict[str, Fun] = {
 PASSED = {"tolist", "item"}  # Python's numbers leave a transform in eager code as well
 
 
-def data(k: int, n: int = 3) -> Any:
+def data(k: int, n: Any = 3) -> Any:
     return xp.asarray(np.random.default_rng(k).normal(size=n) + 1.0)
 
 
@@ -95,3 +95,25 @@ def test_the_reason_is_told() -> None:
     laws.close(again(data(0)), graph(data(0)))
     with pytest.raises(ft.errors.GuardError):
         again(data(1))
+
+
+CHOSEN: dict[str, Fun] = {
+    "elements": lambda x: x[x > 0.5] * 2.0,
+    "of what was computed": lambda x: xp.exp(x)[xp.tanh(x) > 0.1] + 1.0,
+    "rows": lambda x: x[x[:, 0] > 0.5] * x[0],
+    "a mask that is known": lambda x: x[xp.arange(len(x)) % 3 == 0] + float(xp.max(x)),
+    "chosen of the chosen": lambda x: (y := x[x > 0.0])[y < 0.7],
+    "none of them": lambda x: xp.sum(x[x > 1e9]) + float(x[0, 0]),
+    "beside slices": lambda x: x[1:, :1][x[1:, :1] > 0.5],
+    "with a gradient": ft.grad(lambda y: xp.sum(y[y > 0.5] ** 3)),
+    "in lanes": lambda x: ft.vmap(lambda r: r * 2.0)(x)[x > 0.5],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_what_is_chosen_is_others_at_each_call(name: str) -> None:
+    """Segments between decisions: the elements are those of eager code, whichever they are."""
+    f = ft.jit(CHOSEN[name])
+    for k in range(6):
+        x = data(k, (1 << 15, 2))
+        laws.close(f(x), CHOSEN[name](x), 1e-12, 1e-12)

@@ -150,7 +150,9 @@ class Table:
             expect([s for s, _ in key.types])
         try:
             with foreseen(self.fun, key.types):
-                path, outer, reason = self._new_path(open_, paths, given, again, changed is None)
+                path, outer, reason = self._new_path(
+                    open_, paths, given, again, changed is not None
+                )
         except UnknownValueError as error:  # no guard could say what the steps of a loop decide
             if self.fullgraph:
                 raise
@@ -217,12 +219,12 @@ class Table:
         paths: list[Path],
         given: Split,
         again: Callable[[], None],
-        sharing: bool,
+        changed: bool,
     ) -> tuple[Path, tuple[Any, ...], str | None]:
         """A path that serves this call, kept where it serves others; tracers that it closes over;
         and why, where sizes are the reason: empty where no code had to be made.
 
-        sharing: whether code of other sizes may serve.
+        changed: whether what the function reads elsewhere is another: perhaps a number.
         """
         first = not open_.paths
         path = self._open_path(open_, given)
@@ -234,10 +236,10 @@ class Table:
         if found.outer:  # it serves this call only
             return self._path(found, given, self.compile), found.outer, None
         like = None
-        if sharing and self.dynamic and self.shares:
+        if self.dynamic and self.shares:
             kin = self.kin.setdefault(given.key.kin, Kin(given.key.static))
             self._forget(kin.see(given.key), sizes=not kin.several)
-            like = kin.like(found.graph, asked=open_.fixed or kin.several)
+            like = kin.like(found.graph, asked=open_.fixed or kin.several or changed)
         if like is None:
             paths.append(self._path(found, given, self.compile))
             return paths[-1], (), None
@@ -246,6 +248,8 @@ class Table:
         path = self._path(found, given, compile)
         paths.append(path)
         shared = alike.shares(found.graph)
+        if changed:
+            return path, (), None
         if not known:
             what = "sizes vary, as numbers" if open_.fixed else "numbers vary"
             return path, (), f"{what}: they are handed over"
