@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from funct import tree as pytree
+from funct import pytree
 from funct.array import Tensor, asarray
 from funct.core import FLOATING, INEXACT, ShapeDtype
 from funct.errors import DTypeError, FunctError, ShapeError
 from funct.graph import Capture, GraphTracer, writing, written
 
 __all__ = [
-    "abstract", "boolean_scalar", "fitting", "is_number", "leaf_name", "only_types", "settled",
-    "typed", "unknown",
+    "abstract", "boolean_scalar", "fitting", "initial", "is_number", "leaf_name", "only_types",
+    "settled", "typed", "unknown",
 ]  # fmt: skip
 
 _Settled = tuple[tuple[Any, ...], tuple[Any, ...]]  # dtypes, and what loops in the body settled on
@@ -46,6 +46,11 @@ def _rank(dtype: np.dtype[Any]) -> int:
 def is_number(x: Any) -> bool:
     """Whether x is a Python number, whose dtype is still open."""
     return type(x) in (bool, int, float, complex)
+
+
+def initial(x: Any) -> Any:
+    """A leaf of what a loop begins with: an array, or a Python number."""
+    return x if isinstance(x, Tensor) or is_number(x) else asarray(x)
 
 
 def typed(x: Any, dtype: Any) -> Any:
@@ -94,9 +99,10 @@ def settled(
 ) -> list[Any]:
     """Initial leaves as arrays: a Python number takes the dtype that one step gives it.
 
-    step: from the leaves of the carry, and others of these types, to the leaves of the next one.
+    leaves: arrays, and numbers. step: from the leaves of the carry, and others of these types, to
+    the leaves of the next one.
     """
-    now = [x if is_number(x) or isinstance(x, Tensor) else asarray(x) for x in leaves]
+    now = list(leaves)
     if not any(is_number(x) for x in now):
         return now
     around = writing()
