@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from funct import array as xp
 from funct import pytree
 from funct.array import Tensor, asarray
-from funct.core import FLOATING, INEXACT, ShapeDtype
-from funct.errors import DTypeError, FunctError, ShapeError
+from funct.core import FLOATING, INEXACT, Primitive, ShapeDtype, size_values
+from funct.errors import DTypeError, FunctError, ShapeError, UnknownValueError
 from funct.graph import Capture, GraphTracer, writing, written
 
 __all__ = [
     "abstract", "boolean_scalar", "fitting", "initial", "is_number", "leaf_name", "only_types",
-    "settled", "typed", "unknown",
+    "settled", "tried", "typed", "unknown",
 ]  # fmt: skip
 
 _Settled = tuple[tuple[Any, ...], tuple[Any, ...]]  # dtypes, and what loops in the body settled on
@@ -75,6 +76,25 @@ def _abstract(level: _Types, fun: Callable[..., Any], args: Sequence[Any]) -> An
         x if is_number(x) else GraphTracer.unknown(level, level.fresh(x.shape, x.dtype))
         for x in args
     ]
+    with written(level, body=True):
+        return fun(*ins)
+
+
+class _Trial(Capture):
+    """A step that is not taken: what it asks for has an answer, and what would act does not."""
+
+    def run(self, prim: Primitive, args: Sequence[Any], params: tuple[Any, ...]) -> Any:
+        """Write the op down, unless it acts."""
+        if prim.effect:
+            raise UnknownValueError(f"{prim.name}: the step that would do this is not taken")
+        return super().run(prim, args, params)
+
+
+def tried(name: str, fun: Callable[..., Any], avals: Sequence[ShapeDtype]) -> Any:
+    """What fun gives where it asks for values and there are none, as `abstract`: it gets ones."""
+    level = _Trial(name, fun)
+    ones = [xp.ones(size_values(a.shape), dtype=a.dtype) for a in avals]
+    ins = [GraphTracer(level, level.fresh(x.shape, x.dtype), x, None, 0) for x in ones]
     with written(level, body=True):
         return fun(*ins)
 

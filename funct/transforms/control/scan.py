@@ -14,8 +14,8 @@ from typing import Any
 import attrs
 
 from funct import ops, pytree
-from funct.array import Array, stack
-from funct.array.trees import flat_arrays
+from funct.array import Array, stack, zeros
+from funct.array.trees import flat_arrays, map_arrays
 from funct.core import ShapeDtype, Size
 from funct.errors import ArgumentError, ShapeError, TransformError, UnknownValueError
 from funct.ops.fast import wrap
@@ -30,6 +30,7 @@ from funct.transforms.control.carry import (
     leaf_name,
     only_types,
     settled,
+    tried,
     unknown,
 )
 from funct.transforms.control.closures import always, captured, decides, reaches_out, safely
@@ -109,6 +110,8 @@ def scan(
         try:
             return loop.staged(carry, columns, int(unroll))
         except UnknownValueError:
+            if n.__class__ is int and n == 0:
+                return loop.of_no_steps(carry, columns)
             if not decides():
                 raise
             unroll = True
@@ -200,6 +203,13 @@ class _Loop:
     avals: Any
     steps: Any
     reverse: bool
+
+    def of_no_steps(self, carry: Sequence[Any], columns: Sequence[Any]) -> tuple[Any, Any]:
+        """The first carry, and no rows, where f asks for values: its types are those of a trial."""
+        types = [*self.avals, *[ShapeDtype(x.shape[1:], x.dtype) for x in columns]]
+        _, y = tried("scan", lambda *xs: self.call(xs[: len(carry)], xs[len(carry) :]), types)
+        rows = map_arrays(lambda v: zeros((0, *v.shape), dtype=v.dtype), y)
+        return pytree.structure(self.tree).unflatten(carry), rows
 
     def staged(self, carry: Sequence[Any], columns: Sequence[Any], unroll: int) -> tuple[Any, Any]:
         """The result, from a loop of one captured body."""
