@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from funct import pytree
+from funct import pytree, tree
 from funct.array import Array
 from funct.array.trees import flat_arrays
 from funct.errors import ExportError
@@ -94,7 +94,7 @@ class _Held:
     def of(cls, fun: Callable[..., Any]) -> _Held:
         """What fun holds, if it is a layer or a method of one."""
         owner = getattr(fun, "__self__", fun)
-        named = pytree.flatten_with_path(owner)
+        named = tree.flatten_with_path(owner)
         first: dict[int, tuple[str, Array]] = {}
         for path, x in named:
             if x.__class__ is Array:

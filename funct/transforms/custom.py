@@ -130,10 +130,9 @@ class _Custom:
                 return plain(*args)
             region = batched_call(self.__name__, run, batch)
         else:
-            region = Region(
-                self.__name__, run, self._push(held, spec, flat_out),
-                *self._reverse(held, spec, full, flat_out, shape),
-            )  # fmt: skip
+            push = self._push(held, spec, flat_out)
+            forward, backward = self._reverse(held, spec, full, flat_out, shape)
+            region = Region(self.__name__, run, push, forward, backward, own=True)
             if rules[2] is not None:
                 region = with_rule(region, batch)
         outs = bind_region(region, leaves)
@@ -247,6 +246,7 @@ def _cotangents(name: str, given: Any, spec: Any) -> list[Any]:
 class custom_jvp(_Custom):
     """fun with a derivative rule of its own, forward mode first.
 
+    Where a derivative is taken, in either mode, the value is the one that the rule gives.
     Args: nondiff_argnums: arguments that are no arrays; the rules get them first.
     Example:
         >>> import funct as ft, funct.array as xp

@@ -194,6 +194,7 @@ def lift(region: Region, size: Any, flags: Sequence[bool]) -> Region:
         push if region.push is not None else None,
         forward if region.forward is not None else None,
         backward if region.backward is not None else None,
+        own=region.own,
     )
 
 

@@ -54,7 +54,7 @@ def hook(x: Any, *, backward: Callable[[Any], Any]) -> Any:
         return tuple([flat[k] for k in at])
 
     region = Region(
-        "hook", lambda *vs: vs, lambda vs, ts: (vs, ts), lambda *vs: (vs, ()), pull
+        "hook", lambda *vs: vs, lambda vs, ts: (vs, ts), lambda *vs: (vs, ()), pull, own=True
     )  # fmt: skip
     for k, v in zip(at, bind_region(region, [leaves[k] for k in at]), strict=True):
         leaves[k] = v
@@ -148,7 +148,7 @@ def once_differentiable(fun: Callable[..., Any]) -> Callable[..., Any]:
             shape[:] = [structure]
             return tuple(outs)
 
-        region = Region(name, flat, refused, lambda *vs: (flat(*vs), ()), refused)
+        region = Region(name, flat, refused, lambda *vs: (flat(*vs), ()), refused, own=True)
         outs = bind_region(region, [leaves[k] for k in at])
         return shape[0].unflatten(outs)
 

@@ -90,7 +90,7 @@ class Watch(Level):
             for f in (region.push, region.forward, region.backward)
         ]
         lifted = Region(
-            region.name, self._inside(region.run), push, forward, backward, region.batch
+            region.name, self._inside(region.run), push, forward, backward, region.batch, region.own
         )
         vals = [self.lower(a) for a in args]
         before = {level: level.count for level in _tapes(vals)}
