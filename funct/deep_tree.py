@@ -1,6 +1,6 @@
 """Pytrees that are nested deeper than optree's recursion goes: the same walks, without recursion.
 
-`funct.tree` comes here when optree says that a tree is too deep, and never else.
+`funct/pytree.py` comes here when optree says that a tree is too deep, and never else.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 import attrs
 import optree
 
-__all__ = ["DeepStructure", "broadcast_prefix", "flatten", "flatten_with_path"]
+from funct.records import NAMESPACE
 
-_NAMESPACE = "funct"
+__all__ = ["DeepStructure", "broadcast_prefix", "flatten", "flatten_with_path"]
 
 
 @attrs.frozen(eq=False)
@@ -37,10 +37,10 @@ class _Container:
 
 def _opened(tree: Any, none_is_leaf: bool) -> tuple[_Container, list[Any]] | None:
     """The container and its children; None for a leaf."""
-    if optree.tree_is_leaf(tree, none_is_leaf=none_is_leaf, namespace=_NAMESPACE):
+    if optree.tree_is_leaf(tree, none_is_leaf=none_is_leaf, namespace=NAMESPACE):
         return None
     children, meta, names, build = optree.tree_flatten_one_level(
-        tree, none_is_leaf=none_is_leaf, namespace=_NAMESPACE
+        tree, none_is_leaf=none_is_leaf, namespace=NAMESPACE
     )
     return _Container(type(tree), meta, tuple(names), build), children
 

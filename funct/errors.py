@@ -36,6 +36,7 @@ __all__ = [
     "ExportError",
     "FallbackWarning",
     "FileFormatError",
+    "ForgottenRulesWarning",
     "FunctError",
     "GraphError",
     "GuardError",
@@ -247,6 +248,10 @@ class FallbackWarning(UserWarning):
         ...     ft.vmap(xp.sin)(xp.ones(2)).shape
         (2,)
     """
+
+
+class ForgottenRulesWarning(UserWarning):
+    """A program is written to a file without the derivative rules of functions in it."""
 
 
 class MissingExtraError(FunctError, ImportError):

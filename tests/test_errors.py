@@ -18,10 +18,11 @@ CLASSES = [
 ]
 
 
-def test_the_one_warning() -> None:
-    """It is the user's to filter."""
+def test_warnings() -> None:
+    """They are the user's to filter."""
     assert issubclass(errors.FallbackWarning, UserWarning)
-    assert len(CLASSES) == len(errors.__all__) - 2
+    assert issubclass(errors.ForgottenRulesWarning, UserWarning)
+    assert len(CLASSES) == len(errors.__all__) - 3
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda c: c.__name__)

@@ -25,6 +25,7 @@ class Region:
     push: forward rule, `push(primals, tangents) -> (values, tangents)`, or None.
     forward, backward: reverse rule, `forward(*values) -> (values, residuals)` and
         `backward(residuals, cotangents) -> cotangents, one per operand (None: zero)`, or both None.
+    own: whether the rules may say something else than the derivatives of what `run` does.
     batch: `batch(size, flags) -> Region` for operands with a batch on axis 0 where flags say, whose
         results all have one; None for the function and its rules, batched op by op.
     """
@@ -35,3 +36,4 @@ class Region:
     forward: Callable[..., tuple[Flat, Flat]] | None = None
     backward: Callable[[Flat, Flat], Flat] | None = None
     batch: Callable[[Any, Sequence[bool]], Region] | None = None
+    own: bool = False

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from funct import tree as pytree
+from funct import pytree
 from funct.errors import ExportError
 from funct.graph import Guard
 from funct.serialize import is_symbol_name

@@ -8,13 +8,15 @@ from typing import Any
 
 import attrs
 
-from funct import tree as pytree
-from funct.array import Array, asarray
+from funct import pytree, tree
+from funct.array import Array
+from funct.array.trees import flat_arrays
 from funct.errors import ExportError
 from funct.export.dynamic_shapes import DynamicShapes
 from funct.graph import Graph, Guard, capture, check, eliminate_dead, share_common
 from funct.graph.passes.inline_calls import substituted
 from funct.graph.program import ExportedProgram
+from funct.transforms.hidden import flat_results
 
 __all__ = ["export"]
 
@@ -41,9 +43,8 @@ def export(
         (7, 3)
     """
     call = (tuple(args), dict(kwargs or {}))
-    leaves, spec = pytree.flatten(call)
-    examples = [asarray(x) for x in leaves]
-    dynamic = DynamicShapes.read(call[0], dynamic_shapes, len(leaves))
+    examples, spec = flat_arrays(call)
+    dynamic = DynamicShapes.read(call[0], dynamic_shapes, len(examples))
     bounds = dynamic.guards(examples)
     held = _Held.of(fun)
     result: list[Any] = []
@@ -51,7 +52,7 @@ def export(
     def flat(*xs: Any) -> list[Any]:
         a, k = spec.unflatten(xs[held.count :])
         out = held.function(xs[: held.count])(*a, **k)
-        outs, structure = pytree.flatten(out)
+        outs, structure = flat_results("export", out)
         result[:] = [structure, out]
         return outs
 
@@ -93,7 +94,7 @@ class _Held:
     def of(cls, fun: Callable[..., Any]) -> _Held:
         """What fun holds, if it is a layer or a method of one."""
         owner = getattr(fun, "__self__", fun)
-        named = pytree.flatten_with_path(owner)
+        named = tree.flatten_with_path(owner)
         first: dict[int, tuple[str, Array]] = {}
         for path, x in named:
             if x.__class__ is Array:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from funct import tree as pytree
+from funct import pytree, tree
 from funct.array import Tensor, asarray
+from funct.array.trees import flat_arrays
 from funct.core import Region, bind_region
 
 __all__ = ["leaf"]
@@ -31,7 +32,7 @@ def leaf(fun: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(fun)
     def run(*args: Any, **kwargs: Any) -> Any:
-        leaves, spec = pytree.flatten((args, kwargs))
+        leaves, spec = tree.flatten((args, kwargs))
         at = [k for k, x in enumerate(leaves) if isinstance(x, Tensor | np.ndarray | np.generic)]
         structure: list[Any] = []
 
@@ -40,9 +41,9 @@ def leaf(fun: Callable[..., Any]) -> Callable[..., Any]:
             for k, x in zip(at, xs, strict=True):
                 full[k] = x
             a, named = pytree.unflatten(spec, full)
-            outs, shape = pytree.flatten(fun(*a, **named))
+            outs, shape = flat_arrays(fun(*a, **named))
             structure[:] = [shape]
-            return tuple([asarray(o) for o in outs])
+            return tuple(outs)
 
         region = Region(getattr(fun, "__name__", "fun"), flat)
         outs = bind_region(region, [asarray(leaves[k]) for k in at])

@@ -7,8 +7,8 @@ from typing import Any
 
 import attrs
 
-from funct import tree as pytree
-from funct.array import asarray
+from funct import pytree
+from funct.array.trees import flat_arrays
 from funct.errors import DTypeError, ShapeError, TreeError
 from funct.graph.ir import Graph, Var
 from funct.graph.run import Interpreter
@@ -65,10 +65,9 @@ class ExportedProgram:
 
     def flat_inputs(self, args: Any, kwargs: Any) -> list[Any]:
         """The leaves of a call's arguments, checked against the signature."""
-        leaves, spec = pytree.flatten((args, kwargs))
+        leaves, spec = flat_arrays((args, kwargs))
         if spec != self.in_spec:
             raise TreeError(f"program: expected arguments {self.in_spec}, got {spec}")
-        leaves = [asarray(x) for x in leaves]
         for name, v, x in zip(self.input_names, self.graph.inputs, leaves, strict=True):
             _check_input(name, v, x)
         self._check_sizes(leaves)

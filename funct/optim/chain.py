@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 import funct.array as xp
-from funct import tree
+from funct import pytree, tree
 from funct.errors import ArgumentError
 from funct.optim.optimizer import Info, Optimizer, check_rate, global_norm, scalar
 
@@ -73,7 +73,7 @@ def clip_by_global_norm(max_norm: float) -> GradientTransform:
 
     def update(grads: Any, state: ClipState, params: Any) -> tuple[Any, ClipState]:
         factor = xp.minimum(state.max_norm / (global_norm(grads) + 1e-6), 1.0)
-        return tree.map(lambda g: g * xp.astype(factor, g.dtype), grads), state
+        return pytree.map(lambda g: g * xp.astype(factor, g.dtype), grads), state
 
     return GradientTransform(
         "clip_by_global_norm", lambda params: ClipState(scalar(max_norm)), update

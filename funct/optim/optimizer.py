@@ -19,7 +19,8 @@ import attrs
 import numpy as np
 
 import funct.array as xp
-from funct import tree
+from funct import pytree, tree
+from funct.array.trees import flat_arrays
 from funct.core import INEXACT, OpenNumber, Value
 from funct.errors import ArgumentError, DTypeError, ShapeError, TreeError
 from funct.kernels.table import call
@@ -144,7 +145,7 @@ def global_norm(grads: Any) -> Any:
         >>> float(optim.global_norm({"w": xp.asarray([3.0]), "b": xp.asarray(4.0)}))
         5.0
     """
-    leaves = tree.leaves(grads)
+    leaves, _ = flat_arrays(grads)
     if not leaves:
         return xp.asarray(0.0)
     return _root(_sum_of_squares(leaves))
@@ -194,13 +195,13 @@ def update_leaves(
     functions of the dtype. On arrays (not traced) of one dtype it is one pass in machine code, with
     the same bits.
     """
-    leaves, spec = tree.flatten(params)
+    leaves, spec = pytree.flatten(params)
     given = _arrays(spec, grads)
     if given is None:
-        given, got = tree.flatten(grads)
+        given, got = pytree.flatten(grads)
         if got != spec:
-            tree.same_structure(f"{rule.name}: grads", params, grads)
-    columns = [leaves, given, *[_arrays(spec, x) or tree.leaves(x) for x in slots]]
+            pytree.same_structure(f"{rule.name}: grads", params, grads)
+    columns = [leaves, given, *[_arrays(spec, x) or pytree.leaves(x) for x in slots]]
     found = _in_one_pass(rule, numbers, columns)
     if found is None:  # also when shapes differ
         _check_floating(rule.name, leaves, params)
@@ -211,10 +212,10 @@ def update_leaves(
         ]
         found = [[row[i] for row in rows] for i in range(1 + len(slots))], global_norm(grads)
     new, norm = found
-    return [tree.unflatten(spec, column) for column in new], norm
+    return [pytree.unflatten(spec, column) for column in new], norm
 
 
-def _arrays(spec: tree.Structure, x: Any) -> list[Any] | None:
+def _arrays(spec: pytree.Structure, x: Any) -> list[Any] | None:
     """The leaves of a tree of that structure; None where they are not all arrays. To follow a
     structure costs a twentieth of finding it.
     """
@@ -271,7 +272,7 @@ def _work(leaves: list[Any]) -> int:
 def _check_arrays(name: str, params: Any) -> None:
     if all(hasattr(x, "dtype") for x in tree.leaves(params)):
         return
-    path, leaf = next(f for f in tree.flatten_with_path(params) if not hasattr(f[1], "dtype"))
+    path, leaf = next(f for f in pytree.flatten_with_path(params) if not hasattr(f[1], "dtype"))
     raise DTypeError(
         f"{name}: parameters must be arrays, got {reprlib.repr(leaf)} at {path or 'the root'}",
         fix="funct.array.asarray of it" if isinstance(leaf, float) else None,
@@ -282,7 +283,7 @@ def _check_floating(name: str, leaves: list[Any], params: Any) -> None:
     _check_arrays(name, params)
     for leaf in leaves:
         if leaf.dtype not in INEXACT:
-            path = next(p for p, x in tree.flatten_with_path(params) if x is leaf)
+            path = next(p for p, x in pytree.flatten_with_path(params) if x is leaf)
             raise DTypeError(
                 f"{name}: parameters must be floating, got {leaf.dtype} at {path or 'the root'}",
                 fix="take the parameters by nn.partition(model)",
@@ -304,7 +305,7 @@ def _check_shapes(name: str, columns: list[list[Any]], params: Any) -> None:
         for k, (p, x) in enumerate(zip(leaves, column, strict=True)):
             got = getattr(x, "shape", ())
             if got != p.shape:
-                path = tree.flatten_with_path(params)[k][0]
+                path = pytree.flatten_with_path(params)[k][0]
                 raise ShapeError(
                     f"{name}: {what} {path!r} must have the parameter's shape {p.shape}, got {got}"
                 )

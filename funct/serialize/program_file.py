@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import warnings
 import zipfile
 from typing import Any, BinaryIO
 
-from funct.errors import FileFormatError
+from funct.errors import FileFormatError, ForgottenRulesWarning
+from funct.graph.passes.inline_calls import own_rules
 from funct.graph.program import ExportedProgram
 from funct.graph.strict_json import check_version, dump_json, parse_json
 from funct.serialize.graph_file import decode_program, encode_program
@@ -34,7 +36,8 @@ def save_program(program: ExportedProgram, path: Path) -> None:
     """Write a program. A loaded one takes every transform and gives the same bits.
 
     Args: program: what `export` gave. Functions in it with derivative rules of their own are
-    replaced by their bodies. path: where to; by convention `*.funct`.
+    replaced by their bodies, and a `ForgottenRulesWarning` names them. path: where to; by
+    convention `*.funct`.
     Raises: ExportError: when an argument or result is no tuple, list, dict or array.
     OSError: as `open` does.
     Example:
@@ -47,6 +50,15 @@ def save_program(program: ExportedProgram, path: Path) -> None:
         >>> export.load(path)(xp.ones(3)).tolist()
         [2.0, 2.0, 2.0]
     """
+    forgotten = own_rules(program.graph)
+    if forgotten:
+        warnings.warn(
+            f"save: {', '.join(forgotten)} {'has' if len(forgotten) == 1 else 'have'} derivative "
+            "rules of their own, which are Python and in no file: derivatives of what is loaded "
+            "are those of the bodies",
+            ForgottenRulesWarning,
+            stacklevel=2,
+        )
     value, tensors = encode_program(program)
     members = {_GRAPH: dump_json(value), _CONSTANTS: b"".join(tensor_parts(tensors))}
     manifest = {

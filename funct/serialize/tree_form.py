@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from funct import tree as pytree
+from funct import pytree
 from funct.errors import ExportError, FileFormatError
 
 __all__ = ["decode_tree", "encode_tree"]

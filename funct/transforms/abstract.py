@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from funct import ops
-from funct import tree as pytree
 from funct.array import Tensor, asarray
+from funct.array.trees import flat_arrays, map_arrays
 from funct.core import ShapeDtype
 from funct.errors import TransformError
 from funct.graph import Capture, Graph, GraphTracer, eliminate_dead, share_common, written
@@ -31,13 +31,13 @@ def make_graph(fun: Callable[..., Any]) -> Callable[..., Graph]:
     expect_functions("make_graph", fun=fun)
 
     def run(*args: Any, **kwargs: Any) -> Graph:
-        leaves, spec = pytree.flatten((args, kwargs))
+        leaves, spec = flat_arrays((args, kwargs))
 
         def flat(*xs: Any) -> list[Any]:
             a, k = spec.unflatten(xs)
-            return pytree.leaves(fun(*a, **k))
+            return flat_arrays(fun(*a, **k))[0]
 
-        graph, outer = capture(flat, [asarray(x) for x in leaves], user_fun=fun)
+        graph, outer = capture(flat, leaves, user_fun=fun)
         if outer:
             raise TransformError(
                 "make_graph: the function closes over a value of an outer transform",
@@ -61,17 +61,17 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         (2, 5)
     """
     expect_functions("eval_shape", fun=fun)
-    leaves, spec = pytree.flatten((args, kwargs))
+    leaves, spec = flat_arrays((args, kwargs), _typed)
     level = Capture("eval_shape", fun)
-    inputs = []
-    for x in leaves:
-        known = x if isinstance(x, ShapeDtype | Tensor) else asarray(x)
-        var = level.fresh(known.shape, known.dtype)
-        inputs.append(GraphTracer.unknown(level, var))
+    inputs = [GraphTracer.unknown(level, level.fresh(x.shape, x.dtype)) for x in leaves]
     a, k = cast("tuple[Any, dict[str, Any]]", spec.unflatten(inputs))
     with written(level):
         out = fun(*a, **k)
-    return pytree.map(lambda o: ShapeDtype(asarray(o).shape, asarray(o).dtype), out)
+    return map_arrays(lambda o: ShapeDtype(o.shape, o.dtype), out)
+
+
+def _typed(x: Any) -> Any:
+    return x if isinstance(x, ShapeDtype | Tensor) else asarray(x)
 
 
 def stop_gradient(x: Any) -> Any:
@@ -84,4 +84,4 @@ def stop_gradient(x: Any) -> Any:
 
     Source: JAX `lax.stop_gradient`, torch `Tensor.detach`.
     """
-    return pytree.map(lambda v: ops.stop_gradient(asarray(v)), x)
+    return map_arrays(ops.stop_gradient, x)

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from funct import tree as pytree
+from funct import pytree
 from funct.array import asarray
+from funct.array.trees import flat_arrays
 from funct.core import INEXACT, Absent, Primitive, Rule, ShapeDtype, bind, top_level, usable
 from funct.core.effects import Carried, act
 from funct.errors import ShapeError, TransformError
@@ -109,14 +110,17 @@ def _checked(name: str, given: Any, shape: Any, dtype: Any) -> Any:
 def _callback(
     name: str, fun: Callable[..., Any], result_shape: Any, args: Any, effect: bool
 ) -> Any:
-    leaves, spec = pytree.flatten(args)
-    promised, structure = pytree.flatten(result_shape)
-    for aval in promised:
-        if not (hasattr(aval, "shape") and hasattr(aval, "dtype")):
-            raise TransformError(
-                f"{name}: result_shape must hold ShapeDtype or arrays, got {type(aval).__name__}",
-                fix="funct.ShapeDtype(shape, dtype)",
-            )
+    leaves, spec = flat_arrays(args)
+
+    def typed(aval: Any) -> Any:
+        if hasattr(aval, "shape") and hasattr(aval, "dtype"):
+            return aval
+        raise TransformError(
+            f"{name}: result_shape must hold ShapeDtype or arrays, got {type(aval).__name__}",
+            fix="funct.ShapeDtype(shape, dtype)",
+        )
+
+    promised, structure = flat_arrays(result_shape, typed)
 
     def flat(arrays: Sequence[Any], shapes: Any) -> list[Any]:
         out = fun(*spec.unflatten(arrays))
@@ -128,7 +132,7 @@ def _callback(
     rule = _OPAQUE if any(v.dtype in INEXACT for v in promised) else None  # others have none
     dtypes = tuple([v.dtype for v in promised])
     prim = _primitive(name, flat, len(leaves), dtypes, rule, effect)
-    out = prim.fn(*[asarray(x) for x in leaves], tuple([v.shape for v in promised]))
+    out = prim.fn(*leaves, tuple([v.shape for v in promised]))
     return structure.unflatten((out,) if len(promised) == 1 else out)
 
 

@@ -16,9 +16,9 @@ from typing import Any
 import attrs
 import numpy as np
 
-from funct import ops
-from funct import tree as pytree
+from funct import ops, pytree
 from funct.array import Tensor, asarray
+from funct.array.trees import flat_arrays, map_arrays
 from funct.compile import Choice
 from funct.core import Region, bind_region, top_level
 from funct.errors import ArgumentError, UnsupportedOperandError
@@ -192,9 +192,9 @@ def _flattened(fun: Any, args: Any, kwargs: Any) -> tuple[Callable[..., Any], li
         given = iter(xs)
         full = [next(given) if m else x for x, m in zip(leaves, moving, strict=True)]
         a, k = spec.unflatten(full)
-        outs, shape = pytree.flatten(fun(*a, **k))
+        outs, shape = flat_arrays(fun(*a, **k))
         structure[:] = [shape]
-        return [asarray(o) for o in outs]
+        return outs
 
     return flat, [asarray(x) for x in bodies.chosen(leaves, moving)], structure
 
@@ -219,7 +219,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
     """
     if not isinstance(name, str):
         raise UnsupportedOperandError(f"checkpoint_name: name must be a string, got {name!r}")
-    return pytree.map(lambda v: ops.checkpoint_name(asarray(v), name), x)
+    return map_arrays(lambda v: ops.checkpoint_name(v, name), x)
 
 
 def _traced(x: Any) -> bool:

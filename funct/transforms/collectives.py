@@ -14,10 +14,10 @@ from typing import Any
 import attrs
 
 from funct import array as xp
-from funct import ops
-from funct import tree as pytree
+from funct import ops, pytree
 from funct.array import asarray
 from funct.array.axes import normal_axis
+from funct.array.trees import map_leaves
 from funct.errors import ShapeError, TransformError
 
 __all__ = [
@@ -102,7 +102,7 @@ def psum(x: Any, axis_name: AxisName) -> Any:
             out = ops.psum(out, axis.index, axis.size)
         return out
 
-    return pytree.map(total, x)
+    return map_leaves(total, x)
 
 
 def pmean(x: Any, axis_name: AxisName) -> Any:
@@ -128,7 +128,7 @@ def _extreme(fun: str, reduce: Callable[..., Any], x: Any, axis_name: AxisName) 
             out = reduce(ops.all_gather(out, axis.index, axis.size), axis=0)
         return out
 
-    return pytree.map(best, x)
+    return map_leaves(best, x)
 
 
 def pmax(x: Any, axis_name: AxisName) -> Any:
@@ -201,7 +201,7 @@ def all_gather(x: Any, axis_name: Hashable, *, axis: int = 0, tiled: bool = Fals
         out = ops.move_axis(ops.all_gather(leaf, lanes.index, lanes.size), 0, at)
         return _merged(out, at) if tiled else out
 
-    return pytree.map(gather, x)
+    return map_leaves(gather, x)
 
 
 def psum_scatter(
@@ -226,7 +226,7 @@ def psum_scatter(
         dealt = ops.move_axis(_dealt("psum_scatter", leaf, at, lanes.size, tiled), at, 0)
         return ops.psum_scatter(dealt, lanes.index, lanes.size)
 
-    return pytree.map(scatter, x)
+    return map_leaves(scatter, x)
 
 
 def all_to_all(
@@ -256,7 +256,7 @@ def all_to_all(
         out = ops.move_axis(mine, 0, at)
         return _merged(out, at) if tiled else out
 
-    return pytree.map(exchange, x)
+    return map_leaves(exchange, x)
 
 
 def ppermute(x: Any, axis_name: Hashable, perm: Sequence[tuple[int, int]]) -> Any:
@@ -287,7 +287,7 @@ def ppermute(x: Any, axis_name: Hashable, perm: Sequence[tuple[int, int]]) -> An
         mine = ops.take(every, asarray(source)[lanes.index], 0)
         return xp.where(asarray(hears)[lanes.index], mine, xp.zeros_like(mine))
 
-    return pytree.map(permute, x)
+    return map_leaves(permute, x)
 
 
 def _dealt(fun: str, x: Any, axis: int, size: int, tiled: bool) -> Any:

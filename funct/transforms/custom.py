@@ -10,8 +10,9 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from funct import tree as pytree
+from funct import pytree
 from funct.array import Tensor, asarray
+from funct.array.trees import flat_arrays
 from funct.core import INEXACT, Region, bind_region
 from funct.errors import TransformError
 from funct.transforms.custom_batch import (
@@ -108,8 +109,7 @@ class _Custom:
         fixed = {i % len(args) for i in self.nondiff_argnums}
         free = [a for i, a in enumerate(args) if i not in fixed]
         held = [args[i] for i in sorted(fixed)]
-        leaves, spec = pytree.flatten(tuple(free))
-        leaves = [asarray(x) for x in leaves]
+        leaves, spec = flat_arrays(tuple(free))
         shape: list[Any] = []  # structure of the result, known once the function has run
 
         def full(values: Sequence[Any]) -> list[Any]:
@@ -117,9 +117,9 @@ class _Custom:
             return [args[i] if i in fixed else next(rest) for i in range(len(args))]
 
         def flat_out(out: Any) -> tuple[Any, ...]:
-            outs, structure = pytree.flatten(out)
+            outs, structure = flat_arrays(out)
             shape[:] = [structure]
-            return tuple([asarray(o) for o in outs])
+            return tuple(outs)
 
         def run(*xs: Any) -> tuple[Any, ...]:
             return flat_out(plain(*full(xs)))
@@ -130,10 +130,9 @@ class _Custom:
                 return plain(*args)
             region = batched_call(self.__name__, run, batch)
         else:
-            region = Region(
-                self.__name__, run, self._push(held, spec, flat_out),
-                *self._reverse(held, spec, full, flat_out, shape),
-            )  # fmt: skip
+            push = self._push(held, spec, flat_out)
+            forward, backward = self._reverse(held, spec, full, flat_out, shape)
+            region = Region(self.__name__, run, push, forward, backward, own=True)
             if rules[2] is not None:
                 region = with_rule(region, batch)
         outs = bind_region(region, leaves)
@@ -179,9 +178,9 @@ class _Custom:
                     f"{_got(result)}"
                 )
             out, residuals = result
-            flat, structure = pytree.flatten(residuals)
+            flat, structure = flat_arrays(residuals)
             kept[:] = [structure]
-            return flat_out(out), tuple([asarray(r) for r in flat])
+            return flat_out(out), tuple(flat)
 
         def backward(residuals: Any, cts: Any) -> tuple[Any, ...]:
             given = bwd(*held, kept[0].unflatten(residuals), shape[0].unflatten(cts))
@@ -247,6 +246,7 @@ def _cotangents(name: str, given: Any, spec: Any) -> list[Any]:
 class custom_jvp(_Custom):
     """fun with a derivative rule of its own, forward mode first.
 
+    Where a derivative is taken, in either mode, the value is the one that the rule gives.
     Args: nondiff_argnums: arguments that are no arrays; the rules get them first.
     Example:
         >>> import funct as ft, funct.array as xp

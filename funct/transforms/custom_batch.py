@@ -11,8 +11,7 @@ from typing import Any
 
 import attrs
 
-from funct import ops
-from funct import tree as pytree
+from funct import ops, pytree
 from funct.array import Tensor
 from funct.core import INEXACT, Region, bind_region
 from funct.errors import ShapeError

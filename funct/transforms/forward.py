@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from funct import ops
-from funct import tree as pytree
+from funct import ops, pytree
 from funct.array import Tensor, asarray
+from funct.array.trees import flat_arrays
 from funct.core import INEXACT, Absent, Joint, Level, Primitive, Region, ShapeDtype
 from funct.errors import DTypeError, ShapeError, TransformError, TreeError
 from funct.graph import Graph, inline_calls
 from funct.graph.capture import capture
 from funct.graph.json_form import decode_graph, encode_graph
 from funct.transforms.given import expect_functions
-from funct.transforms.hidden import as_result, refuse_hidden
+from funct.transforms.hidden import flat_results, visible
 from funct.transforms.reverse import transpose, zero_like
 from funct.transforms.tape.ways import pushing
 
@@ -178,12 +178,12 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
         (9.0, 6.0)
     """
     expect_functions("jvp", fun=fun)
-    values, spec = pytree.flatten(as_tuple("jvp", "primals", primals))
+    values, spec = flat_arrays(as_tuple("jvp", "primals", primals))
     directions, along = pytree.flatten(as_tuple("jvp", "tangents", tangents))
     if spec != along:
         pytree.same_structure("jvp: tangents", primals, tangents)
     level = Forward("jvp", fun)
-    traced = [_traced(asarray(v), t, level) for v, t in zip(values, directions, strict=True)]
+    traced = [_traced(v, t, level) for v, t in zip(values, directions, strict=True)]
     try:
         out = fun(*pytree.unflatten(spec, traced))
     finally:
@@ -191,10 +191,9 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
     aux: tuple[Any, ...] = ()
     if has_aux:
         out, side = split_aux("jvp", out)
-        refuse_hidden("jvp", pytree.leaves(side), level)
-        aux = (pytree.map(lambda x: _low(x, level), side),)
-    outs, shape = pytree.flatten(out)
-    outs = [as_result("jvp", o) for o in outs]
+        found, inside = visible("jvp", side, level)
+        aux = (inside.unflatten([_low(x, level) for x in found]),)
+    outs, shape = flat_results("jvp", out)
     value = shape.unflatten([_low(o, level) for o in outs])
     tangent = shape.unflatten([_tangent(o, level) for o in outs])
     return value, tangent, *aux
@@ -311,8 +310,7 @@ def linearize(fun: Callable[..., Any], *primals: Any) -> tuple[Any, Pushforward]
     """
     expect_functions("linearize", fun=fun)
     spec_out: list[Any] = []
-    values, spec = pytree.flatten(primals)
-    values = [asarray(v) for v in values]
+    values, spec = flat_arrays(primals)
 
     def push(*ts: Any) -> list[Any]:
         _, tangent = jvp(fun, primals, spec.unflatten(ts))

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from funct import ops
-from funct import tree as pytree
+from funct import ops, pytree
 from funct.array import Array, Tensor, asarray
 from funct.array.device import CPU
 from funct.core import FLOATING

@@ -9,38 +9,49 @@ import contextlib
 import functools
 import types
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
 import attrs
 import numpy as np
 
+from funct import pytree
 from funct.array import Tensor, asarray
+from funct.array.trees import flat_arrays
 from funct.core import Level
 from funct.errors import DTypeError, TransformError
 from funct.graph import Capture
+from funct.records import opened
 
-__all__ = ["as_result", "refuse_hidden"]
+__all__ = ["as_result", "flat_results", "visible"]
 
 _MOST = 10_000  # objects that are looked at: who returns more of them gets no better message
 _LEAVES = (Tensor, np.ndarray, np.generic, bool, int, float, complex, str, bytes, type(None))
 
 
-def refuse_hidden(name: str, leaves: Sequence[Any], level: Level) -> None:
-    """TransformError if a leaf that is no array holds a value of this level, naming its class."""
+def visible(name: str, out: Any, level: Level) -> tuple[list[Any], pytree.Structure]:
+    """The leaves of a function's result, and its structure. TransformError if a leaf that is no
+    array holds a value of this level, naming its class.
+    """
+    leaves, structure = pytree.flatten(out)
     for leaf in leaves:
         if not isinstance(leaf, _LEAVES):
             where = _tracer_in(leaf, level)
             if where is not None:
+                if opened([leaf]):
+                    return visible(name, out, level)
                 raise TransformError(
                     f"{name}: the function returns a {type(leaf).__name__}, which is no pytree and "
                     f"holds a traced array: {where}",
                     fix=_fix(leaf),
                 )
+    return leaves, structure
 
 
 def as_result(name: str, x: Any) -> Tensor:
     """A leaf of a function's result as an array. TransformError for what is none."""
+    if isinstance(x, Tensor):
+        return x
     try:
         return asarray(x)
     except DTypeError:
@@ -48,6 +59,11 @@ def as_result(name: str, x: Any) -> Tensor:
             raise
         text = f"{name}: the function returns a {type(x).__name__}, neither a pytree nor an array"
         raise TransformError(text, fix=_fix(x)) from None
+
+
+def flat_results(name: str, out: Any) -> tuple[list[Any], pytree.Structure]:
+    """The leaves of a function's result as arrays, and its structure."""
+    return flat_arrays(out, functools.partial(as_result, name))
 
 
 def _fix(leaf: Any) -> str:

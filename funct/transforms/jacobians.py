@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from funct import ops
-from funct import tree as pytree
+from funct import ops, pytree
 from funct.array import Tensor, asarray, ones, reshape, zeros
+from funct.array.trees import flat_arrays
 from funct.core import INEXACT, Size
 from funct.errors import DTypeError
 from funct.ops.fast import wrap
@@ -113,8 +113,7 @@ def jacfwd(
     def run(*args: Any, **kwargs: Any) -> Any:
         single, free, picked = _free(fun, argnums, args, kwargs, "jacfwd")
         _check_inputs("jacfwd", argnums, args, picked, holomorphic, False)
-        ins, spec = pytree.flatten(picked)
-        ins = [asarray(x) for x in ins]
+        ins, spec = flat_arrays(picked)
         aux: list[Any] = []
         columns = []
         for k, x in enumerate(ins):
@@ -160,6 +159,7 @@ def _check_inputs(
     name: str, argnums: Any, args: Any, picked: Any, holomorphic: bool, allow_int: bool
 ) -> None:
     _, nums = argument_numbers(name, "argnums", argnums)
+    flat_arrays(picked)  # whose classes are known from here on
     for i, x in zip(nums, picked, strict=True):
         for path, leaf in pytree.flatten_with_path(x):
             dtype = leaf.dtype if isinstance(leaf, Tensor) else asarray(leaf).dtype

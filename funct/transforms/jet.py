@@ -17,12 +17,13 @@ from math import comb
 from typing import Any
 
 from funct import ops
-from funct import tree as pytree
 from funct.array import Tensor, asarray
+from funct.array.trees import flat_arrays
 from funct.core import INEXACT, Level, Linear, Primitive, Region
 from funct.errors import ShapeError, TransformError, TreeError
 from funct.transforms.forward import as_tuple, push_forward, push_region
 from funct.transforms.given import expect_functions
+from funct.transforms.hidden import flat_results
 from funct.transforms.reverse import zero_like
 
 __all__ = ["jet"]
@@ -258,9 +259,8 @@ def jet(fun: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
     """
     expect_functions("jet", fun=fun)
     primals, series = as_tuple("jet", "primals", primals), as_tuple("jet", "series", series)
-    values, spec = pytree.flatten(primals)
+    values, spec = flat_arrays(primals)
     given = _coefficients(primals, series, spec)
-    values = [asarray(v) for v in values]
     for c in given:
         if not isinstance(c, list | tuple):
             raise TransformError(
@@ -276,8 +276,7 @@ def jet(fun: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
         out = fun(*spec.unflatten(traced))
     finally:
         level.open = False
-    outs, structure = pytree.flatten(out)
-    outs = [asarray(o) for o in outs]
+    outs, structure = flat_results("jet", out)
     mine = [o.__class__ is JetTracer and o.level is level for o in outs]
     value = structure.unflatten([o.value if m else o for o, m in zip(outs, mine, strict=True)])
     derivatives = structure.unflatten(

@@ -12,6 +12,7 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
+import attrs
 import numpy as np
 
 from funct import ops
@@ -54,6 +55,14 @@ new = object.__new__
 
 def _slot(g: Any, i: int) -> Slots:
     return Slots({i: g})
+
+
+def _of_rule(region: Region) -> Region:
+    """The same call with the value that its forward rule gives: it has one value in both modes."""
+    push = region.push
+    assert push is not None
+    return attrs.evolve(region, run=lambda *xs: push(xs, tuple(map(zero_like, xs)))[0])
+
 
 
 class Reverse(Level):
@@ -176,7 +185,7 @@ class Reverse(Level):
             outs, kept = region.forward(*vals)
             pull = region.backward
         elif region.push is not None:
-            outs, kept = bind_region(region, vals), vals  # a level below keeps the rule
+            outs, kept = bind_region(_of_rule(region), vals), vals  # a level below keeps the rule
             pull = self._pull_from_push(region, mine)
         else:
             return region.run(*args)

@@ -14,19 +14,20 @@ from typing import Any
 import attrs
 import numpy as np
 
-from funct import ops
-from funct import tree as pytree
+from funct import ops, pytree
 from funct.array import Array, Tensor, asarray
+from funct.array.trees import flat_arrays
 from funct.core import INEXACT, Region, ShapeDtype, open_shape
 from funct.errors import DTypeError, ShapeError, TransformError
 from funct.graph import dependent, inline_calls
 from funct.graph.capture import capture
 from funct.graph.json_form import decode_graph, encode_graph
 from funct.ops.fast import wrap
+from funct.records import opened, remedy
 from funct.settings import config
 from funct.transforms.forward import split_aux
 from funct.transforms.given import expect_functions
-from funct.transforms.hidden import as_result, refuse_hidden
+from funct.transforms.hidden import flat_results, visible
 from funct.transforms.reverse import (
     Reverse,
     ReverseTracer,
@@ -69,9 +70,13 @@ def leaves_on_tape(
         try:
             x = v if isinstance(v, Tensor) else asarray(v)
         except DTypeError:
+            if opened([v]):
+                level.open = False
+                again = leaves_on_tape(label, fun, args, nums, allow_int=allow_int, sites=sites)
+                return again
             raise DTypeError(
                 f"{label}: inputs must be arrays, got {reprlib.repr(v)} in {_place(args, nums, k)}",
-                fix=pytree.remedy(v)
+                fix=remedy(v)
                 or "leave it out of argnums, or make it a static field of a registered class",
             ) from None
         if x.dtype in INEXACT:
@@ -103,8 +108,8 @@ def cotangent_of(found: dict[Any, Any], t: Any, level: Reverse) -> Any:
 def aux_below(name: str, out: Any, level: Reverse) -> tuple[Any, tuple[Any, ...]]:
     """(output, (aux,)) of a function called with has_aux=True."""
     out, side = split_aux(name, out)
-    refuse_hidden(name, pytree.leaves(side), level)
-    return out, (pytree.map(lambda x: lower(x, level)[0], side),)
+    found, inside = visible(name, side, level)
+    return out, (inside.unflatten([lower(x, level)[0] for x in found]),)
 
 
 def in_convention(cts: list[Any]) -> list[Any]:
@@ -297,8 +302,7 @@ def recorded(
     aux: tuple[Any, ...] = ()
     if has_aux:
         out, aux = aux_below(name, out, level)
-    outs, structure = pytree.flatten(out)
-    outs = [as_result(name, o) for o in outs]
+    outs, structure = flat_results(name, out)
     result = structure.unflatten([lower(o, level)[0] for o in outs])
     return result, Pullback(level, traced, spec, outs, structure), *aux
 
@@ -318,8 +322,8 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., An
         [3.0, 3.0]
     """
     expect_functions("linear_transpose", fun=fun)
-    zeros = pytree.map(_zeros, primals)
-    flat, spec = pytree.flatten(zeros)
+    flat, spec = flat_arrays(primals, _zeros)
+    zeros = spec.unflatten(flat)
     name = getattr(fun, "__name__", "fun")
     out, pull = recorded("linear_transpose", fun, zeros, allow_int=False)
     for o in pytree.leaves(out):

@@ -8,20 +8,21 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any
 
-from funct import ops
-from funct import tree as pytree
+from funct import ops, pytree
 from funct.array import Tensor, arange, asarray
 from funct.array.axes import normal_axis
 from funct.array.conversion import as_tensor
 from funct.core import Primitive, Region, Shared, Size, bind_region
 from funct.errors import (
     ArgumentError,
+    DTypeError,
     FunctError,
     ShapeError,
     TransformError,
     UnsupportedOperandError,
 )
 from funct.ops.refusals import explain, retold
+from funct.records import opened
 from funct.transforms.collectives import named_axis
 from funct.transforms.given import expect_function
 from funct.transforms.hidden import as_result
@@ -193,6 +194,7 @@ def lift(region: Region, size: Any, flags: Sequence[bool]) -> Region:
         push if region.push is not None else None,
         forward if region.forward is not None else None,
         backward if region.backward is not None else None,
+        own=region.own,
     )
 
 
@@ -258,7 +260,12 @@ def vmap(
         named, named_spec = _flatten(kwargs)
         values, axes = values + named, axes + [0] * len(named)
         axes = [None if v is None else a for v, a in zip(values, axes, strict=True)]
-        values = [v if a is None else asarray(v) for v, a in zip(values, axes, strict=True)]
+        try:
+            values = [v if a is None else asarray(v) for v, a in zip(values, axes, strict=True)]
+        except DTypeError:
+            if not opened([v for v, a in zip(values, axes, strict=True) if a is not None]):
+                raise
+            return run(*args, **kwargs)
         axes = [None if a is None else _axis(v, a) for v, a in zip(values, axes, strict=True)]
         size = _batch_size(values, axes, axis_size)
         values = [
@@ -285,6 +292,11 @@ def vmap(
                     pytree.same_structure("vmap: results of other lanes", outs[0], out)
                 outs.append(out)
                 levels.append(level)
+                try:
+                    return [whole(o, level) for o in pytree.leaves(out)]
+                except FunctError:
+                    if not opened(pytree.leaves(out)):
+                        raise
                 return [whole(o, level) for o in pytree.leaves(out)]
 
             return level, call

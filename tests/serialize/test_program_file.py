@@ -12,7 +12,7 @@ import funct as ft
 import funct.array as xp
 from funct import export, tree
 from funct.core import Sample, catalogue
-from funct.errors import ExportError, GuardError
+from funct.errors import ExportError, ForgottenRulesWarning, GuardError
 
 
 def same_bits(a: Any, b: Any) -> None:
@@ -104,16 +104,43 @@ def test_lines_of_the_user(tmp_path: Path) -> None:
 
 
 def test_calls_are_inlined(tmp_path: Path) -> None:
-    """A function with derivative rules of its own is saved as its body."""
+    """A function with derivative rules of its own is saved as its body, which is said by name."""
 
     @ft.custom_vjp
     def double(x: Any) -> Any:
         return x * 2.0
 
     double.defvjp(lambda x: (x * 2.0, None), lambda _, ct: (ct * 7.0,))
-    loaded = through(export.export(lambda x: double(x) + 1.0, (xp.ones(2),)), tmp_path)
-    assert loaded(xp.ones(2)).tolist() == [3.0, 3.0]
-    assert ft.grad(lambda x: xp.sum(loaded(x)))(xp.ones(2)).tolist() == [2.0, 2.0]
+
+    @ft.custom_jvp
+    def same(x: Any) -> Any:
+        return x
+
+    same.defjvp(lambda p, t: (p[0], t[0] * 7.0))
+    for used in (
+        lambda f: lambda x: f(x) * 1.0,
+        lambda f: ft.vmap(f),
+        lambda f: ft.jit(lambda x: f(x) * 1.0),
+        lambda f: ft.checkpoint(lambda x: f(x) * 1.0),
+        lambda f: lambda x: ft.scan(lambda c, _: (f(c), None), x, None, 2)[0] / 2.0,
+        lambda f: ft.detect_anomaly(f),
+        lambda f: lambda x: ft.cond(xp.sum(x) > 0.0, f, lambda x: x, x),
+    ):
+        f = used(double)  # type: ignore[no-untyped-call]
+        program = export.export(lambda x, f=f: f(same(x)) + 1.0, (xp.ones(2),))
+        with pytest.warns(ForgottenRulesWarning, match="same, double have derivative rules"):
+            loaded = through(program, tmp_path)
+        assert loaded(xp.ones(2)).tolist() == [3.0, 3.0]
+        assert ft.grad(lambda x, g=loaded: xp.sum(g(x)))(xp.ones(2)).tolist() == [2.0, 2.0]
+
+
+def test_derivatives_that_are_those_of_bodies_are_in_the_file(tmp_path: Path) -> None:
+    """Nothing is said of compiled functions, checkpoints, leaves and batching rules."""
+    ruled = ft.custom_vmap(lambda x: xp.sin(x))
+    ruled.def_vmap(lambda size, flags, x: (xp.sin(x), True))
+    for f in (ft.jit(xp.sin), ft.checkpoint(xp.sin), ft.graph.leaf(xp.sin), ruled):
+        loaded = through(export.export(lambda x, f=f: f(x) * 2.0, (xp.ones(2),)), tmp_path)
+        assert float(ft.grad(lambda x, g=loaded: xp.sum(g(x)))(xp.zeros(2))[0]) == 2.0
 
 
 def test_parameter_names(tmp_path: Path) -> None:

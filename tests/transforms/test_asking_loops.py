@@ -141,3 +141,77 @@ def test_effects_are_done_once() -> None:
     for k in range(3):
         compiled(rows(k))
     assert seen == [float(xp.sum(rows(k))) for k in range(3)]
+
+
+NONE: dict[str, Callable[[Any], Callable[[Any, int], Any]]] = {
+    "scan": lambda f: lambda x, n: ft.scan(
+        lambda c, r: (f(c, r), {"c": xp.astype(c, xp.float32), "r": r}), xp.asarray(0.25), x[:n]
+    ),
+    "scan of a number": lambda f: lambda x, n: ft.scan(
+        lambda c, r: (f(c, r), r), 0.25, x[:n], unroll=True
+    ),
+    "scan of a length": lambda f: lambda x, n: ft.scan(
+        lambda c, _: (f(c, x[0]), (c, 2)), x[0, 0], None, n
+    ),
+    "map": lambda f: lambda x, n: ft.map(lambda r: f(r[-1] * 0.0, r), x[:n]),
+    "fori": lambda f: lambda x, n: ft.fori_loop(0, n, lambda i, c: f(c, x[i]), x[0, 0]),
+    "nest": lambda f: lambda x, n: ft.scan(
+        lambda c, r: (ft.scan(lambda d, q: (f(d, q * r), d), c, x[:n])[0], c), x[0, 0], x
+    ),
+    "none in none": lambda f: lambda x, n: ft.scan(
+        lambda c, r: ft.scan(lambda d, q: (f(d, q * r), d), c, x[:0]), x[0, 0], x[:n]
+    ),
+}  # fmt: skip
+WAYS: dict[str, Callable[[Callable[[Any], Any]], Callable[[Any], Any]]] = {
+    "eager": lambda f: f,
+    "jit": ft.jit,
+    "one graph": lambda f: ft.jit(f, fullgraph=True),
+    "jvp": lambda f: lambda x: ft.jvp(f, (x,), (x,))[0],
+    "vjp": lambda f: lambda x: ft.vjp(f, x)[0],
+    "checkpoint": lambda f: lambda x: ft.vjp(ft.checkpoint(f), x)[0],
+    "vmap": lambda f: lambda x: ft.tree.map(lambda y: y[0], ft.vmap(f)(x[None])),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("loop", NONE)
+def test_loops_of_no_steps_ask_nobody(loop: str, step: str, way: str) -> None:
+    """They give what they began with, and no rows, of the types that a step gives."""
+    f = NONE[loop](STEPS[step])
+    if (loop, way) == ("nest", "one graph"):  # asks of a row of the outer loop, which has steps
+        with pytest.raises(ConcretizationError, match="only shapes are known"):
+            WAYS[way](lambda x: f(x, 0))(rows(0))
+        return
+    found, once = WAYS[way](lambda x: f(x, 0))(rows(0)), f(rows(0), 1)
+    assert ft.tree.structure(found) == ft.tree.structure(once)
+    for a, b in zip(ft.tree.leaves(found), ft.tree.leaves(once), strict=True):
+        assert (a.dtype, a.shape[1:]) == (b.dtype, b.shape[1:])
+        if loop != "nest":
+            begun = 0.25 if "length" not in loop and loop.startswith("scan") else rows(0)[0, 0]
+            assert a.shape[:1] == (0,) or float(a) == float(begun)
+
+
+def test_what_no_step_does_is_not_done() -> None:
+    """A trial for types has no effect, and no value of it is known."""
+    seen: list[float] = []
+
+    def act(c: Any) -> Any:
+        return ft.io_callback(lambda v: (seen.append(float(v)), v)[1], c, c)
+
+    def f(c: Any, r: Any) -> Any:
+        return (c + r if float(c) > 0.0 else c), act(r)
+
+    for way in (WAYS["eager"], WAYS["jit"], WAYS["vjp"]):
+        with pytest.raises(ConcretizationError, match="the step that would do this is not taken"):
+            way(lambda x: ft.scan(f, x[0, 0], x[:0, 0]))(rows(0))
+    assert not seen
+
+
+def test_gradients_through_no_steps() -> None:
+    """The last carry is the first one."""
+    f = NONE["fori"](STEPS["if"])
+    for g in (ft.grad(lambda x: f(x, 0)), ft.jit(ft.grad(lambda x: f(x, 0)))):
+        expected = np.zeros((3, 4))
+        expected[0, 0] = 1.0
+        laws.close(g(rows(0)), xp.asarray(expected))

@@ -202,3 +202,50 @@ def test_complex_results_take_the_same_cotangents(wrap: Any, rng: np.random.Gene
         laws.close(ft.vjp(wrap(f), z)[1](cts), expected)
         alike = laws.rounded_alike if wrap is ft.jit else laws.same
         laws.check_derivatives(wrap(f), [z], rng, alike=alike)
+
+
+def test_the_value_of_a_forward_rule_is_the_value_in_every_mode() -> None:
+    """A rule may compute the value otherwise, with fewer overflows say; alone the function does.
+
+    Source: `jax.custom_jvp`, which gives 5 and 7 at each of these places.
+    """
+
+    @ft.custom_jvp
+    def f(x: Any) -> Any:
+        return xp.sin(x)
+
+    f.defjvp(lambda p, t: (p[0] * 5.0, t[0] * 7.0))
+    x = xp.asarray(1.0)
+    pull = ft.vjp(f, x)
+    both = [
+        ft.jvp(f, (x,), (x,)), ft.value_and_grad(f)(x), (pull[0], pull[1](x)[0]),
+        ft.jit(ft.value_and_grad(f))(x), ft.value_and_grad(ft.jit(f))(x),
+        [v[0] for v in ft.vmap(ft.value_and_grad(f))(xp.ones(1))],
+        ft.value_and_grad(lambda x: ft.vmap(f)(x[None])[0])(x),
+        ft.value_and_grad(lambda x: ft.scan(lambda c, _: (f(c), None), x, None, 1)[0])(x),
+        ft.jit(ft.value_and_grad(lambda x: ft.cond(x > 0.0, f, xp.sin, x)))(x),
+        ft.value_and_grad(lambda x: ft.jvp(f, (x,), (x * 0.0,))[0] * 1.4)(x),
+    ]  # fmt: skip
+    assert [float(v) for v, _ in both] == [5.0] * 9 + [7.0]
+    assert [float(g) for _, g in both] == [7.0] * 10
+    assert float(f(x)) == float(ft.jit(f)(x)) == float(xp.sin(x))
+
+
+def test_the_value_keeps_its_rule_for_levels_below() -> None:
+    """A derivative of the value that a derivative was taken beside is the rule's as well."""
+
+    @ft.custom_jvp
+    def norm(x: Any) -> Any:
+        return xp.sqrt(xp.sum(x * x))
+
+    def rule(p: Any, t: Any) -> Any:
+        out = xp.sqrt(xp.sum(p[0] * p[0]))  # whose derivative at 0 is no number
+        return out, xp.sum(p[0] * t[0]) / xp.maximum(out, 1e-30)
+
+    norm.defjvp(rule)
+    beside = lambda x: ft.value_and_grad(norm)(x)[0]  # noqa: E731
+    for x in (xp.zeros(2), xp.asarray([3.0, 4.0])):
+        for way in (ft.grad(beside), ft.jit(ft.grad(beside)), ft.grad(ft.jit(beside))):
+            laws.close(way(x), ft.grad(norm)(x))
+    x = xp.asarray([3.0, 4.0])
+    laws.close(ft.jvp(beside, (x,), (x + 1.0,))[1], xp.sum(ft.grad(norm)(x) * (x + 1.0)))

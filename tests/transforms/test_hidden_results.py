@@ -30,20 +30,28 @@ class Slotted:
         self.v = {"deep": [v]}
 
 
-@attrs.frozen
-class Frozen:
+@attrs.define(slots=False)
+class Record:
+    """With an attribute that is no field, which no tree would keep."""
+
     v: Any
+
+    def __attrs_post_init__(self) -> None:
+        self.more = 2 * self.v
 
 
 @dataclasses.dataclass
 class Plain:
     v: Any
 
+    def __post_init__(self) -> None:
+        self.more = 2 * self.v
+
 
 HIDING: dict[str, tuple[Callable[[Any], Any], str, str]] = {
     "object": (Box, "Box", "tree.register(Box, flatten, unflatten)"),
     "slots": (Slotted, "Slotted", "tree.register(Slotted, flatten, unflatten)"),
-    "attrs": (Frozen, "Frozen", "tree.register(Frozen) makes it a pytree"),
+    "attrs": (Record, "Record", "tree.register(Record) makes it a pytree"),
     "dataclass": (Plain, "Plain", "tree.register(Plain) makes it a pytree"),
     "function": (lambda v: lambda: v, "function", "make the function of them outside"),
     "default": (lambda v: lambda x=v: x, "function", "make the function of them outside"),

@@ -6,9 +6,10 @@ from typing import Any
 
 import attrs
 
-from funct.graph.ir import Call, Entry, Graph, Guard, Var
+from funct.graph.controls import written
+from funct.graph.ir import Call, Control, Entry, Graph, Guard, Node, Var
 
-__all__ = ["inline_calls", "resolved", "substituted"]
+__all__ = ["inline_calls", "own_rules", "resolved", "substituted"]
 
 
 def inline_calls(graph: Graph) -> Graph:
@@ -20,6 +21,20 @@ def inline_calls(graph: Graph) -> Graph:
     _splice(graph.nodes, alias, nodes)
     outputs = tuple([resolved(v, alias) for v in graph.outputs])
     return attrs.evolve(graph, nodes=tuple(nodes), outputs=outputs)
+
+
+def own_rules(graph: Graph) -> list[str]:
+    """Names of the functions in it with derivative rules that are not those of their bodies."""
+    found: dict[str, bool] = {}
+    for e in graph.nodes:
+        if isinstance(e, Call):
+            inside = own_rules(e.body)
+            found |= dict.fromkeys([e.name, *inside] if e.region.own else inside, True)
+        elif isinstance(e, Node) and isinstance(e.primitive, Control):
+            form = written(e.primitive)
+            for body in form.graphs if form is not None else ():
+                found |= dict.fromkeys(own_rules(body), True)
+    return list(found)
 
 
 def _splice(entries: tuple[Entry, ...], alias: dict[Var, Var], nodes: list[Entry]) -> None:

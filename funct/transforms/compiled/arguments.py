@@ -13,9 +13,10 @@ from typing import Any
 import attrs
 import numpy as np
 
-from funct import tree as pytree
+from funct import pytree
 from funct.array import Tensor, asarray
 from funct.errors import ArgumentError, TransformError, TreeError
+from funct.records import opened, remedy
 
 __all__ = [
     "NUMBERS", "Key", "Split", "difference", "fitting", "is_array", "positions", "resolved",
@@ -172,7 +173,11 @@ def resolved(
 def split(
     fun: Callable[..., Any], argnums: Any, argnames: Any, args: Any, kwargs: Mapping[str, Any]
 ) -> Split:
-    """Take a call apart. TransformError for a static value or a leaf that does not hash."""
+    """Take a call apart. TransformError for a static value or a leaf that does not hash.
+
+    An object without arrays is a value if it hashes, whatever its class; arrays in one are operands
+    if its class can be made a pytree.
+    """
     fixed = positions(argnums, len(args))
     held: dict[int | str, Any] = {i: args[i] for i in fixed}
     held |= {k: kwargs[k] for k in sorted(kwargs) if k in argnames}
@@ -180,6 +185,8 @@ def split(
     rest = {k: v for k, v in kwargs.items() if k not in held}
     leaves, spec = pytree.flatten((free, rest))
     moving = [is_array(x) for x in leaves]
+    if opened([x for x, m in zip(leaves, moving, strict=True) if not m], is_array):
+        return split(fun, argnums, argnames, args, kwargs)
     arrays = [asarray(x) for x, m in zip(leaves, moving, strict=True) if m]
 
     others = [x for x, m in zip(leaves, moving, strict=True) if not m]
@@ -213,11 +220,12 @@ def split(
             tuple([(tuple(x.shape), x.dtype) for x in arrays]),
         )
     except TypeError:
+        if opened([x for x in leaves if not is_array(x) and not _hashes(x)]):
+            return split(fun, argnums, argnames, args, kwargs)
         bad = next(x for x in leaves if not is_array(x) and not _hashes(x))
         raise TransformError(
             f"jit: arguments that are no arrays must be hashable, got a {type(bad).__name__}",
-            fix=pytree.remedy(bad)
-            or "pass arrays, or tuples instead of lists for static arguments",
+            fix=remedy(bad) or "pass arrays, or tuples instead of lists for static arguments",
         ) from None
     counts = [c.num_leaves for c in spec.children()[0].children()]
     each = [i for i, n in enumerate(counts) for _ in range(n)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from funct import tree as pytree
+from funct import pytree
 from funct.array import Array
 from funct.compile import MISS
 from funct.core import OpenNumber
@@ -136,8 +136,7 @@ class Calls:
         try:
             groups = self._table.exact.get(key)
         except TypeError:
-            self._split(args, kwargs)  # says which argument does not hash
-            raise
+            return self._general(args, kwargs, None)  # says which argument does not hash
         if taped:
             out = self._recorded(groups, [x for x in leaves if is_array(x)])
             return self._general(args, kwargs, key) if out is MISS else out

@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple
 
 from numpy import bool_, ndarray
 
-from funct import tree as pytree
+from funct import pytree
 from funct.array import Array
 from funct.compile import MISS, show_assembly, show_llvm, show_loops
 from funct.errors import ArgumentError, TransformError

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import attrs
 import numpy as np
 
-from funct import tree as pytree
 from funct.array import Array, Tensor
 from funct.compile import (
     Reuse,
@@ -29,7 +28,7 @@ from funct.transforms.compiled.arguments import Split, is_array
 from funct.transforms.compiled.executable import Executable
 from funct.transforms.compiled.places import Elements, changed, spot
 from funct.transforms.compiled.watched import Watched, watched
-from funct.transforms.hidden import refuse_hidden
+from funct.transforms.hidden import visible
 
 __all__ = [
     "Captured",
@@ -68,10 +67,9 @@ def captured(
     def flat(*xs: Any) -> list[Any]:
         static = given.leaves if opened is None else opened.begin(given.leaves)
         out = given.call(*xs, others=static)
-        outs, structure = pytree.flatten(out)
         level = writing()
         assert level is not None
-        refuse_hidden("jit", [o for o in outs if type(o) is not OpenNumber], level)
+        outs, structure = visible("jit", out, level)
         outs = [int(o) if isinstance(o, Size) else o for o in outs]  # a size that is returned
         if opened is not None:
             opened.returned([o for o in outs if is_array(o) or type(o) is OpenNumber])

@@ -13,7 +13,6 @@ import weakref
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from funct import tree as pytree
 from funct.array import Tensor, asarray
 from funct.core import Region, bind_region
 from funct.core.primitive import Primitive
@@ -21,6 +20,7 @@ from funct.graph import Capture, Control, Entry, Graph, GraphTracer, Node, Var, 
 from funct.graph.capture import UNKNOWN
 from funct.transforms.compiled.backends import Compile
 from funct.transforms.compiled.executable import Executable
+from funct.transforms.hidden import visible
 
 __all__ = ["Segments", "run_in_segments", "worth_segments"]
 
@@ -44,7 +44,7 @@ def run_in_segments(
     level.store, level.compile = store, compile
     with written(level):
         out = fun(*[level.known(x) for x in arrays])
-        leaves, spec = pytree.flatten(out)
+        leaves, spec = visible("jit", out, level)
         level.flush()
     return spec.unflatten(
         [x.have if x.__class__ is GraphTracer and x.level is level else x for x in leaves]

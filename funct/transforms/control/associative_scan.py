@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from funct import ops
-from funct import tree as pytree
-from funct.array import Tensor, arange, asarray, concat, stack
+from funct import ops, pytree
+from funct.array import arange, asarray, concat, stack
 from funct.array.axes import normal_axis
+from funct.array.trees import flat_arrays
 from funct.errors import ShapeError
 from funct.transforms.control.while_loop import while_loop
 from funct.transforms.given import expect_functions
@@ -41,8 +41,7 @@ def associative_scan(
     Source: Blelloch, "Prefix sums and their applications" (1990); `jax.lax.associative_scan`.
     """
     expect_functions("associative_scan", fn=fn)
-    leaves, spec = pytree.flatten(elems)
-    leaves = [x if isinstance(x, Tensor) else asarray(x) for x in leaves]
+    leaves, spec = flat_arrays(elems)
     if not leaves:
         return elems
     axes = [normal_axis("associative_scan", axis, len(x.shape)) for x in leaves]
@@ -55,7 +54,7 @@ def associative_scan(
     def combine(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
         out = fn(spec.unflatten(a), spec.unflatten(b))
         pytree.same_structure("associative_scan: the result of fn", elems, out)
-        return pytree.leaves(out)
+        return flat_arrays(out)[0]
 
     if reverse:
         columns = [x[::-1] for x in columns]

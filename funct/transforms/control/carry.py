@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from funct import tree as pytree
+from funct import array as xp
+from funct import pytree
 from funct.array import Tensor, asarray
-from funct.core import FLOATING, INEXACT, ShapeDtype
-from funct.errors import DTypeError, FunctError, ShapeError
+from funct.core import FLOATING, INEXACT, Primitive, ShapeDtype, size_values
+from funct.errors import DTypeError, FunctError, ShapeError, UnknownValueError
 from funct.graph import Capture, GraphTracer, writing, written
 
 __all__ = [
-    "abstract", "boolean_scalar", "fitting", "is_number", "leaf_name", "only_types", "settled",
-    "typed", "unknown",
+    "abstract", "boolean_scalar", "fitting", "initial", "is_number", "leaf_name", "only_types",
+    "settled", "tried", "typed", "unknown",
 ]  # fmt: skip
 
 _Settled = tuple[tuple[Any, ...], tuple[Any, ...]]  # dtypes, and what loops in the body settled on
@@ -48,6 +49,11 @@ def is_number(x: Any) -> bool:
     return type(x) in (bool, int, float, complex)
 
 
+def initial(x: Any) -> Any:
+    """A leaf of what a loop begins with: an array, or a Python number."""
+    return x if isinstance(x, Tensor) or is_number(x) else asarray(x)
+
+
 def typed(x: Any, dtype: Any) -> Any:
     """x as a Tensor; a Python number takes the dtype where that can hold its kind."""
     if not is_number(x):
@@ -74,6 +80,25 @@ def _abstract(level: _Types, fun: Callable[..., Any], args: Sequence[Any]) -> An
         return fun(*ins)
 
 
+class _Trial(Capture):
+    """A step that is not taken: what it asks for has an answer, and what would act does not."""
+
+    def run(self, prim: Primitive, args: Sequence[Any], params: tuple[Any, ...]) -> Any:
+        """Write the op down, unless it acts."""
+        if prim.effect:
+            raise UnknownValueError(f"{prim.name}: the step that would do this is not taken")
+        return super().run(prim, args, params)
+
+
+def tried(name: str, fun: Callable[..., Any], avals: Sequence[ShapeDtype]) -> Any:
+    """What fun gives where it asks for values and there are none, as `abstract`: it gets ones."""
+    level = _Trial(name, fun)
+    ones = [xp.ones(size_values(a.shape), dtype=a.dtype) for a in avals]
+    ins = [GraphTracer(level, level.fresh(x.shape, x.dtype), x, None, 0) for x in ones]
+    with written(level, body=True):
+        return fun(*ins)
+
+
 def only_types() -> bool:
     """Whether nothing but types is wanted of what runs."""
     return isinstance(writing(), _Types)
@@ -94,9 +119,10 @@ def settled(
 ) -> list[Any]:
     """Initial leaves as arrays: a Python number takes the dtype that one step gives it.
 
-    step: from the leaves of the carry, and others of these types, to the leaves of the next one.
+    leaves: arrays, and numbers. step: from the leaves of the carry, and others of these types, to
+    the leaves of the next one.
     """
-    now = [x if is_number(x) or isinstance(x, Tensor) else asarray(x) for x in leaves]
+    now = list(leaves)
     if not any(is_number(x) for x in now):
         return now
     around = writing()

@@ -12,17 +12,24 @@ from typing import Any
 
 import numpy as np
 
-from funct import ops
-from funct import tree as pytree
+from funct import ops, pytree
 from funct.array import Tensor, asarray
+from funct.array.trees import flat_arrays, map_leaves
 from funct.compile import Choice
 from funct.core import ShapeDtype
-from funct.errors import DTypeError, ShapeError, TransformError, UnknownValueError
+from funct.errors import DTypeError, FunctError, ShapeError, TransformError, UnknownValueError
 from funct.graph import Control, Graph, dependent
 from funct.graph.controls import Written, agree, avals, remakes
+from funct.records import opened
 from funct.transforms.control import bodies, halving
 from funct.transforms.control.bodies import Flags, Flat, Reach
-from funct.transforms.control.carry import abstract, boolean_scalar, is_number, leaf_name, typed
+from funct.transforms.control.carry import (
+    abstract,
+    boolean_scalar,
+    is_number,
+    leaf_name,
+    typed,
+)
 from funct.transforms.control.closures import captured, decides
 from funct.transforms.control.staged import Staged
 from funct.transforms.given import expect_functions
@@ -80,8 +87,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
 
 
 def _choose(name: str, index: Any, names: Any, funs: Any, operands: Flat) -> Any:
-    leaves, spec = pytree.flatten(operands)
-    leaves = [x if isinstance(x, Tensor) else asarray(x) for x in leaves]
+    leaves, spec = flat_arrays(operands)
 
     def flat(fun: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *xs: fun(*spec.unflatten(xs))
@@ -103,7 +109,7 @@ def _choose(name: str, index: Any, names: Any, funs: Any, operands: Flat) -> Any
         out if k == taken else _typed_alone(name, flat(f), leaves) for k, f in enumerate(funs)
     ]
     if any(o is None for o in others):
-        return pytree.map(asarray, out)
+        return map_leaves(asarray, out)
     trees, dtypes = _agreed(name, names, others)
     return trees.unflatten([typed(x, d) for x, d in zip(pytree.leaves(out), dtypes, strict=True)])
 
@@ -120,6 +126,15 @@ def _typed_alone(name: str, fun: Callable[..., Any], leaves: Sequence[Any]) -> A
 
 def _agreed(name: str, names: Sequence[str], outs: Sequence[Any]) -> tuple[Any, list[Any]]:
     """The one structure and the dtypes of all branches' results."""
+    try:
+        return _agreement(name, names, outs)
+    except FunctError:
+        if not opened([x for o in outs for x in pytree.leaves(o)]):
+            raise
+    return _agreed(name, names, outs)
+
+
+def _agreement(name: str, names: Sequence[str], outs: Sequence[Any]) -> tuple[Any, list[Any]]:
     for k, o in enumerate(outs[1:], 1):
         pytree.same_structure(f"{name}: the result of {names[k]}", outs[0], o)
     flats = [pytree.leaves(o) for o in outs]
@@ -166,7 +181,7 @@ def _staged(name: str, index: Any, names: Any, flats: Any, funs: Any, leaves: Se
 
         def body(*xs: Any, flat: Any = flat, out: list[Any] = out) -> list[Any]:
             out[:] = [flat(*xs)]
-            return [typed(x, None) for x in pytree.leaves(out[0])]
+            return flat_arrays(out[0], lambda x: typed(x, None))[0]
 
         traced.append(bodies.trace(name, body, avals, fun))
         results.append(out[0])

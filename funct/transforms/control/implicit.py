@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from funct import tree as pytree
-from funct.array import Tensor, asarray
+from funct import pytree
+from funct.array.trees import flat_arrays
 from funct.errors import UndefinedDerivativeError
 from funct.graph import Graph
 from funct.transforms.control import bodies
@@ -24,11 +24,6 @@ from funct.transforms.vjp import vjp
 __all__ = ["closure_convert", "custom_linear_solve", "custom_root"]
 
 Fun = Callable[..., Any]
-
-
-def _arrays(tree: Any) -> tuple[list[Any], Any]:
-    leaves, spec = pytree.flatten(tree)
-    return [x if isinstance(x, Tensor) else asarray(x) for x in leaves], spec
 
 
 def closure_convert(fun: Fun, *example_args: Any) -> tuple[Fun, list[Any]]:
@@ -49,13 +44,13 @@ def closure_convert(fun: Fun, *example_args: Any) -> tuple[Fun, list[Any]]:
     Source: `jax.closure_convert`.
     """
     expect_functions("closure_convert", fun=fun)
-    leaves, spec = _arrays(example_args)
+    leaves, spec = flat_arrays(example_args)
     structure: list[Any] = []
 
     def flat(*xs: Any) -> list[Any]:
-        outs, shape = pytree.flatten(fun(*spec.unflatten(xs)))
+        outs, shape = flat_arrays(fun(*spec.unflatten(xs)))
         structure[:] = [shape]
-        return [asarray(o) for o in outs]
+        return outs
 
     graph, outer = bodies.trace("closure_convert", flat, bodies.avals_of(leaves), fun)
     n = len(example_args)
@@ -94,7 +89,7 @@ def custom_linear_solve(
     Source: `jax.lax.custom_linear_solve`.
     """
     expect_functions("custom_linear_solve", matvec=matvec, solve=solve)
-    leaves, spec = _arrays(b)
+    leaves, spec = flat_arrays(b)
     avals = bodies.avals_of(leaves)
     tree = spec.unflatten(leaves)
 
@@ -294,7 +289,7 @@ def custom_root(
     Source: `jax.lax.custom_root`.
     """
     expect_functions("custom_root", f=f, solve=solve, tangent_solve=tangent_solve)
-    leaves, spec = _arrays(initial_guess)
+    leaves, spec = flat_arrays(initial_guess)
     avals = bodies.avals_of(leaves)
     tree = spec.unflatten(leaves)
 

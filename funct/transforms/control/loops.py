@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from funct import ops
-from funct import tree as pytree
+from funct import ops, pytree
 from funct.array import Tensor, asarray, concat, result_type
+from funct.array.trees import flat_arrays
 from funct.core import Size
 from funct.errors import ArgumentError, DTypeError, ShapeError
 from funct.transforms.control.closures import captured
@@ -85,8 +85,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
         return scan(lambda _, x: (None, f(x)), None, xs)[1]
     if type(batch_size) is not int or batch_size < 1:
         raise ArgumentError(f"map: batch_size must be a positive int, got {batch_size!r}")
-    columns, spec = pytree.flatten(xs)
-    columns = [x if isinstance(x, Tensor) else asarray(x) for x in columns]
+    columns, spec = flat_arrays(xs)
     n = steps_of(xs, columns, None)
     whole = n - n % batch_size
     size = min(batch_size, n)

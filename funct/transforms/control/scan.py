@@ -13,9 +13,9 @@ from typing import Any
 
 import attrs
 
-from funct import ops
-from funct import tree as pytree
-from funct.array import Array, Tensor, asarray, stack
+from funct import ops, pytree
+from funct.array import Array, stack, zeros
+from funct.array.trees import flat_arrays, map_arrays
 from funct.core import ShapeDtype, Size
 from funct.errors import ArgumentError, ShapeError, TransformError, UnknownValueError
 from funct.ops.fast import wrap
@@ -25,10 +25,12 @@ from funct.transforms.control.bodies import is_symbol
 from funct.transforms.control.carry import (
     abstract,
     fitting,
+    initial,
     is_number,
     leaf_name,
     only_types,
     settled,
+    tried,
     unknown,
 )
 from funct.transforms.control.closures import always, captured, decides, reaches_out, safely
@@ -70,12 +72,11 @@ def scan(
     Source: `jax.lax.scan`.
     """
     expect_functions("scan", f=f)
-    columns, x_spec = pytree.flatten(xs)
-    columns = [x if isinstance(x, Tensor) else asarray(x) for x in columns]
+    columns, x_spec = flat_arrays(xs)
     n = steps_of(xs, columns, length)
     if unroll < 1 and unroll is not False:
         raise ArgumentError(f"scan: unroll must be a positive int or a bool, got {unroll!r}")
-    numbers, spec = pytree.flatten(init)
+    numbers, spec = flat_arrays(init, initial)
 
     def call(carry: Sequence[Any], x: Sequence[Any]) -> tuple[Any, Any]:
         out: Any = f(spec.unflatten(carry), x_spec.unflatten(x))
@@ -96,8 +97,8 @@ def scan(
     if only_types() and any(captured(v) for v in (*carry, *columns)):
         if not rows_like:
             abstract("scan", probe, [*carry, *x_avals])
-        y_leaves, y_spec = pytree.flatten(rows_like[0])
-        stacks = [ShapeDtype((n, *y.shape), y.dtype) for y in map(asarray, y_leaves)]
+        y_leaves, y_spec = flat_arrays(rows_like[0])
+        stacks = [ShapeDtype((n, *y.shape), y.dtype) for y in y_leaves]
         after = unknown(bodies.avals_of(carry))
         return spec.unflatten(after), y_spec.unflatten(unknown(stacks))
     traced = any(captured(v) for v in (*carry, *columns)) or reaches_out(
@@ -109,6 +110,8 @@ def scan(
         try:
             return loop.staged(carry, columns, int(unroll))
         except UnknownValueError:
+            if n.__class__ is int and n == 0:
+                return loop.of_no_steps(carry, columns)
             if not decides():
                 raise
             unroll = True
@@ -124,7 +127,7 @@ def scan(
     for step, k in enumerate(order):
         state, y = call(carry, rows[k])
         after = fitting("scan", "the carry", loop.tree, loop.avals, state)
-        y_leaves = [asarray(v) for v in pytree.leaves(y)]
+        y_leaves, _ = flat_arrays(y)
         if step == 0 and unroll is not True and any(map(captured, (*after, *y_leaves))):
             try:
                 return loop.staged(carry, columns, int(unroll))  # f closes over what is captured
@@ -201,6 +204,13 @@ class _Loop:
     steps: Any
     reverse: bool
 
+    def of_no_steps(self, carry: Sequence[Any], columns: Sequence[Any]) -> tuple[Any, Any]:
+        """The first carry, and no rows, where f asks for values: its types are those of a trial."""
+        types = [*self.avals, *[ShapeDtype(x.shape[1:], x.dtype) for x in columns]]
+        _, y = tried("scan", lambda *xs: self.call(xs[: len(carry)], xs[len(carry) :]), types)
+        rows = map_arrays(lambda v: zeros((0, *v.shape), dtype=v.dtype), y)
+        return pytree.structure(self.tree).unflatten(carry), rows
+
     def staged(self, carry: Sequence[Any], columns: Sequence[Any], unroll: int) -> tuple[Any, Any]:
         """The result, from a loop of one captured body."""
         c, m, n = len(carry), len(columns), self.steps
@@ -210,10 +220,10 @@ class _Loop:
 
         def body(*leaves: Any) -> list[Any]:
             state, y = self.call(leaves[:c], leaves[c : c + m])
-            y_leaves, y_spec = pytree.flatten(y)
+            y_leaves, y_spec = flat_arrays(y)
             kept[:] = [y_spec]
             after = fitting("scan", "the carry", self.tree, self.avals, state)
-            return [*after, *[asarray(v) for v in y_leaves]]
+            return [*after, *y_leaves]
 
         x_avals = [ShapeDtype(x.shape[1:], x.dtype) for x in columns]
         hoist = always if isinstance(n, int) and n > 0 else safely

@@ -12,12 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from funct import ops
-from funct import tree as pytree
+from funct import ops, pytree
+from funct.array.trees import flat_arrays
 from funct.errors import UnknownValueError
 from funct.transforms.control import bodies
 from funct.transforms.control.bodies import Flat
-from funct.transforms.control.carry import boolean_scalar, fitting, only_types, settled, unknown
+from funct.transforms.control.carry import (
+    boolean_scalar,
+    fitting,
+    initial,
+    only_types,
+    settled,
+    unknown,
+)
 from funct.transforms.control.closures import always, captured, decides, reaches_out, safely
 from funct.transforms.control.staged import MANY, plainly_transformed
 from funct.transforms.control.sweep import Sweep
@@ -46,7 +53,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     Source: `jax.lax.while_loop`.
     """
     expect_functions("while_loop", cond_fun=cond_fun, body_fun=body_fun)
-    numbers, spec = pytree.flatten(init)
+    numbers, spec = flat_arrays(init, initial)
     state = settled("while_loop", numbers, lambda *xs: pytree.leaves(body_fun(spec.unflatten(xs))))
     tree, avals = spec.unflatten(state), bodies.avals_of(state)
 

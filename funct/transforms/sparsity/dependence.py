@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from funct import tree as pytree
+from funct import pytree
 from funct.array import Tensor, asarray
 from funct.core import INEXACT, Level, Primitive, Region
 from funct.graph import Control

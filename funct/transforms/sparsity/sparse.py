@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from funct import ops
-from funct import tree as pytree
+from funct import ops, pytree
 from funct.array import Array, asarray
 from funct.errors import ConcretizationError, DTypeError, ShapeError, TransformError, TreeError
 from funct.kernels.linalg.colouring import column_colours, star_colours, star_readings

@@ -11,8 +11,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from funct import ops
-from funct import tree as pytree
+from funct import ops, tree
 from funct.array import Array, Tensor, asarray
 from funct.core import INEXACT, Level, Primitive
 from funct.graph import Control, Interpreter
@@ -140,9 +139,9 @@ def detect_anomaly(fun: Callable[..., Any]) -> Callable[..., Any]:
             return _mark(x, _Place(f"argument {path} of {name}", "argument", site))
 
         args, kwargs = (
-            pytree.map_with_path(argument, args),
+            tree.map_with_path(argument, args),
             {
-                k: pytree.map_with_path(functools.partial(_named, argument, k), v)
+                k: tree.map_with_path(functools.partial(_named, argument, k), v)
                 for k, v in kwargs.items()
             },
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from funct import tree as pytree
+from funct import pytree
 from funct.errors import ArgumentError, TransformError
 from funct.graph.draw import Drawing, Shape, drawn, type_text, where_text
 from funct.transforms.abstract import make_graph

@@ -11,8 +11,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from funct import tree as pytree
-from funct.array import Tensor, asarray
+from funct import pytree, tree
+from funct.array import Tensor
+from funct.array.trees import flat_arrays
 from funct.core import INEXACT, Region, bind_region
 from funct.errors import UndefinedDerivativeError
 from funct.transforms.given import expect_functions
@@ -35,8 +36,7 @@ def hook(x: Any, *, backward: Callable[[Any], Any]) -> Any:
         >>> float(ft.grad(clipped)(xp.asarray(3.0)))
         1.0
     """
-    leaves, spec = pytree.flatten(x)
-    leaves = [asarray(v) for v in leaves]
+    leaves, spec = flat_arrays(x)
     at = [k for k, v in enumerate(leaves) if v.dtype in INEXACT]
 
     zeros = [Zero(tuple(v.shape), v.dtype) for v in leaves]
@@ -54,7 +54,7 @@ def hook(x: Any, *, backward: Callable[[Any], Any]) -> Any:
         return tuple([flat[k] for k in at])
 
     region = Region(
-        "hook", lambda *vs: vs, lambda vs, ts: (vs, ts), lambda *vs: (vs, ()), pull
+        "hook", lambda *vs: vs, lambda vs, ts: (vs, ts), lambda *vs: (vs, ()), pull, own=True
     )  # fmt: skip
     for k, v in zip(at, bind_region(region, [leaves[k] for k in at]), strict=True):
         leaves[k] = v
@@ -135,7 +135,7 @@ def once_differentiable(fun: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(fun)
     def run(*args: Any, **kwargs: Any) -> Any:
-        leaves, spec = pytree.flatten((args, kwargs))
+        leaves, spec = tree.flatten((args, kwargs))
         at = [k for k, v in enumerate(leaves) if isinstance(v, Tensor)]
         shape: list[Any] = []
 
@@ -144,11 +144,11 @@ def once_differentiable(fun: Callable[..., Any]) -> Callable[..., Any]:
             for k, v in zip(at, values, strict=True):
                 full[k] = v
             a, named = pytree.unflatten(spec, full)
-            outs, structure = pytree.flatten(fun(*a, **named))
+            outs, structure = flat_arrays(fun(*a, **named))
             shape[:] = [structure]
-            return tuple([asarray(o) for o in outs])
+            return tuple(outs)
 
-        region = Region(name, flat, refused, lambda *vs: (flat(*vs), ()), refused)
+        region = Region(name, flat, refused, lambda *vs: (flat(*vs), ()), refused, own=True)
         outs = bind_region(region, [leaves[k] for k in at])
         return shape[0].unflatten(outs)
 

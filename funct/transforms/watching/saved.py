@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from funct import tree as pytree
+from funct import tree
 from funct.array import Tensor
 from funct.array.device import check_device
 from funct.core import top_level
@@ -144,7 +144,7 @@ def saved_hooks(
                 level.pack, level.unpack = pack, unpack
                 return run_under(level, fun, args, kwargs)
 
-            if not _captured(pytree.leaves((args, kwargs))):
+            if not _captured(tree.leaves((args, kwargs))):
                 return watched(*args, **kwargs)
             packing = pack, unpack  # a derivative of the compiled function will ask for them
             return as_node(

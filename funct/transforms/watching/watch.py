@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from funct import tree as pytree
+from funct import pytree, tree
 from funct.array import Array, Tensor, asarray
 from funct.core import Level, Primitive, Region, bind_region
 from funct.core.level import birth
@@ -90,7 +90,7 @@ class Watch(Level):
             for f in (region.push, region.forward, region.backward)
         ]
         lifted = Region(
-            region.name, self._inside(region.run), push, forward, backward, region.batch
+            region.name, self._inside(region.run), push, forward, backward, region.batch, region.own
         )
         vals = [self.lower(a) for a in args]
         before = {level: level.count for level in _tapes(vals)}
@@ -122,7 +122,7 @@ def run_under(level: Watch, fun: Callable[..., Any], args: Any, kwargs: Any) -> 
 
     Python numbers stay numbers; where there is nothing else, floats are taken for arrays.
     """
-    leaves, spec = pytree.flatten((args, kwargs))
+    leaves, spec = tree.flatten((args, kwargs))
     if not any(isinstance(x, Tensor | np.ndarray | np.generic) for x in leaves):
         leaves = [asarray(x) if isinstance(x, float | complex) else x for x in leaves]
     a, k = pytree.unflatten(spec, [level.wrap(x) for x in leaves])
@@ -130,7 +130,7 @@ def run_under(level: Watch, fun: Callable[..., Any], args: Any, kwargs: Any) -> 
         out = fun(*a, **k)
     finally:
         level.open = False
-    return pytree.map(level.lower, out)
+    return tree.map(level.lower, out)
 
 
 def note_site(nodes: Sequence[Node]) -> None:
