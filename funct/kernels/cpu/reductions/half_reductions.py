@@ -7,10 +7,8 @@ across them, and segments depend on the shape alone: no thread changes a bit.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import math
-import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +17,8 @@ import numpy as np
 
 from funct.device import Host, host, printed
 from funct.kernels.cpu.elementwise.vector_loops import ELEMENTS
-from funct.kernels.cpu.record import Fields, Record, address
+from funct.kernels.cpu.record import Fields, Record
+from funct.kernels.cpu.runners import runner
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.tasks import deal_out
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
@@ -37,7 +36,6 @@ _TASK = 1 << 14
 _SUMS = 8  # vectors that are summed side by side
 _LEAST_INNER = 16  # columns that are work for vectors
 _SINGLE = np.dtype(np.float32)
-_places = struct.Struct("2q").pack
 
 _Combine = Callable[[Emitter, Value, Value], Value]
 _OPS: dict[str, tuple[_Combine, float]] = {
@@ -68,7 +66,7 @@ def half_reduction(reduce: Any, x: NDArray[Any], axes: Any, keepdims: bool) -> A
         return NotImplemented
     plan = _plan(name, ELEMENTS[x.dtype], *sizes, inner)
     y = fresh((sizes[0], plan.segments, inner), _SINGLE)
-    plan.run(_places(address(x), address(y)) + plan.rest)
+    plan.run(x, y, plan.rest)
     middle = (1,) * len(axes) if keepdims else ()
     if plan.segments > 1:
         y = reduce(y, 1, np.dtype(np.float64) if name == "add" else None)
@@ -100,7 +98,7 @@ def _plan(name: str, element: str, outer: int, length: int, inner: int) -> _Plan
 @functools.cache
 def _entry(name: str, element: str, across: bool) -> Any:
     code = printed(text, name, element, across, host()).keep()
-    return ctypes.CFUNCTYPE(None, ctypes.c_char_p)(code.address("reduce"))
+    return runner(code.address("reduce"))
 
 
 def text(name: str, element: str, across: bool, target: Host) -> str:
