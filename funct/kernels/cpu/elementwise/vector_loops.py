@@ -221,7 +221,7 @@ def combined(name: str, operands: Sequence[Any], dtype: np.dtype[Any]) -> Any:
     first = operands[0]
     shape = first.shape
     for x in operands:
-        if x.shape != shape:
+        if x.shape and x.shape != shape:
             shape = np.broadcast(*operands).shape
             break
     # what is in C's order is asked first: it is all that most calls are
