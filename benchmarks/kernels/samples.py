@@ -157,6 +157,10 @@ def _narrow(n: int) -> Iterator[Row]:
         torch=lambda t, a: t.cumsum(a, 0), jax=lambda j, a: j.numpy.cumsum(a),
     )  # fmt: skip
     yield row_of(
+        f"cumulative_prod, complex128, {n:,}", (turns,), xp.cumulative_prod, numpy=np.cumprod,
+        torch=lambda t, a: t.cumprod(a, 0), jax=lambda j, a: j.numpy.cumprod(a),
+    )  # fmt: skip
+    yield row_of(
         f"cumulative_sum, float16, {n:,}", (halves,), xp.cumulative_sum, numpy=np.cumsum,
         torch=lambda t, a: t.cumsum(a, 0),
     )  # fmt: skip

@@ -22,7 +22,6 @@ __all__ = [
 ]  # fmt: skip
 
 _SMALL = 256  # elements from which on scans are machine code
-_MANY = 1 << 12  # and those of float16, which are widened for it
 _MINUS_ZERO = {d.num: np.asarray(-0.0, d).tobytes() for d in map(np.dtype, ("f2", "f4", "f8"))}
 
 
@@ -97,7 +96,7 @@ def _running(ufunc: Any) -> Callable[..., Any]:
         if axis.__class__ is not int or not rank or not (number <= FLOATING or number == HALF):
             return None
         n = x.size
-        if n >= (_MANY if number == HALF else _SMALL):
+        if n >= _SMALL:
             return scans.running_extremum(x, _counted(axis, rank), largest)
         y = accumulate(x, axis)
         # of 0 and -0 NumPy takes the later one, which is seen only if there is some -0

@@ -27,7 +27,7 @@ __all__ = [
     "running_extremum", "running_product", "running_sum",
 ]  # fmt: skip
 
-_MANY = 1 << 12  # elements of complex numbers from which on a call costs less than what it saves
+_MANY = 1 << 6  # complex numbers, or halves, from which on a call costs less than what it saves
 _SINGLE = np.dtype(np.float32)
 _PARTS: dict[Any, np.dtype[Any]] = {
     np.dtype(np.complex64): _SINGLE, np.dtype(np.complex128): np.dtype(np.float64),
@@ -36,29 +36,44 @@ _PARTS: dict[Any, np.dtype[Any]] = {
 
 def running_sum(x: NDArray[Any], axis: int) -> NDArray[Any]:
     """As `x.cumsum(axis)`."""
-    if is_half(x.dtype):
-        return _in_single(running_sum, x, axis)
-    if x.dtype in _PARTS and x.flags.c_contiguous and x.size >= _MANY and ready(x.size, 0):
-        return _running_pairs(x, axis % x.ndim)
-    return _running(x, axis, "add") if pays(x) else x.cumsum(axis)
-
-
-def _running_pairs(x: NDArray[Any], axis: int) -> NDArray[Any]:
-    """Of complex numbers, whose parts have sums of their own."""
-    *lead, n = x.shape
-    if axis == x.ndim - 1:
-        y = np.empty(x.shape, x.dtype)
-        complexes.running_sum(x, y, x.size // n, n)
-        return y
-    parts = x.view(_PARTS[x.dtype]).reshape(*lead, n, 2)
-    return _running(parts, axis, "add").reshape(*lead, 2 * n).view(x.dtype)
+    return _scan(x, axis, "add")
 
 
 def running_product(x: NDArray[Any], axis: int) -> NDArray[Any]:
     """As `x.cumprod(axis)`."""
+    return _scan(x, axis, "multiply")
+
+
+def _scan(x: NDArray[Any], axis: int, how: str) -> NDArray[Any]:
+    if pays(x):
+        return _running(x, axis, how)
     if is_half(x.dtype):
-        return _in_single(running_product, x, axis)
-    return _running(x, axis, "multiply") if pays(x) else x.cumprod(axis)
+        return _running(x, axis, how) if _in_line(x, axis) else _in_single(_scan, x, axis, how)
+    apart = x.dtype in _PARTS and (how == "add" or _last(x, axis))
+    if apart and x.size >= _MANY and x.flags.c_contiguous and ready(x.size, 0):
+        return _running_pairs(x, axis % x.ndim, how)
+    plain: NDArray[Any] = (x.cumsum if how == "add" else x.cumprod)(axis)
+    return plain
+
+
+def _running_pairs(x: NDArray[Any], axis: int, how: str) -> NDArray[Any]:
+    """Of complex numbers, whose parts have sums of their own."""
+    *lead, n = x.shape
+    if _last(x, axis):
+        y = np.empty(x.shape, x.dtype)
+        complexes.running(x, y, x.size // n, n, how)
+        return y
+    parts = x.view(_PARTS[x.dtype]).reshape(*lead, n, 2)
+    return _running(parts, axis, how).reshape(*lead, 2 * n).view(x.dtype)
+
+
+def _last(x: NDArray[Any], axis: int) -> bool:
+    return axis in (-1, x.ndim - 1)
+
+
+def _in_line(x: NDArray[Any], axis: int) -> bool:
+    """Whether halves are so many, and stand so, that machine code widens them by itself."""
+    return x.size >= _MANY and _last(x, axis) and ready(x.size, 0)
 
 
 def _in_single(run: Callable[..., Any], x: NDArray[Any], *rest: Any) -> NDArray[Any]:
@@ -77,7 +92,7 @@ def _split(x: NDArray[Any], axis: int) -> tuple[int, int, int]:
 
 def _running(x: NDArray[Any], axis: int, how: str) -> NDArray[Any]:
     shape, d = x.shape, x.dtype
-    y = np.empty(shape, d if d.kind == "f" else sum_dtype(d))
+    y = np.empty(shape, d if d.kind == "f" or is_half(d) else sum_dtype(d))
     if len(shape) == 1:
         cpu.running_line(x, y, 1, shape[0], how)
         return y
@@ -102,8 +117,9 @@ def _extremum(x: NDArray[Any], y: NDArray[Any], axis: int, largest: bool, places
 def running_extremum(x: NDArray[Any], axis: int, largest: bool) -> NDArray[Any]:
     """The first of the largest elements so far along axis, or of the smallest; NaN wins."""
     if is_half(x.dtype):
-        return _in_single(running_extremum, x, axis, largest)
-    if not pays(x):
+        if not _in_line(x, axis):
+            return _in_single(running_extremum, x, axis, largest)
+    elif not pays(x):
         return plain_extremum(x, axis, largest)
     y = np.empty(x.shape, x.dtype)
     _extremum(x, y.view(np.uint8) if x.dtype == bool else y, axis, largest, False)

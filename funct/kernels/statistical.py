@@ -37,6 +37,8 @@ _or: Any = np.logical_or.reduce
 _BOOL = 0  # the number of bool
 _FLOATS = frozenset(np.dtype(char).num for char in "fd")
 _MANY = 1 << 12  # elements from which on reductions of two bytes are taken in float32
+_FEW = 8  # rows that NumPy does not lose much time between
+_PLACES = 1 << 10  # elements whose places NumPy finds in no longer time
 _SINGLE = np.dtype(np.float32)
 
 
@@ -52,11 +54,12 @@ def total(x: Any, axis: Any, keepdims: bool) -> Any:
     """NumPy's sum; of short rows and few columns in code of our own, as what follows, and of many
     elements.
     """
-    if x.size >= ROWS:
+    n = x.size
+    if n >= ROWS:
         if axis is None and not keepdims and x.dtype.num == _BOOL:
             return np.int64(counted(x))
-        y = _of_few("sum", x, axis, keepdims)
-        if y is None and x.size >= LONG:
+        y = _of_few("sum", x, axis, keepdims) if axis is not None else None
+        if y is None and n >= LONG:
             y = of_long_rows(x, axis, keepdims)
         if y is not None:
             return y
@@ -65,42 +68,52 @@ def total(x: Any, axis: Any, keepdims: bool) -> Any:
 
 def product(x: Any, axis: Any, keepdims: bool) -> Any:
     """NumPy's product."""
-    if x.size >= ROWS and (y := _of_few("prod", x, axis, keepdims)) is not None:
-        return y
+    if axis is not None and x.size >= ROWS:
+        y = _of_few("prod", x, axis, keepdims)
+        if y is not None:
+            return y
     return _multiply(x, axis, None, None, keepdims)
 
 
 def most(x: Any, axis: Any, keepdims: bool) -> Any:
     """NumPy's maximum."""
-    if x.size >= ROWS and (y := _of_few("max", x, axis, keepdims)) is not None:
-        return y
+    if axis is not None and x.size >= ROWS:
+        y = _of_few("max", x, axis, keepdims)
+        if y is not None:
+            return y
     return _maximum(x, axis, None, None, keepdims)
 
 
 def least(x: Any, axis: Any, keepdims: bool) -> Any:
     """NumPy's minimum."""
-    if x.size >= ROWS and (y := _of_few("min", x, axis, keepdims)) is not None:
-        return y
+    if axis is not None and x.size >= ROWS:
+        y = _of_few("min", x, axis, keepdims)
+        if y is not None:
+            return y
     return _minimum(x, axis, None, None, keepdims)
 
 
 def every(x: Any, axis: Any, keepdims: bool) -> Any:
     """Whether all are true."""
-    if x.size >= ROWS and (y := _of_few("all", x, axis, keepdims)) is not None:
-        return y
+    if axis is not None and x.size >= ROWS:
+        y = _of_few("all", x, axis, keepdims)
+        if y is not None:
+            return y
     return _and(x, axis, None, None, keepdims)
 
 
 def some(x: Any, axis: Any, keepdims: bool) -> Any:
     """Whether one is true."""
-    if x.size >= ROWS and (y := _of_few("any", x, axis, keepdims)) is not None:
-        return y
+    if axis is not None and x.size >= ROWS:
+        y = _of_few("any", x, axis, keepdims)
+        if y is not None:
+            return y
     return _or(x, axis, None, None, keepdims)
 
 
 def _of_few(name: str, x: Any, axis: Any, keepdims: bool) -> Any:
     """What short rows, or few columns, are reduced to; None for others."""
-    if axis is None or x.ndim < 2:
+    if x.ndim < 2 or x.shape[-1] * _FEW > x.size:
         return None
     y = of_short_rows(name, x, axis, keepdims)
     return of_few_columns(name, x, axis, keepdims) if y is None else y
@@ -108,14 +121,14 @@ def _of_few(name: str, x: Any, axis: Any, keepdims: bool) -> Any:
 
 def first_most(x: Any, axis: Any, keepdims: bool) -> Any:
     """Where the first maximum stands."""
-    if x.size >= ROWS and (y := of_short_rows("argmax", x, axis, keepdims)) is not None:
+    if x.size >= _PLACES and (y := of_short_rows("argmax", x, axis, keepdims)) is not None:
         return y
     return x.argmax(axis, keepdims=True) if keepdims else x.argmax(axis)
 
 
 def first_least(x: Any, axis: Any, keepdims: bool) -> Any:
     """Where the first minimum stands."""
-    if x.size >= ROWS and (y := of_short_rows("argmin", x, axis, keepdims)) is not None:
+    if x.size >= _PLACES and (y := of_short_rows("argmin", x, axis, keepdims)) is not None:
         return y
     return x.argmin(axis, keepdims=True) if keepdims else x.argmin(axis)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import ml_dtypes
@@ -114,5 +115,6 @@ def test_code_for_other_processors(name: str, element: str, across: bool) -> Non
     if name == "znver4":
         features |= {"avx512f", "avx512dq", "avx512bw", "avx512vl"}
     target = Host(name, features, vector_bytes(features), 1)
-    for op in REDUCE:
-        assert machine_code.emit(text(op, element, across, target), target)[:4] == b"\x7fELF"
+    for op, result in product(REDUCE, (element, "f32")):
+        code = machine_code.emit(text(op, element, result, across, target), target)
+        assert code[:4] == b"\x7fELF"

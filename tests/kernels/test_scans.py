@@ -27,6 +27,7 @@ DTYPES = ["bool", "int8", "uint16", "int32", "int64", "uint64", "float32", "floa
 def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small arrays go to the kernels too."""
     monkeypatch.setattr(loops, "_LEAST", 1)
+    monkeypatch.setattr(scans, "_MANY", 1)
 
 
 def _same(a: Any, b: Any) -> None:
@@ -116,11 +117,28 @@ def test_no_index_leaves_its_array(
         agree(cpu.running_extremum_columns, x, y, outer, n, inner, largest, places)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("n", [1, 7, 8, 1000])
+def test_lines_of_halves_are_widened_by_the_kernel(dtype: Any, n: int) -> None:
+    """Every number but NaN's payloads is widened and rounded as by NumPy; no index leaves."""
+    every = np.arange(1 << 16, dtype=np.uint16).view(dtype).reshape(-1, 1)
+    single = np.empty_like(every)
+    cpu.running_line(every, single, len(every), 1, "add")
+    _same(single.astype(np.float32), every.astype(np.float32))
+    x = np.random.default_rng(n).normal(size=(3, n)).astype(dtype)
+    wide = x.astype(np.float32)
+    for how, run in (("add", np.cumsum), ("multiply", np.cumprod)):
+        agree(cpu.running_line, x, np.empty_like(x), 3, n, how)
+        found = np.empty_like(x)
+        cpu.running_line(x, found, 3, n, how)
+        _same(found.astype(np.float32), run(wide, axis=1).astype(dtype).astype(np.float32))
+    for largest, places in ((True, False), (False, False), (True, True)):
+        y = np.empty(x.shape, np.int64 if places else dtype)
+        agree(cpu.running_extremum_line, x, y, 3, n, largest, places)
+
+
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
-def test_sums_of_complex_numbers_run_by_their_parts(
-    dtype: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(scans, "_MANY", 1)
+def test_scans_of_complex_numbers_run_by_their_parts(dtype: str) -> None:
     rng = np.random.default_rng(0)
     for shape in ((1,), (257,), (3, 1), (7, 5), (2, 3, 4), (0, 3), (3, 0)):
         x = (rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(dtype)
@@ -128,20 +146,26 @@ def test_sums_of_complex_numbers_run_by_their_parts(
             x.reshape(-1)[0] = complex(-0.0, np.inf)
         for axis in range(-1, x.ndim):
             for a in (x, x[::-1], np.asfortranarray(x)):
-                _same(scans.running_sum(a, axis), a.cumsum(axis))
-                for part in ("real", "imag"):
-                    both = scans.running_sum(a, axis), a.cumsum(axis)
-                    _same(*[getattr(v, part) for v in both])
+                with np.errstate(all="ignore"):
+                    pairs = (
+                        (scans.running_sum(a, axis), a.cumsum(axis)),
+                        (scans.running_product(a, axis), a.cumprod(axis)),
+                    )
+                for found, expected in pairs:
+                    _same(found, expected)
+                    for part in ("real", "imag"):
+                        _same(getattr(found, part), getattr(expected, part))
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize("shape", [(1, 1), (3, 1), (1, 7), (4, 9)])
-def test_running_sums_of_complex_numbers(dtype: str, shape: tuple[int, int]) -> None:
+def test_lines_of_complex_numbers(dtype: str, shape: tuple[int, int]) -> None:
     """NumPy's, row by row, in Python that looks at its indices too."""
     rng = np.random.default_rng(0)
     x = (rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(dtype)
     x.ravel()[:1] = complex(-0.0, -0.0)
-    agree(cpu_complexes.running_sum, x, np.empty_like(x), *shape)
-    found = np.empty_like(x)
-    cpu_complexes.running_sum(x, found, *shape)
-    np.testing.assert_array_equal(found, np.cumsum(x, axis=1))
+    for how, run in (("add", np.cumsum), ("multiply", np.cumprod)):
+        agree(cpu_complexes.running, x, np.empty_like(x), *shape, how)
+        found = np.empty_like(x)
+        cpu_complexes.running(x, found, *shape, how)
+        np.testing.assert_array_equal(found, run(x, axis=1))

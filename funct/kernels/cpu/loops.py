@@ -30,7 +30,7 @@ from funct.device.host import host
 from funct.device.printed import printed
 from funct.kernels.cpu.calls import Entries, readable
 from funct.kernels.cpu.printer import entry
-from funct.kernels.cpu.vectors import ELEMENTS, INT, Pointer, Type, element
+from funct.kernels.cpu.vectors import ELEMENTS, HALVES, INT, Pointer, Type, element
 from funct.kernels.table import permitted, unrestricted
 
 __all__ = ["Kernel", "available", "kernel", "parallel", "pays", "ready"]
@@ -42,6 +42,7 @@ _ENOUGH = 1 << 17  # so do that many, weighed by what plain code costs, over man
 KNOWN = frozenset([d.char for d in (*ELEMENTS, np.dtype(bool))] + ["l", "q", "L", "Q"])
 _making = whole(threading.RLock())  # a table of code grows by one thread at a time
 _OWN = {c: np.dtype(np.dtype(c).str) for c in KNOWN | {"F", "D"}}
+_OWN |= {d.char: d for d in HALVES}
 _loaded = False
 _compiles = False  # known to be available
 _cost = 0

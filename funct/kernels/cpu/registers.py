@@ -40,6 +40,8 @@ _COMPARED = {
     ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
 }  # fmt: skip
 
+_SINGLE, _WORD = np.dtype(np.float32), np.dtype(np.uint32)
+_HALF = Type("f", 16)
 _LINE = 64  # bytes that memory gives at once
 
 
@@ -124,6 +126,12 @@ class Registers:
         old, new = v.type, element(to)._replace(lanes=v.type.lanes)
         if old == new:
             return v
+        if old.kind == "h":
+            return self.cast(self._from_brain(v), to)
+        if old == _HALF:
+            return self.cast(self._from_half(v), to)
+        if new.kind == "h":
+            return self._to_brain(self.cast(v, _SINGLE))
         if old.kind == "f":
             if new.kind == "f":
                 how = "fpext" if new.bits > old.bits else "fptrunc"
@@ -138,6 +146,35 @@ class Registers:
         else:
             how = "sext" if old.kind == "i" else "zext"
         return Value(self.emit(f"{how} {old.text} {v.text} to {new.text}"), new)
+
+    def _from_half(self, v: Value) -> Value:
+        """A float16 as float32, by a vector of words: LLVM would load it into a part of whichever
+        register, and so wait for what that holds.
+        """
+        bits = self.cast(self.method(v, "view", np.dtype(np.uint16)), np.dtype(np.uint64))
+        words = self.emit(f"insertelement <2 x i64> zeroinitializer, i64 {bits.text}, i64 0")
+        halves = self.emit(f"bitcast <2 x i64> {words} to <8 x half>")
+        four = ", ".join([f"i32 {k}" for k in range(4)])
+        halves = self.emit(
+            f"shufflevector <8 x half> {halves}, <8 x half> poison, <4 x i32> <{four}>"
+        )
+        wide = self.emit(f"fpext <4 x half> {halves} to <4 x float>")
+        return Value(self.emit(f"extractelement <4 x float> {wide}, i64 0"), element(_SINGLE))
+
+    def _from_brain(self, v: Value) -> Value:
+        """A bfloat16 as float32, whose upper half it is."""
+        wide = self.cast(Value(v.text, v.type._replace(kind="u")), _WORD)
+        return self.method(self.binary(ast.LShift(), wide, 16), "view", _SINGLE)
+
+    def _to_brain(self, v: Value) -> Value:
+        """A float32 rounded to the nearest bfloat16, of two the even one; NaN stays NaN."""
+        bits = self.method(v, "view", _WORD)
+        even = self.binary(ast.BitAnd(), self.binary(ast.RShift(), bits, 16), 1)
+        near = self.binary(ast.Add(), self.binary(ast.Add(), bits, 0x7FFF), even)
+        quiet = self.binary(ast.BitOr(), bits, 0x400000)
+        near = self.where(self.compare(ast.NotEq(), v, v), quiet, near)
+        half = self.cast(self.binary(ast.RShift(), near, 16), np.dtype(np.uint16))
+        return Value(half.text, half.type._replace(kind="h"))
 
     def binary(self, op: ast.AST, a: Any, b: Any) -> Any:
         """An operator's result."""

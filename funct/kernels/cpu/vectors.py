@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import ml_dtypes
 import numpy as np
 
 __all__ = [
-    "ELEMENTS", "INT", "TRUTH", "Pointer", "Type", "Value", "asked", "element", "gathered", "lanes",
-    "loaded", "many", "packed", "spread", "stored", "summed", "written",
+    "ELEMENTS", "HALVES", "INT", "TRUTH", "Pointer", "Type", "Value", "asked", "element",
+    "gathered", "lanes", "loaded", "many", "packed", "spread", "stored", "summed", "written",
 ]  # fmt: skip
 
 
 class Type(NamedTuple):
-    """kind: i, u, f, or b for truth. lanes: 0 for a scalar."""
+    """kind: i, u, f, h for bfloat16, or b for truth. lanes: 0 for a scalar. Of 16 bits, f and h are
+    for memory: a kernel widens what it loads.
+    """
 
     kind: str
     bits: int
@@ -25,7 +28,9 @@ class Type(NamedTuple):
     @property
     def scalar(self) -> str:
         """LLVM's name of an element."""
-        return {32: "float", 64: "double"}[self.bits] if self.kind == "f" else f"i{self.bits}"
+        if self.kind != "f":
+            return f"i{self.bits}"
+        return {16: "half", 32: "float", 64: "double"}[self.bits]
 
     @property
     def text(self) -> str:
@@ -35,6 +40,8 @@ class Type(NamedTuple):
     @property
     def dtype(self) -> np.dtype[Any]:
         """NumPy's dtype."""
+        if self.kind == "h":
+            return _BRAIN
         return np.dtype(bool if self.kind == "b" else f"{self.kind}{self.bits // 8}")
 
 
@@ -57,13 +64,15 @@ ELEMENTS = {
     for kind, sizes in (("i", (1, 2, 4, 8)), ("u", (1, 2, 4, 8)), ("f", (4, 8)))
     for size in sizes
 }
+_BRAIN = np.dtype(ml_dtypes.bfloat16)
+HALVES = {np.dtype(np.float16): Type("f", 16), _BRAIN: Type("h", 16)}
 INT = Type("i", 64)
 TRUTH = Type("b", 1)
 
 
 def element(dtype: np.dtype[Any]) -> Type:
     """The type of an array's elements. Raises KeyError for a dtype that kernels do not know."""
-    return ELEMENTS[dtype]
+    return HALVES[dtype] if dtype in HALVES else ELEMENTS[dtype]
 
 
 def loaded(x: Any, at: Any, count: int) -> Any:

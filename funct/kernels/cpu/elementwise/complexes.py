@@ -8,7 +8,7 @@ import numpy as np
 
 from funct.kernels.cpu.loops import kernel
 
-__all__ = ["log1p_near", "running_sum"]
+__all__ = ["log1p_near", "running"]
 
 
 @kernel
@@ -21,14 +21,15 @@ def log1p_near(x: Any, y: Any, n: int) -> None:
 
 
 @kernel
-def running_sum(x: Any, y: Any, outer: int, n: int) -> None:
-    """Sums up to each of n numbers of a row."""
+def running(x: Any, y: Any, outer: int, n: int, how: str) -> None:
+    """Sums up to each of n numbers of a row, or products."""
     for row in range(outer):
         start = 2 * n * row
         a, b = x[start], x[start + 1]
         y[start] = a
         y[start + 1] = b
         for k in range(start + 2, start + 2 * n, 2):
-            a, b = a + x[k], b + x[k + 1]
+            c, d = x[k], x[k + 1]
+            a, b = (a + c, b + d) if how == "add" else (a * c - b * d, a * d + b * c)
             y[k] = a
             y[k + 1] = b

@@ -124,13 +124,16 @@ def limited(name: str, raw: Callable[..., Any]) -> Callable[..., Any]:
     the second, and NaN as it is.
     """
 
+    limit = _LIMITS[name]
+
     def beside(x: Any, y: Any) -> Any:
         kind = (x if x.__class__ is np.ndarray else y).dtype
-        known = kind in _REAL and permitted("llvm")
-        operands = [operand(a, kind) for a in (x, y)] if known else [None]
-        if any(a is None for a in operands):
+        if kind not in _REAL or not permitted("llvm"):
             return raw(x, y)
-        return combined(_LIMITS[name], operands, kind)
+        one, other = operand(x, kind), operand(y, kind)
+        if one is None or other is None:
+            return raw(x, y)
+        return combined(limit, (one, other), kind)
 
     return beside
 

@@ -9,10 +9,8 @@ be walked so is copied first. Tasks are rows.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import math
-import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,7 +21,8 @@ import numpy as np
 from funct.device import Code, assemble, host
 from funct.kernels.cpu import scratch
 from funct.kernels.cpu.elementwise.layouts import Layout, Walk, merged, period_of, walks_of
-from funct.kernels.cpu.record import Fields, Record, address
+from funct.kernels.cpu.record import Fields, Record
+from funct.kernels.cpu.runners import runner
 from funct.kernels.cpu.tasks import deal_out
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 from funct.kernels.llvm.entropies import ENTROPIES
@@ -125,7 +124,7 @@ class _Form:
 @functools.cache
 def _entry(form: _Form) -> tuple[Code, Any]:
     code = assemble(_text(form))
-    return code, ctypes.CFUNCTYPE(None, ctypes.c_char_p)(code.address("run"))
+    return code, runner(code.address("run"))
 
 
 def _text(form: _Form) -> str:
@@ -222,7 +221,7 @@ def combined(name: str, operands: Sequence[Any], dtype: np.dtype[Any]) -> Any:
     first = operands[0]
     shape = first.shape
     for x in operands:
-        if x.shape != shape:
+        if x.shape and x.shape != shape:
             shape = np.broadcast(*operands).shape
             break
     # what is in C's order is asked first: it is all that most calls are
@@ -256,8 +255,7 @@ def computed(
     if plan.copies:
         pairs = zip(operands, plan.copies, strict=True)
         operands = [x if c is None else _copied(x, c) for x, c in pairs]
-    # bytes put together, as writing a few words of an array takes NumPy longer
-    plan.run(plan.places(address(y), *[address(x) for x in operands]) + plan.rest)
+    plan.run(y, *operands, plan.rest)
     return y
 
 
@@ -273,12 +271,11 @@ def _parts(columns: int, elements: Sequence[str]) -> tuple[int, int]:
 
 @attrs.frozen(eq=False)
 class _Plan:
-    """What is known before the arrays are. places: makes bytes of the addresses, which come first
-    in a job; rest: the bytes after them. copies: shapes to which operands are copied first, or ().
+    """What is known before the arrays are. rest: the bytes of a job behind the addresses. copies:
+    shapes to which operands are copied first, or ().
     """
 
     run: Any
-    places: Callable[..., bytes]
     rest: bytes
     copies: tuple[tuple[int, ...] | None, ...]
 
@@ -326,9 +323,8 @@ def _plan(
         tasks=max(1, min(rows, count // _TASK, 4 * host().cores)), rows=rows, block=block,
         columns=columns, count=count, **fields,
     )  # fmt: skip
-    places = 1 + len(layouts)
     return _Plan(
-        _entry(form)[1], struct.Struct(f"{places}q").pack, job[places:].tobytes(),
+        _entry(form)[1], job[1 + len(layouts) :].tobytes(),
         tuple(copies) if any(c is not None for c in copies) else (),
     )  # fmt: skip
 

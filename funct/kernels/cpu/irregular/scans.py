@@ -1,7 +1,7 @@
 """Running sums, products, extrema and recurrences, in NumPy's order of operations.
 
 x and y are (outer, n, inner), flat and not empty, and the middle axis is run along. Where inner is
-1 the running value stays in a register; else whole rows are combined.
+1 the running value stays in a register, which is float32 for halves; else whole rows are combined.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 
 from funct.kernels.cpu.loops import kernel
 from funct.kernels.cpu.vectors import loaded, spread, stored
+from funct.kernels.dtypes import is_half
 
 __all__ = [
     "LANES", "better", "recurrence", "running", "running_extremum", "running_extremum_columns",
@@ -25,16 +26,22 @@ def _combined(a: Any, b: Any, how: str) -> Any:
     return a + b if how == "add" else a * b
 
 
+def _held(dtype: Any) -> Any:
+    """The dtype of a running value."""
+    return np.dtype(np.float32) if is_half(dtype) else dtype
+
+
 @kernel
 def running_line(x: Any, y: Any, outer: int, n: int, how: str) -> None:
     """inner is 1."""
+    held = _held(y.dtype)
     at = 0
     for _ in range(outer):
-        total = x[at].astype(y.dtype)
-        y[at] = total
+        total = x[at].astype(held)
+        y[at] = total.astype(y.dtype)
         for i in range(at + 1, at + n):
-            total = _combined(total, x[i].astype(y.dtype), how)
-            y[i] = total
+            total = _combined(total, x[i].astype(held), how)
+            y[i] = total.astype(y.dtype)
         at += n
 
 
@@ -87,27 +94,28 @@ def running_extremum(
 @kernel
 def running_extremum_line(x: Any, y: Any, outer: int, n: int, largest: bool, places: bool) -> None:
     """inner is 1: most elements change nothing, so groups that change nothing are passed."""
+    held = _held(x.dtype)
     at = 0
     for _ in range(outer):
-        best = x[at]
+        best = x[at].astype(held)
         place = 0
         k = 0
         while k < n:
             group = k + LANES <= n
             if group:
-                group = ~better(loaded(x, at, LANES), best, largest).any()
+                group = ~better(loaded(x, at, LANES).astype(held), best, largest).any()
             if group:
-                kept = place if places else best
+                kept = place if places else best.astype(y.dtype)
                 stored(y, at, spread(kept, LANES))
                 k += LANES
                 at += LANES
             else:
                 for _ in range(min(LANES, n - k)):
-                    v = x[at]
+                    v = x[at].astype(held)
                     if better(v, best, largest):
                         best = v
                         place = k
-                    y[at] = place if places else best
+                    y[at] = place if places else best.astype(y.dtype)
                     at += 1
                     k += 1
 

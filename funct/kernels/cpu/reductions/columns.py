@@ -7,7 +7,6 @@ it, so sums and products of floats have its bits; what has no order takes severa
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import struct
 from math import prod
@@ -17,9 +16,10 @@ import numpy as np
 
 from funct.device import Host, host, printed
 from funct.kernels.cpu.loops import ready
-from funct.kernels.cpu.record import Fields, Record, address
+from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.cpu.reductions.pairwise import PARTS
 from funct.kernels.cpu.reductions.short_rows import ELEMENTS, Plan, result_of
+from funct.kernels.cpu.runners import runner
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.tasks import deal_out
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["of_few_columns", "text"]
 
 _FIELDS = Fields(("x", "y", "tasks", "blocks", "rows"))
-_job = struct.Struct(f"{len(_FIELDS)}q").pack  # bytes: an array takes NumPy longer
+_rest = struct.Struct(f"{len(_FIELDS) - 2}q").pack
 _TASK = 1 << 15  # elements that are worth a task
 _MANY = 1 << 9  # columns that are more than any processor holds
 _MOST, _OF_MANY = 8, 14  # vectors of a row, of 16 registers and of 32
@@ -45,31 +45,27 @@ def of_few_columns(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> Any
 
     name: sum, prod, max, min, any or all. Zeros of both signs are equal to extrema.
     """
-    if axis.__class__ is not int and axis.__class__ is not tuple:
+    if axis.__class__ is int:
+        if axis in (-1, x.ndim - 1):
+            return None
+    elif axis.__class__ is not tuple:
         return None
-    layout = _layout(x.shape, axis, keepdims)
+    layout = _layout(name, x.shape, x.dtype, axis, keepdims)
     if layout is None or not x.flags.c_contiguous or not x.flags.aligned:
         return None
-    blocks, rows, columns, left = layout
-    kind = x.dtype
-    if kind in PARTS:
-        if name != "sum":
-            return None
-        kind, columns = PARTS[kind], 2 * columns  # a sum is one of either part
-    plan = _plan(name, kind, columns)
-    if plan is None or not plan.pays(x.size) or not ready(x.size):
+    plan, left, dtype, rest = layout
+    if not plan.pays(x.size) or not ready(x.size):
         return None
-    y = fresh(left, plan.result if kind is x.dtype else x.dtype)
-    tasks = max(1, min(blocks, x.size // _TASK, 4 * host().cores))
-    plan.run(_job(address(x), address(y), tasks, blocks, rows))
+    y = fresh(left, dtype)
+    plan.run(x, y, rest)
     return y
 
 
 @functools.lru_cache(512)
 def _layout(
-    shape: tuple[int, ...], axis: Any, keepdims: bool
-) -> tuple[int, int, int, tuple[int, ...]] | None:
-    """How many blocks of how many rows of how many columns, and the shape of what is left."""
+    name: str, shape: tuple[int, ...], dtype: np.dtype[Any], axis: Any, keepdims: bool
+) -> tuple[Plan, tuple[int, ...], np.dtype[Any], bytes] | None:
+    """The plan, the shape and the dtype of what is left, and the job behind the addresses."""
     rank, axes = len(shape), axis if axis.__class__ is tuple else (axis,)
     if not axes or not all(a.__class__ is int and -rank <= a < rank for a in axes):
         return None
@@ -82,8 +78,19 @@ def _layout(
     )
     if rows < 2 or not 1 < columns <= _MANY:
         return None
+    kind, across = dtype, columns
+    if kind in PARTS:
+        if name != "sum":
+            return None
+        kind, across = PARTS[kind], 2 * columns  # a sum is one of either part
+    plan = _plan(name, kind, across)
+    if plan is None:
+        return None
     kept = (1,) * (behind - first) if keepdims else ()
-    return blocks, rows, columns, (*shape[:first], *kept, *shape[behind:])
+    left = (*shape[:first], *kept, *shape[behind:])
+    tasks = max(1, min(blocks, blocks * rows * columns // _TASK, 4 * host().cores))
+    result = plan.result if kind is dtype else dtype
+    return plan, left, result, _rest(tasks, blocks, rows)
 
 
 @functools.lru_cache(512)
@@ -100,7 +107,7 @@ def _plan(name: str, dtype: np.dtype[Any], columns: int) -> Plan | None:
 @functools.cache
 def _entry(name: str, element: str, columns: int) -> Any:
     code = printed(text, name, element, columns, host()).keep()
-    return ctypes.CFUNCTYPE(None, ctypes.c_char_p)(code.address("reduce"))
+    return runner(code.address("reduce"))
 
 
 def _carried(name: str, element: str) -> str:

@@ -7,10 +7,8 @@ across them, and segments depend on the shape alone: no thread changes a bit.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import math
-import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +17,8 @@ import numpy as np
 
 from funct.device import Host, host, printed
 from funct.kernels.cpu.elementwise.vector_loops import ELEMENTS
-from funct.kernels.cpu.record import Fields, Record, address
+from funct.kernels.cpu.record import Fields, Record
+from funct.kernels.cpu.runners import runner
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.tasks import deal_out
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
@@ -37,9 +36,9 @@ _TASK = 1 << 14
 _SUMS = 8  # vectors that are summed side by side
 _LEAST_INNER = 16  # columns that are work for vectors
 _SINGLE = np.dtype(np.float32)
-_places = struct.Struct("2q").pack
 
 _Combine = Callable[[Emitter, Value, Value], Value]
+_Put = Callable[..., None]  # a total, and from which column on it is
 _OPS: dict[str, tuple[_Combine, float]] = {
     "add": (lambda f, total, x: total + x, -0.0),
     "maximum": (lambda f, total, x: f.maximum(total, x), -math.inf),
@@ -58,35 +57,42 @@ def half_reduction(reduce: Any, x: NDArray[Any], axes: Any, keepdims: bool) -> A
         last = x.ndim - 1
         found = half_reduction(reduce, x.T, tuple([last - a for a in axes]), keepdims)
         return found if found is NotImplemented else found.T
-    axes = tuple(sorted(axes))
-    first, stop = axes[0], axes[-1] + 1
-    if len(axes) != stop - first:
+    plan = _plan(name, x.dtype, x.shape, axes, keepdims)
+    if plan is None:
         return NotImplemented
-    sizes = tuple([math.prod(part) for part in (x.shape[:first], x.shape[first:stop])])
-    inner = math.prod(x.shape[stop:])
-    if 1 < inner < _LEAST_INNER or (inner == 1 and sizes[1] < _LEAST_INNER):
-        return NotImplemented
-    plan = _plan(name, ELEMENTS[x.dtype], *sizes, inner)
-    y = fresh((sizes[0], plan.segments, inner), _SINGLE)
-    plan.run(_places(address(x), address(y)) + plan.rest)
-    middle = (1,) * len(axes) if keepdims else ()
-    if plan.segments > 1:
-        y = reduce(y, 1, np.dtype(np.float64) if name == "add" else None)
-    shape = (*x.shape[:first], *middle, *x.shape[stop:])
-    return y.reshape(shape).astype(x.dtype)
+    y = fresh(plan.made, plan.dtype)
+    plan.run(x, y, plan.rest)
+    if plan.left is None:
+        return y
+    y = reduce(y, 1, np.dtype(np.float64) if name == "add" else None)
+    return y.reshape(plan.left).astype(x.dtype)
 
 
 @attrs.frozen(eq=False)
 class _Plan:
-    """What is known before the arrays are. rest: the bytes of a job behind the two addresses."""
+    """What is known before the arrays are. rest: the bytes of a job behind the two addresses; made,
+    dtype: of what it writes; left: the shape that its segments are reduced to, if it has several.
+    """
 
     run: Any
     rest: bytes
-    segments: int
+    made: tuple[int, ...]
+    dtype: np.dtype[Any]
+    left: tuple[int, ...] | None
 
 
 @functools.lru_cache(256)
-def _plan(name: str, element: str, outer: int, length: int, inner: int) -> _Plan:
+def _plan(
+    name: str, dtype: np.dtype[Any], shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool
+) -> _Plan | None:
+    """None where the axes do not follow each other, or vectors have no work."""
+    axes = tuple(sorted(axes))
+    first, stop = axes[0], axes[-1] + 1
+    if len(axes) != stop - first:
+        return None
+    outer, length, inner = map(math.prod, (shape[:first], shape[first:stop], shape[stop:]))
+    if 1 < inner < _LEAST_INNER or (inner == 1 and length < _LEAST_INNER):
+        return None
     segment = max(1, min(length, _TERMS, _SEGMENT // inner)) if inner > 1 else min(length, _RUN)
     segments = -(-length // segment)
     units = outer * segments
@@ -94,17 +100,24 @@ def _plan(name: str, element: str, outer: int, length: int, inner: int) -> _Plan
         x=0, y=0, tasks=max(1, min(units, outer * length * inner // _TASK, 4 * host().cores)),
         units=units, segments=segments, segment=segment, length=length, inner=inner,
     )  # fmt: skip
-    return _Plan(_entry(name, element, inner > 1), job[2:].tobytes(), segments)
+    left = (*shape[:first], *((1,) * len(axes) if keepdims else ()), *shape[stop:])
+    element = ELEMENTS[dtype]
+    whole = segments == 1
+    run = _entry(name, element, element if whole else "f32", inner > 1)
+    made = left if whole else (outer, segments, inner)
+    return _Plan(run, job[2:].tobytes(), made, dtype if whole else _SINGLE, None if whole else left)
 
 
 @functools.cache
-def _entry(name: str, element: str, across: bool) -> Any:
-    code = printed(text, name, element, across, host()).keep()
-    return ctypes.CFUNCTYPE(None, ctypes.c_char_p)(code.address("reduce"))
+def _entry(name: str, element: str, result: str, across: bool) -> Any:
+    code = printed(text, name, element, result, across, host()).keep()
+    return runner(code.address("reduce"))
 
 
-def text(name: str, element: str, across: bool, target: Host) -> str:
-    """`reduce(job)`. across: whether there are columns, else rows are runs of memory."""
+def text(name: str, element: str, result: str, across: bool, target: Host) -> str:
+    """`reduce(job)`. result: in which elements; across: whether there are columns, else rows are
+    runs of memory.
+    """
     module = Module(target)
     f = module.function("units", [("job", PTR), ("task", I64)], local=True)
     job, task = Record(f, _FIELDS, f.arguments[0]), f.arguments[1]
@@ -115,7 +128,12 @@ def text(name: str, element: str, across: bool, target: Host) -> str:
         start = (u - n * job.segments) * job.segment
         count = f.min(job.segment, job.length - start)
         x = f.at(job.pointer("x"), (n * job.length + start) * job.inner, element)
-        printing(f, name, element, x, f.at(job.pointer("y"), u * job.inner, "f32"), count, job)
+        y = f.at(job.pointer("y"), u * job.inner, result)
+
+        def put(total: Value, column: Value | int = 0) -> None:
+            f.store(f.convert(total, result), f.at(y, column, result))
+
+        printing(f, name, element, x, put, count, job)
 
     first, last = (f.div((task + k) * job.units, job.tasks) for k in range(2))
     each(f, first, last, unit)
@@ -133,7 +151,7 @@ def _wide(f: Emitter, at: Value, element: str, lanes: int) -> Value:
 
 
 def _run(
-    f: Emitter, name: str, element: str, x: Value, y: Value, count: Value, job: Record
+    f: Emitter, name: str, element: str, x: Value, put: _Put, count: Value, job: Record
 ) -> None:
     """One number of `count` that lie side by side."""
     combine, start = _OPS[name]
@@ -158,11 +176,11 @@ def _run(
         return [combine(f, held[0], _wide(f, f.at(x, i, element), element, 1))]
 
     (total,) = f.loop(whole, count, 1, one, [total], maybe_empty=True)
-    f.store(total, y)
+    put(total)
 
 
 def _columns(
-    f: Emitter, name: str, element: str, x: Value, y: Value, count: Value, job: Record
+    f: Emitter, name: str, element: str, x: Value, put: _Put, count: Value, job: Record
 ) -> None:
     """A number for each of the columns, of `count` rows."""
     combine, start = _OPS[name]
@@ -179,7 +197,7 @@ def _columns(
 
             none = f.constant(typed("f32", lanes), start)
             for k, total in enumerate(f.loop(0, count, 1, row, [none] * many)):
-                f.store(total, f.at(f.at(y, c, "f32"), k * lanes, "f32"))
+                put(total, c + k * lanes)
 
         return columns
 

@@ -11,7 +11,6 @@ Note [Four blocks]
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import struct
 from collections.abc import Callable
@@ -22,7 +21,8 @@ import numpy as np
 
 from funct.device import Host, host, printed
 from funct.kernels.cpu.loops import ready
-from funct.kernels.cpu.record import Fields, Record, address
+from funct.kernels.cpu.record import Fields, Record
+from funct.kernels.cpu.runners import runner
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.tasks import deal_out
 from funct.kernels.dtypes import sum_dtype
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 __all__ = ["LONG", "PARTS", "SUMS", "of_long_rows", "paired", "text"]
 
-LONG = 1 << 15  # elements from which on a call costs less than what it saves
+LONG = 1 << 11  # elements from which on a call costs less than what it saves
 SUMS = 8
 
 _FIELDS = Fields(("x", "y", "tasks", "rows", "length"))
-_places, _rest = struct.Struct("2q").pack, struct.Struct("3q").pack  # an array takes NumPy longer
+_rest = struct.Struct(f"{len(_FIELDS) - 2}q").pack
 _TO_VECTORS = SUMS.bit_length() - 1
 _BLOCK = 128  # terms that are no more halved
 _FOUR = (272, 512, 487)  # terms of four blocks: from, to, and to where the last vector is not whole
@@ -68,7 +68,7 @@ def of_long_rows(x: NDArray[Any], axis: Any, keepdims: bool, squares: bool = Fal
     element, parts, lead, dtype, rest = plan
     y = fresh(lead, dtype)
     four = element[0] == "f" and x.nbytes <= _near()
-    _entry(element, parts, squares, four)(_places(address(x), address(y)) + rest)
+    _entry(element, parts, squares, four)(x, y, rest)
     return y if lead else y[()]
 
 
@@ -106,7 +106,7 @@ def _near() -> int:
 @functools.cache
 def _entry(element: str, parts: int, squares: bool, four: bool) -> Any:
     code = printed(text, element, parts, squares, four, host()).keep()
-    return ctypes.CFUNCTYPE(None, ctypes.c_char_p)(code.address("reduce"))
+    return runner(code.address("reduce"))
 
 
 def text(element: str, parts: int, squares: bool, four: bool, target: Host) -> str:

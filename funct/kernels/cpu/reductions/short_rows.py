@@ -7,10 +7,10 @@ sums side by side, which are added in pairs, and what is left over one by one.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import struct
 from collections.abc import Callable
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -18,9 +18,10 @@ import numpy as np
 
 from funct.device import Host, host, printed
 from funct.kernels.cpu.loops import ready
-from funct.kernels.cpu.record import Fields, Record, address
+from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.cpu.reductions.pairwise import PARTS, SUMS, paired
 from funct.kernels.cpu.reductions.short_orders import DESCENDING, longest, ordered
+from funct.kernels.cpu.runners import runner
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.tasks import deal_out
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ELEMENTS", "ROWS", "Plan", "of_short_rows", "result_of", "text"]
 
-ROWS = 1 << 10  # elements from which on a call costs less than what it saves
+ROWS = 1 << 9  # elements from which on a call costs less than what it saves
 
 _FIELDS = Fields(("x", "y", "tasks", "rows", "pitch"))
-_job = struct.Struct(f"{len(_FIELDS)}q").pack  # bytes: an array takes NumPy longer
+_REST = struct.Struct(f"{len(_FIELDS) - 2}q")
 _TASK = 1 << 15  # elements that are worth a task
 _LONG = 128  # terms from which on NumPy halves a sum first
 _WORD = 64  # elements whose comparisons fit in one word
@@ -58,31 +59,51 @@ def of_short_rows(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> Any:
     name: sum, prod, max, min, any, all, argmax, argmin; sort or argsort, stable, maybe with
     DESCENDING behind it. Zeros of both signs are equal to extrema.
     """
-    rank = x.ndim
     if axis.__class__ is tuple and len(axis) == 1:
         (axis,) = axis
-    if axis.__class__ is not int or axis not in (-1, rank - 1) or rank < 2:
+    if axis.__class__ is not int or axis not in (-1, x.ndim - 1):
         return None
-    n = x.shape[-1]
-    if not 1 < n <= _MOST.get(name, _LONG):
+    if not x.ndim or x.shape[-1] > _LONG:
         return None
-    pitch = n if x.flags.c_contiguous else _pitch(x)
-    if pitch is None:
+    layout = _layout(name, x.shape, x.dtype, keepdims)
+    if layout is None:
         return None
-    kind, terms = x.dtype, n
+    plan, shape, dtype, rest = layout
+    if not x.flags.c_contiguous:
+        pitch = _pitch(x)
+        if pitch is None:
+            return None
+        tasks, rows, terms = _REST.unpack(rest)
+        rest = _REST.pack(tasks, rows, pitch * terms // x.shape[-1])
+    if not plan.pays(x.size) or not ready(x.size):
+        return None
+    y = fresh(shape, dtype)
+    plan.run(x, y, rest)
+    return y
+
+
+@functools.lru_cache(512)
+def _layout(
+    name: str, shape: tuple[int, ...], dtype: np.dtype[Any], keepdims: bool
+) -> tuple[Plan, tuple[int, ...], np.dtype[Any], bytes] | None:
+    """The plan, the shape and the dtype of what is left, and the job of rows without gaps behind
+    the addresses.
+    """
+    n = shape[-1]
+    if len(shape) < 2 or not 1 < n <= _MOST.get(name, _LONG):
+        return None
+    kind, terms, size = dtype, n, prod(shape)
     if kind in PARTS:
         if name != "sum" or 2 * n > _LONG:
             return None
         name, kind, terms = _COMPLEX, PARTS[kind], 2 * n
     plan = _plan(name, kind, terms)
-    if plan is None or not plan.pays(x.size) or not ready(x.size):
+    if plan is None:
         return None
-    lead, rows = x.shape[:-1], x.size // n
-    shape = x.shape if name in _ORDERS else (*lead, 1) if keepdims else lead
-    y = fresh(shape, plan.result if kind is x.dtype else x.dtype)
-    tasks = max(1, min(rows, x.size // _TASK, 4 * host().cores))
-    plan.run(_job(address(x), address(y), tasks, rows, pitch * (terms // n)))
-    return y
+    left = shape if name in _ORDERS else (*shape[:-1], 1) if keepdims else shape[:-1]
+    rows = size // n
+    tasks = max(1, min(rows, size // _TASK, 4 * host().cores))
+    return plan, left, plan.result if kind is dtype else dtype, _REST.pack(tasks, rows, terms)
 
 
 def _pitch(x: NDArray[Any]) -> int | None:
@@ -144,7 +165,7 @@ def _plan(name: str, dtype: np.dtype[Any], n: int) -> Plan | None:
 @functools.cache
 def _entry(name: str, element: str, n: int) -> Any:
     code = printed(text, name, element, n, host()).keep()
-    return ctypes.CFUNCTYPE(None, ctypes.c_char_p)(code.address("reduce"))
+    return runner(code.address("reduce"))
 
 
 def text(name: str, element: str, n: int, target: Host) -> str:

@@ -1,0 +1,103 @@
+"""Builtins that run jobs: the addresses of arrays, and the words behind them.
+
+    run = runner(code.address("reduce"))     # void reduce(ptr job)
+    run(x, y, rest)     # the words &x[0] and &y[0], and those of `rest`, which is bytes
+
+ctypes takes longer to be told where two arrays are than they take that have a thousand elements.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from funct.device import Code, assemble
+from funct.kernels.cpu.calls import DATA, RANK, SHAPE, builtin, field, readable, word
+from funct.kernels.cpu.record import address
+
+__all__ = ["runner"]
+
+_WORDS = 64  # of the longest job
+_LONG = 1 << 13  # elements from which on other Python threads may run meanwhile
+_LENGTH = object.__basicsize__  # where bytes have how many they are,
+_BYTES = bytes.__basicsize__ - 1  # and where they begin
+
+
+def runner(code: int) -> Callable[..., None]:
+    """A function of one to three arrays and bytes, for the function at an address, which stays
+    there. The arrays lie in memory as the job says: only their addresses are read.
+    """
+    if not readable():
+        return functools.partial(_run, ctypes.CFUNCTYPE(None, ctypes.c_char_p)(code))
+    return builtin("run", _code().address("call"), np.asarray([code, id(None)]))
+
+
+def _run(function: Any, *given: Any) -> None:
+    *arrays, rest = given
+    function(struct.pack(f"{len(arrays)}q", *map(address, arrays)) + rest)
+
+
+@functools.cache
+def _code() -> Code:
+    return assemble(_TEXT).keep()
+
+
+_TEXT = f"""
+declare i64 @PyArray_MultiplyList(ptr, i32)
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+declare void @Py_IncRef(ptr)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+
+define ptr @call(ptr %holder, ptr %args, i64 %count) {{
+entry:
+  %job = alloca [{_WORDS} x i64], align 16
+{field("table", "%holder", DATA, "ptr")}
+{word("code", "%table", 0, "ptr")}
+{word("none", "%table", 1, "ptr")}
+  %arrays = sub i64 %count, 1
+  br label %next
+
+next:
+  %k = phi i64 [ 0, %entry ], [ %k.next, %array ]
+  %most = phi i64 [ 0, %entry ], [ %most.next, %array ]
+  %at = getelementptr ptr, ptr %args, i64 %k
+  %x = load ptr, ptr %at
+  %to = getelementptr i64, ptr %job, i64 %k
+  %all = icmp eq i64 %k, %arrays
+  br i1 %all, label %rest, label %array
+array:
+{field("place", "%x", DATA)}
+  store i64 %place, ptr %to
+{field("rank", "%x", RANK, "i32")}
+{field("shape", "%x", SHAPE, "ptr")}
+  %n = call i64 @PyArray_MultiplyList(ptr %shape, i32 %rank)
+  %larger = icmp sgt i64 %n, %most
+  %most.next = select i1 %larger, i64 %n, i64 %most
+  %k.next = add i64 %k, 1
+  br label %next
+
+rest:
+{field("length", "%x", _LENGTH)}
+  %from = getelementptr i8, ptr %x, i64 {_BYTES}
+  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %length, i1 false)
+  %long = icmp sge i64 %most, {_LONG}
+  br i1 %long, label %free, label %locked
+free:
+  %state = call ptr @PyEval_SaveThread()
+  call void %code(ptr %job)
+  call void @PyEval_RestoreThread(ptr %state)
+  br label %give
+locked:
+  call void %code(ptr %job)
+  br label %give
+give:
+  call void @Py_IncRef(ptr %none)
+  ret ptr %none
+}}
+"""

@@ -1,0 +1,49 @@
+"""Builtins that run jobs: what is in the job, in whichever way it is run."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from funct.device import assemble
+from funct.kernels.cpu import loops, runners
+from funct.kernels.cpu.record import address
+
+pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
+
+_WORDS = 6
+_COPY = f"""
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+define void @copy(ptr %job) {{
+  %y = load ptr, ptr %job
+  call void @llvm.memcpy.p0.p0.i64(ptr %y, ptr %job, i64 {8 * _WORDS}, i1 false)
+  ret void
+}}
+"""  # the job, into its first array
+
+
+@pytest.mark.parametrize("size", [_WORDS, 1 << 14])
+@pytest.mark.parametrize("others", [0, 1, 3])
+@pytest.mark.parametrize("readable", [True, False])
+def test_jobs_are_addresses_and_words(
+    size: int, others: int, readable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arrays of any rank and layout, few and many elements."""
+    monkeypatch.setattr(runners, "readable", lambda: readable)
+    run = runners.runner(assemble(_COPY).keep().address("copy"))
+    y = np.zeros(size, np.int64)
+    arrays: list[Any] = [y, np.ones((), np.float32), np.ones((3, 4)).T, np.ones(5)[::-1]]
+    given = arrays[: 1 + others]
+    words = range(7, 7 + _WORDS - len(given))
+    none, counts = sys.getrefcount(None), [sys.getrefcount(a) for a in given]
+    call = partial(run, *given, struct.pack(f"{len(words)}q", *words))
+    assert call() is None
+    assert y[:_WORDS].tolist() == [*map(address, given), *words]
+    del call
+    assert [sys.getrefcount(a) for a in given] == counts
+    assert abs(sys.getrefcount(None) - none) < 100
