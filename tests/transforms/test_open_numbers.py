@@ -13,6 +13,7 @@ import funct.array as xp
 from funct.array import Array
 from funct.errors import FunctError
 from funct.nn import functional
+from funct.transforms.compiled import numbered
 from tests import laws
 
 X = xp.asarray(np.random.default_rng(0).normal(size=(6, 5)))
@@ -212,6 +213,22 @@ def test_numbers_and_lengths_that_vary() -> None:
         x = xp.asarray(np.random.default_rng(k).normal(size=(k, 3)))
         laws.close(f(x, 0.1 * k), xp.tanh(x * (0.1 * k)) / max(k, 1) - 0.1 * k, 1e-12, 1e-12)
     assert f.cache_info().misses <= 6, f.explain()
+
+
+def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lengths and numbers that the function needs to know, each another at each call."""
+    monkeypatch.setattr(numbered, "_KEPT", 8)
+    f = ft.jit(lambda x, r: [v * r for v in x])
+    g = ft.jit(lambda x, n, r: xp.abs(x) ** n * r)
+    for k in range(30):
+        laws.close(f(ROW[: 1 + k % 5], 0.1 * k), [v * (0.1 * k) for v in ROW[: 1 + k % 5]])
+        x = xp.asarray(np.full(k + 2, 2.0))
+        laws.close(f(x, 0.1 * k)[0], x[0] * (0.1 * k))
+        laws.close(g(X, k / 7, 0.1 * k), xp.abs(X) ** (k / 7) * (0.1 * k), 1e-12, 1e-12)
+    for h in (f, g):
+        for of in h._table.numbered._known.values():
+            assert len(of.held) <= 5
+            assert len(of.paths) <= 8
 
 
 def test_errors_are_those_of_the_number() -> None:

@@ -25,6 +25,7 @@ from funct.transforms.compiled.paths import Open, Path
 __all__ = ["Latest", "Numbered", "Opened", "Signatures"]
 
 _MOST = 8  # paths of one signature
+_KEPT = 64  # signatures that have paths, the ones of late: sizes that the function needs to know
 _HELD = 4  # what numbers that the function needs to know may be, of those that have such paths
 _FAILURES = 2
 
@@ -182,7 +183,8 @@ class _Signature:
         """
         pairs = enumerate(zip(static, self.known, strict=True))
         self.varying |= {i for i, (a, b) in pairs if a != b and a[0] in NUMBERS}
-        self.held.add(tuple([static[i] for i in sorted(self.bound)]))
+        if len(self.held) <= _HELD:
+            self.held.add(tuple([static[i] for i in sorted(self.bound)]))
         return [] if len(self.held) > _HELD else sorted(self.varying - self.bound)
 
     def bind(self, leaves: Iterable[int]) -> None:
@@ -273,6 +275,8 @@ class Signatures:
                 if len(paths) >= _MOST:
                     break
                 paths.append(Numbered(path, opened))
+                if len(of.paths) > _KEPT:
+                    of.paths.pop(next(iter(of.paths)))
                 return paths[-1]
             if names is None and opened.bound:
                 of.bind(opened.bound)
