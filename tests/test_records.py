@@ -17,7 +17,7 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct import export, nn, optim, records, serialize, tree
-from funct.errors import FunctError, TreeError
+from funct.errors import FunctError, TransformError, TreeError
 from tests import laws
 
 FIELDS: Any = ["w", "b"]
@@ -387,3 +387,12 @@ def test_plain_structures_pickle_as_optree_pickles_them() -> None:
     assert pickle.loads(pickle.dumps(spec)) == spec
     assert b"records" not in pickle.dumps(spec)
     assert not records.opened([1, W, "x", None, len])
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_a_record_is_no_scalar(kind: str) -> None:
+    """The error of grad says what came."""
+    cls = CLASSES[kind]()
+    for f in (ft.grad(lambda w: cls(w, w)), ft.value_and_grad(lambda w: cls(w, w))):
+        with pytest.raises(TransformError, match="the function must return a scalar, got a Part"):
+            f(W)
