@@ -17,7 +17,7 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct import export, nn, optim, records, serialize, tree
-from funct.errors import FunctError, TreeError
+from funct.errors import FunctError, TransformError, TreeError
 from tests import laws
 
 FIELDS: Any = ["w", "b"]
@@ -225,7 +225,7 @@ def test_fields_are_leaves_and_static_ones_structure() -> None:
     @attrs.frozen
     class Outer:
         inner: Any
-        names: Any = tree.static_field(default=("a", "b"))
+        names: Any = tree.static_field(default=("a", "b"))  # noqa: RUF009
 
     @attrs.frozen
     class Wider(Outer):
@@ -254,7 +254,7 @@ def test_records_without_arrays_are_values() -> None:
 
     assert f(W, config).tolist() == [3.0, 6.0]
     assert f(W, Config(3)).tolist() == [3.0, 6.0]
-    assert len(seen) == 1 and seen[0] is config
+    assert [c is config for c in seen] == [True]
     assert tree.leaves({"c": config}) == [config]
     assert tree.map(lambda c: c.layers, [config]) == [3]
     assert ft.vmap(lambda x, c: x * c.layers, in_axes=(0, None))(W, config).tolist() == [3.0, 6.0]
@@ -378,7 +378,7 @@ print(pull(p)[0].b.tolist(), push(p).w.tolist(), program(p).w.tolist(), structur
     run = [sys.executable, "-c"]
     kept = subprocess.run([*run, write], check=True, capture_output=True).stdout
     said = subprocess.run([*run, read], check=True, capture_output=True, input=kept).stdout
-    assert said.decode().split() == "6.0 [4.0, 8.0] [1.0, 2.0] 4".split()
+    assert said.decode().split() == ["6.0", "[4.0,", "8.0]", "[1.0,", "2.0]", "4"]
 
 
 def test_plain_structures_pickle_as_optree_pickles_them() -> None:
@@ -387,3 +387,12 @@ def test_plain_structures_pickle_as_optree_pickles_them() -> None:
     assert pickle.loads(pickle.dumps(spec)) == spec
     assert b"records" not in pickle.dumps(spec)
     assert not records.opened([1, W, "x", None, len])
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_a_record_is_no_scalar(kind: str) -> None:
+    """The error of grad says what came."""
+    cls = CLASSES[kind]()
+    for f in (ft.grad(lambda w: cls(w, w)), ft.value_and_grad(lambda w: cls(w, w))):
+        with pytest.raises(TransformError, match="the function must return a scalar, got a Part"):
+            f(W)

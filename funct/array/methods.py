@@ -59,6 +59,15 @@ def _unused(method: str, argument: str, value: Any) -> ArgumentError:
     return ArgumentError(f"{method}: {argument} must be None, got {shown(value)}")
 
 
+def _on_axis(mode: str, indices: Any, n: Any) -> Any:
+    """Indices of an axis of length n, from any integers; what is none stays what it is."""
+    at = _xp.asarray(indices)
+    if at.dtype.kind not in "iu" or (n.__class__ is int and n == 0):
+        return indices
+    at = _xp.astype(at, _xp.int64)
+    return _xp.clip(at, 0, n - 1) if mode == "clip" else at % n
+
+
 def _one_of(method: str, argument: str, value: Any, known: tuple[str, ...]) -> Any:
     """value, which must be one of the words."""
     if not isinstance(value, str) or value not in known:
@@ -198,11 +207,16 @@ class Methods(Value):
     def take(
         self, indices: Any, axis: int | None = None, out: None = None, mode: str = "raise"
     ) -> Any:
-        """Elements along axis, or of all of them, by indices of any shape."""
+        """Elements along axis, or of all of them, by indices of any shape. mode: what becomes of
+        indices that are off the axis: "raise", "clip" (negative ones too) or "wrap".
+        """
         if out is not None:
             raise _unused("take", "out", out)
         if mode.__class__ is not str or mode != "raise":
-            _one_of("take", "mode", mode, ("raise",))
+            _one_of("take", "mode", mode, ("raise", "clip", "wrap"))
+            if mode != "raise":
+                x: Any = _xp.ravel(self) if axis is None else self
+                indices = _on_axis(mode, indices, x.shape[normal_axis("take", axis or 0, x.ndim)])
         if axis.__class__ is int and indices.__class__ is fast.Array and indices.data.ndim == 1:
             return _xp.take(self, indices, axis=axis)
         key = indices if isinstance(indices, Value) else _xp.asarray(indices)

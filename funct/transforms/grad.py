@@ -171,7 +171,12 @@ def _differentiated(
             out, aux = aux_below(name, out, level)
         if isinstance(out, tuple | list | dict | str | NoneType):
             raise TransformError(f"{name}: the function must return a scalar, got {_text(out)}")
-        value, node = lower(asarray(out), level)
+        try:
+            value, node = lower(asarray(out), level)
+        except DTypeError:
+            raise TransformError(
+                f"{name}: the function must return a scalar, got {_text(out)}"
+            ) from None
         _scalar(name, value, holomorphic)
         found = backward(node, _seed(value), True) if node is not None else {}
         cts = [cotangent_of(found, t, level) for t in traced]

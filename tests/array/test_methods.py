@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import funct as ft
 import funct.array as xp
-from funct.errors import ArgumentError, ShapeError
+from funct.errors import ArgumentError, FunctError, IndexOutOfBoundsError, ShapeError
 from funct.interop import rebind
 from tests import laws
 from tests.strategies import filled, shapes
@@ -93,13 +93,32 @@ def test_peak_to_peak() -> None:
     assert x.trace(dtype=xp.float32).dtype == xp.float32
 
 
+@pytest.mark.parametrize("mode", ["clip", "wrap"])
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+def test_take_off_the_axis(axis: Any, mode: str) -> None:
+    """Indices that are off the axis end at it, or go round, as NumPy has it; traced ones too."""
+    x = xp.asarray(X)
+    for at in (7, -9, [-7, 0, 9], [[1, -1], [2, 30]], np.asarray([200, 1], np.uint8)):
+        expected = X.take(at, axis=axis, mode=mode)
+        laws.same(x.take(at, axis=axis, mode=mode), expected)
+        f = lambda x, at: x.take(at, axis=axis, mode=mode)  # noqa: E731
+        laws.same(ft.jit(f)(x, xp.asarray(at)), expected)
+        slope = ft.grad(lambda x, at=at, f=f: xp.sum(f(x, at)))(x)
+        assert float(xp.sum(slope)) == expected.size
+
+
 def test_what_methods_refuse() -> None:
     """What NumPy has and a Tensor has not, by name."""
     x = xp.asarray(X)
     with pytest.raises(ArgumentError, match="reshape: order must be 'C' or 'F', got 'A'"):
         x.reshape(12, order="A")
-    with pytest.raises(ArgumentError, match="take: mode must be 'raise', got 'clip'"):
-        x.take(0, mode="clip")
+    with pytest.raises(ArgumentError, match="take: mode must be 'raise' or 'clip' or 'wrap', got"):
+        x.take(0, mode="near")
+    for mode in ("clip", "wrap"):
+        with pytest.raises(IndexOutOfBoundsError, match="take: index 0 is out of bounds"):
+            xp.zeros((0, 2)).take([0], axis=0, mode=mode)
+        with pytest.raises(FunctError):
+            x.take([0.5], axis=0, mode=mode)
     for method in (x.round, x.cumprod, x.trace, x.ptp, lambda out: x.take(0, out=out)):
         with pytest.raises(ArgumentError, match="out must be None"):
             method(out=np.zeros(3))

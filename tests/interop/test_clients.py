@@ -17,7 +17,12 @@ from funct.interop import rebind
 from tests import laws
 
 sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-from tests.interop import scipy_calls, scipy_numeric_calls, sklearn_calls  # noqa: E402
+from tests.interop import (  # noqa: E402
+    scipy_calls,
+    scipy_listed_calls,
+    scipy_numeric_calls,
+    sklearn_calls,
+)
 
 # Clients silence 0/0 around their own lines; a pull and a compiled function run later.
 pytestmark = [
@@ -26,7 +31,10 @@ pytestmark = [
 ]
 
 X = np.random.default_rng(0).uniform(0.2, 2.0, (6, 3))
-TABLES = {"scipy": scipy_calls, "numeric": scipy_numeric_calls, "sklearn": sklearn_calls}
+TABLES = {
+    "scipy": scipy_calls, "numeric": scipy_numeric_calls, "listed": scipy_listed_calls,
+    "sklearn": sklearn_calls,
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -85,9 +93,12 @@ def test_transforms_pass_through(call: Any, refused: bool, rng: np.random.Genera
 def test_tables_are_large_enough() -> None:
     """The counts that docs/CONFORMANCE.md states."""
     counts = {label: (len(m.DIFFERENTIABLE), len(m.VALUES)) for label, m in TABLES.items()}
-    assert counts == {"scipy": (145, 40), "numeric": (93, 52), "sklearn": (63, 80)}
+    assert counts == {
+        "scipy": (145, 40), "numeric": (93, 52), "listed": (0, 151), "sklearn": (63, 80)
+    }  # fmt: skip
     more = np.lib.NumpyVersion(scipy.__version__) >= "1.18.0"  # which writes in more of them
     refused = {label: len(m.REFUSED) for label, m in TABLES.items()}
-    assert refused == {"scipy": 36 + 6 * more, "numeric": 48 + 3 * more, "sklearn": 56}
+    expected = {"scipy": 36 + 6 * more, "numeric": 48 + 3 * more, "listed": 10, "sklearn": 56}
+    assert refused == expected
     for module in TABLES.values():
         assert {*module.DIFFERENTIABLE, *module.VALUES} >= module.REFUSED
