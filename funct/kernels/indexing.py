@@ -42,6 +42,7 @@ _FEW = 256  # and those of which each line has indices of its own
 _PART = 1 << 15  # elements of a task
 _MANY = 1 << 13  # elements whose order in memory is asked for, and that NumPy takes by a call more
 _LINES = 1 << 10  # of which the same columns are taken, and looked at before
+_FAR = 1 << 24  # bytes that caches hold in part at most
 _MUCH, _COLUMNS, _TASKS = 1 << 16, 64, 16  # elements and columns of a task at least, and tasks
 
 
@@ -246,7 +247,8 @@ def combine_rows(
     if count * inner * outer >= 2 * _MUCH:
         tasks = max(1, min(_TASKS, inner // _COLUMNS, count * inner * outer // _MUCH))
         part = -(-inner // (tasks * 8)) * 8
-    cpu.combine_rows(g, _index(i), y, wrong, *sizes, mode, drop, part, -(-inner // part))
+    far = y.nbytes >= _FAR
+    cpu.combine_rows(g, _index(i), y, wrong, *sizes, mode, drop, far, part, -(-inner // part))
     _checked(y, wrong)
 
 

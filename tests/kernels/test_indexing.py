@@ -170,10 +170,11 @@ def test_sums_have_the_order_of_the_indices(inner: int, kind: str) -> None:
 
 @given(
     st.integers(1, 2), st.sampled_from([0, 1, 3, 5, 32, 39, 67]),
-    st.sampled_from([1, 2, 4, 33, 66]), st.integers(1, 17), st.booleans(), st.integers(0, 2),
+    st.sampled_from([1, 2, 4, 33, 66]), st.integers(1, 17), st.booleans(), st.booleans(),
+    st.integers(0, 2),
 )  # fmt: skip
 def test_no_index_leaves_its_array(
-    outer: int, count: int, n: int, inner: int, drop: bool, slip: int
+    outer: int, count: int, n: int, inner: int, drop: bool, far: bool, slip: int
 ) -> None:
     """Run as Python, each kernel stays inside and gives what the machine code gives."""
     rng = np.random.default_rng(count)
@@ -185,12 +186,13 @@ def test_no_index_leaves_its_array(
             at[tuple([rng.integers(k) for k in at.shape])] = n if slip == 1 else -n - 1
     sizes = outer, count, n
     line = np.ascontiguousarray(g[..., 0]), i, np.ascontiguousarray(x[..., 0])
+    rows = g, i, x.copy(), np.zeros(1, int)
     pairs = x[0], line[0][0], i, each[0, :, 0] % inner
     lines, short, by = each[..., 0].copy(), i.astype(np.int32), (8, -(-inner // 8))
     for k, args in (
         (cpu.add_elements, (*line, *sizes, drop)),
-        (cpu.combine_rows, (g, i, x.copy(), np.zeros(1, int), *sizes, inner, "add", drop, *by)),
-        (cpu.combine_rows, (g, i, x.copy(), np.zeros(1, int), *sizes, inner, "max", drop, *by)),
+        (cpu.combine_rows, (*rows, *sizes, inner, "add", drop, far, *by)),
+        (cpu.combine_rows, (*rows, *sizes, inner, "max", drop, far, *by)),
         (cpu.along, (x, each, g.copy(), *sizes, inner, True)),
         (cpu.take_few, (line[2], lines, line[0], *sizes, False)),
         (cpu.take_few, (line[2], short, line[0], *sizes, True)),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.cpu.loops import kernel, parallel
-from funct.kernels.cpu.vectors import loaded, spread, stored
+from funct.kernels.cpu.vectors import asked, loaded, spread, stored
 
 __all__ = [
     "add_elements", "along", "combine", "combine_pairs", "combine_rows", "take_columns",
@@ -21,6 +21,7 @@ __all__ = [
 ]  # fmt: skip
 
 _LANES = 8
+_AHEAD = 16  # indices from here stands the one whose row is asked for
 _SEEN = 32  # indices that are looked at together
 _SHORT, _LONG = 16, 256  # indices of a line between which it pays to look at all lines' first
 
@@ -77,12 +78,13 @@ def add_elements(g: Any, i: Any, y: Any, outer: int, count: int, n: int, drop: b
 @parallel
 def combine_rows(
     g: Any, i: Any, y: Any, wrong: Any, outer: int, count: int, n: int, inner: int, mode: str,
-    drop: bool, part: int, task: int,
+    drop: bool, far: bool, part: int, task: int,
 ) -> None:  # fmt: skip
     """y (outer, n, inner) combined with g (outer, count, inner) at i (count,): see `combine`.
 
     A task changes `part` columns, so nobody else writes where it does. drop: as above, else wrong
-    is 1 where an index is out of bounds, and nothing is changed.
+    is 1 where an index is out of bounds, and nothing is changed. far: y is in no cache, so its rows
+    are asked for early; processors wait with what they read until they know where they write.
     """
     first = task * part
     last = min(first + part, inner)
@@ -92,6 +94,9 @@ def combine_rows(
         outer = 0
     for o in range(outer):
         for k in range(count):
+            if far:
+                later = _place(i[min(k + _AHEAD, count - 1)], n)
+                asked(y, (o * n + later) * inner + first, _LANES)
             at = i[k] if drop else _place(i[k], n)
             if at.astype(np.uint64) < np.uint64(n):
                 to = (o * n + at) * inner
