@@ -2,6 +2,7 @@
 
 import gc
 import importlib
+import itertools
 from pathlib import Path
 
 _ROOT = Path(__file__).parent
@@ -24,9 +25,23 @@ def pytest_collect_file(file_path: Path) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What was collected stays: looking at it again and again for garbage takes a tenth of a run.
+    """Each of the tens of thousands of tests that were collected is some hundred objects."""
+    _keep()
 
-    Each of tens of thousands of tests is some hundred objects.
+
+def pytest_runtest_logfinish() -> None:
+    """Reports of tests, and what funct has compiled for them, come to a million objects."""
+    if next(_finished) % _OFTEN == 0:
+        _keep()
+
+
+_OFTEN = 500
+_finished = itertools.count(1)
+
+
+def _keep() -> None:
+    """What is there now stays: to look at it again and again for garbage takes a tenth of a run and
+    more, since tests that count what is left look at everything.
     """
     gc.collect()
     gc.freeze()

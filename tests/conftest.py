@@ -1,14 +1,21 @@
-"""What every test may rely on: hypothesis profiles and a seeded generator."""
+"""What every test may rely on: hypothesis profiles, a seeded generator and a folder of code."""
 
 import os
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # read when SciPy is first imported
 # Small matrices on a busy machine: threads of BLAS and torch mostly wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# One run compiles more than a cache holds: in the user's it would drive out what her programs need,
+# and then its own code before the next run comes for it.
+os.environ.setdefault("FUNCT_CACHE_DIR", os.path.abspath(f"{__file__}/../../.pytest_cache/funct"))
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+from funct.device import disk_cache
+
+disk_cache.BOUND = 1 << 30  # bytes
 
 # A shared machine stalls now and then: no deadlines, and slow data generation is not an error.
 _CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

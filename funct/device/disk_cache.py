@@ -22,11 +22,12 @@ __all__ = ["BOUND", "folder", "read", "write"]
 
 BOUND = 256 << 20  # bytes
 _SUM = 32  # bytes of a checksum
-_EVERY = 64  # writes between two looks at the size of all
+_EVERY = BOUND // 32  # bytes that are written between two looks at the size of all
 _AHEAD = 3600.0  # seconds by which another machine's clock may be fast
-# A look takes milliseconds where files are many, and most processes write few: one in so many
-# writes of them all has it.
-_writes = itertools.count(os.urandom(1)[0] % _EVERY)
+# A look takes a tenth of a second where files are many, as long as it takes to make a few of them,
+# and most processes write little: it comes after so many bytes of them all.
+_written = _EVERY * os.urandom(1)[0] // 256
+_numbers = itertools.count()  # of this process's writes
 
 
 def folder() -> str | None:
@@ -57,13 +58,13 @@ def read(key: str) -> bytes | None:
 
 def write(key: str, body: bytes) -> None:
     """Keep the bytes under the key, where that is possible."""
+    global _written
     where = folder()
     if where is None:
         return
     try:
         os.makedirs(where, exist_ok=True)
-        number = next(_writes)
-        beside = os.path.join(where, f".{key}.{os.getpid()}.{number}")
+        beside = os.path.join(where, f".{key}.{os.getpid()}.{next(_numbers)}")
         try:
             with open(beside, "xb") as file:
                 file.write(_sum(key, body) + body)
@@ -71,7 +72,9 @@ def write(key: str, body: bytes) -> None:
         except OSError:
             os.unlink(beside)
             return
-        if number % _EVERY == 0:
+        _written += _SUM + len(body)  # where threads lose some of it, the look is a little late
+        if _written >= _EVERY:
+            _written = 0
             _shrink(where)
     except OSError:
         return

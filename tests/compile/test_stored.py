@@ -426,12 +426,14 @@ def test_functions_of_many_arrays_come_back(folder: Path, count: int) -> None:
 def test_not_every_process_looks_at_the_size_of_all(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One write in so many does, wherever a process begins to count."""
+    """Who writes one byte in so many does, wherever a process begins to count."""
+    chance = "import os; os.urandom = lambda n: bytes([70]) * n\n"
+    code = "from funct.device import disk_cache; print(disk_cache._written)"
+    assert int(_told(code, before=chance)[0]) == 70 * disk_cache._EVERY // 256
     looked: list[str] = []
     monkeypatch.setattr(disk_cache, "_shrink", looked.append)
-    for k in range(3 * disk_cache._EVERY):
-        disk_cache.write(f"k{k}", b"body")
+    monkeypatch.setattr(disk_cache, "_EVERY", 6400)
+    monkeypatch.setattr(disk_cache, "_written", 1600)
+    for k in range(300):
+        disk_cache.write(f"k{k}", bytes(64 - disk_cache._SUM))
     assert looked == [str(folder)] * 3
-    chance = "import os; os.urandom = lambda n: bytes([70]) * n\n"
-    code = "from funct.device import disk_cache; print(next(disk_cache._writes))"
-    assert int(_told(code, before=chance)[0]) == 70 % disk_cache._EVERY

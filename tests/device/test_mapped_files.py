@@ -1,5 +1,6 @@
 """Pages of a library's file: they go, and come again as they were."""
 
+import os
 import platform
 import subprocess
 import sys
@@ -23,7 +24,7 @@ def text(n):
 
 
 def name_of_llvm():
-    return llvm.binding().ffi.lib._name
+    return os.path.realpath(llvm.binding().ffi.lib._name)  # as the system says it
 
 
 def resident():
