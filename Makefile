@@ -23,9 +23,10 @@ READY := $(VENV)/.ready
 demo: $(READY)
 	$(BIN)/python examples/digits.py
 
-# one process per core (pytest-xdist); `.venv/bin/python -m pytest` runs them in one
+# One process per core (pytest-xdist); `.venv/bin/python -m pytest` runs them in one. Where a machine
+# exports PYTHONDONTWRITEBYTECODE, each process that a test starts would compile all of funct.
 test: $(READY)
-	$(BIN)/python -m pytest -q -n auto --dist worksteal
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q -n auto --dist worksteal
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -q -m slow
