@@ -23,9 +23,9 @@ from funct.device import host
 from funct.graph import Graph, Node, Var
 from funct.ops.linalg import contract_layout
 
-__all__ = ["Products"]
+__all__ = ["REAL", "Products"]
 
-_REAL = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
+REAL = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 
 
 class Products(NewNodes):
@@ -38,6 +38,10 @@ class Products(NewNodes):
     def is_read_once(self, v: Any) -> bool:
         """Whether one node, guard or caller reads v, and once."""
         return len(self.readers.get(v, ())) == 1
+
+    def takes_over(self, new: Var, old: Var) -> None:
+        """What stands for a Var is read by those who read that."""
+        self.readers[new] = [*self.readers.get(new, ()), *self.readers.get(old, ())]
 
     def contracted(self, e: Node) -> Var | None:
         """A contraction of floats, as a product between transposes."""
@@ -70,7 +74,7 @@ class Products(NewNodes):
         """
         x, y = e.operands
         out = e.results[0]
-        if not isinstance(x, Var) or not isinstance(y, Var) or out.dtype not in _REAL:
+        if not isinstance(x, Var) or not isinstance(y, Var) or out.dtype not in REAL:
             return None
         by_one = len(y.shape) == 2 and is_stack_by_vectors(e)
         if x.dtype != y.dtype or not (by_one or x.shape[:-2] == y.shape[:-2]):
