@@ -30,6 +30,7 @@ GATES, SEQUENCE = _normal(192, 512, scale=0.1), _normal(100, 32, 64)
 SIGNAL, ROWS, MILLION = _normal(100_000), _normal(4096, 1024), _normal(1_000_000)
 IMAGES, FILTERS = _normal(16, 256, 64), _normal(3, 64, 64, scale=0.125)
 P8, MEANS = _normal(1000, 8), _normal(16, 8)
+LEFT, RIGHT, LONG8 = _normal(5000, 32), _normal(5000, 48), _normal(100_000, 8)
 PLATE, LINKS = _normal(256, 256), _normal(500, 500, scale=0.002)
 STACK, VECTORS = _normal(5000, 8, 8), _normal(5000, 8)
 SMALL, POINTS, OTHERS = _normal(20_000, 3, 3), _normal(100_000, 3), _normal(100_000, 3)
@@ -300,6 +301,12 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         "gradient of total variation, 2000 x 2000": (grad(variation), (a(LARGE),)),
         "gradient of pooling by slices, 2000 x 2000": (grad(pooled), (a(LARGE),)),
         "covariances of 1024 columns, 4096 rows": (covariances, (a(ROWS),)),
+        "outer products, 5,000 × 32 × 48": (
+            lambda a, b: ns.sum(a[:, :, None] * b[:, None, :], axis=0), (LEFT, RIGHT)
+        ),
+        "functions of norms, 100,000 × 8": (
+            lambda a: ns.tanh(ns.sin(ns.exp(-ns.sqrt(ns.sum(a * a, axis=1))))), (LONG8,)
+        ),
         "5000 matrices 8 x 8 times vectors": (times_vectors, (a(STACK), a(VECTORS))),
     }
 
