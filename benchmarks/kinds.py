@@ -301,11 +301,11 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         "gradient of total variation, 2000 x 2000": (grad(variation), (a(LARGE),)),
         "gradient of pooling by slices, 2000 x 2000": (grad(pooled), (a(LARGE),)),
         "covariances of 1024 columns, 4096 rows": (covariances, (a(ROWS),)),
-        "outer products, 5,000 × 32 × 48": (
-            lambda a, b: ns.sum(a[:, :, None] * b[:, None, :], axis=0), (LEFT, RIGHT)
+        "outer products, 5000 x 32 x 48": (
+            lambda x, y: ns.sum(x[:, :, None] * y[:, None, :], axis=0), (a(LEFT), a(RIGHT))
         ),
-        "functions of norms, 100,000 × 8": (
-            lambda a: ns.tanh(ns.sin(ns.exp(-ns.sqrt(ns.sum(a * a, axis=1))))), (LONG8,)
+        "functions of norms, 100000 x 8": (
+            lambda x: ns.tanh(ns.sin(ns.exp(-ns.sqrt(ns.sum(x * x, axis=1))))), (a(LONG8),)
         ),
         "5000 matrices 8 x 8 times vectors": (times_vectors, (a(STACK), a(VECTORS))),
     }

@@ -16,7 +16,6 @@ from funct.kernels import statistical
 from funct.kernels.cpu.irregular.norms import LONGEST, lengths
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.reductions.pairwise import LONG, of_long_rows
-from funct.kernels.cpu.reductions.short_rows import ROWS
 from funct.kernels.dtypes import FLOATING, NATIVE
 from funct.kernels.elementwise import power
 from funct.kernels.linalg import matrices
@@ -40,6 +39,7 @@ _FLOATING = {np.dtype(char): np.dtype(char.lower()) for char in "fdFD"}  # and o
 Axes = tuple[int, ...]
 _LEAST_SINGLE, _LEAST_DOUBLE = 2.0**-90, 2.0**-900
 LEAST_SQUARES = {"f": _LEAST_SINGLE, "d": _LEAST_DOUBLE}
+_VECTORS = 1024  # elements below which one kernel squares, adds and roots them
 _FEW = 32  # numbers that Python looks through before NumPy has begun
 _SHORT = 1024  # elements up to which nobody asks whether the result fits into memory
 
@@ -79,7 +79,7 @@ def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) 
     if ord.__class__ is not int and ord.__class__ is not float:
         return None
     if ord == 2:
-        if x.size < ROWS and (y := _few(x, axis, keepdims)):
+        if x.size < _VECTORS and (y := _few(x, axis, keepdims)):
             return y[0]
         return _root(_sum_of_squares(x, axis, keepdims))
     if ord == 0:
@@ -176,7 +176,7 @@ def matrix_norm(x: Any, keepdims: bool = False, ord: Any = "fro") -> Any:
     if x.dtype not in _FLOATING or x.ndim < 2 or not x.size:
         return None
     if ord == "fro":
-        if x.ndim == 2 and x.size < ROWS and (y := _few(x, None, keepdims)):
+        if x.ndim == 2 and x.size < _VECTORS and (y := _few(x, None, keepdims)):
             return y[0]
         return _root(_sum_of_squares(x, (-2, -1), keepdims))
     if ord not in _SUMMED:
