@@ -1,12 +1,12 @@
-"""Who reads what in a graph without calls."""
+"""Who reads what in a graph without calls, and what is decided by it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from funct.graph import Graph, Guard, Var
+from funct.graph import Graph, Guard, Node, Var
 
-__all__ = ["readers"]
+__all__ = ["decisive", "readers"]
 
 
 def readers(graph: Graph) -> dict[Var, list[Any]]:
@@ -18,4 +18,17 @@ def readers(graph: Graph) -> dict[Var, list[Any]]:
         for a in (e.operand,) if isinstance(e, Guard) else e.operands:
             if isinstance(a, Var):
                 found.setdefault(a, []).append(e)
+    return found
+
+
+def decisive(graph: Graph) -> set[Node]:
+    """The nodes on which a guard's outcome depends."""
+    found: set[Node] = set()
+    asked: set[Var] = set()
+    for e in reversed(graph.nodes):
+        if isinstance(e, Guard):
+            asked.update([e.operand] if e.operand is not None else [])
+        elif isinstance(e, Node) and not asked.isdisjoint(e.results):
+            found.add(e)
+            asked.update([v for v in e.operands if isinstance(v, Var)])
     return found

@@ -8,7 +8,7 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct.compile.fusion.worth import worth
-from funct.compile.loops.kernel import Kernel
+from funct.compile.loops.kernel import Kernel, Op
 from tests.compile.checked import checking, run
 from tests.compile.test_bounds import made_of
 
@@ -89,3 +89,47 @@ def test_halves_are_left_to_numpy() -> None:
     fun = lambda x: xp.sum(x, axis=(1, 3))  # noqa: E731
     assert not worth(ft.make_graph(fun)(x))
     assert xp.all(ft.jit(fun)(x) == fun(x))
+
+
+HEAVY = ("exp", "log", "tanh", "sqrt")
+
+
+def heavy_rows(f: Any, *given: Any) -> list[str]:
+    """The functions that the kernels of a program compute one number at a time, once a row."""
+    kernels = [call.kernel for call in made_of(f, *given).calls]
+    values = [v for k in kernels if isinstance(k, Kernel) for v in k.values]
+    return [v.name for v in values if isinstance(v, Op) and v.kind == "row" and v.name in HEAVY]
+
+
+@pytest.mark.parametrize("name", HEAVY)
+@pytest.mark.parametrize("how", ["sum", "max", "mean"])
+@pytest.mark.parametrize("columns", [24, 33, 64])
+def test_functions_of_short_rows_are_computed_in_vectors(name: str, how: str, columns: int) -> None:
+    def of_pairs(x: Any) -> Any:
+        d = getattr(xp, how)((x[:, None] - x[None]) ** 2, axis=-1)
+        return getattr(xp, name)(2 + d)
+
+    def summed(x: Any) -> Any:
+        return xp.sum(of_pairs(x))
+
+    def of_rows(x: Any) -> Any:
+        return getattr(xp, name)(2 + getattr(xp, how)(x * x, axis=-1))
+
+    points = (0.1 * RNG.normal(size=(80, columns))).astype(np.float32)
+    rows = (0.1 * RNG.normal(size=(5000, columns))).astype(np.float32)
+    for f, x in ((of_pairs, points), (summed, points), (of_rows, rows)):
+        assert not heavy_rows(f, x)
+        a = xp.asarray(x)
+        np.testing.assert_allclose(ft.jit(f)(a), np.asarray(f(a)), rtol=1e-5)
+
+
+def test_functions_of_rows_stay_in_their_loops_where_rows_are_long_or_read_them() -> None:
+    def softmax(x: Any) -> Any:
+        return xp.exp(x) / xp.sum(xp.exp(x), axis=-1, keepdims=True)
+
+    assert heavy_rows(lambda x: xp.log(xp.sum(x * x, axis=-1)), np.ones((900, 4000), "float32"))
+    assert heavy_rows(
+        lambda x: x / xp.sqrt(xp.sum(x * x, axis=-1, keepdims=True)), np.ones((900, 40))
+    )
+    (call,) = made_of(softmax, np.ones((4000, 40), np.float32)).calls
+    assert isinstance(call.kernel, Kernel)

@@ -32,12 +32,14 @@ from funct.compile.fusion.shifted import computed_shifted
 from funct.compile.gathered import is_lookup
 from funct.compile.loops.scalars import ELEMENTS, is_exact
 from funct.compile.loops.views import VIEWS, View, dense, embedded, through
-from funct.compile.readers import readers
+from funct.compile.readers import decisive, readers
 from funct.graph import Graph, Guard, Node, Var
 
 __all__ = ["Fused", "fuse"]
 
 _LEAST_EMBEDDED = 1 << 12  # elements: around fewer, zeros are written
+_MANY_ROWS = 1 << 9  # of which one element for each is worth loops of its own
+_COSTLY, _ROW_COST = 10, 16  # additions
 _ORDERED = frozenset({"reshape", "broadcast_to", "settled", "stop_gradient", "checkpoint_name"})
 
 
@@ -84,7 +86,7 @@ class _Walk:
         self.reasons: dict[Node, str] = {}
         self.copies: set[Node] = set()  # views that no index map gives
         self.looks: set[Node] = set()  # what only looks elsewhere
-        self.decisive = _decisive(graph)
+        self.decisive = decisive(graph)
         self.places: list[Group | Node | Guard] = []
         self.uses: dict[Var, list[_Use]] = {}
         self.readers = readers(graph)
@@ -230,6 +232,8 @@ class _Walk:
             assert isinstance(operand, Var)
             columns = math.prod(operand.shape) // math.prod(result.shape)
             if group.columns is None and group.is_full(result) and not group.weaves:
+                if _waits_for_scalars(group, columns):
+                    return False
                 # so far these were loops over what is now one element for each row
                 group.size, group.columns = math.prod(operand.shape), columns
             elif group.columns is None:
@@ -293,22 +297,16 @@ class _Walk:
                 self._read(v, _Use(place + 1) if apart else _Use(place, group, e))
 
 
+def _waits_for_scalars(group: Group, columns: int) -> bool:
+    """Whether what a group computes, once it is one element for each row, would take about as long
+    as the row: a scalar waits for itself, and in loops of their own such elements are vectors.
+    """
+    return group.size >= _MANY_ROWS and group.cost >= max(_COSTLY, columns // _ROW_COST)
+
+
 def _has_no_gaps(index: Any) -> bool:
     """Whether slices take elements that lie side by side, in their order."""
     return all(step in (1, None) for _, _, step in index)
-
-
-def _decisive(graph: Graph) -> set[Node]:
-    """The nodes on which a guard's outcome depends."""
-    found: set[Node] = set()
-    asked: set[Var] = set()
-    for e in reversed(graph.nodes):
-        if isinstance(e, Guard):
-            asked.update([e.operand] if e.operand is not None else [])
-        elif isinstance(e, Node) and not asked.isdisjoint(e.results):
-            found.add(e)
-            asked.update([v for v in e.operands if isinstance(v, Var)])
-    return found
 
 
 def fuse(graph: Graph) -> Fused:

@@ -23,9 +23,9 @@ from funct.device import host
 from funct.graph import Graph, Node, Var
 from funct.ops.linalg import contract_layout
 
-__all__ = ["Products"]
+__all__ = ["REAL", "Products"]
 
-_REAL = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
+REAL = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 
 
 class Products(NewNodes):
@@ -70,7 +70,7 @@ class Products(NewNodes):
         """
         x, y = e.operands
         out = e.results[0]
-        if not isinstance(x, Var) or not isinstance(y, Var) or out.dtype not in _REAL:
+        if not isinstance(x, Var) or not isinstance(y, Var) or out.dtype not in REAL:
             return None
         by_one = len(y.shape) == 2 and is_stack_by_vectors(e)
         if x.dtype != y.dtype or not (by_one or x.shape[:-2] == y.shape[:-2]):

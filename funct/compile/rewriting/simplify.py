@@ -39,8 +39,8 @@ from funct.compile.rewriting.gaps import without_gaps
 from funct.compile.rewriting.looked_up import before_they_are_looked_up
 from funct.compile.rewriting.minors import Minors
 from funct.compile.rewriting.narrow import taken_apart
+from funct.compile.rewriting.outer_sums import OuterSums
 from funct.compile.rewriting.pieces import in_pieces
-from funct.compile.rewriting.products import Products
 from funct.compile.rewriting.row_elements import Check, RowElements
 from funct.compile.rewriting.turned import as_they_lie
 from funct.core import lookup
@@ -66,7 +66,7 @@ def simplify(graph: Graph, *, body: bool = False) -> tuple[Graph, tuple[Check, .
     return taken_apart(without_gaps(in_pieces(found))), checks
 
 
-class _Rewriting(Boxes, Minors, Products, RowElements):
+class _Rewriting(Boxes, Minors, OuterSums, RowElements):
     """One walk over the nodes, each written anew or replaced."""
 
     def __init__(self, graph: Graph, body: bool) -> None:
@@ -131,7 +131,9 @@ class _Rewriting(Boxes, Minors, Products, RowElements):
                 return self.contracted(e)
             case "matmul":
                 return self.thin(e)
-            case "reduce_sum" if (found := self.sum_of_products(e)) is not None:
+            case "reduce_sum" if (
+                found := self.sum_of_products(e) or self.sum_of_outer(e)
+            ) is not None:
                 return found
             case name if name in REDUCTIONS:
                 return self._of_one(e) or self._in_parts(e)
