@@ -39,6 +39,10 @@ class Products(NewNodes):
         """Whether one node, guard or caller reads v, and once."""
         return len(self.readers.get(v, ())) == 1
 
+    def takes_over(self, new: Var, old: Var) -> None:
+        """What stands for a Var is read by those who read that."""
+        self.readers[new] = [*self.readers.get(new, ()), *self.readers.get(old, ())]
+
     def contracted(self, e: Node) -> Var | None:
         """A contraction of floats, as a product between transposes."""
         x, y = e.operands

@@ -102,6 +102,7 @@ class _Rewriting(Boxes, Minors, OuterSums, RowElements):
                 self.keep(e)
             else:
                 self.new[e.results[0]] = found
+                self.takes_over(found, e.results[0])
         outputs = tuple([self._now(v) for v in self.graph.outputs])
         graph = attrs.evolve(
             self.graph, nodes=tuple(self.nodes), outputs=outputs,
