@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from types import FunctionType, ModuleType
 from typing import Any, ClassVar, NoReturn
 
@@ -16,10 +16,10 @@ import numpy as np
 from funct import ops
 from funct.array import reading
 from funct.array.device import CPU, Device, as_device
-from funct.array.dtypes import in_native
 from funct.array.exchange import Exchange
 from funct.array.indexing import index
 from funct.array.methods import Methods
+from funct.array.operands import OpenOperandError, bare
 from funct.array.operators import Operators, matmul
 from funct.array.updates import At, make_at
 from funct.core import (
@@ -27,11 +27,9 @@ from funct.core import (
     INEXACT,
     NARROW,
     Level,
-    OpenNumber,
     Primitive,
     Region,
     Shape,
-    Size,
     bind,
     narrow_operands,
 )
@@ -244,9 +242,9 @@ class Ground(Level):
     def run(self, prim: Primitive, args: Sequence[Any], params: tuple[Any, ...]) -> Any:
         """Compute the op on buffers."""
         try:
-            raws = [a.data if a.__class__ is Array else _raw(prim.name, a) for a in args]
+            raws = [a.data if a.__class__ is Array else bare(prim.name, a) for a in args]
             d = prim.raw(*narrow_operands(raws), *params)
-        except _OpenError as found:
+        except OpenOperandError as found:
             return bind(prim, found.lifted(args), params)
         except FunctError:  # with its cause
             raise
@@ -262,41 +260,6 @@ class Ground(Level):
     def region(self, region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
         """Run the function."""
         return region.run(*args)
-
-
-def _raw(name: str, a: Any) -> Any:
-    """An operand that is no Array."""
-    if type(a) is OpenNumber:
-        raise _OpenError(a.sheet.lift)
-    if isinstance(a, bool | int | float | complex):
-        return a
-    if isinstance(a, np.generic | ndarray):
-        a = in_native(name, a)
-        return np.asarray(a) if isinstance(a, ndarray) else a
-    if isinstance(a, Size):
-        if a.scope.lift is not None and a.scope.measure is not None:
-            raise _OpenError(a.scope.lift)
-        return a.__index__()
-    raise TypeError("not an operand")
-
-
-def _held(a: Any) -> Any:
-    """An array of NumPy's or ours as an Array."""
-    return a if a.__class__ is Array else wrap(np.asarray(a))
-
-
-class _OpenError(Exception):
-    """An operand is a number that a capture keeps open: the op belongs there."""
-
-    def __init__(self, lift: Callable[[Any], Any]) -> None:
-        self.lift = lift
-
-    def lifted(self, args: Sequence[Any]) -> list[Any]:
-        """The operands for that capture: arrays are constants of it; of numbers alone, arrays."""
-        arrays = Array | ndarray | np.generic
-        if any(isinstance(a, arrays) for a in args):
-            return [self.lift(_held(a)) if isinstance(a, arrays) else a for a in args]
-        return [a.__funct_array__() if hasattr(a, "__funct_array__") else a for a in args]
 
 
 class Array(Exchange, Tensor):

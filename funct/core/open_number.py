@@ -64,7 +64,7 @@ class Sheet:
     def apply(self, op: Callable[..., Any], operands: Sequence[Any]) -> Any:
         """op of numbers, of which some are of this sheet; those of others are bound there."""
         operands = [a.known() if _is_open(a) and a.sheet is not self else a for a in operands]
-        value = op(*[a.value if type(a) is OpenNumber else a for a in operands])
+        value = op(*[a.value if _is_open(a) else a for a in operands])
         if value.__class__ not in _PLAIN:
             self.bind(*operands)
             return value
@@ -81,7 +81,7 @@ class Sheet:
     def bind(self, *operands: Any) -> None:
         """Note that something depends on the numbers behind these in a way that no row tells."""
         for a in operands:
-            if type(a) is OpenNumber:
+            if _is_open(a):
                 self.bound |= self._roots[a.at]
 
     def measured(self, number: OpenNumber, dtype: Any) -> Any:
@@ -109,7 +109,7 @@ def _is_open(x: Any) -> bool:
 
 def _joins(y: Any) -> bool:
     """Whether a row can have y beside an OpenNumber."""
-    return type(y) in _PLAIN or type(y) is OpenNumber
+    return type(y) in _PLAIN or _is_open(y)
 
 
 def _binary(op: Callable[[Any, Any], Any]) -> Callable[[OpenNumber, Any], Any]:
@@ -227,7 +227,7 @@ def closed(params: Any) -> Any:
     if type(params) is tuple:
         found = tuple([closed(p) for p in params])
         return params if all(a is b for a, b in zip(found, params, strict=True)) else found
-    return params.known() if type(params) is OpenNumber else params
+    return params.known() if _is_open(params) else params
 
 
 def dtype_beside(

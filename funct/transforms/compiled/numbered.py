@@ -27,7 +27,7 @@ __all__ = ["Latest", "Numbered", "Opened", "Signatures"]
 _MOST = 8  # paths of one signature
 _KEPT = 64  # signatures that have paths, the ones of late: sizes that the function needs to know
 _HELD = 4  # what numbers that the function needs to know may be, of those that have such paths
-_FAILURES = 2
+_FAILURES = 2  # captures that may raise: an op may refuse one number alone
 
 
 class Opened:
@@ -38,11 +38,10 @@ class Opened:
     empty where all are arrays.
     """
 
-    __slots__ = ("_level", "_made", "at", "inputs", "results", "sheet", "values")
+    __slots__ = ("_level", "_made", "at", "inputs", "results", "sheet")
 
-    def __init__(self, given: Split, at: Sequence[int]) -> None:
+    def __init__(self, at: Sequence[int]) -> None:
         self.at = tuple(at)
-        self.values = [given.leaves[i] for i in at]
         self.inputs: list[tuple[int, np.dtype[Any]]] = []
         self.results: list[int | None] = []
         self.sheet = Sheet(len(at), self._lift, self._measure)
@@ -53,8 +52,8 @@ class Opened:
         """The static leaves for the capture that is under way."""
         self._level = writing()
         found = list(leaves)
-        for i, value in zip(self.at, self.values, strict=True):
-            found[i] = self.sheet.number(value)
+        for i in self.at:
+            found[i] = self.sheet.number(leaves[i])
         return found
 
     def _lift(self, x: Any) -> Any:
@@ -225,7 +224,6 @@ class Signatures:
             out = self._served(of, given, static, again)
             if out is not MISS:
                 return out, ""
-            again()
             made = self._new(of, given, at, static, whole)
             again()
             if isinstance(made, Numbered):
@@ -262,13 +260,15 @@ class Signatures:
         sizes = of.open.setdefault(static, Open(shapes, whole))
         sizes.see(shapes)
         symbols = sizes.names(shapes)
+        raised = False
         for names in [None] if symbols is None else [symbols, None]:
-            opened = Opened(given, at)
+            opened = Opened(at)
             try:
                 path = self._make(given, opened, names)
             except Exception:  # an op refuses this number, or whatever does not know open ones
                 path = None
-                of.failures += names is None and not opened.bound
+                raised = names is None and not opened.bound
+                of.failures += raised
             if path is not None:
                 kept = None if path.exe.captured.symbols else given.key.types
                 paths = of.paths.setdefault((static, kept), [])
@@ -282,6 +282,6 @@ class Signatures:
                 of.bind(opened.bound)
                 return True
             sizes.fixed |= names is not None and sizes.least(shapes) > 1
-        if path is not None or of.failures in (0, _FAILURES):
+        if not raised or of.failures >= _FAILURES:
             of.bind(at)
         return False

@@ -1,11 +1,12 @@
-"""Functions that know their sizes as numbers, or are given numbers: captured for each, compiled as
-one program.
+"""Functions that know their sizes as numbers, or need to know numbers that they are given: captured
+for each, compiled as one program.
 
 `len(x)`, `float(x.shape[0])`, `math.sqrt(n)` and NumPy's arrays of n elements are numbers to
-Python, as are arguments that are Python's (a learning rate, the count of a step), so each of them
-has a graph of its own. Graphs that differ in sizes and numbers alone share their machine code: it
-knows no sizes, and numbers that were seen to vary are handed to it. Loops over an axis of length 1
-are others, where there are loops at all.
+Python, as are numbers among the arguments that it needs to know (others are kept open:
+`numbered.py`) and numbers that it reads elsewhere, so each of them has a graph of its own. Graphs
+that differ in sizes and numbers alone share their machine code: it knows no sizes, and numbers that
+were seen to vary are handed to it. Loops over an axis of length 1 are others, where there are loops
+at all.
 """
 
 from __future__ import annotations

@@ -103,8 +103,11 @@ class Table:
         key, arrays = given.key, given.arrays
         if any(map(is_remote, arrays)):  # devices have no compiler yet: op by op
             return self.fun(*args, **kwargs)
-        numbers = self.numbered is not None and any(kind in NUMBERS for kind, _ in key.static)
-        if self.numbered is not None and numbers and get_ident() not in self._capturing:
+        if (
+            self.numbered is not None
+            and any(kind in NUMBERS for kind, _ in key.static)
+            and get_ident() not in self._capturing
+        ):
             out, why = self.numbered.call(given, again, self.dynamic is True)
             if out is not MISS:
                 self._count(why)

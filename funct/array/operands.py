@@ -1,0 +1,52 @@
+"""Operands of level 0 that are no Arrays: numbers, arrays of NumPy's, what captures keep open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from funct.array.dtypes import in_native
+from funct.core import OpenNumber, Size, Value
+from funct.ops.fast import wrap
+
+__all__ = ["OpenOperandError", "bare"]
+
+
+def bare(name: str, a: Any) -> Any:
+    """An operand that is no Array, as the kernels of an op take it.
+
+    Raises: OpenOperandError: for what a capture keeps open. TypeError: for what is no operand.
+    """
+    if type(a) is OpenNumber:
+        raise OpenOperandError(a.sheet.lift)
+    if isinstance(a, bool | int | float | complex):
+        return a
+    if isinstance(a, np.generic | np.ndarray):
+        a = in_native(name, a)
+        return np.asarray(a) if isinstance(a, np.ndarray) else a
+    if isinstance(a, Size):
+        if a.scope.lift is not None and a.scope.measure is not None:
+            raise OpenOperandError(a.scope.lift)
+        return a.__index__()
+    raise TypeError("not an operand")
+
+
+class OpenOperandError(Exception):
+    """An operand is a number that a capture keeps open: the op belongs there."""
+
+    def __init__(self, lift: Callable[[Any], Any]) -> None:
+        self.lift = lift
+
+    def lifted(self, args: Sequence[Any]) -> list[Any]:
+        """The operands for that capture: arrays are constants of it; of numbers alone, arrays."""
+        arrays = Value | np.ndarray | np.generic
+        if any(isinstance(a, arrays) for a in args):
+            return [self.lift(_held(a)) if isinstance(a, arrays) else a for a in args]
+        return [a.__funct_array__() if hasattr(a, "__funct_array__") else a for a in args]
+
+
+def _held(a: Any) -> Any:
+    """An array of NumPy's or ours as one of ours."""
+    return a if isinstance(a, Value) else wrap(np.asarray(a))
