@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import attrs
 import optree
+from msgspec import Struct
 
 from funct.records import NAMESPACE
 
 __all__ = ["DeepStructure", "broadcast_prefix", "flatten", "flatten_with_path"]
 
 
-@attrs.frozen(eq=False)
-class _Container:
+class _Container(Struct, frozen=True, eq=False):
     """One container of a tree: its class, what it has besides children, and how it is rebuilt."""
 
     cls: type

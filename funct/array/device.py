@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import attrs
+from msgspec import Struct
 
 from funct.device.places import find_place, known_places
 from funct.errors import ArgumentError, MissingExtraError, UnsupportedOperandError
@@ -17,8 +17,7 @@ __all__ = ["CPU", "Device", "as_device", "check_device", "devices", "placed"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@attrs.frozen(eq=False, repr=False)
-class Device:
+class Device(Struct, frozen=True, eq=False):
     """A place where elements lie. It equals its name: `x.device == "cpu"`.
 
     Example:

@@ -37,8 +37,8 @@ from collections.abc import Callable, Iterable
 from types import CodeType, FunctionType
 from typing import Any, ParamSpec, TypeVar, cast
 
-import attrs
 import numpy as np
+from msgspec import Struct
 
 from funct.array.tensor import Array, Tensor
 from funct.kernels.dtypes import INTEGER, NAMED
@@ -55,8 +55,7 @@ R = TypeVar("R")
 Names = tuple[str, ...]
 
 
-@attrs.frozen(eq=False)
-class Direct:
+class Direct(Struct, frozen=True, eq=False):
     """A function with a direct way.
 
     composed: the function by primitives. public: what users call. arrays: as given to `direct`.

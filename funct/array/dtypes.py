@@ -14,9 +14,9 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
 import ml_dtypes
 import numpy as np
+from msgspec import Struct
 
 from funct import tree
 from funct.core import FLOATING, INEXACT, NARROW, Value, common_dtype, narrow_of
@@ -183,8 +183,7 @@ def can_cast(from_: Any, to: Any, /) -> Any:
     return np.can_cast(source, as_dtype("can_cast", to), "safe")
 
 
-@attrs.frozen
-class FloatLimits:
+class FloatLimits(Struct, frozen=True):
     """Limits of a floating dtype, as Python floats."""
 
     bits: int
@@ -219,8 +218,7 @@ def _float_limits(dtype: DType) -> FloatLimits:
     )  # fmt: skip
 
 
-@attrs.frozen
-class IntegerLimits:
+class IntegerLimits(Struct, frozen=True):
     """Limits of an integer dtype."""
 
     bits: int

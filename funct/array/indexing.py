@@ -6,8 +6,8 @@ import operator
 from types import EllipsisType
 from typing import Any
 
-import attrs
 import numpy as np
+from msgspec import Struct
 
 from funct import ops
 from funct.array.keys import BASIC, bare
@@ -26,8 +26,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@attrs.frozen(eq=False)
-class _Extra:
+class _Extra(Struct, frozen=True, eq=False):
     """What a 0-d mask becomes: an axis of length 1 that x does not have, and the index on it."""
 
     at: Any

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import attrs
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from funct import tree
 from funct.array import asarray, finfo, stack
@@ -97,16 +98,14 @@ def check_grads(
     )
 
 
-@attrs.frozen
-class _Tolerance:
+class _Tolerance(Struct, frozen=True):
     eps: float
     atol: float
     rtol: float
     nondet: float
 
 
-@attrs.frozen
-class _Check:
+class _Check(Struct, frozen=True):
     """One function from a flat list of floating arrays to another, at a point."""
 
     fun: Fun
@@ -137,7 +136,7 @@ class _Check:
                 self._batch(cts)
         if order < 2:
             return
-        rule = attrs.evolve(self.tol, atol=self.tol.atol * 10, rtol=self.tol.rtol * 10)
+        rule = replace(self.tol, atol=self.tol.atol * 10, rtol=self.tol.rtol * 10)
         for mode in self.modes:
             step: Fun = (
                 (lambda *xs: jvp(self.fun, xs, tuple(ts))[1])
@@ -146,7 +145,7 @@ class _Check:
             )
             history = f"{_MODES[mode]} mode of {self.history}" if self.history else _MODES[mode]
             names = list(self.paths) if mode == "fwd" else [f"[{w}]" for w in self.where]
-            attrs.evolve(self, fun=step, paths=names, history=history, tol=rule).run(order - 1, rng)
+            replace(self, fun=step, paths=names, history=history, tol=rule).run(order - 1, rng)
 
     def _push(self, ts: Sequence[Any]) -> list[Any]:
         return list(jvp(self.fun, tuple(self.xs), tuple(ts))[1])

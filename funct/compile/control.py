@@ -21,6 +21,8 @@ from typing import Any
 
 import attrs
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from funct.compile.forms import Choice, Inner, Repeat
 from funct.compile.fusion.calls import (
@@ -132,8 +134,7 @@ def _with_test(body: Graph, test: Graph, constants: int, carry: int) -> Graph:
     return share_common(both)
 
 
-@attrs.frozen(eq=False)
-class Body:
+class Body(Struct, frozen=True, eq=False):
     """A graph as calls. results: for each output a buffer of its own."""
 
     graph: Graph
@@ -184,7 +185,7 @@ class Body:
         """The body of a loop that carries so many values, and which of them it changes in place."""
         carried = list(zip(self.inputs[first : first + count], self.results, strict=False))
         calls, still = stay(self.calls, carried, self.results)
-        return attrs.evolve(self, calls=calls), still
+        return replace(self, calls=calls), still
 
     def early(self, still: int) -> list[bool]:
         """Which of the calls give the same in each step of a loop: they read nothing but what so
@@ -257,8 +258,7 @@ def _apart(outputs: Sequence[Var], calls: list[Call], fused: Fused) -> list[Root
 # Control flow
 
 
-@attrs.frozen(eq=False)
-class _Repeated:
+class _Repeated(Struct, frozen=True, eq=False):
     """The blocks of a loop."""
 
     form: Repeat
@@ -322,8 +322,7 @@ class _Repeated:
         return [*before, loop]
 
 
-@attrs.frozen(eq=False)
-class _Chosen:
+class _Chosen(Struct, frozen=True, eq=False):
     """The blocks of a branch."""
 
     bodies: tuple[Body, ...]

@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import attrs
 import numpy as np
+from msgspec import Struct
 
 from funct.array import Array
 from funct.compile.entry_text import (
@@ -60,8 +60,7 @@ __all__ = [
 _MOST = 4096  # arrays of a call: their addresses lie on the stack
 
 
-@attrs.frozen(eq=False)
-class Whole:
+class Whole(Struct, frozen=True, eq=False):
     """A function that is one program, without anything before, between or behind.
 
     inputs: of the function. results: of the function, each made by the program as a whole, or
@@ -81,8 +80,7 @@ class Whole:
     shared: tuple[tuple[int, int], ...]
 
 
-@attrs.frozen
-class Reuse:
+class Reuse(Struct, frozen=True):
     """Memory that results may take. donated: positions of inputs that nobody uses any more.
 
     spare: whether buffers of results and the workspace are kept between calls, and used again as
@@ -91,6 +89,9 @@ class Reuse:
 
     donated: frozenset[int] = frozenset()
     spare: bool = False
+
+
+_NO_REUSE = Reuse()
 
 
 Run = Callable[..., Any]
@@ -134,7 +135,7 @@ def unwrapping(inputs: Sequence[Var]) -> Callable[..., Any] | None:
 
 
 def serving(
-    whole: Whole, single: bool, reuse: Reuse = Reuse(), *, warns: bool = False
+    whole: Whole, single: bool, reuse: Reuse = _NO_REUSE, *, warns: bool = False
 ) -> Callable[..., Any] | None:
     """`serve(*arrays)`: the result as an Array if it is a single one, a list of Arrays, or None.
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import attrs
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from funct.compile.executable import call_by_call
 from funct.graph import Graph, Node, Var, eliminate_dead, inline_calls, optimize
@@ -59,8 +61,7 @@ class Few:
         self.run = _Layout(simple).code(self._calls) or self._calls
 
 
-@attrs.frozen
-class _Place:
+class _Place(Struct, frozen=True):
     """Where a value lies. strides: in elements, of all its axes."""
 
     array: int
@@ -193,7 +194,7 @@ class _Layout:
         if not isinstance(x, _Place):
             raise _UnknownError
         if name != "reshape":
-            return attrs.evolve(x, shape=v.shape, strides=_spread(x, v.shape))
+            return replace(x, shape=v.shape, strides=_spread(x, v.shape))
         if not x.dense:
             dense = self._new(attrs.evolve(v, shape=x.shape))
             self._each("copy", dense, [x])

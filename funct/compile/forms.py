@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
+from msgspec import Struct, field
 
 from funct.graph import Graph
 
@@ -15,8 +15,7 @@ class Refused(Exception):  # noqa: N818
     """A program found an operand that its op refuses."""
 
 
-@attrs.frozen(eq=False)
-class Repeat:
+class Repeat(Struct, frozen=True, eq=False):
     """A loop. body: (*constants, *carry, *x) -> (*carry, *y), at most `steps` times.
 
     test: (*constants, *carry) -> whether to go on; None: always. back: the rows of xs and ys are
@@ -36,22 +35,20 @@ class Repeat:
         return self.steps if self.steps is not None else (1 << 63) - 1
 
 
-@attrs.frozen(eq=False)
-class Inner:
+class Inner(Struct, frozen=True, eq=False):
     """A loop that a body is rewritten with, and no transform sees. made: its blocks, once they are
     asked for.
     """
 
     repeat: Repeat
-    made: list[Any] = attrs.field(factory=list)
+    made: list[Any] = field(default_factory=list)
 
     def form(self) -> Repeat:
         """To the compiler."""
         return self.repeat
 
 
-@attrs.frozen(eq=False)
-class Choice:
+class Choice(Struct, frozen=True, eq=False):
     """One of several graphs; the first operand says which. A single graph has no such operand."""
 
     graphs: tuple[Graph, ...]

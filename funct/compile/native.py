@@ -11,8 +11,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
 import numpy as np
+from msgspec import Struct
 
 from funct.compile.control import constants_of, is_lowered, lower_step
 from funct.compile.entry import Whole, note_whole
@@ -49,8 +49,7 @@ __all__ = ["Native", "base_names", "native"]
 _MANY = 16  # results that a function makes room for one by one
 
 
-@attrs.frozen(eq=False)
-class Native:
+class Native(Struct, frozen=True, eq=False):
     """What was made of a graph: the function, and what people may want to see of it."""
 
     run: Any

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import attrs
+from msgspec import Struct
 
 from funct.core import is_one
 from funct.graph import Graph, Guard, Node, Var, eliminate_dead, inline_calls, share_common
@@ -38,8 +38,7 @@ _NEW = frozenset({
 _DENSE = frozenset({"astype", "concat", "matmul", "reduce_max", "reduce_min", "reduce_sum"})
 
 
-@attrs.frozen(eq=False)
-class Step:
+class Step(Struct, frozen=True, eq=False):
     """One entry, the Var whose buffer its result takes over, and the Vars that die after it."""
 
     entry: Node | Guard
@@ -47,8 +46,7 @@ class Step:
     dead: tuple[Var, ...]
 
 
-@attrs.frozen(eq=False)
-class Plan:
+class Plan(Struct, frozen=True, eq=False):
     """A graph without calls, in execution order with lifetimes."""
 
     graph: Graph

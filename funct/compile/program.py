@@ -17,8 +17,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import attrs
 import numpy as np
+from msgspec import Struct
 
 from funct.compile.fusion.calls import Address, Call, Root, Slot, every_call, size_bytes
 from funct.compile.lines.kernel import print_registers
@@ -59,8 +59,7 @@ _LONG_ROW = 128  # elements
 _LONG = 1 << 15  # bytes of arrays above which other Python threads may run meanwhile
 
 
-@attrs.frozen(eq=False)
-class Program:
+class Program(Struct, frozen=True, eq=False):
     """What `link` makes. run: takes the arrays, then a workspace of `workspace` bytes of uint8.
 
     kernels: (word, code, name) where the table has a kernel's address. held: (word, Var, offset)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import attrs
 import numpy as np
+from msgspec import Struct
 
 from funct.core.rule import Absent, Rule
 from funct.errors import DTypeError, ExportError, FileFormatError
@@ -113,8 +114,7 @@ class OnnxWriter(Protocol):
         """
 
 
-@attrs.frozen(eq=False)
-class Shared:
+class Shared(Struct, frozen=True, eq=False):
     """What a batching rule gives that is the same in all lanes: the value, without a batch."""
 
     value: Any

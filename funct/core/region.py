@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import attrs
+from msgspec import Struct
 
 __all__ = ["Region"]
 
 Flat = tuple[Any, ...]
 
 
-@attrs.frozen(eq=False)
-class Region:
+class Region(Struct, frozen=True, eq=False):
     """One function with rules.
 
     name: shown in graphs and errors.

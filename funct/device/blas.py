@@ -18,7 +18,7 @@ import threading
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import attrs
+from msgspec import Struct
 
 from funct.device.fork import whole
 
@@ -43,8 +43,7 @@ _known: tuple[bool, list[Any]] | None = None
 _entries: tuple[list[Any], list[tuple[int, int]]] | None = None  # of which libraries
 
 
-@attrs.frozen
-class _Linked:
+class _Linked(Struct, frozen=True):
     """A library as threadpoolctl would describe it, found through a module linked to it."""
 
     filepath: str  # of the module

@@ -7,7 +7,7 @@ import hashlib
 import itertools
 import os
 
-import attrs
+from msgspec import Struct
 
 from funct.device import disk_cache
 from funct.device.llvm import binding, loaded, version
@@ -20,8 +20,7 @@ _CHANGING = ("cpu mhz", "bogomips", "processor", "core id", "apicid", "initial a
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
-@attrs.frozen
-class Host:
+class Host(Struct, frozen=True):
     """A processor.
 
     name: LLVM's name of it. features: LLVM's names of what it has, such as "avx2". vector_bytes:

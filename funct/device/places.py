@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-import attrs
+from msgspec import Struct
 
 __all__ = [
     "BUFFERS", "Place", "device_kinds", "find_place", "known_places", "place_at", "place_of",
@@ -21,8 +21,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@attrs.frozen(eq=False)
-class Place:
+class Place(Struct, frozen=True, eq=False):
     """One device that is not the host.
 
     name: as `x.device` has it. buffer: the class of its buffers; number: which of the places with

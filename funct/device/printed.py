@@ -19,6 +19,8 @@ from typing import Any
 
 import attrs
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from funct.device import disk_cache
 from funct.device.host import Host, host, told
@@ -137,6 +139,8 @@ def _form(x: Any) -> str | None:
         return f"{x.__module__}.{x.__qualname__}" if ours else None
     if isinstance(x, tuple | dict):
         inner = [_form(v) for v in (x.items() if isinstance(x, dict) else x)]
+    elif isinstance(x, Struct):
+        inner = [_form(v) for v in astuple(x)]
     elif attrs.has(type(x)):
         inner = [_form(getattr(x, f.name)) for f in attrs.fields(type(x))]
     else:

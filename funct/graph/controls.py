@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import attrs
+from msgspec import Struct
 
 from funct.core import ShapeDtype
 from funct.errors import FileFormatError
@@ -22,8 +22,7 @@ Remake = Callable[[Sequence[Graph], tuple[Any, ...]], Control]
 _remakes: dict[str, Remake] = {}
 
 
-@attrs.frozen
-class Written:
+class Written(Struct, frozen=True):
     """A branch or a loop, taken apart: the name of its kind, graphs, numbers and texts."""
 
     kind: str

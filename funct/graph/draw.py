@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-import attrs
+from msgspec import Struct
 
 from funct.errors import ArgumentError
 from funct.graph.ir import Graph, Guard, Node, Var
@@ -32,8 +32,7 @@ _STYLE = (
 )
 
 
-@attrs.frozen
-class Shape:
+class Shape(Struct, frozen=True):
     """One box: what kind of thing it is, its name, a second line, and what hovering shows."""
 
     kind: str
@@ -42,8 +41,7 @@ class Shape:
     hint: str = ""
 
 
-@attrs.frozen(repr=False)
-class Drawing:
+class Drawing(Struct, frozen=True):
     """A drawn graph. It shows itself in notebooks; `svg` and `html` are self-contained texts.
 
     shapes: the boxes, from top to bottom; edges: pairs of their numbers. text: what the page has

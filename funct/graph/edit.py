@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
+from msgspec import Struct
 
 from funct.array import Array
 from funct.errors import GraphError
@@ -34,8 +35,7 @@ def replace(graph: Graph, values: Mapping[Var, Var]) -> Graph:
     return check(eliminate_dead(attrs.evolve(graph, nodes=tuple(nodes), outputs=outputs)))
 
 
-@attrs.frozen(eq=False)
-class Splice:
+class Splice(Struct, frozen=True, eq=False):
     """A function as entries for a graph: what it needs defined, and what it gives."""
 
     entries: tuple[Entry, ...]

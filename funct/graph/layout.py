@@ -10,15 +10,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-import attrs
+from msgspec import Struct
 
 __all__ = ["Layout", "Point", "lay_out"]
 
 Point = tuple[float, float]
 
 
-@attrs.frozen
-class Layout:
+class Layout(Struct, frozen=True):
     """Centres of the nodes, points along each edge (ends and bends), and the size of the whole."""
 
     centres: tuple[Point, ...]

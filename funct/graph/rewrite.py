@@ -15,6 +15,7 @@ from typing import Any
 
 import attrs
 import numpy as np
+from msgspec import Struct
 
 from funct.array import Array
 from funct.core import ShapeDtype
@@ -39,8 +40,7 @@ Fun = Callable[..., Any]
 _SWAPS = frozenset({"add", "multiply", "maximum", "minimum", "equal", "not_equal"})
 
 
-@attrs.frozen(eq=False)
-class Match:
+class Match(Struct, frozen=True, eq=False):
     """One place. operands: what stands for the pattern's arguments. nodes: what computes it, in the
     graph's order. results: its values.
     """
@@ -55,8 +55,7 @@ class Match:
         return self.results[0]
 
 
-@attrs.frozen(eq=False)
-class _Pattern:
+class _Pattern(Struct, frozen=True, eq=False):
     """A captured pattern."""
 
     inputs: tuple[Var, ...]
@@ -65,8 +64,7 @@ class _Pattern:
     outputs: tuple[Var, ...]
 
 
-@attrs.frozen(eq=False)
-class _Place:
+class _Place(Struct, frozen=True, eq=False):
     """A graph in which patterns are looked for. named: its nodes by their primitives. at: where
     each stands.
     """

@@ -21,8 +21,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-import attrs
 import numpy as np
+from msgspec import Struct
 
 from funct.device import host
 
@@ -34,8 +34,7 @@ Implementation = Callable[..., Any]
 DType = np.dtype[Any]
 
 
-@attrs.frozen
-class Row:
+class Row(Struct, frozen=True):
     """One kernel.
 
     place: "module:function". dtypes: NumPy's or ml_dtypes' names; () is any. needs: LLVM's names of

@@ -13,6 +13,7 @@ from typing import Any
 
 import attrs
 import numpy as np
+from msgspec.structs import replace
 
 from funct import ops
 from funct.array import Array
@@ -54,7 +55,7 @@ def convert_pt2e(prepared: PreparedProgram) -> ExportedProgram:
     Source:  torchao's convert_pt2e with fold_quantize=True.
     """
     program = explicit(prepared)
-    return attrs.evolve(program, graph=lower(program.graph))
+    return replace(program, graph=lower(program.graph))
 
 
 def explicit(prepared: PreparedProgram) -> ExportedProgram:
@@ -63,7 +64,7 @@ def explicit(prepared: PreparedProgram) -> ExportedProgram:
     graph = writer.run()
     names = {**prepared.program.constant_names, **writer.names}
     kept = {v.name: names[v.name] for v, _ in graph.constants if v.name in names}
-    return attrs.evolve(prepared.program, graph=graph, constant_names=kept)
+    return replace(prepared.program, graph=graph, constant_names=kept)
 
 
 class _Writer:

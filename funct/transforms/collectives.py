@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-import attrs
+from msgspec import Struct
 
 from funct import array as xp
 from funct import ops, pytree
@@ -28,8 +28,7 @@ __all__ = [
 AxisName = Hashable | tuple[Hashable, ...]
 
 
-@attrs.frozen(eq=False)
-class NamedAxis:
+class NamedAxis(Struct, frozen=True, eq=False):
     """What a name is bound to. whole: all lanes are in this run, none has gone its own way."""
 
     name: Hashable

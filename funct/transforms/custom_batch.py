@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import attrs
+from msgspec.structs import replace
 
 from funct import ops, pytree
 from funct.array import Tensor
@@ -39,11 +39,11 @@ def with_rule(region: Region, rule: BatchRule) -> Region:
     """A call with derivative rules of its own, which are batched op by op, and a batching rule."""
 
     def batch(size: Any, flags: Sequence[bool]) -> Region:
-        return attrs.evolve(
+        return replace(
             lift(region, size, flags), run=lambda *xs: rule(size, tuple(flags), *xs)
         )
 
-    return attrs.evolve(region, batch=batch)
+    return replace(region, batch=batch)
 
 
 def batched_call(name: str, run: Callable[..., Flat], rule: BatchRule) -> Region:

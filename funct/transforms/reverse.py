@@ -12,8 +12,8 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
-import attrs
 import numpy as np
+from msgspec.structs import replace
 
 from funct import ops
 from funct.array import Array, asarray, zeros
@@ -61,7 +61,7 @@ def _of_rule(region: Region) -> Region:
     """The same call with the value that its forward rule gives: it has one value in both modes."""
     push = region.push
     assert push is not None
-    return attrs.evolve(region, run=lambda *xs: push(xs, tuple(map(zero_like, xs)))[0])
+    return replace(region, run=lambda *xs: push(xs, tuple(map(zero_like, xs)))[0])
 
 
 

@@ -11,8 +11,8 @@ import reprlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import attrs
 import numpy as np
+from msgspec import Struct
 
 from funct import ops, pytree
 from funct.array import Array, Tensor, asarray
@@ -45,8 +45,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@attrs.frozen
-class Zero:
+class Zero(Struct, frozen=True):
     """The derivative with respect to an integer: exactly zero, with no array behind it.
 
     Example:

@@ -10,9 +10,9 @@ from copy import copy, deepcopy
 from importlib.util import find_spec
 from typing import Any
 
-import attrs
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import funct as ft
 import funct.array as xp
@@ -258,7 +258,7 @@ def test_what_a_library_refuses_is_typed(monkeypatch: pytest.MonkeyPatch) -> Non
 
     x = Far(np.ones(2))
     assert np.array_equal(near(xp.from_dlpack(x)), np.ones(2))
-    place = attrs.evolve(find_place("far:0"), take=refuse)
+    place = replace(find_place("far:0"), take=refuse)
     monkeypatch.setattr("funct.array.conversion.place_at", lambda code, number: place)
     for take in (xp.from_dlpack, xp.asarray):
         with pytest.raises(ExchangeError, match="from_dlpack: unsupported dtype"):

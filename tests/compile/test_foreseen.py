@@ -6,9 +6,9 @@ import subprocess
 import sys
 import threading
 
-import attrs
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import funct as ft
 import funct.array as xp
@@ -30,7 +30,7 @@ def folder(tmp_path, monkeypatch):
     """An empty cache, two cores, and an allocator that serves."""
     monkeypatch.setenv("FUNCT_CACHE_DIR", str(tmp_path))
     for module in (foreseen, touched):
-        monkeypatch.setattr(module, "host", lambda: attrs.evolve(host(), cores=2))
+        monkeypatch.setattr(module, "host", lambda: replace(host(), cores=2))
     memory.serve()
     return tmp_path
 
@@ -144,7 +144,7 @@ def test_names_tell_functions_and_types_apart():
 def test_nothing_is_touched_where_it_does_not_pay(folder, monkeypatch, why):
     types = [((4,), F32)] if why == "small" else LARGE
     if why == "one core":
-        monkeypatch.setattr(foreseen, "host", lambda: attrs.evolve(host(), cores=1))
+        monkeypatch.setattr(foreseen, "host", lambda: replace(host(), cores=1))
     if why == "no folder":
         monkeypatch.setenv("FUNCT_CACHE_DIR", "")
     if why == "full":

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-import attrs
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import funct.array as xp
 from funct.compile.steps import gram
@@ -28,7 +28,7 @@ LOOKS: dict[str, Any] = {
 def test_both_halves(
     look: str, dtype: str, shape: tuple[int, int], cores: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gram, "host", lambda: attrs.evolve(host(), cores=cores))
+    monkeypatch.setattr(gram, "host", lambda: replace(host(), cores=cores))
     x = RNG.normal(size=shape).astype(dtype)
     fun = lambda x: LOOKS[look](x - 0.25) * 2.0  # noqa: E731
     made = made_of(fun, x)

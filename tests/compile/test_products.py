@@ -4,9 +4,9 @@ sums.
 
 from typing import Any
 
-import attrs
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import funct as ft
 import funct.array as xp
@@ -91,7 +91,7 @@ def test_who_cuts_a_product(
 ) -> None:
     """What BLAS would compute on threads of its own is computed on ours, which wait for work."""
     for module in (products, gemm):
-        monkeypatch.setattr(module, "host", lambda: attrs.evolve(host(), cores=2))
+        monkeypatch.setattr(module, "host", lambda: replace(host(), cores=2))
     x, y = (np.ones(s, np.float32) for s in ((m, k), (k, n)))
     made = compiled(lambda x, y: x @ y, x, y)
     assert [c.tasks for c in made.calls] == [tasks]

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-import attrs
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import funct as ft
 import funct.array as xp
@@ -29,7 +29,7 @@ SHAPES = [(1, 1), (3, 16), (5, 33), (64, 64), (2, 4096)]
 @pytest.fixture
 def cacheless(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine whose caches hold nothing; no code is left of another."""
-    monkeypatch.setattr(lower, "host", lambda: attrs.evolve(host(), cache_bytes=0))
+    monkeypatch.setattr(lower, "host", lambda: replace(host(), cache_bytes=0))
     monkeypatch.setattr(program, "_codes", {})
 
 

@@ -3,9 +3,9 @@
 import sys
 import threading
 
-import attrs
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import funct as ft
 import funct.array as xp
@@ -20,7 +20,7 @@ LARGE = ((1024, 512), F32)  # 2 MiB
 
 @pytest.fixture(autouse=True)
 def two_cores(monkeypatch):
-    monkeypatch.setattr(touched, "host", lambda: attrs.evolve(host(), cores=2))
+    monkeypatch.setattr(touched, "host", lambda: replace(host(), cores=2))
 
 
 def begun(*results):
@@ -82,7 +82,7 @@ def test_not_more_than_a_bound_is_touched():
 
 @pytest.mark.parametrize("cores", [1, 2])
 def test_without_a_call_or_a_second_core_nothing_is_touched(monkeypatch, cores):
-    monkeypatch.setattr(touched, "host", lambda: attrs.evolve(host(), cores=cores))
+    monkeypatch.setattr(touched, "host", lambda: replace(host(), cores=cores))
     names = {"empty": np.empty}
     if cores > 1:
         touch([LARGE], names)

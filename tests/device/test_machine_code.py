@@ -10,8 +10,8 @@ import textwrap
 import threading
 import time
 
-import attrs
 import pytest
+from msgspec.structs import replace
 
 from funct.device import assemble, assemble_all, disk_cache, host, llvm, machine_code, objects
 from funct.device.host import Host, vector_bytes
@@ -80,7 +80,7 @@ def test_texts_made_side_by_side_are_those_made_one_by_one(cache):
 
 @pytest.fixture
 def two_cores(monkeypatch):
-    monkeypatch.setattr(machine_code, "host", lambda: attrs.evolve(host(), cores=2))
+    monkeypatch.setattr(machine_code, "host", lambda: replace(host(), cores=2))
 
 
 def test_what_was_begun_is_not_made_again(two_cores, monkeypatch):
@@ -108,9 +108,9 @@ def test_a_text_is_begun_once_however_often_it_is_wished_for(two_cores, monkeypa
 
 def test_what_programs_need_is_begun_as_soon_as_llvm_is_there():
     text = """
-        import attrs
+        from msgspec.structs import replace
         from funct.device import llvm, machine_code
-        machine_code.host = lambda host=machine_code.host: attrs.evolve(host(), cores=2)
+        machine_code.host = lambda host=machine_code.host: replace(host(), cores=2)
         import funct
         begun = machine_code._begun
         assert not begun and not llvm.loaded()
@@ -145,7 +145,7 @@ def test_wrong_text_that_was_begun_is_an_error_where_it_is_asked_for(two_cores, 
 
 
 def test_one_core_begins_nothing(monkeypatch):
-    monkeypatch.setattr(machine_code, "host", lambda: attrs.evolve(host(), cores=1))
+    monkeypatch.setattr(machine_code, "host", lambda: replace(host(), cores=1))
     begin([TEXT.replace("NUMBER", "52")], 1)
     assert machine_code.text_key(TEXT.replace("NUMBER", "52"), 1) not in machine_code._begun
 

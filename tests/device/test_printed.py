@@ -6,9 +6,9 @@ import os
 import subprocess
 import sys
 
-import attrs
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from funct.device import disk_cache, host, machine_code, printed, printed_all
 from funct.device import printed as _face
@@ -70,7 +70,7 @@ def test_other_code_of_ours_another_llvm_and_another_processor_print_anew(monkey
         elif change == "version":
             patch.setattr(room, "version", lambda: "another")
         else:
-            there = attrs.evolve(host(), cache_bytes=host().cache_bytes + 1)
+            there = replace(host(), cache_bytes=host().cache_bytes + 1)
             patch.setattr(room, "host", lambda: there)
         printed(affine, 4)
     assert asked == [4, 4]
@@ -82,7 +82,7 @@ def test_other_code_of_ours_another_llvm_and_another_processor_print_anew(monkey
 def test_arguments_are_told_apart():
     """Also those that Python calls equal; what has no form is printed each time."""
     given = [1, True, 1.0, "1", (1,), ((1,),), np.dtype("f4"), np.dtype("i4"), host()]
-    given += [attrs.evolve(host(), features=frozenset()), affine, {"a": 1}]
+    given += [replace(host(), features=frozenset()), affine, {"a": 1}]
     forms = [room._form(x) for x in given]
     assert None not in forms
     assert len(set(forms)) == len(given)

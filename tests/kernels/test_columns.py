@@ -5,9 +5,9 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-import attrs
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import funct as ft
 import funct.array as xp
@@ -136,7 +136,7 @@ def test_narrower_vectors_give_the_same(
 ) -> None:
     x = np.random.default_rng(0).normal(size=(41, 13)).astype(np.float32)
     expected = columns.of_few_columns(name, x, 0, False)
-    narrow = attrs.evolve(host(), vector_bytes=width, features=frozenset({"avx2", "fma"}))
+    narrow = replace(host(), vector_bytes=width, features=frozenset({"avx2", "fma"}))
     code = assemble(columns.text(name, "f32", 13, narrow))
     found = np.empty_like(expected)
     job = np.array((x.ctypes.data, found.ctypes.data, 1, 1, 41))

@@ -6,16 +6,15 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import attrs
 import numpy as np
+from msgspec import Struct, field
 
 from funct.graph import Var
 
 __all__ = ["Address", "Buffer", "Call", "Root", "Slot", "Word", "every_call", "size_bytes"]
 
 
-@attrs.frozen(eq=False)
-class Buffer:
+class Buffer(Struct, frozen=True, eq=False):
     """Memory that only the steps of a program see. count: of elements."""
 
     count: int
@@ -27,8 +26,7 @@ class Buffer:
         return self.count * self.dtype.itemsize
 
 
-@attrs.frozen
-class Slot:
+class Slot(Struct, frozen=True):
     """A buffer that another one takes the place of from step to step of a loop.
 
     of: the memory that holds addresses; index: which of them is this one's.
@@ -49,8 +47,7 @@ def size_bytes(of: Root) -> int:
     return of.size_bytes
 
 
-@attrs.frozen
-class Address:
+class Address(Struct, frozen=True):
     """Where a buffer stands in a call, moved by so many bytes."""
 
     of: Root
@@ -60,8 +57,7 @@ class Address:
 Word = int | Address
 
 
-@attrs.frozen(eq=False)
-class Call:
+class Call(Struct, frozen=True, eq=False):
     """One kernel with its frame. kernel: a Kernel, or its kind and what else tells its code apart.
 
     writes: the buffers that it fills. names: what the accesses are, for people. blocks: the calls
@@ -75,13 +71,13 @@ class Call:
     words: tuple[Word, ...]
     tasks: int
     writes: tuple[Root, ...]
-    names: dict[int, str] = attrs.field(factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
     blocks: tuple[tuple[Call, ...], ...] = ()
     slots: Buffer | None = None
     checks: bool = False
     stops: bool = False
     warns: bool = False
-    held: dict[Var, Any] = attrs.field(factory=dict)
+    held: dict[Var, Any] = field(default_factory=dict)
 
     @property
     def is_told(self) -> bool:

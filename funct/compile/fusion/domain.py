@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-import attrs
+from msgspec.structs import replace
 
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.groups import Group, is_weave, reduction
@@ -86,11 +86,11 @@ class Domain:
         table, index = table or self.fused.views[x], self.fused.views[i]
         before, behind = table.strides[:axis], table.strides[axis + 1 :]
         if e.name == "take_along_axis":
-            return attrs.evolve(table, shape=shape, strides=(*before, 0, *behind)), index
+            return replace(table, shape=shape, strides=(*before, 0, *behind)), index
         strides = (*before, *[0] * len(index.shape), *behind)
-        index = attrs.evolve(
+        index = replace(
             index,
             shape=(*index.shape, *[1] * len(behind)),
             strides=(*index.strides, *[0] * len(behind)),
         )
-        return attrs.evolve(table, shape=shape, strides=strides), index.broadcast(shape)
+        return replace(table, shape=shape, strides=strides), index.broadcast(shape)

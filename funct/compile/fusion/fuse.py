@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import attrs
+from msgspec import Struct
 
 from funct.compile.fusion.again import computed_again
 from funct.compile.fusion.groups import (
@@ -68,8 +69,7 @@ class Fused:
         return sum([math.prod(v.shape) * v.dtype.itemsize for v in self.results])
 
 
-@attrs.define
-class _Use:
+class _Use(Struct):
     """Somebody who reads a Var: at which place, counted from the end, and as which member."""
 
     place: int

@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 import numpy as np
+from msgspec.structs import replace
 
 from funct.compile.fusion.calls import Address, Buffer, Call, Word
 from funct.compile.fusion.domain import Domain
@@ -234,9 +235,9 @@ class _Lowering(Domain):
             reach = "far"
         kind = "row" if kind == "row" and walked.access.inner == "none" else "full"
         look = Look(at, reach, is_within(self._range(at), whole.shape[axis]))
-        access = attrs.evolve(walked.access, look=look)
+        access = replace(walked.access, look=look)
         words = (*walked.words, stride, whole.shape[axis])
-        a = self._access(attrs.evolve(walked, access=access, words=words))
+        a = self._access(replace(walked, access=access, words=words))
         return self._value(Load(a, element, kind))
 
     def _table(self, e: Node, seen: View, full: bool, read: int) -> tuple[View, Walked] | None:
@@ -251,10 +252,10 @@ class _Lowering(Domain):
             calls, self.copies[seen] = copy(seen, self.fused)
             self.calls += calls
         found = self.copies[seen]
-        return found, attrs.evolve(walked, root=found.root)
+        return found, replace(walked, root=found.root)
 
     def _access(self, walked: Walked) -> int:
-        return self.walked.setdefault(attrs.evolve(walked, place=0), len(self.walked))
+        return self.walked.setdefault(replace(walked, place=0), len(self.walked))
 
     def _walk(self, view: View, full: bool, **how: bool) -> Walked | None:
         return walk(view, self.columns if full else None, **how)
@@ -286,7 +287,7 @@ class _Lowering(Domain):
         value = self.values[n]
         if isinstance(value, Op) and value.is_weave:
             whole = self.fused.views[out]
-            first = attrs.evolve(whole, shape=whole.shape[:-1], strides=whole.strides[:-1])
+            first = replace(whole, shape=whole.shape[:-1], strides=whole.strides[:-1])
             walked = self._walk(first, True, woven=True)
             assert walked is not None, "what is written can be walked"
             self.stores.append((n, self._access(walked)))
@@ -300,7 +301,7 @@ class _Lowering(Domain):
         walked = self._walk(self.fused.views[out], full)
         assert walked is not None, "what is written can be walked"
         if full and walked.access.inner == "none":  # rows of one element
-            walked = attrs.evolve(walked, access=attrs.evolve(walked.access, inner="one"))
+            walked = replace(walked, access=replace(walked.access, inner="one"))
         self.stores.append((n, self._access(walked)))
 
     def _emit(self, barriers: Sequence[tuple[int, Var]]) -> None:
@@ -314,7 +315,7 @@ class _Lowering(Domain):
         even = (block if self.flat else self.columns) % lanes == 0 and (
             not self.flat or total % lanes == 0
         )
-        kernel = attrs.evolve(kernel, even=even)
+        kernel = replace(kernel, even=even)
         words: list[Word] = [self.rows, self.columns, block]
         for w in self.walked:
             words += [Address(w.root, w.offset), *w.words]

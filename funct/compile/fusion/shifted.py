@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
+from msgspec import Struct
 
 from funct.compile.fusion.groups import Group, reads, walked_through
 from funct.compile.loops.scalars import printing
@@ -32,8 +33,7 @@ _LEAST_BYTES = 1 << 16  # of an array: less stays in a near cache
 _SHIFTS = frozenset({"slice_", "embed"})
 
 
-@attrs.frozen
-class _Chain:
+class _Chain(Struct, frozen=True):
     """How an array is made: nodes in their order, and what they read, which is in memory."""
 
     nodes: tuple[Node, ...]

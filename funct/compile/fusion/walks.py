@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
+from msgspec import Struct
 
 from funct.compile.fusion.groups import MOST_WOVEN
 from funct.compile.loops.kernel import Access, Term
@@ -14,8 +14,7 @@ from funct.compile.loops.views import Run, View, folded, has_whole_rows, runs_of
 __all__ = ["Walked", "walk"]
 
 
-@attrs.frozen
-class Walked:
+class Walked(Struct, frozen=True):
     """An access with the words that go with it, from so many bytes behind the root's first on.
 
     place: which it is, of those that are woven.

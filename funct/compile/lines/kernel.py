@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import attrs
+from msgspec import Struct
 
 from funct.compile.lines.lines import Given, Lines
 from funct.compile.lines.text import LinesText
@@ -18,8 +18,7 @@ from funct.kernels.llvm import BOOL, I64, PTR, Module, Value
 __all__ = ["Registers", "print_registers"]
 
 
-@attrs.frozen
-class Registers:
+class Registers(Struct, frozen=True):
     """The code of a loop whose body is lines.
 
     bodies: for so many lanes at a time (0: not by columns), the test of the first state and the

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import attrs
+from msgspec import Struct
 
 from funct.compile.loops.kernel import Constant, How, Op
 
@@ -21,8 +21,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@attrs.frozen
-class Given:
+class Given(Struct, frozen=True):
     """What comes from outside: a vector, or (lanes 0) an address; a carry or a state that is one is
     a table.
 
@@ -36,8 +35,7 @@ class Given:
     lanes: int
 
 
-@attrs.frozen
-class Read:
+class Read(Struct, frozen=True):
     """Elements in memory, one after the other."""
 
     place: int
@@ -46,8 +44,7 @@ class Read:
     lanes: int
 
 
-@attrs.frozen
-class Pick:
+class Pick(Struct, frozen=True):
     """Some lanes of a vector."""
 
     operand: int
@@ -60,8 +57,7 @@ class Pick:
         return len(self.which)
 
 
-@attrs.frozen
-class Joined:
+class Joined(Struct, frozen=True):
     """Lanes of two vectors of one length; those of the second one count on."""
 
     x: int
@@ -75,8 +71,7 @@ class Joined:
         return len(self.which)
 
 
-@attrs.frozen
-class Fold:
+class Fold(Struct, frozen=True):
     """A reduction of `count` times as many elements as it gives: lane r of all of them."""
 
     how: How
@@ -86,8 +81,7 @@ class Fold:
     lanes: int
 
 
-@attrs.frozen
-class Argument:
+class Argument(Struct, frozen=True):
     """Where the largest of `count` elements stands, or (least) the smallest, for each lane."""
 
     operand: int
@@ -97,8 +91,7 @@ class Argument:
     element: str = "i64"
 
 
-@attrs.frozen
-class Spilled:
+class Spilled(Struct, frozen=True):
     """The memory to which a vector is written."""
 
     operand: int
@@ -106,8 +99,7 @@ class Spilled:
     lanes: int = 0
 
 
-@attrs.frozen
-class Packed:
+class Packed(Struct, frozen=True):
     """A matrix of memory with its rows one after the other, in memory of its own."""
 
     place: int
@@ -118,8 +110,7 @@ class Packed:
     lanes: int = 0
 
 
-@attrs.frozen
-class Dot:
+class Dot(Struct, frozen=True):
     """A product of matrices: numbers x[i, l] in memory times rows of y, which lie in memory.
 
     x, y: places; their first element; strides of i and l, and of l. shape: (rows, terms, columns).
@@ -138,8 +129,7 @@ class Dot:
         return self.shape[0] * self.shape[2]
 
 
-@attrs.frozen
-class Taken:
+class Taken(Struct, frozen=True):
     """The row of memory that an index says, or (place None) the index counted from the begin.
 
     length: of the axis that is indexed, which stops the program where the index is outside of it;
@@ -154,8 +144,7 @@ class Taken:
     lanes: int
 
 
-@attrs.frozen
-class Moved:
+class Moved(Struct, frozen=True):
     """A vector with rows of another written, or added, where indices say.
 
     lanes: of the result, 0 where the operand is a table, which is changed in place; length: of the
@@ -172,8 +161,7 @@ class Moved:
     lanes: int
 
 
-@attrs.frozen
-class Room:
+class Room(Struct, frozen=True):
     """Memory for so many rows, which a loop inside fills. number: no two rooms are one."""
 
     number: int
@@ -182,8 +170,7 @@ class Room:
     lanes: int = 0
 
 
-@attrs.frozen
-class Kept:
+class Kept(Struct, frozen=True):
     """A row that is written to memory, at an index that is good."""
 
     place: int
@@ -193,8 +180,7 @@ class Kept:
     lanes: int = 0
 
 
-@attrs.frozen
-class Chosen:
+class Chosen(Struct, frozen=True):
     """One of several lines, as an index says. Its results are `Result`s."""
 
     index: int
@@ -203,8 +189,7 @@ class Chosen:
     lanes: int = 0
 
 
-@attrs.frozen
-class Looped:
+class Looped(Struct, frozen=True):
     """Lines that are repeated while the last of their results says so. The others are the next
     state; its last values are `Result`s.
 
@@ -218,8 +203,7 @@ class Looped:
     lanes: int = 0
 
 
-@attrs.frozen
-class Result:
+class Result(Struct, frozen=True):
     """A result of a line that has several."""
 
     operand: int
@@ -234,8 +218,7 @@ Line = (
 )  # fmt: skip
 
 
-@attrs.frozen
-class Lines:
+class Lines(Struct, frozen=True):
     """Lines in order, and which of them are results."""
 
     lines: tuple[Line, ...]

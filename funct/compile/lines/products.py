@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import attrs
 import numpy as np
+from msgspec.structs import replace
 
 from funct.compile.lines.lines import Dot, Spilled
 from funct.compile.lines.vectors import MOST_BYTES, Array, NoLines, Vectors
@@ -58,7 +58,7 @@ class Products(Vectors):
         m, k, n = shape
         if m * n * typed(a.element).bytes > MOST_BYTES:
             raise NoLines("a large product")
-        a, b = attrs.evolve(a, view=x), attrs.evolve(b, view=y)
+        a, b = replace(a, view=x), replace(b, view=y)
         size = typed(a.element).bytes
         small = max(m * k, k * n) * size <= MOST_BYTES
         if small and k * -(-m * n * size // host().vector_bytes) <= _FEW_TERMS:
@@ -122,4 +122,4 @@ def _nth(view: View, index: Sequence[int]) -> View:
 
 def _transposed(a: Array) -> Array:
     v = a.view
-    return attrs.evolve(a, view=View(v.root, v.shape[::-1], v.strides[::-1], v.offset))
+    return replace(a, view=View(v.root, v.shape[::-1], v.strides[::-1], v.offset))

@@ -19,8 +19,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import attrs
 import numpy as np
+from msgspec.structs import replace
 
 from funct.compile.forms import Choice, Repeat
 from funct.compile.fusion.groups import REDUCTIONS
@@ -123,7 +123,7 @@ class Making(Products):
                 a = Array(self.vector(a), dense(e.operands[0]), element, False)  # type: ignore[arg-type]
                 seen = through(e, a.view)
                 assert seen is not None, "a dense array can be seen in any shape"
-            return attrs.evolve(a, view=seen)
+            return replace(a, view=seen)
         if e.name in REDUCTIONS or e.name in ("argmax", "argmin"):
             return self.made(self._reduced(e), out)
         ways = {
@@ -172,7 +172,7 @@ class Making(Products):
             raise NoLines("it looks at all columns")
         lengths, strides = (tuple([x[k] for k in order]) for x in (shape, a.view.strides))
         turned = View(a.view.root, lengths, strides, a.view.offset)
-        x = self.vector(attrs.evolve(a, view=turned) if count > 1 else a)
+        x = self.vector(replace(a, view=turned) if count > 1 else a)
         lanes = self.lanes(out.shape)
         if e.name in REDUCTIONS:
             return self.add(Fold(REDUCTIONS[e.name], x, count, ELEMENTS[out.dtype], lanes))

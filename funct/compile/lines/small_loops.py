@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
+from msgspec import Struct
 
 from funct.compile.forms import Repeat
 from funct.compile.fusion.calls import Address, Call, Word, size_bytes
@@ -25,8 +25,7 @@ _MOST_COLUMNS = 2048  # steps of more stand too far apart in memory
 _BLOCK = 128  # columns of a task
 
 
-@attrs.frozen(eq=False)
-class SmallLoop:
+class SmallLoop(Struct, frozen=True, eq=False):
     """A loop as lines. constants: arrays that come after all else that is held."""
 
     form: Repeat

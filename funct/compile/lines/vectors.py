@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from funct.compile.lines.lines import (
     Given,
@@ -39,8 +40,7 @@ class NoLines(Exception):  # noqa: N818
     """Something in a body is no line."""
 
 
-@attrs.frozen
-class Array:
+class Array(Struct, frozen=True):
     """An array: the line that has its elements, and where among them they stand."""
 
     line: int
@@ -149,7 +149,7 @@ class Vectors:
         """An array of the lines around, from within."""
         assert self.around is not None
         lanes = 0 if a.in_memory else self.around.widths[a.line]
-        return attrs.evolve(a, line=self.add(Given("outer", a.line, a.element, lanes)))
+        return replace(a, line=self.add(Given("outer", a.line, a.element, lanes)))
 
     # Vectors
 

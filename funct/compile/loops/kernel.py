@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import attrs
+from msgspec import Struct
 
 from funct.compile.loops.scalars import widened
 from funct.compile.loops.warned import cases, note
@@ -44,8 +45,7 @@ Over = Literal["row", "column", "stretch", "all"]
 Term = tuple[bool, bool]  # whether the row's number is divided, and whether it is wrapped around
 
 
-@attrs.frozen
-class Look:
+class Look(Struct, frozen=True):
     """By what an access moves beside rows and columns: an index on an axis of a table.
 
     at: which of the kernel's values it is. reach: of indices that differ along a row, whether
@@ -58,8 +58,7 @@ class Look:
     sure: bool = False
 
 
-@attrs.frozen
-class Access:
+class Access(Struct, frozen=True):
     """How a buffer is walked.
 
     inner: elements from one column to the next: "none" (a row's value), "one", "back" (one, towards
@@ -96,8 +95,7 @@ class Access:
         return self.ends or bool(self.limits)
 
 
-@attrs.frozen
-class Load:
+class Load(Struct, frozen=True):
     """An element of a buffer; place: which, of an access to places that are woven."""
 
     access: int
@@ -153,8 +151,7 @@ class Op:
         return f.convert(x, self.element)
 
 
-@attrs.frozen
-class Reduce:
+class Reduce(Struct, frozen=True):
     """Many elements in one: along the row, over all rows for each column, over stretches of so many
     rows (their number is in the frame) for each column, or over everything.
     """
@@ -169,8 +166,7 @@ class Reduce:
 Expression = Load | Constant | Op | Reduce
 
 
-@attrs.frozen
-class Kernel:
+class Kernel(Struct, frozen=True):
     """What is computed at each place of the domain, in order; operands are positions in `values`.
 
     stores: (value, access). flat: the domain is one row and tasks are ranges of columns. even: all

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence, Set
 
-import attrs
+from msgspec import Struct
 
 from funct.compile.loops.kernel import Kernel, Load, Reduce
 from funct.device import host
@@ -28,8 +28,7 @@ _BEHIND = 12  # cost of what is computed with elements looked up, from which on 
 _KEPT_COST = 8  # what costs that is kept for the passes to come, not computed again
 
 
-@attrs.frozen
-class Pass:
+class Pass(Struct, frozen=True):
     """One walk. roots: what it is there for, which are values that are stored, and reductions.
 
     needed: the values that it holds, in order. known: those of them that lie in memory.
@@ -40,8 +39,7 @@ class Pass:
     known: frozenset[int]
 
 
-@attrs.frozen
-class Passes:
+class Passes(Struct, frozen=True):
     """All walks along a row, in order. kept: the values that have a row of their own. staged:
     whether the walks are stages, along one strip after the other.
     """

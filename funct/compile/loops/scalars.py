@@ -13,9 +13,9 @@ import math
 from collections.abc import Callable
 from typing import Any, Literal
 
-import attrs
 import ml_dtypes
 import numpy as np
+from msgspec import Struct
 
 from funct.core import FLOATING, common_dtype
 from funct.graph import Node, Var
@@ -54,8 +54,7 @@ _ROUNDED = {
 }  # fmt: skip
 
 
-@attrs.frozen
-class Printing:
+class Printing(Struct, frozen=True):
     """How an op is printed. cost: in units of an addition, for what is computed again or kept."""
 
     emit: Callable[..., Value]

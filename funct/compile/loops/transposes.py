@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-import attrs
+from msgspec import Struct
 
 from funct.compile.loops.views import View, collapse
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
@@ -24,8 +24,7 @@ _TASK = 1 << 16  # elements of a task
 _SIDE = 16  # elements along a square, where vectors have as many
 
 
-@attrs.frozen
-class Transposed:
+class Transposed(Struct, frozen=True):
     """A dense copy of such a view. kernel: LLVM's name of what stays together, which strides are
     counted in, and the side of squares. words: of the frame, behind both places.
     """

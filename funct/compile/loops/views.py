@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
+from msgspec import Struct
 
 from funct.graph import Node, Var
 
@@ -26,8 +26,7 @@ Sizes = tuple[int, ...]
 Range = tuple[int, int]
 
 
-@attrs.frozen
-class View:
+class View(Struct, frozen=True):
     """root[offset + Σ index · stride], strides in elements of a buffer that is dense.
 
     within: for each axis the indices from one to before the other at which there are elements; at
@@ -74,8 +73,7 @@ def dense(v: Var) -> View:
     return View(v, tuple(v.shape), tuple(reversed(strides)))
 
 
-@attrs.frozen
-class Run:
+class Run(Struct, frozen=True):
     """Elements at one stride from each other. within: at which of them there are elements."""
 
     length: int

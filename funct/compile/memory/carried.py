@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-import attrs
+from msgspec.structs import replace
 
 from funct.compile.fusion.calls import Address, Call, Word, every_call, size_bytes
 from funct.compile.memory.in_place import in_place
@@ -142,7 +142,7 @@ def beginning(c: Call, given: Any, result: Any) -> Call | None:
 
 def _with_blocks(c: Call, blocks: Sequence[Any]) -> Call:
     """The call; itself if these are its blocks."""
-    return c if tuple(blocks) == c.blocks else attrs.evolve(c, blocks=tuple(blocks))
+    return c if tuple(blocks) == c.blocks else replace(c, blocks=tuple(blocks))
 
 
 def _touched(c: Call) -> dict[Any, None]:
@@ -162,4 +162,4 @@ def moved(c: Call, places: Mapping[Any, Address]) -> Call:
         words.append(w)
     writes = [places[v].of if v in places else v for v in c.writes]
     blocks = [tuple([moved(inner, places) for inner in b]) for b in c.blocks]
-    return attrs.evolve(c, words=tuple(words), writes=tuple(writes), blocks=tuple(blocks))
+    return replace(c, words=tuple(words), writes=tuple(writes), blocks=tuple(blocks))

@@ -6,7 +6,7 @@ import functools
 from collections import Counter
 from typing import Any
 
-import attrs
+from msgspec import Struct
 
 from funct.compile.fusion.calls import Address, Call
 from funct.compile.loops.kernel import Kernel, Load
@@ -15,8 +15,7 @@ from funct.compile.loops.passes import passes
 __all__ = ["in_place"]
 
 
-@attrs.frozen
-class _Walked:
+class _Walked(Struct, frozen=True):
     """What a kernel's call does with its buffers: for each, the accesses that begin where it does;
     how often the call has its address; the words of each access. By accesses: the last of the
     kernel's walks along a row that reads its elements, and the only one that writes them, where

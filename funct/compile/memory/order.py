@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
+from msgspec import Struct
 
 from funct.compile.fusion.calls import size_bytes
 from funct.compile.fusion.fuse import Fused
@@ -21,8 +22,7 @@ from funct.graph import Guard, Node, Var
 __all__ = ["Held", "held", "ordered"]
 
 
-@attrs.frozen
-class Held:
+class Held(Struct, frozen=True):
     """The most bytes that are held at once, of what steps make, and at which step."""
 
     peak: int

@@ -20,6 +20,7 @@ from math import prod
 from typing import Any
 
 import attrs
+from msgspec import Struct
 
 from funct.core import Absent, size_values
 from funct.graph import Call, Control, Graph, Guard, Node, Var, eliminate_dead, share_common
@@ -38,8 +39,7 @@ _FAR = 1.1  # a value is dearer the further from its use it is kept: shorter cha
 _COPIED = 1.25  # so is what only moves elements, which is copied to be kept
 
 
-@attrs.frozen(eq=False)
-class Halves:
+class Halves(Struct, frozen=True, eq=False):
     """forward: inputs -> (*outputs, *residuals). backward: (*residuals, *cotangents) -> gradients.
 
     residuals: the kept values, as the joint graph names them. undecided: whether a decision depends

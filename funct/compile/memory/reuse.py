@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any
 
-import attrs
+from msgspec import Struct
 
 from funct.compile.fusion.calls import Address, Call, every_call
 from funct.compile.loops.kernel import Kernel
@@ -26,8 +26,7 @@ __all__ = ["Reusable", "reusable"]
 _NEVER = 1 << 30
 
 
-@attrs.frozen
-class Reusable:
+class Reusable(Struct, frozen=True):
     """When a program's calls leave the memory of inputs to results.
 
     last: for each input the last call that reads it. first: for each result the first one that

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
+from msgspec import Struct, field
 
 from funct.compile.fusion.calls import Address, Call, Slot, size_bytes
 from funct.compile.memory.in_place import in_place
@@ -17,8 +17,7 @@ from funct.compile.memory.in_place import in_place
 __all__ = ["place_buffers"]
 
 
-@attrs.frozen(eq=False)
-class _Lives:
+class _Lives(Struct, frozen=True, eq=False):
     """For each buffer that only the calls see, when it is first and last used, and the kernels that
     run at a time.
 
@@ -26,9 +25,9 @@ class _Lives:
     to it again.
     """
 
-    first: dict[Any, int] = attrs.field(factory=dict)
-    last: dict[Any, int] = attrs.field(factory=dict)
-    kernels: dict[int, Call] = attrs.field(factory=dict)
+    first: dict[Any, int] = field(default_factory=dict)
+    last: dict[Any, int] = field(default_factory=dict)
+    kernels: dict[int, Call] = field(default_factory=dict)
 
     @classmethod
     def of(cls, calls: Sequence[Call], given: set[Any]) -> _Lives:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import attrs
 import numpy as np
+from msgspec import Struct
 
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.rewriting.new_nodes import NewNodes
@@ -22,8 +22,7 @@ __all__ = ["Boxes", "box"]
 _COMBINES = {"multiply": "multiply", "min": "minimum", "max": "maximum"}
 
 
-@attrs.frozen
-class Box:
+class Box(Struct, frozen=True):
     """Slices of an axis in this shape; lengths: how many each of them takes."""
 
     shape: tuple[int, ...]

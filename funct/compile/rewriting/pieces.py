@@ -13,6 +13,7 @@ import math
 from typing import Any
 
 import attrs
+from msgspec import Struct
 
 from funct.compile.fusion.groups import is_weave, why_not
 from funct.compile.joins import is_concat
@@ -31,8 +32,7 @@ _MOST_PIECES = 4
 _MOST_WRITTEN = 160  # nodes for the pieces of one array: each is code of its own
 
 
-@attrs.frozen
-class _Joined:
+class _Joined(Struct, frozen=True):
     """An array of pieces along an axis, each from one of the ends to the next, with 0 before them.
 
     cost: nodes that are written for each piece.

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
 import numpy as np
+from msgspec import Struct
 
 from funct.compile.fusion.groups import why_not
 from funct.compile.rewriting.new_nodes import NewNodes
@@ -22,8 +22,7 @@ from funct.source import Site
 __all__ = ["Check", "RowElements"]
 
 
-@attrs.frozen
-class Check:
+class Check(Struct, frozen=True):
     """Indices that must lie within an axis before the code runs: op, operand, length."""
 
     op: str

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import attrs
+from msgspec import Struct
 
 from funct.compile.loops.views import View
 from funct.device import blas
@@ -19,8 +19,7 @@ _ROWS, _UPPER = 101, 121  # of CBLAS
 KINDS = 111, 112  # what it calls a matrix as it is, and transposed
 
 
-@attrs.frozen
-class Library:
+class Library(Struct, frozen=True):
     """Addresses of CBLAS's functions by their names, and whether it counts in 64 bits."""
 
     functions: dict[str, int]
@@ -38,8 +37,7 @@ def library() -> Library | None:
     return Library(functions, wide is not None and wide[1])
 
 
-@attrs.frozen
-class Matrix:
+class Matrix(Struct, frozen=True):
     """A stack of matrices as BLAS takes them: leading dimension, and how the stack moves."""
 
     view: View

@@ -13,8 +13,9 @@ import itertools
 import math
 from typing import Any
 
-import attrs
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from funct.compile.fusion.calls import Address, Buffer, Call, Word
 from funct.compile.fusion.fuse import Fused
@@ -36,8 +37,7 @@ _DOUBLE = np.dtype(np.float64)
 _QR = ("qr_r_raw", "qr_reduced", "qr_complete")
 
 
-@attrs.frozen
-class _Op:
+class _Op(Struct, frozen=True):
     """loops: NumPy's, without and with all vectors. pairs: which results of complex matrices are
     so. tells: the number of the result that is NaN where LAPACK fails. finite: it takes nothing
     else. beside: see `lapack.address`.
@@ -187,7 +187,7 @@ class _Work:
             dims, tells = [self.m, self.n, columns, self.least], tells + 1
             given.append(_Array((), 1, "", self.inner, self.least_kept()))
             residuals = _Array((columns,), 1, "", self.inner, 0)
-            made = [made[0], residuals, attrs.evolve(made[1], inner="i32"), made[2]]
+            made = [made[0], residuals, replace(made[1], inner="i32"), made[2]]
         every, count = [*given, *made], self.count
         sizes = [count * a.width * math.prod(a.core) for a in every]
         rooms: list[Word] = [
@@ -241,8 +241,7 @@ class _Work:
         return calls
 
 
-@attrs.frozen
-class _Array:
+class _Array(Struct, frozen=True):
     """core: the shape of one matrix. width: numbers of an element. element: what they are, inner:
     what NumPy's loop takes them as. place: where they lie; what has no element lies in its room
     alone, where an operand is one number, by its bits.

@@ -13,6 +13,8 @@ from typing import Any
 
 import attrs
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from funct.compile.fusion.calls import Address, Buffer, Call, Root, Word
 from funct.compile.fusion.fuse import Fused
@@ -32,8 +34,7 @@ __all__ = ["flat_call", "is_flat", "lower_flat", "print_flat"]
 _FEW = 32  # of so few the largest are found by insertion
 
 
-@attrs.frozen
-class _Work:
+class _Work(Struct, frozen=True):
     """What to call. places: of the op's operands, and of its results."""
 
     node: Node
@@ -86,7 +87,7 @@ def _order(w: _Work, descending: bool) -> tuple[Call, Any]:
     call = w.call(
         sorting.order, (w.operands[0], x), (at, index), (other, index), rows, n, descending
     )
-    return (call if sole else attrs.evolve(call, writes=(at.of,))), at
+    return (call if sole else replace(call, writes=(at.of,))), at
 
 
 def _argsort(w: _Work) -> list[Call]:
@@ -249,7 +250,7 @@ def _last(view: View, axis: int) -> View:
     shape, strides = (
         (*each[:axis], *each[axis + 1 :], each[axis]) for each in (view.shape, view.strides)
     )
-    return attrs.evolve(view, shape=shape, strides=strides)
+    return replace(view, shape=shape, strides=strides)
 
 
 def print_flat(

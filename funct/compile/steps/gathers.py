@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import attrs
+from msgspec import Struct
 
 from funct.compile.fusion.calls import Address, Call
 from funct.compile.fusion.fuse import Fused
@@ -168,8 +168,7 @@ def _share(f: Emitter, which: Value, size: Value, length: Value) -> tuple[Value,
     return first, f.select(last < length, last, length)
 
 
-@attrs.frozen
-class _Row:
+class _Row(Struct, frozen=True):
     """One index on its way: rows of the array that has the indices' shape, and of the axis'."""
 
     f: Emitter

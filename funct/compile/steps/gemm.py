@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 
-import attrs
 import numpy as np
+from msgspec import Struct
 
 from funct.compile.fusion.calls import Address, Buffer, Call, Word
 from funct.compile.loops.scalars import ELEMENTS
@@ -35,8 +35,7 @@ _WIDE = 128  # columns or rows of a task of which a core gets two
 _TASKS = 4  # for a core, of a stack
 
 
-@attrs.frozen
-class _Split:
+class _Split(Struct, frozen=True):
     """How many blocks of rows there are, and of how many columns a task is."""
 
     row_blocks: int

@@ -13,8 +13,9 @@ import functools
 import math
 from typing import Any
 
-import attrs
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from funct.compile.fusion.calls import Address, Buffer, Call
 from funct.compile.fusion.fuse import Fused
@@ -34,8 +35,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@attrs.frozen
-class _Loop:
+class _Loop(Struct, frozen=True):
     """name: NumPy's. symmetric: its operand is Hermitian, and made so. fails: it may. real: which
     result is so of complex matrices too. pairs: matrices are complex.
     """
@@ -61,7 +61,7 @@ _LOOPS = {
     "eigh": _Loop("eigh_lo", symmetric=True, real=0),
     "eigvalsh": _Loop("eigvalsh_lo", symmetric=True, real=0),
 }  # fmt: skip
-_LOOPS |= {f"{op}_of_pairs": attrs.evolve(loop, pairs=True) for op, loop in _LOOPS.items()}
+_LOOPS |= {f"{op}_of_pairs": replace(loop, pairs=True) for op, loop in _LOOPS.items()}
 _TRIANGULAR = ("solve_triangular", "solve_triangular_of_pairs")
 _DOUBLE = np.dtype(np.float64)
 

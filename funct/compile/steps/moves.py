@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import attrs
+from msgspec.structs import replace
 
 from funct.compile.fusion.calls import Address, Call, Root, Word, size_bytes
 from funct.compile.fusion.fuse import Fused
@@ -64,7 +64,7 @@ def parts(node: Node) -> Iterator[tuple[Var, View]]:
     start = 0
     for v in node.operands:
         assert isinstance(v, Var)
-        yield v, attrs.evolve(out, shape=tuple(v.shape), offset=start * out.strides[axis])
+        yield v, replace(out, shape=tuple(v.shape), offset=start * out.strides[axis])
         start += v.shape[axis]
 
 

@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import attrs
+from msgspec.structs import replace
 
 from funct.compile.fusion.calls import Address, Call, Word
 from funct.compile.fusion.fuse import Fused
@@ -87,7 +87,7 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
             calls.extend(made)
             found = _matrix(view, rows, columns)
             assert found is not None, "a dense buffer is a matrix"
-        return attrs.evolve(found, view=view)
+        return replace(found, view=view)
 
     a, b = operand(x, m, k), operand(y, k, n)
     if stack and math.prod(y.shape[:-2]) == 1 and not a.transposed:
@@ -99,7 +99,7 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
     if count == 1 and 1 in (m, n) and max(m, n) > 1 and k > 1:
         return [*calls, *_by_vector(a, b, out, fused)]
     if count > 1 and n == 1 < m and a.transposed:  # the vector by rows, as they lie
-        a, b = (attrs.evolve(x, transposed=not x.transposed) for x in (b, a))
+        a, b = (replace(x, transposed=not x.transposed) for x in (b, a))
         m, n = n, m
     if count > 1 and _is_few(m, n, k, b, out):
         return [*calls, _few(a, b, out, stack, (m, n, k))]

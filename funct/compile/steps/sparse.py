@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import attrs
 import numpy as np
+from msgspec.structs import replace
 
 from funct.compile.fusion.calls import Address, Buffer, Call
 from funct.compile.fusion.fuse import Fused
@@ -63,12 +63,12 @@ def lower_sparse(node: Node, fused: Fused) -> list[Call]:
     found = Address(Buffer(1, _INDEX))
     fits = [indices, indptr, entries, rows, last(operands[2].dtype, columns)]
     asked = _with(flat_call(csr.fits.fn, fits, [found.of]), "verdict", found)
-    return [*calls, asked, attrs.evolve(_with(product, "judged", found), checks=True)]
+    return [*calls, asked, replace(_with(product, "judged", found), checks=True)]
 
 
 def _with(call: Call, kind: str, found: Address) -> Call:
     """The call of a function on flat arrays as a kernel that has to do with a number, too."""
-    return attrs.evolve(call, kernel=(kind, *call.kernel[1:]), words=(found, *call.words))
+    return replace(call, kernel=(kind, *call.kernel[1:]), words=(found, *call.words))
 
 
 def print_verdict(

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import attrs
+from msgspec import Struct, to_builtins
+from msgspec.structs import asdict
 
 from funct.device.memory import timeline
 from funct.device.memory.allocator import Allocator, Stat, Statistics, allocator, register
@@ -57,7 +59,7 @@ def memory_stats(device: str = "cpu") -> dict[str, int]:
     for name in names:
         parts = {pool: stats.get(name, Stat()) for pool, stats in found.pools.items()}
         for pool, stat in {"all": sum(parts.values(), Stat()), **parts}.items():
-            for what, value in attrs.asdict(stat).items():
+            for what, value in asdict(stat).items():
                 flat[f"{name}.{pool}.{what}"] = value
     flat["num_alloc_retries"] = found.retries
     flat["num_ooms"] = found.failures
@@ -88,8 +90,8 @@ def memory_snapshot(
     segments, events = memory.segments(), memory.events()
     snapshot = {
         "device": device,
-        "segments": [attrs.asdict(s) for s in segments],
-        "events": [attrs.asdict(e) for e in events],
+        "segments": to_builtins(segments),
+        "events": to_builtins(events),
         "stats": memory_stats(device),
     }
     if path is not None:
@@ -127,8 +129,7 @@ _TAKEN = {"allocations": "allocation", "requested": "requested_bytes"}
 _GROWN = {"reserved": "reserved_bytes", "inactive_split": "inactive_split_bytes"}
 
 
-@attrs.define(eq=False)
-class MemoryScope:
+class MemoryScope(Struct, eq=False):
     """What a block of code did: bytes it was lent, gave back and had at most beyond the start.
 
     requested: bytes of `allocated` that arrays asked for. reserved, inactive_split: by how much

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import attrs
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from funct.errors import ArgumentError
 
@@ -13,8 +14,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@attrs.frozen
-class Stat:
+class Stat(Struct, frozen=True):
     """One quantity: how much now, at most since the last reset, in all added and taken."""
 
     current: int = 0
@@ -24,11 +24,10 @@ class Stat:
 
     def __add__(self, other: Stat) -> Stat:
         """Both together; the sum of the peaks bounds the peak of the sum."""
-        return Stat(*[a + b for a, b in zip(attrs.astuple(self), attrs.astuple(other))])
+        return Stat(*[a + b for a, b in zip(astuple(self), astuple(other))])
 
 
-@attrs.frozen
-class Statistics:
+class Statistics(Struct, frozen=True):
     """What an allocator has done. pools: for each pool's name, each quantity by name."""
 
     pools: dict[str, dict[str, Stat]]
@@ -38,8 +37,7 @@ class Statistics:
     limit: int | None
 
 
-@attrs.frozen
-class BlockInfo:
+class BlockInfo(Struct, frozen=True):
     """A piece of a segment: "active" is lent, "cached" free for its own size, else "inactive"."""
 
     address: int
@@ -49,8 +47,7 @@ class BlockInfo:
     site: str = ""
 
 
-@attrs.frozen
-class Event:
+class Event(Struct, frozen=True):
     """A block was lent (its bytes) or came back (negative), at a time in nanoseconds."""
 
     time: int
@@ -59,8 +56,7 @@ class Event:
     site: str
 
 
-@attrs.frozen
-class SegmentInfo:
+class SegmentInfo(Struct, frozen=True):
     """What came from the system at once, and its blocks in order."""
 
     address: int

@@ -21,6 +21,7 @@ from time import monotonic_ns
 from typing import Any
 
 import attrs
+from msgspec import Struct
 from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
 from funct.device.fork import whole
@@ -41,8 +42,7 @@ _EVENTS = 1 << 16  # frees between two recorded requests
 lock = whole(threading.RLock())  # of everything that Python does here
 
 
-@attrs.frozen
-class Lent:
+class Lent(Struct, frozen=True):
     """A block that an array has: what was asked for, on which line, when (ns)."""
 
     address: int

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
-import attrs
+from msgspec.structs import astuple
 
 from funct.device.fork import in_child
 from funct.device.memory.allocator import (
@@ -285,9 +285,9 @@ def _pool(front: Front, k: int) -> dict[str, Stat]:
     """The quantities of one pool of one front."""
     pool: Pool = (front.policy.small, front.policy.large)[k]
     found = {name: Stat(*front.record.stats[k][i]) for i, name in enumerate(_QUANTITIES)}
-    found["segment"] = Stat(*attrs.astuple(pool.number))
-    found["reserved_bytes"] = Stat(*attrs.astuple(pool.reserved))
-    found["inactive_split_bytes"] = Stat(*attrs.astuple(pool.inactive))
+    found["segment"] = Stat(*astuple(pool.number))
+    found["reserved_bytes"] = Stat(*astuple(pool.reserved))
+    found["inactive_split_bytes"] = Stat(*astuple(pool.inactive))
     return found
 
 

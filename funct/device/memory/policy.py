@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import attrs
+from msgspec import Struct, field
 
 from funct.errors import ArgumentError
 
@@ -108,8 +109,7 @@ class Segment:
             block = block.after
 
 
-@attrs.define(eq=False)
-class Block:
+class Block(Struct, eq=False):
     """A part of a segment; time is when it became free."""
 
     start: int
@@ -121,8 +121,7 @@ class Block:
     time: int = 0
 
 
-@attrs.define
-class Tally:
+class Tally(Struct):
     """How much there is, was at most, was added and was taken."""
 
     current: int = 0
@@ -143,18 +142,17 @@ class Tally:
             self.peak = self.current
 
 
-@attrs.define(eq=False)
-class Pool:
+class Pool(Struct, eq=False):
     """Free blocks in order of size, and the segments they are in."""
 
     name: str
     step: int
     near: int
-    free: list[tuple[int, int, Block]] = attrs.field(factory=list)
-    segments: list[Segment] = attrs.field(factory=list)
-    number: Tally = attrs.field(factory=Tally)  # of segments
-    reserved: Tally = attrs.field(factory=Tally)  # bytes
-    inactive: Tally = attrs.field(factory=Tally)  # bytes of free blocks in divided segments
+    free: list[tuple[int, int, Block]] = field(default_factory=list)
+    segments: list[Segment] = field(default_factory=list)
+    number: Tally = field(default_factory=Tally)  # of segments
+    reserved: Tally = field(default_factory=Tally)  # bytes
+    inactive: Tally = field(default_factory=Tally)  # bytes of free blocks in divided segments
 
     def add(self, block: Block) -> None:
         """A block has become free. Until it is removed its neighbours are lent, and remain."""

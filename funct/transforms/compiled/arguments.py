@@ -12,6 +12,7 @@ from typing import Any
 
 import attrs
 import numpy as np
+from msgspec import Struct, field
 
 from funct import pytree
 from funct.array import Tensor, asarray
@@ -98,8 +99,7 @@ class Key:
 NUMBERS = frozenset({int, float, complex})  # whose kinds alone kin have in common
 
 
-@attrs.frozen(eq=False)
-class Split:
+class Split(Struct, frozen=True, eq=False):
     """A call taken apart. call: the function on other arrays, and on other static leaves if they
     are given. leaves: the static ones. owners: the positional argument that each array belongs to;
     -1 for keywords. count: of positional arguments. served: the path for any number that served
@@ -113,7 +113,7 @@ class Split:
     owners: tuple[int, ...]
     count: int
     names: Callable[[], list[str]]
-    served: list[Any] = attrs.field(factory=list)
+    served: list[Any] = field(default_factory=list)
 
     @property
     def others(self) -> list[Any]:

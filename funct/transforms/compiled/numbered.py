@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-import attrs
 import numpy as np
+from msgspec import Struct
 
 from funct.array import asarray
 from funct.compile import MISS
@@ -77,8 +77,7 @@ class Opened:
         return {self.at[i] for i in self.sheet.bound}
 
 
-@attrs.frozen(eq=False)
-class Numbered:
+class Numbered(Struct, frozen=True, eq=False):
     """A path, and what its numbers are computed from."""
 
     path: Path

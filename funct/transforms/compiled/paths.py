@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import attrs
 import numpy as np
+from msgspec import Struct
 
 from funct.array import Array, Tensor
 from funct.compile import (
@@ -41,8 +41,7 @@ __all__ = [
 ]
 
 
-@attrs.frozen(eq=False)
-class Captured:
+class Captured(Struct, frozen=True, eq=False):
     """One capture of a function: its graph, and how the results are put together again.
 
     outer: the tracers of outer transforms that it closes over, the graph's last inputs. watched:

@@ -12,6 +12,7 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import attrs
+from msgspec import Struct
 
 from funct import ops
 from funct.graph import Graph, Node, Var
@@ -19,8 +20,7 @@ from funct.graph import Graph, Node, Var
 __all__ = ["Deferred", "deferred"]
 
 
-@attrs.frozen
-class Factor:
+class Factor(Struct, frozen=True):
     """One factor of a step's product. given: which input of the body it is, which needs not be
     written again; None: the steps give it. turned: whether the factor is that matrix transposed.
     """
@@ -29,8 +29,7 @@ class Factor:
     turned: bool
 
 
-@attrs.frozen(eq=False)
-class Deferred:
+class Deferred(Struct, frozen=True, eq=False):
     """graph: gives, for its first `count` outputs, those that are still added up step by step; then
     all others; then what is made for the sums that are not. late: which of the sums those are.
     factors: two for each of them.

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
+from msgspec import Struct
 
 from funct.compile.memory.partition import partition
 from funct.graph import Call, Control, Graph, Guard, Node, Var, check, eliminate_dead
@@ -29,8 +30,7 @@ from funct.transforms.vjp import vjp
 __all__ = ["Halves", "halves", "recorded"]
 
 
-@attrs.frozen(eq=False)
-class Halves:
+class Halves(Struct, frozen=True, eq=False):
     """A body cut in two, see Note [Halves].
 
     forward: inputs -> (*outputs, *residuals). backward: (*inputs[uses], *residuals, *cotangents of

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from math import isqrt
 from typing import Any
 
-import attrs
+from msgspec import Struct
 
 from funct import ops, pytree
 from funct.array import Array, stack, zeros
@@ -189,8 +189,7 @@ def _cut(x: Any, n: int) -> list[Any]:
     return [ops.reshape(p, x.shape[1:]) for p in parts]
 
 
-@attrs.frozen
-class _Loop:
+class _Loop(Struct, frozen=True):
     """A scan that is to be written down.
 
     call: from the leaves of the carry and of x to (carry, y). tree, avals: the first carry and the

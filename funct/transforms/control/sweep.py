@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import attrs
+from msgspec import Struct
 
 from funct.core import ShapeDtype
 from funct.graph import Graph
@@ -16,8 +16,7 @@ from funct.transforms.control.halving import Halves
 __all__ = ["Sweep", "pulling"]
 
 
-@attrs.frozen(eq=False)
-class Sweep:
+class Sweep(Struct, frozen=True, eq=False):
     """One run over the steps.
 
     body: (*constants, *state, *what earlier sweeps left) -> (*state, *what it leaves). state: how

@@ -17,6 +17,7 @@ from typing import Any
 
 import attrs
 import numpy as np
+from msgspec.structs import replace
 
 from funct import ops
 from funct.compile import Loop, Refused, Repeat, made
@@ -54,7 +55,7 @@ class Sweeps(Staged):
 
     def mapped(self, change: Callable[[Graph], Graph]) -> Sweeps:
         """The same sweeps with a changed test and changed bodies."""
-        sweeps = [attrs.evolve(s, body=change(s.body)) for s in self.sweeps]
+        sweeps = [replace(s, body=change(s.body)) for s in self.sweeps]
         return Sweeps(change(self.test), sweeps, self.constants)
 
     def states(self, values: Sequence[Any]) -> list[Flat]:
@@ -79,7 +80,7 @@ class Sweeps(Staged):
         """The first sweep, which leaves nothing."""
         first = self._repeat(0)
         body = attrs.evolve(first.body, outputs=first.body.outputs[: first.carry])
-        return attrs.evolve(first, body=body)
+        return replace(first, body=body)
 
     def _repeat(self, k: int) -> Repeat:
         sweep = self.sweeps[k]
@@ -175,7 +176,7 @@ class Sweeps(Staged):
     def _recorded(self, mine: Flags) -> Sweeps:
         ins, _ = self.steady(mine, bodies.varied)
         pairs = list(zip(self.sweeps, ins, strict=True))
-        changed = [attrs.evolve(s, body=recorded(s.body, given)) for s, given in pairs]
+        changed = [replace(s, body=recorded(s.body, given)) for s, given in pairs]
         if all(a.body is b.body for a, b in zip(changed, self.sweeps, strict=True)):
             return self
         return Sweeps(self.test, changed, self.constants)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-import attrs
 import numpy as np
+from msgspec import Struct
 
 from funct.array import Tensor
 from funct.kernels.linalg.sparse import Rows, filled, linked, nothing, union
@@ -19,8 +19,7 @@ Index = np.ndarray[Any, Any]
 Params = tuple[Any, ...]
 
 
-@attrs.frozen(eq=False)
-class Operand:
+class Operand(Struct, frozen=True, eq=False):
     """An operand, and what its elements depend on.
 
     rows: None for a constant. loose: its zeros may be no zeros elsewhere, though they do not vary

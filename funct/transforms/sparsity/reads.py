@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 
-import attrs
 import numpy as np
+from msgspec.structs import replace
 
 from funct.core import Primitive
 from funct.kernels.linalg.sparse import Rows, linked, nothing, stacked, union
@@ -37,7 +37,7 @@ def reads(
 ) -> list[Rows]:
     """What each result depends on. shapes: those of the results. n: number of inputs."""
     operands = [
-        attrs.evolve(x, rows=None) if is_flat(prim, k, x) else x for k, x in enumerate(operands)
+        replace(x, rows=None) if is_flat(prim, k, x) else x for k, x in enumerate(operands)
     ]
     if prim.spread is not None:
         return [_elementwise(prim.name, operands, shapes[0], n)]

@@ -14,8 +14,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import attrs
 import numpy as np
+from msgspec import Struct
 
 from funct.array import Array
 from funct.core import Primitive
@@ -187,8 +187,7 @@ _OFTEN = 10_000  # nodes walked after which it pays to load LLVM (40 ms)
 _LOADED = 500  # the same where something else has loaded it
 
 
-@attrs.define
-class _Loading:
+class _Loading(Struct):
     """Whether the code is loaded, and what speaks for it. level: the class of tapes."""
 
     level: type

@@ -18,8 +18,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import attrs
 import numpy as np
+from msgspec import Struct
 
 from funct.array import Array, Tensor
 from funct.core import Level, Primitive, Region
@@ -110,8 +110,7 @@ class _Text(Level):
         raise _DependsError
 
 
-@attrs.frozen
-class Written:
+class Written(Struct, frozen=True):
     """A rule as a list of kernels. given: its parameters; the buffer of one is named `g.data`.
 
     steps: (kernel, names of what it takes); step k makes `tk`. out: the name of the result. asks:

@@ -22,8 +22,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import attrs
 import numpy as np
+from msgspec import Struct
 
 from funct import ops
 from funct.array import Array
@@ -102,8 +102,7 @@ if b.dtype is not d.dtype and b.dtype != d.dtype:
 """
 
 
-@attrs.frozen
-class _Kind:
+class _Kind(Struct, frozen=True):
     """One kind of level. part: what a tracer has besides its value. finish: the lines that make the
     result of an op, for locals with the operands' values and, of those that vary, with the parts.
     """

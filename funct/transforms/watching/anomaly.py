@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
-import attrs
 import numpy as np
+from msgspec import Struct
 
 from funct import ops, tree
 from funct.array import Array, Tensor, asarray
@@ -39,8 +39,7 @@ def origin(name: str) -> str:
     return name
 
 
-@attrs.frozen
-class _Place:
+class _Place(Struct, frozen=True):
     """What made a value: the op that the user called, in which phase, on which line."""
 
     op: str

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
-import attrs
+from msgspec import Struct
 
 from funct.array import Tensor
 from funct.core import Level, Primitive, top_level
@@ -73,8 +73,7 @@ def intercept(fun: Callable[..., Any], rule: Callable[..., Any]) -> Callable[...
     return run
 
 
-@attrs.frozen
-class Decision:
+class Decision(Struct, frozen=True):
     """One op on its way down: the op, and the levels that took it, the highest first.
 
     levels: (label of the level, op that it was given); the last one is where it was computed.
@@ -94,8 +93,7 @@ class Decision:
         return f"{self.primitive}({', '.join(self.operands)}): {way}{of}{where}"
 
 
-@attrs.frozen
-class DispatchTrace:
+class DispatchTrace(Struct, frozen=True):
     """What `trace_dispatch` gives: the function's result and its decisions, in order.
 
     Example:

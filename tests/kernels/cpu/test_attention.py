@@ -2,11 +2,11 @@
 
 import tracemalloc
 
-import attrs
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from funct.device import host
 from funct.kernels import attention as plain
@@ -67,7 +67,7 @@ def width(request):
     """Bytes of a register: code for narrower ones than this processor's runs here as well."""
     if request.param > host().vector_bytes:
         pytest.skip("the processor has no such registers")
-    target = attrs.evolve(host(), vector_bytes=request.param)
+    target = replace(host(), vector_bytes=request.param)
     caches = fast._function, fast._code, fast.plan
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fast, "host", lambda: target)

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import attrs
 import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import funct as ft
 import funct.array as xp
@@ -279,7 +279,7 @@ def test_large_results_go_past_the_caches(maps: Any, offset: int, monkeypatch: A
     """Where they are aligned to vectors; here every result is too large."""
     x, w = numbers((2, 16, 9, 32), 1, np.float32), numbers((16, 1, 3, 3), 2, np.float32)
     static = Sliding((1, 1), ((1, 1), (1, 1)), (1, 1), 16)
-    small, room = attrs.evolve(host(), cache_bytes=1), np.empty(x.nbytes + 64, np.uint8)
+    small, room = replace(host(), cache_bytes=1), np.empty(x.nbytes + 64, np.uint8)
     begin = -room.ctypes.data % 32 + offset
     y = room[begin : begin + x.nbytes].view(np.float32)
     for cached in (depthwise.planes, depthwise_last._plan):
@@ -396,7 +396,7 @@ def test_lines_of_few_channels_stand_in_one_pixel(case: Case, dtype: Any, at_end
 def test_which_lines_stand_in_one_pixel() -> None:
     def found(c: int, o: int, *kernel: int) -> tuple[int, ...]:
         batch = batch_of(8, 1, c, o, "f32")
-        return weight_gradient._stacked(attrs.evolve(batch, lanes=16), kernel, 2)
+        return weight_gradient._stacked(replace(batch, lanes=16), kernel, 2)
 
     assert found(3, 32, 3, 1, 3) == (0,)
     assert found(1, 16, 3, 3, 3) == (0, 1)

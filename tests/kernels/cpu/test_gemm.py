@@ -6,11 +6,11 @@ import ctypes
 import functools
 from typing import Any
 
-import attrs
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from funct.device import Code, Host, assemble, host, machine_code
 from funct.kernels import table
@@ -41,7 +41,7 @@ DTYPES = {"f32": np.float32, "f64": np.float64}
 def target(width: int) -> Host:
     """This processor, as if its vectors were no longer."""
     longer = {f for f in host().features if f.startswith("avx512")} if width < 64 else set()
-    return attrs.evolve(host(), features=host().features - longer, vector_bytes=width)
+    return replace(host(), features=host().features - longer, vector_bytes=width)
 
 
 @functools.cache
@@ -120,7 +120,7 @@ def test_bits_do_not_depend_on_the_cut(width: int, turned: bool) -> None:
     for rows in (1, 5, 6):
         for columns in (2 * width // 4, 4 * width // 4, usual.columns_at_once):
             c = np.empty((90, 200), np.float32)
-            how = attrs.evolve(
+            how = replace(
                 usual, rows=rows, columns_at_once=columns, scratch=2 * usual.scratch + 100_000,
                 rows_at_once=2 * rows if turned else 1 << 40,
             )  # fmt: skip

@@ -6,11 +6,11 @@ import ctypes
 import functools
 from typing import Any
 
-import attrs
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from funct.device import Host, assemble, host, machine_code
 from funct.device.host import vector_bytes
@@ -33,7 +33,7 @@ SIDES = st.sampled_from([0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33])
 @functools.cache
 def turn(element: str, width: int) -> Any:
     """The function, with vectors of this width; wider ones than the processor's are split."""
-    module = Module(attrs.evolve(host(), vector_bytes=width))
+    module = Module(replace(host(), vector_bytes=width))
     name = define_turn(module, element, width)
     f = module.function("run", [("s", PTR), ("t", PTR), *[(c, I64) for c in "abcd"]])
     f.call(name, None, f.arguments)

@@ -2,9 +2,9 @@
 
 import ctypes
 
-import attrs
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from funct.device import assemble
 from funct.device.host import Host
@@ -274,7 +274,7 @@ def test_elements_of_any_number_of_places(lanes, places, gathers):
     chosen = [(7 * k + 3) % 50 for k in range(lanes)]
 
     def body(f, table, out):
-        f.module.target = attrs.evolve(f.module.target, vector_bytes=64 if gathers else 32)
+        f.module.target = replace(f.module.target, vector_bytes=64 if gathers else 32)
         at = f.vector(typed(places, lanes), chosen)
         f.store(f.elements("f32", table, at), out)
 

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
+from msgspec import Struct
 
 from funct.device import Code, host, printed
 from funct.kernels.attention import reduced, threshold
@@ -60,8 +60,7 @@ def _code(element: str, name: str) -> Code:
     return printed(attention_text.text, name, element, host())
 
 
-@attrs.frozen
-class Plan:
+class Plan(Struct, frozen=True):
     """What follows from all but the elements.
 
     name: of the function. lead: of the heads. keys_lead: of those of keys. mask: its shape as it is

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,8 +40,7 @@ _FOLDED_TAPS = 12  # their sums, of gradients of weights, are in registers
 Taps = tuple[tuple[int, int], ...]  # (tap, offset in the slab)
 
 
-@attrs.frozen
-class Phase:
+class Phase(Struct, frozen=True):
     """Pixels that take the same taps. taps: (number of the tap, offset in the slab)."""
 
     start: int
@@ -49,8 +48,7 @@ class Phase:
     taps: Taps
 
 
-@attrs.frozen
-class Axis:
+class Axis(Struct, frozen=True):
     """One spatial axis. size: of what is read. out: of the result. low: zeros before it in the
     slab, cropped where negative. step: from one pixel of a phase to the next, in the result.
     stride: the same in the slab.
@@ -106,8 +104,7 @@ def filled(
     return [walk(*a) for a in zip(*given)], (k0, k1, k2)
 
 
-@attrs.frozen(eq=False)
-class Folded:
+class Folded(Struct, frozen=True, eq=False):
     """Images as one line, row after row: see `folded`. shift: of columns, by offset."""
 
     axes: list[Axis]
@@ -151,8 +148,7 @@ def three(values: tuple[Any, ...], fill: Any) -> tuple[Any, Any, Any]:
     return (values[0], fill, values[1] if len(values) == 2 else fill)
 
 
-@attrs.frozen
-class Batch:
+class Batch(Struct, frozen=True):
     """The sizes apart from the spatial ones. skips: whether what stands around images is 0, which
     need not be multiplied by.
     """

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
+from msgspec import Struct
 
 from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.dense.lines import Pattern, Strips, planes_text
@@ -36,8 +36,7 @@ _WORD = 4  # bytes
 _ZERO = -128  # of an order of pairs: the byte is 0
 
 
-@attrs.frozen
-class Gathering:
+class Gathering(Struct, frozen=True):
     """How words are made: what sums them, how many taps they hold, how many bytes are loaded for
     them, and the instruction that reorders these.
     """

@@ -10,8 +10,9 @@ import functools
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from funct.device import Code, Host, host, printed
 from funct.kernels.cpu import scratch as memory
@@ -44,8 +45,7 @@ _NARROWEST = 32  # bytes of a vector
 _NARROW = 4  # pixels of a line; of narrower ones too many lanes are empty
 
 
-@attrs.frozen(eq=False)
-class Plan:
+class Plan(Struct, frozen=True, eq=False):
     """What is known of shapes.
 
     pattern: what the machine code of that name is printed for. job: all but addresses of arrays;
@@ -65,8 +65,7 @@ class Plan:
     tables: tuple[NDArray[Any], ...]
 
 
-@attrs.frozen(cache_hash=True)
-class Coded:
+class Coded(Struct, frozen=True, cache_hash=True):
     """What x and the result are where they are codes; the zero point is that of x."""
 
     read: np.dtype[Any]
@@ -110,13 +109,13 @@ def planes(
     if coded is None:
         aligned = pattern.ends == "overlap" and out[-1] % lanes == 0
         touched = (prod(x) + x[0] * outputs * prod(out)) * dtype.itemsize
-        pattern = attrs.evolve(pattern, streams=aligned and host().overflows(touched))
+        pattern = replace(pattern, streams=aligned and host().overflows(touched))
         return _filled(dtype, pattern, axes, x, (x[0], outputs, *out), given)
     if pattern.element == "i32":
         along, way = [o for _, o in pattern.phases[2][0]], gathering(host())
         if way is None or not way.known(along, pattern.strides[2], lanes):
             return None
-    pattern = attrs.evolve(pattern, codes=(BYTE[coded.read], BYTE[coded.written]))
+    pattern = replace(pattern, codes=(BYTE[coded.read], BYTE[coded.written]))
     given["x_zero"] = coded.zero_point
     return _filled(dtype, pattern, axes, x, (x[0], outputs, *out), given, coded)
 
@@ -138,7 +137,7 @@ def weight_planes(
     pattern = _pattern(dtype, axes, kernel, "mask", False, width)
     together = sharing(shared, kernel[1:], width)
     height = min(2, pattern.height) if together == 1 else 1
-    pattern = attrs.evolve(pattern, height=height, sharing=together)
+    pattern = replace(pattern, height=height, sharing=together)
     units = groups * -(-shared // together)
     given = {
         "tasks": min(units, _TASKS * host().cores), "units": units, "outputs": outputs,
@@ -322,7 +321,7 @@ def _run(
     )
     pattern = made.pattern
     if pattern.streams and address(y) % host().vector_bytes:
-        pattern = attrs.evolve(pattern, streams=False)
+        pattern = replace(pattern, streams=False)
     _entry(pattern, made.name)(address(job))
     return y
 
@@ -340,5 +339,5 @@ def entry(pattern: Pattern, name: str) -> int:
 @functools.cache
 def _code(pattern: Pattern, name: str, target: Host) -> Code:
     planes = byte_planes_text if pattern.element == "i32" else planes_text
-    target = attrs.evolve(target, vector_bytes=min(target.vector_bytes, pattern.vector_bytes))
+    target = replace(target, vector_bytes=min(target.vector_bytes, pattern.vector_bytes))
     return printed(planes if name == "planes" else weights_text, pattern, target)

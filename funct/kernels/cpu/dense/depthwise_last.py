@@ -7,8 +7,9 @@ import functools
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from funct.device import Code, Host, host, printed
 from funct.kernels.channels import channels_first, channels_last
@@ -30,8 +31,7 @@ _PARTS = 8  # sums of weights that are added in the end, whatever the number of 
 _TAPS = 64  # of a kernel; texts grow with them
 
 
-@attrs.frozen(eq=False)
-class Plan:
+class Plan(Struct, frozen=True, eq=False):
     """What is known of shapes. job: all but addresses. channels: those of each block of weights.
     zeros: a line of x.
     """
@@ -111,7 +111,7 @@ def _run(
     packed = w.reshape(len(w), -1)[made.channels].swapaxes(1, 2).copy()
     y = memory.fresh((len(x), *out, len(w)), x.dtype)
     streams = made.pattern.streams and address(y) % host().vector_bytes == 0
-    entry = _entry(attrs.evolve(made.pattern, streams=streams), "pixels")
+    entry = _entry(replace(made.pattern, streams=streams), "pixels")
     _call(entry, made, channels_last(x), packed, y)
     return channels_first(y)
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import attrs
+from msgspec import Struct
 
 from funct.device import Host
 from funct.kernels.llvm import Emitter, Value, typed
@@ -26,8 +26,7 @@ Needs = tuple[tuple[int, tuple[str, ...]], ...]
 Step = Callable[[Emitter, Value, Value, Value], Value]
 
 
-@attrs.frozen(eq=False)
-class Dot:
+class Dot(Struct, frozen=True, eq=False):
     """word: element of both operands in memory. sum: element of the accumulators. step(emitter,
     sum, left, right): the new sum. needs: features that are enough for vectors of so many bytes, a
     width as often as there are ways to have it. beside: registers for products that are added by an

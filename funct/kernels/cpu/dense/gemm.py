@@ -24,7 +24,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import attrs
+from msgspec import Struct
 
 from funct.device import Host, host, printed
 from funct.device.machine_code import begin, offer
@@ -54,8 +54,7 @@ ARGUMENTS = (
 _POINTERS = 6  # of them
 
 
-@attrs.frozen
-class Tile:
+class Tile(Struct, frozen=True):
     """element: f32 or f64. vectors: of columns. turned: whether A is laid out for it."""
 
     element: str
@@ -70,8 +69,7 @@ class Tile:
         return f"funct_{self.element}_tile_{self.rows}x{self.vectors}_{layout}"
 
 
-@attrs.frozen
-class Cut:
+class Cut(Struct, frozen=True):
     """How a task's product is cut. rows: of a tile. rows_at_once: of A, if it is laid out.
     scratch: elements that this takes.
     """

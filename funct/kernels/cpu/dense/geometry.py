@@ -14,8 +14,9 @@ import functools
 import itertools
 from math import prod
 
-import attrs
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from funct.kernels.cpu.dense.axes import Axes, Axis, Batch, Phase, merged, slab_fields
@@ -34,8 +35,7 @@ _MOST_BORDERS = 9  # classes of pixels,
 _WORTH = 0.96  # if they leave no more than this of the work
 
 
-@attrs.frozen(eq=False)
-class Plan:
+class Plan(Struct, frozen=True, eq=False):
     """All that is known before the arrays are.
 
     fields: of the job, addresses apart. panels: for each class that has its own, its taps, where
@@ -65,7 +65,7 @@ def plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int]) -> Plan:
     line = _LINE_BYTES // word
     pitch = channels + line * (channels * word % _SETS_BYTES == 0)
     walked = [
-        [attrs.evolve(p, taps=((0, 0),)) for p in a.phases] if k == along else a.phases
+        [replace(p, taps=((0, 0),)) for p in a.phases] if k == along else a.phases
         for k, a in enumerate(axes)
     ]
     piece = _piece(depth, prod([max([len(p.taps) for p in a]) for a in walked]), lanes * word)

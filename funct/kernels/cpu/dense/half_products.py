@@ -12,9 +12,9 @@ import struct
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import ml_dtypes
 import numpy as np
+from msgspec import Struct
 
 from funct.device import host, printed
 from funct.kernels.cpu import scratch as memory
@@ -139,8 +139,7 @@ def _starts(
     return np.ascontiguousarray(at.ravel())
 
 
-@attrs.frozen(eq=False)
-class _Job:
+class _Job(Struct, frozen=True, eq=False):
     """What is known before the arrays are. job: all fields but those of a call. tables: what its
     addresses point to.
     """

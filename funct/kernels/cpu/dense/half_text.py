@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import attrs
+from msgspec import Struct
 
 from funct.device import PARALLEL, Host
 from funct.kernels.cpu.dense.dots import DOTS, Dot
@@ -45,8 +45,7 @@ JOB = Fields((
 STRIP = 64  # words along the depth that are laid out, then transposed, at a time
 
 
-@attrs.frozen
-class _Words:
+class _Words(Struct, frozen=True):
     """Prints how elements become words."""
 
     f: Emitter

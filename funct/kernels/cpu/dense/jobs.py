@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
+from msgspec.structs import replace
 
 from funct.device import host
 from funct.kernels.cpu.dense import bands, depthwise, weight_gradient
@@ -41,7 +41,7 @@ def line_weights(name: str, x: Sizes, g: Sizes, size: Sizes, *how: Any) -> Job |
 
 
 def _of_lines(made: depthwise.Plan, arrays: tuple[str, ...]) -> Job:
-    pattern = attrs.evolve(made.pattern, streams=False)  # who knows where results will lie
+    pattern = replace(made.pattern, streams=False)  # who knows where results will lie
     fields, scratch = (WEIGHTS, ("sums",)) if "g" in arrays else (PLANES, ())
     missing = (*arrays, "head", "tail", *scratch)
     return job_of(depthwise.entry(pattern, made.name), made.job, fields, missing, made.sums, made)

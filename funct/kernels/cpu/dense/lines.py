@@ -22,7 +22,7 @@ import itertools
 from collections.abc import Callable
 from typing import Literal
 
-import attrs
+from msgspec import Struct
 
 from funct.device import Host
 from funct.kernels.cpu.quantized.codes import TO_CODES, to_codes
@@ -45,8 +45,7 @@ Taps = tuple[tuple[int, int], ...]
 Ends = Literal["overlap", "reach", "mask"]
 
 
-@attrs.frozen(cache_hash=True)
-class Pattern:
+class Pattern(Struct, frozen=True, cache_hash=True):
     """What a text is printed for.
 
     phases: for each axis, the taps (number, offset) of each class of pixels; see `axes.py`. steps:

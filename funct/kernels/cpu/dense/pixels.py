@@ -18,7 +18,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
-import attrs
+from msgspec import Struct
 
 from funct.device import Host
 from funct.kernels.cpu.dense.lines import Taps, begin
@@ -38,8 +38,7 @@ _AHEAD = 2048  # bytes; see Note [Asking ahead]
 _CACHE_LINE = 64
 
 
-@attrs.frozen(cache_hash=True)
-class Pattern:
+class Pattern(Struct, frozen=True, cache_hash=True):
     """What a text is printed for; phases, steps, strides and kernel are those of `lines.Pattern`.
 
     vectors: of a block of channels. streams: as there.

@@ -24,8 +24,8 @@ import functools
 import threading
 from collections.abc import Callable, Iterable, Sequence
 
-import attrs
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from funct.device import Code, Host, host, printed, printed_all
@@ -40,8 +40,7 @@ _lock = threading.Lock()
 _tables: dict[tuple[str, int, bool], NDArray[np.int64]] = {}
 
 
-@attrs.frozen
-class Shape:
+class Shape(Struct, frozen=True):
     """What a tile is printed for.
 
     width: bytes of a vector. rows, vectors: of sums. packed: rows of B follow each other.

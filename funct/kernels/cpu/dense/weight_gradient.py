@@ -37,8 +37,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
+from msgspec import Struct
 
 from funct.device import PARALLEL, Code, Host, host, printed
 from funct.device.machine_code import LEAN
@@ -257,8 +257,7 @@ def _define_gather(module: Module, element: str, turn: str, lanes: int) -> None:
     f.ret()
 
 
-@attrs.frozen(eq=False)
-class Plan:
+class Plan(Struct, frozen=True, eq=False):
     """job: all but the addresses of arrays. tables: what it points to."""
 
     job: NDArray[np.int64]

@@ -10,8 +10,8 @@ import ctypes
 import functools
 from typing import Any
 
-import attrs
 import numpy as np
+from msgspec import Struct
 
 from funct.device.machine_code import offer
 
@@ -30,8 +30,7 @@ class _UFunc(ctypes.Structure):
     )  # fmt: skip
 
 
-@attrs.frozen
-class Loop:
+class Loop(Struct, frozen=True):
     """A C function and what it is handed besides arrays."""
 
     function: int

@@ -14,9 +14,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import attrs
 import ml_dtypes
 import numpy as np
+from msgspec import Struct
 
 from funct.device import Code, assemble, host
 from funct.kernels.cpu import scratch
@@ -107,8 +107,7 @@ _MATHEMATICS = FUNCTIONS | ENTROPIES
 _PRINTED = _MATHEMATICS | OPS | {"outer_product": lambda f, x, y: x * y + 0}
 
 
-@attrs.frozen
-class _Form:
+class _Form(Struct, frozen=True):
     """What a text depends on. steps: whether an operand moves along columns. parts: vectors of a
     row, of so many lanes, where rows are short; else 0.
     """
@@ -269,8 +268,7 @@ def _parts(columns: int, elements: Sequence[str]) -> tuple[int, int]:
     return (parts, lanes) if parts <= _PARTS else (0, 0)
 
 
-@attrs.frozen(eq=False)
-class _Plan:
+class _Plan(Struct, frozen=True, eq=False):
     """What is known before the arrays are. rest: the bytes of a job behind the addresses. copies:
     shapes to which operands are copied first, or ().
     """

@@ -13,8 +13,8 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
+from msgspec import Struct
 
 from funct.device import host, printed
 from funct.kernels.cpu import scratch as memory
@@ -152,8 +152,7 @@ def _entry(codes_in: str, codes_out: str, words: Words, few: bool) -> tuple[Any,
 _given = struct.Struct(f"={len(CALL)}q").pack
 
 
-@attrs.frozen(eq=False)
-class Layer:
+class Layer(Struct, frozen=True, eq=False):
     """What is prepared for shapes, and how sums become codes.
 
     packing: what lays the weights out; None: they are taken as they lie. bias: what sums of

@@ -15,8 +15,8 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
+from msgspec import Struct
 
 from funct.device import host
 from funct.kernels.cpu.dense.dots import DOTS, supported
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["PAIRS", "QUADS", "Words", "best"]
 
 
-@attrs.frozen(cache_hash=True)
-class Words:
+class Words(Struct, frozen=True, cache_hash=True):
     """dot: the name of what sums them. count: codes of a word. element: one of them in memory."""
 
     dot: str

@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
+from msgspec import Struct
 
 from funct.device import Host, host, printed
 from funct.kernels.cpu.elementwise.vector_loops import ELEMENTS
@@ -68,8 +68,7 @@ def half_reduction(reduce: Any, x: NDArray[Any], axes: Any, keepdims: bool) -> A
     return y.reshape(plan.left).astype(x.dtype)
 
 
-@attrs.frozen(eq=False)
-class _Plan:
+class _Plan(Struct, frozen=True, eq=False):
     """What is known before the arrays are. rest: the bytes of a job behind the two addresses; made,
     dtype: of what it writes; left: the shape that its segments are reduced to, if it has several.
     """

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
+from msgspec import Struct
 
 from funct.device import Host, host, printed
 from funct.kernels.cpu.loops import ready
@@ -116,8 +116,7 @@ def _pitch(x: NDArray[Any]) -> int | None:
     return x.strides[0] // size
 
 
-@attrs.define(eq=False)
-class Plan:
+class Plan(Struct, eq=False):
     """Rows of one length, or of so many columns. make: gives the code for a name, an element and
     that number; left: elements to come until their text has paid.
     """
