@@ -263,11 +263,12 @@ _OF_ARGUMENTS = (
     ShapeError, DTypeError, ArgumentError, SignatureError, MissingKeyError, UnsupportedOperandError,
     LinAlgError, IndexOutOfBoundsError, RangeError, AllocationError,
 )  # fmt: skip
-_READING = re.compile(r"x\[[^\]]*\]: ")
+_READING = r"x\[[^\]]*\]: "
 # What means the same to a function and to those that it calls: the name of the called is dropped.
-_SHARED = re.compile(
+_SHARED = (
     r"\w+: (?=(axis|axes|correction|dtype|elements|keepdims|method) |.* is no dtype$)"
 )
+
 
 
 def _told(what: str, site: Site | None) -> str:
@@ -275,9 +276,9 @@ def _told(what: str, site: Site | None) -> str:
     if site is None or not (site.call or site.layer):
         return what
     if site.call.startswith("x.at["):  # its key is read as any other
-        what = _READING.sub(f"{site.call}: ", what, count=1)
+        what = re.sub(_READING, f"{site.call}: ", what, count=1)
     elif site.call and not _is_of(site.call, what):
-        what = _SHARED.sub(f"{site.call}: ", what, count=1)
+        what = re.sub(_SHARED, f"{site.call}: ", what, count=1)
     owner = site.layer or site.call
     return what if _is_of(owner, what) else f"{owner}: {what}"
 

@@ -60,3 +60,31 @@ def test_packages_that_import_leaves_out_are_there_when_they_are_named(name: str
         f"assert ft.{name} is sys.modules['funct.{name}'] and not hasattr(ft, 'nowhere')"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_classes_that_an_import_makes_are_structs_unless_they_need_more() -> None:
+    """An attrs class takes Python thirty times as long to make (decision 0023)."""
+    program = """
+import sys, attrs, funct
+
+def needs(cls):
+    fields = attrs.fields(cls)
+    return (
+        any(not f.init or f.converter or f.validator or f.eq_key or f.alias != f.name for f in fields)
+        or len({f.eq for f in fields}) > 1
+        or hasattr(cls, "__getattr__")
+    )
+
+found = {
+    cls
+    for name, module in list(sys.modules.items())
+    if name.startswith("funct.") and name != "funct.graph.ir"
+    for cls in vars(module).values()
+    if isinstance(cls, type) and "__attrs_attrs__" in vars(cls) and cls.__module__ == name
+}
+print(*[f"{cls.__module__}.{cls.__name__}" for cls in found if not needs(cls)])
+"""
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], check=True, stdout=subprocess.PIPE, text=True
+    ).stdout
+    assert loaded.split() == []

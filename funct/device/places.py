@@ -45,7 +45,7 @@ class Place(Struct, frozen=True, eq=False):
 
 Opener = Callable[[int], Place]  # the place of this number; raises ArgumentError without one
 
-_NAME = re.compile(r"([a-z]+)(?::(\d+))?")
+_NAME = r"([a-z]+)(?::(\d+))?"
 
 
 def find_place(name: str) -> Place | None:
@@ -53,7 +53,7 @@ def find_place(name: str) -> Place | None:
 
     Raises: MissingExtraError: without the library. ArgumentError: when the machine has no such one.
     """
-    found = _NAME.fullmatch(name)
+    found = re.fullmatch(_NAME, name)
     if found is None or found[1] not in _OPENERS:
         return None
     return _opened(found[1], int(found[2] or 0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import types
 from collections.abc import Callable, Sequence
@@ -50,7 +51,8 @@ def misfit(prim: Primitive, params: Sequence[Any], ndim: int) -> str | None:
 def _declared(prim: Primitive) -> tuple[Any, ...]:
     """The types of the parameters, in order; Any where none is known."""
     fn: Callable[..., Any] = prim.fn
-    signature = getattr(fn, "__signature__", None)
+    stub = getattr(fn, "__wrapped__", None)
+    signature = inspect.signature(stub) if stub is not None else None
     room = vars(sys.modules.get(fn.__module__, types))
     found = []
     for name in prim.params:

@@ -116,7 +116,7 @@ class Control(Primitive):
 
 
 # a polynomial in symbols that equals a number; a test such as ((N) % (2)) == 0 fixes no size
-_ONE_LENGTH = re.compile(r"[\w*+ -]+ == -?\d+")
+_ONE_LENGTH = r"[\w*+ -]+ == -?\d+"
 
 GuardKind = Literal["bool", "int", "float", "complex", "index", "array", "ndarray", "size"]
 
@@ -144,7 +144,7 @@ class Guard:
     @property
     def fixes_size(self) -> bool:
         """Whether it binds a size to a number: one was asked for, or compared and equal."""
-        equal = self.kind == "size" and _ONE_LENGTH.fullmatch(self.expected) is not None
+        equal = self.kind == "size" and re.fullmatch(_ONE_LENGTH, self.expected) is not None
         return self.asked or equal
 
     @property

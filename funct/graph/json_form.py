@@ -44,8 +44,8 @@ __all__ = [
 Tensors = dict[str, np.ndarray[Any, Any]]
 T = TypeVar("T")
 
-_NAME = re.compile(r"[xcv]\d{1,9}")
-_SITE = re.compile(r"<([^<>]*)>:(\d{1,9})")
+_NAME = r"[xcv]\d{1,9}"
+_SITE = r"<([^<>]*)>:(\d{1,9})"
 _KINDS = ("bool", "int", "float", "complex", "index", "array", "ndarray", "size")
 
 
@@ -264,7 +264,7 @@ class _Reader:
 
     def _var(self, value: Any, kind: str) -> Var:
         name, dtype, shape = _row(value, str, str, list)
-        if not _NAME.fullmatch(name) or name[0] != kind or name in self.vars:
+        if not re.fullmatch(_NAME, name) or name[0] != kind or name in self.vars:
             raise FileFormatError(f"graph.json: a value cannot be named {name!r}")
         v = Var(name, decode_shape(shape, self.symbols), dtype_named(dtype))
         self.vars[name] = v
@@ -368,7 +368,7 @@ def _row(value: Any, *types: type) -> list[Any]:
 def _site(at: Any) -> Site | None:
     if at is None:
         return None
-    found = _SITE.fullmatch(at) if isinstance(at, str) else None
+    found = re.fullmatch(_SITE, at) if isinstance(at, str) else None
     if found is None:
         raise FileFormatError(f"graph.json: {str(at)[:60]!r} is no line of a file")
     return Site(f"<{found[1]}>", int(found[2]))

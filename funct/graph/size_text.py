@@ -19,7 +19,7 @@ from funct.errors import FileFormatError
 
 __all__ = ["check_guard", "is_symbol_name", "parse_size"]
 
-_TAKEN = re.compile(r"[vxcp]\d+|run|MISS|dtype|inf|nan|same|max")  # names in generated code
+_TAKEN = r"[vxcp]\d+|run|MISS|dtype|inf|nan|same|max"  # names in generated code
 _MAX_TEXT = 4000
 
 _Operators = ast.Add | ast.Sub | ast.Mult | ast.FloorDiv | ast.Mod
@@ -38,7 +38,7 @@ def is_symbol_name(name: object) -> bool:
         isinstance(name, str)
         and name.isidentifier()
         and not keyword.iskeyword(name)
-        and not _TAKEN.fullmatch(name)
+        and not re.fullmatch(_TAKEN, name)
     )
 
 

@@ -35,7 +35,7 @@ from funct.ops.broadcasting import align, broadcast_shapes
 __all__ = ["Op", "find_primitive", "primitive"]
 
 Function = Callable[..., Any]
-_NAME = re.compile(r"[A-Za-z]\w*(\.\w+)*::[A-Za-z]\w*")
+_NAME = r"[A-Za-z]\w*(\.\w+)*::[A-Za-z]\w*"
 _registered: dict[str, Op] = {}
 
 
@@ -379,7 +379,7 @@ def primitive(
         [3.0, 12.0]
     """
     given: Any = name
-    if not isinstance(given, str) or _NAME.fullmatch(given) is None:
+    if not isinstance(given, str) or re.fullmatch(_NAME, given) is None:
         raise ArgumentError(f"primitive: a name is namespaced, like 'mylib::op', got {name!r}")
     if name in _registered:
         raise ArgumentError(

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import inspect
 import sys
 import threading
 from collections.abc import Callable
@@ -108,7 +107,7 @@ class Kernel:
 
     def __init__(self, fn: Callable[..., Any], parallel: bool = False) -> None:
         self.fn, self.parallel = fn, parallel
-        self._names = tuple(inspect.signature(fn).parameters)
+        self._names = fn.__code__.co_varnames[: fn.__code__.co_argcount]
         self._known: dict[Any, tuple[list[Any], frozenset[str]]] = {}
         self._entries: Entries | None = None
         self.__call__ = self._miss

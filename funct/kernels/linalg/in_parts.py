@@ -27,7 +27,7 @@ _CALL = 256  # multiplications that a call of LAPACK costs like
 _WORTH = 1 << 15  # of them, with those, that a second thread is worth
 _TASK = 1 << 14
 _RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
-_NAMES = re.compile(r"\(([^)]*)\)")
+_NAMES = r"\(([^)]*)\)"
 # what a task is told; behind it stand the addresses of the arrays
 _FIELDS = Fields(("loop", "count", "each", "lengths", "strides"))
 
@@ -46,7 +46,7 @@ def in_parts(found: Any, at: int, operands: Sequence[Any], types: str) -> Any:
     if count * work < _WORTH or not alike or not ready(first.size):
         return None
     inputs, outputs = [
-        [tuple(filter(None, re.split(r"[ ,]+", names))) for names in _NAMES.findall(side)]
+        [tuple(filter(None, re.split(r"[ ,]+", names))) for names in re.findall(_NAMES, side)]
         for side in found.signature.split("->")
     ]
     known = {"m": m, "n": n, "p": min(m, n)}

@@ -45,10 +45,9 @@ def _wide(x: Any) -> Any:
 
 def _named(rule: Any, like: Callable[..., Any], known: Sequence[str]) -> Any:
     """rule, of whose values tapes keep those that are named."""
-    named = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in ("g", *known)]
     rule.__name__ = like.__name__
     rule.__wrapped__ = like
-    rule.__signature__ = inspect.Signature(named)
+    rule.parameters = ("g", *known)
     return rule
 
 

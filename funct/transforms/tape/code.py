@@ -8,7 +8,6 @@ is loaded when tapes are used so often that it pays.
 
 from __future__ import annotations
 
-import inspect
 import operator
 import threading
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from msgspec import Struct
 
 from funct.array import Array
 from funct.core import Primitive
+from funct.core.rule import parameters
 from funct.device import Code, assemble
 from funct.device.fork import whole
 from funct.device.llvm import loaded
@@ -121,7 +121,7 @@ class TapeCode:
             if rule is None or rule.pull is None:
                 continue
             pull = printed.__globals__[f"pull{i}"]
-            kept = [codes[n] for n in list(inspect.signature(rule.pull).parameters)[1:]]
+            kept = [codes[n] for n in parameters(rule.pull)[1:]]
             if len(kept) > KEPT:
                 return printed
             words = [1, id(pull), len(kept), *kept]

@@ -14,7 +14,6 @@ frame. That of `sin`, without what it does for errors:
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,6 +22,7 @@ from msgspec import Struct
 
 from funct.array import Array, Tensor
 from funct.core import Level, Primitive, Region
+from funct.core.rule import parameters
 from funct.kernels.dtypes import FLOATING, INTEGER, NATIVE
 from funct.kernels.elementwise import ASKING, MANY
 from funct.ops.fast import CONSTANT, make
@@ -132,7 +132,7 @@ def written(rule: Callable[..., Any], operands: tuple[str, ...]) -> Written | No
 
     operands: the names among those of its parameters that stand for values.
     """
-    given = tuple(inspect.signature(rule).parameters)
+    given = tuple(parameters(rule))
     if not {*operands, "ans"}.issuperset(given[1:]):
         return None
     level = _Text("text", rule)

@@ -18,7 +18,6 @@ errors and for tracers below:
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -29,6 +28,7 @@ from funct import ops
 from funct.array import Array
 from funct.core import Diagonal, Linear, Primitive, bind1, bind2
 from funct.core.level import Ways, general
+from funct.core.rule import parameters
 from funct.ops.broadcasting import align
 from funct.ops.fast import make
 from funct.transforms.tape.code import adopt, recorder
@@ -270,7 +270,7 @@ def _kept(prim: Primitive, i: int, values: Sequence[str], shapes: Sequence[str])
     rule: Any = prim.rules[i]
     held = dict(zip((*prim.operands, *prim.params), (*values, *_params(prim)), strict=True))
     held |= {"ans": "ans"} | {f"{n}_shape": s for n, s in zip(prim.operands, shapes, strict=True)}
-    return [held[n] for n in list(inspect.signature(rule.pull).parameters)[1:]]
+    return [held[n] for n in parameters(rule.pull)[1:]]
 
 
 def _params(prim: Primitive) -> list[str]:
