@@ -70,7 +70,8 @@ import sys, attrs, funct
 def needs(cls):
     fields = attrs.fields(cls)
     return (
-        any(not f.init or f.converter or f.validator or f.eq_key or f.alias != f.name for f in fields)
+        any(not f.init or f.converter or f.validator or f.eq_key for f in fields)
+        or any(f.alias != f.name for f in fields)
         or len({f.eq for f in fields}) > 1
         or hasattr(cls, "__getattr__")
     )
