@@ -23,7 +23,8 @@ import optree
 from funct.errors import TreeError
 
 __all__ = [
-    "NAMESPACE", "is_record_class", "is_static", "opened", "register", "remedy", "static_field",
+    "NAMESPACE", "is_record_class", "is_static", "of_parts", "opened", "parts_of", "register",
+    "remedy", "static_field",
 ]  # fmt: skip
 
 C = TypeVar("C", bound=type)
@@ -180,6 +181,49 @@ def _open(classes: Iterable[type]) -> None:
         with _LOCK, contextlib.suppress(TreeError):
             _register(cls, *_ways(cls, *(_fields(cls) or ((), ()))))
             _unasked.add(cls)
+
+
+def parts_of(x: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """Children and structure of an object by their names, if its class is a pytree by its fields:
+    namedtuples are as well.
+
+    Example:
+        >>> from funct import records, tree
+        >>> import attrs
+        >>> Point = tree.register(attrs.make_class("Point", ["x", "y"]))
+        >>> records.parts_of(Point(1.0, 2.0)), records.parts_of((1.0, 2.0))
+        (({'x': 1.0, 'y': 2.0}, {}), None)
+    """
+    if optree.is_namedtuple(x):
+        return dict(zip(x._fields, x, strict=True)), {}
+    cls: Any = type(x)
+    fields = _fields(cls)
+    if fields is None or optree.tree_is_leaf(x, namespace=NAMESPACE):
+        return None
+    _, static, names, _ = optree.tree_flatten_one_level(x, namespace=NAMESPACE)
+    if tuple(names) != fields[0] or not isinstance(static, tuple):
+        return None  # somebody has said how it is taken apart
+    children, structure = ({n: getattr(x, n) for n in part} for part in fields)
+    return children, structure
+
+
+def of_parts(cls: Any, children: dict[str, Any], structure: dict[str, Any]) -> Any:
+    """The object that `parts_of` took apart.
+
+    Raises: TreeError: for a class that has no such fields.
+    Example:
+        >>> from funct import records
+        >>> import attrs
+        >>> records.of_parts(attrs.make_class("Point", ["x", "y"]), {"x": 1.0, "y": 2.0}, {})
+        Point(x=1.0, y=2.0)
+    """
+    if optree.is_namedtuple_class(cls) and cls._fields == tuple(children) and not structure:
+        return tuple.__new__(cls, children.values())
+    fields = _fields(cls)
+    if fields != (tuple(children), tuple(structure)):
+        raise TreeError(f"{cls.__name__} has other fields than {[*children, *structure]}")
+    _, build = _ways(cls, *fields)
+    return build(tuple(structure.values()), tuple(children.values()))
 
 
 def is_record_class(cls: type) -> bool:

@@ -18,7 +18,8 @@ import numpy as np
 
 __all__ = [
     "ENTRANCE", "SITES", "Site", "active_levels", "active_transforms", "follow", "hide", "is_ours",
-    "known_as", "known_as_layer", "known_as_op", "raised_by_user", "user_site", "with_line",
+    "known_as", "known_as_called", "known_as_layer", "known_as_op", "raised_by_user", "user_site",
+    "with_line",
 ]  # fmt: skip
 
 ENTRANCE = "<funct direct>"  # file of public functions that we printed; their global `fun`
@@ -63,8 +64,8 @@ _passed: dict[int, tuple[CodeType, str | None]] = {}  # by id: our code, and wha
 _NAMES: dict[int, tuple[CodeType, str]] = {}  # by id: code that users call by this name
 _HIDDEN: dict[int, CodeType] = {}
 # For names: that of the first argument's class, of the innermost call and of the outermost making;
-# and that of the variable `prim`
-_LAYER, _MADE, _OP = "", "__init__", "prim"
+# and those of the variables `prim` and `fun`
+_LAYER, _MADE, _OP, _FUN = "", "__init__", "prim", "fun"
 
 
 def known_as(fun: Callable[..., Any], name: str) -> None:
@@ -84,6 +85,11 @@ def known_as_layer(fun: Callable[..., Any], *, made: bool = False) -> None:
 def known_as_op(fun: Callable[..., Any]) -> None:
     """Errors of what fun calls are told as those of the op that is its variable `prim`."""
     known_as(fun, _OP)
+
+
+def known_as_called(fun: Callable[..., Any]) -> None:
+    """Errors of what fun calls are told as those of the function that is its variable `fun`."""
+    known_as(fun, _FUN)
 
 
 def hide(fun: Callable[..., Any]) -> None:
@@ -121,6 +127,8 @@ def user_site(depth: int = 1, *, keep: bool = False) -> Site | None:
             if named is not None and (not layer or named is _MADE):
                 if named is _LAYER or named is _MADE:
                     layer = type(frame.f_locals[code.co_varnames[0]]).__name__
+                elif named is _FUN:
+                    call = frame.f_locals[_FUN].__name__
                 else:
                     call = frame.f_locals[_OP].name if named is _OP else named
             frame = frame.f_back

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import pickle
+import re
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,7 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct import export, nn, optim, records, serialize, tree
-from funct.errors import FunctError, TransformError, TreeError
+from funct.errors import FunctError, TransformError, TreeError, UnsupportedOperandError
 from tests import laws
 
 FIELDS: Any = ["w", "b"]
@@ -212,6 +213,30 @@ def test_it_is_as_if_the_class_were_registered(place: str, kind: str) -> None:
             laws.same(a, e)
         else:
             assert a == e
+
+
+class Alien:
+    """An object that is no array, nor a value that jit could take for one."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+USERS = ("result of custom_vjp", "tree.map", "tree.map_with_path")  # fail in lines of their own
+
+
+@pytest.mark.parametrize("alien", ["text", Alien()], ids=["text", "object"])
+@pytest.mark.parametrize("place", [p for p in PLACES if p not in USERS])
+def test_a_leaf_that_is_no_array_is_told_by_its_path(place: str, alien: Any) -> None:
+    """Whoever asks for arrays says which leaf is none; the user's own ops on it say so."""
+    new, told = CLASSES["frozen"](), None
+    try:
+        PLACES[place](lambda w, _: new(w, alien))
+    except FunctError as error:
+        told = error
+    if isinstance(told, UnsupportedOperandError):
+        assert "multiply: x2 must be" in told.what
+    elif told is not None:
+        assert re.search(r"(leaf|at|in) ([\w.]+\.)?b\b", told.what), told
 
 
 def test_fields_are_leaves_and_static_ones_structure() -> None:

@@ -45,7 +45,7 @@ from funct.kernels.dtypes import INTEGER, NAMED
 from funct.kernels.special.functions import find
 from funct.ops import fast
 from funct.ops.refusals import out_of_memory, refuse
-from funct.source import ENTRANCE
+from funct.source import ENTRANCE, known_as_called
 
 __all__ = ["DIRECT", "Direct", "direct", "entrances"]
 
@@ -244,6 +244,9 @@ def _composed(fun: Callable[..., Any], *args: Any, **options: Any) -> Any:
             given.apply_defaults()
             refuse(fun.__name__, error, given.arguments)
         raise
+
+
+known_as_called(_composed)
 
 
 @functools.cache

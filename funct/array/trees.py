@@ -11,7 +11,7 @@ from funct.array.tensor import Tensor
 from funct.errors import FunctError
 from funct.records import opened
 
-__all__ = ["flat_arrays", "map_arrays", "map_leaves"]
+__all__ = ["flat_arrays", "map_arrays", "map_leaves", "tell_leaf"]
 
 
 def flat_arrays(
@@ -30,8 +30,19 @@ def flat_arrays(
         return [x if isinstance(x, Tensor) else asarray(x) for x in leaves], spec
     except FunctError:
         if not opened(leaves):
+            tell_leaf(tree, each or asarray)
             raise
     return flat_arrays(tree, each)
+
+
+def tell_leaf(tree: Any, each: Callable[[Any], Any]) -> None:
+    """Raise what `each` raises of a leaf, with the path to it."""
+    for path, x in pytree.flatten_with_path(tree):
+        try:
+            each(x)
+        except FunctError as error:
+            where = f", in leaf {path}" if path else ""
+            raise type(error)(f"{error.what}{where}", fix=error.fix) from None
 
 
 def map_arrays(fun: Callable[[Any], Any], tree: Any) -> Any:

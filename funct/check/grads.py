@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from funct import tree
 from funct.array import asarray, finfo, stack
+from funct.array.trees import flat_arrays
 from funct.core import INEXACT
 from funct.errors import ArgumentError, GradientError
 from funct.transforms import jvp, vjp, vmap
@@ -68,8 +69,7 @@ def check_grads(
             f"and {order}"
         )
     named = tree.flatten_with_path(args)
-    leaves, spec = tree.flatten(args)
-    leaves = [asarray(x) for x in leaves]
+    leaves, spec = flat_arrays(args)
     at = [k for k, x in enumerate(leaves) if x.dtype in INEXACT]
     if not at:
         raise ArgumentError("check_grads: no argument has floating or complex elements")

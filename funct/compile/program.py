@@ -14,8 +14,10 @@ any number of Python threads may call at once.
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from msgspec import Struct
@@ -54,6 +56,7 @@ __all__ = ["Program", "kernels_text", "link"]
 
 _PART = 24  # values of kernels that are worth a piece of code of their own
 _MOST_PARTS = 4
+_MOST_RECENT = 512  # kernels: with all that is known of them some 40 KB each
 _FEW_TASKS = 8  # of a kernel: at each step of a loop it costs more to wake threads for these
 _LONG_ROW = 128  # elements
 _LONG = 1 << 15  # bytes of arrays above which other Python threads may run meanwhile
@@ -76,7 +79,22 @@ class Program(Struct, frozen=True, eq=False):
 
 # Code of kernels
 
-_codes: dict[Any, tuple[Code, str]] = {}  # and the function's name in it
+@attrs.frozen(eq=False)
+class _Made:
+    """The code of a kernel, and the function's name in it."""
+
+    code: Code
+    name: str
+
+
+class _Words(bytearray):
+    """The words of a table. made: whose addresses are among them, and lives as long."""
+
+    made: tuple[_Made, ...] = ()
+
+
+_codes: WeakValueDictionary[Any, _Made] = WeakValueDictionary()
+_recent: OrderedDict[Any, _Made] = OrderedDict()  # for functions that are made time and again
 _making = threading.Lock()
 _PRINTERS: dict[str, Callable[..., None]] = {
     "product": print_product, "gemm": print_gemm, "combine": print_combine, "repeat": print_repeat,
@@ -91,19 +109,25 @@ _PRINTERS: dict[str, Callable[..., None]] = {
 }  # fmt: skip
 
 
-def _make_kernels(calls: Sequence[Call]) -> None:
-    """Make code for those of the kernels that have none yet, in a few texts."""
+def _kernels(calls: Sequence[Call]) -> dict[Any, _Made]:
+    """The kernels of the calls; for those that are new, code is made in a few texts."""
     with _making:
-        new = {c.kernel: None for c in every_call(calls) if c.kernel not in _codes}
-        if not new:
-            return
-        light = {c.kernel for c in calls if _is_light(c)} & new.keys()
+        keys = dict.fromkeys(c.kernel for c in every_call(calls))
+        found = {key: made for key in keys if (made := _codes.get(key)) is not None}
+        new = [key for key in keys if key not in found]
+        light = {c.kernel for c in calls if _is_light(c)}
         texts = [(part, 1) for part in _parts([k for k in new if k not in light])]
         texts += [(part, LEAN) for part in _parts([k for k in new if k in light])]
-        codes = assemble_kernels([(kernels_text(part), level) for part, level in texts])
+        codes = assemble_kernels([(kernels_text(p), n) for p, n in texts]) if texts else []
         for (part, _), code in zip(texts, codes, strict=True):
             for n, key in enumerate(part):
-                _codes[key] = code, f"kernel{n}"
+                found[key] = _codes[key] = _Made(code, f"kernel{n}")
+        for key, made in found.items():
+            _recent[key] = made
+            _recent.move_to_end(key)
+        while len(_recent) > _MOST_RECENT:
+            _recent.popitem(last=False)
+    return found
 
 
 def _is_light(c: Call) -> bool:
@@ -149,16 +173,20 @@ def link(calls: Sequence[Call], arguments: Sequence[Var], held: dict[Var, int]) 
     arguments: the Vars whose arrays come with each call, results among them. held: addresses of
     arrays that outlive the program (constants).
     """
-    _make_kernels(calls)
-    return _Table(calls, arguments, held).program()
+    return _Table(calls, arguments, held, _kernels(calls)).program()
 
 
 class _Table:
     """The words of a program as they are put together. Places in frames are counted in words."""
 
     def __init__(
-        self, calls: Sequence[Call], arguments: Sequence[Var], held: dict[Var, int]
+        self,
+        calls: Sequence[Call],
+        arguments: Sequence[Var],
+        held: dict[Var, int],
+        kernels: dict[Any, _Made],
     ) -> None:
+        self.kernels = kernels
         self.position = {v: k for k, v in enumerate(arguments)}
         self.held = held
         self.places, self.inner = place_buffers(calls, {*arguments, *held})
@@ -196,7 +224,8 @@ class _Table:
                 self.addresses.append((len(self.frames), w.of, w.offset))
             self.frames.append(w if isinstance(w, int) else 0)
         alone = inside and isinstance(c.kernel, Kernel) and c.tasks < _FEW_TASKS
-        return *_codes[c.kernel], at, -c.tasks if alone else c.tasks
+        made = self.kernels[c.kernel]
+        return made.code, made.name, at, -c.tasks if alone else c.tasks
 
     def program(self) -> Program:
         """The words, and what is known of them."""
@@ -231,7 +260,9 @@ class _Table:
         }  # fmt: skip
         head = [counts.get(name, 0) for name in HEAD]
         before = [*head, *patches, *[8 * at for at in self.controls]]
-        table = np.asarray([*before, *steps, *moves, *self.frames], np.int64)
+        words = _Words(np.asarray([*before, *steps, *moves, *self.frames], np.int64).tobytes())
+        words.made = tuple(self.kernels.values())
+        table = np.frombuffer(words, np.int64)
         last = len(table) - len(self.frames)
         return Program(
             reload(table),

@@ -35,6 +35,7 @@ from funct.core.primitive import enter as enter
 from funct.core.primitive import join as join
 from funct.core.primitive import lookup as lookup
 from funct.core.primitive import variant as variant
+from funct.core.region import Met as Met
 from funct.core.region import Region as Region
 from funct.core.rule import Absent as Absent
 from funct.core.rule import Derived as Derived
@@ -59,7 +60,8 @@ from funct.core.value import Value as Value
 __all__ = [
     "FLOATING", "INEXACT", "NARROW", "WIDE", "Absent", "Derived", "Diagonal", "Joint", "Level",
     "Linear",
-    "Lowering", "Number", "OnnxWriter", "OpenNumber", "Operand", "Pair", "Primitive", "Region",
+    "Lowering", "Met", "Number", "OnnxWriter", "OpenNumber", "Operand", "Pair", "Primitive",
+    "Region",
     "Rule", "Sample",
     "Shape", "ShapeDtype", "Size", "SizeScope", "Value", "ask", "bind", "bind1", "bind2",
     "bind_region",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 
 from funct.core.foreign import ask
+from funct.core.region import Met
 from funct.core.value import Value
 from funct.errors import EscapedTracerError
 from funct.source import known_as_op
@@ -183,4 +184,6 @@ Value.ways = Ways(general)
 def bind_region(region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
     """Give a region to the highest level among the operands."""
     level = usable(region.name, top_level(args))
+    if region.own:
+        Met.latest = object()
     return level.region(region, args)

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-__all__ = ["Region"]
+__all__ = ["Met", "Region"]
 
 Flat = tuple[Any, ...]
 
@@ -36,3 +36,14 @@ class Region(Struct, frozen=True, eq=False):
     backward: Callable[[Flat, Flat], Flat] | None = None
     batch: Callable[[Any, Sequence[bool]], Region] | None = None
     own: bool = False
+
+
+class Met:
+    """What all threads know of calls of functions with rules of their own.
+
+    latest: another object after each. written: whether one has gone into a graph, which may run
+    without anybody being told.
+    """
+
+    latest = object()
+    written = False

@@ -38,8 +38,8 @@ def save_program(program: ExportedProgram, path: Path) -> None:
     Args: program: what `export` gave. Functions in it with derivative rules of their own are
     replaced by their bodies, and a `ForgottenRulesWarning` names them. path: where to; by
     convention `*.funct`.
-    Raises: ExportError: when an argument or result is no tuple, list, dict or array.
-    OSError: as `open` does.
+    Raises: ExportError: when an argument or result is no array, nor a tuple, list, dict, dataclass
+    or attrs class of such. OSError: as `open` does.
     Example:
         >>> import os, tempfile
         >>> import funct.array as xp
@@ -78,7 +78,8 @@ def load_program(path: Path) -> ExportedProgram:
     """Read what `save_program` wrote.
 
     Returns: the program, its every shape and dtype derived anew.
-    Raises: FileFormatError: for a damaged, hostile or newer file. OSError: as `open` does.
+    Raises: FileFormatError: for a damaged, hostile or newer file, or where a class that arguments
+    or results are of is not imported. OSError: as `open` does.
     Example:
         >>> import funct.array as xp
         >>> from funct import export

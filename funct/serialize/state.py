@@ -9,6 +9,7 @@ import numpy as np
 
 from funct import tree as pytree
 from funct.array import Array, asarray
+from funct.array.trees import flat_arrays
 from funct.errors import FileFormatError, StateDictError, TransformError
 from funct.ops.fast import wrap
 from funct.serialize.checkpoint import read_checkpoint, write_checkpoint
@@ -84,8 +85,8 @@ def _kind(path: Path) -> str:
 
 def _named(tree: Any) -> dict[str, np.ndarray[Any, Any]]:
     named: dict[str, np.ndarray[Any, Any]] = {}
-    for name, leaf in pytree.flatten_with_path(tree):
-        x = asarray(leaf)
+    arrays, _ = flat_arrays(tree)
+    for (name, _), x in zip(pytree.flatten_with_path(tree), arrays, strict=True):
         if x.__class__ is not Array:
             raise TransformError(
                 f"save: {name!r} is traced by {x.level.label} and has no value yet"

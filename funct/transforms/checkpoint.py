@@ -10,7 +10,9 @@ under jit nobody mistakes the second computation for the first.
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Hashable, Sequence
+from types import CodeType
 from typing import Any
 
 import attrs
@@ -20,7 +22,7 @@ from funct import ops, pytree
 from funct.array import Tensor, asarray
 from funct.array.trees import flat_arrays, map_arrays
 from funct.compile import Choice
-from funct.core import Region, bind_region, top_level
+from funct.core import Met, Region, bind_region, top_level
 from funct.errors import ArgumentError, UnsupportedOperandError
 from funct.graph import Control, Graph, Guard, Interpreter, dependent
 from funct.graph.controls import Written, agree, remakes
@@ -43,6 +45,7 @@ from funct.transforms.watching.watch import chain
 __all__ = ["Checkpoint", "as_node", "checkpoint", "checkpoint_name", "kept_small"]
 
 _KEEPS_NOTHING = "__keeps_nothing__"
+_with_rules: weakref.WeakSet[CodeType] = weakref.WeakSet()  # of what calls functions with such
 _SMALL = 1 << 16  # bytes of constants of a body that is remembered
 
 
@@ -108,8 +111,8 @@ def _as_call(fun: Any, args: Any, kwargs: Any) -> Any:
     """fun(*args, **kwargs) as a call that keeps its arguments; its pull runs fun itself again.
 
     Its operands are the arguments that a transform looks at: a derivative by the others may not
-    exist. Where derivatives of derivatives are taken, the results are those that a tape of fun has:
-    a function with a reverse rule is what the rule's forward part computes. Raises _ClosureError.
+    exist. The results are those that a tape of fun has: a function with rules of its own is what
+    they compute. Raises _ClosureError.
     """
     flat, given, structure = _flattened(fun, args, kwargs)
     looked_at = [_traced(x) for x in given]
@@ -120,13 +123,25 @@ def _as_call(fun: Any, args: Any, kwargs: Any) -> Any:
         full = [next(rest) if t else x for x, t in zip(given, looked_at, strict=True)]
         return _closed(xs, flat(*full))
 
-    outs = bind_region(_call(run), leaves)
+    code = getattr(fun, "__code__", None)
+    outs = bind_region(_call(run, code), leaves)
     return structure[0].unflatten(outs)
 
 
-def _call(run: Callable[..., Flat]) -> Region:
+def _call(run: Callable[..., Flat], code: CodeType | None) -> Region:
     def recorded(*xs: Any) -> Flat:
         return _closed(xs, vjp(run, *xs)[0])
+
+    def computed(*xs: Any) -> Flat:
+        # A tape keeps what a run lets go of: only functions with rules know the difference.
+        before = Met.latest
+        if not Met.written and code not in _with_rules:
+            outs = run(*xs)
+            if Met.latest is before:
+                return outs
+            if code is not None:
+                _with_rules.add(code)
+        return recorded(*xs)
 
     def push(xs: Flat, ts: Flat) -> tuple[Flat, Flat]:
         outs, pushed = jvp(run, xs, ts)
@@ -135,8 +150,8 @@ def _call(run: Callable[..., Flat]) -> Region:
 
     def forward(*xs: Any) -> tuple[Flat, Flat]:
         if not any(_traced(x) for x in xs):
-            return run(*xs), xs
-        return bind_region(_call(recorded), xs), xs
+            return computed(*xs), xs
+        return bind_region(_call(recorded, code), xs), xs
 
     def backward(xs: Flat, cts: Flat) -> Flat:
         found = vjp(run, *xs)[1].adjoint(cts, once=True)

@@ -12,6 +12,7 @@ from funct.core import INEXACT, Absent, Joint, Level, Primitive, Region, ShapeDt
 from funct.errors import DTypeError, ShapeError, TransformError, TreeError
 from funct.graph import Graph, inline_calls
 from funct.graph.capture import capture
+from funct.graph.ir import acts
 from funct.graph.json_form import decode_graph, encode_graph
 from funct.transforms.given import expect_functions
 from funct.transforms.hidden import flat_results, visible
@@ -309,17 +310,19 @@ def linearize(fun: Callable[..., Any], *primals: Any) -> tuple[Any, Pushforward]
         12.0
     """
     expect_functions("linearize", fun=fun)
-    spec_out: list[Any] = []
+    found: list[Any] = []
     values, spec = flat_arrays(primals)
 
     def push(*ts: Any) -> list[Any]:
-        _, tangent = jvp(fun, primals, spec.unflatten(ts))
+        out, tangent = jvp(fun, primals, spec.unflatten(ts))
         flat, structure = pytree.flatten(tangent)
-        spec_out[:] = [structure]
+        found[:] = [out, structure]
         return flat
 
-    out = fun(*primals)
     graph, outer = capture(push, values, label="linearize", user_fun=fun)
-
+    out, structure = found
+    if any(map(acts, graph.nodes)) or not all(x.level.open for x in pytree.leaves(out)):
+        still = spec.unflatten([zero_like(v) for v in values])
+        out = jvp(fun, primals, still)[0]  # a loop has its values and its tangents in one
     ins = [ShapeDtype(v.shape, v.dtype) for v in values]
-    return out, Pushforward(graph, outer, ins, spec, spec_out[0])
+    return out, Pushforward(graph, outer, ins, spec, structure)

@@ -12,6 +12,7 @@ from funct import ops, pytree
 from funct.array import Tensor, arange, asarray
 from funct.array.axes import normal_axis
 from funct.array.conversion import as_tensor
+from funct.array.trees import flat_arrays, tell_leaf
 from funct.core import Primitive, Region, Shared, Size, bind_region
 from funct.errors import (
     ArgumentError,
@@ -264,6 +265,7 @@ def vmap(
             values = [v if a is None else asarray(v) for v, a in zip(values, axes, strict=True)]
         except DTypeError:
             if not opened([v for v, a in zip(values, axes, strict=True) if a is not None]):
+                tell_leaf((args, kwargs) if kwargs else args, asarray)
                 raise
             return run(*args, **kwargs)
         axes = [None if a is None else _axis(v, a) for v, a in zip(values, axes, strict=True)]
@@ -292,12 +294,7 @@ def vmap(
                     pytree.same_structure("vmap: results of other lanes", outs[0], out)
                 outs.append(out)
                 levels.append(level)
-                try:
-                    return [whole(o, level) for o in pytree.leaves(out)]
-                except FunctError:
-                    if not opened(pytree.leaves(out)):
-                        raise
-                return [whole(o, level) for o in pytree.leaves(out)]
+                return flat_arrays(out, lambda o: whole(o, level))[0]
 
             return level, call
 

@@ -384,7 +384,8 @@ def test_loops_that_differ_in_numbers_are_compiled_once(
     with caplog.at_level(logging.DEBUG, "funct.code"):
         found = ft.jit(f)(x)
     laws.close(found, f(x), 1e-4, 1e-4)
-    assert 0 < len(caplog.records) <= 5
+    made = [r.getMessage() for r in caplog.records]  # what runs kernels may be made here as well
+    assert 0 < sum(m.startswith("kernel") for m in made) <= 5
 
 
 def test_loops_are_kept(folder: Path) -> None:

@@ -163,6 +163,14 @@ EDITS: dict[str, Callable[[Any], Any]] = {
     "output more": lambda v: v["outputs"].append("x0"),
     "tree of another size": _set("in_tree", {"tuple": [{"tuple": ["*"]}, {"dict": []}]}),
     "tree of a class": _set("out_tree", {"os.system": ["*"]}),
+    "record of no class": _set("out_tree", {"record": ["os", "system", [["a", "*"]], []]}),
+    "record of no record": _set("out_tree", {"record": ["subprocess", "Popen", [["a", "*"]], []]}),
+    "record of nowhere": _set("out_tree", {"record": ["antigravity", "A", [], []]}),
+    "record with other fields": _set(
+        "out_tree", {"record": ["funct.core.region", "Region", [["name", "*"]], []]}
+    ),
+    "record without fields": _set("out_tree", {"record": ["funct.core.region", "Region", "*", 3]}),
+    "record that is deep": _set("out_tree", {"record": ["os", "path." * 9999, [], []]}),
     "tree with a key twice": _set("out_tree", {"dict": [["a", "*"], ["a", "*"]]}),
     "names that are numbers": _set("input_names", [1, 2]),
     "name of no constant": _set("constant_names", {"c9": "w"}),

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
+import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import attrs
 import numpy as np
 import pytest
 
 import funct as ft
 import funct.array as xp
-from funct import export, tree
+from funct import export, nn, tree
 from funct.core import Sample, catalogue
-from funct.errors import ExportError, ForgottenRulesWarning, GuardError
+from funct.errors import (
+    ExportError,
+    FileFormatError,
+    ForgottenRulesWarning,
+    GuardError,
+    TreeError,
+)
 
 
 def same_bits(a: Any, b: Any) -> None:
@@ -164,17 +173,74 @@ def test_every_primitive(prim: Any, tmp_path: Path) -> None:
         same_bits(through(program, tmp_path)(*args), program(*args))
 
 
-def test_arguments_that_are_layers(tmp_path: Path) -> None:
-    """Trees of classes have no form in a file, and the error says what to do."""
-    program = export.export(lambda z: z, (xp.asarray(1.0),))
-    named = export.export(lambda p: p.x, (_point(),))
+@attrs.frozen
+class Scaled:
+    """A record that nobody registers, with a static field."""
+
+    x: Any
+    by: Any
+    power: int = tree.static_field(default=3)
+
+
+@dataclasses.dataclass
+class Pair:
+    """A dataclass."""
+
+    first: Any
+    rest: Any
+
+
+class Point(NamedTuple):
+    """A named tuple."""
+
+    x: Any
+    y: Any
+
+
+def _of_records(p: Any) -> Any:
+    s = p["s"]
+    return Pair(s.x**s.power * s.by[0].x, Point(Scaled(s.by[0].y, None), (p["linear"](s.x),)))
+
+
+def test_records_and_layers_are_arguments_and_results(tmp_path: Path) -> None:
+    """They come back as the classes that they were, with what is static in them."""
+    one = xp.asarray([1.0, 2.0])
+    linear = nn.Linear(2, 3, key=ft.random.key(0), dtype=xp.float64)
+    args = ({"s": Scaled(one, [Point(one * 2.0, one)], 2), "linear": linear},)
+    program = export.export(_of_records, args)
+    loaded = through(program, tmp_path)
+    assert tree.structure(loaded(*args)) == tree.structure(_of_records(*args))
+    assert type(loaded(*args)) is Pair
+    same_bits(loaded(*args), program(*args))
+    same_bits(ft.jit(loaded)(*args), program(*args))
+    other = {**args[0], "s": Scaled(one, [Point(one, one)], 3)}
+    with pytest.raises(TreeError, match=r"got .*Scaled\[\(3,\)"):
+        loaded(other)
+
+
+def test_a_class_that_is_not_there_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading a program imports nothing; a class that changed its fields is another."""
+    program = export.export(lambda p: p.first, (Pair(xp.ones(1), ()),))
     export.save(program, tmp_path / "a.funct")
-    with pytest.raises(ExportError, match="may be tuples, lists and dicts, got Point"):
-        export.save(named, tmp_path / "b.funct")
+    monkeypatch.delitem(sys.modules, __name__)
+    with pytest.raises(FileFormatError, match=rf"objects of {__name__}.Pair, .*\n.*\n?.*import"):
+        export.load(tmp_path / "a.funct")
+    monkeypatch.undo()
+    monkeypatch.setitem(globals(), "Pair", attrs.make_class("Pair", ["first", "last"]))
+    with pytest.raises(FileFormatError, match="other fields"):
+        export.load(tmp_path / "a.funct")
+
+
+def test_classes_without_a_form(tmp_path: Path) -> None:
+    """One that cannot be found by its name, or that says itself how it is taken apart."""
+    program = export.export(lambda z: z, (xp.asarray(1.0),))
+    export.save(program, tmp_path / "a.funct")
+    local = attrs.make_class("Local", ["x"])
+    own = type("Own", (), {})
+    tree.register(own, lambda _: ((xp.ones(1),), None, ("x",)), lambda _, children: own())
+    for made, told in ((local(xp.ones(1)), "found by its name"), (own(), "attrs classes, got Own")):
+        with pytest.raises(ExportError, match=told):
+            export.save(export.export(lambda _: xp.ones(1), (made,)), tmp_path / "b.funct")
     assert [p.name for p in tmp_path.iterdir()] == ["a.funct"]
-
-
-def _point() -> Any:
-    from collections import namedtuple
-
-    return namedtuple("Point", "x y")(xp.ones(1), xp.ones(2))

@@ -1,5 +1,6 @@
-"""Rules that are no true derivatives tell the second derivative where they stand: the same in every
-loop, branch and checkpoint, eagerly and compiled.
+"""Rules that are no true derivatives tell the second derivative where they stand, and rules with
+another value than the function's tell whether they were asked: the same in every loop, branch and
+checkpoint, eagerly and compiled.
 """
 
 from collections.abc import Callable
@@ -10,6 +11,7 @@ import pytest
 
 import funct as ft
 import funct.array as xp
+from funct.core import Met
 
 X = xp.asarray([0.5, -1.25, 2.0])
 POLICIES = ft.checkpoint_policies
@@ -26,6 +28,20 @@ def forward_rule() -> Any:
     """A custom_jvp that calls its own function."""
     f: Any = ft.custom_jvp(xp.tanh)
     f.defjvp(lambda primals, tangents: (f(*primals), 2.0 * tangents[0] * primals[0]))
+    return f
+
+
+def reversed_value() -> Any:
+    """A custom_vjp whose forward part is another function."""
+    f: Any = ft.custom_vjp(xp.tanh)
+    f.defvjp(lambda x: (1.1 * xp.sin(x), x), lambda x, g: (2.0 * g * x,))
+    return f
+
+
+def forward_value() -> Any:
+    """A custom_jvp whose value is another function."""
+    f: Any = ft.custom_jvp(xp.tanh)
+    f.defjvp(lambda primals, tangents: (1.1 * xp.sin(*primals), 2.0 * tangents[0] * primals[0]))
     return f
 
 
@@ -65,6 +81,15 @@ WAYS: dict[str, Callable[[Any, Any], Any]] = {
     "a checkpoint of jit": lambda f, x: steps(ft.checkpoint(ft.jit(f)), x),
 }
 
+FIRST: dict[str, Callable[[Any], Any]] = {
+    "value and gradient": ft.value_and_grad,
+    "vjp": lambda s: lambda x: ft.vjp(s, x)[0],
+    "jvp": lambda s: lambda x: ft.jvp(s, (x,), (2.0 * x,)),
+    "linearize": lambda s: lambda x: ft.linearize(s, x)[0],
+    "jvp of linearize": lambda s: lambda x: ft.jvp(lambda x: ft.linearize(s, x)[0], (x,), (x,)),
+    "vmap": lambda s: lambda x: ft.vmap(ft.value_and_grad(s))(xp.stack([x, 2.0 * x])),
+}
+
 SECOND: dict[str, Callable[[Any], Any]] = {
     "jvp of grad": lambda s: lambda x: ft.jvp(ft.grad(s), (x,), (2.0 * x,))[1],
     "grad of grad": lambda s: ft.grad(lambda x: xp.sum(xp.sin(ft.grad(s)(x)))),
@@ -72,7 +97,32 @@ SECOND: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("rule", [reversed_rule, forward_rule])
+RULES = (reversed_rule, forward_rule, reversed_value, forward_value)
+
+
+@pytest.mark.parametrize("rule", [reversed_value, forward_value])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("met", [False, True], ids=["first", "later"])
+def test_values_do_not_depend_on_where_a_rule_stands(
+    way: str, rule: Any, met: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a derivative is taken the value is that of the rule, in graphs or not."""
+    monkeypatch.setattr(Met, "written", met)
+    f = rule()
+    plain = lambda x: xp.sum(steps(f, x) ** 2)  # noqa: E731
+    other = lambda x: xp.sum(WAYS[way](f, x) ** 2)  # noqa: E731
+    value, _ = ft.value_and_grad(plain)(X)
+    assert abs(value - plain(X)) > 0.01
+    for first in FIRST.values():
+        expected = ft.tree.leaves(first(plain)(X))
+        for run in (first(other), first(other), ft.jit(first(other))):
+            for a, b in zip(ft.tree.leaves(run(X)), expected, strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+    for first in ("jvp", "linearize", "vjp"):
+        np.testing.assert_allclose(ft.tree.leaves(FIRST[first](plain)(X))[0], value, rtol=1e-9)
+
+
+@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("way", WAYS)
 def test_second_derivatives_do_not_depend_on_where_a_rule_stands(way: str, rule: Any) -> None:
     """What is written out plainly says what they are."""

@@ -222,9 +222,11 @@ def split(
     except TypeError:
         if opened([x for x in leaves if not is_array(x) and not _hashes(x)]):
             return split(fun, argnums, argnames, args, kwargs)
-        bad = next(x for x in leaves if not is_array(x) and not _hashes(x))
+        paths = pytree.flatten_with_path((free, rest))
+        at, bad = next((p, x) for p, x in paths if not is_array(x) and not _hashes(x))
         raise TransformError(
-            f"jit: arguments that are no arrays must be hashable, got a {type(bad).__name__}",
+            f"jit: arguments that are no arrays must be hashable, got a {type(bad).__name__} "
+            f"in {_leaf_name(fun, at)}",
             fix=remedy(bad) or "pass arrays, or tuples instead of lists for static arguments",
         ) from None
     counts = [c.num_leaves for c in spec.children()[0].children()]

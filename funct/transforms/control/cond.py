@@ -14,7 +14,7 @@ import numpy as np
 
 from funct import ops, pytree
 from funct.array import Tensor, asarray
-from funct.array.trees import flat_arrays, map_leaves
+from funct.array.trees import flat_arrays, map_leaves, tell_leaf
 from funct.compile import Choice
 from funct.core import ShapeDtype
 from funct.errors import DTypeError, FunctError, ShapeError, TransformError, UnknownValueError
@@ -130,6 +130,8 @@ def _agreed(name: str, names: Sequence[str], outs: Sequence[Any]) -> tuple[Any, 
         return _agreement(name, names, outs)
     except FunctError:
         if not opened([x for o in outs for x in pytree.leaves(o)]):
+            for o in outs:
+                tell_leaf(o, asarray)
             raise
     return _agreed(name, names, outs)
 
