@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["last", "matmul", "parts", "plain_matmul", "plain_sampled", "sampled", "takes"]
 
 _DOUBLE, _INDEX = np.dtype(np.float64), np.dtype(np.int32)  # what SciPy gives
+_OUTSIDE = "an index of the sparse matrix is out of bounds"
 _MOST = (1 << 31) - 1  # of 4 bytes
 _LEAST = 256  # products below which machine code costs more than it saves
 _PART = 1 << 14  # products of a task
@@ -60,6 +61,14 @@ def matmul(
     k, rows = x.shape[1], len(indptr) - 1
     if not _pays(data, x, indices, indptr):
         return plain_matmul(data, x, indices, indptr, n, transposed)
+    if data.size * k <= _PART and n:
+        length, most = n if transposed else rows, last(indices.dtype, n)
+        few = cpu.product_of_few(
+            data, indices, indptr, x, length * k, data.size, rows, k, most, transposed, k == 1
+        )
+        if few is None:
+            raise IndexError(_OUTSIDE)
+        return few.reshape(length, k)
     _check(indices, indptr, n)
     if transposed:
         y = np.zeros((n, k), data.dtype)
@@ -84,7 +93,7 @@ def _check(indices: Index, indptr: Index, n: int) -> None:
     if n == 0 and entries:
         raise IndexError("there are no columns")
     if not cpu.fits(indices, indptr, entries, len(indptr) - 1, last(indices.dtype, n)):
-        raise IndexError("an index of the sparse matrix is out of bounds")
+        raise IndexError(_OUTSIDE)
 
 
 def _rows(indices: Index, indptr: Index, n: int) -> Index:
@@ -93,7 +102,7 @@ def _rows(indices: Index, indptr: Index, n: int) -> Index:
     if (counts < 0).any() or indptr[0] < 0 or int(indptr[-1]) > len(indices):
         raise IndexError("the rows of the sparse matrix do not fit its entries")
     if indices.size and not (indices.min() >= 0 and indices.max() < n):
-        raise IndexError("an index of the sparse matrix is out of bounds")
+        raise IndexError(_OUTSIDE)
     return np.repeat(np.arange(len(counts)), counts)
 
 
