@@ -37,13 +37,13 @@ def takes(a: DType, b: DType, indices: DType, indptr: DType) -> bool:
     return a == b and a.char in KNOWN and a.kind != "b" and not any(narrow)
 
 
-def _pays(a: NDArray[Any], b: NDArray[Any], indices: Index, indptr: Index) -> bool:
-    work = max(indices.size, indptr.size) * b.shape[1]
-    if work < _LEAST or not ready(work):
+def _pays(a: NDArray[Any], b: NDArray[Any], indices: Index, indptr: Index, k: int) -> bool:
+    """Whether products of numbers are left to machine code, k for each entry."""
+    d, i, j = a.dtype, indices.dtype, indptr.dtype
+    if (indices.size + indptr.size) * k < _LEAST or not ready(_LEAST):
         return False
-    return (a.dtype is b.dtype is _DOUBLE and indices.dtype is indptr.dtype is _INDEX) or takes(
-        a.dtype, b.dtype, indices.dtype, indptr.dtype
-    )
+    usual = d is b.dtype and d is _DOUBLE and i is j and i is _INDEX
+    return usual or takes(d, b.dtype, i, j)
 
 
 def parts(rows: int, products: int) -> tuple[int, int]:
@@ -58,14 +58,15 @@ def matmul(
     data: NDArray[Any], x: NDArray[Any], indices: Index, indptr: Index, n: int, transposed: bool
 ) -> NDArray[Any]:
     """The matrix (m, n) times x (n, k); transposed: its transpose times x (m, k)."""
-    k, rows = x.shape[1], len(indptr) - 1
-    if not _pays(data, x, indices, indptr):
+    k, rows, entries = x.shape[1], indptr.size - 1, data.size
+    if not _pays(data, x, indices, indptr, k):
         return plain_matmul(data, x, indices, indptr, n, transposed)
-    if data.size * k <= _PART and n:
-        length, most = n if transposed else rows, last(indices.dtype, n)
+    if entries * k <= _PART and n:
+        length = n if transposed else rows
         few = cpu.product_of_few(
-            data, indices, indptr, x, length * k, data.size, rows, k, most, transposed, k == 1
-        )
+            data, indices, indptr, x, length * k, entries, rows, k, last(indices.dtype, n),
+            transposed, k == 1,
+        )  # fmt: skip
         if few is None:
             raise IndexError(_OUTSIDE)
         return few.reshape(length, k)
@@ -121,7 +122,7 @@ def plain_matmul(
 def sampled(g: NDArray[Any], x: NDArray[Any], indices: Index, indptr: Index) -> NDArray[Any]:
     """g (m, k) times the transpose of x (n, k), at the entries of a matrix (m, n) alone: (p,)."""
     k, rows = x.shape[1], len(indptr) - 1
-    if not _pays(g, x, indices, indptr):
+    if not _pays(g, x, indices, indptr, k):
         return plain_sampled(g, x, indices, indptr)
     _check(indices, indptr, len(x))
     h = np.zeros(indices.size, g.dtype)
