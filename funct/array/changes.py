@@ -59,7 +59,7 @@ def changed(x: Any, key: Any, name: str, v: Any, change: Any) -> Any:
                 change is None and kind is float and at_key.dtype is _BOOL and a.size >= _MANY
                 and at_key.shape == a.shape and a.dtype.kind == "f"
             ):  # fmt: skip
-                out = replaced(a, np.asarray(v, a.dtype), at_key)
+                out = replaced(a, v, at_key)
             elif (
                 change is not None and at_key.dtype is _INT64 and kind is _OWN.get(a.dtype)
                 and change not in _KNOWN[a.dtype][1]
@@ -123,7 +123,7 @@ def _set_by_kernel(a: Any, v: Any, key: Any) -> Any:
         return kernels.combined_at(a, v, key, "set")
     if key.shape != a.shape or (v.__class__ is ndarray and v.ndim) or v.__class__ is list:
         return None
-    return replaced(a, np.asarray(v, a.dtype), key)
+    return replaced(a, v, key)
 
 
 def _seen(a: Any, key: Any, v: Any, change: Any, masked: bool) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 
 from funct.kernels.cpu.irregular import indexing as cpu
 from funct.kernels.cpu.loops import ready
-from funct.kernels.indexing import combine_rows, fits, refuse_outside
+from funct.kernels.indexing import combine_rows, fits, inside, refuse_outside
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,7 +74,7 @@ def combine_into(y: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> None:
     if few or not same or not fits(v, i):
         plain_combine_into(y, v, i, mode)
     else:
-        refuse_outside(cpu.combine(y, v, i, y, i.size, y.size, mode, False, False))
+        refuse_outside(cpu.combine(v, i, y, i.size, y.size, mode))
 
 
 def combined_at(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | None:
@@ -98,14 +98,11 @@ def combined_at(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | No
     limits = _LIMITS.get(d.num) if single else None
     if limits is not None and not limits.min <= v <= limits.max:
         return None
+    if not pairs:
+        return inside(cpu.combined(x, v, i, i.size, mode, single))
     y = np.empty(x.shape, d)
-    if pairs:
-        n, m = x.shape
-        found = cpu.combine_pairs(x, v, i, j, y, i.size, n, m, mode, single)
-    else:
-        found = cpu.combine(x, v, i, y, i.size, len(x), mode, single, True)
-    if found:
-        refuse_outside(found)
+    n, m = x.shape
+    refuse_outside(cpu.combine_pairs(x, v, i, j, y, i.size, n, m, mode, single))
     return y
 
 
@@ -117,12 +114,7 @@ def combined_each(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | 
     count = i.size
     if (mode == "set" and count < _FEW) or v.shape != i.shape or not ready(count, 0):
         return None
-    n = x.size
-    y = np.empty(n, d)
-    found = cpu.combine(x, v, i, y, count, n, mode, False, True)
-    if found:
-        refuse_outside(found)
-    return y
+    return inside(cpu.combined(x, v, i, count, mode, False))
 
 
 def combined_rows(x: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> NDArray[Any] | None:

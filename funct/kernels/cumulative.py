@@ -29,6 +29,9 @@ def cumulative_sum(
     x: Any, axis: Any = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
     """Running sum along axis."""
+    made = None if include_initial or dtype is not None else scans.few(x, axis, "add")
+    if made is not None:
+        return made
     return scanned(np.add, x, axis, dtype, 0 if include_initial else None)
 
 
@@ -36,6 +39,9 @@ def cumulative_prod(
     x: Any, axis: Any = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
     """Running product along axis."""
+    made = None if include_initial or dtype is not None else scans.few(x, axis, "multiply")
+    if made is not None:
+        return made
     return scanned(np.multiply, x, axis, dtype, 1 if include_initial else None)
 
 

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     Index = NDArray[Any]
 
 __all__ = [
-    "combine_rows", "fits", "nonzero", "picked", "plain_put", "plain_put_along",
+    "combine_rows", "fits", "inside", "nonzero", "picked", "plain_put", "plain_put_along",
     "plain_segment_sum", "plain_take_along", "put", "put_along", "refuse_outside", "replaced",
     "segment_sum", "sums_of_few", "take", "take_along", "under", "wide",
 ]  # fmt: skip
 
-_INT64, _SINGLE = np.dtype(np.int64), np.dtype(np.float32)
+_INT64, _SINGLE, _DOUBLE = map(np.dtype, (np.int64, np.float32, np.float64))
 _USUAL = frozenset([np.dtype(c).num for c in "fdl"])  # for which there is code of all kinds
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # by bytes, what is moved as one
 _PLACES = frozenset([np.dtype(c).num for c in "bBhHiIlq"])  # dtypes of indices
@@ -62,6 +62,13 @@ def refuse_outside(found: int) -> None:
         raise IndexError(f"index number {found - 1} is out of bounds")
 
 
+def inside(made: NDArray[Any] | None) -> NDArray[Any]:
+    """What a kernel has made, which is nothing where an index is out of bounds."""
+    if made is None:
+        raise IndexError("an index is out of bounds")
+    return made
+
+
 def take(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
     """As `x.take(i, axis)`, which copies rows well."""
     if x.size * i.size < _SOME:  # as many as there may be at most
@@ -71,10 +78,9 @@ def take(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
         if i.size >= _SOME and _moves(x, i, i.size):
             return _elements(x, i)
     elif axis == rank - 1 and i.ndim == 1:
-        shape = (*x.shape[:-1], i.size)
-        count = prod(shape)
+        count = x.size // x.shape[-1] * i.size
         if count >= _SOME and _moves(x, i, count):
-            return _lines(x, i, shape, True)
+            return _lines(x, i, (*x.shape[:-1], i.size), True)
     order = memory_order(x) if i.ndim == 1 and x.size >= _MANY else None
     if order is None:
         return x.take(i, axis)
@@ -158,15 +164,23 @@ def under(x: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[Any]:
     return y
 
 
-def replaced(x: NDArray[Any], v: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[Any] | None:
-    """x with v, one element of its dtype, under a mask of its shape; None where NumPy is to do it.
+def replaced(x: NDArray[Any], v: Any, mask: NDArray[np.bool_]) -> NDArray[Any] | None:
+    """x with v, a float or an element of its dtype, under a mask of its shape; None where NumPy is
+    to do it.
 
     NumPy asks element by element, and guesses wrong in every other one of an irregular mask.
     """
-    n = x.size
-    dense = x.flags.c_contiguous and mask.flags.c_contiguous
-    if not dense or x.itemsize not in _WORDS or not ready(n, 0):
+    n, d = x.size, x.dtype
+    if x.itemsize not in _WORDS or not ready(n, 0):
         return None
+    single = v.__class__ is float and d is _DOUBLE
+    v = v if single else np.asarray(v, d)
+    if n <= _PART and d.num in _USUAL:
+        few: NDArray[Any] = packing.replaced_few(x, v, mask, single)
+        return few
+    if not (x.flags.c_contiguous and mask.flags.c_contiguous):
+        return None
+    v = np.asarray(v, d)
     y = np.empty(x.shape, x.dtype)
     packing.replaced(_word(x), _word(v), mask, _word(y), n, _PART, -(-n // _PART))
     return y
@@ -279,9 +293,8 @@ def sums_of_few(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any] | None:
     """`segment_sum` of few numbers by a kernel; None for dtypes and machines that have none."""
     if data.dtype.num not in _USUAL or ids.dtype is not _INT64 or not ready(data.size, 0):
         return None
-    y = np.zeros(n, data.dtype)
-    cpu.add_elements(data, ids, y, 1, data.size, n, True)
-    return y
+    made: NDArray[Any] = cpu.summed(data, ids, n, data.size)
+    return made
 
 
 def plain_segment_sum(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any]:
@@ -299,6 +312,9 @@ def take_along(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
     if rank == 1:
         return _elements(x, i)
     if axis == rank - 1 and i.flags.c_contiguous:
+        if count <= _PART and x.dtype.num in _USUAL and i.dtype is _INT64:
+            width = i.shape[axis]
+            return inside(cpu.taken_along(x, i, count // width, width, x.shape[axis]))
         return _lines(x, i, i.shape, False)
     order = memory_order(i)
     if order is not None:

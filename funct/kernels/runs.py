@@ -140,15 +140,18 @@ def triangle(x: NDArray[Any], k: int, lower: bool) -> NDArray[Any] | None:
     """Matrices with zeros above their k-th diagonal, or below it; None where NumPy is to do it."""
     m, n = x.shape[-2:]
     size = x.size
-    if size < _FEW or n < cpu.LANES or not x.flags.c_contiguous or not ready(size, 0):
+    if size < _FEW or n < cpu.LANES or not ready(size, 0):
         return None
-    if x.itemsize not in _WORDS or x.dtype.hasobject:
+    k = max(min(k, n), -m - 1)
+    lines = size // n
+    if size < _PART and x.dtype.num in _USUAL:
+        few: NDArray[Any] = cpu.triangles(x, lines, m, n, k, lower)
+        return few
+    if not x.flags.c_contiguous or x.itemsize not in _WORDS or x.dtype.hasobject:
         return None
     y = memory.fresh(x.shape, x.dtype)
-    lines = size // n
     part = max(1, _PART // n)
     part = part // m * m or part  # whole matrices, where they are small
-    k = max(min(k, n), -m - 1)
     cpu.triangle(_word(x), _word(y), lines, m, n, k, lower, part, part % m, -(-lines // part))
     return y
 

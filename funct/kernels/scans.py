@@ -16,18 +16,21 @@ import numpy as np
 from funct.kernels.cpu.elementwise import complexes
 from funct.kernels.cpu.irregular import scans as cpu
 from funct.kernels.cpu.loops import pays, ready
-from funct.kernels.dtypes import is_half, sum_dtype
+from funct.kernels.dtypes import HALF, is_half, sum_dtype
 from funct.kernels.table import call
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "linear_recurrence", "plain_argmax", "plain_extremum", "plain_recurrence", "running_argmax",
-    "running_extremum", "running_product", "running_sum",
+    "few", "linear_recurrence", "plain_argmax", "plain_extremum", "plain_recurrence",
+    "running_argmax", "running_extremum", "running_product", "running_sum",
 ]  # fmt: skip
 
 _MANY = 1 << 6  # complex numbers, or halves, from which on a call costs less than what it saves
+_LEAST, _FEW = 1 << 8, 1 << 13  # elements whose new array is made in machine code
+_KEPT = frozenset([np.dtype(c).num for c in "fdlL"])  # dtypes in which sums stay
+_COMPLEX = frozenset([np.dtype(c).num for c in "FD"])
 _SINGLE = np.dtype(np.float32)
 _PARTS: dict[Any, np.dtype[Any]] = {
     np.dtype(np.complex64): _SINGLE, np.dtype(np.complex128): np.dtype(np.float64),
@@ -44,7 +47,32 @@ def running_product(x: NDArray[Any], axis: int) -> NDArray[Any]:
     return _scan(x, axis, "multiply")
 
 
+def few(x: NDArray[Any], axis: Any, how: str) -> NDArray[Any] | None:
+    """What runs along an axis of few elements, in one call; None for all other arrays."""
+    size, shape = x.size, x.shape
+    if not _LEAST <= size <= _FEW or not ready(size, size >> 3):
+        return None
+    if len(shape) == 1:
+        outer, n, inner = 1, size, 1
+        if axis is not None and axis != 0 and axis != -1:
+            return None
+    elif len(shape) == 2 and axis.__class__ is int and -2 <= axis <= 1:
+        outer, n, inner = (1, *shape) if axis in (0, -2) else (*shape, 1)
+    else:
+        return None
+    number = x.dtype.num
+    made: NDArray[Any] | None = None
+    if number in _KEPT or (number == HALF and inner == 1):
+        made = cpu.running_few(x, outer, n, inner, inner == 1, how)
+    elif inner == 1 and number in _COMPLEX:
+        made = complexes.running_few(x, outer, n, how)
+    return made
+
+
 def _scan(x: NDArray[Any], axis: int, how: str) -> NDArray[Any]:
+    made = few(x, axis, how)
+    if made is not None:
+        return made
     if pays(x):
         return _running(x, axis, how)
     if is_half(x.dtype):
@@ -93,9 +121,6 @@ def _split(x: NDArray[Any], axis: int) -> tuple[int, int, int]:
 def _running(x: NDArray[Any], axis: int, how: str) -> NDArray[Any]:
     shape, d = x.shape, x.dtype
     y = np.empty(shape, d if d.kind == "f" or is_half(d) else sum_dtype(d))
-    if len(shape) == 1:
-        cpu.running_line(x, y, 1, shape[0], how)
-        return y
     outer, n, inner = _split(x, axis)
     if inner == 1:
         cpu.running_line(x, y, outer, n, how)

@@ -23,6 +23,7 @@ __all__ = [
 
 _FAR = 1 << 40  # more classes than there can be
 _SMALL = 256  # elements from which on machine code may pay
+_SEVERAL = 1 << 13  # numbers that are made and added up in one call
 _FEW = 1 << 12  # and those that NumPy's one call adds up as quickly
 _EACH = 32  # elements with which each is compared sooner than it is searched for
 _PART = 1 << 15  # elements of a task
@@ -237,12 +238,12 @@ _classes = functools.lru_cache(64)(_counted)
 def segment_sum(data: Any, ids: Any, num_segments: Any = None) -> Any:
     """Sums of the elements that have one id."""
     n = num_segments
-    if ids.dtype.kind not in "iu" or ids.ndim != 1 or data.shape[:1] != ids.shape:
-        return None
-    if n.__class__ is int and data.ndim == 1 and 0 < n < _FEW and data.size < _FEW:
+    if n.__class__ is int and 0 < n <= _SEVERAL and data.shape == ids.shape and data.ndim == 1:
         found = indexing.sums_of_few(data, ids, n)
         if found is not None:
             return found
+    if ids.dtype.kind not in "iu" or ids.ndim != 1 or data.shape[:1] != ids.shape:
+        return None
     if data.ndim == 1 and 0 < data.size < _FEW:
         high = ids.item(ids.argmax())
         few = high + 1 if n is None else n

@@ -63,6 +63,17 @@ def agree(kernel: Any, *args: Any) -> None:
             assert a.tobytes() == b.tobytes()
 
 
+def agree_on_new(kernel: Any, new: Any, *args: Any) -> None:
+    """The same of a kernel that makes its result, of the shape and dtype of `new`."""
+    expected = np.zeros_like(new, order="C")
+    answer = kernel.checked(*args, expected, expected.size)
+    found = kernel(*args)
+    assert (found is None) == (answer != 0)
+    if found is not None:
+        assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+        assert found.tobytes() == expected.tobytes()
+
+
 def alike(ours: Callable[[], Any], plain: Callable[[], Any]) -> None:
     """Both give the same array, or both refuse an index."""
     with np.errstate(all="ignore"):

@@ -13,7 +13,7 @@ from funct.kernels.cpu import loops
 from funct.kernels.cpu.irregular import csr as cpu
 from funct.kernels.linalg import csr as kernels
 from funct.settings import config
-from tests.kernels.arrays import agree, misaligned
+from tests.kernels.arrays import agree, agree_on_new, misaligned
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
 
@@ -107,4 +107,12 @@ def test_no_index_leaves_its_array(rows: int, n: int, k: int, seed: int) -> None
     agree(cpu.matvec, data, indices, indptr, x[:, 0].copy(), y[:, 0].copy(), rows, *split)
     agree(cpu.matmul, data, indices, indptr, x, y, rows, k, *split)
     agree(cpu.scattered, data, indices, indptr, g, back, rows, k)
+    for k_, x_, g_ in ((k, x, g), (1, x[:, 0].copy(), g[:, 0].copy())):
+        for most in (n - 1, max(n - 2, 0)):
+            sizes = indices.size, rows, k_, most
+            given_ = data, indices, indptr
+            new = np.zeros(rows * k_, np.float32)
+            agree_on_new(cpu.product_of_few, new, *given_, x_, new.size, *sizes, False, k_ == 1)
+            new = np.zeros(n * k_, np.float32)
+            agree_on_new(cpu.product_of_few, new, *given_, g_, new.size, *sizes, True, k_ == 1)
     agree(cpu.dots, g, x, indices, indptr, np.zeros_like(data), rows, k, *split)

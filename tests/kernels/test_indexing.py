@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from funct.kernels import indexing as kernels
 from funct.kernels.cpu import loops
 from funct.kernels.cpu.irregular import indexing as cpu
-from tests.kernels.arrays import INDICES, agree, alike, arrays, indices
+from tests.kernels.arrays import INDICES, agree, agree_on_new, alike, arrays, indices
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
 
@@ -213,14 +213,19 @@ def test_no_index_leaves_its_array(
             ),
         ),
         (cpu.add_elements, (line[0], i.astype(np.int32), line[2].copy(), *sizes, drop)),
-        (cpu.combine, (line[2][0], line[0][0], i, line[2][0], count, n, "max", False, False)),
-        (cpu.combine, (line[2][0], 1.5, i.astype("i4"), line[2][0], count, n, "add", True, True)),
-        (cpu.combine, (line[2][0], 1.5, i, line[2][0], count, n, "add", True, True)),
-        (cpu.combine, (line[2][0], 1.5, i, line[2][0], count, n, "factors", True, True)),
-        (
-            cpu.combine,
-            (line[2][0], line[0][0], i, line[2][0].copy(), *sizes[1:], "set", False, True),
-        ),
+        (cpu.combine, (line[0][0], i, line[2][0], count, n, "max")),
+        (cpu.combine, (line[0][0], i, line[2][0], count, n, "set")),
         (cpu.combine_pairs, (*pairs, x[0].copy(), count, n, inner, "add", False)),
     ):
         agree(k, *args)
+    one, new = line[2][0], line[0][0]
+    for k, like, args in (
+        (cpu.combined, one, (one, 1.5, i.astype("i4"), count, "add", True)),
+        (cpu.combined, one, (one, 1.5, i, count, "add", True)),
+        (cpu.combined, one, (one, 1.5, i, count, "factors", True)),
+        (cpu.combined, one, (one, new, i, count, "set", False)),
+        (cpu.summed, one, (new, i, n, count)),
+        (cpu.summed, one, (new, short, n, count)),
+        (cpu.taken_along, line[0], (line[2], lines, outer, count, n)),
+    ):
+        agree_on_new(k, like, *args)

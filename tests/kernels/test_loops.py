@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct.kernels import cpu
-from funct.kernels.cpu.loops import Kernel, available, kernel, pays, ready
+from funct.kernels.cpu.loops import Kernel, available, kernel, making, pays, ready
 from funct.kernels.cpu.vectors import gathered, lanes, loaded, spread, stored
 from funct.kernels.table import restricted
 from tests.kernels.arrays import agree, misaligned
@@ -217,6 +218,52 @@ def test_what_a_kernel_writes_into_lies_as_it_says() -> None:
     x = np.arange(6.0)
     with pytest.raises(ValueError, match="y must be contiguous"):
         _copied(x, np.zeros(12)[::2], 6)
+
+
+@making("x")
+def _negative(x: Any, wrong: Any, y: Any, n: int) -> int:
+    for i in range(n):
+        y[i] = -x[i]
+    return wrong[0].astype(np.int64)
+
+
+@making("n", "x")
+def _turned(x: Any, n: int, y: Any, size: int) -> None:
+    for i in range(n):
+        y[i] = x[size - i - 1]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "int64", "float32", "float64"])
+def test_new_arrays_are_made_in_the_call(dtype: str) -> None:
+    """Of the shape and dtype of an argument, or as long as one says; None for any answer but 0."""
+    none, x = np.zeros(1, np.int64), np.arange(24.0).reshape(2, 3, 4).astype(dtype)
+    for given_ in (x, x.T, x[:, ::2], misaligned(x), x[:, :, :0], x[0, 0, 1:2].reshape(())):
+        if dtype not in ("bool", "float16"):
+            y = _negative(given_, none)
+            np.testing.assert_array_equal(y, -given_, strict=True)
+            assert y.flags.c_contiguous
+            assert y.flags.owndata
+        assert _negative(given_, none + 1) is None
+    if dtype in ("int64", "float64"):
+        np.testing.assert_array_equal(_turned(x, 5), x.reshape(-1)[4::-1], strict=True)
+        assert _turned(x, 0).shape == (0,)
+        with pytest.raises(ValueError, match="negative"):
+            _turned(x, -1)
+        with pytest.raises(MemoryError):
+            _turned(x, 1 << 55)
+
+
+def test_new_arrays_belong_to_who_called() -> None:
+    """Nothing is kept of them, and nothing of their dtypes is lost."""
+    x, none = np.ones(40), np.zeros(1, np.int64)
+    _negative(x, none)
+    before = sys.getrefcount(x.dtype)
+    found = [_negative(x, none + k % 2) for k in range(1000)]
+    assert [y is None for y in found] == [k % 2 == 1 for k in range(1000)]
+    assert {sys.getrefcount(y) for y in found[::2]} == {4}
+    assert abs(sys.getrefcount(x.dtype) - before - 500) < 50
+    del found
+    assert abs(sys.getrefcount(x.dtype) - before) < 50
 
 
 @kernel

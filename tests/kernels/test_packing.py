@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from funct.kernels import indexing, sorting
 from funct.kernels.cpu import loops
 from funct.kernels.cpu.irregular import packing as cpu
-from tests.kernels.arrays import SPECIAL, agree
+from tests.kernels.arrays import SPECIAL, agree, agree_on_new
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
 
@@ -47,16 +47,26 @@ def test_elements_under_a_mask(wide: bool, seed: int, n: int, share: float, dtyp
     np.testing.assert_array_equal(y, x[mask])
 
 
-@given(st.integers(0, 99), LENGTHS, SHARES, st.sampled_from(["float32", "int8", "complex64"]))
+@given(
+    st.integers(0, 99),
+    LENGTHS,
+    SHARES,
+    st.sampled_from(["float32", "float64", "int8", "complex64"]),
+)
 def test_a_number_under_a_mask(seed: int, n: int, share: float, dtype: str) -> None:
     """Of any dtype that fits a word, in any task, and all else as it was."""
     mask = _mask(seed, (2, n), share)
     x, v = np.arange(2 * n).astype(dtype).reshape(2, n), np.full(1, 7, dtype)
     if dtype != "complex64":
         agree(cpu.replaced, x, v, mask, np.zeros_like(x), 2 * n, 9, -(-2 * n // 9))
-    y = indexing.replaced(x, v, mask)
-    np.testing.assert_array_equal(y, np.where(mask, v, x), strict=True)
-    assert indexing.replaced(x[:, ::2], v, mask[:, ::2]) is None or n == 1
+        agree_on_new(cpu.replaced_few, x, x, v, mask, False)
+    if dtype == "float64":
+        agree_on_new(cpu.replaced_few, x, x, 7.0, mask, True)
+    for number in (v, 7.0):
+        y = indexing.replaced(x, number, mask)
+        np.testing.assert_array_equal(y, np.where(mask, v, x), strict=True)
+        gaps = indexing.replaced(x[:, ::2], number, mask[:, ::2])
+        assert gaps is None or np.array_equal(gaps, np.where(mask, v, x)[:, ::2])
 
 
 @pytest.mark.parametrize("wide", WAYS)

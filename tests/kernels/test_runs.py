@@ -15,7 +15,7 @@ from funct.kernels.cpu import loops
 from funct.kernels.cpu.irregular import repeats
 from funct.kernels.cpu.irregular import runs as cpu
 from tests import guarded
-from tests.kernels.arrays import SPECIAL, agree, arrays
+from tests.kernels.arrays import SPECIAL, agree, agree_on_new, arrays
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
 
@@ -117,6 +117,7 @@ def test_no_index_is_outside(n: int) -> None:
     agree(cpu.differences, x, np.zeros(3 * n * 16, np.int64), 3, 2, 16 * n, 2, 2)
     for lower in (False, True):
         agree(cpu.triangle, x, np.zeros_like(x), 6, 3, 8 * n, 1, lower, 4, 1, 2)
+        agree_on_new(cpu.triangles, x[: 48 * n], x[: 48 * n], 6, 3, 8 * n, 1, lower)
     for widths in ((70, 9), (16 * n, 3), (1, 40)):
         v, w = (np.arange(7 * k, dtype=np.int64) for k in widths)
         room = np.zeros(7 * sum(widths), np.int64)

@@ -16,7 +16,7 @@ from funct.kernels import scans
 from funct.kernels.cpu import loops
 from funct.kernels.cpu.elementwise import complexes as cpu_complexes
 from funct.kernels.cpu.irregular import scans as cpu
-from tests.kernels.arrays import agree, arrays, misaligned
+from tests.kernels.arrays import agree, agree_on_new, arrays, misaligned
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
 
@@ -28,6 +28,7 @@ def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small arrays go to the kernels too."""
     monkeypatch.setattr(loops, "_LEAST", 1)
     monkeypatch.setattr(scans, "_MANY", 1)
+    monkeypatch.setattr(scans, "_LEAST", 1)
 
 
 def _same(a: Any, b: Any) -> None:
@@ -129,6 +130,8 @@ def test_lines_of_halves_are_widened_by_the_kernel(dtype: Any, n: int) -> None:
     wide = x.astype(np.float32)
     for how, run in (("add", np.cumsum), ("multiply", np.cumprod)):
         agree(cpu.running_line, x, np.empty_like(x), 3, n, how)
+        agree_on_new(cpu.running_few, x, x, 3, n, 1, True, how)
+        agree_on_new(cpu.running_few, wide, wide, 1, 3, n, False, how)
         found = np.empty_like(x)
         cpu.running_line(x, found, 3, n, how)
         _same(found.astype(np.float32), run(wide, axis=1).astype(dtype).astype(np.float32))
@@ -166,6 +169,7 @@ def test_lines_of_complex_numbers(dtype: str, shape: tuple[int, int]) -> None:
     x.ravel()[:1] = complex(-0.0, -0.0)
     for how, run in (("add", np.cumsum), ("multiply", np.cumprod)):
         agree(cpu_complexes.running, x, np.empty_like(x), *shape, how)
+        agree_on_new(cpu_complexes.running_few, x, x, *shape, how)
         found = np.empty_like(x)
         cpu_complexes.running(x, found, *shape, how)
         np.testing.assert_array_equal(found, run(x, axis=1))

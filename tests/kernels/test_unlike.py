@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import funct.array as xp
 from funct.core import lookup
@@ -112,6 +115,21 @@ def test_shapes_that_differ_are_told() -> None:
     assert told(x, x[0]) == told(x[:, :1], x[:1]) == told(x[0], x) == told(x, x[:1]) == "unlike"
     assert told(x, x) == told(x, 1.0) == told(1.0, x) == told(x) == told(x, x, x) == "plain"
     assert told(x[:9], x[0]) == told(x[:9], x[:9, :1]) == told(x[:0], x[0]) == "plain"
+
+
+AXES = st.tuples(st.sampled_from([1, 2, 3, 5, 30]), st.booleans(), st.booleans())
+
+
+@given(st.lists(AXES, max_size=5), st.integers(0, 3), st.booleans())
+def test_sizes_of_results_are_told(axes: list[Any], missing: int, turn: bool) -> None:
+    """Only where the result of two shapes has many elements anybody else than NumPy is asked."""
+    one = tuple([1 if a else n for n, a, _ in axes])[missing:]
+    other = tuple([1 if b else n for n, _, b in axes])
+    one, other = (other, one) if turn else (one, other)
+    told = chosen(lambda *a: "plain", lambda *a: "large", 5, [], lambda *a: "unlike")
+    many = math.prod(np.broadcast_shapes(one, other)) >= MANY
+    expected = "unlike" if many and one != other else "plain"
+    assert told(np.empty(one, np.int8), np.empty(other, np.int8)) == expected
 
 
 def test_large_arrays_of_short_rows_bring_it_about(monkeypatch: pytest.MonkeyPatch) -> None:

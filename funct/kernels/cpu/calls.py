@@ -10,6 +10,11 @@ made for these, puts numbers and addresses of elements into a frame, and runs it
 
 Text from `funct.kernels.llvm` takes part in the same way: give its function one argument, the
 frame, and name for each of its words a dtype (the word is the elements' address) or `int`.
+
+With `result` the call makes the array that the code writes, and gives that:
+
+    entries = Entries("negative", 1, miss, result=(0, 0))     # of the shape and dtype of argument 0
+    entries.add([np.dtype("f8")], address)                    # the frame: x, the result, its size
 """
 
 from __future__ import annotations
@@ -38,7 +43,8 @@ DENSE = 0x0001 | 0x0100  # flags: C-contiguous, aligned
 
 _LONG = 1 << 13  # elements from which on other Python threads may run meanwhile
 _MOST = 32  # parameters
-_SPECS, _COUNT, _MISS, _ARRAY, _INT, _FLOAT, _FIRST = range(7)  # words of a table
+# Words of a table
+_SPECS, _COUNT, _MISS, _ARRAY, _INT, _FLOAT, _RESULT, _SHAPE_OF, _DTYPE_OF, _FIRST = range(10)
 _ARRAYS, _STATIC, _NUMBERS = 0, 3, {id(int): 1, id(float): 2}  # kinds of parameters
 
 _API = (
@@ -175,13 +181,21 @@ class Entries:
     call: the builtin; `add` makes a new one where the table has grown. Arrays must be dense and of
     the very dtype that was named, static arguments the very object: all else is a miss, and the
     call is `miss(*args)`. The interpreter's lock is let go of where arrays are large.
+
+    result: the numbers of the arguments that have the shape of a new array (an int is the length
+    of one axis) and its dtype. The frame then goes on with its address and how many elements it
+    has; the call gives it if the code answers 0, and is a miss if not.
     """
 
-    def __init__(self, name: str, count: int, miss: Callable[..., Any]) -> None:
-        assert count <= _MOST, name
+    def __init__(
+        self, name: str, count: int, miss: Callable[..., Any],
+        result: tuple[int, int] | None = None,
+    ) -> None:  # fmt: skip
+        assert count + 2 <= _MOST, name
         self._name = name
         self._kept: list[object] = [miss]
         head = [0, count, *map(id, (miss, np.ndarray, int, float))]
+        head += [0, 0, 0] if result is None else [1, *result]
         self._table = np.asarray(head, np.int64)
         self._publish()
 
@@ -217,6 +231,10 @@ declare ptr @PyErr_Occurred()
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
+declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
+declare i64 @PyArray_MultiplyList(ptr, i32)
+declare void @Py_IncRef(ptr)
+declare void @Py_DecRef(ptr)
 
 define ptr @call(ptr %holder, ptr %args, i64 %count) {{
 entry:
@@ -337,6 +355,43 @@ fits:
 
 found:
   %code = load ptr, ptr %spec
+{word("makes", "%table", _RESULT)}
+  %old = icmp eq i64 %makes, 0
+  br i1 %old, label %run, label %new
+new:
+{word("shape.of", "%table", _SHAPE_OF)}
+{word("dtype.of", "%table", _DTYPE_OF)}
+  %like.place = getelementptr ptr, ptr %args, i64 %shape.of
+  %like = load ptr, ptr %like.place
+{field("like.type", "%like", TYPE, "ptr")}
+  %length.place = getelementptr i64, ptr %frame, i64 %shape.of
+  %like.array = icmp eq ptr %like.type, %array.type
+  br i1 %like.array, label %shaped, label %made
+shaped:
+{field("like.rank", "%like", RANK, "i32")}
+{field("like.shape", "%like", SHAPE, "ptr")}
+  br label %made
+made:
+  %new.rank = phi i32 [ 1, %new ], [ %like.rank, %shaped ]
+  %new.shape = phi ptr [ %length.place, %new ], [ %like.shape, %shaped ]
+  %of.place = getelementptr ptr, ptr %args, i64 %dtype.of
+  %of = load ptr, ptr %of.place
+{field("new.dtype", "%of", DTYPE, "ptr")}
+  call void @Py_IncRef(ptr %new.dtype)
+  %y = call ptr @PyArray_NewFromDescr(ptr %array.type, ptr %new.dtype, i32 %new.rank,
+                                      ptr %new.shape, ptr null, ptr null, i32 0, ptr null)
+  %no.room = icmp eq ptr %y, null
+  br i1 %no.room, label %failed, label %placed
+placed:
+{field("y.data", "%y", DATA, "ptr")}
+  %y.word = getelementptr i64, ptr %frame, i64 %parameters
+  store ptr %y.data, ptr %y.word
+  %y.size = call i64 @PyArray_MultiplyList(ptr %new.shape, i32 %new.rank)
+  %size.word = getelementptr i64, ptr %y.word, i64 1
+  store i64 %y.size, ptr %size.word
+  br label %run
+run:
+  %result = phi ptr [ null, %found ], [ %y, %placed ]
   %long = icmp uge i64 %work, {_LONG}
   br i1 %long, label %free, label %locked
 locked:
@@ -349,8 +404,18 @@ free:
   br label %give
 give:
   %answer = phi i64 [ %soon, %locked ], [ %late, %free ]
+  br i1 %old, label %tell, label %judge
+tell:
   %object = call ptr @PyLong_FromLongLong(i64 %answer)
   ret ptr %object
+judge:
+  %done = icmp eq i64 %answer, 0
+  br i1 %done, label %array.given, label %drop
+array.given:
+  ret ptr %result
+drop:
+  call void @Py_DecRef(ptr %result)
+  br label %miss
 
 miss:
   %miss.at = getelementptr i64, ptr %table, i64 {_MISS}

@@ -11,12 +11,23 @@ Python: `checked` does that, with every index checked against the array it goes 
             y[i] = total
 
     running_sum(x, y, len(x))  # machine code; y must be contiguous and aligned
+
+Where arrays are few elements, to make the result takes as long as to fill it. `making` does both:
+the last two parameters are a new array and how many elements it has, which no caller hands over.
+
+    @making("x")
+    def negative(x, y, n):
+        for i in range(n):
+            y[i] = -x[i]
+
+    negative(x)  # an array of the shape and dtype of x
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import operator
 import sys
 import threading
 from collections.abc import Callable
@@ -32,7 +43,7 @@ from funct.kernels.cpu.printer import entry
 from funct.kernels.cpu.vectors import ELEMENTS, HALVES, INT, Pointer, Type, element
 from funct.kernels.table import permitted, unrestricted
 
-__all__ = ["Kernel", "available", "kernel", "parallel", "pays", "ready"]
+__all__ = ["Kernel", "available", "kernel", "making", "parallel", "pays", "ready"]
 
 _LEAST = 256  # elements below which a call of a kernel costs more than it saves
 _LOADS = 1 << 14  # elements that make it worth the 0.1 s to load LLVM
@@ -98,28 +109,35 @@ class Kernel:
     checked. In parallel: the last argument is how many tasks there are, the function's last one is
     the number of a task; what a task writes depends on its number alone, and tasks write the same
     where they write to one place.
+
+    result: the numbers of the arguments that the new array has its shape and dtype of. A call then
+    gives that array, or None where the function returns anything but 0.
     """
 
     # The builtin stands where Python looks for it, so a call runs no Python.
-    __slots__ = ("__call__", "_entries", "_known", "_names", "fn", "parallel")
+    __slots__ = ("__call__", "_entries", "_known", "_names", "_result", "fn", "parallel")
 
-    __call__: Callable[..., int]
+    __call__: Callable[..., Any]
 
-    def __init__(self, fn: Callable[..., Any], parallel: bool = False) -> None:
-        self.fn, self.parallel = fn, parallel
-        self._names = fn.__code__.co_varnames[: fn.__code__.co_argcount]
+    def __init__(
+        self, fn: Callable[..., Any], parallel: bool = False, result: tuple[int, int] | None = None
+    ) -> None:
+        self.fn, self.parallel, self._result = fn, parallel, result
+        names = fn.__code__.co_varnames[: fn.__code__.co_argcount]
+        self._names = names if result is None else names[:-2]
         self._known: dict[Any, tuple[list[Any], frozenset[str]]] = {}
         self._entries: Entries | None = None
         self.__call__ = self._miss
 
-    def _miss(self, *args: Any) -> int:
+    def _miss(self, *args: Any) -> Any:
         """A call that no code fits: make the code, or the arguments such as it was made for."""
         if len(args) != len(self._names):
             raise TypeError(f"kernel {self.fn.__name__} takes {self._names}, got {len(args)}")
         args = tuple([_native(a) for a in args])
         key = tuple([_kind(a) for a in args])
         with _making:
-            if key not in self._known:
+            known = key in self._known
+            if not known:
                 self._known[key] = self._compile(args)
         canonical, written = self._known[key]
         given = []
@@ -132,16 +150,24 @@ class Kernel:
                 raise ValueError(f"kernel {self.fn.__name__}: {name} must be contiguous")
             else:
                 given.append(a.copy())
+        if known and self._result is not None and all(map(operator.is_, args, given)):
+            return None  # the code has answered
         return self.__call__(*given)
 
     def text(self, *args: Any) -> str:
         """The LLVM text for such arguments."""
-        return entry(self.fn, tuple(map(_given, args)), self.parallel)
+        return entry(self.fn, self._told(args), self.parallel)
+
+    def _told(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What the printer is told of arguments, and of the new array."""
+        new = () if self._result is None else (args[self._result[1]], 0)
+        return tuple(map(_given, (*args, *new)))
 
     def _compile(self, args: tuple[Any, ...]) -> tuple[list[Any], frozenset[str]]:
         if self._entries is None:
-            self._entries = Entries(self.fn.__name__, len(self._names), self._miss)
-        code = printed(entry, self.fn, tuple(map(_given, args)), self.parallel)
+            name, count = self.fn.__name__, len(self._names)
+            self._entries = Entries(name, count, self._miss, self._result)
+        code = printed(entry, self.fn, self._told(args), self.parallel)
         mask = ctypes.CFUNCTYPE(ctypes.c_int64)(code.address("written"))()
         written = frozenset([name for k, name in enumerate(self._names) if mask >> k & 1])
         parameters = list(map(_kind, args))
@@ -190,6 +216,18 @@ def kernel(fn: Callable[..., Any]) -> Kernel:
 def parallel(fn: Callable[..., Any]) -> Kernel:
     """Make it a kernel whose tasks run on the pool's threads."""
     return Kernel(fn, True)
+
+
+def making(shape: str, dtype: str | None = None) -> Callable[[Callable[..., Any]], Kernel]:
+    """Make a function a kernel whose call gives a new array: of the shape of one of its arguments,
+    or as long as it says, and of the dtype of one, the same if no other is named.
+    """
+
+    def make(fn: Callable[..., Any]) -> Kernel:
+        names = [*inspect.signature(fn).parameters]
+        return Kernel(fn, result=(names.index(shape), names.index(dtype or shape)))
+
+    return make
 
 
 def _given(a: Any) -> Any:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["last", "matmul", "parts", "plain_matmul", "plain_sampled", "sampled", "takes"]
 
 _DOUBLE, _INDEX = np.dtype(np.float64), np.dtype(np.int32)  # what SciPy gives
+_OUTSIDE = "an index of the sparse matrix is out of bounds"
 _MOST = (1 << 31) - 1  # of 4 bytes
 _LEAST = 256  # products below which machine code costs more than it saves
 _PART = 1 << 14  # products of a task
@@ -36,13 +37,13 @@ def takes(a: DType, b: DType, indices: DType, indptr: DType) -> bool:
     return a == b and a.char in KNOWN and a.kind != "b" and not any(narrow)
 
 
-def _pays(a: NDArray[Any], b: NDArray[Any], indices: Index, indptr: Index) -> bool:
-    work = max(indices.size, indptr.size) * b.shape[1]
-    if work < _LEAST or not ready(work):
+def _pays(a: NDArray[Any], b: NDArray[Any], indices: Index, indptr: Index, k: int) -> bool:
+    """Whether products of numbers are left to machine code, k for each entry."""
+    d, i, j = a.dtype, indices.dtype, indptr.dtype
+    if (indices.size + indptr.size) * k < _LEAST or not ready(_LEAST):
         return False
-    return (a.dtype is b.dtype is _DOUBLE and indices.dtype is indptr.dtype is _INDEX) or takes(
-        a.dtype, b.dtype, indices.dtype, indptr.dtype
-    )
+    usual = d is b.dtype and d is _DOUBLE and i is j and i is _INDEX
+    return usual or takes(d, b.dtype, i, j)
 
 
 def parts(rows: int, products: int) -> tuple[int, int]:
@@ -57,9 +58,18 @@ def matmul(
     data: NDArray[Any], x: NDArray[Any], indices: Index, indptr: Index, n: int, transposed: bool
 ) -> NDArray[Any]:
     """The matrix (m, n) times x (n, k); transposed: its transpose times x (m, k)."""
-    k, rows = x.shape[1], len(indptr) - 1
-    if not _pays(data, x, indices, indptr):
+    k, rows, entries = x.shape[1], indptr.size - 1, data.size
+    if not _pays(data, x, indices, indptr, k):
         return plain_matmul(data, x, indices, indptr, n, transposed)
+    if entries * k <= _PART and n:
+        length = n if transposed else rows
+        few = cpu.product_of_few(
+            data, indices, indptr, x, length * k, entries, rows, k, last(indices.dtype, n),
+            transposed, k == 1,
+        )  # fmt: skip
+        if few is None:
+            raise IndexError(_OUTSIDE)
+        return few.reshape(length, k)
     _check(indices, indptr, n)
     if transposed:
         y = np.zeros((n, k), data.dtype)
@@ -84,7 +94,7 @@ def _check(indices: Index, indptr: Index, n: int) -> None:
     if n == 0 and entries:
         raise IndexError("there are no columns")
     if not cpu.fits(indices, indptr, entries, len(indptr) - 1, last(indices.dtype, n)):
-        raise IndexError("an index of the sparse matrix is out of bounds")
+        raise IndexError(_OUTSIDE)
 
 
 def _rows(indices: Index, indptr: Index, n: int) -> Index:
@@ -93,7 +103,7 @@ def _rows(indices: Index, indptr: Index, n: int) -> Index:
     if (counts < 0).any() or indptr[0] < 0 or int(indptr[-1]) > len(indices):
         raise IndexError("the rows of the sparse matrix do not fit its entries")
     if indices.size and not (indices.min() >= 0 and indices.max() < n):
-        raise IndexError("an index of the sparse matrix is out of bounds")
+        raise IndexError(_OUTSIDE)
     return np.repeat(np.arange(len(counts)), counts)
 
 
@@ -112,7 +122,7 @@ def plain_matmul(
 def sampled(g: NDArray[Any], x: NDArray[Any], indices: Index, indptr: Index) -> NDArray[Any]:
     """g (m, k) times the transpose of x (n, k), at the entries of a matrix (m, n) alone: (p,)."""
     k, rows = x.shape[1], len(indptr) - 1
-    if not _pays(g, x, indices, indptr):
+    if not _pays(g, x, indices, indptr, k):
         return plain_sampled(g, x, indices, indptr)
     _check(indices, indptr, len(x))
     h = np.zeros(indices.size, g.dtype)

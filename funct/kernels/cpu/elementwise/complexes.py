@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.loops import kernel
+from funct.kernels.cpu.loops import kernel, making
 
-__all__ = ["log1p_near", "running"]
+__all__ = ["log1p_near", "running", "running_few"]
 
 
 @kernel
@@ -23,6 +23,16 @@ def log1p_near(x: Any, y: Any, n: int) -> None:
 @kernel
 def running(x: Any, y: Any, outer: int, n: int, how: str) -> None:
     """Sums up to each of n numbers of a row, or products."""
+    _running(x, y, outer, n, how)
+
+
+@making("x")
+def running_few(x: Any, outer: int, n: int, how: str, y: Any, size: int) -> None:
+    """`running` in a new array."""
+    _running(x, y, outer, n, how)
+
+
+def _running(x: Any, y: Any, outer: Any, n: Any, how: str) -> None:
     for row in range(outer):
         start = 2 * n * row
         a, b = x[start], x[start + 1]

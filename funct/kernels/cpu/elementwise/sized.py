@@ -21,7 +21,7 @@ from funct.kernels.cpu.calls import DATA, DTYPE, RANK, SHAPE, TYPE, builtin, fie
 __all__ = ["chosen"]
 
 _NDARRAY, _PLAIN, _LARGE, _UNLIKE, _BESIDE, _LEAST, _COUNT, _DTYPES = range(8)  # words of a table
-_MANY = 1 << 14  # the product of two sizes from which on shapes that differ are told, or one size
+_MANY = 1 << 14  # elements of a result from which on shapes that differ are told, or one array
 
 
 def chosen(
@@ -135,16 +135,46 @@ lengths:
   %n.same = icmp eq i64 %a.n, %b.n
   br i1 %n.same, label %axis, label %sizes
 sizes:
-  %a.size = call i64 @PyArray_MultiplyList(ptr %a.shape, i32 %a.rank)
-  %b.size = call i64 @PyArray_MultiplyList(ptr %b.shape, i32 %b.rank)
-  %product = mul i64 %a.size, %b.size
-  %many = icmp sge i64 %product, {_MANY}
+  %longer = icmp sgt i32 %a.rank, %b.rank
+  %result.rank = select i1 %longer, i32 %a.rank, i32 %b.rank
+  br label %meet
+meet:
+  %e = phi i32 [ 1, %sizes ], [ %e.next, %met ]
+  %met.size = phi i64 [ 1, %sizes ], [ %met.next, %met ]
+  %walked = icmp sgt i32 %e, %result.rank
+  br i1 %walked, label %told, label %a.side
+a.side:
+  %a.axis = sub i32 %a.rank, %e
+  %a.absent = icmp slt i32 %a.axis, 0
+  br i1 %a.absent, label %b.side, label %a.length
+a.length:
+  %a.here = getelementptr i64, ptr %a.shape, i32 %a.axis
+  %a.read = load i64, ptr %a.here
+  br label %b.side
+b.side:
+  %a.met = phi i64 [ 1, %a.side ], [ %a.read, %a.length ]
+  %b.axis = sub i32 %b.rank, %e
+  %b.absent = icmp slt i32 %b.axis, 0
+  br i1 %b.absent, label %met, label %b.length
+b.length:
+  %b.here = getelementptr i64, ptr %b.shape, i32 %b.axis
+  %b.read = load i64, ptr %b.here
+  br label %met
+met:
+  %b.met = phi i64 [ 1, %b.side ], [ %b.read, %b.length ]
+  %a.larger = icmp sgt i64 %a.met, %b.met
+  %both.met = select i1 %a.larger, i64 %a.met, i64 %b.met
+  %met.next = mul i64 %met.size, %both.met
+  %e.next = add i32 %e, 1
+  br label %meet
+told:
+  %many = icmp sge i64 %met.size, {_MANY}
   %way = select i1 %many, i64 {_UNLIKE}, i64 {_PLAIN}
   br label %go
 
 go:
   %chosen = phi i64 [ {_PLAIN}, %pair ], [ {_PLAIN}, %other.one ], [ %one.way, %alone ],
-                    [ {_PLAIN}, %axis ], [ %way, %sizes ], [ {_LARGE}, %measure ]
+                    [ {_PLAIN}, %axis ], [ %way, %told ], [ {_LARGE}, %measure ]
   %function.at = getelementptr ptr, ptr %table, i64 %chosen
   %function = load ptr, ptr %function.at
   %result = call ptr @PyObject_Vectorcall(ptr %function, ptr %args, i64 %count, ptr null)

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.loops import kernel, parallel
+from funct.kernels.cpu.loops import kernel, making, parallel
 from funct.kernels.cpu.vectors import loaded, spread, stored
 
-__all__ = ["LANES", "dots", "fits", "matmul", "matvec", "scattered"]
+__all__ = ["LANES", "dots", "fits", "matmul", "matvec", "product_of_few", "scattered"]
 
 LANES = 8
 _BLOCK = 4 * LANES  # columns whose sums stay in registers
@@ -26,6 +26,12 @@ _MANY = 32
 @kernel
 def fits(indices: Any, indptr: Any, entries: int, rows: int, most: int) -> int:
     """1 if columns are in [0, most], a number of their dtype, and rows begin in order."""
+    if _misfits(indices, indptr, entries, rows, most):
+        return 0
+    return 1
+
+
+def _misfits(indices: Any, indptr: Any, entries: Any, rows: Any, most: Any) -> Any:
     unsigned = _UNSIGNED[indices.dtype.itemsize]  # in which what is negative is beyond all columns
     last = unsigned(most)
     whole = entries & -_MANY
@@ -42,9 +48,7 @@ def fits(indices: Any, indptr: Any, entries: int, rows: int, most: int) -> int:
     for r in range(whole, rows):
         bad = bad | (indptr[r] > indptr[r + 1])
     bad = bad | (indptr[0] < 0) | (indptr[rows].astype(np.int64) > entries)
-    if bad:
-        return 0
-    return 1
+    return bad
 
 
 @parallel
@@ -52,7 +56,13 @@ def matvec(
     data: Any, indices: Any, indptr: Any, x: Any, y: Any, rows: int, part: int, task: int
 ) -> None:  # fmt: skip
     """y (rows,): the matrix times x (n,)."""
-    for r in range(task * part, min((task + 1) * part, rows)):
+    _vector(data, indices, indptr, x, y, task * part, min((task + 1) * part, rows))
+
+
+def _vector(
+    data: Any, indices: Any, indptr: Any, x: Any, y: Any, begin: Any, end: Any
+) -> None:  # fmt: skip
+    for r in range(begin, end):
         total = y.dtype.type(0)
         for e in range(indptr[r].astype(np.int64), indptr[r + 1].astype(np.int64)):
             total = total + data[e] * x[indices[e].astype(np.int64)]
@@ -65,7 +75,13 @@ def matmul(
     task: int,
 ) -> None:  # fmt: skip
     """y (rows, k): the matrix times x (n, k)."""
-    for r in range(task * part, min((task + 1) * part, rows)):
+    _matrix(data, indices, indptr, x, y, k, task * part, min((task + 1) * part, rows))
+
+
+def _matrix(
+    data: Any, indices: Any, indptr: Any, x: Any, y: Any, k: Any, begin: Any, end: Any
+) -> None:  # fmt: skip
+    for r in range(begin, end):
         first = indptr[r].astype(np.int64)
         last = indptr[r + 1].astype(np.int64)
         j = 0
@@ -106,14 +122,24 @@ def scattered(
     data: Any, indices: Any, indptr: Any, x: Any, y: Any, rows: int, k: int
 ) -> None:  # fmt: skip
     """y (n, k) += the transpose of the matrix times x (rows, k)."""
-    whole = k & -LANES
     if k == 1:
-        for r in range(rows):
-            v = x[r]
-            for e in range(indptr[r].astype(np.int64), indptr[r + 1].astype(np.int64)):
-                at = indices[e].astype(np.int64)
-                y[at] = y[at] + data[e] * v
-        return
+        _scattered_vector(data, indices, indptr, x, y, rows)
+    else:
+        _scattered_matrix(data, indices, indptr, x, y, rows, k)
+
+
+def _scattered_vector(data: Any, indices: Any, indptr: Any, x: Any, y: Any, rows: Any) -> None:
+    for r in range(rows):
+        v = x[r]
+        for e in range(indptr[r].astype(np.int64), indptr[r + 1].astype(np.int64)):
+            at = indices[e].astype(np.int64)
+            y[at] = y[at] + data[e] * v
+
+
+def _scattered_matrix(
+    data: Any, indices: Any, indptr: Any, x: Any, y: Any, rows: Any, k: Any
+) -> None:  # fmt: skip
+    whole = k & -LANES
     for r in range(rows):
         for e in range(indptr[r].astype(np.int64), indptr[r + 1].astype(np.int64)):
             v = data[e]
@@ -123,6 +149,31 @@ def scattered(
                 stored(y, at + j, loaded(y, at + j, LANES) + added)
             for j in range(whole, k):
                 y[at + j] = y[at + j] + v * x[r * k + j]
+
+
+@making("size", "data")
+def product_of_few(
+    data: Any, indices: Any, indptr: Any, x: Any, size: int, entries: int, rows: int, k: int,
+    most: int, transposed: bool, vector: bool, y: Any, n: int,
+) -> int:  # fmt: skip
+    """Either product in a new array of `size` numbers, after `fits`; vector: k is 1."""
+    if _misfits(indices, indptr, entries, rows, most):
+        return 1
+    if transposed:
+        whole = n & -LANES
+        for i in range(0, whole, LANES):
+            stored(y, i, spread(y.dtype.type(0), LANES))
+        for i in range(whole, n):
+            y[i] = y.dtype.type(0)
+        if vector:
+            _scattered_vector(data, indices, indptr, x, y, rows)
+        else:
+            _scattered_matrix(data, indices, indptr, x, y, rows, k)
+    elif vector:
+        _vector(data, indices, indptr, x, y, 0, rows)
+    else:
+        _matrix(data, indices, indptr, x, y, k, 0, rows)
+    return 0
 
 
 @parallel

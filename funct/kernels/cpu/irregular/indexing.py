@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.loops import kernel, parallel
+from funct.kernels.cpu.loops import kernel, making, parallel
 from funct.kernels.cpu.vectors import asked, loaded, spread, stored
 
 __all__ = [
-    "add_elements", "along", "combine", "combine_pairs", "combine_rows", "take_columns",
-    "take_elements", "take_few", "take_lines",
+    "add_elements", "along", "combine", "combine_pairs", "combine_rows", "combined", "summed",
+    "take_columns", "take_elements", "take_few", "take_lines", "taken_along",
 ]  # fmt: skip
 
 _LANES = 8
@@ -75,6 +75,30 @@ def add_elements(g: Any, i: Any, y: Any, outer: int, count: int, n: int, drop: b
     return 0
 
 
+@making("n", "data")
+def summed(data: Any, ids: Any, n: int, count: int, y: Any, size: int) -> None:
+    """Sums of data (count,) by ids (count,) in a new array of n numbers; ids outside of it are left
+    out.
+    """
+    none = y.dtype.type(0)
+    whole = n & -_LANES
+    for k in range(0, whole, _LANES):
+        stored(y, k, spread(none, _LANES))
+    for k in range(whole, n):
+        y[k] = none
+    last: Any = np.int64(0)
+    total = none  # the sum at `last` stays in a register while the index stays
+    for k in range(count):
+        at = ids[k].astype(np.int64)
+        if at.astype(np.uint64) < np.uint64(n):
+            if at != last:
+                y[last] = total
+                last = at
+                total = y[at]
+            total = total + data[k]
+    y[last] = total
+
+
 @parallel
 def combine_rows(
     g: Any, i: Any, y: Any, wrong: Any, outer: int, count: int, n: int, inner: int, mode: str,
@@ -119,6 +143,20 @@ def take_few(x: Any, i: Any, y: Any, outer: int, count: int, n: int, shared: boo
         return wrong
     for o in range(outer):
         _line(x, o * n, i, 0 if shared else o * count, y, o * count, count, n)
+    return 0
+
+
+@making("i", "x")
+def taken_along(x: Any, i: Any, outer: int, count: int, n: int, y: Any, size: int) -> int:
+    """`take_few` with indices of each line's own, in a new array."""
+    if (count < _SHORT) | (count >= _LONG):
+        found: int = _one_by_one(x, i, y, 0, outer, count, n)
+        return found
+    wrong: int = _outside(i, 0, size, n)
+    if wrong > 0:
+        return wrong
+    for o in range(outer):
+        _line(x, o * n, i, o * count, y, o * count, count, n)
     return 0
 
 
@@ -272,19 +310,30 @@ def along(x: Any, i: Any, y: Any, outer: int, count: int, n: int, inner: int, ta
 
 
 @kernel
-def combine(
-    x: Any, v: Any, i: Any, y: Any, count: int, n: int, mode: str, single: bool, fresh: bool
-) -> int:
-    """y (n,) combined with v at i, both (count,): "set", "add", "multiply", "min", "max".
-
-    single: v is a number. fresh: y is to be x first, or for "factors" 1.
+def combine(v: Any, i: Any, y: Any, count: int, n: int, mode: str) -> int:
+    """y (n,) combined with v at i, both (count,): "set", "add", "multiply", "min", "max". It stays
+    as it is where an index is wrong.
     """
-    if not fresh:  # stays as it is where an index is wrong
-        wrong: int = _outside(i, 0, count, n)
-        if wrong > 0:
-            return wrong
-    _begun(x, y, n, mode, fresh)
-    for first in range(0, count, _SEEN):
+    wrong: int = _outside(i, 0, count, n)
+    if wrong > 0:
+        return wrong
+    wrong = _combine_each(v, i, y, count, n, mode, False)
+    return wrong
+
+
+@making("x")
+def combined(x: Any, v: Any, i: Any, count: int, mode: str, single: bool, y: Any, n: int) -> int:
+    """`combine` of x in a new array, which for "factors" is 1 at first. single: v is a number."""
+    _begun(x, y, n, mode, True)
+    wrong: int = _combine_each(v, i, y, count, n, mode, single)
+    return wrong
+
+
+def _combine_each(v: Any, i: Any, y: Any, count: Any, n: Any, mode: str, single: bool) -> Any:
+    """0, or 1 + the place of an index that is out of bounds, before which all are combined."""
+    wrong: Any = np.int64(0)
+    first: Any = np.int64(0)
+    while first < count:
         last = min(first + _SEEN, count)
         many = last == first + _SEEN
         if many:
@@ -298,12 +347,13 @@ def combine(
                 _changed(y, v, c, k + 2, mode, single)
                 _changed(y, v, d, k + 3, mode, single)
         else:
-            missed: int = _outside(i, first, last, n)
-            if missed > 0:
-                return missed
+            wrong = _outside(i, first, last, n)
+            if wrong > 0:
+                break
             for k in range(first, last):
                 _changed(y, v, _place(i[k].astype(np.int64), n), k, mode, single)
-    return 0
+        first = last
+    return wrong
 
 
 @kernel

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.loops import kernel, parallel
+from funct.kernels.cpu.loops import kernel, making, parallel
 from funct.kernels.cpu.vectors import lanes, loaded, many, packed, spread, stored
 
-__all__ = ["negative_zero", "places", "replaced", "under", "zeros"]
+__all__ = ["negative_zero", "places", "replaced", "replaced_few", "under", "zeros"]
 
 _BYTES = 64
 _SIDE = 32  # elements that are chosen together
@@ -53,8 +53,16 @@ def _kept(x: Any, mask: Any, y: Any, k: Any, out: Any) -> Any:
 def replaced(x: Any, v: Any, mask: Any, y: Any, n: int, part: int, task: int) -> None:
     """y (n,): x, or v (1,) where the mask is 1. A task writes `part` elements."""
     first = task * part
-    last = min(first + part, n)
-    new = v[0]
+    _replaced(x, v[0], mask, y, first, min(first + part, n))
+
+
+@making("x")
+def replaced_few(x: Any, v: Any, mask: Any, single: bool, y: Any, n: int) -> None:
+    """`replaced` in a new array; single: v is a number."""
+    _replaced(x, v if single else v[0], mask, y, 0, n)
+
+
+def _replaced(x: Any, new: Any, mask: Any, y: Any, first: Any, last: Any) -> None:
     whole = first + ((last - first) & -_SIDE)
     for k in range(first, whole, _SIDE):
         stored(y, k, np.where(loaded(mask, k, _SIDE) != 0, new, loaded(x, k, _SIDE)))

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.loops import kernel, parallel
+from funct.kernels.cpu.loops import kernel, making, parallel
 from funct.kernels.cpu.vectors import lanes, loaded, spread, stored
 
-__all__ = ["LANES", "MOST", "differences", "joined", "repeated", "total", "triangle"]
+__all__ = [
+    "LANES", "MOST", "differences", "joined", "repeated", "total", "triangle", "triangles",
+]  # fmt: skip
 
 LANES, _ROW, _HALF = 8, 16, 4
 MOST = 31  # bits of how often one element may be repeated
@@ -113,12 +115,27 @@ def triangle(
     the k-th diagonal (lower) or below it. A task writes `part` lines, which end `turn` lines behind
     whole matrices.
     """
-    none = x.dtype.type(0)
     first = task * part
     r = task * turn
     while r >= rows:
         r -= rows
-    for line in range(first, min(first + part, lines)):
+    _cut(x, y, first, min(first + part, lines), r, rows, n, k, lower)
+
+
+@making("x")
+def triangles(
+    x: Any, lines: int, rows: int, n: int, k: int, lower: bool, y: Any, size: int
+) -> None:
+    """`triangle` of few elements, in a new array."""
+    _cut(x, y, 0, lines, 0, rows, n, k, lower)
+
+
+def _cut(
+    x: Any, y: Any, first: Any, last: Any, r: Any, rows: Any, n: Any, k: Any, lower: bool
+) -> None:
+    """Lines [first, last) of matrices, the first of which is row r of its own."""
+    none = x.dtype.type(0)
+    for line in range(first, last):
         cut = np.int32(r + k)
         for j in range(0, n, LANES):
             at = min(j, n - LANES)

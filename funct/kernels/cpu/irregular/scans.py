@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.loops import kernel
+from funct.kernels.cpu.loops import kernel, making
 from funct.kernels.cpu.vectors import loaded, spread, stored
 from funct.kernels.dtypes import is_half
 
 __all__ = [
     "LANES", "better", "recurrence", "running", "running_extremum", "running_extremum_columns",
-    "running_extremum_line", "running_line",
+    "running_extremum_line", "running_few", "running_line",
 ]  # fmt: skip
 
 LANES = 8
@@ -34,6 +34,10 @@ def _held(dtype: Any) -> Any:
 @kernel
 def running_line(x: Any, y: Any, outer: int, n: int, how: str) -> None:
     """inner is 1."""
+    _along_lines(x, y, outer, n, how)
+
+
+def _along_lines(x: Any, y: Any, outer: Any, n: Any, how: str) -> None:
     held = _held(y.dtype)
     at = 0
     for _ in range(outer):
@@ -48,6 +52,21 @@ def running_line(x: Any, y: Any, outer: int, n: int, how: str) -> None:
 @kernel
 def running(x: Any, y: Any, outer: int, n: int, inner: int, how: str) -> None:
     """Any inner."""
+    _along_rows(x, y, outer, n, inner, how)
+
+
+@making("x")
+def running_few(
+    x: Any, outer: int, n: int, inner: int, lines: bool, how: str, y: Any, size: int
+) -> None:  # fmt: skip
+    """Few elements, and sums in their dtype, in a new array. lines: whether inner is 1."""
+    if lines:
+        _along_lines(x, y, outer, n, how)
+    else:
+        _along_rows(x, y, outer, n, inner, how)
+
+
+def _along_rows(x: Any, y: Any, outer: Any, n: Any, inner: Any, how: str) -> None:
     whole = inner & -LANES
     for o in range(outer):
         first = o * n * inner
