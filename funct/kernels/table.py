@@ -90,6 +90,13 @@ ROWS = (
     Row("convolution_input", _CPU + "dense.convolution:convolution_input", _REAL, _WIDE, 1 << 16),
     Row("convolution_input", "funct.kernels.windows.products:convolution_input"),
     Row("convolution_weight", _CPU + "dense.few_products:convolution_weight", _REAL, ("llvm",)),
+    Row(
+        "convolution_weight",
+        _CPU + "dense.weight_gradient:pointwise_weight",
+        _REAL,
+        _WIDE,
+        1 << 21,
+    ),
     Row("convolution_weight", "funct.kernels.windows.pointwise:convolution_weight", _REAL),
     Row(
         "convolution_weight", "funct.kernels.windows.patches:convolution_weight", _REAL, (), 1 << 20
