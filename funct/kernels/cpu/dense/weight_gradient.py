@@ -414,9 +414,7 @@ def convolution_weight(
     return weights(x, g, slide, size, _ELEMENT[x.dtype])
 
 
-def pointwise_weight(
-    x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes
-) -> NDArray[Any]:
+def pointwise_weight(x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes) -> NDArray[Any]:
     """The same where windows are single elements and BLAS is slower. Channels are first."""
     if lie_last(x) or lie_last(g) or not in_tiles(x.shape, g.shape, size, slide, x.itemsize):
         return NotImplemented
