@@ -32,6 +32,7 @@ _LARGE = 1 << 11  # elements of x from which on a result may be slow to clear
 # sums of so few terms are bound by the result, whose rows fall into the same few sets of the cache
 # where they lie pages apart: BLAS is at half its speed
 _FEW_TERMS, _PAGE = 32, 1 << 12
+_MANY = 1 << 9  # matrices of a stack, of which the table has something better than BLAS
 _BLAS_OUTER = 1 << 17  # products of sums of one term that BLAS does in the time of a call
 _DOUBLE_EXACT = 2**53
 
@@ -58,7 +59,11 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
         if rank > 1 < other and kind is y.dtype and kind in _REAL:
             if x.shape[-1] != y.shape[-2] or not x.__class__ is y.__class__ is np.ndarray:
                 return np.matmul(x, y)  # which says what does not fit
-            matrices = max(prod(x.shape[:-2]), prod(y.shape[:-2]))
+            count = len(x) if rank == 3 else prod(x.shape[:-2])
+            other_count = len(y) if other == 3 else prod(y.shape[:-2])
+            matrices = max(count, other_count)
+            if matrices < _MANY:
+                return np.matmul(x, y)
             return table.call("stacked_matmul", kind, matrices, x, y)
         return np.matmul(x, y)
     if kind in _HALVES and kind == y.dtype:
