@@ -61,6 +61,7 @@ _SHORT = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
 _BYTES = ("int8", "uint8")
 _WHOLE = ("bool", *_BYTES, "int16", "uint16", "int32", "int64")
 _WIDE = ("llvm", "avx2", "fma")
+_LONG = (*_WIDE, "avx512f", "avx512dq", "avx512bw", "avx512vl")  # vectors of 64 bytes
 PAIRS = ("llvm", "avx512bf16", "avx512vl", "avx512bw")  # what products of pairs of bfloat16 need
 _PAIRS = ("bfloat16",), PAIRS, 1 << 20
 
@@ -89,6 +90,13 @@ ROWS = (
     Row("convolution_input", _CPU + "dense.convolution:convolution_input", _REAL, _WIDE, 1 << 16),
     Row("convolution_input", "funct.kernels.windows.products:convolution_input"),
     Row("convolution_weight", _CPU + "dense.few_products:convolution_weight", _REAL, ("llvm",)),
+    Row(
+        "convolution_weight",
+        _CPU + "dense.weight_gradient:pointwise_weight",
+        _REAL,
+        _WIDE,
+        1 << 21,
+    ),
     Row("convolution_weight", "funct.kernels.windows.pointwise:convolution_weight", _REAL),
     Row(
         "convolution_weight", "funct.kernels.windows.patches:convolution_weight", _REAL, (), 1 << 20
@@ -139,6 +147,9 @@ ROWS = (
         1 << 18,
     ),
     Row("weight_only_linear", "funct.kernels.quantized.weight_only:plain_weight_only_linear"),
+    # work: elements of the result
+    Row("thin_matmul", _CPU + "dense.products:thin_matmul", _REAL, _LONG, 1 << 18),
+    Row("thin_matmul", "funct.kernels.linalg.products:thin_matmul"),
     # work: elements
     Row("cast", _CPU + "elementwise.casts:cast", (*_HALF, *_REAL, *_WHOLE), ("llvm",), 1 << 12),
     Row("cast", "funct.kernels.elementwise:plain_cast"),

@@ -177,23 +177,40 @@ def test_indices_are_in_bounds() -> None:
         np.testing.assert_array_equal(y, matrices.cofactor(x))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n", [4, 6, 16])
-def test_stacks_of_single_precision_have_the_numbers_of_elimination(n: int) -> None:
+def test_stacks_have_the_numbers_of_elimination(n: int, dtype: str) -> None:
     """Regular matrices, and beside them what is near singular, too large, or no number."""
     rng = np.random.default_rng(n)
-    x = rng.normal(size=(75, n, n)).astype(np.float32)
+    x = rng.normal(size=(75, n, n)).astype(dtype)
+    eps = np.finfo(dtype).eps
+    huge = 1e30 if dtype == "float32" else 1e200
     x[1, :, 0] = x[1, :, 1]
-    x[2, :, 0] = x[2, :, 1] * np.float32(1 + 1e-6)
-    x[3], x[4], x[5] = 0, 1e30 * x[4], 1e-30 * x[5]
+    x[2, :, 0] = x[2, :, 1] * (1 + 8 * eps)
+    x[3], x[4], x[5] = 0, huge * x[4], x[5] / huge
     x[6, 0, 0], x[7, 1, 2] = np.nan, np.inf
-    x[8] *= np.float32(10.0) ** rng.integers(-20, 20, n)
+    x[8] *= x.dtype.type(10.0) ** rng.integers(-20, 20, n)
     with np.errstate(all="ignore"):
         found, expected = matrices.cofactor(x), in_elimination(x)
+    assert found.dtype == x.dtype
     np.testing.assert_array_equal(np.isfinite(found), np.isfinite(expected))
     most = np.abs(expected).max((-1, -2), keepdims=True)
     ordinary = np.isfinite(most[:, 0, 0])
     away = np.abs(found[ordinary] - expected[ordinary])
-    assert (away <= np.spacing(most[ordinary]) + 1e-9 * most[ordinary]).all()
+    if dtype == "float32":  # rounded once
+        assert (away <= np.spacing(most[ordinary]) + 1e-9 * most[ordinary]).all()
+    else:
+        assert (away <= 64 * eps * most[ordinary]).all()
+
+
+@pytest.mark.parametrize("n", [4, 5, 7])
+def test_stacks_of_double_precision_lose_no_digits(n: int) -> None:
+    """Exact arithmetic says so, of matrices on both sides of where elimination begins."""
+    rng = np.random.default_rng(n)
+    q, r = (np.linalg.qr(rng.normal(size=(80, n, n)))[0] for _ in range(2))
+    x = q * np.geomspace(1, 10.0 ** -np.linspace(0, 2, 80), n).T[:, None, :] @ r
+    for a, b in zip(matrices.cofactor(x), x, strict=True):
+        check(a, exact(b), 64 * float(np.finfo(np.float64).eps))
 
 
 def in_elimination(x: Any) -> Any:

@@ -95,6 +95,25 @@ def test_sums_of_one_term_are_numpys(x: Any, y: Any, dtype: str) -> None:
         matmul(a, np.concatenate([b, b], -2))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize("terms", [2, 3, 16, 31, 32, 33])
+@pytest.mark.parametrize(("rows", "columns"), [(1030, 512), (257, 1024), (70, 4096), (512, 1000)])
+def test_sums_of_few_terms(rows: int, columns: int, terms: int, dtype: str) -> None:
+    """On both sides of where they are tiles, of whole numbers: their sums are exact."""
+    rng = np.random.default_rng(terms)
+    x = rng.integers(-8, 9, (rows, terms)).astype(dtype)
+    y = rng.integers(-8, 9, (terms, columns)).astype(dtype)
+    expected = np.einsum("ij,jk->ik", x, y)
+    for a in (x, np.asfortranarray(x)):
+        np.testing.assert_array_equal(matmul(a, y), expected, strict=True)
+    np.testing.assert_array_equal(matmul(x, y[:, 0]), expected[:, 0], strict=True)
+    x[0, 0], y[0, 1] = np.inf, np.nan
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(matmul(x, y), x @ y, strict=True)
+    with pytest.raises(ValueError, match=r"matmul|aligned"):
+        matmul(x, y[1:])
+
+
 @given(shapes())
 def test_stacks_times_one_matrix(given: Any) -> None:
     x, y = (np.random.default_rng(0).standard_normal(shape) for shape in given)

@@ -2,7 +2,7 @@
 
 A pseudo-inverse is that of singular values and vectors; systems with stacks that differ are those
 of one stack; a convolution of two sequences is one of images, and one whose windows are single
-elements a product of matrices, which of integers is sums; an exponential is products, a system and
+elements products of matrices, which of integers are sums; an exponential is products, a system and
 two loops (`exponential.py`). What loops do not know of numbers of two bytes is computed in float32
 and rounded once, as eager execution does.
 """
@@ -29,7 +29,7 @@ from funct.graph import Control, Graph, Node, Var, capture
 from funct.kernels.cpu.dense.few_products import products
 from funct.kernels.table import PAIRS, met
 from funct.kernels.windows.convolution import in_roles
-from funct.kernels.windows.pointwise import mapped
+from funct.kernels.windows.pointwise import in_tiles, mapped, single, summed_behind
 from funct.kernels.windows.views import Sliding
 from funct.ops.fast import wrap
 from funct.ops.matrices import adjoint
@@ -244,6 +244,36 @@ def _mapped(e: Node, known: Known) -> Callable[..., Any] | None:
     return run
 
 
+def _weighed(e: Node, known: Known) -> Callable[..., Any] | None:
+    """The adjoint in w of such a convolution: products of matrices that are added up, where eager
+    execution has them.
+    """
+    x, g = e.operands
+    slide, size, out = Sliding(*e.params[:4]), e.params[4], e.results[0]
+    if not isinstance(x, Var) or not isinstance(g, Var) or x.dtype != g.dtype:
+        return None
+    if x.dtype.char not in "fd" or not single(x.shape, size, slide):
+        return None
+    if in_tiles(x.shape, g.shape, size, slide, x.dtype.itemsize):
+        return None
+    if products(x.shape, out.shape, slide) is not None:
+        return None
+
+    def run(x: Value, g: Value) -> tuple[Any]:
+        rows, columns = (ops.reshape(v, (*v.shape[:2], prod(v.shape[2:]))) for v in (g, x))
+        if summed_behind(rows.shape, columns.shape):
+            found = ops.reduce_sum(ops.matmul(rows, ops.swap_last(columns)), (0,), False)
+        else:
+            rows, columns = (
+                ops.reshape(ops.permute_dims(v, (1, 0, 2)), (v.shape[1], v.shape[0] * v.shape[2]))
+                for v in (rows, columns)
+            )
+            found = ops.matmul(rows, ops.swap_last(columns))
+        return (ops.reshape(found, out.shape),)
+
+    return run
+
+
 def _of_one_precision(e: Node, known: Known) -> Callable[..., Any]:
     """The op of operands in the result's precision, as eager execution has them."""
     dtype, numbers = e.results[0].dtype, e.operands
@@ -346,7 +376,8 @@ def _way(e: Any) -> _Way | None:
 
 _WAYS: dict[str, _Way] = {
     "attention": attention, "attention_keep": attention_keep, "attention_pull": attention_pull,
-    "convolution": _mapped, "convolution_input": _mapped, "convolve": _convolve,
+    "convolution": _mapped, "convolution_input": _mapped, "convolution_weight": _weighed,
+    "convolve": _convolve,
     "expm": exponential, "fft": _transform, "imag": _imaginary, "lstsq": _of_one_stack,
     "matmul": _integer_product, "pinv": _pinv, "solve": _of_one_stack,
     "solve_triangular": _of_one_stack, "to_device": _moved, **quantized.WAYS,

@@ -4,8 +4,8 @@ matrices too.
 Those of up to three rows are written out. Larger ones come from P x Q = L D V, elimination with
 complete pivoting, L and Vᵀ unit lower triangular with no element above 1. Matrices of cofactors are
 multiplicative, so cof(P x Q) = L⁻ᵀ cof(D) V⁻ᵀ, and those of D are products of all pivots but one:
-the last pivot divides nothing, and 0 none. In stacks of single precision those far from singular
-are determinants times inverses, which are found for many at a time.
+the last pivot divides nothing, and 0 none. In stacks those of matrices far from singular are
+determinants times inverses, which are found for many at a time.
 
 Source: G. W. Stewart, "On the adjugate matrix", Linear Algebra and its Applications 283, 1998.
 """
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["by_elimination", "cofactors"]
 
 _WIDE = {"f": "d", "F": "D"}
-_REGULAR = 1e4  # size times size of the inverse: double precision has 4 digits to spare
+# size times size of the inverse: single precision is computed with digits to spare; of double what
+# the inverse loses of the largest cofactors is a few units in their last place, as by elimination
+_REGULAR = {"f": 1e4, "d": 64.0}
 _TASK = 1 << 16  # elements times rows that are worth a task
 _inv = loop("inv", np.linalg.inv)
 
@@ -42,7 +44,7 @@ def cofactors(x: NDArray[Any]) -> NDArray[Any]:
         return x[..., ::-1, ::-1] * np.array([[1, -1], [-1, 1]], x.dtype)
     work = x.size * n
     if n > 3 and x.dtype.char in "fd" and x.__class__ is np.ndarray and ready(work):
-        found = _regular(x) if x.dtype.char == "f" else None
+        found = _regular(x)
         return _in_machine_code(x, work) if found is None else found
     w = x.astype(_WIDE.get(x.dtype.char, x.dtype), copy=False)
     found = _minors(w) if n == 3 else quiet().run(by_elimination, w)
@@ -51,7 +53,7 @@ def cofactors(x: NDArray[Any]) -> NDArray[Any]:
 
 def _regular(x: NDArray[Any]) -> NDArray[Any] | None:
     """Determinants times inverses, of stacks; what is near singular is eliminated."""
-    made = stacks.cofactors(x, _REGULAR)
+    made = stacks.cofactors(x, _REGULAR[x.dtype.char])
     if made is None:
         return None
     found, near = made

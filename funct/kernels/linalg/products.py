@@ -19,7 +19,9 @@ from funct.kernels import table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["half_matmul", "integer_matmul", "matmul", "outer_product", "stacked_matmul"]
+__all__ = [
+    "half_matmul", "integer_matmul", "matmul", "outer_product", "stacked_matmul", "thin_matmul",
+]  # fmt: skip
 
 _BLAS = frozenset([np.dtype(t) for t in (np.float32, np.float64, np.complex64, np.complex128)])
 _REAL = frozenset([np.dtype(np.float32), np.dtype(np.float64)])
@@ -27,6 +29,10 @@ _HALVES = frozenset([np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)])
 _INTEGERS = frozenset([np.dtype(f"{sign}{size}") for sign in "iu" for size in (1, 2, 4, 8)])
 _FEW = 1 << 14  # products that NumPy's loops do in the time of a call of anything else
 _LARGE = 1 << 11  # elements of x from which on a result may be slow to clear
+# sums of so few terms are bound by the result, whose rows fall into the same few sets of the cache
+# where they lie pages apart: BLAS is at half its speed
+_FEW_TERMS, _PAGE = 32, 1 << 12
+_MANY = 1 << 9  # matrices of a stack, of which the table has something better than BLAS
 _BLAS_OUTER = 1 << 17  # products of sums of one term that BLAS does in the time of a call
 _DOUBLE_EXACT = 2**53
 
@@ -43,6 +49,8 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
             return _of_one(x, y)
         if 0 < rank < 3 > other > 0 and kind is y.dtype:
             if x.size >= _LARGE and x.flags.c_contiguous and y.flags.c_contiguous:
+                if x.shape[-1] <= _FEW_TERMS and _is_thin(x, y):
+                    return table.call("thin_matmul", kind, len(x) * y.shape[1], x, y)
                 return np.matmul(x, y)  # which does not clear the result first
             return x.dot(y)  # the same sums, at half the cost
         if rank > 2 and other == 2 and x.flags.c_contiguous and x.size and y.dtype in _BLAS:
@@ -51,7 +59,11 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
         if rank > 1 < other and kind is y.dtype and kind in _REAL:
             if x.shape[-1] != y.shape[-2] or not x.__class__ is y.__class__ is np.ndarray:
                 return np.matmul(x, y)  # which says what does not fit
-            matrices = max(prod(x.shape[:-2]), prod(y.shape[:-2]))
+            count = len(x) if rank == 3 else prod(x.shape[:-2])
+            other_count = len(y) if other == 3 else prod(y.shape[:-2])
+            matrices = max(count, other_count)
+            if matrices < _MANY:
+                return np.matmul(x, y)
             return table.call("stacked_matmul", kind, matrices, x, y)
         return np.matmul(x, y)
     if kind in _HALVES and kind == y.dtype:
@@ -76,6 +88,17 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
         if work > _FEW and dtype in _INTEGERS and x.shape[-1] == y.shape[-2]:
             x, y = x.astype(dtype, copy=False), y.astype(dtype, copy=False)
             return table.call("integer_matmul", dtype, 2 * work, x, y)
+    return np.matmul(x, y)
+
+
+def _is_thin(x: NDArray[Any], y: NDArray[Any]) -> bool:
+    """Whether rows of the product of such matrices lie pages apart."""
+    here = x.__class__ is y.__class__ is np.ndarray
+    return here and x.ndim == y.ndim == 2 and not y.strides[0] % _PAGE
+
+
+def thin_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
+    """x @ y, by BLAS."""
     return np.matmul(x, y)
 
 

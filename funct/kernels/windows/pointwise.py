@@ -15,17 +15,23 @@ if TYPE_CHECKING:
 
     from funct.kernels.windows.views import Sizes, Sliding
 
-__all__ = ["convolution", "convolution_input", "convolution_weight", "mapped", "summed"]
+__all__ = [
+    "convolution", "convolution_input", "convolution_weight", "in_tiles", "mapped", "single",
+    "summed", "summed_behind",
+]  # fmt: skip
 
 _FEW = 16  # pixels of an image; with fewer, products of matrices are hardly any
 _MANY = 1 << 18  # weights of all images together, which are added up behind
 _LONG = 1 << 10  # pixels of several images that make one product of many weights
+# what tiles that read images where they lie do quicker
+_TILED_PIXELS = 512  # of all images, at least: weights are read and written once for so many
+_TILED_WEIGHTS = (1 << 11, 1 << 16)  # fewer leave tiles empty, more leave the cache
+_TILED_BYTES = 1 << 10  # of a pixel's channels, which are turned around
 
 
-def _single(x: NDArray[Any], other: NDArray[Any], kernel: Sizes, slide: Sliding) -> bool:
+def single(x: Sizes, kernel: Sizes, slide: Sliding) -> bool:
     """Whether windows are single elements."""
-    alone = prod(kernel) == 1 and slide.groups == 1 and slide.pointwise
-    return alone and x.dtype == other.dtype and x.size > 0
+    return prod(kernel) == 1 and slide.groups == 1 and slide.pointwise and prod(x) > 0
 
 
 def _dense(x: NDArray[Any], w: NDArray[Any]) -> bool:
@@ -40,8 +46,22 @@ def _last(x: NDArray[Any]) -> bool:
 
 def mapped(x: Sizes, w: Sizes, slide: Sliding) -> bool:
     """Whether a convolution, or its adjoint in x, is products of matrices: of dense x, by shape."""
-    alone = prod(w[2:]) == 1 and slide.groups == 1 and slide.pointwise
-    return alone and prod(x) > 0 and prod(x[2:]) >= _FEW and _thin(w)
+    return single(x, w[2:], slide) and prod(x[2:]) >= _FEW and _thin(w)
+
+
+def in_tiles(x: Sizes, g: Sizes, size: Sizes, slide: Sliding, itemsize: int) -> bool:
+    """Whether the adjoint in w of such a convolution is better left to our own tiles, by shape.
+
+    BLAS lays out both images for each product, tiles only x.
+    """
+    (n, channels, *image), outputs = x, g[1]
+    least, most = _TILED_WEIGHTS
+    return (
+        single(x, size, slide)
+        and n * prod(image) >= _TILED_PIXELS
+        and least <= channels * outputs <= most
+        and channels * itemsize <= _TILED_BYTES
+    )
 
 
 def _thin(w: Sizes) -> bool:
@@ -80,7 +100,7 @@ def convolution_weight(
 ) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution_weight`."""
     (n, channels), outputs = x.shape[:2], g.shape[1]
-    if not _single(x, g, size, slide):
+    if x.dtype != g.dtype or not single(x.shape, size, slide):
         return NotImplemented
     if _last(x) and _last(g):
         rows = [channels_last(v).reshape(-1, v.shape[1]) for v in (g, x)]
@@ -90,10 +110,15 @@ def convolution_weight(
     return w.reshape(outputs, channels, *size)
 
 
+def summed_behind(a: Sizes, b: Sizes) -> bool:
+    """Whether such products are made one by one, and added up."""
+    return a[2] >= _FEW and a[0] * a[1] * b[1] <= _MANY
+
+
 def summed(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
     """Σ_n a[n] b[n]ᵀ. Large products are few and long, so that sums are not written often."""
-    n, rows, depth = a.shape
-    if depth >= _FEW and n * rows * b.shape[1] <= _MANY:
+    n, _, depth = a.shape
+    if summed_behind(a.shape, b.shape):
         found: NDArray[Any] = np.add.reduce(a @ b.swapaxes(1, 2), 0)
         return found
     step = -(-_LONG // depth)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 import funct as ft
 import funct.array as xp
 from funct.device import host
-from funct.kernels import table
+from funct.kernels import channels, table
 from funct.kernels.cpu.dense import (
     bands,
     depthwise,
@@ -124,6 +124,37 @@ def test_channels_may_be_last(case: Case, dtype: Any) -> None:
 def last(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The same images with their channels last in memory."""
     return np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
+
+
+@st.composite
+def single_cases(draw: st.DrawFn) -> tuple[Case, int]:
+    """Windows of one element: shapes on both sides of where tiles begin and end, and pixels."""
+    c, outputs = (draw(st.sampled_from([1, 16, 33, 64, 127, 128, 257])) for _ in range(2))
+    size = draw(st.sampled_from([(1,), (16,), (16, 8), (5, 3), (4, 4, 4)]))
+    d, n = len(size), draw(st.sampled_from([1, 4, 8, 33]))
+    static = Sliding((1,) * d, ((0, 0),) * d, (1,) * d, 1)
+    case = {"x": (n, c, *size), "w": (outputs, c, *[1] * d), "static": static}
+    return case, n * int(np.prod(size))
+
+
+@many
+@given(single_cases(), st.sampled_from(DTYPES), st.booleans(), st.booleans())
+def test_of_single_elements_many_pixels_are_read_where_they_lie(
+    drawn: tuple[Case, int], dtype: Any, x_last: bool, g_last: bool
+) -> None:
+    """Of images whose channels are first; the function that is called has the plain one's sums."""
+    (case, pixels), rest = drawn, (drawn[0]["static"], drawn[0]["w"][2:])
+    x, g = numbers(case["x"], 1, dtype), numbers(y_shape(case), 2, dtype)
+    expected = plain.convolution_weight(x, g, *rest)
+    x, g = (last(v) if turned else v for v, turned in ((x, x_last), (g, g_last)))
+    found = weight_gradient.pointwise_weight(x, g, *rest)
+    if found is NotImplemented:
+        few = pixels < 512 or not 1 << 11 <= x.shape[1] * g.shape[1] <= 1 << 16
+        assert few or x.shape[1] * x.itemsize > 1024 or channels.lie_last(x) or channels.lie_last(g)
+    else:
+        np.testing.assert_array_equal(found, expected, strict=True)
+    found = checked.convolution_weight(x, g, *case["static"], rest[1])
+    np.testing.assert_array_equal(found, expected, strict=True)
 
 
 @st.composite

@@ -1,4 +1,4 @@
-"""Products of integer matrices, exact modulo the range of the dtype.
+"""Products of integer matrices, exact modulo the range of the dtype; and of thin ones of floats.
 
 Bytes are multiplied in fours (`u8s8`) where the processor can, else, as 16-bit integers are, in
 pairs (`s16`), and 32-bit ones one by one. Signs do not matter modulo 2^n, so unsigned matrices are
@@ -21,8 +21,9 @@ from funct.kernels.cpu.dense.panels import Convolver, batch_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["filled", "integer_matmul", "multiplier", "multiply"]
+__all__ = ["filled", "integer_matmul", "multiplier", "multiply", "thin_matmul"]
 
+_FLOATS = {"f": "f32", "d": "f64"}
 _ONE = axis(1, 1, 1, 1, 0, 1)
 
 
@@ -77,6 +78,14 @@ def integer_matmul(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
     for at in np.ndindex(lead):
         out[at] = _product(xs[at], ys[at])
     return out
+
+
+def thin_matmul(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+    """Matrices whose product has many more elements than they: tiles write each once."""
+    if x.shape[1] != y.shape[0]:
+        return NotImplemented
+    made = multiplier(*x.shape, y.shape[1], _FLOATS[x.dtype.char], False)
+    return multiply(made, x, made.panels(y), y.shape[1])
 
 
 def _product(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:

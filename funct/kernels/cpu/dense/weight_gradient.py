@@ -52,13 +52,14 @@ from funct.kernels.cpu.dense.tile import call_tiles, most_rows, tile_table
 from funct.kernels.cpu.dense.turn import define_turn
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.llvm import I64, PTR, Module, Value, each, typed
+from funct.kernels.windows.pointwise import in_tiles
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from funct.kernels.windows.views import Sizes, Sliding
 
-__all__ = ["Plan", "convolution_weight", "entry", "plan", "weights"]
+__all__ = ["Plan", "convolution_weight", "entry", "plan", "pointwise_weight", "weights"]
 
 _ELEMENT = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 _PARTIAL_SUMS = 8
@@ -410,6 +411,13 @@ def convolution_weight(
     if x.dtype != g.dtype or len(size) > 3 or not (x.size and g.size and prod(size)):
         return NotImplemented
     return weights(x, g, slide, size, _ELEMENT[x.dtype])
+
+
+def pointwise_weight(x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes) -> NDArray[Any]:
+    """The same where windows are single elements and BLAS is slower. Channels are first."""
+    if lie_last(x) or lie_last(g) or not in_tiles(x.shape, g.shape, size, slide, x.itemsize):
+        return NotImplemented
+    return convolution_weight(x, g, slide, size)
 
 
 def weights(
