@@ -27,8 +27,8 @@ QUERIES, KEYS, VALUES = (_normal(8, 16) for _ in range(3))
 STATE = [np.abs(_normal(32)) for _ in range(4)]
 
 
-def programs(ns: Any, transforms: Any) -> dict[str, tuple[Any, tuple[Any, ...]]]:
-    """Each row's function and arguments. ns: the namespace."""
+def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tuple[Any, ...]]]:
+    """Each row's function and arguments. ns: the namespace; control: where scan is."""
     grad = transforms.grad
 
     def leapfrog(q: Any, p: Any) -> Any:
@@ -66,8 +66,16 @@ def programs(ns: Any, transforms: Any) -> dict[str, tuple[Any, tuple[Any, ...]]]
         s = ns.cumulative_sum(x)
         return ns.sum(ns.sin(s)) + ns.sum(ns.sort(x) * s)
 
+    def space(u: Any, a: Any, b: Any) -> Any:
+        def step(h: Any, u: Any) -> Any:
+            h = a * h + b * u[:, None]
+            return h, ns.sum(b * h, axis=-1)
+
+        return ns.sum(control.scan(step, a * 0, u)[1] ** 2)
+
     a = ns.asarray
     layers, x, q = [a(w) for w in LAYERS], a(INPUTS), a(PLACES)
+    space_args = tuple([a(v[:n, :2]) for v, n in ((QUERIES, 4), (KEYS, 2), (VALUES, 2))])
     heads = a(QUERIES), a(KEYS), a(VALUES)
     return {
         "five leapfrog steps, 16 numbers": (leapfrog, (q, a(SPEEDS))),
@@ -81,6 +89,8 @@ def programs(ns: Any, transforms: Any) -> dict[str, tuple[Any, tuple[Any, ...]]]
         ),
         "gradient of a quantile loss, 16": (grad(quantile), (q, a(SPEEDS))),
         "Hessian of sorts and running sums, 16": (transforms.hessian(running), (q,)),
+        "gradient of a state space, 4 steps of 2 x 2": (grad(space, (0, 1, 2)), space_args),
+        "attention, 8 x 16": (attention, heads),
         "Adam, 32": (adam, tuple([a(v) for v in STATE])),
         "three ops, 16": (lambda x: ns.sin(x) * 2 + 1, (q,)),
     }  # fmt: skip
@@ -93,11 +103,11 @@ def _waiting(jax: Any, fun: Callable[..., Any], args: tuple[Any, ...]) -> Callab
 def run() -> str:
     """Measure everything; the table."""
     rows: dict[str, dict[str, Callable[[], object]]] = {}
-    for label, (fun, args) in programs(xp, ft).items():
+    for label, (fun, args) in programs(xp, ft, ft).items():
         rows[label] = {"funct": partial(ft.jit(fun), *args)}
     jax = optional("jax")
     if jax is not None:
-        for label, (fun, args) in programs(jax.numpy, jax).items():
+        for label, (fun, args) in programs(jax.numpy, jax, jax.lax).items():
             rows[label]["jax"] = _waiting(jax, jax.jit(fun), args)
     firsts = {n: {k: _once(call) for k, call in c.items()} for n, c in rows.items()}
     calls = {n: minima(c) for n, c in rows.items()}

@@ -17,6 +17,7 @@ WORD = 60
 WORDS = RNG.integers(0, 4, (2, WORD))
 CELLS, ROWS = RNG.normal(size=(20, 20)) > 0, RNG.normal(size=(50, 20, 8))
 SIGNAL, TABLE = RNG.normal(size=(100, 64)), RNG.normal(size=(WORD, WORD))
+STATES = RNG.normal(size=(100, 32, 9))
 PLANE = RNG.normal(size=64) * 0.1 + 0.1j * RNG.normal(size=64)
 AROUND = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if (i, j) != (0, 0)]
 PLACES, PAIRS = RNG.integers(0, 100_000, STEPS), RNG.integers(0, 5000, (2, STEPS))
@@ -167,6 +168,14 @@ def programs(ns: Any, control: Any) -> dict[str, tuple[Callable[..., Any], tuple
 
         return control.scan(step, ns.zeros(5001), (weights, values))[0]
 
+    def filtered(t: Any, xs: Any) -> Any:
+        def step(a: Any, x: Any) -> Any:
+            far = a[:, :, None] + t
+            most = ns.max(far, axis=1)
+            return most + ns.log(ns.sum(ns.exp(far - most[:, None]), axis=1)) + x, None
+
+        return control.scan(step, xs[0], xs)[0]
+
     def joined(a: Any, b: Any) -> Any:
         def join(i: Any, t: Any) -> Any:
             return t.at[a[i]].min(t[b[i]]).at[b[i]].min(t[a[i]])
@@ -183,6 +192,10 @@ def programs(ns: Any, control: Any) -> dict[str, tuple[Callable[..., Any], tuple
         "Gauss-Seidel, 60 rows, 10 sweeps": (
             relaxed,
             (ns.asarray(TABLE + 20 * np.eye(WORD)), ns.asarray(TABLE[0])),
+        ),
+        "filters over 9 states, 100 steps, 32 series": (
+            filtered,
+            (ns.asarray(TABLE[:9, :9]), ns.asarray(STATES)),
         ),
         "time warping, 1000 by 100": (
             aligned,

@@ -111,8 +111,16 @@ def _fixed(given: Graph, whole: Callable[[], Graph], guards: bool, mode: str) ->
         ways = {"machine code": machine_code, "NumPy": numpy_calls}
         return tuned(kept_as(given, guards), ways)
     pairs = in_pairs(given, islands=is_lowered) or given
-    wanted = mode != "default" or worth(pairs, calls=given)
+    wanted = mode != "default" or worth(pairs, calls=given, held=_is_held)
     return machine_code() if wanted else numpy_calls()
+
+
+def _is_held(e: Node) -> bool:
+    """Whether a program can hold a branch or a loop; a fault in that is told by who runs it."""
+    try:
+        return is_lowered(e)
+    except Exception:
+        return False
 
 
 def _whole(graph: Graph, guards: bool) -> Graph:

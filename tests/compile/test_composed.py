@@ -10,6 +10,7 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct import ops
+from funct.compile.rewriting.composed import composed
 from funct.errors import LinAlgError
 from tests import laws
 from tests.compile.test_factors import numbers
@@ -87,6 +88,17 @@ def test_stacks_that_differ(dtype: str) -> None:
     ):
         is_near(f, left, right)
         is_near(f, stacks, one, ulps=4096)
+
+
+@pytest.mark.parametrize("name", ["solve", "solve_triangular"])
+def test_systems_of_one_matrix_take_it_apart_once(name: str) -> None:
+    """Its right sides are columns, wherever the stacks are."""
+    params: Any = () if name == "solve" else (True,)
+    op = getattr(ops, name)
+    for a, b in (((4, 4), (2, 5, 4, 3)), ((1, 1, 4, 4), (7, 4, 1)), ((3, 3), (40, 3, 1))):
+        graph = ft.make_graph(lambda a, b: op(a, b, *params))(xp.ones(a), xp.ones(b))
+        (found,) = [e for e in composed(graph).nodes if e.name == name]
+        assert [len(v.shape) for v in found.operands] == [2, 2]
 
 
 @pytest.mark.parametrize("full", [True, False])

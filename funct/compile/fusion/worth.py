@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from funct.compile.forms import Choice, Repeat
-from funct.compile.fusion.groups import is_apart, why_not
+from funct.compile.fusion.groups import REDUCTIONS, is_apart, why_not
 from funct.compile.gathered import changes_few
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.loops.views import VIEWS
@@ -21,6 +22,10 @@ __all__ = [
 
 ELEMENT_OPS = 1 << 14  # from which loops are made for a graph
 _CALL = 1 << 10  # elements that NumPy computes while it is called
+# Calls of `add` that one of these takes as long as, if more than one; of views, any.
+_CALLS = dict.fromkeys(REDUCTIONS, 3) | {
+    "where": 3, "matmul": 2, "contract": 2, "concat": 2, "broadcast_to": 2, "slice_": 1,
+}  # fmt: skip
 # Passes of NumPy that an op takes as long as, if more than one. Of functions that it or SciPy
 # computes number by number, some err by more than the 2 ulp of ours.
 _SLOW = (
@@ -29,6 +34,7 @@ _SLOW = (
     "logaddexp", "ndtr", "sinh", "tan", "tanh",
 )  # fmt: skip
 _PASSES = {"sigmoid": 6} | dict.fromkeys(_SLOW, 4)
+_FEW = 1 << 12  # elements of all that a loop is given and gives
 _LONG_STACK, _SHORT_SUM = 64, 64  # matrices, and terms of each sum, that are no work for BLAS
 _SHORT_ROW, _MANY_ROWS = 7, 1 << 12
 _MANY_MATRICES, _SMALL_SIDE = 256, 16
@@ -58,13 +64,15 @@ def has_numpys_bits(graph: Graph) -> bool:
     )
 
 
-def worth(graph: Graph, *, calls: Graph | None = None) -> bool:
+def worth(
+    graph: Graph, *, calls: Graph | None = None, held: Callable[[Node], bool] = lambda e: False
+) -> bool:
     """Whether loops over the graph's elements would save more than they cost to make.
 
     calls: the graph as it is called op by op, where that is saved often: not where each length of
-    an axis gets loops of its own.
+    an axis gets loops of its own. held: whether a program can hold a branch or a loop.
     """
-    work = 0 if calls is None else _CALL * sum(map(_is_called, calls.nodes))
+    work = 0 if calls is None else _CALL * _calls_of(calls, held)
     for e in graph.nodes:
         if not isinstance(e, Node) or e.name in VIEWS:
             continue
@@ -80,11 +88,44 @@ def worth(graph: Graph, *, calls: Graph | None = None) -> bool:
     return work >= ELEMENT_OPS
 
 
-def _is_called(e: object) -> bool:
-    """Whether an entry is a call of NumPy that loops would save."""
-    if not isinstance(e, Node) or e.name in VIEWS:
-        return False
-    return not why_not(e) or is_apart(e) or any(v.dtype.kind == "c" for v in e.reads)
+def _calls_of(graph: Graph, held: Callable[[Node], bool]) -> int:
+    """Calls of NumPy that a program would save; those of loops are looked at where it matters."""
+    found = sum(map(_calls_of_one, graph.nodes))
+    for e in graph.nodes:
+        if found * _CALL < ELEMENT_OPS and (inner := _calls_in(e)) and held(e):  # type: ignore[arg-type]
+            found += inner
+    return found
+
+
+def _calls_in(e: object) -> int:
+    """Calls of NumPy in a branch, or in the steps of a loop over few elements, in which they take
+    most of the time; a `while` may have many.
+    """
+    if not isinstance(e, Node) or not isinstance(e.primitive, Control):
+        return 0
+    held = [v for v in (*e.operands, *e.results) if isinstance(v, Var)]
+    if sum([math.prod(v.shape) for v in held]) > _FEW:
+        return 0
+    form = e.primitive.kind.form()
+    if isinstance(form, Choice):
+        return max(map(_calls, form.graphs))
+    if not isinstance(form, Repeat):
+        return 0
+    return _calls(form.body) * (ELEMENT_OPS // _CALL if form.steps is None else form.steps)
+
+
+def _calls(graph: Graph) -> int:
+    return sum([_calls_of_one(e) + _calls_in(e) for e in graph.nodes])
+
+
+def _calls_of_one(e: object) -> int:
+    """As long as how many calls an entry takes that a program would save."""
+    if not isinstance(e, Node):
+        return 0
+    known = _CALLS.get(e.name, int(e.name not in VIEWS))
+    product = e.name in ("matmul", "contract")
+    saved = not why_not(e) or is_apart(e) or product or any(v.dtype.kind == "c" for v in e.reads)
+    return known if saved else 0
 
 
 def _is_small_stack(e: Node) -> bool:

@@ -140,10 +140,28 @@ def _of_one_stack(e: Node, known: Known) -> Callable[..., Any] | None:
     dtype = np.result_type(a.dtype, b.dtype)
     if a.shape[:-2] == b.shape[:-2] == lead and a.dtype == b.dtype:
         return None
+    if prod(a.shape[:-2]) == 1 and e.name in ("solve", "solve_triangular"):
+        return _of_one_matrix(e, lead, dtype)
 
     def run(*given: Value) -> Any:
         found = e.primitive.fn(*[_spread(x, lead, dtype) for x in given], *e.params)
         return found if isinstance(found, tuple) else (found,)
+
+    return run
+
+
+def _of_one_matrix(e: Node, lead: Shape, dtype: Any) -> Callable[..., Any]:
+    """Systems of one matrix: all right sides are columns, and the matrix is taken apart once."""
+    n, m = e.results[0].shape[-2:]
+    count = prod(lead)
+
+    def run(a: Value, b: Value) -> Any:
+        a, b = (x if x.dtype == dtype else ops.astype(x, dtype) for x in (a, b))
+        sides = ops.permute_dims(ops.reshape(b, (count, n, m)), (1, 0, 2))
+        columns = ops.reshape(sides, (n, count * m))
+        found = e.primitive.fn(ops.reshape(a, (n, n)), columns, *e.params)
+        back = ops.permute_dims(ops.reshape(found, (n, count, m)), (1, 0, 2))
+        return (ops.reshape(back, (*lead, n, m)),)
 
     return run
 

@@ -37,7 +37,7 @@ from funct.compile.rewriting.cells import (
 )
 from funct.graph import Graph, Guard, Node, Var, eliminate_dead
 
-__all__ = ["taken_apart"]
+__all__ = ["FOLDS", "taken_apart"]
 
 _FEW_PLACES, _MOST_PLACES = 4, MOST_WOVEN
 _BROADCAST = 7  # places of rows that are shorter than a vector
@@ -50,7 +50,7 @@ _LEAST_PAIRS = 1 << 9  # the same where arrays behind it are small: rows of thre
 _LEAST_ROWS = 1 << 6  # the same for what is put side by side
 _VECTOR, _LEAST_LONG = 8, 1 << 10  # and where there are more places: code for each takes its time
 
-_FOLDS = {
+FOLDS = {
     "reduce_sum": "add", "reduce_prod": "multiply", "reduce_max": "maximum",
     "reduce_min": "minimum", "any": "logical_or", "all": "logical_and",
 }  # fmt: skip
@@ -242,7 +242,7 @@ class _Apart(Cells):
         if core[-1] in axes:
             total = parts[0]
             for p in parts[1:]:
-                total = self.apply(_FOLDS[e.name], (total, p), (), p.shape, p.dtype)
+                total = self.apply(FOLDS[e.name], (total, p), (), p.shape, p.dtype)
             return self._along(e.name, total, rest) if rest else total
         ends = [self._along(e.name, p, rest) for p in parts]
         return self.side_by_side(ends, self.var((*ends[0].shape, len(ends)), ends[0].dtype))

@@ -11,6 +11,7 @@
 - elementwise ops on arrays that are all turned alike are computed before the turn (`turned.py`);
 - arrays that are put one behind the other in several steps are in one;
 - elementwise ops on arrays one behind the other are computed for each (`pieces.py`);
+- reductions of a short axis between others are written out (`between.py`);
 - elementwise ops on every second element and zeros are computed in pairs (`gaps.py`);
 - indices that are known and are a box of an axis are slices of it (`boxes.py`);
 - indices at which numbers are added have four bytes;
@@ -33,6 +34,7 @@ from funct.compile.gathered import changes_few
 from funct.compile.joins import is_concat
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.loops.updates import UPDATES
+from funct.compile.rewriting.between import written_out
 from funct.compile.rewriting.boxes import Boxes
 from funct.compile.rewriting.finite import finite_at_zeros
 from funct.compile.rewriting.gaps import without_gaps
@@ -63,7 +65,8 @@ def simplify(graph: Graph, *, body: bool = False) -> tuple[Graph, tuple[Check, .
     """
     found, checks = _Rewriting(graph, body).run()
     found = as_they_lie(before_they_are_looked_up(found))
-    return taken_apart(without_gaps(in_pieces(found))), checks
+    found = written_out(without_gaps(in_pieces(found)), body=body)
+    return taken_apart(found), checks
 
 
 class _Rewriting(Boxes, Minors, OuterSums, RowElements):
