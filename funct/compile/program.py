@@ -79,8 +79,7 @@ class Program(Struct, frozen=True, eq=False):
 
 # Code of kernels
 
-@attrs.frozen(eq=False)
-class _Made:
+class _Made(Struct, frozen=True, eq=False, weakref=True):
     """The code of a kernel, and the function's name in it."""
 
     code: Code

@@ -7,7 +7,9 @@ import pytest
 
 import funct as ft
 import funct.array as xp
+from funct.compile.loops.kernel import Kernel
 from funct.compile.native import native
+from funct.compile.program import kernels_text
 from funct.compile.rewriting.narrow import taken_apart
 from funct.graph import check, eliminate_dead, inline_calls, share_common
 
@@ -119,3 +121,24 @@ def test_few_points_in_pairs() -> None:
         assert any(c.words[1] == 3 for c in made.calls) is narrow
         (found,) = made.run(x.data)
         np.testing.assert_allclose(found, np.asarray(f(x)), 1e-15 if narrow else 0)
+
+
+def mixed(x: Any) -> Any:
+    """Rows are put side by side several times."""
+    a, b, c = (xp.exp(k * distances(x)) for k in (1, 2, 3))
+    return xp.stack([a, b], axis=-1), xp.stack([b, c], axis=-1), xp.stack([a, b, c], axis=-1)
+
+
+@pytest.mark.parametrize("places", [5, 9, 12, 16])
+@pytest.mark.parametrize("name", ["pairs", "gradient", "tangent", "mixed"])
+def test_what_is_alike_is_compiled_once(name: str, places: int) -> None:
+    """No two kernels of a program are one text, and places do not have kernels of their own."""
+    fun = (FUNCTIONS | {"mixed": mixed})[name]
+
+    def kernels(places: int) -> list[Any]:
+        made = native(graph_of(fun, np.ones((70, places))))
+        return [k for k in dict.fromkeys([c.kernel for c in made.calls]) if isinstance(k, Kernel)]
+
+    found = kernels(places)
+    assert len({kernels_text([k]) for k in found}) == len(found)
+    assert len(found) <= len(kernels(5)) + 2

@@ -94,3 +94,35 @@ def test_processors(n: int, dtype: str, cpu: str, monkeypatch: pytest.MonkeyPatc
     assert ".4s" in machine.emit_assembly(llvm.parse_assembly(text, llvm.create_context())) or (
         dtype == "float64"
     )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [17, 20, 30, 33, 42])
+def test_odd_lengths_are_not_much_more_code(n: int, dtype: str) -> None:
+    """LLVM takes vectors of them apart, number by number, if it is let."""
+    whole = 1 << (n - 1).bit_length()
+    if 3 * whole * np.dtype(dtype).itemsize > 1024:
+        whole = n
+    odd, even = (len(emit(kernels_text([code(k, dtype)]), host())) for k in (n, whole))
+    assert odd < 2 * even
+
+
+def test_a_long_odd_length_is_little_code() -> None:
+    """Truth values too, which go from block to block as bits, and rows of matrices."""
+
+    def f(w: Any, x: Any, c: Any) -> Any:
+        up = w[:, 0] > 0
+
+        def step(i: Any, c: Any) -> Any:
+            z = w @ c
+            return c + 0.01 * (xp.where(up & (z < 2), z, -z) @ w)
+
+        return ft.fori_loop(0, 10, step, c)
+
+    w = xp.asarray(np.random.default_rng(0).normal(size=(200, 30)), dtype="float32")
+    args = (w, w, xp.asarray(w[0]))
+    nodes = [e for e in ft.make_graph(f)(*args).nodes if isinstance(e, Node)]
+    (loop,) = [e.primitive.kind for e in nodes if isinstance(e.primitive, Control)]
+    made = emit(kernels_text([("registers", loop.native().code)]), host())
+    assert len(made) < 16_000
+    np.testing.assert_allclose(ft.jit(f)(*args), f(*args), rtol=2e-4, atol=2e-4)

@@ -45,6 +45,7 @@ _LEAST_PART = 8  # rows of one of them
 _KEPT_BYTES = 1 << 17  # of rows that are kept, on a thread's stack
 _PART = 1 << 14  # columns of a task that leaves partial results: bits depend on it
 
+_FEW_PLACES = 4  # that are moved and shuffled for one of them as quickly as that is read alone
 _OFTEN = 8  # times that an element is read from where it makes a copy worth while
 
 _IDENTITY = Printing(lambda f, x: x, frozenset(), "own", cost=0)
@@ -146,10 +147,10 @@ class _Lowering(Domain):
             return len(self.values) - 1
         if is_weave(e):
             places = [self._whole(self._operand(e, v, out.dtype), v) for v in e.operands]
-            self.values.append(
-                Op(WEAVE, tuple(places), (None,) * len(places), element, "full", _IDENTITY, (), out)
-            )
-            return len(self.values) - 1
+            n = len(self.values)  # each is stored for itself, though they be of the same
+            none = (None,) * len(places)
+            self.values.append(Op(WEAVE, tuple(places), none, element, "full", _IDENTITY, (), n))
+            return n
         if is_lookup(e):
             return self._lookup(e)
         kind: Kind = "full" if self.group.is_full(out) else "row"
@@ -306,8 +307,9 @@ class _Lowering(Domain):
 
     def _emit(self, barriers: Sequence[tuple[int, Var]]) -> None:
         total = self.columns if self.flat else self.rows
+        walked = self._unwoven()
         kernel = Kernel(
-            tuple([w.access for w in self.walked]), tuple(self.values), tuple(self.stores),
+            tuple([w.access for w in walked]), tuple(self.values), tuple(self.stores),
             self.flat, False, self.columns * 8 * 4 <= _KEPT_BYTES, self._is_beyond_cache(),
         )  # fmt: skip
         block, tasks = self._blocks(kernel, total, barriers)
@@ -317,9 +319,9 @@ class _Lowering(Domain):
         )
         kernel = replace(kernel, even=even)
         words: list[Word] = [self.rows, self.columns, block]
-        for w in self.walked:
+        for w in walked:
             words += [Address(w.root, w.offset), *w.words]
-        roots = [w.root for w in self.walked]
+        roots = [w.root for w in walked]
         writes = [roots[a] for _, a in self.stores]
         combines: list[Call] = []
         for n, out in barriers:
@@ -342,7 +344,7 @@ class _Lowering(Domain):
                     (out,),
                 )
             )
-        names = {k: w.root.name for k, w in enumerate(self.walked) if isinstance(w.root, Var)}
+        names = {k: w.root.name for k, w in enumerate(walked) if isinstance(w.root, Var)}
         self.calls.append(
             Call(
                 kernel,
@@ -355,6 +357,28 @@ class _Lowering(Domain):
             )
         )
         self.calls += combines
+
+    def _unwoven(self) -> list[Walked]:
+        """How each buffer is walked. If of many places that are woven one is read, it is read by
+        itself: that costs no more, and code that moves all of them is another for each place.
+        """
+        places: dict[int, set[int]] = {}
+        for v in self.values:
+            if isinstance(v, Load):
+                places.setdefault(v.access, set()).add(v.place)
+        found = list(self.walked)
+        for a, w in enumerate(found):
+            stride = w.access.inner
+            if isinstance(stride, int) and stride > _FEW_PLACES and len(places.get(a, ())) == 1:
+                (place,) = places[a]
+                access = replace(w.access, inner="some")
+                offset = w.offset + place * np.dtype(w.root.dtype).itemsize
+                found[a] = Walked(access, w.root, offset, (stride, *w.words))
+                self.values = [
+                    replace(v, place=0) if isinstance(v, Load) and v.access == a else v
+                    for v in self.values
+                ]
+        return found
 
     def _is_beyond_cache(self) -> bool:
         """Whether what the kernel writes is better written past the caches: they do not hold what

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from funct.compile.lines.lines import Dot
+from funct.compile.lines.roomy import filled
 from funct.kernels.llvm import I64, Emitter, Value, typed
 
 __all__ = ["DotText"]
 
+_Part = tuple[Value, int]  # a vector, and how many of its lanes count
 _SUMS = 8  # vectors that are added to side by side: a sum must not wait for itself
 
 
@@ -22,9 +24,9 @@ class DotText:
 
     def run(self) -> Value:
         """The result, row after row."""
-        m, _, n = self.line.shape
+        f, (m, _, n) = self.f, self.line.shape
         widest = _SUMS * self.wide
-        parts: list[Value] = []
+        parts: list[_Part] = []
         for j in range(0, n, widest):
             width = min(widest, n - j)
             high = max(1, _SUMS // -(-width // self.wide))
@@ -33,29 +35,32 @@ class DotText:
         if n > widest:  # rows are in pieces
             pieces = [parts[k::m] for k in range(m)]
             parts = [p for row in pieces for p in row]
-        return self._joined(parts)
+        if len(parts) == 1:  # pairs are filled
+            ((x, count),) = parts
+            return x if x.type.lanes == count else f.shuffle(x, None, filled(f, range(count)))
+        return self._joined(parts)[0]
 
-    def _joined(self, parts: list[Value]) -> Value:
+    def _joined(self, parts: list[_Part]) -> _Part:
         """Vectors one after the other."""
         while len(parts) > 1:
             pairs = [self._pair(*parts[k : k + 2]) for k in range(0, len(parts) - 1, 2)]
             parts = [*pairs, *parts[2 * len(pairs) :]]
         return parts[0]
 
-    def _pair(self, a: Value, b: Value) -> Value:
-        f, n, m = self.f, a.type.lanes, b.type.lanes
-        if n == m == 1:
-            return f.insert(f.splat(a, 2), 1, b)
-        wide = max(n, m)
-        a, b = (
-            x if x.type.lanes == wide
-            else f.shuffle(x if x.type.lanes > 1 else f.splat(x, 2), None,
-                           [min(k, x.type.lanes - 1) for k in range(wide)])
-            for x in (a, b)
+    def _pair(self, a: _Part, b: _Part) -> _Part:
+        f, (x, n), (y, m) = self.f, a, b
+        if x.type.lanes == y.type.lanes == 1:
+            return f.insert(f.splat(x, 2), 1, y), 2
+        wide = max(x.type.lanes, y.type.lanes)
+        x, y = (
+            v if v.type.lanes == wide
+            else f.splat(v, wide) if v.type.lanes == 1
+            else f.shuffle(v, None, [min(k, v.type.lanes - 1) for k in range(wide)])
+            for v in (x, y)
         )  # fmt: skip
-        return f.shuffle(a, b, [*range(n), *range(wide, wide + m)])
+        return f.shuffle(x, y, filled(f, [*range(n), *range(wide, wide + m)])), n + m
 
-    def _block(self, i: int, rows: int, j: int, width: int) -> list[Value]:
+    def _block(self, i: int, rows: int, j: int, width: int) -> list[_Part]:
         """So many rows and columns of the result from there on."""
         f, (_, terms, _), element = self.f, self.line.shape, self.line.element
         down, along, below = self.line.strides
@@ -91,8 +96,7 @@ class DotText:
             found = term(t, found)
         of_rows = [found[r * len(pieces) : (r + 1) * len(pieces)] for r in range(rows)]
         return [
-            self._joined([self._first(x, n) for x, (_, n) in zip(row, pieces, strict=True)])
-            for row in of_rows
+            self._joined([(x, n) for x, (_, n) in zip(row, pieces, strict=True)]) for row in of_rows
         ]
 
     def _read(self, place: Value, count: int) -> Value:
@@ -100,9 +104,6 @@ class DotText:
         f, lanes = self.f, _whole(count)
         mask = None if lanes == count else f.first_lanes(lanes, f.constant(I64, count))
         return f.load(typed(self.line.element, lanes), place, mask)
-
-    def _first(self, x: Value, count: int) -> Value:
-        return x if x.type.lanes == count else self.f.shuffle(x, None, list(range(count)))
 
 
 def _whole(count: int) -> int:

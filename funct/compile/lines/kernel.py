@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from msgspec import Struct
 
 from funct.compile.lines.lines import Given, Lines
+from funct.compile.lines.roomy import get, put
 from funct.compile.lines.text import LinesText
 from funct.compile.loops.kernel import CONTROL_WORDS
-from funct.compile.loops.reductions import read, write
 from funct.compile.steps.moves import copy_bytes
 from funct.compile.steps.turns import look, now
 from funct.compile.steps.walker import pointer, word
@@ -103,12 +101,9 @@ class _Loop:
         def begin(k: int) -> Value:
             if r.tables[k]:
                 return self._table(place(k, 0), place(k, 1), r.tables[k])
-            return read(f, kinds[k].element, place(k, 0), kinds[k].lanes, None)
+            return get(f, kinds[k].element, place(k, 0), kinds[k].lanes)
 
         first = [begin(k) for k in range(len(r.carries))]
-
-        def back(state: Sequence[Value]) -> list[Value]:
-            return [f.arrived(x, of.type.lanes) for x, of in zip(state, first, strict=True)]
 
         def text(lines: Lines, state: list[Value], at: list[Value], known=()) -> LinesText:  # type: ignore[no-untyped-def]
             of = {"held": held, "carry": state, "row": at}
@@ -116,31 +111,29 @@ class _Loop:
 
         go = f.constant(BOOL, 1) if test is None else text(test, first, []).run()[0]
         still = text(body, first, rows).still()
-        kept = [x and f.carried(x) for x in still]
         xs, ys = range(r.inner), range(r.inner, len(rows))
 
         def step(carried: list[Value]) -> list[Value]:
             k, then, _, *state = carried
             row = self.n - 1 - k if r.back else k
             at = [f.at(p, row * s, "i8") for p, s in zip(rows, r.strides, strict=True)]
-            known = [x and of and f.arrived(x, of.type.lanes)
-                     for x, of in zip(kept, still, strict=True)]  # fmt: skip
-            found = text(body, back(state), [at[j] for j in xs], known).run()
-            for j, x in zip(ys, found[len(state) :], strict=False):
-                write(f, x, at[j], None)
+            lines = text(body, state, [at[j] for j in xs], still)
+            found = lines.run()
+            sizes = [lines.counts[n] for n in body.results]
+            for j, x, n in zip(ys, found[len(state) :], sizes[len(state) :], strict=False):
+                put(f, x, n, at[j])
             go = f.constant(BOOL, 1) if test is None else found[-1]
-            after = [f.carried(x) for x in found[: len(state)]]
-            return [k + 1, look(f, self.space, k + 1, then), go, *after]
+            return [k + 1, look(f, self.space, k + 1, then), go, *found[: len(state)]]
 
         def goes_on(carried: list[Value]) -> Value:
             k, _, go, *_ = carried
             return f.compare("lt", k, self.n) & go & f.eq(word(f, self.space), 0)
 
-        begun = [f.constant(I64, 0), now(f), go, *[f.carried(x) for x in first]]
+        begun = [f.constant(I64, 0), now(f), go, *first]
         count, _, _, *last = f.while_loop(begun, goes_on, step)
-        for k, x in enumerate(back(last)):
+        for k, x in enumerate(last):
             if not r.tables[k]:
-                write(f, x, place(k, 1), None)
+                put(f, x, kinds[k].lanes, place(k, 1))
         return count
 
     def _table(self, first: Value, result: Value, size: int) -> Value:

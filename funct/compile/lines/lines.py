@@ -17,7 +17,8 @@ from funct.compile.loops.kernel import Constant, How, Op
 
 __all__ = [
     "Argument", "Chosen", "Dot", "Fold", "Given", "Joined", "Kept", "Line", "Lines", "Looped",
-    "Moved", "Packed", "Pick", "Read", "Result", "Room", "Spilled", "Taken", "is_in_order",
+    "Moved", "Packed", "Pick", "Read", "Result", "Room", "Spilled", "Taken", "counts",
+    "is_in_order",
 ]  # fmt: skip
 
 
@@ -223,6 +224,20 @@ class Lines(Struct, frozen=True):
 
     lines: tuple[Line, ...]
     results: tuple[int, ...]
+
+
+def counts(lines: Sequence[Line]) -> list[int]:
+    """How many elements each of the lines has; 0 for addresses."""
+    found: list[int] = []
+    for line in lines:
+        match line:
+            case Op():
+                found.append(max([found[o] for o in line.operands]))
+            case Constant():
+                found.append(1)
+            case _:
+                found.append(line.lanes)
+    return found
 
 
 def is_in_order(lines: Lines) -> bool:

@@ -24,9 +24,11 @@ from funct.compile.lines.lines import (
     Room,
     Spilled,
     Taken,
+    counts,
 )  # fmt: skip
+from funct.compile.lines.roomy import filled, get, lanes_for, put
 from funct.compile.loops.kernel import WRONG, Constant, Op
-from funct.compile.loops.reductions import combine, in_memory, read, write
+from funct.compile.loops.reductions import combine, in_memory
 from funct.compile.loops.updates import updated
 from funct.compile.loops.warned import cases
 from funct.compile.steps.turns import look, now
@@ -39,7 +41,9 @@ _FEW = 4  # rows that are moved one by one
 
 
 class LinesText:
-    """Lines as they are printed into a function. space: the workspace."""
+    """Lines as they are printed into a function. space: the workspace. counts: of each line the
+    elements that count (see `roomy.py`).
+    """
 
     def __init__(
         self, f: Emitter, space: Value, given: Callable[[Given], Value], lines: Lines,
@@ -50,6 +54,7 @@ class LinesText:
         self.given = given
         self.lines = lines.lines
         self.results = lines.results
+        self.counts = counts(lines.lines)
         self.memo: list[Value | None] = list(known) or [None] * len(lines.lines)
         self.several: dict[int, list[Value]] = {}
 
@@ -85,17 +90,17 @@ class LinesText:
                 return line.of(f, [self._at(o) for o in line.operands], self.space)
             case Read():
                 place = f.at(self._at(line.place), line.offset, in_memory(line.element))
-                return read(f, line.element, place, line.lanes, None)
+                return get(f, line.element, place, line.lanes)
             case Pick():
                 return self._picked(self._at(line.operand), line.which)
             case Joined():
-                return f.shuffle(self._at(line.x), self._at(line.y), line.which)
+                return self._joined(line)
             case Fold():
                 return self._folded(line)
             case Argument():
                 return self._argument(line)
             case Spilled():
-                return self._spilled(self._at(line.operand))
+                return self._spilled(line.operand)
             case Packed():
                 return self._packed(line)
             case Room():
@@ -105,9 +110,10 @@ class LinesText:
             case Taken():
                 return self._taken(line)
             case Kept():
-                x = self._at(line.operand)
-                at = self._at(line.index) * x.type.lanes
-                write(f, x, f.at(self._at(line.place), at, in_memory(line.element)), None)
+                n = self.counts[line.operand]
+                at = self._at(line.index) * n
+                place = f.at(self._at(line.place), at, in_memory(line.element))
+                put(f, self._at(line.operand), n, place)
                 return f.null()
             case Moved():
                 return self._moved(line)
@@ -130,11 +136,18 @@ class LinesText:
         return LinesText(self.f, self.space, given, lines).run()
 
     def _picked(self, x: Value, which: Sequence[int]) -> Value:
+        lanes = lanes_for(self.f, len(which))
         if x.type.lanes == 1:
-            return self.f.splat(x, len(which))
+            return self.f.splat(x, lanes)
         if len(set(which)) == 1:
-            return self.f.splat(self.f.extract(x, which[0]), len(which))
-        return self.f.shuffle(x, None, which)
+            return self.f.splat(self.f.extract(x, which[0]), lanes)
+        return self.f.shuffle(x, None, filled(self.f, which))
+
+    def _joined(self, line: Joined) -> Value:
+        x, y = self._at(line.x), self._at(line.y)
+        beyond = x.type.lanes - self.counts[line.x]  # lanes of x that no line counts
+        which = [k + beyond if k >= self.counts[line.x] else k for k in line.which]
+        return self.f.shuffle(x, y, filled(self.f, which))
 
     # Reductions
 
@@ -166,10 +179,10 @@ class LinesText:
         rest: Value | None = None
         while count > 1:
             if count % 2:
-                last = f.shuffle(x, None, range((count - 1) * lanes, count * lanes))
+                last = self._picked(x, range((count - 1) * lanes, count * lanes))
                 rest = last if rest is None else combine(f, line.how, rest, last)
             half = count // 2 * lanes
-            low, high = (f.shuffle(x, None, range(a, a + half)) for a in (0, half))
+            low, high = (self._picked(x, range(a, a + half)) for a in (0, half))
             x, count = combine(f, line.how, low, high), count // 2
         return x if rest is None else combine(f, line.how, x, rest)
 
@@ -180,9 +193,9 @@ class LinesText:
             x = f.convert(x, "u8")
 
         def part(k: int) -> Value:
-            return f.shuffle(x, None, range(k * lanes, (k + 1) * lanes))
+            return self._picked(x, range(k * lanes, (k + 1) * lanes))
 
-        best, found = part(0), f.constant(typed("i64", lanes), 0)
+        best, found = part(0), f.constant(typed("i64", lanes_for(f, lanes)), 0)
         for k in range(1, line.count):
             other = part(k)
             better = f.compare("lt" if line.least else "gt", other, best)
@@ -194,9 +207,10 @@ class LinesText:
 
     # Memory
 
-    def _spilled(self, x: Value) -> Value:
-        place = self.f.allocate(typed(in_memory(x.type.element)), x.type.lanes)
-        write(self.f, x, place, None)
+    def _spilled(self, n: int) -> Value:
+        x, count = self._at(n), self.counts[n]
+        place = self.f.allocate(typed(in_memory(x.type.element)), count)
+        put(self.f, x, count, place)
         return place
 
     def _packed(self, line: Packed) -> Value:
@@ -242,37 +256,36 @@ class LinesText:
         if line.place is None:
             return at
         place = f.at(self._at(line.place), at * line.lanes + line.offset, in_memory(line.element))
-        return read(f, line.element, place, line.lanes, None)
+        return get(f, line.element, place, line.lanes)
 
     def _moved(self, line: Moved) -> Value:
         f, rows, indices = self.f, self._at(line.rows), self._at(line.indices)
-        operand = self._at(line.operand)
-        place = self._spilled(operand) if line.lanes else operand
-        inner = rows.type.lanes // line.count
+        place = self._spilled(line.operand) if line.lanes else self._at(line.operand)
+        inner = self.counts[line.rows] // line.count
         element = in_memory(line.element)
 
         def move(index: Value, row: Value) -> None:
             row_at = self._checked(index, line.length) if line.length else index
             at = f.at(place, row_at * inner, element)
             if line.how != "set":
-                old = read(f, line.element, at, inner, None)
+                old = get(f, line.element, at, inner)
                 row = updated(f, line.how, old, row, line.element)
-            write(f, row, at, None)
+            put(f, row, inner, at)
 
         if line.count <= _FEW:
             for k in range(line.count):
-                row = f.shuffle(rows, None, range(k * inner, (k + 1) * inner))
+                row = self._picked(rows, range(k * inner, (k + 1) * inner))
                 move(f.extract(indices, k), row)
         else:
-            from_, among = self._spilled(rows), self._spilled(indices)
+            from_, among = self._spilled(line.rows), self._spilled(line.indices)
 
             def each(k: Value, _: list[Value]) -> list[Value]:
-                row = read(f, line.element, f.at(from_, k * inner, element), inner, None)
+                row = get(f, line.element, f.at(from_, k * inner, element), inner)
                 move(f.load(I64, f.at(among, k, "i64")), row)
                 return []
 
             f.loop(0, line.count, 1, each)
-        return read(f, line.element, place, line.lanes, None) if line.lanes else place
+        return get(f, line.element, place, line.lanes) if line.lanes else place
 
     # Control flow
 
@@ -292,18 +305,13 @@ class LinesText:
         first = [self._at(n) for n in line.state]
         (go,) = self._inside(line.test, first)
 
-        def back(state: Sequence[Value]) -> list[Value]:
-            return [f.arrived(x, of.type.lanes) for x, of in zip(state, first, strict=True)]
-
         def step(carried: list[Value]) -> list[Value]:
             then, _, *state = carried
-            *after, go = self._inside(line.body, back(state))
-            count, after = after[0], [f.carried(x) for x in after]
-            then = look(f, self.space, count, then)
+            *after, go = self._inside(line.body, state)
+            then = look(f, self.space, after[0], then)
             return [then, f.bitand(go, f.eq(word(f, self.space), 0)), *after]
 
-        begin = [now(f), go, *[f.carried(x) for x in first]]
-        return back(f.while_loop(begin, lambda c: c[1], step)[2:])
+        return f.while_loop([now(f), go, *first], lambda c: c[1], step)[2:]
 
 
 def _is_still(line: Line, same: Sequence[bool]) -> bool:

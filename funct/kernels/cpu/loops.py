@@ -224,7 +224,7 @@ def making(shape: str, dtype: str | None = None) -> Callable[[Callable[..., Any]
     """
 
     def make(fn: Callable[..., Any]) -> Kernel:
-        names = [*inspect.signature(fn).parameters]
+        names = fn.__code__.co_varnames[: fn.__code__.co_argcount]
         return Kernel(fn, result=(names.index(shape), names.index(dtype or shape)))
 
     return make

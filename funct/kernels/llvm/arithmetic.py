@@ -110,23 +110,6 @@ class Arithmetic:
         self.module.declare(name, f"declare {type.text} {name}({x.type.text}, i64)")
         return self.emit(type, f"call {type.text} {name}({x!r}, i64 {start})")
 
-    def carried(self, x: Value) -> Value:
-        """x as it should go from one block of code to another: with a power of two of lanes.
-
-        LLVM takes longer vectors of other lengths apart there, number by number.
-        """
-        lanes = 1 << (x.type.lanes - 1).bit_length()
-        if lanes == x.type.lanes or x.type.bytes * lanes <= self.module.target.vector_bytes:
-            return x
-        type = x.type.of(lanes)
-        name = f"@llvm.vector.insert.{type.suffix}.{x.type.suffix}"
-        self.module.declare(name, f"declare {type.text} {name}({type.text}, {x.type.text}, i64)")
-        return self.emit(type, f"call {type.text} {name}({type.text} poison, {x!r}, i64 0)")
-
-    def arrived(self, x: Value, lanes: int) -> Value:
-        """What went there, of so many lanes."""
-        return x if x.type.lanes == lanes else self.piece(x, 0, lanes)
-
     def joined(self, parts: Sequence[Value]) -> Value:
         """All lanes of vectors of one length, one after the other; their number is a power of 2."""
         while len(parts) > 1:

@@ -108,7 +108,8 @@ def tan(e: Emitter, x: Value) -> Value:
 def anywhere(e: Emitter, name: str, x: Value, near: Value) -> Value:
     """What was found near 0, and what a function of the text's own says where x is far from it."""
     far = ~(e.abs(x) < NEAR[x.type.element])
-    return rarely(e, far, f"{name}_far", lambda f, x: _far(f, name, x), [x], near)
+    single = x.type.element == "f32"
+    return rarely(e, far, f"{name}_far", lambda f, x: _far(f, name, x), [x], near, widened=single)
 
 
 def _far(f: Emitter, name: str, x: Value) -> Value:
