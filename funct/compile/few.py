@@ -199,7 +199,7 @@ class _Layout:
             dense = self._new(attrs.evolve(v, shape=x.shape))
             self._each("copy", dense, [x])
             x = dense
-        return attrs.evolve(x, shape=v.shape, strides=_c(v.shape))
+        return replace(x, shape=v.shape, strides=_c(v.shape))
 
     def _each(self, what: str, to: _Place, given: list[Any]) -> None:
         shape, strides = _merged(to.shape, [_spread(x, to.shape) for x in given])
