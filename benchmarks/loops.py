@@ -18,6 +18,7 @@ WORDS = RNG.integers(0, 4, (2, WORD))
 CELLS, ROWS = RNG.normal(size=(20, 20)) > 0, RNG.normal(size=(50, 20, 8))
 SIGNAL, TABLE = RNG.normal(size=(100, 64)), RNG.normal(size=(WORD, WORD))
 STATES = RNG.normal(size=(100, 32, 9))
+SPECTRUM = np.fft.fft2(RNG.normal(size=(64, 64)))
 PLANE = RNG.normal(size=64) * 0.1 + 0.1j * RNG.normal(size=64)
 AROUND = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if (i, j) != (0, 0)]
 PLACES, PAIRS = RNG.integers(0, 100_000, STEPS), RNG.integers(0, 5000, (2, STEPS))
@@ -176,6 +177,13 @@ def programs(ns: Any, control: Any) -> dict[str, tuple[Callable[..., Any], tuple
 
         return control.scan(step, xs[0], xs)[0]
 
+    def flow(h: Any, k: Any) -> Any:
+        def step(h: Any, _: Any) -> Any:
+            u, slope = ns.real(ns.fft.ifft2(h)), ns.real(ns.fft.ifft2(1j * k * h))
+            return (h - 0.001 * ns.fft.fft2(u * slope)) / (1 + 1e-4 * k * k), ns.sum(u)
+
+        return control.scan(step, h, None, length=20)
+
     def joined(a: Any, b: Any) -> Any:
         def join(i: Any, t: Any) -> Any:
             return t.at[a[i]].min(t[b[i]]).at[b[i]].min(t[a[i]])
@@ -196,6 +204,10 @@ def programs(ns: Any, control: Any) -> dict[str, tuple[Callable[..., Any], tuple
         "filters over 9 states, 100 steps, 32 series": (
             filtered,
             (ns.asarray(TABLE[:9, :9]), ns.asarray(STATES)),
+        ),
+        "spectral flow, 20 steps, 64 x 64": (
+            flow,
+            (ns.asarray(SPECTRUM), ns.asarray(np.fft.fftfreq(64, 1 / 64))),
         ),
         "time warping, 1000 by 100": (
             aligned,

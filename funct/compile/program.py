@@ -33,6 +33,7 @@ from funct.compile.steps.along import print_along
 from funct.compile.steps.factors import print_factors, print_qr
 from funct.compile.steps.flat import print_flat
 from funct.compile.steps.fourier import print_fourier
+from funct.compile.steps.fourier_lines import print_lines
 from funct.compile.steps.gathers import print_gather
 from funct.compile.steps.gemm import print_gemm
 from funct.compile.steps.gram import print_gram, print_mirrored
@@ -98,7 +99,7 @@ _making = threading.Lock()
 _PRINTERS: dict[str, Callable[..., None]] = {
     "product": print_product, "gemm": print_gemm, "combine": print_combine, "repeat": print_repeat,
     "choose": print_choose, "zeros": print_zeros, "copied": print_copied, "gather": print_gather,
-    "flat": print_flat,
+    "flat": print_flat, "fourier lines": print_lines,
     "fourier": print_fourier, "matrices": print_matrices, "triangular": print_triangular,
     "ufunc": print_ufunc, "along": print_along, "qr": print_qr, "factors": print_factors,
     "lu": print_lu, "registers": print_registers, "rows": print_rows, "columns": print_columns,

@@ -15,7 +15,7 @@ from funct.compile.loops.views import View, collapse
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 from funct.kernels.llvm.shuffles import first_blocks, first_halves
 
-__all__ = ["Transposed", "print_transposed", "transposed"]
+__all__ = ["Transposed", "print_transposed", "transposed", "turned_around"]
 
 _LEAST = 8  # elements along either side: below, loops over the result read no more lines
 _MANY = 1 << 16  # elements from which on it pays to make more code
@@ -97,7 +97,7 @@ def print_transposed(module: Module, name: str, element: str, side: int) -> None
         def square(i: Value, j: Value) -> list[Value]:
             i, j = f.intrinsic("smin", i, m - side), f.intrinsic("smin", j, n - side)
             rows = [f.load(wide, f.at(read, (j + k) * stride + i, element)) for k in range(side)]
-            for k, x in enumerate(_turned(f, rows)):
+            for k, x in enumerate(turned_around(f, rows)):
                 f.store(x, f.at(written, (i + k) * step + j, element))
             return []
 
@@ -109,7 +109,7 @@ def print_transposed(module: Module, name: str, element: str, side: int) -> None
     f.ret()
 
 
-def _turned(f: Emitter, rows: list[Value]) -> list[Value]:
+def turned_around(f: Emitter, rows: list[Value]) -> list[Value]:
     """A square of lanes turned around, by shuffles within 128 bits first, which cost least."""
     side = len(rows)
     unit = min(side, 16 // rows[0].type.bytes)

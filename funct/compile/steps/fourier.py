@@ -1,4 +1,5 @@
-"""Fourier transforms of few elements inside of a program: the loops behind `numpy.fft`, by address.
+"""Fourier transforms of few elements inside of a program: the loops behind `numpy.fft`, by address;
+those of many lines are our own (`fourier_lines.py`).
 
 So the numbers are those of eager execution, with its precision: a transform of single precision is
 taken in doubles, but where NumPy's factor is single. Complex arrays have a last axis of two.
@@ -17,6 +18,7 @@ import numpy as np
 from funct.compile.fusion.calls import Address, Buffer, Call
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import places_of
+from funct.compile.steps.fourier_lines import Lengths, is_of_lines, lower_lines
 from funct.compile.steps.matrices import converted
 from funct.device.machine_code import offer
 from funct.graph import Node, Var
@@ -31,7 +33,7 @@ _OF_PAIRS = {
     "hermitian_fft_of_pairs": "hermitian_fft",
 }  # fmt: skip
 _KINDS = {"rfft_n_even": "{0}{0}->{1}", "rfft_n_odd": "{0}{0}->{1}", "irfft": "{1}{0}->{0}"}
-_DOUBLE = np.dtype(np.float64)
+_SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 
 
 @attrs.frozen
@@ -51,6 +53,18 @@ class _Pass:
     def plan(self) -> tuple[Any, Any, int, Any]:
         """NumPy's loop, its factor, elements of a line that comes out, and their dtype."""
         return kernels.plan(self.name, self.n or self.shape[self.axis], self.norm, self.single)
+
+    @property
+    def lengths(self) -> Lengths:
+        """Lines before the axis, numbers of one as they are given, all, and made, lines behind."""
+        n, (_, _, made, _) = self.n or self.shape[self.axis], self.plan
+        before, after = math.prod(self.shape[: self.axis]), math.prod(self.shape[self.axis + 1 :])
+        return Lengths(before, self.shape[self.axis], n, made, after)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the parts of its numbers."""
+        return _SINGLE if self.single else _DOUBLE
 
     @property
     def inner(self) -> str:
@@ -93,9 +107,17 @@ def is_fourier(step: Any) -> bool:
     if not isinstance(x, Var) or not all(isinstance(n, int) and n for n in x.shape):
         return False
     return all(
-        math.prod(p.shape) < kernels.LARGE and _loop(p.loop, p.inner) is not None
+        _is_of_lines(p)
+        or (math.prod(p.shape) < kernels.LARGE and _loop(p.loop, p.inner) is not None)
         for p in _passes(step)
     )
+
+
+def _is_of_lines(p: _Pass) -> bool:
+    """Whether a transform is of so many elements that eager execution takes SciPy's, or in doubles
+    NumPy's, and ours is quicker.
+    """
+    return math.prod(p.shape) >= kernels.LARGE and is_of_lines(p.name, p.lengths, p.dtype)
 
 
 @functools.cache
@@ -116,7 +138,12 @@ def lower_fourier(node: Node, fused: Fused) -> list[Call]:
         out = Buffer(parts * math.prod(p.out), x.dtype)
         result = Address(node.results[0] if k == len(passes) - 1 else out)
         made = (node.results[0],) if k == len(passes) - 1 else (out,)
-        calls.append(_call(p, place, result, made, x.dtype))
+        if _is_of_lines(p):
+            calls.append(
+                lower_lines(p.name, place, result, made, p.lengths, float(p.plan[1]), x.dtype)
+            )
+        else:
+            calls.append(_call(p, place, result, made, x.dtype))
         place = result
     return calls
 
