@@ -148,8 +148,12 @@ def concat(arrays: Any, axis: Any = 0) -> Any:
     if axis == 0:
         return _concatenate(arrays)
     made = None
-    if len(arrays) == 2 and arrays[0].size >= _MANY:
-        made = runs.joined(arrays[0], arrays[1], axis)
+    if len(arrays) == 2:
+        a, b = arrays
+        if a.size >= _MANY:
+            made = runs.joined(a, b, axis)
+        elif (axis == 1 or axis == -1) and a.ndim == b.ndim == 2:
+            made = runs.beside(a, b)
     return _concatenate(arrays, axis) if made is None else made
 
 

@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "differences", "evenly", "joined", "plain_differences", "plain_triangle", "repeated", "rolled",
-    "triangle",
+    "beside", "differences", "evenly", "joined", "plain_differences", "plain_triangle", "repeated",
+    "rolled", "triangle",
 ]  # fmt: skip
 
-_SOME = 1 << 11  # elements from which on vectors pay for differences
-_FEW = 1 << 8  # and for triangles, which NumPy asks element by element, and repetitions
+_SOME = 1 << 11  # elements from which on machine code pays where rows are short
+_FEW = 1 << 8  # and for differences, repetitions, and triangles, which NumPy asks one by one
 _ROWS, _SHORT = 16, 1 << 12  # rows, and bytes of one up to which NumPy loses time between them
+_LINES, _NARROW = 64, 128  # rows, and elements of one, of which few are joined sooner than by NumPy
 _PART = 1 << 15  # elements of a task
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # by bytes, what is moved as one
 _USUAL = frozenset([np.dtype(c).num for c in "fdl"])  # which have code of their own
@@ -33,11 +34,14 @@ _MOST = 1 << 28  # bytes of repeated elements
 
 def differences(x: NDArray[Any], axis: int) -> NDArray[Any]:
     """What each element is above the one before it along axis."""
-    n = x.shape[axis]
-    if not pays(x, _SOME) or not x.flags.c_contiguous or x.dtype.kind == "b" or n < 2:
+    shape, size = x.shape, x.size
+    n = shape[axis]
+    if n < 2 or not pays(x, _FEW) or not x.flags.c_contiguous or x.dtype.kind == "b":
         return plain_differences(x, axis)
-    outer, inner = prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
-    y = memory.fresh((*x.shape[:axis], n - 1, *x.shape[axis + 1 :]), x.dtype)
+    behind = shape[axis + 1 :]
+    inner = prod(behind) if behind else 1
+    outer = size // (n * inner)
+    y = memory.fresh((*shape[:axis], n - 1, *behind), x.dtype)
     part = max(1, _PART // (n * inner))
     cpu.differences(x, y, outer, n, inner, part, -(-outer // part))
     return y
@@ -93,6 +97,19 @@ def joined(a: NDArray[Any], b: NDArray[Any], axis: Any) -> NDArray[Any] | None:
     shape = (*a.shape[:axis], a.shape[axis] + b.shape[axis], *a.shape[axis + 1 :])
     y = memory.fresh(shape, a.dtype)
     _join(a, b, y, prod(a.shape[:axis]), (first, 0, first, second, 0, second))
+    return y
+
+
+def beside(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
+    """Rows of two matrices of few elements beside each other; None where NumPy is to do it."""
+    (rows, n), (others, m), d = a.shape, b.shape, a.dtype
+    count = rows * (n + m)
+    if rows != others or d is not b.dtype or rows < _LINES or not _FEW <= count < _PART:
+        return None
+    if count > rows * _NARROW or d.num not in _USUAL or not ready(count, 0):
+        return None
+    y = np.empty((rows, n + m), d)
+    cpu.joined(a, b, y, n, 0, n, m, 0, m, rows, rows, 1)
     return y
 
 

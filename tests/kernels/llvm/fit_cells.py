@@ -81,18 +81,23 @@ def printed_log_cells():
 
 
 def octave_cells():
-    """The numbers c, and log2(1 / c) in two parts, for sixteenths of the octave from LOG2_FROM on.
+    """The numbers c for sixteenths of the octave from LOG2_FROM on.
 
-    A mantissa times the c of its cell is at most 0.0323 from 1; c is 1 around 1. The first parts
-    have so few bits that exponents are added exactly.
+    A mantissa times the c of its cell is at most 0.0323 from 1; c is 1 around 1.
     """
-    inverse = [1.0 if a <= 1 < b else round(2048 / (a + b)) / 1024 for a, b in edges()]
+    return [1.0 if a <= 1 < b else round(2048 / (a + b)) / 1024 for a, b in edges()]
+
+
+def logs_of_cells(base):
+    """log(1 / c) to a base in two parts, for each dtype; the first ones have so few bits that
+    exponents, or what float32 has of their logarithms in 12, are added exactly.
+    """
     high, low = {}, {}
     for dtype, bits in (("f32", 14), ("f64", 40)):
-        logs = [-mpmath.log(c, 2) for c in inverse]
+        logs = [-mpmath.log(c, base) for c in octave_cells()]
         high[dtype] = [float(mpmath.nint(v * 2**bits) / 2**bits) for v in logs]
         low[dtype] = [float(rounded(v - h, dtype)) for v, h in zip(logs, high[dtype])]
-    return inverse, high, low
+    return high, low
 
 
 def sixteenths():
@@ -123,15 +128,15 @@ def printed_erf_cells():
 
 
 def printed_octave_cells():
-    """The lines of the logarithm's table."""
-    inverse, high, low = octave_cells()
-    lines = [f"LOG2_CELLS = (\n{wrapped(inverse, 4)}\n)  # fmt: skip\n"]
-    for name, parts in (("LOG2_HIGH", high), ("LOG2_LOW", low)):
-        kinds = [f'    "{k}": (\n{wrapped(v, 8)}\n    ),\n' for k, v in parts.items()]
-        lines.append(f"{name} = {{\n{''.join(kinds)}}}  # fmt: skip\n")
+    """The lines of the logarithms' tables."""
+    lines = [f"LOG2_CELLS = (\n{wrapped(octave_cells(), 4)}\n)  # fmt: skip\n"]
+    for base in (2, 10):
+        for name, parts in zip(("HIGH", "LOW"), logs_of_cells(base)):
+            kinds = [f'    "{k}": (\n{wrapped(v, 8)}\n    ),\n' for k, v in parts.items()]
+            lines.append(f"LOG{base}_{name} = {{\n{''.join(kinds)}}}  # fmt: skip\n")
     head = (
         f"# sixteenths of the octave from {LOG2_FROM} on: a number c for each, so that c m is about"
-        " 1,\n# and log2(1 / c) in two parts\n"
+        " 1,\n# and log2(1 / c) and log10(1 / c), each in two parts\n"
     )
     return f"{head}LOG2_FROM = {LOG2_FROM}\n" + "".join(lines)
 
@@ -139,6 +144,6 @@ def printed_octave_cells():
 if __name__ == "__main__":
     names = [f"LOG2_{part}" for part in ("CELLS", "FROM", "HIGH", "LOW")]
     names += [f"ERF_{part}" for part in ("CELLS", "END", "STEP")]
-    names += ["LOG_CELLS", "EXP2_SIXTEENTHS"]
+    names += ["LOG10_HIGH", "LOG10_LOW", "LOG_CELLS", "EXP2_SIXTEENTHS"]
     parts = [printed_octave_cells(), printed_log_cells(), printed_powers(), printed_erf_cells()]
     print_file("What lanes look up, 16 numbers each; tests compute them.", names, parts)
