@@ -65,7 +65,7 @@ _ELEMENT = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 _PARTIAL_SUMS = 8
 _PARTIAL_BYTES = 32 << 20  # all partial sums
 _SUMS_BYTES = 1 << 20  # more than these are not written several times: outputs are split
-_SLAB_BYTES = 160 << 10
+_SLAB_BYTES = 256 << 10
 _SLABS_BYTES = 2 << 20
 _SETS_BYTES = 256
 _CHUNK = 256  # pixels whose channels of one tile stay in the first-level cache
@@ -304,17 +304,19 @@ def plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, name: str) -> Plan:
             taps = taps + (pairs[:, 0] * steps[k]).reshape(shape)
             slab_taps = slab_taps + (pairs[:, 1] * at[k]).reshape(shape)
     n_taps = taps.size
+    depth = len(depths)
+    padded = -(-depth // lanes) * lanes
+    words = batch.groups * n_taps * batch.group_outputs * padded
+    most_splits = max(1, min(_PARTIAL_SUMS, batch.group_outputs // 32))
+    few = _PARTIAL_SUMS // most_splits if words * word > _SUMS_BYTES else _PARTIAL_SUMS
     strides = [1 if k in stacked else a.stride for k, a in enumerate(axes)]  # of the slab
     plane = at[0] * word * strides[0]
-    rows = max(1, min(_SLAB_BYTES // plane, -(-out[0] * batch.images // (2 * _PARTIAL_SUMS))))
+    rows = max(1, min(_SLAB_BYTES // plane, -(-out[0] * batch.images // (2 * few))))
     by_rows = out[1] * out[2] == 1
     if by_rows:
         rows = max(1, min(_SLAB_BYTES // plane, 2 * _CHUNK, out[0]))
     rows = -(-out[0] // -(-out[0] // rows))
     runs, length, step = _runs(out, rows, [s * n for s, n in zip(strides, at)], by_rows)
-    depth = len(depths)
-    padded = -(-depth // lanes) * lanes
-    words = batch.groups * n_taps * batch.group_outputs * padded
     slab = slab_fields(batch, axes, rows, pitch)
     slab_rows = rows if 0 in stacked else slab["slab_rows"]
     slab |= {"slab_rows": slab_rows, "slab1": lines, "slab_words": slab_rows * at[0]}
@@ -330,8 +332,6 @@ def plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, name: str) -> Plan:
         apart = [prod(out) * batch.groups * batch.group_outputs, place]
         runs = np.concatenate([runs + i * np.array(apart) for i in range(together)])
     units = -(-batch.images // together) * slab["bands"]
-    most_splits = max(1, min(_PARTIAL_SUMS, batch.group_outputs // 32))
-    few = _PARTIAL_SUMS // most_splits if words * word > _SUMS_BYTES else _PARTIAL_SUMS
     sums = max(1, min(few, units, _PARTIAL_BYTES // (words * word)))
     length = rows if by_rows else length
     chunk = max(1, _CHUNK // length)
