@@ -5,7 +5,9 @@ import functools
 import itertools
 import math
 import pickle
+import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -381,8 +383,6 @@ def test_large_arrays_reuse_buffers_and_stay_right() -> None:
 
 def test_threads_may_share_a_compiled_function() -> None:
     """Sixteen threads call, compile and differentiate one function at once."""
-    from concurrent.futures import ThreadPoolExecutor
-
     f = ft.jit(relu_by_if)
 
     def work(k: int) -> tuple[float, float]:
@@ -395,6 +395,42 @@ def test_threads_may_share_a_compiled_function() -> None:
         x = k - 8 + 0.5
         assert value == (x * x if x > 0 else -x)
         assert slope == (2 * x if x > 0 else -1.0)
+
+
+@pytest.mark.parametrize("options", [{}, {"fullgraph": True}, {"dynamic": False}])
+def test_threads_that_come_at_once_compile_once(options: Any) -> None:
+    """A path for each decision, and for each length or all: not one for each thread, which would
+    be more than are kept.
+    """
+    inner = ft.jit(lambda x: xp.cumulative_sum(xp.sin(x) * 2.5 + xp.exp(-x), axis=1))
+
+    def fun(x: Any) -> Any:
+        y = x
+        for _ in range(20):  # long enough for all to come
+            y = inner(y) * 0.5 + xp.tanh(y)
+        return y * 2.0 if xp.sum(x) > 0.0 else -y
+
+    f = ft.jit(fun, **options)
+    both = [xp.asarray(np.full((3, 5), v)) for v in (1.0, -1.0)]
+    expected = [fun(x) for x in both]
+    start = threading.Barrier(16)
+
+    def work(k: int) -> Any:
+        start.wait()
+        return f(both[k % 2])
+
+    with ThreadPoolExecutor(16) as pool:
+        found = list(pool.map(work, range(16)))
+    for k, y in enumerate(found):
+        laws.close(y, expected[k % 2], 1e-12, 1e-12)
+    assert f.cache_info()[1:] == (2, 2)
+    assert inner.cache_info().misses <= 2
+
+    if options.get("dynamic", True):
+        many = ft.jit(lambda x, rate: fun(x) * rate, **options)
+        with ThreadPoolExecutor(16) as pool:
+            list(pool.map(lambda k: many(both[0], 0.5 + k), range(64)))
+        assert many.cache_info().paths == 2, "for the first number, and for any"
 
 
 ERRORS: dict[str, Any] = {

@@ -21,6 +21,7 @@ from funct.graph import writing
 from funct.ops.fast import wrap
 from funct.transforms.compiled.arguments import NUMBERS, Split
 from funct.transforms.compiled.paths import Open, Path
+from funct.transforms.compiled.turns import Turns
 
 __all__ = ["Latest", "Numbered", "Opened", "Signatures"]
 
@@ -201,6 +202,7 @@ class Signatures:
     def __init__(self, make: Callable[[Split, Opened, Any], Path | None]) -> None:
         self._make = make
         self._known: dict[Any, _Signature] = {}
+        self._turns = Turns()  # by kin
 
     def all_paths(self) -> list[Path]:
         """Every path that is kept."""
@@ -223,7 +225,10 @@ class Signatures:
             out = self._served(of, given, static, again)
             if out is not MISS:
                 return out, ""
-            made = self._new(of, given, at, static, whole)
+            with self._turns.taken(given.key.kin) as mine:
+                if not mine:
+                    continue
+                made = self._new(of, given, at, static, whole)
             again()
             if isinstance(made, Numbered):
                 out = made(given.arrays, given.leaves)

@@ -31,6 +31,7 @@ from funct.transforms.compiled.paths import (
 )
 from funct.transforms.compiled.resized import Kin
 from funct.transforms.compiled.segments import run_in_segments, worth_segments
+from funct.transforms.compiled.turns import Turns
 
 __all__ = ["Groups", "Table"]
 
@@ -80,6 +81,7 @@ class Table:
         self.misses = 0
         self.hits = 0
         self._capturing: set[int] = set()  # threads in which fun is being captured
+        self._turns = Turns()  # by ranks
 
     def all_paths(self) -> list[Path]:
         """Every path that is kept."""
@@ -151,17 +153,21 @@ class Table:
         before = [p.exe.captured for p in groups[0] + groups[1]]
         if self.shares:  # made by this compiler
             expect([s for s, _ in key.types])
-        try:
-            with foreseen(self.fun, key.types):
-                path, outer, reason = self._new_path(
-                    open_, paths, given, again, changed is not None
-                )
-        except UnknownValueError as error:  # no guard could say what the steps of a loop decide
-            if self.fullgraph:
-                raise
-            self.asking.add(key.ranks)
-            self._note(error.what, given)
-            again()
+        with self._turns.taken(key.ranks) as mine:
+            if not mine:
+                return self._call(given, args, kwargs, exact, again)
+            try:
+                with foreseen(self.fun, key.types):
+                    path, outer, reason = self._new_path(
+                        open_, paths, given, again, changed is not None
+                    )
+            except UnknownValueError as error:  # no guard could say what a loop's steps decide
+                if self.fullgraph:
+                    raise
+                self.asking.add(key.ranks)
+                self._note(error.what, given)
+                again()
+        if key.ranks in self.asking:
             return self._stepwise(args, kwargs, given)
         if reason is None:
             reason = self._reason(given, before, path, changed)
