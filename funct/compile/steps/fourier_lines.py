@@ -14,8 +14,8 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-import attrs
 import numpy as np
+from msgspec import Struct
 
 from funct.compile.fusion.calls import Address, Buffer, Call
 from funct.compile.loops.transposes import turned_around
@@ -33,8 +33,7 @@ _MOST_TASKS = 16  # each has buffers of its own
 _Pair = tuple[Value, Value]
 
 
-@attrs.frozen
-class Lengths:
+class Lengths(Struct, frozen=True):
     """Lines before the axis, and behind it; numbers of a line: as they are read, all, and as they
     are written. They are real for `rfft` and `irfft`.
     """
