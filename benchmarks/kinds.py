@@ -68,6 +68,9 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         other = ns.concat([-x[..., 32:], x[..., :32]], axis=-1)
         return x * ns.cos(a) + other * ns.sin(a)
 
+    def by_spectrum(x: Any, h: Any) -> Any:
+        return ns.real(ns.fft.ifft2(ns.fft.fft2(x) * h))
+
     def advected(x: Any) -> Any:
         to, fro = ns.roll(x, 1), ns.roll(x, -1)
         return x - 0.1 * (fro - to) + 0.01 * (fro - 2 * x + to)
@@ -298,6 +301,7 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         "16 images 256 x 64, enlarged, and others": (enlarged, (a(IMAGES), a(ENLARGED))),
         "16 x 256 rows of 64, halves rotated": (rotated, (a(IMAGES), a(IMAGES[0]))),
         "advection and diffusion, 100,000": (advected, (a(SIGNAL),)),
+        "filter by its spectrum, 256 x 256": (by_spectrum, (a(PLATE), a(PICTURE))),
         "gradient of total variation, 2000 x 2000": (grad(variation), (a(LARGE),)),
         "gradient of pooling by slices, 2000 x 2000": (grad(pooled), (a(LARGE),)),
         "covariances of 1024 columns, 4096 rows": (covariances, (a(ROWS),)),

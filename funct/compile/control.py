@@ -51,7 +51,7 @@ from funct.compile.steps.along import is_along, lower_along
 from funct.compile.steps.attention import is_attention, lower_attention
 from funct.compile.steps.factors import is_factors, lower_factors
 from funct.compile.steps.flat import is_flat, lower_flat
-from funct.compile.steps.fourier import is_fourier, lower_fourier
+from funct.compile.steps.fourier import is_fourier, is_of_many_lines, lower_fourier
 from funct.compile.steps.gathers import lower_gather
 from funct.compile.steps.lu import is_lu, lower_lu
 from funct.compile.steps.matrices import is_matrices, lower_matrices
@@ -374,7 +374,7 @@ def is_lowered(step: Any, *, inside: bool = False) -> bool:
     """Whether a step can be part of a program; inside: of a body's, which may find errors."""
     if isinstance(step, Group) or is_product(step) or is_move(step) or is_update(step):
         return True
-    if _is_few(step):
+    if _is_few(step) or is_of_many_lines(step):
         return True
     made = _made(step)
     return made is not None and (inside or not made.checks)
@@ -397,6 +397,8 @@ def lower_step(step: Any, fused: Fused) -> list[Call]:
         return lower_gather(step, fused)
     if _is_few(step):
         return next(lowered(step, fused) for meant, lowered in _CALLED if meant(step))
+    if is_of_many_lines(step):
+        return lower_fourier(step, fused)
     made = _made(step)
     if made is None:
         return lower_move(step, fused) if is_move(step) else lower_product(step, fused)

@@ -11,6 +11,7 @@ from funct.compile.fusion.calls import Call, every_call
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.groups import Group
 from funct.compile.loops.kernel import Kernel, Load
+from funct.compile.steps.fourier import is_of_many_lines
 from funct.compile.steps.products import is_product
 from funct.graph import Control, Node
 
@@ -43,6 +44,8 @@ def reason_lines(fused: Fused) -> dict[Node, str]:
                 else "tiles or BLAS compute"
             )
             reason = f"{who} it, within the same program"
+        elif is_of_many_lines(node):
+            reason = "lines in lanes of vectors compute it, within the same program"
         elif isinstance(node.primitive, Control):
             reason = why_apart(node) or "its steps are machine code, within the same program"
         where = f"  {node.site.text}" if node.site is not None and node.site.text else ""

@@ -121,6 +121,29 @@ def test_spectra_of_planes_need_no_python(threads: int) -> None:
         laws.close(ft.jit(ft.grad(loss))(u), ft.grad(loss)(u), 1e-3, 1e-4)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_programs_hold_transforms_of_many_lines(dtype: str) -> None:
+    """Outside of loops too, with what is computed between them; others are called as they were."""
+    rng = np.random.default_rng(0)
+    x, h = (xp.asarray(rng.normal(size=(2, 60, 50)), dtype=dtype) for _ in range(2))
+    eps = 20 * float(np.finfo(dtype).eps)
+
+    def filtered(x: Any, h: Any) -> Any:
+        z = fft.fftn(x * h, axes=(-2, -1)) * h
+        return xp.real(fft.ifftn(z, axes=(-2, -1))), fft.irfft(fft.rfft(x) * 2.0j, n=50), xp.abs(z)
+
+    def loss(x: Any, h: Any) -> Any:
+        return sum([xp.sum(v * v) for v in filtered(x, h)])
+
+    reasons = [r for r in why_not_fused(ft.make_graph(filtered)(x, h)) if "fft" in r]
+    assert len(reasons) == 4
+    assert all("within the same program" in r for r in reasons)
+    for f in (filtered, ft.grad(loss, (0, 1)), ft.vmap(filtered)):
+        for a, b in zip(ft.jit(f)(x, h), f(x, h), strict=True):
+            assert a.dtype == b.dtype
+            laws.close(a, b, eps, eps * float(xp.max(xp.abs(b))))
+
+
 @pytest.mark.parametrize("shape", [(2, 2048), (64, 62), (1, 4096)])
 def test_other_large_ones_are_scipys(shape: tuple[int, int]) -> None:
     """Few lines, and lengths with large factors: Python goes through the steps."""

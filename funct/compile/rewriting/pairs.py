@@ -45,8 +45,8 @@ def in_pairs(graph: Graph, *, islands: Callable[[Any], bool] | None = None) -> G
     """The graph without complex numbers; itself if it has none, None where an op is in the way.
 
     islands: ops in the way stay, if others do not; so do products of matrices, which are four each,
-    and transforms, of which loops take small ones. It says which control flow is part of a program:
-    the rest is called with complex arrays.
+    and transforms, of which loops take small ones. It says which control flow and which transforms
+    are part of a program: the rest is called with complex arrays.
     """
     nodes = [e for e in graph.nodes if isinstance(e, Node)]
     held = [*graph.inputs, *[v for v, _ in graph.constants]]
@@ -166,7 +166,7 @@ class Pairs(NewNodes):
             self._island(e)
 
     def _in_pairs(self, e: Node) -> None:
-        if self.islands and e.name in _SLOWER:
+        if self.islands and e.name in _SLOWER and not self._is_held(e):
             raise NoPairs
         if e.name in _MATRICES or (e.name in _TRANSFORMS and e.params[-2] in _TRANSFORMS[e.name]):
             self._library(e)
@@ -190,6 +190,19 @@ class Pairs(NewNodes):
         else:
             self.made_by[out] = last = self.made_by[found]
             self.nodes[self.nodes.index(last)] = attrs.evolve(last, results=(out,))
+
+    def _is_held(self, e: Node) -> bool:
+        """Whether a program holds a transform of pairs, as it does of many lines."""
+        (x, *_), real = e.operands, e.name == "real_fft"
+        if self.islands is None or e.name not in _TRANSFORMS or not isinstance(x, Var):
+            return False
+        if (x.dtype in REAL) is real:
+            return False
+        given, *results = [
+            Var(v.name, (*v.shape, 2), REAL[v.dtype]) if v.dtype in REAL else v
+            for v in (x, *e.results)
+        ]
+        return self.islands(Node(_of_pairs(e.name, real), (given,), e.params, tuple(results)))
 
     def _library(self, e: Node) -> None:
         """What a library computes of complex numbers as they lie in memory."""

@@ -26,7 +26,7 @@ from funct.kernels import fft as kernels
 from funct.kernels.cpu.elementwise.ufunc_loops import Loop, generalized
 from funct.kernels.llvm import I64, PTR, Module, Value, typed
 
-__all__ = ["is_fourier", "lower_fourier", "print_fourier"]
+__all__ = ["is_fourier", "is_of_many_lines", "lower_fourier", "print_fourier"]
 
 _OF_PAIRS = {
     "fft_of_pairs": "fft", "real_fft_to_pairs": "real_fft",
@@ -111,6 +111,11 @@ def is_fourier(step: Any) -> bool:
         or (math.prod(p.shape) < kernels.LARGE and _loop(p.loop, p.inner) is not None)
         for p in _passes(step)
     )
+
+
+def is_of_many_lines(step: Any) -> bool:
+    """Whether a step is such a transform, and all of it is ours."""
+    return is_fourier(step) and all(map(_is_of_lines, _passes(step)))
 
 
 def _is_of_lines(p: _Pass) -> bool:

@@ -27,6 +27,7 @@ __all__ = ["Lengths", "is_of_lines", "lower_lines", "print_lines"]
 _RADICES = (4, 2, 3, 5, 7)
 _MOST = 1024  # numbers of a line: a block of them stays in the second cache
 _LEAST_LANES = 4
+_NEAR = 1 << 15  # bytes of both buffers that the first cache holds
 _TASK = 1 << 16  # numbers times passes that are worth a task
 _MOST_TASKS = 16  # each has buffers of its own
 
@@ -46,8 +47,13 @@ class Lengths(Struct, frozen=True):
 
     def lanes(self, dtype: np.dtype[Any]) -> int:
         """Lines of a block: a power of two."""
-        most = host().vector_bytes // dtype.itemsize
-        lines = self.after if self.after > 1 else self.before
+        size = dtype.itemsize
+        lines, most = self.before, host().vector_bytes // size
+        if self.after > 1:
+            lines = self.after
+        else:
+            while most > _LEAST_LANES and 4 * self.n * most * size > _NEAR:
+                most //= 2
         return min(most, 1 << (lines.bit_length() - 1))
 
 
