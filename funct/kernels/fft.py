@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels import pocketfft
 from funct.kernels.dtypes import FLOATING
 from funct.settings import config
 
@@ -45,7 +46,7 @@ def transform(name: str, x: Any, n: Any, axis: int, norm: Any) -> Any:
         return getattr(np.fft, name)(x, n, axis, norm)
     wide = _SHARED <= x.size > x.shape[axis] or (x.dtype is _DOUBLE and name in _WHOLE)
     if x.size >= LARGE and (single or wide):
-        return _large(name)(x, n, axis, norm, workers=_workers(x))
+        return pocketfft.along(name, x, (n,), (axis,), norm, _workers(x))
     if name == "hfft":
         return transform("irfft", np.conjugate(x), n, axis, _SWAPPED[norm])
     if name == "ihfft":
@@ -62,13 +63,6 @@ def transform(name: str, x: Any, n: Any, axis: int, norm: Any) -> Any:
     axis = range(len(shape))[axis]
     out = np.empty((*shape[:axis], length, *shape[axis + 1 :]), dtype)
     return loop(x, factor, out, axes=[(axis,), (), (axis,)])
-
-
-@functools.cache
-def _large(name: str) -> Any:
-    import scipy.fft
-
-    return getattr(scipy.fft, name)
 
 
 def loops() -> Any:
@@ -202,7 +196,7 @@ def _spectrum(name: str, x: Any, s: Any, axes: Any, norm: Any) -> Any:
         return None
     if x.size >= LARGE and (x.dtype is _FLOAT or x.dtype is _DOUBLE):
         lengths = [x.shape[axis] if n is None else n for axis, n in at]
-        return _large(name + "n")(x, lengths, [a for a, _ in at], norm, workers=_workers(x))
+        return pocketfft.along(name, x, lengths, [a for a, _ in at], norm, _workers(x))
     return _along_all(name, x, at, norm)
 
 

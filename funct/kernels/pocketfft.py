@@ -1,0 +1,88 @@
+"""SciPy's Fourier transforms, by the loops behind `scipy.fft`.
+
+To import that package takes a tenth of a second, in which it loads much that no transform asks for.
+The loops are one file, which is loaded by itself; where SciPy has no such file the package is.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import sys
+from collections.abc import Sequence
+from importlib.machinery import EXTENSION_SUFFIXES
+from typing import Any
+
+import numpy as np
+
+__all__ = ["along"]
+
+_MODULE = "scipy.fft._pocketfft.pypocketfft"
+_FORWARD = ("fft", "rfft", "hfft")
+_SCALES = {"backward": 0, "ortho": 1, "forward": 2}  # of the loops, for those
+
+
+def along(
+    name: str, x: Any, lengths: Sequence[int | None], axes: Sequence[int], norm: str, workers: int
+) -> Any:
+    """What `scipy.fft` gives by that name along one axis; for "fft" and "ifft" along several."""
+    loops = _loops()
+    if loops is None:
+        return _by_the_package(name, x, lengths, axes, norm, workers)
+    kind = {"fft": "c2c", "ifft": "c2c", "rfft": "r2c", "ihfft": "r2c"}.get(name, "c2r")
+    if x.dtype.kind in "biu":
+        x = x.astype(np.float64)
+    if kind == "c2r" and x.dtype.kind == "f":
+        x = x + 0j
+    forward = name in _FORWARD
+    scale = _SCALES[norm] if forward else 2 - _SCALES[norm]
+    after: tuple[int, ...] = ()
+    if kind == "c2r":
+        (n,), (axis,) = lengths, axes
+        after = (2 * (x.shape[axis] - 1) if n is None else n,)
+        lengths = (after[0] // 2 + 1,)
+    for n, axis in zip(lengths, axes, strict=True):
+        x = x if n is None else _as_long(x, n, axis)
+    if any(n < 1 for n in (*after, *[x.shape[axis] for axis in axes])):
+        raise ValueError("a transform of no elements")
+    x = np.require(x, requirements="A")
+    return getattr(loops, kind)(x, tuple(axes), *after, forward, scale, None, workers)
+
+
+def _by_the_package(
+    name: str, x: Any, lengths: Sequence[int | None], axes: Sequence[int], norm: str, workers: int
+) -> Any:
+    import scipy.fft
+
+    if len(axes) == 1:
+        return getattr(scipy.fft, name)(x, lengths[0], axes[0], norm, workers=workers)
+    return getattr(scipy.fft, f"{name}n")(x, lengths, axes, norm, workers=workers)
+
+
+def _as_long(x: Any, n: int, axis: int) -> Any:
+    """x with so many elements along the axis: cut, or with zeros behind it."""
+    axis = range(x.ndim)[axis]
+    missing = n - x.shape[axis]
+    if missing <= 0:
+        return x[(slice(None),) * axis + (slice(n),)]
+    ends = [(0, missing if k == axis else 0) for k in range(x.ndim)]
+    return np.pad(x, ends)
+
+
+@functools.cache
+def _loops() -> Any:
+    """The module of SciPy's loops, from its file; None where it is not as these lines know it."""
+    if _MODULE in sys.modules:
+        return sys.modules[_MODULE]
+    scipy = importlib.util.find_spec("scipy")
+    folder = os.path.dirname(scipy.origin or "") if scipy is not None else ""
+    for suffix in EXTENSION_SUFFIXES:
+        file = os.path.join(folder, *_MODULE.split(".")[1:]) + suffix
+        spec = importlib.util.spec_from_file_location(_MODULE, file)
+        if os.path.exists(file) and spec is not None and spec.loader is not None:
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            sys.modules.pop(_MODULE, None)  # whoever imports the package finds it as it would
+            return module if hasattr(module, "c2r") else None
+    return None
