@@ -184,6 +184,11 @@ def _indexed(n: int) -> Iterator[Row]:
         torch=lambda t, a, v, i: a.index_add(0, i, v), jax=lambda j, a, v, i: a.at[i].add(v),
     )  # fmt: skip
     yield row_of(
+        f"x.at[i].add(v), int32, {n:,}", (x, x, at.astype(np.int32)),
+        lambda a, v, i: a.at[i].add(v), numpy=_added,
+        torch=lambda t, a, v, i: a.index_add(0, i, v), jax=lambda j, a, v, i: a.at[i].add(v),
+    )  # fmt: skip
+    yield row_of(
         f"x.at[i].add(rows), {narrow.shape}", (narrow, narrow, at[: len(narrow)] % len(narrow)),
         lambda a, v, i: a.at[i].add(v), numpy=_added,
         torch=lambda t, a, v, i: a.index_add(0, i, v), jax=lambda j, a, v, i: a.at[i].add(v),
@@ -209,6 +214,12 @@ def _indexed(n: int) -> Iterator[Row]:
         f"take_along_axis, {rows.shape}, axis 1", (rows, inside),
         lambda a, i: xp.take_along_axis(a, i, axis=1),
         numpy=lambda a, i: np.take_along_axis(a, i, 1), torch=lambda t, a, i: t.gather(a, 1, i),
+        jax=lambda j, a, i: j.numpy.take_along_axis(a, i, 1),
+    )  # fmt: skip
+    yield row_of(
+        f"take_along_axis, int32, {rows.shape}, axis 1", (rows, inside.astype(np.int32)),
+        lambda a, i: xp.take_along_axis(a, i, axis=1),
+        numpy=lambda a, i: np.take_along_axis(a, i, 1),
         jax=lambda j, a, i: j.numpy.take_along_axis(a, i, 1),
     )  # fmt: skip
     yield row_of(
