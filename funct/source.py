@@ -6,6 +6,7 @@ file lies outside this package.
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import os
 import sys
@@ -29,6 +30,8 @@ _OURS = (_PACKAGE, "<funct")
 _PYTHON = os.path.dirname(os.__file__) + os.sep
 _NUMPY = os.path.dirname(np.__file__)
 _SCIPY = os.path.join(os.path.dirname(_NUMPY), "scipy")
+_ATTRS = os.path.dirname(attrs.evolve.__code__.co_filename) + os.sep
+_BETWEEN = ("<attrs generated", _ATTRS, contextlib.__file__)  # what users call us through
 _CALLED = (*_OURS, _NUMPY + os.sep, _SCIPY + os.sep, "<frozen", "<attrs generated")
 
 
@@ -136,7 +139,10 @@ def user_site(depth: int = 1, *, keep: bool = False) -> Site | None:
         name = code.co_filename
         if not name.startswith(_PACKAGE):
             if not name.startswith("<funct"):
-                return _line(code, frame, call, layer)
+                line = _line(code, frame, call, layer)
+                if line is not None:
+                    return line
+                continue
             printed = frame.f_globals.get(SITES, {}).get(frame.f_lineno)
             if printed is not None:
                 return printed
@@ -158,11 +164,16 @@ def user_site(depth: int = 1, *, keep: bool = False) -> Site | None:
     return None
 
 
-def _line(code: CodeType, frame: FrameType, call: str, layer: str) -> Site:
-    """The line that a frame is at. Python finds its number by walking the code from its start."""
+def _line(code: CodeType, frame: FrameType, call: str, layer: str) -> Site | None:
+    """The line that a frame is at. Python finds its number by walking the code from its start.
+    None for code that stands between us and the user: from now on it is passed as ours is.
+    """
     at = id(code), frame.f_lasti, call, layer
     known = _lines.get(at)
     if known is None:
+        if code.co_filename.startswith(_BETWEEN):
+            _passed[id(code)] = code, None
+            return None
         if len(_lines) >= _MOST:
             _lines.clear()
         site = Site(code.co_filename, frame.f_lineno, call=call, layer=layer)

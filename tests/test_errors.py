@@ -4,6 +4,7 @@ import copy
 import pickle
 from typing import Any
 
+import attrs
 import pytest
 
 import funct as ft
@@ -37,6 +38,37 @@ def test_classes(cls: Any) -> None:
     assert where.startswith("  in test_errors.py:")
     assert where.endswith("# this line")
     assert fix == "  fix: do this"
+
+
+@attrs.frozen
+class _Checked:
+    """A record of the user's, whose field funct converts."""
+
+    x: Any = attrs.field(converter=xp.asarray)
+
+
+def _with_nope() -> None:
+    with ft.config.using(nope=1):
+        pass
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: ft.config.using(threads=0).__enter__(),
+        lambda: _Checked("text"),
+        lambda: attrs.evolve(_Checked(1.0), x="text"),
+        _with_nope,
+    ],
+    ids=["using", "a user's record", "evolving it", "no field"],
+)
+def test_lines_are_the_users_whatever_stands_between(call: Any) -> None:
+    """Code that attrs writes, and the library of `with` blocks, are nobody's."""
+    for _ in range(2):
+        with pytest.raises(FunctError) as caught:
+            call()
+        assert caught.value.site is not None
+        assert caught.value.site.file == __file__
 
 
 def test_context_lists_running_transforms() -> None:

@@ -192,6 +192,40 @@ def test_offload_changes_nothing(name: str) -> None:
     laws.close(NESTINGS[name](ft.offload("cpu")(wave))(X), NESTINGS[name](wave)(X))
 
 
+_SAVED = ft.saved_hooks(lambda x: x, lambda x: x)
+_ORDERS: dict[str, Any] = {
+    "hessian": ft.hessian,
+    "jit of it": lambda f: ft.jit(ft.hessian(f)),
+    "grad of grad": lambda f: ft.grad(lambda x: xp.sum(xp.sin(ft.grad(f)(x)))),
+    "vmap of it": lambda f: lambda x: ft.vmap(ft.hessian(f))(xp.stack([x, 2.0 * x])),
+    "linearize": lambda f: lambda x: ft.linearize(ft.grad(f), x)[1](x),
+}
+_NESTED: dict[str, Any] = {
+    "twice": lambda f: _SAVED(_SAVED(f)),
+    "thrice": lambda f: _SAVED(_SAVED(_SAVED(f))),
+    "around a checkpoint": lambda f: _SAVED(ft.checkpoint(_SAVED(f))),
+    "in a checkpoint": lambda f: ft.checkpoint(_SAVED(_SAVED(f))),
+    "offloaded": lambda f: ft.offload("cpu")(_SAVED(f)),
+    "around a scan": lambda f: _SAVED(
+        lambda x: ft.scan(lambda c, a: (c, _SAVED(f)(a)), x, x[None])[1][0]
+    ),
+}
+
+
+@pytest.mark.parametrize("order", _ORDERS)
+@pytest.mark.parametrize("way", _NESTED)
+def test_hooks_in_hooks_keep_each_value_apart(way: str, order: str) -> None:
+    """What outer ones give back to inner ones lives for a moment, and others take its place."""
+    w = arr(np.random.default_rng(0).normal(size=(3, 3)))
+
+    def fun(x: Any) -> Any:
+        return xp.tanh(x @ w) * x + xp.sin(x) * x * x
+
+    x = arr([0.3, -0.7, 1.1])
+    found = _ORDERS[order](lambda x: xp.sum(_NESTED[way](fun)(x) ** 2))(x)
+    laws.close(found, _ORDERS[order](lambda x: xp.sum(fun(x) ** 2))(x), 1e-9, 1e-9)
+
+
 def test_saved_hooks_see_what_a_rule_keeps() -> None:
     """sin keeps its operand, exp its result; a custom rule its residuals; each value once."""
     kept: list[Any] = []

@@ -45,15 +45,15 @@ class _Saved(Watch):
             self._put_away(node)
 
     def _put_away(self, node: Node) -> None:
-        packed: dict[int, Packed] = {}
+        packed: dict[int, Packed] = {}  # by what the edges hold: ids of others are given again
 
         def away(k: Any) -> Any:
-            if k.__class__ is Packed:  # by hooks further out, which come first
-                k = k.restore()
-            if not isinstance(k, Tensor):
+            if not isinstance(k, Tensor | Packed):
                 return k
             if id(k) not in packed:
-                packed[id(k)] = put_away(k, self.pack, self.unpack)
+                # hooks further out come first
+                x = k.restore() if k.__class__ is Packed else k
+                packed[id(k)] = put_away(x, self.pack, self.unpack)
             return packed[id(k)]
 
         node.edges = tuple(
