@@ -1,8 +1,8 @@
 """Sorting, searching, scans, gather, scatter, random numbers and pooling, in GB/s.
 
 Bytes are those of what goes in and what comes out, so the share of a copy's speed is what one pass
-over memory would reach. To sort ten million elements JAX takes 20 s, so it is left out there; so
-are orders of that many that are like others.
+over memory would reach. JAX takes all the cores that the process has, and to sort ten million
+elements 20 s, so it is left out there; so are orders of that many that are like others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 import funct as ft
 import funct.array as xp
 from benchmarks.kernels.row import Row
-from benchmarks.peers import jax_of_one_thread, optional
+from benchmarks.peers import optional
 from funct.interop import CSR
 from funct.nn import functional
 from funct.tree import leaves
@@ -50,7 +50,7 @@ def row_of(name: str, arrays: tuple[Any, ...], ours: Any, *, orders: int = 1, **
 
     orders: in how many the elements of the last array come, by turns.
     """
-    torch, jax = optional("torch"), jax_of_one_thread()
+    torch, jax = optional("torch"), optional("jax")
     rng, (*held, last) = np.random.default_rng(5), arrays
     several = [arrays, *[(*held, rng.permutation(last)) for _ in range(orders - 1)]]
 
@@ -314,7 +314,7 @@ def _replaced(x: Any, v: Any, i: Any) -> Any:
 
 
 def _random(n: int) -> Iterator[Row]:
-    torch, jax = optional("torch"), jax_of_one_thread()
+    torch, jax = optional("torch"), optional("jax")
     generator = np.random.default_rng(0)
     drawn = {"uniform": generator.random, "normal": generator.standard_normal}
     for name in drawn:
@@ -347,7 +347,7 @@ PARAMETRIC: tuple[tuple[str, tuple[float, ...]], ...] = (
 
 
 def _parametric(n: int) -> Iterator[Row]:
-    torch, jax = optional("torch"), jax_of_one_thread()
+    torch, jax = optional("torch"), optional("jax")
     generator, key = np.random.default_rng(0), ft.random.key(1)
     of_torch = {"gamma": "_standard_gamma", "poisson": "poisson", "dirichlet": "_sample_dirichlet"}
     for name, of in PARAMETRIC:
