@@ -189,6 +189,10 @@ def _indexed(n: int) -> Iterator[Row]:
         torch=lambda t, a, v, i: a.index_add(0, i, v), jax=lambda j, a, v, i: a.at[i].add(v),
     )  # fmt: skip
     yield row_of(
+        f"x.at[i].add(1), int32, {n:,}", (x, at.astype(np.int32)), lambda a, i: a.at[i].add(1.0),
+        numpy=lambda a, i: _added(a, 1.0, i), jax=lambda j, a, i: a.at[i].add(1.0),
+    )  # fmt: skip
+    yield row_of(
         f"x.at[i].add(rows), {narrow.shape}", (narrow, narrow, at[: len(narrow)] % len(narrow)),
         lambda a, v, i: a.at[i].add(v), numpy=_added,
         torch=lambda t, a, v, i: a.index_add(0, i, v), jax=lambda j, a, v, i: a.at[i].add(v),

@@ -27,6 +27,7 @@ __all__ = [
 ]  # fmt: skip
 
 _INT64 = np.dtype(np.int64)
+_PLACES = _INT64, np.dtype(np.int32)  # dtypes of indices
 # By their numbers, the dtypes of which kernels take Python's numbers, and the class of those.
 _NUMBERS = {np.dtype(c).num: float if c in "fd" else int for c in "bBhHiIlfd"}
 _LIMITS = {np.dtype(c).num: np.iinfo(c) for c in "bBhHiI"}  # and those that do not hold each
@@ -109,7 +110,7 @@ def combined_at(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | No
 def combined_each(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | None:
     """`combined_at` for 1-D x and arrays v and i of one shape, which is quicker to find out."""
     d = x.dtype
-    if i.dtype is not _INT64 or v.dtype is not d or d.num not in _CODED or x.ndim != 1:
+    if i.dtype not in _PLACES or v.dtype is not d or d.num not in _CODED or x.ndim != 1:
         return None
     count = i.size
     if (mode == "set" and count < _FEW) or v.shape != i.shape or not ready(count, 0):

@@ -151,3 +151,24 @@ def test_many_indices_are_looked_at_together(count: int, mode: str) -> None:
                 lambda i=i: kernels.combined_at(x, v, i, mode),
                 lambda i=i: _plain_combine(x.copy(), v, i, mode),
             )
+
+
+@given(st.data(), st.sampled_from(DTYPES), st.sampled_from(["int32", "int64", "int16", "uint32"]))
+@pytest.mark.parametrize("mode", ["set", *kernels.COMBINED_AT])
+def test_indices_of_four_bytes_and_eight(
+    mode: str, data: st.DataObject, dtype: str, index: str
+) -> None:
+    """One value for each position, in a new array; other indices are left to NumPy."""
+    x = data.draw(arrays(dtype, min_rank=1)).reshape(-1)
+    i = indices(data, (data.draw(st.integers(1, 40)),), len(x)).astype(index)
+    v = np.resize(np.arange(-3, 4).astype(dtype), i.shape)
+    if index not in ("int32", "int64"):
+        assert kernels.combined_each(x, v, i, mode) is None
+        return
+
+    def plain() -> Any:
+        y = x.copy()
+        kernels.plain_combine_into(y, v, i, mode)
+        return y
+
+    alike(lambda: kernels.combined_each(x, v, i, mode), plain)
