@@ -79,7 +79,7 @@ def needs(cls):
 found = {
     cls
     for name, module in list(sys.modules.items())
-    if name.startswith("funct.") and name != "funct.graph.ir"
+    if name.startswith("funct.") and name not in ("funct.graph.ir", "funct.graph.program")
     for cls in vars(module).values()
     if isinstance(cls, type) and "__attrs_attrs__" in vars(cls) and cls.__module__ == name
 }

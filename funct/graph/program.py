@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct, field
+import attrs
 
 from funct import pytree
 from funct.array.trees import flat_arrays
@@ -16,14 +16,16 @@ from funct.graph.run import Interpreter
 __all__ = ["ExportedProgram", "Signature"]
 
 
-class Signature(Struct, frozen=True):
+@attrs.frozen
+class Signature:
     """Names and types of a program's inputs and outputs, in order."""
 
     inputs: tuple[tuple[str, Any], ...]
     outputs: tuple[tuple[str, Any], ...]
 
 
-class ExportedProgram(Struct, frozen=True, eq=False):
+@attrs.frozen(eq=False, repr=False)
+class ExportedProgram:
     """A captured function of trees. It takes every transform, like the function it came from.
 
     graph: the flat function. in_spec: structure of (args, kwargs). out_spec: structure of the
@@ -45,7 +47,7 @@ class ExportedProgram(Struct, frozen=True, eq=False):
     out_spec: pytree.Structure
     input_names: tuple[str, ...]
     output_names: tuple[str, ...]
-    constant_names: Mapping[str, str] = field(default_factory=dict)
+    constant_names: Mapping[str, str] = attrs.field(factory=dict)
 
     @property
     def signature(self) -> Signature:

@@ -13,7 +13,6 @@ from typing import Any
 
 import attrs
 import numpy as np
-from msgspec.structs import replace
 
 from funct import ops
 from funct.array import Array
@@ -55,7 +54,7 @@ def convert_pt2e(prepared: PreparedProgram) -> ExportedProgram:
     Source:  torchao's convert_pt2e with fold_quantize=True.
     """
     program = explicit(prepared)
-    return replace(program, graph=lower(program.graph))
+    return attrs.evolve(program, graph=lower(program.graph))
 
 
 def explicit(prepared: PreparedProgram) -> ExportedProgram:
@@ -64,7 +63,7 @@ def explicit(prepared: PreparedProgram) -> ExportedProgram:
     graph = writer.run()
     names = {**prepared.program.constant_names, **writer.names}
     kept = {v.name: names[v.name] for v, _ in graph.constants if v.name in names}
-    return replace(prepared.program, graph=graph, constant_names=kept)
+    return attrs.evolve(prepared.program, graph=graph, constant_names=kept)
 
 
 class _Writer:

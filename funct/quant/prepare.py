@@ -12,7 +12,6 @@ from typing import Any
 
 import attrs
 import numpy as np
-from msgspec.structs import replace
 
 from funct.errors import QuantizationError
 from funct.graph import Graph, Interpreter, Node, Var, check, eliminate_dead, inline_calls
@@ -99,7 +98,7 @@ def prepare_pt2e(program: ExportedProgram, quantizer: Quantizer) -> PreparedProg
     groups, group_of = _groups(annotations)
     constants = constants_of(graph)
     states = tuple([_first_state(g, constants) for g in groups])
-    return PreparedProgram(replace(program, graph=graph), groups, group_of, states)
+    return PreparedProgram(attrs.evolve(program, graph=graph), groups, group_of, states)
 
 
 def calibrate(prepared: PreparedProgram, batches: Iterable[tuple[Any, ...]]) -> PreparedProgram:

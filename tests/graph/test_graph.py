@@ -262,7 +262,7 @@ def test_a_graph_takes_every_transform(program: Any) -> None:
     laws.close(ft.grad(total(graph), (0, 1))(*xs), ft.grad(total(program), (0, 1))(*xs), 1e-9, 1e-9)
     many = [xp.stack([x, 2.0 * x]) for x in xs]
     laws.close(ft.vmap(graph)(*many), ft.vmap(program)(*many), 1e-12, 1e-12)
-    laws.same(ft.jit(graph)(*xs), ft.jit(program)(*xs))
+    laws.rounded_alike(ft.jit(graph)(*xs), ft.jit(program)(*xs))  # one may be NumPy's calls
 
 
 def test_interpreter_can_be_extended() -> None:
