@@ -87,11 +87,13 @@ def combined_at(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | No
     d = x.dtype
     number, pairs = _NUMBERS.get(d.num), i.__class__ is tuple and len(i) == 2
     i, j = i if pairs else (i, i)
-    if number is None or i.__class__ is not np.ndarray or i.dtype is not _INT64:
+    if number is None or i.__class__ is not np.ndarray or i.dtype not in _PLACES:
         return None
     if x.ndim != (2 if pairs else 1):
         return None
-    if pairs and (j.__class__ is not np.ndarray or j.dtype is not _INT64 or j.shape != i.shape):
+    if pairs and not (j.__class__ is np.ndarray and j.shape == i.shape):
+        return None
+    if pairs and not (i.dtype is _INT64 and j.dtype is _INT64):
         return None
     single = v.__class__ is number
     if not (single or (v.__class__ is np.ndarray and v.shape == i.shape)) or not ready(i.size, 0):

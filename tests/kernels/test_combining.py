@@ -172,3 +172,24 @@ def test_indices_of_four_bytes_and_eight(
         return y
 
     alike(lambda: kernels.combined_each(x, v, i, mode), plain)
+
+
+@given(st.data(), st.sampled_from(DTYPES), st.sampled_from(["int32", "int64"]))
+@pytest.mark.parametrize("mode", ["set", *kernels.COMBINED_AT])
+def test_one_number_at_indices_of_four_bytes_and_eight(
+    mode: str, data: st.DataObject, dtype: str, index: str
+) -> None:
+    """The same number for each position, in a new array, whatever the indices are made of."""
+    x = data.draw(arrays(dtype, min_rank=1)).reshape(-1)
+    i = indices(data, (data.draw(st.integers(1, 40)),), len(x)).astype(index)
+    v = 3.0 if x.dtype.kind == "f" else 3
+
+    def plain() -> Any:
+        y = x.copy()
+        kernels.plain_combine_into(y, np.full(i.shape, v, x.dtype), i, mode)
+        return y
+
+    if dtype == "uint64":  # of which Python has too many
+        assert kernels.combined_at(x, v, i, mode) is None
+    else:
+        alike(lambda: kernels.combined_at(x, v, i, mode), plain)
