@@ -28,25 +28,23 @@ def along(
     name: str, x: Any, lengths: Sequence[int | None], axes: Sequence[int], norm: str, workers: int
 ) -> Any:
     """What `scipy.fft` gives by that name along one axis; for "fft" and "ifft" along several."""
+    kind = {"fft": "c2c", "ifft": "c2c", "rfft": "r2c", "ihfft": "r2c"}.get(name, "c2r")
+    whole = [2 * (x.shape[a] - 1) if kind == "c2r" else x.shape[a] for a in axes]
+    wanted = [n if given is None else given for n, given in zip(whole, lengths, strict=True)]
+    if any(n < 1 for n in wanted):
+        raise ValueError("a transform of no elements")
     loops = _loops()
     if loops is None:
         return _by_the_package(name, x, lengths, axes, norm, workers)
-    kind = {"fft": "c2c", "ifft": "c2c", "rfft": "r2c", "ihfft": "r2c"}.get(name, "c2r")
     if x.dtype.kind in "biu":
         x = x.astype(np.float64)
     if kind == "c2r" and x.dtype.kind == "f":
         x = x + 0j
     forward = name in _FORWARD
     scale = _SCALES[norm] if forward else 2 - _SCALES[norm]
-    after: tuple[int, ...] = ()
-    if kind == "c2r":
-        (n,), (axis,) = lengths, axes
-        after = (2 * (x.shape[axis] - 1) if n is None else n,)
-        lengths = (after[0] // 2 + 1,)
-    for n, axis in zip(lengths, axes, strict=True):
-        x = x if n is None else _as_long(x, n, axis)
-    if any(n < 1 for n in (*after, *[x.shape[axis] for axis in axes])):
-        raise ValueError("a transform of no elements")
+    after = tuple(wanted) if kind == "c2r" else ()
+    for n, axis in zip(wanted, axes, strict=True):
+        x = _as_long(x, n // 2 + 1 if kind == "c2r" else n, axis)
     x = np.require(x, requirements="A")
     return getattr(loops, kind)(x, tuple(axes), *after, forward, scale, None, workers)
 

@@ -47,8 +47,11 @@ def test_along_several(axes: tuple[int, ...], name: str, kind: str) -> None:
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("there", [True, False], ids=["loops", "package"])
 @pytest.mark.parametrize("name", ["fft", "irfft"])
-def test_nothing_is_no_transform(name: str) -> None:
+def test_nothing_is_no_transform(name: str, there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not there:
+        monkeypatch.setattr(pocketfft, "_loops", lambda: None)
     with pytest.raises(ValueError, match="no elements"):
         pocketfft.along(name, np.zeros((3, 0)), (None,), (1,), "backward", 1)
 
