@@ -204,6 +204,13 @@ def _indexed(n: int) -> Iterator[Row]:
         torch=lambda t, a, v, i, j: a.index_put((i, j), v, accumulate=True),
         jax=lambda k, a, v, i, j: a.at[i, j].add(v),
     )  # fmt: skip
+    few = [(k % len(square)).astype(np.int32) for k in (at, ids)]
+    yield row_of(
+        f"x.at[i, j].add(v), int32, {square.shape}", (square, x, few[0], few[1]),
+        lambda a, v, i, j: a.at[i, j].add(v), numpy=_added_at_pairs,
+        torch=lambda t, a, v, i, j: a.index_put((i, j), v, accumulate=True),
+        jax=lambda k, a, v, i, j: a.at[i, j].add(v),
+    )  # fmt: skip
     yield row_of(
         f"take, {n:,}", (x, at), xp.take, numpy=np.take,
         torch=lambda t, a, i: t.index_select(a, 0, i), jax=lambda j, a, i: a[i],
