@@ -153,25 +153,31 @@ def test_many_indices_are_looked_at_together(count: int, mode: str) -> None:
             )
 
 
+def _line_and_positions(data: st.DataObject, dtype: str, index: str) -> tuple[Any, Any]:
+    x = data.draw(arrays(dtype, min_rank=1)).reshape(-1)
+    return x, indices(data, (data.draw(st.integers(1, 40)),), len(x)).astype(index)
+
+
+def _plainly(x: Any, v: Any, i: Any, mode: str) -> Any:
+    """`plain_combine_into` in a copy of x."""
+    y = x.copy()
+    kernels.plain_combine_into(y, v, i, mode)
+    return y
+
+
 @given(st.data(), st.sampled_from(DTYPES), st.sampled_from(["int32", "int64", "int16", "uint32"]))
 @pytest.mark.parametrize("mode", ["set", *kernels.COMBINED_AT])
 def test_indices_of_four_bytes_and_eight(
     mode: str, data: st.DataObject, dtype: str, index: str
 ) -> None:
     """One value for each position, in a new array; other indices are left to NumPy."""
-    x = data.draw(arrays(dtype, min_rank=1)).reshape(-1)
-    i = indices(data, (data.draw(st.integers(1, 40)),), len(x)).astype(index)
+    x, i = _line_and_positions(data, dtype, index)
     v = np.resize(np.arange(-3, 4).astype(dtype), i.shape)
     if index not in ("int32", "int64"):
         assert kernels.combined_each(x, v, i, mode) is None
         return
 
-    def plain() -> Any:
-        y = x.copy()
-        kernels.plain_combine_into(y, v, i, mode)
-        return y
-
-    alike(lambda: kernels.combined_each(x, v, i, mode), plain)
+    alike(lambda: kernels.combined_each(x, v, i, mode), lambda: _plainly(x, v, i, mode))
 
 
 @given(st.data(), st.sampled_from(DTYPES), st.sampled_from(["int32", "int64"]))
@@ -180,16 +186,11 @@ def test_one_number_at_indices_of_four_bytes_and_eight(
     mode: str, data: st.DataObject, dtype: str, index: str
 ) -> None:
     """The same number for each position, in a new array, whatever the indices are made of."""
-    x = data.draw(arrays(dtype, min_rank=1)).reshape(-1)
-    i = indices(data, (data.draw(st.integers(1, 40)),), len(x)).astype(index)
+    x, i = _line_and_positions(data, dtype, index)
     v = 3.0 if x.dtype.kind == "f" else 3
-
-    def plain() -> Any:
-        y = x.copy()
-        kernels.plain_combine_into(y, np.full(i.shape, v, x.dtype), i, mode)
-        return y
 
     if dtype == "uint64":  # of which Python has too many
         assert kernels.combined_at(x, v, i, mode) is None
     else:
-        alike(lambda: kernels.combined_at(x, v, i, mode), plain)
+        each = np.full(i.shape, v, x.dtype)
+        alike(lambda: kernels.combined_at(x, v, i, mode), lambda: _plainly(x, each, i, mode))

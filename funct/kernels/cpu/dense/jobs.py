@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from funct.device import host
-from funct.kernels.cpu.dense import bands, depthwise, weight_gradient
+from funct.kernels.cpu.dense import bands, depthwise, weight_gradient, weight_text
 from funct.kernels.cpu.dense.convolution import convolver
 from funct.kernels.cpu.dense.line_weights import WEIGHTS
 from funct.kernels.cpu.dense.lines import PLANES
@@ -69,4 +69,4 @@ def gradient(dot: str, x: Sizes, g: Sizes, size: Sizes, *how: Any) -> Job:
     missing = ("x", "g", "w", "partial", "scratch")
     room = made.partial_bytes + made.scratch_bytes
     entry = weight_gradient.entry(dot)
-    return job_of(entry, made.job, weight_gradient.JOB, missing, room, made)
+    return job_of(entry, made.job, weight_text.JOB, missing, room, made)

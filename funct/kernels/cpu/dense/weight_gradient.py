@@ -40,18 +40,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import Struct
 
-from funct.device import PARALLEL, Code, Host, host, printed
+from funct.device import Code, Host, host, printed
 from funct.device.machine_code import LEAN
 from funct.kernels.channels import channels_last, lie_last
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.axes import Axes, Batch, axis, merged, slab_fields, three
 from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.dense.panels import batch_of
-from funct.kernels.cpu.dense.slab import SLAB, STACK, Slab
-from funct.kernels.cpu.dense.tile import call_tiles, most_rows, tile_table
-from funct.kernels.cpu.dense.turn import define_turn
-from funct.kernels.cpu.record import Fields, Record, address
-from funct.kernels.llvm import I64, PTR, Module, Value, each, typed
+from funct.kernels.cpu.dense.tile import most_rows, tile_table
+from funct.kernels.cpu.dense.weight_text import JOB, text
+from funct.kernels.cpu.record import address
 from funct.kernels.windows.pointwise import in_tiles
 
 if TYPE_CHECKING:
@@ -70,192 +68,8 @@ _SLABS_BYTES = 2 << 20
 _SETS_BYTES = 256
 _CHUNK = 256  # pixels whose channels of one tile stay in the first-level cache
 
-JOB = Fields((
-    *SLAB, "partial_sums", "splits", "split_outputs", "partial", "partial_words", "g", "g_last",
-    "w", "groups", "group_channels", "group_outputs", "depth", "padded_depth", "lanes",
-    "out_rows", "row_pixels", "out_pixels", "runs", "row_runs", "run", "run_is_rows", "chunk",
-    "images", "unit_images", "slab_place",
-    "once", "row_words",  # of partial sums
-    *STACK,
-    "step", "rows", "in_order", "slab_taps", "n_taps", "most_rows", "tiles", "depths", "taps",
-))  # fmt: skip
 _ARRAYS = ("x", "g", "g_last", "w", "partial", "scratch")
 _PLACES = np.array([JOB.place(name) for name in _ARRAYS], np.intp)
-
-
-def text(element: str, target: Host, last: bool = False) -> str:
-    """`gradient(job)`: partial sums, then `w`. last: x is (N, *S, C) in memory."""
-    module = Module(target)
-    module.declare("@funct_parallel", PARALLEL)
-    turn = define_turn(module, element, target.vector_bytes)
-    _define_turned(module, element, turn)
-    _define_sums(module, element, turn, last)
-    _define_gather(module, element, turn, target.vector_bytes // typed(element).bytes)
-    f = module.function("gradient", [("job", PTR)])
-    (given,) = f.arguments
-    job = Record(f, JOB, given)
-    outputs = job.groups * job.group_outputs
-
-    def turned() -> None:
-        f.line(f"call void @funct_parallel(ptr @turned, {given!r}, {job.images!r})")
-
-    f.when(f.ne(job.g_last, 0), turned)
-    f.line(f"call void @funct_parallel(ptr @sums, {given!r}, {job.tasks!r})")
-
-    def gathered() -> None:
-        f.line(f"call void @funct_parallel(ptr @gather, {given!r}, {outputs!r})")
-
-    f.when(f.eq(job.once, 0), gathered)
-    f.ret()
-    return module.text()
-
-
-def _define_turned(module: Module, element: str, turn: str) -> None:
-    """`turned(job, image)`: g of an image, whose channels are last in memory, channels first."""
-    f = module.function("turned", [("job", PTR), ("image", I64)], local=True)
-    job, image = Record(f, JOB, f.arguments[0]), f.arguments[1]
-    outputs, pixels = job.groups * job.group_outputs, job.out_pixels
-    source, to = (
-        f.at(job.pointer(name), image * outputs * pixels, element) for name in ("g_last", "g")
-    )
-    f.call(turn, None, [source, to, pixels, outputs, outputs, pixels])
-    f.ret()
-
-
-def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
-    """`sums(job, task)`: one partial sum of one split of the outputs."""
-    f = module.function("sums", [("job", PTR), ("task", I64)], local=True)
-    job, task = Record(f, JOB, f.arguments[0]), f.arguments[1]
-    slab_of = Slab(f, job, element, turn, last, stacks=True)
-    slab = slab_of.at(job.pointer("scratch"), task * job.scratch_step)
-    sum_number = f.div(task, job.splits)
-    start = (task - sum_number * job.splits) * job.split_outputs
-    stop = f.min(start + job.split_outputs, job.group_outputs)
-    partial = slab_of.at(job.pointer("partial"), sum_number * job.partial_words)
-    once = f.ne(job.once, 0)
-
-    def unit(u: Value) -> None:
-        several = f.div(u, job.bands)
-        band = u - several * job.bands
-        image = several * job.unit_images
-        images = f.min(job.unit_images, job.images - image)
-
-        def fill(i: Value) -> None:
-            slab_of.fill(image + i, band, slab_of.at(slab, i * job.slab_place))
-
-        each(f, 0, images, fill)
-        rows_here = f.min(job.band_rows, job.out_rows - band * job.band_rows)
-        by_rows = f.ne(job.run_is_rows, 0)
-        runs = images * f.select(by_rows, f.constant(I64, 1), rows_here * job.row_runs)
-        length = f.select(by_rows, rows_here, job.run)
-        later = f.convert(f.ne(u, sum_number), "u64")
-        first_pixel = band * job.band_rows * job.row_pixels
-
-        def group(g: Value) -> None:
-            outputs = (image * job.groups + g) * job.group_outputs
-            a = slab_of.at(job.pointer("g"), outputs * job.out_pixels + first_pixel)
-
-            def chunk(r: Value) -> None:
-                n_runs = f.min(job.chunk, runs - r)
-                table = f.at(job.pointer("runs"), r << 1, "i64")
-                add = f.select(r > 0, f.constant(I64, 1), Value(f, later.name, I64))
-
-                def block(c: Value) -> None:
-                    wide = f.min(job.lanes * 2, job.padded_depth - c)
-                    row = f.select(f.eq(wide, job.lanes), job.most_rows + 1, f.constant(I64, 0))
-                    tiles = f.at(job.pointer("tiles"), row, "i64")
-
-                    first = f.select(once, f.constant(I64, 0), c)
-
-                    def tap(t: Value) -> None:
-                        here = f.load(I64, f.at(job.pointer("slab_taps"), t, "i64"))
-                        b = slab_of.at(slab, here + g * job.group_channels + c)
-                        row = f.select(once, t, g * job.n_taps + t)
-                        place = row * job.group_outputs * job.row_words + first
-                        given = [
-                            table,
-                            n_runs,
-                            b,
-                            length,
-                            job.step,
-                            slab_of.at(partial, place),
-                            add,
-                        ]
-                        call_tiles(
-                            f, tiles, job.most_rows, a, job.pointer("rows"), start, stop, given
-                        )
-
-                    def done(o: Value) -> None:
-                        source = slab_of.at(partial, o * job.row_words)
-                        place = ((g * job.group_outputs + o) * job.depth + c) * job.n_taps
-                        to = slab_of.at(job.pointer("w"), place)
-                        columns = f.min(job.lanes * 2, job.depth - c)
-                        apart = job.group_outputs * job.row_words
-                        slab_of.transpose(source, to, job.n_taps, columns, apart, job.n_taps)
-
-                    each(f, 0, job.n_taps, tap)
-                    f.when(once, lambda: each(f, start, stop, done))
-
-                each(f, 0, job.padded_depth, block, job.lanes * 2)
-
-            each(f, 0, runs, chunk, job.chunk)
-
-        each(f, 0, job.groups, group)
-
-    each(f, sum_number, job.units, unit, job.partial_sums)
-    f.ret()
-
-
-def _define_gather(module: Module, element: str, turn: str, lanes: int) -> None:
-    """`gather(job, output)`: add the partial sums of one output up and write its weights."""
-    f = module.function("gather", [("job", PTR), ("output", I64)], local=True)
-    job, output = Record(f, JOB, f.arguments[0]), f.arguments[1]
-    scalar, vector = typed(element), typed(element, lanes)
-    group = f.div(output, job.group_outputs)
-    o = output - group * job.group_outputs
-    to = f.at(job.pointer("w"), output * job.depth * job.n_taps, element)
-    taps, depths, words = job.pointer("taps"), job.pointer("depths"), job.partial_words
-
-    def row_of(t: Value) -> Value:
-        place = ((group * job.n_taps + t) * job.group_outputs + o) * job.padded_depth
-        return f.at(job.pointer("partial"), place, element)
-
-    def add(t: Value) -> None:
-        def some(c: Value) -> None:
-            first = f.at(row_of(t), c, element)
-
-            def more(s: Value, held: list[Value]) -> list[Value]:
-                return [held[0] + f.load(vector, f.at(first, s * words, element))]
-
-            start = [f.load(vector, first)]
-            (total,) = f.loop(1, job.partial_sums, 1, more, start)
-            f.store(total, first)
-
-        each(f, 0, job.padded_depth, some, lanes)
-
-    def scatter(t: Value) -> None:
-        row = row_of(t)
-        into = f.at(to, f.load(I64, f.at(taps, t, "i64")), element)
-
-        def write(k: Value) -> None:
-            x = f.load(scalar, f.at(row, k, element))
-            f.store(x, f.at(into, f.load(I64, f.at(depths, k, "i64")), element))
-
-        each(f, 0, job.depth, write)
-
-    def turned() -> list[Value]:
-        step = job.group_outputs * job.padded_depth
-        given = [row_of(f.constant(I64, 0)), to, job.n_taps, job.depth, step, job.n_taps]
-        f.call(turn, None, given)
-        return []
-
-    def scattered() -> list[Value]:
-        each(f, 0, job.n_taps, scatter)
-        return []
-
-    f.when(job.partial_sums > 1, lambda: each(f, 0, job.n_taps, add))
-    f.branch(f.ne(job.in_order, 0), turned, scattered)
-    f.ret()
 
 
 class Plan(Struct, frozen=True, eq=False):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.cpu.irregular.filling import cleared
 from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.vectors import loaded, spread, stored
 
@@ -90,12 +91,7 @@ def tally(x: Any, counts: Any, n: int, bins: int, least: int) -> int:
 
 def _counted(x: Any, counts: Any, n: Any, span: Any, low: Any) -> None:
     """counts (span,): how often low, low + 1, ... stand in x, where nothing else is."""
-    none = counts.dtype.type(0)
-    whole = span & -LANES
-    for k in range(0, whole, LANES):
-        stored(counts, k, spread(none, LANES))
-    for k in range(whole, span):
-        counts[k] = none
+    cleared(counts, span)
     fours = n & -4
     for i in range(0, fours, 4):
         a, b, c, d = x[i], x[i + 1], x[i + 2], x[i + 3]

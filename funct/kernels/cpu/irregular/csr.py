@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.cpu.irregular.filling import cleared
 from funct.kernels.cpu.loops import kernel, making, parallel
 from funct.kernels.cpu.vectors import loaded, spread, stored
 
@@ -160,11 +161,7 @@ def product_of_few(
     if _misfits(indices, indptr, entries, rows, most):
         return 1
     if transposed:
-        whole = n & -LANES
-        for i in range(0, whole, LANES):
-            stored(y, i, spread(y.dtype.type(0), LANES))
-        for i in range(whole, n):
-            y[i] = y.dtype.type(0)
+        cleared(y, n)
         if vector:
             _scattered_vector(data, indices, indptr, x, y, rows)
         else:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.cpu.irregular.filling import cleared
 from funct.kernels.cpu.loops import kernel, making, parallel
 from funct.kernels.cpu.vectors import asked, loaded, spread, stored
 
@@ -78,16 +79,11 @@ def add_elements(g: Any, i: Any, y: Any, outer: int, count: int, n: int, drop: b
 @making("n", "data")
 def summed(data: Any, ids: Any, n: int, count: int, y: Any, size: int) -> None:
     """Sums of data (count,) by ids (count,) in a new array of n numbers; ids outside of it are left
-    out.
+    out. n > 0.
     """
-    none = y.dtype.type(0)
-    whole = n & -_LANES
-    for k in range(0, whole, _LANES):
-        stored(y, k, spread(none, _LANES))
-    for k in range(whole, n):
-        y[k] = none
+    cleared(y, n)
     last: Any = np.int64(0)
-    total = none  # the sum at `last` stays in a register while the index stays
+    total = y.dtype.type(0)  # the sum at `last` stays in a register while the index stays
     for k in range(count):
         at = ids[k].astype(np.int64)
         if at.astype(np.uint64) < np.uint64(n):
