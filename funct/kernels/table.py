@@ -78,6 +78,7 @@ ROWS = (
     Row("convolution", "funct.kernels.windows.patches:convolution", _REAL, (), 1 << 20),
     Row("convolution", _CPU + "dense.depthwise_last:convolution", _REAL, _WIDE, 1 << 16),
     Row("convolution", _CPU + "dense.depthwise:convolution", _REAL, _WIDE, 1 << 16),
+    Row("convolution", _CPU + "dense.winograd:convolution", _REAL, _WIDE, 1 << 16),
     Row("convolution", _CPU + "dense.convolution:convolution", _REAL, _WIDE, 1 << 16),
     Row("convolution", "funct.kernels.windows.products:convolution"),
     Row("convolution_input", _CPU + "dense.few_products:convolution_input", _REAL, ("llvm",)),
@@ -87,6 +88,7 @@ ROWS = (
         "convolution_input", _CPU + "dense.depthwise_last:convolution_input", _REAL, _WIDE, 1 << 16
     ),
     Row("convolution_input", _CPU + "dense.depthwise:convolution_input", _REAL, _WIDE, 1 << 16),
+    Row("convolution_input", _CPU + "dense.winograd:convolution_input", _REAL, _WIDE, 1 << 16),
     Row("convolution_input", _CPU + "dense.convolution:convolution_input", _REAL, _WIDE, 1 << 16),
     Row("convolution_input", "funct.kernels.windows.products:convolution_input"),
     Row("convolution_weight", _CPU + "dense.few_products:convolution_weight", _REAL, ("llvm",)),
@@ -109,6 +111,13 @@ ROWS = (
         1 << 16,
     ),
     Row("convolution_weight", _CPU + "dense.depthwise:convolution_weight", _REAL, _WIDE, 1 << 16),
+    Row(
+        "convolution_weight",
+        _CPU + "dense.winograd_weight:convolution_weight",
+        _REAL,
+        _WIDE,
+        1 << 16,
+    ),
     Row(
         "convolution_weight",
         _CPU + "dense.weight_gradient:convolution_weight",

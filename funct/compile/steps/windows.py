@@ -24,7 +24,7 @@ from funct.compile.steps.told import told
 from funct.graph import Node, Var
 from funct.kernels.cpu.dense.few_products import add_products, products
 from funct.kernels.cpu.irregular import pooling
-from funct.kernels.cpu.jobs import job
+from funct.kernels.cpu.jobs import Job, job
 from funct.kernels.table import met
 from funct.kernels.windows.convolution import fitting_size, in_roles
 from funct.kernels.windows.places import axes_of, in_parts
@@ -38,6 +38,8 @@ _NEEDS = ("llvm", "avx2", "fma")
 _ELEMENT = {"f": "f32", "d": "f64"}
 _BYTES = np.dtype(np.uint8)
 _INDEX = np.dtype(np.int64)
+
+_Told = tuple[tuple[Any, ...], dict[str, Address], list[Any]]  # a job, its arrays, what it writes
 
 
 def is_convolution(step: Any) -> bool:
@@ -121,29 +123,54 @@ class _Work:
         return [*calls, told(found, at, [self.out])]
 
     def tiles(self) -> list[Call]:
-        """Of any channels, as products of bands of images."""
+        """Of any channels, as products of bands of images; by squares first, where they serve."""
         (a, b), dot, size = self.given, _ELEMENT[self.dtype.char], self.size
-        places, y = self.places, Address(self.out)
+        first, second = self.places
+        what: tuple[Any, ...] = (dot, a, b, size, *self.slide)
         if self.kind == "convolution_weight":
-            found = job("gradient", dot, a, b, size, *self.slide)
-            assert found is not None, "it serves all"
-            room = Buffer(max(1, found.room), _BYTES)
-            scratch = Address(room, found.plan.partial_bytes)
-            at = {"x": places[0], "g": places[1], "w": y, "partial": Address(room)}
-            return [told(found, {**at, "scratch": scratch}, [self.out])]
-        what = (int(self.kind == "convolution_input"), dot, a, b, size, *self.slide)
-        found = job("tiles", *what)
-        assert found is not None, "it serves all"
+            arrays, name = ("x", "g", "w"), "gradient by squares"
+            plain = self._gradient(what)
+        else:
+            what = (int(self.kind == "convolution_input"), *what)
+            arrays, name = ("x", "w", "y"), "by squares"
+            plain = self._products(what)
+        fast = job(name, *what)
+        if fast is None:
+            return [told(_job(kind), at, writes) for kind, at, writes in plain]
+        flag = Buffer(1, _INDEX)
+        at = dict(zip(arrays, (first, second, Address(self.out)), strict=True))
+        at |= {"scratch": Address(Buffer(fast.room, _BYTES)), "flag": Address(flag)}
+        return [told(fast, at, [self.out, flag])] + [
+            told(_job(("rest", dot, *kind)), {**at, "flag": Address(flag)}, writes)
+            for kind, at, writes in plain
+        ]
+
+    def _gradient(self, what: tuple[Any, ...]) -> list[_Told]:
+        found = _job(("gradient", *what))
+        room = Buffer(max(1, found.room), _BYTES)
+        scratch = Address(room, found.plan.partial_bytes)
+        at = {"x": self.places[0], "g": self.places[1], "w": Address(self.out)}
+        at |= {"partial": Address(room), "scratch": scratch}
+        return [(("gradient", *what), at, [self.out])]
+
+    def _products(self, what: tuple[Any, ...]) -> list[_Told]:
+        found = _job(("tiles", *what))
         panels = Buffer(max(1, found.plan.weight_words), self.dtype)
-        calls = []
+        calls: list[_Told] = []
         for k, pack in enumerate(found.plan.packs):
-            laid = job("pack", k, *what)
-            assert laid is not None, "it serves all"
-            first = int(pack[laid.places["to"] - 1])  # bytes of the panels before
-            calls.append(told(laid, {"source": places[1], "to": Address(panels, first)}, [panels]))
-        scratch = Address(Buffer(max(1, found.room), _BYTES))
-        at = {"x": places[0], "weights": Address(panels), "y": y, "scratch": scratch}
-        return [*calls, told(found, at, [self.out])]
+            laid = ("pack", k, *what)
+            first = int(pack[_job(laid).places["to"] - 1])  # bytes of the panels before
+            at = {"source": self.places[1], "to": Address(panels, first)}
+            calls.append((laid, at, [panels]))
+        at = {"x": self.places[0], "weights": Address(panels), "y": Address(self.out)}
+        at["scratch"] = Address(Buffer(max(1, found.room), _BYTES))
+        return [*calls, (("tiles", *what), at, [self.out])]
+
+
+def _job(kind: tuple[Any, ...]) -> Job:
+    found = job(*kind)
+    assert found is not None, "it serves all"
+    return found
 
 
 def is_places(step: Any) -> bool:

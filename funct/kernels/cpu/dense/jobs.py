@@ -9,18 +9,31 @@ import numpy as np
 from msgspec.structs import replace
 
 from funct.device import host
-from funct.kernels.cpu.dense import bands, depthwise, weight_gradient, weight_text
+from funct.kernels.cpu.dense import (
+    bands,
+    depthwise,
+    squares,
+    weight_gradient,
+    weight_text,
+    winograd,
+    winograd_text,
+    winograd_weight,
+    winograd_weight_text,
+)  # fmt: skip
 from funct.kernels.cpu.dense.convolution import convolver
 from funct.kernels.cpu.dense.line_weights import WEIGHTS
 from funct.kernels.cpu.dense.lines import PLANES
-from funct.kernels.cpu.jobs import alone, job_of
+from funct.kernels.cpu.jobs import alone, job, job_of
 from funct.kernels.windows.views import Sliding
 
 if TYPE_CHECKING:
     from funct.kernels.cpu.jobs import Job
     from funct.kernels.windows.views import Sizes
 
-__all__ = ["gradient", "line_weights", "lines", "pack", "tiles"]
+__all__ = [
+    "by_squares", "gradient", "gradient_by_squares", "line_weights", "lines", "pack", "rest",
+    "tiles",
+]  # fmt: skip
 
 
 def lines(name: str, x: Sizes, w: Sizes, size: Sizes | None, *how: Any) -> Job | None:
@@ -70,3 +83,42 @@ def gradient(dot: str, x: Sizes, g: Sizes, size: Sizes, *how: Any) -> Job:
     room = made.partial_bytes + made.scratch_bytes
     entry = weight_gradient.entry(dot)
     return job_of(entry, made.job, weight_text.JOB, missing, room, made)
+
+
+def by_squares(adjoint: int, dot: str, x: Sizes, w: Sizes, size: Sizes, *how: Any) -> Job | None:
+    """The same by squares, where that is worth it."""
+    slide = Sliding(*how)
+    if not winograd.served(w[2:], slide):
+        return None
+    made = winograd.plan(dot, x, w, size, slide, bool(adjoint))
+    if made is None:
+        return None
+    missing = ("x", "w", "y", "scratch", "flag")
+    entry, fields = winograd.entry(dot, "squares"), winograd_text.JOB
+    found = job_of(entry, made.job, fields, missing, made.scratch_bytes, made)
+    work = 2 * max(prod(x), x[0] * prod(size)) * prod(w[1:])
+    return alone(alone(found, fields, work), fields, work, "weight_tasks")
+
+
+def gradient_by_squares(dot: str, x: Sizes, g: Sizes, size: Sizes, *how: Any) -> Job | None:
+    """The same in w."""
+    slide = Sliding(*how)
+    if not winograd.served(size, slide):
+        return None
+    made = winograd_weight.plan(dot, x, g, slide)
+    if made is None:
+        return None
+    missing = ("x", "g", "w", "scratch", "flag")
+    entry, fields = winograd_weight.entry(dot, "squares"), winograd_weight_text.JOB
+    return job_of(entry, made.job, fields, missing, made.scratch_bytes, made)
+
+
+def rest(dot: str, kind: str, *given: Any) -> Job:
+    """Another job of convolution, of which nothing is done unless a flag is set."""
+    found = job(kind, *given)
+    assert found is not None, "it serves all"
+    missing = {name: place + len(squares.REST) for name, place in found.places.items()}
+    words = np.array([0, *found.tolist()], np.int64)
+    made = job_of(winograd.entry(dot, "rest"), words, squares.REST, ("flag",), found.room, found)
+    made.places |= missing
+    return made

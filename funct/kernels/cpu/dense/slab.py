@@ -56,7 +56,7 @@ class Slab:
         self.stacks = stacks
         self.bytes = typed(element).bytes
 
-    def at(self, pointer: Value, offset: Value) -> Value:
+    def at(self, pointer: Value, offset: Value | int) -> Value:
         """The address of a word."""
         return self.f.at(pointer, offset, self.element)
 

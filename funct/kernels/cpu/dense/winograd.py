@@ -1,0 +1,158 @@
+"""Convolution with 3 × 3 taps, and its adjoint in x, by squares: see `squares.py`.
+
+What is not worth it, or comes out infinite or as no number, is left to others.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from msgspec import Struct
+
+from funct.device import Code, Host, host, printed
+from funct.device.machine_code import LEAN
+from funct.kernels.channels import channels_first, channels_last
+from funct.kernels.cpu import scratch as memory
+from funct.kernels.cpu.dense.dots import DOTS, supported
+from funct.kernels.cpu.dense.panels import batch_of
+from funct.kernels.cpu.dense.squares import PLACES, TAPS, cut, worth
+from funct.kernels.cpu.dense.tile import most_rows, tile_table
+from funct.kernels.cpu.dense.winograd_text import CHUNK, JOB, text
+from funct.kernels.cpu.record import address
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from funct.kernels.windows.views import Sizes, Sliding
+
+__all__ = ["Plan", "convolution", "convolution_input", "entry", "plan", "served"]
+
+_ELEMENT = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
+_UNIT_BYTES = 384 << 10  # of a unit's squares, which stay in the second-level cache
+_FEWEST, _MOST = 28, 112  # squares of a unit
+_WEIGHTS = 25  # squares that take as long as to transform the weights
+_LINE_BYTES = 64
+
+_ARRAYS = ("x", "w", "y", "scratch", "flag")
+_ADDRESSES = np.array([JOB.place(name) for name in _ARRAYS], np.intp)
+
+
+class Plan(Struct, frozen=True, eq=False):
+    """job: all but the addresses of arrays. tables: what it points to."""
+
+    job: NDArray[np.int64]
+    scratch_bytes: int
+    tables: tuple[NDArray[np.int64], ...]
+
+
+def served(kernel: Sizes, slide: Sliding) -> bool:
+    """Whether there are squares at all."""
+    return kernel == (3, 3) and slide.stride == slide.dilation == (1, 1)
+
+
+@functools.lru_cache(512)
+def plan(
+    dot: str, x: Sizes, w: Sizes, size: Sizes, slide: Sliding, adjoint: bool
+) -> Plan | None:  # fmt: skip
+    """What is known of shapes, if squares are worth it. size: of the result."""
+    outputs, channels = w[0] // slide.groups, w[1]
+    steps = channels * TAPS, TAPS  # of an output, of a channel, in w
+    lows = [low for low, _ in slide.padding]
+    if adjoint:
+        outputs, channels, steps = channels, outputs, steps[::-1]
+        lows = [2 - low for low in lows]
+    batch = batch_of(x[0], slide.groups, channels, outputs, dot)
+    out = size[0], size[1]
+    if not worth(batch, *out, _WEIGHTS):
+        return None
+    lanes, word = batch.lanes, batch.word_bytes
+    line, pair = _LINE_BYTES // word, 2 * lanes
+    most = _UNIT_BYTES // (PLACES * slide.groups * channels * word)
+    of = cut(batch, (x[2], x[3]), out, lows, max(_FEWEST, min(_MOST, most)))
+    padded = -(-outputs // lanes) * lanes
+    blocks, chunks = -(-padded // pair), -(-channels // CHUNK)
+    tasks, weight_units = min(of.units, 2 * batch.cores), slide.groups * blocks * chunks
+    panel_plane = channels * pair + line  # see Note [Places apart]
+    product_plane = of.count * pair + line
+    together = of.fields["unit_images"]
+    sums_place = 2 * of.fields["band_squares"] * out[1] * pair
+    squares = together * of.fields["slab_place"]
+    products = squares + PLACES * of.fields["plane"]
+    sums = products + PLACES * product_plane
+    own_words = max(sums + together * sums_place, CHUNK * TAPS * pair)
+    flags = slide.groups * blocks * PLACES * panel_plane
+    flags = -(-flags // line) * line
+    own = flags + tasks * line
+    numbers = np.arange(of.count)
+    rows = np.stack([numbers * of.fields["square_words"], numbers * pair], axis=1)
+    tap = np.zeros(2, np.int64)
+    width = supported(DOTS[dot], host())
+    fields = {
+        **of.fields, "tasks": tasks, "units": of.units,
+        "scratch_step": -(-own_words // line) * line, "panels": 0,
+        "flags": flags, "own": own, "squares": squares, "products": products,
+        "sums": sums, "product_plane": product_plane, "sums_place": sums_place,
+        "rows": address(rows), "weight_tasks": min(tasks, weight_units),
+        "weight_units": weight_units, "chunks": chunks, "output_step": steps[0],
+        "channel_step": steps[1], "flipped": int(adjoint), "groups": slide.groups,
+        "group_channels": channels, "group_outputs": outputs, "padded_outputs": padded,
+        "blocks": blocks, "panel_plane": panel_plane, "panel_step": PLACES * panel_plane // pair,
+        "panel_group": blocks * PLACES * panel_plane, "most_rows": most_rows(DOTS[dot], width),
+        "tiles": address(tile_table(dot, width, of.counts, padded)), "tap": address(tap),
+    }  # fmt: skip
+    job = JOB.fill(**fields, x=0, w=0, y=0, scratch=0, flag=0)
+    return Plan(job, (own + tasks * fields["scratch_step"]) * word, (rows, tap))
+
+
+def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
+    """See `funct.kernels.windows.convolution.convolution`."""
+    return _run(x, w, slide, None)
+
+
+def convolution_input(
+    g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes
+) -> NDArray[Any]:
+    """See `funct.kernels.windows.convolution.convolution_input`."""
+    return _run(g, w, slide, size)
+
+
+def _run(x: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes | None) -> NDArray[Any]:
+    if not served(w.shape[2:], slide) or x.dtype != w.dtype or not (x.size and w.size):
+        return NotImplemented
+    adjoint = size is not None
+    size = size or slide.size(x.shape[2:], w.shape[2:])
+    dot = _ELEMENT[x.dtype]
+    made = plan(dot, x.shape, w.shape, size, slide, adjoint)
+    if made is None:
+        return NotImplemented
+    last = not x.flags.c_contiguous and channels_last(x).flags.c_contiguous
+    x = channels_last(x) if last else np.ascontiguousarray(x)
+    w = np.ascontiguousarray(w)
+    outputs = w.shape[1] * slide.groups if adjoint else len(w)
+    y = memory.fresh((len(x), *((*size, outputs) if last else (outputs, *size))), x.dtype)
+    job = made.job.copy()
+    found = np.empty(1, np.int64)
+    room = memory.scratch(made.scratch_bytes)
+    job[_ADDRESSES] = address(x), address(w), address(y), room, address(found)
+    _entry(dot, last)(address(job))
+    if found[0]:
+        return NotImplemented
+    return channels_first(y) if last else y
+
+
+@functools.cache
+def _entry(element: str, last: bool) -> Any:
+    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(entry(element, "squares", last))
+
+
+def entry(element: str, name: str, last: bool = False) -> int:
+    """The address of `squares` or `rest` on this machine."""
+    return _code(element, host(), last).address(name)
+
+
+@functools.cache
+def _code(element: str, target: Host, last: bool) -> Code:
+    return printed(text, element, target, last, opt=LEAN)
