@@ -18,7 +18,7 @@ import numpy as np
 from funct.device import Code, blas, host, printed
 from funct.device.machine_code import offer
 from funct.kernels.cpu import scratch
-from funct.kernels.cpu.dense.turn import define_turn
+from funct.kernels.cpu.dense.turn import turn_name
 from funct.kernels.cpu.record import address
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, each, typed
 
@@ -85,7 +85,7 @@ def _text(element: str, wide: bool, lower: bool) -> str:
     many numbers on diagonals are 0. room: for a vector of systems with their right sides, or null.
     """
     module = Module(host())
-    turn = define_turn(module, element, host().vector_bytes)
+    turn = turn_name(element, host().vector_bytes)
     names = (("a", PTR), ("y", PTR), ("count", I64), ("m", I64), ("n", I64), ("room", PTR))
     f = module.function("solve", names, I64)
     a, y, count, m, n, room = f.arguments

@@ -15,8 +15,15 @@ from msgspec.structs import replace
 from funct.device import Host, assemble, host, machine_code
 from funct.device.host import vector_bytes
 from funct.kernels import table
-from funct.kernels.cpu.dense import bands, line_weights, lines, weight_gradient
-from funct.kernels.cpu.dense.turn import define_turn
+from funct.kernels.cpu.dense import (
+    bands,
+    line_weights,
+    lines,
+    weight_gradient,
+    winograd_text,
+    winograd_weight_text,
+)
+from funct.kernels.cpu.dense.turn import define_turn, turn_name
 from funct.kernels.llvm import I64, PTR, Module
 from tests import guarded
 
@@ -34,9 +41,9 @@ SIDES = st.sampled_from([0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33])
 def turn(element: str, width: int) -> Any:
     """The function, with vectors of this width; wider ones than the processor's are split."""
     module = Module(replace(host(), vector_bytes=width))
-    name = define_turn(module, element, width)
+    define_turn(module, element, width)
     f = module.function("run", [("s", PTR), ("t", PTR), *[(c, I64) for c in "abcd"]])
-    f.call(name, None, f.arguments)
+    f.call(turn_name(element, width), None, f.arguments)
     f.ret()
     code = assemble(module.text())
     return code, ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 6)(code.address("run"))
@@ -62,10 +69,15 @@ def test_rows_become_columns(
         functools.partial(bands.text, last=True),
         weight_gradient.text,
         functools.partial(weight_gradient.text, last=True),
+        winograd_text.text,
+        winograd_weight_text.text,
         lambda element, target: lines.planes_text(_pattern(element), target),
         lambda element, target: line_weights.weights_text(_pattern(element), target),
     ],
-    ids=["bands", "bands, last", "weights", "weights, last", "lines", "weights by lines"],
+    ids=[
+        "bands", "bands, last", "weights", "weights, last", "squares", "weights by squares",
+        "lines", "weights by lines",
+    ],
 )
 def test_loops_are_made_for_other_processors_too(text: Any, element: str) -> None:
     """Made, not run."""

@@ -6,7 +6,7 @@ import functools
 from typing import TYPE_CHECKING, Literal
 
 from funct.kernels.attention import KEY_STEP, LAST_SHIFT, MIXES, QUERY_STEP
-from funct.kernels.cpu.dense.turn import define_turn
+from funct.kernels.cpu.dense.turn import turn_name
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.llvm import I64, PTR, Module, each, typed
 from funct.kernels.llvm.coefficients import EXP2_ABOVE, EXP2_PART
@@ -72,7 +72,7 @@ class Strips:
         self.vectors = max(self.tiles)
         self.strip = self.vectors * self.lanes
         self.wide = STRIPS * self.strip
-        self.turn = define_turn(module, element, width)
+        self.turn = turn_name(element, width)
 
     # Products
 

@@ -35,7 +35,7 @@ from funct.device import PARALLEL, Code, Host, printed
 from funct.device.machine_code import LEAN
 from funct.kernels.cpu.dense.slab import SLAB, Slab, copy
 from funct.kernels.cpu.dense.tile import call_tiles
-from funct.kernels.cpu.dense.turn import define_turn, transposed
+from funct.kernels.cpu.dense.turn import transposed, turn_name
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.llvm import I64, PTR, Module, Value, each, typed
 
@@ -71,7 +71,7 @@ def text(element: str, target: Host, last: bool = False) -> str:
     """
     module = Module(target)
     module.declare("@funct_parallel", PARALLEL)
-    turn = define_turn(module, element, target.vector_bytes)
+    turn = turn_name(element, target.vector_bytes)
     _define_panel(module, element)
     _define_band(module, element, turn, last)
     _define_pack(module, element)

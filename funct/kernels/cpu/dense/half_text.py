@@ -23,7 +23,7 @@ from funct.kernels.cpu.dense.dots import DOTS, Dot
 from funct.kernels.cpu.dense.half_rows import AHEAD, NARROWEST, few_rows
 from funct.kernels.cpu.dense.slab import clear
 from funct.kernels.cpu.dense.tile import call_tiles
-from funct.kernels.cpu.dense.turn import define_turn
+from funct.kernels.cpu.dense.turn import turn_name
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 
@@ -183,7 +183,7 @@ def text(element: str, dot: str, target: Host) -> str:
     module = Module(target)
     module.declare("@funct_parallel", PARALLEL)
     made = DOTS[dot]
-    turn = define_turn(module, made.word, target.vector_bytes)
+    turn = turn_name(made.word, target.vector_bytes)
     lay = _define_lay(module, element, made)
     _define_unit(module, element, made, turn, lay)
     f = module.function("multiply", [("job", PTR)])

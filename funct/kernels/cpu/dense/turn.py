@@ -16,23 +16,31 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 
+from funct.device import Host, host, printed
+from funct.device.machine_code import LEAN, offer
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
-__all__ = ["define_turn"]
+__all__ = ["define_turn", "transposed", "turn_name"]
 
 _LANE = 16  # bytes within which x86 interleaves in one instruction
 _FEW = (1, 2, 3, 4)  # rows
 _AHEAD = 256  # bytes; see Note [Asking ahead]
 
 
-def define_turn(module: Module, element: str, width: int) -> str:
-    """Print `to[j * to_row + i] = source[i * row + j]` for i < rows, j < columns; its name.
+def turn_name(element: str, width: int) -> str:
+    """The name under which any text may call `define_turn`'s function: to make its code takes
+    longer than that of most who call it, so there is one for all.
+    """
+    return f"funct_turn_{element}_{width}"
+
+
+def define_turn(module: Module, element: str, width: int) -> None:
+    """Print `to[j * to_row + i] = source[i * row + j]` for i < rows, j < columns.
 
     The function takes (source, to, rows, columns, row, to_row). The two do not overlap.
     """
-    name = f"turn_{element}"
     f = module.function(
-        name,
+        turn_name(element, width),
         [
             ("source", PTR),
             ("to", PTR),
@@ -41,7 +49,6 @@ def define_turn(module: Module, element: str, width: int) -> str:
             ("row", I64),
             ("to_row", I64),
         ],
-        local=True,
     )
     source, to, rows, columns, row, to_row = f.arguments
     lanes = width // typed(element).bytes
@@ -159,7 +166,23 @@ def define_turn(module: Module, element: str, width: int) -> str:
 
     f.branch(columns >= lanes, lines, pieces)
     f.ret()
-    return name
+
+
+def _text(element: str, width: int, target: Host) -> str:
+    module = Module(target)
+    define_turn(module, element, width)
+    return module.text()
+
+
+@functools.cache
+def _address(element: str, width: int) -> int:
+    code = printed(_text, element, width, host(), opt=LEAN)
+    return code.keep().address(turn_name(element, width))
+
+
+for _element in ("f32", "f64", "i32"):
+    for _width in (16, 32, 64):
+        offer(turn_name(_element, _width), functools.partial(_address, _element, _width))
 
 
 def transposed(f: Emitter, rows: list[Value]) -> list[Value]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from funct.device import PARALLEL, Host
 from funct.kernels.cpu.dense.slab import SLAB, STACK, Slab
 from funct.kernels.cpu.dense.tile import call_tiles
-from funct.kernels.cpu.dense.turn import define_turn
+from funct.kernels.cpu.dense.turn import turn_name
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.llvm import I64, PTR, Module, Value, each, typed
 
@@ -26,7 +26,7 @@ def text(element: str, target: Host, last: bool = False) -> str:
     """`gradient(job)`: partial sums, then `w`. last: x is (N, *S, C) in memory."""
     module = Module(target)
     module.declare("@funct_parallel", PARALLEL)
-    turn = define_turn(module, element, target.vector_bytes)
+    turn = turn_name(element, target.vector_bytes)
     _define_turned(module, element, turn)
     _define_sums(module, element, turn, last)
     _define_gather(module, element, turn, target.vector_bytes // typed(element).bytes)

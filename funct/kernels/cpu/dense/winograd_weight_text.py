@@ -16,7 +16,7 @@ from funct.kernels.cpu.dense.squares import (
     told,
 )  # fmt: skip
 from funct.kernels.cpu.dense.tile import call_tiles
-from funct.kernels.cpu.dense.turn import define_turn
+from funct.kernels.cpu.dense.turn import turn_name
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.llvm import I64, PTR, Module, Value, each, typed
 
@@ -37,7 +37,7 @@ def text(element: str, target: Host, last: bool = False) -> str:
     """`squares(job)`: fill w. `rest(job)`. last: x is (N, *S, C) in memory."""
     module = Module(target)
     module.declare("@funct_parallel", PARALLEL)
-    turn = define_turn(module, element, target.vector_bytes)
+    turn = turn_name(element, target.vector_bytes)
     _define_units(module, element, turn, last)
     _define_gather(module, element, turn)
     define_rest(module)
