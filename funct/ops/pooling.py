@@ -23,8 +23,10 @@ from funct.ops.families import structural
 from funct.ops.fast import wrap
 from funct.ops.samples import calls
 
-__all__ = ["avg_pool", "fold_windows", "max_pool", "max_pool_index", "pad_axes", "whole_padding",
-           "window_counts", "windows"]  # fmt: skip
+__all__ = [
+    "always_meet", "avg_pool", "fold_windows", "max_pool", "max_pool_index", "pad_axes",
+    "whole_padding", "window_counts", "windows",
+]  # fmt: skip
 
 Params = tuple[Any, ...]
 Args = Sequence[Any]
@@ -166,7 +168,7 @@ def _flat_images(x: Value, rank: int) -> Value:
     return ops.reshape(x, (*x.shape[:lead], ops.axis_count(x, tuple(range(lead, len(x.shape))))))
 
 
-def _always_meet(window: Shape, padding: Pads, dilation: Shape) -> bool:
+def always_meet(window: Shape, padding: Pads, dilation: Shape) -> bool:
     """Whether every window meets an element of x, whatever its size."""
     each = zip(window, padding, dilation, strict=True)
     return all(max(low, high) < k and (d == 1 or max(low, high) <= 0) for k, (low, high), d in each)
@@ -177,7 +179,7 @@ def _max_pool_push(
 ) -> Value:
     at = ops.max_pool_index(x, window, stride, padding, dilation)
     flat, rank = _flat_images(at, len(window)), len(window)
-    met = _always_meet(window, padding, dilation)
+    met = always_meet(window, padding, dilation)
     inside = flat if met else ops.maximum(flat, 0)
     found = ops.take_along_axis(_flat_images(t, rank), inside, len(flat.shape) - 1)
     if not met:
@@ -195,7 +197,7 @@ def _max_pool_pull(
     rank = len(window)
     at = _flat_images(ops.max_pool_index(x, window, stride, padding, dilation), rank)
     g, last = _flat_images(g, rank), len(at.shape) - 1
-    if not _always_meet(window, padding, dilation):
+    if not always_meet(window, padding, dilation):
         g, at = ops.where(ops.less(at, 0), 0.0, g), ops.maximum(at, 0)
     axes = tuple(range(len(x.shape) - rank, len(x.shape)))
     return ops.reshape(ops.put_along_axis(g, at, last, ops.axis_count(x, axes)), x.shape)

@@ -7,6 +7,7 @@
 - what has no elements is left out of arrays one after the other;
 - the place of an extreme element is the least number of those that are one;
 - last axes of a few elements are taken apart: points, colours, small matrices (`narrow.py`);
+- `relu` is computed behind pools instead of before them (`behind_pools.py`);
 - functions of looked-up elements of a table that is smaller are computed before (`looked_up.py`);
 - elementwise ops on arrays that are all turned alike are computed before the turn (`turned.py`);
 - arrays that are put one behind the other in several steps are in one;
@@ -34,6 +35,7 @@ from funct.compile.gathered import changes_few
 from funct.compile.joins import is_concat
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.loops.updates import UPDATES
+from funct.compile.rewriting.behind_pools import behind_pools
 from funct.compile.rewriting.between import written_out
 from funct.compile.rewriting.boxes import Boxes
 from funct.compile.rewriting.finite import finite_at_zeros
@@ -64,7 +66,7 @@ def simplify(graph: Graph, *, body: bool = False) -> tuple[Graph, tuple[Check, .
     body: of a loop, where no call of NumPy may be left.
     """
     found, checks = _Rewriting(graph, body).run()
-    found = as_they_lie(before_they_are_looked_up(found))
+    found = as_they_lie(before_they_are_looked_up(behind_pools(found)))
     found = written_out(without_gaps(in_pieces(found)), body=body)
     return taken_apart(found), checks
 
