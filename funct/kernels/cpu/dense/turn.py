@@ -53,6 +53,7 @@ def define_turn(module: Module, element: str, width: int) -> None:
     source, to, rows, columns, row, to_row = f.arguments
     lanes = width // typed(element).bytes
     vector = typed(element, lanes)
+    group = min(_LANE // vector.scalar.bytes, lanes)
 
     def edge(start: Value, stop: Value) -> Value:
         last = stop - lanes
@@ -118,11 +119,13 @@ def define_turn(module: Module, element: str, width: int) -> None:
         def some(j: Value, _: list[Value]) -> list[Value]:
             j0 = edge(j, columns)
             first = f.at(source, j0, element)
-            held = [f.load(vector, f.at(first, row * i, element)) for i in range(count)]
-            held += [f.constant(vector, 0)] * (lanes - count)
             begin = f.at(to, j0 * to_row, element)
-            for k, v in enumerate(transposed(f, held)):
-                f.store(f.shuffle(v, v, range(count)), f.at(begin, to_row * k, element))
+            for i in range(0, count, group):
+                here = range(i, min(i + group, count))
+                held = [f.load(vector, f.at(first, row * k, element)) for k in here]
+                for k, v in enumerate(_groups(f, held, group)):
+                    v = f.piece(v, 0, len(here))
+                    f.store(v, f.at(f.at(begin, to_row * k, element), i, element))
             return []
 
         return some
@@ -183,6 +186,29 @@ def _address(element: str, width: int) -> int:
 for _element in ("f32", "f64", "i32"):
     for _width in (16, 32, 64):
         offer(turn_name(_element, _width), functools.partial(_address, _element, _width))
+
+
+def _groups(f: Emitter, rows: list[Value], group: int) -> list[Value]:
+    """The columns of a few rows, 16 bytes each, behind which lies anything if there are less."""
+    lanes = rows[0].type.lanes
+    rows = rows + rows[:1] * (group - len(rows))
+    half = 1
+    while half < group:  # pairs of words that were adjacent in a column go on together
+        low, high = (
+            [
+                k + apart
+                for first in range(start, lanes, group)
+                for unit in range(first, first + group // 2, half)
+                for apart in (0, lanes)
+                for k in range(unit, unit + half)
+            ]
+            for start in (0, group // 2)
+        )
+        step = len(rows) // 2 if half > 1 else 1
+        pairs = [(k, k + step) for k in range(len(rows)) if not k & step]
+        rows = [f.shuffle(rows[a], rows[b], which) for a, b in pairs for which in (low, high)]
+        half *= 2
+    return [f.piece(rows[k % group], k // group * group, group) for k in range(lanes)]
 
 
 def transposed(f: Emitter, rows: list[Value]) -> list[Value]:
