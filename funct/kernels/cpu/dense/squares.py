@@ -56,6 +56,7 @@ _FAST = 17.6  # of the same by places
 _TURNED = 85.0  # of a transform of a square, over all outputs or channels
 _WORTH = 1.05
 _LEAST = 1 << 20  # floating-point operations, tap by tap
+_MOST_BYTES = 64 << 20  # of transformed weights, which scratch holds on to
 
 
 def worth(batch: Batch, rows: int, columns: int, weights: int) -> bool:
@@ -65,9 +66,11 @@ def worth(batch: Batch, rows: int, columns: int, weights: int) -> bool:
     squares = batch.images * -(-rows // 2) * -(-columns // 2)
     turned = _TURNED * squares * (1 / batch.group_channels + 1 / batch.group_outputs)
     pixels = batch.images * rows * columns
-    work = 2 * pixels * TAPS * batch.groups * batch.group_channels * batch.group_outputs
+    numbers = batch.groups * batch.group_channels * batch.group_outputs
+    if 2 * pixels * TAPS * numbers < _LEAST or PLACES * numbers * batch.word_bytes > _MOST_BYTES:
+        return False
     plain = _PLAIN / 4 * pixels
-    return work >= _LEAST and plain > _WORTH * (_FAST * (squares + weights) + turned)
+    return plain > _WORTH * (_FAST * (squares + weights) + turned)
 
 
 REST = Fields(("flag", "entry"))  # and the words that the entry is told
