@@ -10,13 +10,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import funct as ft
 import funct.array as xp
 from funct import ops
 from funct.device import host
 from funct.kernels import table
-from funct.kernels.cpu.dense import convolution, weight_gradient, winograd, winograd_weight
+from funct.kernels.cpu.dense import (
+    convolution,
+    panels,
+    weight_gradient,
+    winograd,
+    winograd_weight,
+)  # fmt: skip
 from funct.kernels.windows import products
 from funct.kernels.windows.views import Sliding
 from tests import guarded
@@ -208,3 +215,18 @@ def test_loops_do_the_same(name: str, special: float) -> None:
     for k, y in enumerate(expected):
         np.testing.assert_array_equal(found[k], y)
         assert np.isfinite(np.asarray(y)).all() == (special == 1.0 or k != 1)
+
+
+def test_cores_change_no_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does the number of those that the machine has."""
+    rng = np.random.default_rng(7)
+    x, g, *rest = operands(
+        40, 20, 70, (7, 8), ((1, 1), (1, 1)), 1, lambda s: rng.standard_normal(s).astype(np.float32)
+    )["convolution_weight"]
+    found = []
+    for cores in (1, 2, 64):
+        monkeypatch.setattr(panels, "host", lambda cores=cores: replace(host(), cores=cores))
+        winograd_weight.plan.cache_clear()
+        found.append(winograd_weight.convolution_weight(x, g, *rest))
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])

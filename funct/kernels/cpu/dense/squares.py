@@ -89,9 +89,10 @@ class Cut(Struct, frozen=True):
 
 
 def cut(
-    batch: Batch, size: tuple[int, int], out: tuple[int, int], lows: Sequence[int], most: int
+    batch: Batch, size: tuple[int, int], out: tuple[int, int], lows: Sequence[int], most: int,
+    units: int,
 ) -> Cut:  # fmt: skip
-    """Units of at most about so many squares.
+    """Units of at most about so many squares, and as many units if there are as many images.
 
     size: of what is read. out: of the result. lows: pixels that stand before the image, as zeros,
     or as many less of it.
@@ -102,7 +103,7 @@ def cut(
     images = batch.images
     together, band = 1, rows
     if rows * columns <= most:
-        together = max(1, min(most // (rows * columns), images // (4 * batch.cores)))
+        together = max(1, min(most // (rows * columns), images // units))
         together = -(-images // -(-images // together))
     else:
         band = -(-rows // -(-rows // max(1, most // columns)))

@@ -71,7 +71,8 @@ def plan(
     lanes, word = batch.lanes, batch.word_bytes
     line, pair = _LINE_BYTES // word, 2 * lanes
     most = _UNIT_BYTES // (PLACES * slide.groups * channels * word)
-    of = cut(batch, (x[2], x[3]), out, lows, max(_FEWEST, min(_MOST, most)))
+    most = max(_FEWEST, min(_MOST, most))
+    of = cut(batch, (x[2], x[3]), out, lows, most, 4 * batch.cores)
     padded = -(-outputs // lanes) * lanes
     blocks, chunks = -(-padded // pair), -(-channels // CHUNK)
     tasks, weight_units = min(of.units, 2 * batch.cores), slide.groups * blocks * chunks

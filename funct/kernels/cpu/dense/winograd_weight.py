@@ -59,7 +59,8 @@ def plan(dot: str, x: Sizes, g: Sizes, slide: Sliding) -> Plan | None:
     line = _LINE_BYTES // word
     most = _UNIT_BYTES // (PLACES * groups * (channels + outputs) * word)
     lows = [low for low, _ in slide.padding]
-    of = cut(batch, (x[2], x[3]), out, lows, max(_FEWEST, min(_MOST, most)))
+    most = max(_FEWEST, min(_MOST, most))
+    of = cut(batch, (x[2], x[3]), out, lows, most, _PARTIAL_SUMS)
     padded = -(-channels // lanes) * lanes
     sum_plane = groups * outputs * padded + line  # see Note [Places apart]
     partial_words = PLACES * sum_plane
