@@ -89,6 +89,7 @@ def test_integers_are_exact(case: Any, name: str, dtype: str, layout: int) -> No
 
     def make(shape: tuple[int, ...]) -> Any:
         x = rng.integers(-9, 10, shape).astype(dtype)
+        x[x == 0] = 7  # taps of 0 are left to others
         if layout == 1:
             return np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
         if layout == 2:
@@ -134,7 +135,7 @@ def test_no_less_exact_than_tap_by_tap(name: str, shape: Any) -> None:
 @pytest.mark.parametrize("special", [np.inf, -np.inf, np.nan, 3e38])
 @pytest.mark.parametrize("operand", [0, 1])
 def test_what_is_not_finite_is_found(name: str, special: float, operand: int) -> None:
-    """It is left to others, and the table finds them: no neighbour becomes a NaN."""
+    """It is left to others, and the table finds them: what is infinite is no NaN."""
     rng = np.random.default_rng(3)
     given = list(
         operands(
@@ -230,3 +231,28 @@ def test_cores_change_no_bits(monkeypatch: pytest.MonkeyPatch) -> None:
         found.append(winograd_weight.convolution_weight(x, g, *rest))
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("name", NAMES[:2])
+def test_a_result_is_made_of_what_its_taps_read(name: str) -> None:
+    """Other pixels change no bits; nor do pixels under taps that are masked."""
+    rng = np.random.default_rng(8)
+    x, w, *rest = operands(
+        2, 33, 40, (12, 11), ((1, 1), (1, 1)), 1,
+        lambda s: rng.standard_normal(s).astype(np.float32),
+    )[name]  # fmt: skip
+    changed = x.copy()
+    changed[:, 3, 5, 6] = 1e6
+    ones, near = np.ones_like(w[:1, :1]), np.zeros((1, 1, 12, 11), np.float32)
+    near[..., 5, 6] = 1
+    masked = w.copy()
+    masked[:, :, 2, 1:] = masked[:, :, 1, 2] = 0  # what a causal kernel does not read
+    for kernel in (w, masked):
+        taps = (kernel[:1, :1] != 0) * ones
+        how = rest if name == "convolution" else [rest[0], (12, 11)]
+        reached = BY_TAPS[name](near, taps.astype(np.float32), *how)[0, 0] != 0
+        one, other = (table.call(name, x.dtype, 1 << 40, a, kernel, *rest) for a in (x, changed))
+        assert reached.sum() == (taps != 0).sum()
+        np.testing.assert_array_equal(one[..., ~reached], other[..., ~reached])
+        assert (one[..., reached] != other[..., reached]).all()
+    assert BY_SQUARES[name](x, masked, *rest) is NotImplemented

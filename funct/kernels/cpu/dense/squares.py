@@ -19,9 +19,9 @@ Note [Places apart]
 
 Note [No less exact]
     Sums have a ninth of the terms, so errors are half of those that a sum tap by tap makes; small
-    whole numbers stay exact. They are relative to all that a square reads, though: where a result
-    is 0 because all that it reads is, but its neighbours' is not, it may be their rounding. What is
-    infinite or no number would be all over its square, so it is found and computed tap by tap.
+    whole numbers stay exact. A result is made of the 3 × 3 pixels under it and no others: A' leaves
+    out the places that hold them. What is infinite comes out as no number, so it is found, and
+    computed tap by tap.
 """
 
 from __future__ import annotations

@@ -1,8 +1,15 @@
 """The loops of convolution by squares (`squares.py`), and of its adjoint in x: the weights of all
 places, then units of images.
+
+Note [Taps of 0]
+    Whoever masks taps means that pixels are not read. Here each weight is part of several products,
+    so they would be, times what is left of 0 by rounding. Where a tap is 0 for a channel and all
+    outputs of a vector, nothing is computed and the flag is set.
 """
 
 from __future__ import annotations
+
+import functools
 
 from funct.device import PARALLEL, Host
 from funct.kernels.cpu.dense.slab import SLAB, clear, copy
@@ -50,16 +57,21 @@ def text(element: str, target: Host, last: bool = False) -> str:
     f = module.function("squares", [("job", PTR)])
     given = f.arguments[0]
     job = Record(f, JOB, given)
-    for work, tasks in (("weights", job.weight_tasks), ("units", job.tasks)):
+    flags = f.at(job.pointer("scratch"), job.flags, element)
+
+    def run(work: str, tasks: Value) -> None:
         f.line(f"call void @funct_parallel(ptr @{work}, {given!r}, {tasks!r})")
-    told(f, job, f.at(job.pointer("scratch"), job.flags, element), job.tasks, _APART)
+        told(f, job, flags, tasks, _APART)
+
+    run("weights", job.weight_tasks)
+    f.when(f.eq(f.load(I64, job.pointer("flag")), 0), lambda: run("units", job.tasks))
     f.ret()
     return module.text()
 
 
 def _define_weights(module: Module, element: str, turn: str) -> None:
     """`weights(job, task)`: G w G' of some chunks of channels, as (group, block of outputs, place,
-    channel, lane).
+    channel, lane), and whether a tap is 0; see Note [Taps of 0].
     """
     f = module.function("weights", [("job", PTR), ("task", I64)], local=True)
     job, task = Record(f, JOB, f.arguments[0]), f.arguments[1]
@@ -69,7 +81,7 @@ def _define_weights(module: Module, element: str, turn: str) -> None:
     room = f.at(scratch, job.own + task * job.scratch_step, element)
     panels = f.at(scratch, job.panels, element)
 
-    def unit(u: Value) -> None:
+    def unit(u: Value, found: list[Value]) -> list[Value]:
         rest = f.div(u, job.chunks)
         first = (u - rest * job.chunks) * CHUNK
         g = f.div(rest, job.blocks)
@@ -100,21 +112,27 @@ def _define_weights(module: Module, element: str, turn: str) -> None:
         f.branch(f.eq(job.channel_step, TAPS), adjacent, apart)
         block = f.at(panels, g * job.panel_group + o * job.panel_step, element)
 
-        def channel(c: Value) -> None:
-            def some(v: Value) -> None:
+        def channel(c: Value, found: list[Value]) -> list[Value]:
+            def some(v: Value, found: list[Value]) -> list[Value]:
                 here = f.at(room, c * (TAPS * pair) + v, element)
                 taps = [f.load(vector, f.at(here, k * pair, element)) for k in range(TAPS)]
+                there = [f.any(f.ne(x, 0.0)) for x in taps]
+                all_there = functools.reduce(f.bitand, there)
+                missing = f.select(all_there, f.constant(I64, 0), f.constant(I64, 1))
                 flip = f.ne(job.flipped, 0)
                 taps = [f.select(flip, x, y) for x, y in zip(taps[::-1], taps)]
                 for t, x in enumerate(grid(f, of_weights, taps)):
                     place = job.panel_plane * t + (first + c) * wide + v
                     f.store(x, f.at(block, place, element))
+                return [f.bitor(found[0], missing)]
 
-            each(f, 0, wide, some, lanes)
+            return f.loop(0, wide, lanes, some, found)
 
-        each(f, 0, count, channel)
+        return f.loop(0, count, 1, channel, found)
 
-    each(f, task, job.weight_units, unit, job.weight_tasks)
+    none, tasks = [f.constant(I64, 0)], job.weight_tasks
+    (found,) = f.loop(task, job.weight_units, tasks, unit, none, maybe_empty=True)
+    f.store(found, f.at(f.at(scratch, job.flags, element), task * _APART, "i64"))
     f.ret()
 
 
