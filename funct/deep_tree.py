@@ -34,8 +34,12 @@ class _Container(Struct, frozen=True, eq=False):
         )
 
 
-def _opened(tree: Any, none_is_leaf: bool) -> tuple[_Container, list[Any]] | None:
+def _opened(
+    tree: Any, none_is_leaf: bool, is_leaf: Callable[[Any], bool] | None = None
+) -> tuple[_Container, list[Any]] | None:
     """The container and its children; None for a leaf."""
+    if is_leaf is not None and is_leaf(tree):
+        return None
     if optree.tree_is_leaf(tree, none_is_leaf=none_is_leaf, namespace=NAMESPACE):
         return None
     children, meta, names, build = optree.tree_flatten_one_level(
@@ -110,14 +114,16 @@ class DeepStructure:
         return f"PyTreeSpec(nested too deeply to be shown, {self.num_leaves} leaves)"
 
 
-def flatten(tree: Any, *, none_is_leaf: bool = False) -> tuple[list[Any], DeepStructure]:
+def flatten(
+    tree: Any, is_leaf: Callable[[Any], bool] | None = None, *, none_is_leaf: bool = False
+) -> tuple[list[Any], DeepStructure]:
     """Leaves in optree's order, and the structure."""
     leaves: list[Any] = []
     nodes: list[_Container | None] = []
     todo = [tree]
     while todo:
         part = todo.pop()
-        opened = _opened(part, none_is_leaf)
+        opened = _opened(part, none_is_leaf, is_leaf)
         if opened is None:
             leaves.append(part)
             nodes.append(None)
@@ -127,12 +133,14 @@ def flatten(tree: Any, *, none_is_leaf: bool = False) -> tuple[list[Any], DeepSt
     return leaves, DeepStructure(tuple(nodes), none_is_leaf)
 
 
-def flatten_with_path(tree: Any) -> Iterator[tuple[str, Any]]:
+def flatten_with_path(
+    tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> Iterator[tuple[str, Any]]:
     """(dotted path, leaf) pairs."""
     todo: list[tuple[str, Any]] = [("", tree)]
     while todo:
         path, part = todo.pop()
-        opened = _opened(part, False)
+        opened = _opened(part, False, is_leaf)
         if opened is None:
             yield path, part
             continue

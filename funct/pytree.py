@@ -20,20 +20,23 @@ from funct.errors import TreeError
 from funct.records import NAMESPACE
 
 __all__ = [
-    "Structure", "broadcast_prefix", "flatten", "flatten_with_path", "leaves", "map", "one_level",
-    "parallel", "plain", "same_structure", "structure", "unflatten",
+    "IsLeaf", "Structure", "broadcast_prefix", "flatten", "flatten_with_path", "leaves", "map",
+    "one_level", "parallel", "plain", "same_structure", "structure", "unflatten",
 ]  # fmt: skip
 
 Structure = optree.PyTreeSpec | DeepStructure
+IsLeaf = Callable[[Any], bool] | None
 
 
-def flatten(tree: Any, *, none_is_leaf: bool = False) -> tuple[list[Any], Structure]:
+def flatten(
+    tree: Any, is_leaf: IsLeaf = None, *, none_is_leaf: bool = False
+) -> tuple[list[Any], Structure]:
     """Leaves in a fixed order, and the structure that holds them."""
     try:
-        return optree.tree_flatten(tree, none_is_leaf=none_is_leaf, namespace=NAMESPACE)
+        return optree.tree_flatten(tree, is_leaf, none_is_leaf=none_is_leaf, namespace=NAMESPACE)
     except RecursionError as error:
         _expect_depth(error)
-        return deep_tree.flatten(tree, none_is_leaf=none_is_leaf)
+        return deep_tree.flatten(tree, is_leaf, none_is_leaf=none_is_leaf)
 
 
 def _expect_depth(error: RecursionError) -> None:
@@ -58,13 +61,13 @@ def unflatten(spec: Structure, values: Iterable[Any]) -> Any:
         raise TreeError(f"unflatten: {error}") from None
 
 
-def leaves(tree: Any) -> list[Any]:
+def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     """The leaves alone."""
     try:
-        return optree.tree_leaves(tree, namespace=NAMESPACE)
+        return optree.tree_leaves(tree, is_leaf, namespace=NAMESPACE)
     except RecursionError as error:
         _expect_depth(error)
-        return deep_tree.flatten(tree)[0]
+        return deep_tree.flatten(tree, is_leaf)[0]
 
 
 def structure(tree: Any) -> Structure:
@@ -142,13 +145,13 @@ def _container(x: Any) -> str:
     return f"a {type(x).__name__}"
 
 
-def flatten_with_path(tree: Any) -> list[tuple[str, Any]]:
+def flatten_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[str, Any]]:
     """(dotted path, leaf) pairs: keys, indices and attrs field names joined by dots."""
     try:
-        paths, values, _ = optree.tree_flatten_with_path(tree, namespace=NAMESPACE)
+        paths, values, _ = optree.tree_flatten_with_path(tree, is_leaf, namespace=NAMESPACE)
     except RecursionError as error:
         _expect_depth(error)
-        return list(deep_tree.flatten_with_path(tree))
+        return list(deep_tree.flatten_with_path(tree, is_leaf))
     return [(".".join(str(k) for k in p), v) for p, v in zip(paths, values, strict=True)]
 
 

@@ -9,6 +9,7 @@ none of their classes holds an array: a record of sizes is a value like any othe
 from __future__ import annotations
 
 import builtins
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,7 @@ import optree
 from funct import pytree
 from funct.deep_tree import DeepStructure
 from funct.errors import TreeError
-from funct.pytree import Structure, plain, same_structure, unflatten
+from funct.pytree import IsLeaf, Structure, plain, same_structure, unflatten
 from funct.records import is_record_class, is_static, opened, register, remedy, static_field
 
 __all__ = [
@@ -46,19 +47,23 @@ def _met(found: list[Any]) -> bool:
     return False
 
 
-def flatten(tree: Any, *, none_is_leaf: bool = False) -> tuple[list[Any], Structure]:
+def flatten(
+    tree: Any, is_leaf: IsLeaf = None, *, none_is_leaf: bool = False
+) -> tuple[list[Any], Structure]:
     """Leaves in a fixed order, and the structure that holds them.
+
+    Args: is_leaf: whether a part of the tree is taken as a leaf, here and in every function below.
 
     Example:
         >>> from funct import tree
         >>> tree.flatten({"b": 2, "a": (1, None)})[0]
         [1, 2]
     """
-    found, spec = pytree.flatten(tree, none_is_leaf=none_is_leaf)
-    return flatten(tree, none_is_leaf=none_is_leaf) if _met(found) else (found, spec)
+    found, spec = pytree.flatten(tree, is_leaf, none_is_leaf=none_is_leaf)
+    return flatten(tree, is_leaf, none_is_leaf=none_is_leaf) if _met(found) else (found, spec)
 
 
-def leaves(tree: Any) -> list[Any]:
+def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     """The leaves alone.
 
     Example:
@@ -66,11 +71,11 @@ def leaves(tree: Any) -> list[Any]:
         >>> tree.leaves({"b": 2, "a": (1, None)})  # keys of dicts in sorted order; None is no leaf
         [1, 2]
     """
-    found = pytree.leaves(tree)
-    return leaves(tree) if _met(found) else found
+    found = pytree.leaves(tree, is_leaf)
+    return leaves(tree, is_leaf) if _met(found) else found
 
 
-def structure(tree: Any) -> Structure:
+def structure(tree: Any, is_leaf: IsLeaf = None) -> Structure:
     """The structure alone.
 
     Example:
@@ -78,10 +83,16 @@ def structure(tree: Any) -> Structure:
         >>> tree.structure((1, [2])) == tree.structure((3, [4])), tree.structure([1, 2]).num_leaves
         (True, 2)
     """
-    return flatten(tree)[1]
+    return flatten(tree, is_leaf)[1]
 
 
-def map(fun: Callable[..., Any], tree: Any, *rest: Any, none_is_leaf: bool = False) -> Any:
+def map(
+    fun: Callable[..., Any],
+    tree: Any,
+    *rest: Any,
+    is_leaf: IsLeaf = None,
+    none_is_leaf: bool = False,
+) -> Any:
     """fun of each leaf, and of the leaves at the same place of other trees of equal structure.
 
     Raises: TreeError: when another tree has another structure.
@@ -90,25 +101,31 @@ def map(fun: Callable[..., Any], tree: Any, *rest: Any, none_is_leaf: bool = Fal
         >>> tree.map(lambda x, y: x + y, {"a": 1, "b": (2,)}, {"a": 10, "b": (20,)})
         {'a': 11, 'b': (22,)}
     """
-    values, spec = flatten(tree, none_is_leaf=none_is_leaf)
+    values, spec = flatten(tree, is_leaf, none_is_leaf=none_is_leaf)
     return pytree.parallel(fun, spec, values, rest)
 
 
-def reduce(fun: Callable[[Any, Any], Any], tree: Any, initial: Any) -> Any:
-    """Fold the leaves from the left.
+def reduce(
+    fun: Callable[[Any, Any], Any], tree: Any, initial: Any = ..., is_leaf: IsLeaf = None
+) -> Any:
+    """Fold the leaves from the left; without an initial value, from the first of them.
+
+    Raises: TreeError: for no leaves and no initial value.
 
     Example:
         >>> from funct import tree
         >>> tree.reduce(lambda total, x: total + x, {"a": 1, "b": (2, 3)}, 0)
         6
     """
-    out = initial
-    for leaf in leaves(tree):
-        out = fun(out, leaf)
-    return out
+    found = leaves(tree, is_leaf)
+    if initial is ...:
+        if not found:
+            raise TreeError("reduce: the tree has no leaves", fix="give an initial value")
+        return functools.reduce(fun, found)
+    return functools.reduce(fun, found, initial)
 
 
-def all(tree: Any) -> bool:
+def all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
     """Whether every leaf is true.
 
     Example:
@@ -116,7 +133,7 @@ def all(tree: Any) -> bool:
         >>> tree.all({"a": True, "b": (True, 0)}), tree.all(())
         (False, True)
     """
-    return builtins.all(leaves(tree))
+    return builtins.all(leaves(tree, is_leaf))
 
 
 def transpose(outer: Structure, inner: Structure, tree: Any) -> Any:
@@ -142,7 +159,7 @@ def transpose(outer: Structure, inner: Structure, tree: Any) -> Any:
         ) from None
 
 
-def flatten_with_path(tree: Any) -> list[tuple[str, Any]]:
+def flatten_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[str, Any]]:
     """(dotted path, leaf) pairs: keys, indices and attrs field names joined by dots.
 
     Example:
@@ -150,20 +167,23 @@ def flatten_with_path(tree: Any) -> list[tuple[str, Any]]:
         >>> tree.flatten_with_path({"layers": [{"w": 1}, {"w": 2}]})
         [('layers.0.w', 1), ('layers.1.w', 2)]
     """
-    found = pytree.flatten_with_path(tree)
-    return flatten_with_path(tree) if _met([x for _, x in found]) else found
+    found = pytree.flatten_with_path(tree, is_leaf)
+    return flatten_with_path(tree, is_leaf) if _met([x for _, x in found]) else found
 
 
-def map_with_path(fun: Callable[[str, Any], Any], tree: Any) -> Any:
-    """fun(dotted path, leaf) of each leaf.
+def map_with_path(fun: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
+    """fun(dotted path, leaf) of each leaf, and of the leaves at its place in other trees.
 
+    Raises: TreeError: when another tree has another structure.
     Example:
         >>> from funct import tree
         >>> tree.map_with_path(lambda path, x: f"{path}={x}", {"w": [1, 2], "b": 3})
         {'w': ['w.0=1', 'w.1=2'], 'b': 'b=3'}
     """
-    named = flatten_with_path(tree)
-    return unflatten(structure(tree), [fun(p, v) for p, v in named])
+    named = flatten_with_path(tree, is_leaf)
+    paths = iter([path for path, _ in named])
+    spec, values = structure(tree, is_leaf), [v for _, v in named]
+    return pytree.parallel(lambda *xs: fun(next(paths), *xs), spec, values, rest)
 
 
 def broadcast_prefix(

@@ -287,3 +287,39 @@ def test_trees_may_be_ten_thousand_deep() -> None:
         assert [float(v) for v in tree.leaves(found)] == expected
     lanes = tree.map(lambda v: xp.stack([v, v]), t)
     assert ft.vmap(loss, in_axes=(tree.map(lambda v: 0, t),))(lanes).shape == (2,)
+
+
+WHAT_LEAVES: dict[str, Any] = {
+    "none": lambda x: x is None, "tuples": lambda x: type(x) is tuple, "all": lambda x: True,
+    "layers": lambda x: isinstance(x, Layer), "nothing": lambda x: False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WHAT_LEAVES)
+@given(t=TREES)
+def test_leaves_that_a_function_names(name: str, t: Any) -> None:
+    """What it says of is a leaf in every walk, also in trees too deep for optree."""
+    is_leaf = WHAT_LEAVES[name]
+    leaves, spec = tree.flatten(t, is_leaf)
+    assert tree.unflatten(spec, leaves) == t
+    assert tree.leaves(t, is_leaf=is_leaf) == leaves
+    assert tree.structure(t, is_leaf) == spec
+    assert tree.map(lambda *x: x, t, t, is_leaf=is_leaf) == tree.unflatten(
+        spec, [(v, v) for v in leaves]
+    )
+    named = tree.flatten_with_path(t, is_leaf)
+    assert [v for _, v in named] == leaves
+    joined = tree.map_with_path(lambda *x: x, t, t, is_leaf=is_leaf)
+    assert joined == tree.unflatten(spec, [(p, v, v) for p, v in named])
+    folded = tree.reduce(lambda a, b: [*a, b], t, [], is_leaf)
+    assert folded == leaves
+    assert tree.all(t, is_leaf=is_leaf) == all(leaves)
+    assert deep_tree.flatten(t, is_leaf)[0] == leaves
+    assert list(deep_tree.flatten_with_path(t, is_leaf)) == named
+
+
+def test_reduce_begins_with_the_first_leaf() -> None:
+    """As functools.reduce does; of no leaves there is nothing to begin with."""
+    assert tree.reduce(lambda a, b: a - b, {"a": 9, "b": (2, [3])}) == 4
+    with pytest.raises(TreeError, match="reduce: the tree has no leaves"):
+        tree.reduce(lambda a, b: a + b, ())

@@ -13,7 +13,6 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from msgspec.structs import replace
 
 from funct import ops
 from funct.array import Array, asarray, zeros
@@ -27,7 +26,6 @@ from funct.core import (
     Region,
     ShapeDtype,
     Value,
-    bind_region,
 )
 from funct.core.level import birth
 from funct.errors import ShapeError, TransformError
@@ -55,14 +53,6 @@ new = object.__new__
 
 def _slot(g: Any, i: int) -> Slots:
     return Slots({i: g})
-
-
-def _of_rule(region: Region) -> Region:
-    """The same call with the value that its forward rule gives: it has one value in both modes."""
-    push = region.push
-    assert push is not None
-    return replace(region, run=lambda *xs: push(xs, tuple(map(zero_like, xs)))[0])
-
 
 
 class Reverse(Level):
@@ -185,7 +175,7 @@ class Reverse(Level):
             outs, kept = region.forward(*vals)
             pull = region.backward
         elif region.push is not None:
-            outs, kept = bind_region(_of_rule(region), vals), vals  # a level below keeps the rule
+            outs, kept = region.push(vals, tuple(map(zero_like, vals)))[0], vals
             pull = self._pull_from_push(region, mine)
         else:
             return region.run(*args)

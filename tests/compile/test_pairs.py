@@ -256,6 +256,24 @@ def test_islands(name: str, dtype: str) -> None:
         laws.close(ft.jit(f, mode="reduce-overhead")(x), f(x), eps, eps)
 
 
+ONE_NUMBER: dict[str, Callable[..., Any]] = {
+    "updates": lambda a: xp.exp(a).at[::2].max(0),
+    "a constant": lambda a: xp.fft.fft(xp.full_like(a, 2 + 2j)) * a,
+    "rows": lambda a: special.ndtr(a.at[1:].set(0)),
+    "a product": lambda a: xp.exp(a) @ xp.zeros_like(a),
+}
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", ONE_NUMBER)
+def test_one_number_for_many(name: str, dtype: str) -> None:
+    """A number whose parts are alike, broadcast, is one real number, to islands as well."""
+    f = ONE_NUMBER[name]
+    a = xp.reshape(numbers(dtype, 4096, 0, odd=False), (64, 64))
+    eps = 300 * float(np.finfo(dtype).eps)
+    laws.close(ft.jit(f)(a), f(a), eps, eps)
+
+
 @pytest.mark.parametrize("spec", ["ij,jk->ik", "bij,bjk->bki", "i,j->ij", "ij,ij->", "ij,k->kj"])
 def test_contractions_in_loops(spec: str) -> None:
     """Four real ones, whatever axes they sum over."""

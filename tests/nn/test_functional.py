@@ -388,3 +388,20 @@ def test_no_samples_give_none(name: str, given: Any, shape: tuple[int, ...]) -> 
     assert y.shape == (0, *shape)
     assert pull(y)[0].shape == x.shape
     assert ft.jit(applied)(x).shape == y.shape
+
+
+LOSING = ("grid_sample", "multilabel_margin_loss")  # a place of NaN is -1, as torch has it
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.name not in LOSING], ids=lambda c: c.id)
+@pytest.mark.parametrize("wrap", [lambda f: f, ft.jit])
+def test_nan_is_not_lost(case: Case, wrap: Any) -> None:
+    """An input of NaN alone gives a result that tells of it, as in torch."""
+    arrays = case.arrays()
+    fun = wrap(functools.partial(getattr(F, case.name), **case.keywords))
+    for name in case.varying():
+        given = {k: np.full_like(v, np.nan) if k == name else v for k, v in arrays.items()}
+        with np.errstate(invalid="ignore"):
+            out = fun(**{k: xp.asarray(v) for k, v in given.items()})
+        out = out[0] if isinstance(out, tuple) else out
+        assert np.isnan(np.asarray(out)).any(), name

@@ -277,6 +277,23 @@ def test_a_length_of_1_that_meets_others() -> None:
         laws.close(f(data(n), data(n)), xp.sum(data(n) * data(n), axis=0), 1e-12, 1e-12)
 
 
+@pytest.mark.parametrize("fun", [
+    lambda x, y: x * y + x, lambda x, y: xp.sum(xp.where(x > y, x, y), axis=0),
+    ft.grad(lambda x, y: xp.sum(xp.sin(x * y) * x), argnums=(0, 1)),
+    lambda x, y: xp.tanh(x) @ (W * xp.sum(y)) + xp.mean(x + y), lambda x, y: xp.hypot(x.T, y.T),
+])  # fmt: skip
+@pytest.mark.parametrize("ones", [(0, 1), (1, 0), (0, 1, 1, 0)])
+def test_lengths_of_1_beside_fifty_lengths(fun: Any, ones: tuple[int, ...]) -> None:
+    """Both are long, or the first is, or the second: a path each, after two calls of others."""
+    f = ft.jit(fun)
+    for n in range(2, 52):
+        short = ones[n % len(ones)]
+        for pair in ((n, n), (n, 1) if short else (1, n), (1, n) if short else (n, 1)):
+            x, y = data(pair[0]), data(pair[1]) * 0.5
+            laws.close(f(x, y), fun(x, y), 1e-12, 1e-12)
+    assert f.cache_info().misses <= 5
+
+
 @pytest.mark.parametrize("way", ["graph", "show", "lower"])
 def test_what_runs_for_no_elements_can_be_looked_at(way: str) -> None:
     """Also where such a call was answered without a path."""
@@ -427,7 +444,7 @@ def test_a_path_for_some_axes_serves_no_other_length_of_the_rest(mode: Any) -> N
         mean, twice = f(x)
         assert mean.tolist() == [1.0] * shape[1]
         laws.same(twice, x * 2.0)
-    assert f.cache_info().misses <= 4
+    assert f.cache_info().misses <= 5
 
 
 @pytest.mark.parametrize("selects", [

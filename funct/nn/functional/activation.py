@@ -160,7 +160,7 @@ def threshold(input: Any, threshold: float, value: float, inplace: bool = False)
         [-7.0, 2.0]
     """
     refuse_inplace("threshold", inplace)
-    return ops.where(ops.greater(input, threshold), input, float(value))
+    return ops.where(ops.less_equal(input, threshold), float(value), input)  # NaN stays
 
 
 def hardshrink(input: Any, lambd: float = 0.5) -> Any:
@@ -187,8 +187,8 @@ def softshrink(input: Any, lambd: float = 0.5) -> Any:
     """
     if lambd < 0:
         raise ArgumentError(f"softshrink: lambd must not be negative, got {lambd}")
-    low = ops.where(ops.less(input, -lambd), input + lambd, 0.0)
-    return ops.where(ops.greater(input, lambd), input - lambd, low)
+    far = ops.where(ops.less(input, 0.0), input + lambd, input - lambd)
+    return ops.where(ops.less_equal(ops.abs(input), lambd), 0.0, far)
 
 
 def hardsigmoid(input: Any, inplace: bool = False) -> Any:

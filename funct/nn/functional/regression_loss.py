@@ -148,9 +148,9 @@ def kl_div(
     if log_target:
         loss = xp.exp(target) * (target - input)
     else:
-        positive = ops.greater(target, 0)
-        entropy = target * xp.log(ops.where(positive, target, 1.0))
-        loss = ops.where(positive, entropy, 0.0) - target * input
+        nothing = ops.equal(target, 0)
+        entropy = target * xp.log(ops.where(nothing, 1.0, target))
+        loss = ops.where(nothing, 0.0, entropy) - target * input
     if reduction != "batchmean":
         return reduced("kl_div", loss, reduction)
     return xp.sum(xp.mean(loss, axis=0)) if loss.shape else loss

@@ -260,11 +260,11 @@ class Compiled(Calls):
         """The graph that serves these arguments."""
         return self.lower(*args, **kwargs).graph
 
-    def show(self, *args: Any, form: str = "graph", **kwargs: Any) -> str:
+    def show(self, *args: Any, form: str = "loops", **kwargs: Any) -> str:
         """What serves these arguments, for people.
 
-        Args: form: "graph": readable Python; "loops": the function that a call runs and the loops
-        of its kernels, as readable Python; "llvm" and "assembly": the kernels' code.
+        Args: form: "loops": the function that a call runs and the loops of its kernels, as readable
+        Python; "llvm" and "assembly": the kernels' code; "graph": what all of it was made from.
         """
         if form not in _FORMS:
             raise ArgumentError(f"show: form must be one of {', '.join(_FORMS)}, got {form!r}")

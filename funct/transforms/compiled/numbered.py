@@ -263,9 +263,8 @@ class Signatures:
         shapes = tuple([s for s, _ in given.key.types])
         sizes = of.open.setdefault(static, Open(shapes, whole))
         sizes.see(shapes)
-        symbols = sizes.names(shapes)
         raised = False
-        for names in [None] if symbols is None else [symbols, None]:
+        for names in (*sizes.names(shapes), None):
             opened = Opened(at)
             try:
                 path = self._make(given, opened, names)

@@ -261,13 +261,21 @@ class Open:
         """
         return any(0 in s for s in shapes) if first else self.least(shapes) == 0
 
-    def names(self, shapes: tuple[tuple[int, ...], ...]) -> list[dict[int, str] | None] | None:
-        """Symbols for the axes that vary; None while none does, and for length 0."""
-        if self.fixed or not self.varying or self.least(shapes) == 0:
-            return None
+    def names(self, shapes: tuple[tuple[int, ...], ...]) -> list[list[dict[int, str] | None]]:
+        """Symbols for the axes that vary, and then for those of them alone that are longer than 1
+        here: a length of 1 may meet others. None while no axis varies, and for length 0.
+        """
+        if self.fixed or self.least(shapes) == 0:
+            return []
+        longer = {(i, axis) for i, axis in self.varying if shapes[i][axis] > 1}
+        found = [self.varying, longer] if longer != self.varying else [self.varying]
         return [
-            {axis: f"s{i}_{axis}" for axis in range(len(shape)) if (i, axis) in self.varying}
-            for i, shape in enumerate(shapes)
+            [
+                {axis: f"s{i}_{axis}" for axis in range(len(shape)) if (i, axis) in open_}
+                for i, shape in enumerate(shapes)
+            ]
+            for open_ in found
+            if open_
         ]
 
 

@@ -236,7 +236,7 @@ class Table:
         changed: whether what the function reads elsewhere is another: perhaps a number.
         """
         first = not open_.paths
-        path = self._open_path(open_, given)
+        path = self._open_path(open_, given, again)
         if path is not None:
             axes = axes_text(open_.varying, given.names())
             return path, (), f"sizes vary: one path for any {axes}" if first else None
@@ -274,25 +274,27 @@ class Table:
             for exact in [e for e, groups in list(self.exact.items()) if groups[0] is paths]:
                 self.exact.pop(exact, None)
 
-    def _open_path(self, open_: Open, given: Split) -> Path | None:
-        """A path for every size of the axes that vary; None where the function fixes one, or where
-        a length of 1 meets others, which another length would not.
+    def _open_path(self, open_: Open, given: Split, again: Callable[[], None]) -> Path | None:
+        """A path for every size of the axes that vary, where that is refused for those that are
+        longer than 1; None where the function fixes one.
         """
         shapes = tuple([s for s, _ in given.key.types])
-        names = open_.names(shapes) if self.dynamic else None
-        if names is None or len(open_.paths) >= _MAX_PATHS:
-            return None
-        try:
-            found = self.capture(given, names)
-            if found.outer or found.graph.fixed_sizes():
-                open_.fixed = open_.least(shapes) > 1
-                return None
-            path = self._path(found, given, self.compile)
-        except Exception:  # whatever code does that insists on ints: it stays specialised
+        ways = open_.names(shapes) if self.dynamic and len(open_.paths) < _MAX_PATHS else []
+        for k, names in enumerate(ways):
+            if k:
+                again()
+            try:
+                found = self.capture(given, names)
+                if found.outer or found.graph.fixed_sizes():
+                    continue
+                path = self._path(found, given, self.compile)
+            except Exception:  # whatever code does that insists on ints: it stays specialised
+                continue
+            open_.paths.append(path)
+            return path
+        if ways:
             open_.fixed = open_.least(shapes) > 1
-            return None
-        open_.paths.append(path)
-        return path
+        return None
 
     def capture(self, given: Split, names: Any = None, opened: Opened | None = None) -> Captured:
         """The function captured for a call. names: of the sizes that are symbols. opened: the
