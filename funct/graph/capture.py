@@ -19,7 +19,6 @@ from funct.array import Array, Tensor, asarray, maximum, zeros
 from funct.core import (
     INEXACT,
     Level,
-    Met,
     Number,
     OpenNumber,
     Primitive,
@@ -195,7 +194,6 @@ class Capture(Level):
 
     def region(self, region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
         """Write a call down, with the body that one run of its function gives."""
-        Met.written = Met.written or region.own
         args = [a if isinstance(a, Tensor) else asarray(a) for a in args]
         operands = tuple([self.operand(a) for a in args])
         inner = [

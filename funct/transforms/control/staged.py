@@ -8,17 +8,18 @@ they make is kept, so that it is captured and compiled once.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, ClassVar
 
 from funct.array import Tensor, asarray
 from funct.compile import Choice, Repeat, build, made
-from funct.core import INEXACT, Absent, Level, Region, Size, join, top_level, usable
+from funct.core import INEXACT, Absent, Level, Met, Region, Size, join, top_level, usable
 from funct.core.effects import Carried, once
 from funct.errors import FunctError, TransformError
 from funct.graph import Control, Graph, Interpreter, acting, acts
 from funct.graph.controls import Written
+from funct.graph.passes import own_rules
 from funct.ops.fast import wrap
 from funct.source import with_line
 from funct.transforms.control.bodies import (
@@ -115,6 +116,11 @@ class Staged:
         """What it is to the compiler; None: calls of its bodies, as Python says."""
         return None
 
+    @functools.cached_property
+    def own(self) -> bool:
+        """Whether functions with rules of their own are called in it."""
+        return any(own_rules(g) for _, g in self.primitive.bodies)
+
     def native(self) -> Any:
         """Its blocks in a program; None if it cannot be part of one."""
 
@@ -197,6 +203,8 @@ class Staged:
         return out if len(self.outs) != 1 else out[0]
 
     def _raw(self, *buffers: Any) -> Any:
+        if self.own:
+            Met.latest = object()
         try:
             out = self.run(*buffers)
         except _TOLD:
@@ -227,8 +235,8 @@ class Staged:
             ]
         )
         return Region(
-            self.name, self.__call__, partial(self.push, mine),
-            partial(self.forward, mine), partial(self.backward, mine),
+            self.name, self.__call__, functools.partial(self.push, mine),
+            functools.partial(self.forward, mine), functools.partial(self.backward, mine),
         )  # fmt: skip
 
 
