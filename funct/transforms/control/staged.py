@@ -264,13 +264,11 @@ def _no_samples(rng: Any) -> Sequence[Any]:
 
 
 def _located(graph: Graph, buffers: Sequence[Any], error: Exception) -> Exception:
-    """The error with the user's line: found by interpreting."""
-    if isinstance(error, FunctError | Carried):
+    """The error with the user's line: found by interpreting, once, in the innermost body."""
+    if isinstance(error, Carried):
         return error
     try:
         Interpreter(graph).run(*[wrap(b) for b in buffers])
-    except FunctError as better:
-        return better
-    except Exception as own:
-        return Carried(with_line(own))
+    except Exception as better:
+        return Carried(with_line(better))
     return error
