@@ -36,7 +36,7 @@ from funct.transforms.jet import Jet, JetTracer
 from funct.transforms.reverse import Reverse, ReverseTracer, Watched
 from funct.transforms.vmap import BatchTracer
 
-__all__ = ["MANY", "Staged", "plainly_transformed"]
+__all__ = ["MANY", "Staged", "op_by_op", "plainly_transformed"]
 
 _TOLD = (FunctError, Carried, MemoryError, RecursionError, Warning)  # for what they are
 
@@ -268,7 +268,16 @@ def _located(graph: Graph, buffers: Sequence[Any], error: Exception) -> Exceptio
     if isinstance(error, Carried):
         return error
     try:
-        Interpreter(graph).run(*[wrap(b) for b in buffers])
-    except Exception as better:
-        return Carried(with_line(better))
+        op_by_op(graph, buffers)
+    except Carried as better:
+        return better
     return error
+
+
+def op_by_op(graph: Graph, buffers: Sequence[Any]) -> Flat:
+    """What a body gives in eager code. What an op or a function of the user's raises is carried."""
+    try:
+        outs = Interpreter(graph).run(*[wrap(b) for b in buffers])
+    except Exception as error:
+        raise Carried(with_line(error)) from None
+    return tuple([o.data for o in outs])
