@@ -167,13 +167,13 @@ class Capture(Level):
         params = closed(params)
         if any(type(a) is OpenNumber for a in args):
             args = _handed_over(prim, args, params)
-        args = narrow_operands(args)
+        given, args = args, narrow_operands(args)
         try:
             avals = prim.aval(args, params)
         except FunctError:
             raise
         except Exception as error:
-            raise explain(prim, args, params, error) from None
+            raise explain(prim, given, params, error) from None
         many = isinstance(avals, tuple)
         each = avals if isinstance(avals, tuple) else (avals,)
         results = tuple([self.fresh(v.shape, v.dtype) for v in each])
