@@ -7,7 +7,9 @@ the missing one of the two modes is derived from the other by transposition.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from threading import Lock
 from typing import Any
+from weakref import ref
 
 from msgspec import Struct
 
@@ -39,11 +41,23 @@ class Region(Struct, frozen=True, eq=False):
 
 
 class Met:
-    """What all threads know of calls of functions with rules of their own.
+    """What all threads know of calls of functions with rules of their own, those inside of compiled
+    code too.
 
-    latest: another object after each. written: whether one has gone into a graph, which may run
-    without anybody being told.
+    latest: another object after each, but for those in machine code that answers by itself.
     """
 
     latest = object()
-    written = False
+    _silent: tuple[ref[Any], ...] = ()
+    _lock = Lock()
+
+    @classmethod
+    def silent(cls, code: Any) -> None:
+        """Ask code from now on how many calls it has answered: `code.answered()`."""
+        with cls._lock:
+            cls._silent = (*[r for r in cls._silent if r() is not None], ref(code))
+
+    @classmethod
+    def told(cls) -> tuple[object, ...]:
+        """Something that equals nothing from before a call."""
+        return (cls.latest, *[code.answered() for r in cls._silent if (code := r()) is not None])

@@ -19,7 +19,6 @@ from funct.array import Array, Tensor, asarray, maximum, zeros
 from funct.core import (
     INEXACT,
     Level,
-    Met,
     Number,
     OpenNumber,
     Primitive,
@@ -168,13 +167,13 @@ class Capture(Level):
         params = closed(params)
         if any(type(a) is OpenNumber for a in args):
             args = _handed_over(prim, args, params)
-        args = narrow_operands(args)
+        given, args = args, narrow_operands(args)
         try:
             avals = prim.aval(args, params)
         except FunctError:
             raise
         except Exception as error:
-            raise explain(prim, args, params, error) from None
+            raise explain(prim, given, params, error) from None
         many = isinstance(avals, tuple)
         each = avals if isinstance(avals, tuple) else (avals,)
         results = tuple([self.fresh(v.shape, v.dtype) for v in each])
@@ -195,7 +194,6 @@ class Capture(Level):
 
     def region(self, region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
         """Write a call down, with the body that one run of its function gives."""
-        Met.written = Met.written or region.own
         args = [a if isinstance(a, Tensor) else asarray(a) for a in args]
         operands = tuple([self.operand(a) for a in args])
         inner = [

@@ -22,7 +22,7 @@ from funct.core import ShapeDtype
 from funct.errors import FunctError, GraphError
 from funct.graph.check import check
 from funct.graph.edit import splice
-from funct.graph.ir import Entry, Graph, Guard, Node, Var, acts
+from funct.graph.ir import Control, Entry, Graph, Guard, Node, Var, acts
 from funct.graph.passes import (
     eliminate_dead,
     exact,
@@ -94,6 +94,7 @@ def find(
 ) -> list[Match]:
     """The places where the graph computes pattern(*operands), without overlap, in order.
 
+    A body is a graph of its own: what is in it is found there.
     Args: pattern: a function of arrays; each of its results is more than an argument. like: types
     that it can be captured for; None tries square matrices, vectors and scalars. where: tells which
     places count. Operands of sums and products match in both orders. Several results count where
@@ -169,7 +170,8 @@ def rewrite(
     like: Sequence[ShapeDtype] | None = None,
     where: Callable[[Match], bool] | None = None,
 ) -> Graph:
-    """The graph with pattern(*operands) replaced by replacement(*operands) wherever it is found.
+    """The graph with pattern(*operands) replaced by replacement(*operands) wherever it is found, in
+    the bodies of branches and loops too.
 
     Args: as `find`; replacement: a function of the same arguments, with results of the same types.
     Values inside of a match that others use are still computed.
@@ -181,6 +183,7 @@ def rewrite(
         >>> [e.name for e in rewrite(graph, slow, good).nodes]
         ['logaddexp']
     """
+    graph = _in_bodies(graph, lambda body: rewrite(body, pattern, replacement, like, where))
     matches = {m.nodes[-1]: m for m in find(graph, pattern, like, where)}
     if not matches:
         return graph
@@ -209,6 +212,21 @@ def rewrite(
         outputs=tuple([resolved(v, alias) for v in graph.outputs]),
     )  # fmt: skip
     return check(eliminate_dead(new))
+
+
+def _in_bodies(graph: Graph, change: Callable[[Graph], Graph]) -> Graph:
+    """The graph with other bodies of branches and loops; itself where none is another."""
+
+    def changed(e: Entry) -> Entry:
+        if not isinstance(e, Node) or not isinstance(e.primitive, Control):
+            return e
+        new = {body: change(body) for _, body in e.primitive.bodies}
+        if all(body is other for body, other in new.items()):
+            return e
+        return attrs.evolve(e, primitive=e.primitive.kind.mapped(new.__getitem__).primitive)
+
+    nodes = tuple(map(changed, graph.nodes))
+    return graph if nodes == graph.nodes else attrs.evolve(graph, nodes=nodes)
 
 
 def _alike(given: Sequence[Var], wanted: Sequence[Var]) -> bool:

@@ -302,13 +302,15 @@ def _typed(prim: Primitive) -> Callable[..., Any]:
 
     def typed(args: tuple[Any, ...]) -> list[Any]:
         operands = list(args)
-        dtypes = [a.dtype for a in operands if isinstance(a, Value)]
+        dtypes = [a.dtype for a in operands if isinstance(a, Value | np.generic)]
         if dtypes and len(dtypes) < n:
             kind = common_dtype(*dtypes)
             kind = kind if kind in INEXACT else _DOUBLE
             real = np.empty(0, kind).real.dtype if kind.kind == "c" else kind
             for i in weak:
                 a = operands[i]
+                if isinstance(a, np.generic):  # float64 is a float, and none of Python's
+                    continue
                 if isinstance(a, bool | int | float):
                     operands[i] = wrap(np.asarray(narrow_of(a, real), real))
                 elif isinstance(a, complex):

@@ -14,7 +14,7 @@ import zipfile
 from typing import Any, BinaryIO
 
 from funct.errors import FileFormatError, ForgottenRulesWarning
-from funct.graph.passes.inline_calls import own_rules
+from funct.graph.passes import own_rules
 from funct.graph.program import ExportedProgram
 from funct.graph.strict_json import check_version, dump_json, parse_json
 from funct.serialize.graph_file import decode_program, encode_program

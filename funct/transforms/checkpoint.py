@@ -24,15 +24,14 @@ from funct.array.trees import flat_arrays, map_arrays
 from funct.compile import Choice
 from funct.core import Met, Region, bind_region, top_level
 from funct.errors import ArgumentError, UnsupportedOperandError
-from funct.graph import Control, Graph, Guard, Interpreter, dependent
+from funct.graph import Control, Graph, Guard, dependent
 from funct.graph.controls import Written, agree, remakes
 from funct.graph.digest import digest
-from funct.ops.fast import wrap
 from funct.transforms import checkpoint_policies
 from funct.transforms.checkpoint_policies import OFFLOAD, Policy
 from funct.transforms.control import bodies, halving
 from funct.transforms.control.bodies import Flags, Flat
-from funct.transforms.control.staged import Staged, plainly_transformed
+from funct.transforms.control.staged import Staged, op_by_op, plainly_transformed
 from funct.transforms.forward import jvp
 from funct.transforms.given import expect_functions
 from funct.transforms.recipes import noted
@@ -134,10 +133,10 @@ def _call(run: Callable[..., Flat], code: CodeType | None) -> Region:
 
     def computed(*xs: Any) -> Flat:
         # A tape keeps what a run lets go of: only functions with rules know the difference.
-        before = Met.latest
-        if not Met.written and code not in _with_rules:
+        before = Met.told()
+        if code not in _with_rules:
             outs = run(*xs)
-            if Met.latest is before:
+            if Met.told() == before:
                 return outs
             if code is not None:
                 _with_rules.add(code)
@@ -295,8 +294,7 @@ class Checkpoint(Staged):
             if self.once("seen", lambda: [False])[0]:
                 return self.compiled(self.body)(*buffers)
             self.once("seen", list)[0] = True
-        outs = Interpreter(self.body).run(*[wrap(b) for b in buffers])
-        return tuple([o.data for o in outs])
+        return op_by_op(self.body, buffers)
 
     def depends(self, flags: Flags) -> Flags:
         """What depends on flagged operands in the body."""

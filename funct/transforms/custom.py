@@ -24,6 +24,7 @@ from funct.transforms.custom_batch import (
 )  # fmt: skip
 from funct.transforms.forward import tangent_of
 from funct.transforms.given import argument_numbers, arguments, expect_functions
+from funct.transforms.recipes import by_name
 from funct.transforms.reverse import zero_like
 
 __all__ = ["custom_jvp", "custom_vjp", "custom_vmap"]
@@ -45,12 +46,17 @@ class _Custom:
         if isinstance(fun, _Custom) and not nondiff_argnums:
             self.nondiff_argnums = fun.nondiff_argnums
         self.__name__ = getattr(fun, "__name__", "fun")
+        self.__module__ = getattr(fun, "__module__", None) or __name__
+        self.__qualname__ = getattr(fun, "__qualname__", self.__name__)
         self.__doc__ = getattr(fun, "__doc__", None)
         self.__wrapped__ = fun
         self._jvp: Fun | None = None
         self._fwd: Fun | None = None
         self._bwd: Fun | None = None
         self._vmap: Fun | None = None
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return by_name(self) or super().__reduce_ex__(protocol)
 
     def defjvp(self, jvp: Fun) -> Fun:
         """Set the forward rule: `jvp(*nondiff, primals, tangents) -> (out, tangent_out)`."""

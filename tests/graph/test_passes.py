@@ -301,6 +301,43 @@ def test_rewriting_to_the_same_keeps_every_bit(program: Any) -> None:
 # editing ----------------------------------------------------------------------------------------
 
 
+def soft(x: Any) -> Any:
+    """What stands in bodies."""
+    return xp.log1p(xp.exp(x))
+
+
+BODIES: dict[str, Any] = {
+    "scan": lambda x: ft.scan(lambda c, v: (c + soft(v), soft(c)), xp.zeros(()), x),
+    "while_loop": lambda x: ft.while_loop(
+        lambda s: xp.sum(soft(s[0])) < 9.0, lambda s: (soft(s[0]), s[1] + 1), (x, 0)
+    )[0],
+    "fori_loop": lambda x: ft.fori_loop(0, 3, lambda _, c: soft(c) + x, x),
+    "map": lambda x: ft.map(lambda v: soft(v * x), x),
+    "cond": lambda x: ft.cond(xp.sum(x) > 0.0, soft, lambda v: -soft(v), soft(x)),
+    "checkpoint": ft.checkpoint(lambda x: soft(x) * x),
+    "deep": ft.checkpoint(
+        lambda x: ft.scan(lambda c, _: (ft.cond(c[0] > 0.0, soft, xp.exp, c), None), x, None, 3)[0]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_patterns_are_replaced_in_bodies(name: str) -> None:
+    """Of branches and loops, however deep; the graph is differentiated and written as before."""
+    x = xp.asarray([0.5, -1.0, 0.25])
+    graph = ft.make_graph(lambda x: ft.tree.leaves(BODIES[name](x)))(x)
+    new = g.rewrite(graph, soft, lambda x: xp.logaddexp(x, 0.0))
+    assert "= log1p(" in str(graph)
+    assert "= log1p(" not in str(new)
+    assert "= logaddexp(" in str(new)
+    for run in (new, ft.jit(new), g.Graph.from_json(new.to_json())):
+        laws.close(list(run(x)), list(graph(x)), 1e-12, 1e-12)
+    total = lambda run: lambda x: sum(xp.sum(xp.sin(o)) for o in run(x))  # noqa: E731
+    if name != "while_loop":
+        laws.close(ft.grad(total(new))(x), ft.grad(total(graph))(x), 1e-10, 1e-10)
+    assert g.rewrite(new, soft, lambda x: x) is new
+
+
 def test_editing_builds_other_graphs() -> None:
     """Values are replaced, functions put in, parts cut out; the first graph stays as it was."""
     x = xp.asarray([0.5, 1.0])

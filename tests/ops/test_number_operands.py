@@ -73,6 +73,28 @@ def test_precision_stays(prim: Primitive, sample: Sample, i: int, dtype: str) ->
     assert ft.jvp(first, (x,), (ones,))[1].dtype == dtype
 
 
+@pytest.mark.parametrize("scalar", [np.float64, np.float32, np.int64])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(("prim", "sample", "i"), cases())
+def test_a_scalar_of_numpys_is_an_array(
+    prim: Primitive, sample: Sample, i: int, dtype: str, scalar: Any
+) -> None:
+    """It has a dtype that counts, although float64 is one of Python's floats."""
+    arrays = [np.asarray(a) for a in sample.args]
+    kinds = {k for k, a in enumerate(arrays) if k != i and a.dtype in FLOATING}
+    scalars = [scalar(a.flat[0]) if k in kinds else a for k, a in enumerate(arrays)]
+    scalars[i] = xp.asarray(arrays[i], dtype=getattr(xp, dtype))
+    as_arrays = [xp.asarray(a) for a in scalars]
+    bare = [a if k in kinds else as_arrays[k] for k, a in enumerate(scalars)]
+    try:
+        expected = prim.fn(*as_arrays, *sample.params)
+    except ft.errors.DTypeError:  # no common dtype
+        return
+    compiled = ft.jit(lambda *a: prim.fn(*a, *sample.params))(*bare)
+    for y in (prim.fn(*bare, *sample.params), compiled):
+        assert y.dtype == expected.dtype
+
+
 @pytest.mark.parametrize("base", [2, 0.5, True, 0, -2.0])
 def test_powers_of_a_number(base: Any) -> None:
     """The derivative of base ** x is base ** x log(base); 0 where the base is 0."""
@@ -93,3 +115,18 @@ def test_complex_powers_of_a_number() -> None:
         one = ft.vmap(g)(z)
         assert one.dtype == xp.complex64
         np.testing.assert_allclose(np.asarray(one), np.asarray(ft.vmap(expected)(z)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float8_e4m3fn"])
+@pytest.mark.parametrize("op", [xp.bitwise_left_shift, xp.bitwise_and, xp.bitwise_xor])
+@pytest.mark.parametrize("turned", [False, True])
+def test_what_is_refused_is_told_as_it_was_given(op: Any, dtype: str, turned: bool) -> None:
+    """A number is a number in the error as well, wherever the op is."""
+    x = xp.asarray([1.0, 2.0], dtype=getattr(xp, dtype))
+    fun = (lambda x: op(1, x)) if turned else (lambda x: op(x, 1))
+    told = set()
+    for way in (fun, ft.jit(fun), ft.vmap(fun), ft.make_graph(fun)):
+        with pytest.raises(ft.errors.DTypeError) as caught:
+            way(x)
+        told.add(caught.value.what)
+    assert len(told) == 1

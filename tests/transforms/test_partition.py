@@ -63,6 +63,43 @@ def test_fewer_bytes_are_kept() -> None:
         ft.config.using(memory_budget=2).__enter__()
 
 
+V = xp.asarray(np.linspace(0.1, 0.9, 50))
+CONTROL: dict[str, Any] = {
+    "scan": lambda x: xp.sum(ft.scan(lambda c, _: (xp.sin(c) * 1.1, c * c), x, None, 9)[1]),
+    "fori_loop": lambda x: xp.sum(ft.fori_loop(0, 5, lambda k, c: xp.sin(c) * (c + k), x)),
+    "while_loop": lambda x: xp.sum(
+        ft.while_loop(lambda s: s[1] < 5, lambda s: (xp.sin(s[0]) * s[0], s[1] + 1), (x, 0))[0]
+    ),
+    "map": lambda x: xp.sum(ft.map(lambda v: xp.exp(xp.cumsum(xp.sin(v) * x)), x) ** 2),
+    "cond": lambda x: xp.sum(
+        ft.cond(xp.sum(x) > 0.0, lambda v: xp.cumsum(v) ** 3, xp.sin, xp.cumsum(x) ** 2)
+    ),
+    "scans": lambda x: xp.sum(
+        ft.scan(lambda c, _: ft.scan(lambda d, _: (xp.sin(d) + d, d), c, None, 3), x, None, 4)[1]
+    ),
+    "loops and products": lambda x: xp.sum(
+        ft.fori_loop(0, 4, lambda _, c: xp.tanh(c @ W[0]), xp.reshape(x[:48], (3, 16)) @ W[1]) ** 2
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CONTROL)
+@pytest.mark.parametrize("budget", [0.75, 0.5, 0.1, 0.0])
+def test_a_budget_holds_for_loops_and_branches(name: str, budget: float) -> None:
+    """What they keep of their steps is made again by running them again."""
+    fun = CONTROL[name]
+    first, second = ft.grad(fun)(V), ft.jvp(ft.grad(fun), (V,), (V,))[1]
+    most = saved(ft.jit(fun), V)
+    assert most > 0 or name == "while_loop"  # its states are found again
+    with ft.config.using(memory_budget=budget):
+        f = ft.jit(fun)
+        assert saved(f, V) <= budget * most
+        for g in (ft.grad(f), ft.jit(ft.grad(f)), ft.jit(ft.grad(fun))):
+            laws.close(g(V), first, 1e-10, 1e-10)
+            laws.close(ft.jvp(g, (V,), (V,))[1], second, 1e-10, 1e-10)
+        laws.close(ft.vmap(ft.grad(f))(xp.stack([V, V]))[1], first, 1e-10, 1e-10)
+
+
 def test_checkpoints_are_kept_whole() -> None:
     """What a checkpoint lets go of is not kept by the halves of the function around it."""
 

@@ -4,15 +4,18 @@ checkpoint, eagerly and compiled.
 """
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import pytest
 
 import funct as ft
 import funct.array as xp
-from funct.core import Met
+from funct.transforms.compiled import paths
 
+checkpoints = import_module("funct.transforms.checkpoint")  # the name is the function's
 X = xp.asarray([0.5, -1.25, 2.0])
 POLICIES = ft.checkpoint_policies
 
@@ -102,12 +105,8 @@ RULES = (reversed_rule, forward_rule, reversed_value, forward_value)
 
 @pytest.mark.parametrize("rule", [reversed_value, forward_value])
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("met", [False, True], ids=["first", "later"])
-def test_values_do_not_depend_on_where_a_rule_stands(
-    way: str, rule: Any, met: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_values_do_not_depend_on_where_a_rule_stands(way: str, rule: Any) -> None:
     """Where a derivative is taken the value is that of the rule, in graphs or not."""
-    monkeypatch.setattr(Met, "written", met)
     f = rule()
     plain = lambda x: xp.sum(steps(f, x) ** 2)  # noqa: E731
     other = lambda x: xp.sum(WAYS[way](f, x) ** 2)  # noqa: E731
@@ -120,6 +119,39 @@ def test_values_do_not_depend_on_where_a_rule_stands(
                 np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
     for first in ("jvp", "linearize", "vjp"):
         np.testing.assert_allclose(ft.tree.leaves(FIRST[first](plain)(X))[0], value, rtol=1e-9)
+
+
+@pytest.mark.parametrize("calls", [0, 1, 5])
+@pytest.mark.parametrize("rule", [reversed_value, forward_value])
+@pytest.mark.parametrize("wrap", [ft.jit, lambda f: ft.jit(ft.jit(f)), lambda f: f])
+@pytest.mark.parametrize("way", WAYS)
+def test_code_that_was_there_before_tells_of_its_rules(
+    way: str, wrap: Any, rule: Any, calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An eager checkpoint calls what is compiled: for the first time, or in machine code by then;
+    with a graph that is run again as well.
+    """
+    monkeypatch.setattr(paths, "_OFTEN", 2)
+    x0 = xp.tile(X, (4000,))  # enough for machine code that serves whole calls
+    f = rule()
+    expected, _ = ft.value_and_grad(lambda x: xp.sum(steps(f, x)))(x0)
+    ways = {
+        "a function": lambda x: WAYS[way](f, x),
+        "a graph": ft.make_graph(lambda x: WAYS[way](f, x))(x0),
+    }
+    for name, made in ways.items():
+        inner = wrap(made)
+        for _ in range(calls):
+            inner(x0)
+        monkeypatch.setattr(checkpoints, "_with_rules", WeakSet())
+        block = ft.checkpoint(lambda x, inner=inner: xp.sum(_first(inner(x))))
+        for _ in range(2):
+            found, _ = ft.value_and_grad(block)(x0)
+            np.testing.assert_allclose(found, expected, rtol=1e-9, err_msg=name)
+
+
+def _first(out: Any) -> Any:
+    return out[0] if isinstance(out, tuple) else out
 
 
 @pytest.mark.parametrize("rule", RULES)

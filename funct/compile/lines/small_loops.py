@@ -54,8 +54,9 @@ class SmallLoop(Struct, frozen=True, eq=False):
         for pair in zip(operands[c : c + n], results[:n], strict=True):
             words += pair
         words += [*operands[c + n :], *results[n:]]
+        writes = tuple([a.of for a in results])
         kernel = "registers", self.code
-        return [Call(kernel, tuple(words), tasks, tuple([a.of for a in results]), stops=True)]
+        return [Call(kernel, tuple(words), tasks, writes, checks=self.checks, stops=True)]
 
 
 def _checks(lines: Lines) -> bool:

@@ -193,7 +193,7 @@ class _Split:
             v
             for e in self.entries
             if isinstance(e, Node) and not _cheap(e) and not e.primitive.effect
-            if not isinstance(e.primitive, Control) and self.late.isdisjoint(e.results)
+            if self.late.isdisjoint(e.results)
             for v in e.results
         ]
         order = sorted(dear, key=lambda v: _work(self.maker[v]) / (_bytes(v) + 1))
@@ -322,6 +322,9 @@ def _work(e: Entry) -> int:
         return 2 * prod(size_values(e.results[0].shape)) * int(size_values(e.reads[0].shape)[-1])
     if e.name in _PRODUCTS:
         return prod(sizes) // max(1, min(sizes, default=1)) * 2
+    if isinstance(e, Node) and isinstance(e.primitive, Control):  # each step makes some of it
+        made = sum([prod(size_values(v.shape)) for v in e.results])
+        return (sum(sizes) + made) * 4 * sum([len(g.nodes) for _, g in e.primitive.bodies])
     return sum(sizes) * 4
 
 

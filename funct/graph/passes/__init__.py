@@ -6,6 +6,7 @@ from funct.graph.passes.compose_views import sink_views as sink_views
 from funct.graph.passes.eliminate_dead import eliminate_dead as eliminate_dead
 from funct.graph.passes.fold_constants import fold_constants as fold_constants
 from funct.graph.passes.inline_calls import inline_calls as inline_calls
+from funct.graph.passes.inline_calls import own_rules as own_rules
 from funct.graph.passes.inline_calls import resolved as resolved
 from funct.graph.passes.inline_calls import substituted as substituted
 from funct.graph.passes.lay_out import lay_out as lay_out
@@ -20,6 +21,6 @@ from funct.graph.passes.then import then as then
 
 __all__ = [
     "approximate", "compose_views", "eliminate_dead", "exact", "fold_constants", "fresh_names",
-    "inline_calls", "lay_out", "optimize", "peephole", "resolved", "same_type", "share_common",
-    "simplify", "sink_views", "substituted", "then",
+    "inline_calls", "lay_out", "optimize", "own_rules", "peephole", "resolved", "same_type",
+    "share_common", "simplify", "sink_views", "substituted", "then",
 ]  # fmt: skip

@@ -6,7 +6,6 @@ from typing import Any
 
 import attrs
 
-from funct.graph.controls import written
 from funct.graph.ir import Call, Control, Entry, Graph, Guard, Node, Var
 
 __all__ = ["inline_calls", "own_rules", "resolved", "substituted"]
@@ -31,8 +30,7 @@ def own_rules(graph: Graph) -> list[str]:
             inside = own_rules(e.body)
             found |= dict.fromkeys([e.name, *inside] if e.region.own else inside, True)
         elif isinstance(e, Node) and isinstance(e.primitive, Control):
-            form = written(e.primitive)
-            for body in form.graphs if form is not None else ():
+            for _, body in e.primitive.bodies:
                 found |= dict.fromkeys(own_rules(body), True)
     return list(found)
 

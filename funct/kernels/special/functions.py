@@ -91,7 +91,7 @@ def _result_dtype(args: tuple[Any, ...]) -> np.dtype[Any]:
     try:
         kind = np.result_type(*args)
     except TypeError:  # narrow dtypes beside others, for which NumPy has loops alone
-        arrays = [np.empty(0, a.dtype) for a in args if a.__class__ is ndarray]
+        arrays = [np.empty(0, a.dtype) for a in args if isinstance(a, ndarray | np.generic)]
         kind = functools.reduce(np.add, arrays).dtype
     return _DOUBLE if kind.kind in "biu" or kind.name in _NARROW_INTEGERS else kind
 

@@ -15,12 +15,13 @@ import numpy as np
 from funct.array import Array, zeros
 from funct.compile import MISS
 from funct.compile.memory.partition import Halves, partition
-from funct.core import INEXACT, Level, ShapeDtype, size_values, top_level, usable
+from funct.core import INEXACT, Level, Met, ShapeDtype, size_values, top_level, usable
 from funct.core.effects import Carried, once
 from funct.errors import GuardError
 from funct.events import tell
 from funct.graph import Graph, acting, acts, optimize
 from funct.graph.capture import Capture, capture
+from funct.graph.passes import own_rules
 from funct.ops.fast import wrap
 from funct.ops.refusals import out_of_memory
 from funct.settings import config
@@ -40,13 +41,25 @@ _FIXED = object()  # a derivative that needs to know its sizes
 _default = compiler("default", None)
 
 
+def telling(run: Callable[..., Any]) -> Callable[..., Any]:
+    """run, which calls functions with rules of their own, and says so."""
+
+    def told(*buffers: Any) -> Any:
+        Met.latest = object()
+        return run(*buffers)
+
+    return told
+
+
 class Executable:
     """A graph compiled for buffers, and for each level of tracers. captured: before all passes.
 
     acts: whether a run does something besides its results; `raw` alone may do it twice then.
     """
 
-    __slots__ = ("_raw", "acts", "captured", "carried", "compile", "guards", "half", "halves")
+    __slots__ = (
+        "_made", "_raw", "acts", "captured", "carried", "compile", "guards", "half", "halves",
+    )  # fmt: skip
 
     def __init__(self, graph: Graph, *, guards: bool = True, compile: Compile = _default) -> None:
         self.captured = graph
@@ -54,19 +67,33 @@ class Executable:
         self.guards = guards
         self.compile = compile
         self._raw: Callable[..., Any] | None = None
+        self._made: Callable[..., Any] | None = None
         self.halves: dict[Any, Any] = {}  # on the tape
         self.carried: dict[Any, Any] = {}  # with a batch, or with tangents
         self.half = False  # of another: its tape puts away what is saved
 
     @property
-    def raw(self) -> Callable[..., Any]:
-        """What runs on buffers: made when it is asked for, since derivatives only run halves."""
-        if self._raw is None:
+    def made(self) -> Callable[..., Any]:
+        """What the compiler gave: made when it is asked for, since derivatives only run halves."""
+        if self._made is None:
             try:
-                self._raw = self.compile(self.captured, self.guards)
+                self._made = self.compile(self.captured, self.guards)
             except MemoryError as error:  # a constant that is laid out
                 raise out_of_memory("jit", error) from None
+        return self._made
+
+    @property
+    def raw(self) -> Callable[..., Any]:
+        """What runs on buffers, and tells where functions with rules of their own are called."""
+        if self._raw is None:
+            made = self.made
+            self._raw = telling(made) if self.own else made
         return self._raw
+
+    @property
+    def own(self) -> bool:
+        """Whether it calls functions with rules of their own."""
+        return bool(own_rules(self.captured))
 
     def ready(self) -> Self:
         """Itself, with what runs on buffers made."""

@@ -14,7 +14,6 @@ is there (`resized.py`).
 
 from __future__ import annotations
 
-import sys
 import types
 from collections.abc import Callable, Sequence
 from itertools import compress
@@ -38,7 +37,7 @@ from funct.transforms.compiled.lowered import Lowered, Ready
 from funct.transforms.compiled.purity import check_pure
 from funct.transforms.compiled.table import Table
 from funct.transforms.given import expect_functions
-from funct.transforms.recipes import by_recipe
+from funct.transforms.recipes import as_given, by_name, by_recipe
 from funct.transforms.tape.nodes import ReverseTracer
 
 __all__ = ["CacheInfo", "Compiled", "jit"]
@@ -119,13 +118,14 @@ class Compiled(Calls):
         return self if instance is None else types.MethodType(self, instance)
 
     def __reduce__(self) -> Any:
-        if _found(self.__module__, self.__qualname__) is self:
-            return self.__qualname__  # a decorated function has the name, not the function in it
+        found = by_name(self)
+        if found is not None:
+            return found
         options = (
             self.static_argnums, self.static_argnames, self.donate_argnums, self.dynamic,
             self.fullgraph, self.mode, self.backend, self.fast,
         )  # fmt: skip
-        return Compiled, (by_recipe(self.fun), *options)
+        return _made, (by_recipe(self.fun), *options)
 
     # calls ----------------------------------------------------------------------------------------
 
@@ -276,12 +276,9 @@ _FORMS: dict[str, Callable[[Graph], str]] = {
 }  # fmt: skip
 
 
-def _found(module: str, name: str) -> Any:
-    """What stands in a module under that name, dots in it followed."""
-    found: Any = sys.modules.get(module)
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
+def _made(fun: Any, *options: Any) -> Compiled:
+    """What `Compiled.__reduce__` took apart."""
+    return Compiled(as_given(fun), *options)
 
 
 def _as_tuple(what: str, x: Any, kind: type) -> tuple[Any, ...]:

@@ -20,7 +20,7 @@ from funct.compile import (
     unwrapping,
     whole_of,
 )
-from funct.core import OpenNumber, Size
+from funct.core import Met, OpenNumber, Size
 from funct.graph import Graph, Guard, Var, holds, writing
 from funct.graph.capture import capture
 from funct.settings import config
@@ -152,7 +152,9 @@ class Path:
     reuse: memory that its results may take.
     """
 
-    __slots__ = ("_front", "_served", "exe", "rebuild", "reuse", "single", "watched")
+    __slots__ = (
+        "__weakref__", "_front", "_served", "exe", "rebuild", "reuse", "single", "watched",
+    )  # fmt: skip
 
     def __init__(self, found: Captured, exe: Executable, reuse: Reuse) -> None:
         self._front: Front | None = None
@@ -174,9 +176,9 @@ class Path:
         when it serves often.
         """
         if self._front is None:
-            whole = whole_of(self.raw)
+            whole = whole_of(self.exe.made)
             given = whole is not None and self.reuse.donated  # memory that only this code takes
-            waits = not (at_hand() or given) or (whole is None and has_faster(self.raw))
+            waits = not (at_hand() or given) or (whole is None and has_faster(self.exe.made))
             if waits and not self._is_often():
                 return Front(_looking(self.exe.captured.inputs, self._is_often), self.raw, self)
             self._front = self._machine_code(whole)
@@ -184,9 +186,11 @@ class Path:
 
     def _machine_code(self, whole: Whole | None) -> Front:
         """The front that does as much as can be done before Python goes on."""
-        made = faster(self.raw) if whole is None else whole
+        made = faster(self.exe.made) if whole is None else whole
         serve = serving(made, self.single, self.reuse, warns=whole is None) if made else None
         if serve is not None:
+            if self.exe.own:
+                Met.silent(self)
             return Front(serve, None, self)
         inputs = self.exe.captured.inputs
         return Front(unwrapping(inputs) or _looking(inputs, lambda: False), self.raw, self)

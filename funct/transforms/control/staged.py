@@ -8,17 +8,18 @@ they make is kept, so that it is captured and compiled once.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, ClassVar
 
 from funct.array import Tensor, asarray
 from funct.compile import Choice, Repeat, build, made
-from funct.core import INEXACT, Absent, Level, Region, Size, join, top_level, usable
+from funct.core import INEXACT, Absent, Level, Met, Region, Size, join, top_level, usable
 from funct.core.effects import Carried, once
 from funct.errors import FunctError, TransformError
 from funct.graph import Control, Graph, Interpreter, acting, acts
 from funct.graph.controls import Written
+from funct.graph.passes import own_rules
 from funct.ops.fast import wrap
 from funct.source import with_line
 from funct.transforms.control.bodies import (
@@ -35,7 +36,7 @@ from funct.transforms.jet import Jet, JetTracer
 from funct.transforms.reverse import Reverse, ReverseTracer, Watched
 from funct.transforms.vmap import BatchTracer
 
-__all__ = ["MANY", "Staged", "plainly_transformed"]
+__all__ = ["MANY", "Staged", "op_by_op", "plainly_transformed"]
 
 _TOLD = (FunctError, Carried, MemoryError, RecursionError, Warning)  # for what they are
 
@@ -114,6 +115,11 @@ class Staged:
     def form(self) -> Repeat | Choice | None:
         """What it is to the compiler; None: calls of its bodies, as Python says."""
         return None
+
+    @functools.cached_property
+    def own(self) -> bool:
+        """Whether functions with rules of their own are called in it."""
+        return any(own_rules(g) for _, g in self.primitive.bodies)
 
     def native(self) -> Any:
         """Its blocks in a program; None if it cannot be part of one."""
@@ -197,6 +203,8 @@ class Staged:
         return out if len(self.outs) != 1 else out[0]
 
     def _raw(self, *buffers: Any) -> Any:
+        if self.own:
+            Met.latest = object()
         try:
             out = self.run(*buffers)
         except _TOLD:
@@ -227,8 +235,8 @@ class Staged:
             ]
         )
         return Region(
-            self.name, self.__call__, partial(self.push, mine),
-            partial(self.forward, mine), partial(self.backward, mine),
+            self.name, self.__call__, functools.partial(self.push, mine),
+            functools.partial(self.forward, mine), functools.partial(self.backward, mine),
         )  # fmt: skip
 
 
@@ -256,13 +264,20 @@ def _no_samples(rng: Any) -> Sequence[Any]:
 
 
 def _located(graph: Graph, buffers: Sequence[Any], error: Exception) -> Exception:
-    """The error with the user's line: found by interpreting."""
-    if isinstance(error, FunctError | Carried):
+    """The error with the user's line: found by interpreting, once, in the innermost body."""
+    if isinstance(error, Carried):
         return error
     try:
-        Interpreter(graph).run(*[wrap(b) for b in buffers])
-    except FunctError as better:
+        op_by_op(graph, buffers)
+    except Carried as better:
         return better
-    except Exception as own:
-        return Carried(with_line(own))
     return error
+
+
+def op_by_op(graph: Graph, buffers: Sequence[Any]) -> Flat:
+    """What a body gives in eager code. What an op or a function of the user's raises is carried."""
+    try:
+        outs = Interpreter(graph).run(*[wrap(b) for b in buffers])
+    except Exception as error:
+        raise Carried(with_line(error)) from None
+    return tuple([o.data for o in outs])
