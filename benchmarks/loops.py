@@ -135,6 +135,17 @@ def programs(ns: Any, control: Any) -> dict[str, tuple[Callable[..., Any], tuple
 
         return control.scan(step, s, None, length=100)
 
+    def kalman(h: Any, ys: Any) -> Any:
+        def step(state: Any, y: Any) -> Any:
+            x, p = 0.9 * state[0], 0.8 * state[1] + 0.1 * ns.eye(4)
+            gain = ns.linalg.solve(h @ p @ h.mT + 0.5 * ns.eye(2), h @ p).mT
+            x = x + gain @ (y - h @ x)
+            return (x, p - gain @ h @ p), x
+
+        lead = ys.shape[1:-2]
+        first = ns.zeros((*lead, 4, 1)), ns.broadcast_to(ns.eye(4), (*lead, 4, 4))
+        return control.scan(step, first, ys)
+
     def visits(t: Any, at: Any) -> Any:
         return control.fori_loop(0, STEPS, lambda i, t: t.at[at[i]].add(1.0), t)
 
@@ -219,6 +230,14 @@ def programs(ns: Any, control: Any) -> dict[str, tuple[Callable[..., Any], tuple
             (ns.asarray(SIGNAL[0]), ns.asarray(np.abs(SIGNAL) % 1)),
         ),
         "square-root filter by QR, 100 steps, 4 x 4": (roots, (ns.eye(4), ns.asarray(W[:4, :4]))),
+        "Kalman filter, 100 steps, 4 states": (
+            kalman,
+            (ns.asarray(W[:2, :4]), ns.asarray(SIGNAL[:, :2, None])),
+        ),
+        "64 Kalman filters, 100 steps, 4 states": (
+            kalman,
+            (ns.asarray(W[:2, :4]), ns.asarray(STATES[..., :4].reshape(100, 64, 2, 1))),
+        ),
         "while, 10,000 steps, 4 numbers": (lorenz, (one, one, one)),
         "while, 10,000 steps, 8 x 8 product": (products, (ns.ones(8), ns.asarray(W))),
         "Newton, 1 number": (newton, (ns.asarray(1.5),)),

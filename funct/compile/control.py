@@ -12,7 +12,6 @@ moves on. The test of a `while` is computed with the step before it, in the same
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -65,6 +64,7 @@ from funct.compile.steps.quantized import (
     lower_layer,
 )
 from funct.compile.steps.sparse import is_sparse, lower_sparse
+from funct.compile.steps.systems import is_systems, lower_systems
 from funct.compile.steps.ufuncs import is_ufunc, lower_ufunc
 from funct.compile.steps.windows import (
     is_convolution,
@@ -106,7 +106,7 @@ def why_apart(node: Node) -> str:
     kind = node.primitive.kind  # type: ignore[attr-defined]
     form, found = kind.form(), _native(kind)
     if _made(node) is not None:
-        return "an op in it may have to raise, so it is called by itself" if found.checks else ""
+        return ""
     if found is not None:
         return "how many steps or elements it has is known at the call, so it is called by itself"
     if form is None:
@@ -177,9 +177,9 @@ class Body(Struct, frozen=True, eq=False):
         return cls(simple, tuple(simple.inputs), tuple(calls), tuple(results), constants)
 
     @property
-    def checks(self) -> bool:
-        """Whether an op in it may have to raise."""
-        return any(c.checks for c in every_call(self.calls))
+    def doubts(self) -> bool:
+        """Whether an op in it may have to be done otherwise, which raises or not."""
+        return any(c.doubts for c in every_call(self.calls))
 
     def staying(self, first: int, count: int) -> tuple[Body, frozenset[int]]:
         """The body of a loop that carries so many values, and which of them it changes in place."""
@@ -271,9 +271,9 @@ class _Repeated(Struct, frozen=True, eq=False):
         return self.form.steps is None and self.test is None
 
     @property
-    def checks(self) -> bool:
-        """Whether an op in it may have to raise."""
-        return self.body.checks or (self.test is not None and self.test.checks)
+    def doubts(self) -> bool:
+        """Whether an op in it may have to be done otherwise."""
+        return self.body.doubts or (self.test is not None and self.test.doubts)
 
     @property
     def constants(self) -> dict[Var, Any]:
@@ -328,9 +328,9 @@ class _Chosen(Struct, frozen=True, eq=False):
     bodies: tuple[Body, ...]
 
     @property
-    def checks(self) -> bool:
-        """Whether an op in it may have to raise."""
-        return any(b.checks for b in self.bodies)
+    def doubts(self) -> bool:
+        """Whether an op in it may have to be done otherwise."""
+        return any(b.doubts for b in self.bodies)
 
     @property
     def constants(self) -> dict[Var, Any]:
@@ -370,14 +370,16 @@ def _made(step: Any) -> Any:
     return None if not isinstance(made, _Chosen | NoneType) and made.is_endless else made
 
 
-def is_lowered(step: Any, *, inside: bool = False) -> bool:
-    """Whether a step can be part of a program; inside: of a body's, which may find errors."""
+def is_lowered(step: Any, *, doubtful: bool = True) -> bool:
+    """Whether a step can be part of a program; doubtful: also one that may find that it must be
+    done otherwise.
+    """
     if isinstance(step, Group) or is_product(step) or is_move(step) or is_update(step):
         return True
     if _is_few(step) or is_of_many_lines(step):
         return True
     made = _made(step)
-    return made is not None and (inside or not made.checks)
+    return made is not None and (doubtful or not made.doubts)
 
 
 def _is_few(step: Any) -> bool:
@@ -419,9 +421,9 @@ _CALLED = ((is_flat, lower_flat), (is_ufunc, lower_ufunc))
 
 # What a body may hold, in the order in which it is asked for: whether a step is that, and its calls
 _STEPS: tuple[tuple[Callable[[Any], bool], Callable[[Any, Fused], list[Call]]], ...] = (
-    (functools.partial(is_lowered, inside=True), lower_step),
-    (is_gather, lower_gather), (is_along, lower_along), (is_flat, lower_flat),
-    (is_matrices, lower_matrices), (is_factors, lower_factors), (is_lu, lower_lu),
+    (is_lowered, lower_step), (is_gather, lower_gather), (is_along, lower_along),
+    (is_flat, lower_flat), (is_systems, lower_systems), (is_matrices, lower_matrices),
+    (is_factors, lower_factors), (is_lu, lower_lu),
     (is_fourier, lower_fourier), (is_ufunc, lower_ufunc), (is_convolution, lower_convolution),
     (is_places, lower_places), (is_attention, lower_attention), (is_sparse, lower_sparse),
     (is_in_few_bits, lower_few_bits), (is_layer, lower_layer),

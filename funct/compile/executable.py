@@ -14,6 +14,7 @@ which of the user's, for errors.
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Callable, Iterable
@@ -102,10 +103,18 @@ def _fixed(given: Graph, whole: Callable[[], Graph], guards: bool, mode: str) ->
     def loops() -> Callable[..., Any]:
         nodes = [e for e in given.nodes if isinstance(e, Node)]
         if len({a for e in nodes for a in e.operands if not isinstance(a, Var)}) <= _MANY:
-            return stored(given, lambda: native(whole()), guards=guards)
+            return kept(given, whole)
         open_, values = handed_over(given, numbers(given))
-        run = stored(open_, lambda: native(_whole(open_, guards)), guards=guards)
+        run = kept(open_, lambda: _whole(open_, guards))
         return lambda *buffers: run(*buffers, *values)
+
+    def kept(graph: Graph, whole: Callable[[], Graph]) -> Callable[..., Any]:
+        made = functools.cache(lambda: _printed(plan(whole(), guards=guards)))
+
+        def slowly(*buffers: Any) -> Any:
+            return made()(*buffers)
+
+        return stored(graph, lambda: native(whole(), slowly), slowly, guards=guards)
 
     if mode == "max-autotune" and not config.deterministic and not acts(given):
         ways = {"machine code": machine_code, "NumPy": numpy_calls}

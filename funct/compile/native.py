@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NoReturn
 
 import numpy as np
 from msgspec import Struct
@@ -39,12 +40,12 @@ from funct.compile.told import call_line, fusion_lines
 from funct.compile.touched import Type, touch
 from funct.device.memory import LARGE, serve
 from funct.events import tell
-from funct.graph import Graph, Guard, Node, Var, lay_out
+from funct.graph import Graph, Guard, Node, Var, acts, lay_out
 from funct.ops.indexing import check_bounds
 from funct.settings import config
 from funct.source import SITES
 
-__all__ = ["Native", "base_names", "native"]
+__all__ = ["Native", "base_names", "native", "refused"]
 
 _MANY = 16  # results that a function makes room for one by one
 
@@ -70,14 +71,24 @@ class Native(Struct, frozen=True, eq=False):
         return "\n\n".join(parts)
 
 
-def native(graph: Graph) -> Native:
-    """Make code for a graph without calls, whose sizes are numbers."""
+def refused(*_: Any) -> NoReturn:
+    """What is asked where there are no other means. Raises: Refused."""
+    raise Refused
+
+
+def native(graph: Graph, slowly: Callable[..., Any] = refused) -> Native:
+    """Make code for a graph without calls, whose sizes are numbers.
+
+    slowly: the same function by other means, which is asked where a program finds that an op must
+    raise, or may have to.
+    """
     begin_walker()
     laid = lay_out(graph)
-    fused, checks = _fused(laid)
+    lowered = _lowered_in(graph)
+    fused, checks = _fused(laid, lowered)
     rehearse(fused.steps)
     tell("fusion", lambda: fusion_lines(fused))
-    made = _Writer(fused, checks, laid).write()
+    made = _Writer(fused, checks, laid, lowered, slowly).write()
     serve(sum([n for v in fused.kept if (n := size_bytes(v)) >= LARGE]))
     tell("loops", lambda: "\n".join(map(call_line, made.calls)))
     return made
@@ -85,33 +96,43 @@ def native(graph: Graph) -> Native:
 
 def fused(graph: Graph) -> Fused:
     """Which ops of such a graph share loops, and why others do not, without code for them."""
-    return _fused(lay_out(graph))[0]
+    return _fused(lay_out(graph), _lowered_in(graph))[0]
 
 
-def _fused(laid: Graph) -> tuple[Fused, Sequence[Check]]:
-    pairs = in_pairs(laid, islands=is_lowered) or laid
+def _lowered_in(graph: Graph) -> Callable[[Any], bool]:
+    """Which steps of a graph can be part of a program. What acts is not done a second time."""
+    return partial(is_lowered, doubtful=not acts(graph))
+
+
+def _fused(laid: Graph, lowered: Callable[[Any], bool]) -> tuple[Fused, Sequence[Check]]:
+    pairs = in_pairs(laid, islands=lowered) or laid
     simple, checks = simplify(pairs)
-    return placed(within(config.memory_budget, _arranged(simple), _arranged), is_lowered), checks
 
+    def arranged(graph: Graph) -> Fused:
+        return ordered(fuse(graph), lowered)
 
-def _arranged(graph: Graph) -> Fused:
-    return ordered(fuse(graph), is_lowered)
+    return placed(within(config.memory_budget, arranged(simple), arranged), lowered), checks
 
 
 class _Writer:
     """One function as it is printed."""
 
-    def __init__(self, fused: Fused, checks: Sequence[Check], outside: Graph) -> None:
+    def __init__(
+        self, fused: Fused, checks: Sequence[Check], outside: Graph,
+        lowered: Callable[[Any], bool], slowly: Callable[..., Any],
+    ) -> None:  # fmt: skip
+        self.lowered = lowered
         self.fused = fused
         self.graph = fused.graph
-        self.names: dict[str, Any] = base_names() | scope(self.graph)
+        self.names: dict[str, Any] = base_names() | scope(self.graph) | {"slowly": slowly}
         self.lines = [f"def run({', '.join(v.name for v in self.graph.inputs)}):"]
         self.sites: dict[int, Any] = {}
         given = zip(self.graph.inputs, outside.inputs, strict=True)
         returned = zip(self.graph.outputs, outside.outputs, strict=True)
         self.turned = {v for v, face in returned if face.dtype.kind == "c" != v.dtype.kind}
         turned = [v for v, face in given if face.dtype.kind == "c" != v.dtype.kind]
-        self.lines += [f"    {v.name} = floats({v.name})" for v in turned]
+        self.given = [f"{v.name}_given" if v in turned else v.name for v in self.graph.inputs]
+        self.lines += [f"    {v.name} = floats({v.name}_given := {v.name})" for v in turned]
         self.pairs = bool(turned) or bool(self.turned)
         for c in checks:
             self.sites[len(self.lines) + 1] = c.site
@@ -137,9 +158,9 @@ class _Writer:
         k = 0
         while k < len(steps):
             step = steps[k]
-            if is_lowered(step):
+            if self.lowered(step):
                 end = k
-                while end < len(steps) and is_lowered(steps[end]):
+                while end < len(steps) and self.lowered(steps[end]):
                     end += 1
                 self._program(steps[k:end], end)
                 k = end
@@ -177,7 +198,7 @@ class _Writer:
         graph, views = self.graph, self.fused.views
         if self.pairs:
             return None
-        if len(self.programs) != 1 or not all(map(is_lowered, self.fused.steps)) or self.checked:
+        if len(self.programs) != 1 or not all(map(self.lowered, self.fused.steps)) or self.checked:
             return None
         seen = [views[v] for v in graph.outputs]
         entire = all(s.is_dense and s.size == math.prod(s.root.shape) for s in seen)
@@ -300,7 +321,7 @@ class _Writer:
         if any(c.checks for c in every):
             self.lines.append(f"    done = {name}({given_}{out_}{work})")
             self.lines.append(f"    if done is False: done = {again}")
-            self.lines.append("    if done is None: raise refused")
+            self.lines.append(f"    if done is None: return slowly({', '.join(self.given)})")
         else:
             self.lines.append(f"    if not {name}({given_}{out_}{work}):")
             self.lines.append(f"        {again}")
@@ -314,7 +335,7 @@ def base_names() -> dict[str, Any]:
     return scope(Graph((), (), (), ())) | {
         "empty": np.empty, "array": np.asarray, "ndarray": np.ndarray, "dense": _dense,
         "u1": np.dtype(np.uint8), "check_bounds": check_bounds, "floats": floats,
-        "complexes": complexes, "refused": Refused,
+        "complexes": complexes,
     }  # fmt: skip
 
 

@@ -43,6 +43,7 @@ from funct.compile.steps.moves import print_copied, print_zeros
 from funct.compile.steps.products import print_few, print_few_sums, print_product
 from funct.compile.steps.reflections import print_reflections
 from funct.compile.steps.sparse import print_judged, print_verdict
+from funct.compile.steps.systems import print_odd
 from funct.compile.steps.told import print_told
 from funct.compile.steps.turns import print_choose, print_repeat
 from funct.compile.steps.ufuncs import print_ufunc
@@ -106,6 +107,7 @@ _PRINTERS: dict[str, Callable[..., None]] = {
     "transposed": print_transposed, "few": print_few, "few sums": print_few_sums,
     "gram": print_gram, "mirrored": print_mirrored, "told": print_told,
     "reflections": print_reflections, "judged": print_judged, "verdict": print_verdict,
+    "odd": print_odd,
 }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from funct.compile.entry import Whole, note_whole
 from funct.compile.foreseen import takes
 from funct.compile.memory.reuse import Reusable
-from funct.compile.native import Native, base_names
+from funct.compile.native import Native, base_names, refused
 from funct.compile.spelled import read, spell
 from funct.compile.steps.walker import reload
 from funct.compile.touched import Type, touch
@@ -34,14 +34,17 @@ from funct.source import SITES
 __all__ = ["kept_as", "stored"]
 
 _SMALL = 1 << 20  # bytes of an array made on the way that is kept with the code
-_OWN = frozenset({"run", "__builtins__", "constants", "empty", "inf", "nan", SITES})
+_OWN = frozenset({"run", "slowly", "__builtins__", "constants", "empty", "inf", "nan", SITES})
 
 
-def stored(graph: Graph, make: Callable[[], Native], *, guards: bool = True) -> Callable[..., Any]:
+def stored(
+    graph: Graph, make: Callable[[], Native], slowly: Callable[..., Any] = refused, *,
+    guards: bool = True,
+) -> Callable[..., Any]:  # fmt: skip
     """The function for a graph: loaded where it is kept, made and kept otherwise.
 
-    graph: as it was captured, so that nothing is done to it before its code is found. guards:
-    whether the function asks them.
+    graph: as it was captured, so that nothing is done to it before its code is found. slowly: see
+    `native`. guards: whether the function asks them.
     """
     key = kept_as(graph, guards)
     if key is None:
@@ -49,7 +52,7 @@ def stored(graph: Graph, make: Callable[[], Native], *, guards: bool = True) -> 
     body = disk_cache.read(key)
     if body is not None:
         try:
-            run = _decoded(body, graph)
+            run = _decoded(body, graph, slowly)
         except Exception as error:  # whatever a file of another form leads to
             reason = f"{type(error).__name__}: {error}"
             tell("cache", lambda: f"{key}: cannot be read ({reason}), made anew")
@@ -177,10 +180,10 @@ def _tuples(x: Any) -> Any:
     return tuple(map(_tuples, x)) if isinstance(x, list) else x
 
 
-def _decoded(body: bytes, graph: Graph) -> Callable[..., Any]:
+def _decoded(body: bytes, graph: Graph, slowly: Callable[..., Any]) -> Callable[..., Any]:
     start = 8 + int.from_bytes(body[:8], "little")
     head = read(body[8:start])
-    names = base_names()
+    names = base_names() | {"slowly": slowly}
     results = [(tuple(shape), np.dtype(d)) for shape, d in head["results"]]
     touch(results, names)
     _say(results, head["workspaces"])

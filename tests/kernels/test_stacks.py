@@ -157,7 +157,7 @@ def test_no_index_is_outside(count: int, n: int, m: int) -> None:
     cpu.det.checked(x, y, room((n + 1) * n), odd, n, count, part, tasks)
     close(y, np.linalg.det(x), "float64")
     y = np.empty(b.shape)
-    cpu.solve.checked(x, b, y, room((n + 1) * (n + m)), odd, n, m, count, part, tasks)
+    cpu.solve.checked(x, b, y, room((n + 2) * (n + m)), odd, n, m, count, part, tasks)
     close(y, np.linalg.solve(x, b), "float64")
     y = np.empty(x.shape)
     cpu.cholesky.checked(x, y, room(n * n), odd, n, count, part, tasks)

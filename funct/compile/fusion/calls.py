@@ -64,7 +64,8 @@ class Call(Struct, frozen=True, eq=False):
     that it makes itself, if it is control flow; slots: those that it moves, if it is a loop.
     checks: whether it may find that an op must raise. stops: whether it looks if somebody wants to
     interrupt it. warns: whether it may find what NumPy warns of. All of them are told where the
-    workspace is. held: arrays that it reads and that are known.
+    workspace is. doubts: whether it may find so of an op that then does not raise. held: arrays
+    that it reads and that are known.
     """
 
     kernel: Any
@@ -77,6 +78,7 @@ class Call(Struct, frozen=True, eq=False):
     checks: bool = False
     stops: bool = False
     warns: bool = False
+    doubts: bool = False
     held: dict[Var, Any] = field(default_factory=dict)
 
     @property

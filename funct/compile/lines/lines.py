@@ -9,7 +9,7 @@ stands for the table after that, so nothing below that line reads the one above:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
@@ -17,8 +17,8 @@ from funct.compile.loops.kernel import Constant, How, Op
 
 __all__ = [
     "Argument", "Chosen", "Dot", "Fold", "Given", "Joined", "Kept", "Line", "Lines", "Looped",
-    "Moved", "Packed", "Pick", "Read", "Result", "Room", "Spilled", "Taken", "counts",
-    "is_in_order",
+    "Moved", "Packed", "Pick", "Read", "Refused", "Result", "Room", "Spilled", "Taken", "counts",
+    "every_line", "is_in_order",
 ]  # fmt: skip
 
 
@@ -181,6 +181,14 @@ class Kept(Struct, frozen=True):
     lanes: int = 0
 
 
+class Refused(Struct, frozen=True):
+    """What stops the program where one of its elements is true: an op must be done otherwise."""
+
+    operand: int
+    element: str = "i1"
+    lanes: int = 0
+
+
 class Chosen(Struct, frozen=True):
     """One of several lines, as an index says. Its results are `Result`s."""
 
@@ -215,7 +223,7 @@ class Result(Struct, frozen=True):
 
 Line = (
     Given | Read | Pick | Joined | Fold | Argument | Spilled | Packed | Dot | Taken | Moved | Room
-    | Kept | Chosen | Looped | Result | Constant | Op
+    | Kept | Refused | Chosen | Looped | Result | Constant | Op
 )  # fmt: skip
 
 
@@ -240,6 +248,19 @@ def counts(lines: Sequence[Line]) -> list[int]:
     return found
 
 
+def every_line(lines: Lines) -> Iterator[Line]:
+    """The lines, and those within them."""
+    for line in lines.lines:
+        yield line
+        match line:
+            case Chosen():
+                for way in line.ways:
+                    yield from every_line(way)
+            case Looped():
+                for inner in (line.test, line.body):
+                    yield from every_line(inner)
+
+
 def is_in_order(lines: Lines) -> bool:
     """Whether nothing reads a table that a line above has changed, or the line itself changes."""
     changed: set[int] = set()
@@ -257,7 +278,7 @@ def _operands(line: Line) -> list[int]:
     match line:
         case Op():
             return list(line.operands)
-        case Pick() | Fold() | Argument() | Spilled() | Result():
+        case Pick() | Fold() | Argument() | Spilled() | Refused() | Result():
             return [line.operand]
         case Read() | Packed():
             return [line.place]

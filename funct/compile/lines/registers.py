@@ -39,8 +39,8 @@ from funct.compile.lines.lines import (
     Spilled,
     Taken,
 )  # fmt: skip
-from funct.compile.lines.products import Products
 from funct.compile.lines.spans import span
+from funct.compile.lines.systems import SYSTEMS, Systems
 from funct.compile.lines.vectors import MOST_BYTES, MOST_MATRIX, Array, NoLines
 from funct.compile.loops.kernel import Constant, Op
 from funct.compile.loops.scalars import ELEMENTS, Printing, exact_number, met, unsupported
@@ -63,7 +63,7 @@ _WIDENED = Printing(lambda f, x: f.convert(x, "i64"), _INDICES)
 _SAME = Printing(lambda f, x: x, _INDICES)
 
 
-class Making(Products):
+class Making(Systems):
     """Who makes lines of graphs."""
 
     def graph(self, graph: Graph, arrays: Sequence[Array]) -> list[Array]:
@@ -129,7 +129,7 @@ class Making(Products):
         ways = {
             "matmul": self._matmul, "concat": self._concat, "embed": self._embed,
             "take": self._take, "put": self._moved, **dict.fromkeys(UPDATES, self._moved),
-            "wrap_index": self._take,
+            "wrap_index": self._take, **dict.fromkeys(SYSTEMS, self.system),
         }  # fmt: skip
         name = "concat" if is_concat(e) else e.name
         if name in ways:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from funct.compile.forms import Repeat
 from funct.compile.fusion.calls import Address, Call, Word, size_bytes
 from funct.compile.lines.kernel import Registers
-from funct.compile.lines.lines import Chosen, Given, Lines, Looped, Moved, Taken
+from funct.compile.lines.lines import Given, Line, Lines, Moved, Refused, Taken, every_line
 from funct.compile.lines.registers import Making
 from funct.compile.lines.vectors import NoLines
 from funct.compile.loops.scalars import ELEMENTS
@@ -40,7 +40,16 @@ class SmallLoop(Struct, frozen=True, eq=False):
     @property
     def checks(self) -> bool:
         """Whether an op in it may have to raise."""
-        return any(_checks(x) for _, *both in self.code.bodies for x in both if x is not None)
+        return any(map(_checks, self._every()))
+
+    @property
+    def doubts(self) -> bool:
+        """Whether an op in it may have to be done otherwise, which raises or not."""
+        return any(map(_refuses, self._every()))
+
+    def _every(self) -> list[Line]:
+        bodies = [x for _, *both in self.code.bodies for x in both if x is not None]
+        return [line for x in bodies for line in every_line(x)]
 
     def repeat(
         self, operands: Sequence[Address], results: Sequence[Address],
@@ -56,21 +65,20 @@ class SmallLoop(Struct, frozen=True, eq=False):
         words += [*operands[c + n :], *results[n:]]
         writes = tuple([a.of for a in results])
         kernel = "registers", self.code
-        return [Call(kernel, tuple(words), tasks, writes, checks=self.checks, stops=True)]
+        return [
+            Call(
+                kernel, tuple(words), tasks, writes, checks=self.checks, stops=True,
+                doubts=self.doubts,
+            )
+        ]  # fmt: skip
 
 
-def _checks(lines: Lines) -> bool:
-    for line in lines.lines:
-        match line:
-            case Taken() if line.length:
-                return True
-            case Moved() if line.length:
-                return True
-            case Chosen() if any(map(_checks, line.ways)):
-                return True
-            case Looped() if _checks(line.body) or _checks(line.test):
-                return True
-    return False
+def _checks(line: Line) -> bool:
+    return _refuses(line) or (isinstance(line, Taken | Moved) and line.length > 0)
+
+
+def _refuses(line: Line) -> bool:
+    return isinstance(line, Refused)
 
 
 def in_registers(form: Repeat) -> SmallLoop | str:

@@ -20,6 +20,7 @@ from funct.compile.lines.lines import (
     Packed,
     Pick,
     Read,
+    Refused,
     Result,
     Room,
     Spilled,
@@ -117,6 +118,9 @@ class LinesText:
                 return f.null()
             case Moved():
                 return self._moved(line)
+            case Refused():
+                self._refused(line)
+                return f.null()
             case Chosen():
                 self.several[n] = self._chosen(line)
                 return f.null()
@@ -249,6 +253,11 @@ class LinesText:
             return f.branch(outside(at), wrong, lambda: [at], rare=True)
 
         return f.branch(outside(index), other, lambda: [index], rare=True)[0]
+
+    def _refused(self, line: Refused) -> None:
+        f, wrong = self.f, self._at(line.operand)
+        some = f.any(wrong)
+        f.when(some, lambda: f.store(f.constant(I64, WRONG), self.space))
 
     def _taken(self, line: Taken) -> Value:
         f, index = self.f, self._at(line.index)

@@ -109,6 +109,8 @@ def _type(v: Var) -> Any:
 def _decisive(calls: Sequence[Call]) -> set[Any]:
     """The buffers on whose elements it depends whether an op of a program must raise."""
     every = list(every_call(calls))
+    if any(c.doubts for c in every):  # what does not raise gives results
+        return {w.of for c in every for w in c.words if isinstance(w, Address)}
     found = {v for c in every for v in _asked(c)}
     flows = [(set(read), set(written)) for c in every for read, written in _flows(c)]
     count = -1

@@ -204,7 +204,7 @@ class _Work:
         kinds = tuple([(a.element, a.inner) for a in every])
         tells += len(given)
         kernel = ("factors", loop, self.pairs, len(given), kinds, len(dims), op.finite, tells)
-        calls = [Call(kernel, words, 1, self.out, checks=True)]
+        calls = [Call(kernel, words, 1, self.out, checks=True, doubts=True)]
         if self.name == "eig":
             calls.append(self.turned(self.out[1], 0))
         if self.name == "svd" and self.pairs:

@@ -3,8 +3,8 @@
 So the numbers are those of eager execution. Small matrices in single precision are computed in
 double, and of what is Hermitian the symmetric part is taken; both are copies before the call. A
 failure fills the first result with NaN: the program says at its end that it is not right, and on
-the slow way the op raises, or finds that its operand had NaN. Complex matrices have a last axis of
-two. Triangular systems are BLAS's.
+the slow way the op raises, or finds that its operand had NaN. Several small real ones are computed
+by `systems.py`. Complex matrices have a last axis of two. Triangular systems are BLAS's.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def lower_matrices(node: Node, fused: Fused) -> list[Call]:
     if node.name in _TRIANGULAR:
         words = (*places, count, m, n)
         kernel: Any = ("triangular", element, bool(node.params[0]), loop.pairs)
-        return [*calls, Call(kernel, words, 1, node.results, checks=True)]
+        return [*calls, Call(kernel, words, 1, node.results, checks=True, doubts=True)]
     cores = [s[len(lead) :] for s in shapes]
     sizes = [p * math.prod(c) for c, p in zip(cores, parts, strict=True)]
     inner = np.dtype(_inner(loop, operands[0]).lower())
@@ -125,7 +125,7 @@ def lower_matrices(node: Node, fused: Fused) -> list[Call]:
     words = (*places, *room, *sizes, *numbers, *[wide * s for s in sizes], *strides)
     counts = (len(operands), len(held), len(numbers))
     kernel = ("matrices", node.name, element, f"f{8 * wide}", *counts)
-    return [*calls, Call(kernel, words, 1, node.results, checks=True)]
+    return [*calls, Call(kernel, words, 1, node.results, checks=True, doubts=True)]
 
 
 def print_matrices(

@@ -101,7 +101,7 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
     if count > 1 and n == 1 < m and a.transposed:  # the vector by rows, as they lie
         a, b = (replace(x, transposed=not x.transposed) for x in (b, a))
         m, n = n, m
-    if count > 1 and _is_few(m, n, k, b, out):
+    if count > 1 and _is_few(m, n, k, out):
         return [*calls, _few(a, b, out, stack, (m, n, k))]
     if count > 1 and 1 in (m, n) and 1 < k <= host().vector_bytes // byte:
         matrix, vector, length, step = (a, b, m, -2) if n == 1 else (b, a, n, -1)
@@ -138,9 +138,9 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
     return [*calls, Call(kernel, tuple(words), tasks, (out,))]
 
 
-def _is_few(m: int, n: int, k: int, b: Matrix, out: Var) -> bool:
+def _is_few(m: int, n: int, k: int, out: Var) -> bool:
     lanes = host().vector_bytes // out.dtype.itemsize
-    return max(m, k) <= _FEW and 1 < n <= min(_FEW, lanes) and not b.transposed
+    return max(m, k) <= _FEW and 1 < n <= min(_FEW, lanes)
 
 
 def _few(
@@ -154,7 +154,7 @@ def _few(
         Address(a.view.root, a.view.offset * byte), Address(b.view.root, b.view.offset * byte),
         Address(out), m, k, down, along, b.leading, count, several, *stack_words(stack, a, b),
     ]  # fmt: skip
-    kernel = ("few", "f32" if byte == 4 else "f64", len(stack), n, min(m, _FEW_ROWS))
+    kernel = ("few", "f32" if byte == 4 else "f64", len(stack), n, min(m, _FEW_ROWS), b.transposed)
     return Call(kernel, tuple(words), -(-count // several), (out,))
 
 
@@ -211,12 +211,15 @@ def print_few_sums(module: Module, name: str, element: str, depth: int, k: int) 
     _each(f, (count, group), product)
 
 
-def print_few(module: Module, name: str, element: str, depth: int, n: int, several: int) -> None:
+def print_few(
+    module: Module, name: str, element: str, depth: int, n: int, several: int, across: bool
+) -> None:  # fmt: skip
     """Add the kernel for products of n columns in a stack of that depth, so many rows at a time:
-    the last ones end where the matrix does. Frame: both operands, result; rows, terms; elements
-    from row to row and from term to term of the first, from row to row of the second; products, and
-    how many are a task; for each axis of the stack how many are below it, its length, and elements
-    from one to the next of both.
+    the last ones end where the matrix does. across: the columns of the second matrix are its rows
+    in memory, of which a vector takes one element each. Frame: both operands, result; rows, terms;
+    elements from row to row and from term to term of the first, from row to row (or column to
+    column) of the second; products, and how many are a task; for each axis of the stack how many
+    are below it, its length, and elements from one to the next of both.
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, _ = f.arguments
@@ -231,6 +234,11 @@ def print_few(module: Module, name: str, element: str, depth: int, n: int, sever
     wide = typed(element, lanes)
     mask = None if n == lanes else f.first_lanes(lanes, f.constant(I64, n))
 
+    def across_rows(b: Value, t: Value) -> Value:
+        here = f.lanes(typed("i64", lanes))
+        here = f.select(f.compare("lt", here, n), here, 0) if mask is not None else here
+        return f.elements(element, b, here * f.splat(leading, lanes) + f.splat(t, lanes))
+
     def product(number: Value) -> None:
         a, b = find_products(f, number, axes, (x, y), element)
         c = f.at(out, number * m * n, element)
@@ -239,7 +247,8 @@ def print_few(module: Module, name: str, element: str, depth: int, n: int, sever
             i = f.intrinsic("smin", i, m - several)
 
             def term(t: Value, sums: list[Value]) -> list[Value]:
-                row = f.load(wide, f.at(b, t * leading, element), mask)
+                start = f.at(b, t * leading, element)
+                row = across_rows(b, t) if across else f.load(wide, start, mask)
                 places = [f.at(a, (i + r) * down + t * along, element) for r in range(several)]
                 each = [f.splat(f.load(typed(element), p), lanes) for p in places]
                 return [f.fma(e, row, s) for e, s in zip(each, sums, strict=True)]

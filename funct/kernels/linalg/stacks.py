@@ -10,6 +10,7 @@ pivot, as LAPACK does it.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["cholesky", "cofactors", "det", "inv", "slogdet", "solve"]
+__all__ = ["MOST", "cholesky", "cofactors", "dealt", "det", "inv", "slogdet", "solve"]
 
-_MOST = 16  # rows; a task's room stays in the first-level cache, or near
+MOST = 16  # rows; a task's room stays in the first-level cache, or near
 _FEWEST = 32  # matrices
 _TASK = 1 << 15  # elements times rows that are worth a task
 
@@ -56,7 +57,7 @@ def solve(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
     """a⁻¹ b; every matrix has right sides of its own, no more than a few."""
     if not _suits(a) or a.dtype != b.dtype or a.shape[:-1] != b.shape[:-1]:
         return None
-    return _solved(a, b) if b.shape[-1] <= _MOST else None
+    return _solved(a, b) if b.shape[-1] <= MOST else None
 
 
 def cholesky(x: NDArray[Any]) -> NDArray[Any] | None:
@@ -76,16 +77,16 @@ def cofactors(x: NDArray[Any], most: float) -> tuple[NDArray[Any], NDArray[Any]]
         return None
     n = x.shape[-1]
     y, near = np.empty(x.shape, x.dtype), np.empty(x.shape[:-2], np.int64)
-    count, part, tasks = _dealt(x)
+    count, part, tasks = dealt(x.shape)
     room = np.empty((tasks, (n + 1) * 2 * n, systems.LANES))
     systems.cofactors(x, y, room, near, n, count, part, most, tasks)
     return y, near != 0
 
 
-def _dealt(x: NDArray[Any]) -> tuple[int, int, int]:
+def dealt(shape: tuple[int, ...]) -> tuple[int, int, int]:
     """How many matrices there are, and how many in each of so many tasks."""
-    n = x.shape[-1]
-    count = x.size // (n * n)
+    n = shape[-1]
+    count = math.prod(shape[:-2])
     part = -(-_TASK // (n**3 * systems.LANES)) * systems.LANES
     return count, part, -(-count // part)
 
@@ -95,7 +96,7 @@ def _suits(x: Any) -> bool:
     if x.ndim < 3 or x.dtype.char not in "fd" or x.__class__ is not np.ndarray:
         return False
     n = x.shape[-1]
-    return 0 < n <= _MOST and x.size >= _FEWEST * n * n and ready(x.size * n)
+    return 0 < n <= MOST and x.size >= _FEWEST * n * n and ready(x.size * n)
 
 
 def _determinants(x: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
@@ -111,7 +112,7 @@ def _solved(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
     y = np.empty(b.shape, b.dtype)
     if not m:
         return y
-    return y if _fine(systems.solve, a, (a, b, y), (n + 1) * (n + m), (n, m)) else None
+    return y if _fine(systems.solve, a, (a, b, y), (n + 2) * (n + m), (n, m)) else None
 
 
 def _fine(
@@ -119,7 +120,7 @@ def _fine(
     sizes: tuple[int, ...],
 ) -> bool:  # fmt: skip
     """Run it in tasks; whether what it met was all regular. room: numbers for each lane."""
-    count, part, tasks = _dealt(x)
+    count, part, tasks = dealt(x.shape)
     odd = np.empty(tasks, np.int64)
     given = np.empty((tasks, room, systems.LANES))
     kernel(*arrays, given, odd, *sizes, count, part, tasks)

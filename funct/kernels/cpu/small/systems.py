@@ -18,6 +18,7 @@ from funct.kernels.cpu.vectors import gathered, lanes, loaded, many, spread, sto
 __all__ = ["LANES", "cholesky", "cofactors", "det", "solve"]
 
 LANES = 8
+_LOST = 2.0**-49  # of a pivot's column, what may be left of it by rounding alone
 _LARGE = 1e150  # products of two such numbers, or of their inverses, are numbers still
 
 
@@ -51,18 +52,23 @@ def det(
 def solve(
     a: Any, b: Any, y: Any, room: Any, odd: Any, n: int, m: int, count: int, part: int, task: int,
 ) -> None:  # fmt: skip
-    """y (count, n, m): a⁻¹ b for a (count, n, n) and b like y. room: (tasks, n + 1, n + m, LANES).
-    odd (tasks,): 1 where a pivot is 0.
+    """y (count, n, m): a⁻¹ b for a (count, n, n) and b like y. room: (tasks, n + 2, n + m, LANES).
+    odd (tasks,): 1 where a pivot is 0, or what rounding may have left of its column.
     """
     wide = n + m
-    base = task * (n + 1) * wide * LANES
-    zeros: Any = np.int64(0)
+    base, largest = task * (n + 2) * wide * LANES, (n + 1) * wide
+    lost: Any = np.int64(0)
     for t in range(task * part, min((task + 1) * part, count), LANES):
         first = _matrices(t, count)
         for i in range(n):
             for j in range(n):
                 at = first * (n * n) + (i * n + j)
-                _put(room, base, i * wide + j, gathered(a, at).astype(np.float64))
+                v = gathered(a, at).astype(np.float64)
+                _put(room, base, i * wide + j, v)
+                most: Any = _size(v)
+                if i > 0:
+                    most = _larger(most, _of(room, base, largest + j))
+                _put(room, base, largest + j, most)
             for j in range(m):
                 at = first * (n * m) + (i * m + j)
                 _put(room, base, i * wide + n + j, gathered(b, at).astype(np.float64))
@@ -70,7 +76,7 @@ def solve(
         for u in range(n):
             i = n - 1 - u
             pivot = _of(room, base, i * wide + i)
-            zeros = zeros + many(pivot == 0.0)
+            lost = lost + many(_size(pivot) <= _of(room, base, largest + i) * _LOST)
             inverse = 1.0 / pivot
             for j in range(n, wide):
                 total: Any = _of(room, base, i * wide + j)
@@ -82,7 +88,7 @@ def solve(
                 for k in range(m):
                     e = base + (j * wide + n + k) * LANES + i
                     y[(t + i) * n * m + j * m + k] = room[e].astype(y.dtype)
-    odd[task] = np.where(zeros > 0, 1, 0)
+    odd[task] = np.where(lost > 0, 1, 0)
 
 
 @parallel

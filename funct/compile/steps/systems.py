@@ -1,0 +1,86 @@
+"""Linear algebra on stacks of small matrices inside of a program: one in each lane of a vector.
+
+The kernels are those that eager execution calls for many matrices (`kernels.linalg.stacks`). In a
+loop LAPACK is asked for fewer, since nothing else stands around a call of it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from funct.compile.fusion.calls import Address, Buffer, Call
+from funct.compile.fusion.fuse import Fused
+from funct.compile.fusion.groups import arrays
+from funct.compile.fusion.lower import places_of
+from funct.compile.loops.kernel import CONTROL_WORDS, WRONG
+from funct.compile.steps.flat import flat_call
+from funct.graph import Node
+from funct.kernels.cpu.small import systems
+from funct.kernels.linalg.stacks import MOST, dealt
+from funct.kernels.llvm import I64, PTR, Module, Value
+
+__all__ = ["is_systems", "lower_systems", "print_odd"]
+
+_FEWEST = 2  # matrices, and a fourth of their rows: lanes without any cost the same
+_OPS = {
+    "solve": systems.solve, "inv": systems.solve, "det": systems.det,
+    "cholesky": systems.cholesky,
+}  # fmt: skip
+_ROOM, _INDEX = np.dtype(np.float64), np.dtype(np.int64)
+
+
+def is_systems(step: Any) -> bool:
+    """Whether a step is such an op, on matrices of one dtype in stacks of one shape."""
+    held = arrays(step, _OPS)
+    if not held or any(v.dtype.char not in "fd" for v in held):
+        return False
+    operands: Any = step.operands
+    x, b = operands[0], operands[-1]
+    if len({v.shape[:-2] for v in operands}) > 1 or len({v.dtype for v in held}) > 1:
+        return False
+    n, many = x.shape[-1], math.prod(x.shape[:-2])
+    return n <= MOST and b.shape[-1] <= MOST and many >= max(_FEWEST, n // 4)
+
+
+def lower_systems(node: Node, fused: Fused) -> list[Call]:
+    """The call, after copies of what does not lie one after the other."""
+    calls, places = places_of(node.operands, fused)
+    operands: Any = node.operands
+    x, (out,) = operands[0], node.results
+    n = x.shape[-1]
+    count, part, tasks = dealt(x.shape)
+    arrays = [(place, x.dtype) for place in places]
+    sizes, room = [n], n * n
+    if node.name == "inv":
+        arrays.append(np.broadcast_to(np.eye(n, dtype=x.dtype), x.shape))  # type: ignore[arg-type]
+    if node.name in ("inv", "solve"):
+        m = out.shape[-1]
+        sizes, room = [n, m], (n + 2) * (n + m)
+    elif node.name == "det":
+        room = (n + 1) * n
+    rooms = Address(Buffer(tasks * room * systems.LANES, _ROOM)), _ROOM
+    odd = Address(Buffer(tasks, _INDEX))
+    words = [*arrays, (Address(out), out.dtype), rooms, (odd, _INDEX), *sizes, count, part, tasks]
+    call = flat_call(_OPS[node.name].fn, words, [out, odd.of], tasks)
+    return [*calls, call, Call(("odd",), (odd, tasks), 1, (), checks=True, doubts=True)]
+
+
+def print_odd(module: Module, name: str) -> None:
+    """Add what says that the program is not right if one of some numbers is not 0. Frame: where
+    they are, and how many.
+    """
+    f = module.function(name, [("frame", PTR), ("task", I64)])
+    frame, _ = f.arguments
+    space, own = f.load(PTR, frame), f.at(frame, CONTROL_WORDS, "i64")
+    place, count = f.load(PTR, own), f.load(I64, f.at(own, 1, "i64"))
+
+    def one(t: Value, _: list[Value]) -> list[Value]:
+        wrong = f.ne(f.load(I64, f.at(place, t, "i64")), 0)
+        f.when(wrong, lambda: f.store(f.constant(I64, WRONG), space))
+        return []
+
+    f.loop(0, count, 1, one)
+    f.ret()
