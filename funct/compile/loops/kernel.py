@@ -169,16 +169,19 @@ Expression = Load | Constant | Op | Reduce
 class Kernel(Struct, frozen=True):
     """What is computed at each place of the domain, in order; operands are positions in `values`.
 
-    stores: (value, access). flat: the domain is one row and tasks are ranges of columns. even: all
-    ranges are whole vectors. kept: costly values of an earlier pass stay in a row of their own.
-    streamed: what is written goes past the caches, which hold less than the kernel touches.
+    stores: (value, access). flat: the domain is one row and tasks are ranges of columns. widest:
+    of how many registers a vector is at most. even: how many registers the elements of each range
+    fill, or a part of them that fills them too; 0 where a register is left half full. kept: costly
+    values of an earlier pass stay in a row of their own. streamed: what is written goes past the
+    caches, which hold less than the kernel touches.
     """
 
     accesses: tuple[Access, ...]
     values: tuple[Expression, ...]
     stores: tuple[tuple[int, int], ...]
     flat: bool
-    even: bool
+    widest: int
+    even: int
     kept: bool = True
     streamed: bool = False
 
