@@ -33,7 +33,6 @@ from funct.compile.rewriting.pairs import complexes, floats, in_pairs
 from funct.compile.rewriting.row_elements import Check
 from funct.compile.rewriting.simplify import simplify
 from funct.compile.steps.placed import placed
-from funct.compile.steps.walker import begin_walker
 from funct.compile.text import call_text, guard_text, scope
 from funct.compile.told import call_line, fusion_lines
 from funct.compile.touched import Type, touch
@@ -72,7 +71,6 @@ class Native(Struct, frozen=True, eq=False):
 
 def native(graph: Graph) -> Native:
     """Make code for a graph without calls, whose sizes are numbers."""
-    begin_walker()
     laid = lay_out(graph)
     fused, checks = _fused(laid)
     rehearse(fused.steps)

@@ -16,19 +16,19 @@ from funct.device.llvm_library import Library, library_file
 from funct.device.mapped_files import let_go
 
 __all__ = [
-    "LEAN", "at_load", "binding", "emit_object", "lean_level", "loaded", "machine", "processor",
-    "release", "release_in_pauses", "version",
+    "LEAN", "at_load", "binding", "emit_object", "is_known", "lean_level", "library", "loaded",
+    "machine", "processor", "release", "release_in_pauses", "version",
 ]  # fmt: skip
 
 LEAN = -1  # a level: for text in explicit vectors with long loops; as fast as 1, in half the time
 _KNOWN = range(45, 51)  # minor versions of llvmlite whose functions and options we know
 _opening = whole(threading.Lock())
+_here = False  # whether the library is loaded
 
 
 def loaded() -> bool:
     """Whether LLVM is there, so that code costs milliseconds."""
-    there = _opened.cache_info().currsize and _opened() is not None
-    return bool(there) or "llvmlite.binding" in sys.modules
+    return _here or "llvmlite.binding" in sys.modules
 
 
 @functools.cache
@@ -37,6 +37,11 @@ def version() -> str:
     import llvmlite
 
     return str(llvmlite.__version__)
+
+
+def is_known() -> bool:
+    """Whether `library` gives one."""
+    return _file() is not None
 
 
 def library() -> Library | None:
@@ -50,8 +55,11 @@ def library() -> Library | None:
 
 @functools.cache
 def _opened() -> Library | None:
+    global _here
     file = _file()
-    return None if file is None else Library(file)
+    found = None if file is None else Library(file)
+    _here = found is not None
+    return found
 
 
 @functools.cache

@@ -60,7 +60,7 @@ class Library:
 
     def __init__(self, file: str) -> None:
         self.file = file
-        opened = ctypes.CDLL(file)
+        opened = _opened(file)
         self._calls: dict[str, Any] = {}
         for name, (gives, takes) in _FUNCTIONS.items():
             call = self._calls[name] = getattr(opened, f"LLVMPY_{name}")
@@ -147,6 +147,15 @@ class Library:
             yield machine
         finally:
             self._call("DisposeTargetMachine", machine)
+
+
+def _opened(file: str) -> ctypes.CDLL:
+    """The library. To load it takes 8 ms, in which `CDLL` would let no other thread run."""
+    load = getattr(ctypes.CDLL(None), "dlopen", None) if os.name == "posix" else None
+    if load is not None:
+        load.restype, load.argtypes = c_void_p, (c_char_p, c_int)
+        load(os.fsencode(file), os.RTLD_NOW)  # where that fails, the next line says why
+    return ctypes.CDLL(file)
 
 
 def _text(told: c_void_p) -> str:

@@ -111,15 +111,18 @@ def test_a_text_is_begun_once_however_often_it_is_wished_for(two_cores, monkeypa
 def test_what_programs_need_is_begun_as_soon_as_llvm_is_there(how):
     text = """
         from msgspec.structs import replace
+        from funct.compile.steps import walker
         from funct.device import llvm, machine_code
         machine_code.host = lambda host=machine_code.host: replace(host(), cores=2)
         import funct
+        walker.cores = lambda: 2
         begun = machine_code._begun
         assert not begun and not llvm.loaded()
         llvm.LOADING()
+        for thread in walker._starters:
+            thread.join()
         assert len(begun) == 2 and llvm.loaded()
-        from funct.compile.steps.walker import walker
-        assert walker() and not begun
+        assert walker.walker() and not begun
     """
     environment = {**os.environ, "FUNCT_CACHE_DIR": ""}
     text = textwrap.dedent(text).replace("LOADING", how)
