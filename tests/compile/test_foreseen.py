@@ -29,8 +29,8 @@ LARGE = [((1024, 512), F32)]
 def folder(tmp_path, monkeypatch):
     """An empty cache, two cores, and an allocator that serves."""
     monkeypatch.setenv("FUNCT_CACHE_DIR", str(tmp_path))
-    for module in (foreseen, touched):
-        monkeypatch.setattr(module, "host", lambda: replace(host(), cores=2))
+    monkeypatch.setattr(foreseen, "host", lambda: replace(host(), cores=2))
+    monkeypatch.setattr(touched, "cores", lambda: 2)
     memory.serve()
     return tmp_path
 
