@@ -57,8 +57,10 @@ def library() -> Library | None:
 def _opened() -> Library | None:
     global _here
     file = _file()
-    found = None if file is None else Library(file)
-    _here = found is not None
+    if file is None:
+        return None
+    found = Library(file)
+    _here = True
     return found
 
 
