@@ -53,7 +53,7 @@ from funct.device.machine_code import LEAN
 from funct.graph import Var
 from funct.kernels.llvm import Module
 
-__all__ = ["Program", "kernels_text", "link"]
+__all__ = ["Program", "kernels_of", "kernels_text", "link"]
 
 _PART = 24  # values of kernels that are worth a piece of code of their own
 _MOST_PARTS = 4
@@ -109,8 +109,11 @@ _PRINTERS: dict[str, Callable[..., None]] = {
 }  # fmt: skip
 
 
-def _kernels(calls: Sequence[Call]) -> dict[Any, _Made]:
-    """The kernels of the calls; for those that are new, code is made in a few texts."""
+def kernels_of(calls: Sequence[Call]) -> dict[Any, _Made]:
+    """The kernels of the calls; for those that are new, code is made in a few texts.
+
+    Programs that are linked while somebody holds what this gives find theirs there.
+    """
     with _making:
         keys = dict.fromkeys(c.kernel for c in every_call(calls))
         found = {key: made for key in keys if (made := _codes.get(key)) is not None}
@@ -173,7 +176,7 @@ def link(calls: Sequence[Call], arguments: Sequence[Var], held: dict[Var, int]) 
     arguments: the Vars whose arrays come with each call, results among them. held: addresses of
     arrays that outlive the program (constants).
     """
-    return _Table(calls, arguments, held, _kernels(calls)).program()
+    return _Table(calls, arguments, held, kernels_of(calls)).program()
 
 
 class _Table:
