@@ -56,6 +56,7 @@ from funct.kernels.llvm import Module
 __all__ = ["Program", "kernels_of", "kernels_text", "link"]
 
 _PART = 24  # values of kernels that are worth a piece of code of their own
+_OTHER = 16  # values of a loop that takes as long to make as a kernel that is none
 _MOST_PARTS = 4
 _MOST_RECENT = 512  # kernels: with all that is known of them some 40 KB each
 _FEW_TASKS = 8  # of a kernel: at each step of a loop it costs more to wake threads for these
@@ -145,7 +146,7 @@ def _is_light(c: Call) -> bool:
 
 def _parts(keys: Sequence[Any]) -> list[list[Any]]:
     """The kernels in pieces of about the same size, which are made side by side."""
-    sizes = {k: len(k.values) if isinstance(k, Kernel) else 1 for k in keys}
+    sizes = {k: len(k.values) if isinstance(k, Kernel) else _OTHER for k in keys}
     count = min(host().cores, _MOST_PARTS, 1 + sum(sizes.values()) // _PART)
     parts: list[list[Any]] = [[] for _ in range(count)]
     loads = [0] * count

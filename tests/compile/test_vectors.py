@@ -64,3 +64,27 @@ def test_what_would_never_run_is_not_printed(way: str, registers: int, over: int
         found = run(made, x)
     for a, b in zip(found, ft.tree.leaves(WAYS[way](xp.asarray(x))), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+def test_a_function_that_few_elements_take_often_is_printed_once() -> None:
+    """With the bits that it has alone; on more elements each has its own text, as before."""
+
+    def often(x: Any) -> tuple[Any, ...]:
+        y = xp.sin(x * 3)
+        return y, xp.sin(y + x), xp.sin(y * 1e6), xp.exp(y), xp.sin(xp.exp(y)), xp.sin(x) - y
+
+    for dtype in ("float32", "float64"):
+        lanes = host().vector_bytes // np.dtype(dtype).itemsize
+        for n in (lanes, lanes - 1, 2 * lanes - 1, 8 * lanes):
+            x = np.random.default_rng(n).normal(size=n).astype(dtype)
+            made = made_of(often, x)
+            (kernel,) = [c.kernel for c in made.calls if isinstance(c.kernel, Kernel)]
+            text = kernels_text([kernel])
+            assert len(re.findall(r"call [^@\n]*@kernel0_sin_v", text)) == 5 * (n < 2 * lanes)
+            assert "@kernel0_exp_v" not in text
+            with checking():
+                found = run(made, x)
+            wide = made_of(often, np.tile(x, 16)).run(np.tile(x, 16))
+            for a, b, c in zip(found, made.run(x), wide, strict=True):
+                np.testing.assert_array_equal(a, b)
+                np.testing.assert_array_equal(a, c[:n])

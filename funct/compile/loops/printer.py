@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from funct.compile.loops.kernel import (
     CONTROL_WORDS,
@@ -31,6 +33,8 @@ from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 __all__ = ["WIDEST", "lanes_of", "print_kernel"]
 
 WIDEST = 4  # registers of a vector
+_DEAR = 8  # of an op, in additions: its text is longer than a call
+_OFTEN = 3  # such ops of a kind
 _CHEAP = 12  # of a step of reductions, in additions: running results would wait for one another
 
 
@@ -56,6 +60,7 @@ class _Printer:
         self.places = Places(self.f, kernel, self.frame, self.lanes, self.space)
         self.barrier_at = dict(zip(kernel.barriers, self.barrier_slots, strict=True))
         self.stored = dict(kernel.stores)
+        self.once = self._alike() if kernel.flat and kernel.widest == 1 else frozenset()
         self.rows: dict[int, Value] = {}  # row values of the row that is being walked
         self.partial: dict[int, Value] = {}  # where the task's partial results are
         self.opens: dict[int, Value] = {}  # whether the row is the first that goes there
@@ -125,6 +130,18 @@ class _Printer:
 
     def _pointer(self, slot: int) -> Value:
         return self.f.load(PTR, self.f.at(self.frame, slot, "i64"))
+
+    def _alike(self) -> frozenset[Any]:
+        """How the dear functions of a float are printed that the kernel has several of: on a few
+        elements a call costs less than code for each of them, which is read once or twice.
+        """
+        ops = [v for v in self.k.values if isinstance(v, Op) and v.kind == "full"]
+        dear = [
+            v.printing
+            for v in ops
+            if v.printing.cost >= _DEAR and not v.params and v.elements == (v.element,)
+        ]
+        return frozenset(p for p, n in Counter(dear).items() if n >= _OFTEN)
 
     # Addresses
 
@@ -372,7 +389,8 @@ class _Printer:
         if isinstance(v, Op) and v.may_refuse:
             return self.places.on_axis(memo[operands[0]], v.params[0], v.element, mask)
         if isinstance(v, Op):
-            return v.of(self.f, [memo[o] for o in operands], self.space, mask)
+            once = v.printing in self.once
+            return v.of(self.f, [memo[o] for o in operands], self.space, mask, once=once)
         assert isinstance(v, Load), "reductions are row values"
         if any(self.k.values[o].kind == "full" for o in operands):
             return self.places.gathered(v.access, memo[operands[0]], column, mask)
