@@ -134,13 +134,13 @@ class _Writer:
         """Print all steps in order."""
         steps = self.fused.steps
         parts = self._parts()
-        made = kernels_of([c for _, calls in parts.values() for c in calls] + self._apart())
+        made = kernels_of([c for _, part in parts.values() for c in part] + self._apart())
         k = 0
         while k < len(steps):
             step = steps[k]
             if k in parts:
-                end, calls = parts[k]
-                self._program(calls, end)
+                end, part = parts[k]
+                self._program(part, end)
                 k = end
                 continue
             assert not isinstance(step, Group)
