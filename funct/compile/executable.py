@@ -33,7 +33,7 @@ from funct.compile.steps.walker import begin_walker
 from funct.compile.stored import kept_as, stored
 from funct.compile.text import MISS, call_text, guard_text, scope
 from funct.compile.tuned import tuned
-from funct.device.llvm import loaded, release
+from funct.device.llvm import release
 from funct.graph import (
     Call,
     Graph,
@@ -72,7 +72,7 @@ def expect(shapes: Iterable[tuple[int, ...]]) -> None:
     """Say that a function of arrays of such shapes is captured now: code that all programs need is
     made meanwhile, where one is likely to come of it.
     """
-    if loaded() and sum(map(math.prod, shapes)) >= ELEMENT_OPS:
+    if sum(map(math.prod, shapes)) >= ELEMENT_OPS:
         begin_walker()
 
 
@@ -95,6 +95,7 @@ def _fixed(given: Graph, whole: Callable[[], Graph], guards: bool, mode: str) ->
 
     def machine_code() -> Callable[..., Any]:
         start = time.perf_counter()
+        begin_walker()
         run = loops()
         if time.perf_counter() - start > _LONG:
             release()

@@ -7,6 +7,7 @@ no loops is called as before, between them. Arrays that only one program sees li
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -28,16 +29,15 @@ from funct.compile.memory.carried import chained
 from funct.compile.memory.order import ordered
 from funct.compile.memory.reuse import reusable
 from funct.compile.memory.within import within
-from funct.compile.program import Program, link
+from funct.compile.program import Program, kernels_of, link
 from funct.compile.rehearsal import rehearse
 from funct.compile.rewriting.pairs import complexes, floats, in_pairs
 from funct.compile.rewriting.row_elements import Check
 from funct.compile.rewriting.simplify import simplify
 from funct.compile.steps.placed import placed
-from funct.compile.steps.walker import begin_walker
 from funct.compile.text import call_text, guard_text, scope
 from funct.compile.told import call_line, fusion_lines
-from funct.compile.touched import Type, touch
+from funct.compile.touched import Type, is_run_at_once, touch
 from funct.device.memory import LARGE, serve
 from funct.events import tell
 from funct.graph import Graph, Guard, Node, Var, acts, lay_out
@@ -82,7 +82,6 @@ def native(graph: Graph, slowly: Callable[..., Any] = refused) -> Native:
     slowly: the same function by other means, which is asked where a program finds that an op must
     raise, or may have to.
     """
-    begin_walker()
     laid = lay_out(graph)
     lowered = _lowered_in(graph)
     fused, checks = _fused(laid, lowered)
@@ -155,14 +154,14 @@ class _Writer:
     def write(self) -> Native:
         """Print all steps in order."""
         steps = self.fused.steps
+        parts = self._parts()
+        made = kernels_of([c for _, part in parts.values() for c in part] + self._apart())
         k = 0
         while k < len(steps):
             step = steps[k]
-            if self.lowered(step):
-                end = k
-                while end < len(steps) and self.lowered(steps[end]):
-                    end += 1
-                self._program(steps[k:end], end)
+            if k in parts:
+                end, part = parts[k]
+                self._program(part, end)
                 k = end
                 continue
             assert not isinstance(step, Group)
@@ -189,6 +188,7 @@ class _Writer:
         run, whole = self.names["run"], self._whole()
         if whole is not None:
             note_whole(run, whole)
+        del made  # the programs hold it
         calls = tuple(every_call(self.calls))
         programs, new = tuple(self.programs), tuple(self.results)
         return Native(run, text, self.fused, calls, programs, whole, new)
@@ -263,13 +263,32 @@ class _Writer:
         self.lines.append(call_text(e, None, self.names))
         self._made(v)
 
-    def _program(self, steps: Sequence[Any], end: int) -> None:
-        calls = [c for s in steps for c in lower_step(s, self.fused)]
-        for s in steps:
-            self.constants |= constants_of(s)
-        for c in calls:
-            self.constants |= c.held
-        calls = chained(calls, {v for v, k in self.last.items() if k >= end})
+    def _parts(self) -> dict[int, tuple[int, list[Call]]]:
+        """By the first step of each program: the step behind its last one, and its calls."""
+        found: dict[int, tuple[int, list[Call]]] = {}
+        steps = self.fused.steps
+        for lowered, run in itertools.groupby(range(len(steps)), lambda k: self.lowered(steps[k])):
+            if not lowered:
+                continue
+            at = list(run)
+            end = at[-1] + 1
+            calls = [c for k in at for c in lower_step(steps[k], self.fused)]
+            for k in at:
+                self.constants |= constants_of(steps[k])
+            for c in calls:
+                self.constants |= c.held
+            found[at[0]] = end, chained(calls, {v for v, k in self.last.items() if k >= end})
+        return found
+
+    def _apart(self) -> list[Call]:
+        """The calls of loops that are called by themselves: their code is made with that of the
+        programs, if all is run at once.
+        """
+        steps = self.fused.steps if is_run_at_once() else ()
+        apart = [s for s in steps if not self.lowered(s) and is_lowered(s)]
+        return [c for s in apart for c in lower_step(s, self.fused)]
+
+    def _program(self, calls: Sequence[Call], end: int) -> None:
         every = list(every_call(calls))
         self.calls += calls
         read = dict.fromkeys([w.of for c in every for w in c.words if isinstance(w, Address)])

@@ -54,9 +54,10 @@ from funct.device.machine_code import LEAN
 from funct.graph import Var
 from funct.kernels.llvm import Module
 
-__all__ = ["Program", "kernels_text", "link"]
+__all__ = ["Program", "kernels_of", "kernels_text", "link"]
 
 _PART = 24  # values of kernels that are worth a piece of code of their own
+_OTHER = 16  # values of a loop that takes as long to make as a kernel that is none
 _MOST_PARTS = 4
 _MOST_RECENT = 512  # kernels: with all that is known of them some 40 KB each
 _FEW_TASKS = 8  # of a kernel: at each step of a loop it costs more to wake threads for these
@@ -111,8 +112,11 @@ _PRINTERS: dict[str, Callable[..., None]] = {
 }  # fmt: skip
 
 
-def _kernels(calls: Sequence[Call]) -> dict[Any, _Made]:
-    """The kernels of the calls; for those that are new, code is made in a few texts."""
+def kernels_of(calls: Sequence[Call]) -> dict[Any, _Made]:
+    """The kernels of the calls; for those that are new, code is made in a few texts.
+
+    Programs that are linked while somebody holds what this gives find theirs there.
+    """
     with _making:
         keys = dict.fromkeys(c.kernel for c in every_call(calls))
         found = {key: made for key in keys if (made := _codes.get(key)) is not None}
@@ -144,7 +148,7 @@ def _is_light(c: Call) -> bool:
 
 def _parts(keys: Sequence[Any]) -> list[list[Any]]:
     """The kernels in pieces of about the same size, which are made side by side."""
-    sizes = {k: len(k.values) if isinstance(k, Kernel) else 1 for k in keys}
+    sizes = {k: len(k.values) if isinstance(k, Kernel) else _OTHER for k in keys}
     count = min(host().cores, _MOST_PARTS, 1 + sum(sizes.values()) // _PART)
     parts: list[list[Any]] = [[] for _ in range(count)]
     loads = [0] * count
@@ -175,7 +179,7 @@ def link(calls: Sequence[Call], arguments: Sequence[Var], held: dict[Var, int]) 
     arguments: the Vars whose arrays come with each call, results among them. held: addresses of
     arrays that outlive the program (constants).
     """
-    return _Table(calls, arguments, held, _kernels(calls)).program()
+    return _Table(calls, arguments, held, kernels_of(calls)).program()
 
 
 class _Table:

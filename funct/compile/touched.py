@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from funct.compile.foreseen import is_foreseen
-from funct.device import host
+from funct.settings import cores
 
 __all__ = ["Type", "is_run_at_once", "run_at_once", "touch"]
 
@@ -48,7 +48,7 @@ def run_at_once() -> Iterator[None]:
 
 def is_run_at_once() -> bool:
     """Whether that holds for the function that is being made, and a core has time meanwhile."""
-    return _at_once.get() and host().cores > 1
+    return _at_once.get() and cores() > 1
 
 
 def touch(results: Sequence[Type], names: dict[str, Any]) -> None:

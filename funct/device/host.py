@@ -10,7 +10,7 @@ import os
 from msgspec import Struct
 
 from funct.device import disk_cache
-from funct.device.llvm import binding, loaded, version
+from funct.device.llvm import loaded, processor, version
 from funct.settings import cores
 
 __all__ = ["Host", "host", "told"]
@@ -107,11 +107,9 @@ def _named() -> tuple[str, frozenset[str]]:
     words = [] if kept is None else kept.decode(errors="replace").split()
     if words:
         return words[0], frozenset(words[1:])
-    llvm = binding()
-    name = str(llvm.get_host_cpu_name())
-    features = sorted([f for f, there in llvm.get_host_cpu_features().items() if there])
+    name, features = processor()
     if key is not None:
-        disk_cache.write(key, " ".join([name, *features]).encode())
+        disk_cache.write(key, " ".join([name, *sorted(features)]).encode())
     return name, frozenset(features)
 
 

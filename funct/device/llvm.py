@@ -1,4 +1,4 @@
-"""LLVM by llvmlite, which is loaded here alone, at the first use."""
+"""LLVM by llvmlite, whose library is loaded here alone, at the first use."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from contextlib import contextmanager
 from typing import Any
 
 from funct.device.fork import in_child, whole
+from funct.device.llvm_library import Library, library_file
 from funct.device.mapped_files import let_go
 
 __all__ = [
-    "LEAN", "at_load", "binding", "emit_object", "lean_level", "loaded", "release",
-    "release_in_pauses", "version",
+    "LEAN", "at_load", "binding", "emit_object", "is_known", "lean_level", "library", "loaded",
+    "machine", "processor", "release", "release_in_pauses", "version",
 ]  # fmt: skip
 
 LEAN = -1  # a level: for text in explicit vectors with long loops; as fast as 1, in half the time
-_KNOWN = range(45, 51)  # minor versions of llvmlite whose LLVM (20 to 22) has our option
+_KNOWN = range(45, 51)  # minor versions of llvmlite whose functions and options we know
+_opening = whole(threading.Lock())
+_here = False  # whether the library is loaded
 
 
 def loaded() -> bool:
     """Whether LLVM is there, so that code costs milliseconds."""
-    return "llvmlite.binding" in sys.modules
+    return _here or "llvmlite.binding" in sys.modules
 
 
 @functools.cache
@@ -36,11 +39,35 @@ def version() -> str:
     return str(llvmlite.__version__)
 
 
+def is_known() -> bool:
+    """Whether `library` gives one."""
+    return _file() is not None
+
+
+def library() -> Library | None:
+    """llvmlite's library, called by us; None where this llvmlite may be another: then `binding`."""
+    with _opening:
+        found = _opened()
+    while found is not None and _wishes:
+        _wishes.pop()()
+    return found
+
+
+@functools.cache
+def _opened() -> Library | None:
+    global _here
+    file = _file()
+    if file is None:
+        return None
+    found = Library(file)
+    _here = True
+    return found
+
+
 @functools.cache
 def binding() -> Any:
-    """llvmlite.binding, ready to make code for this machine."""
-    # 60 ms, and most programs run for seconds before they compile anything
-    import llvmlite.binding as llvm
+    """llvmlite.binding, ready to make code for this machine: what needs more than the library."""
+    import llvmlite.binding as llvm  # 30 ms
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -57,37 +84,52 @@ def at_load(wish: Callable[[], object]) -> None:
     _wishes.append(wish)
 
 
+def processor() -> tuple[str, list[str]]:
+    """LLVM's name of this machine's processor, and of each feature that it has."""
+    ours = library()
+    if ours is not None:
+        return ours.processor()
+    llvm = binding()
+    features = llvm.get_host_cpu_features().items()
+    return str(llvm.get_host_cpu_name()), [f for f, there in features if there]
+
+
 def lean_level() -> int:
     """LLVM's level for `LEAN`: 0, which selects instructions and leaves it at that, but with the
     good allocator of registers, as at any other level (`_allocating`).
     """
-    return 0 if _has_option() else 1
+    return 1 if _file() is None else 0
 
 
-def emit_object(machine: Any, module: Any, opt: int = 1) -> bytes:
-    """The object file of a module that has a context of its own. opt: what machine was made for.
+def emit_object(text: str, name: str, features: str, opt: int = 1) -> bytes:
+    """The object file of a text, for a processor of that name with these features.
 
-    llvmlite lets one thread at a time into LLVM. Code generation, by far the longest of its calls,
-    needs nothing that another module's shares, so it is called beside llvmlite's lock.
+    Raises: RuntimeError: with LLVM's message, where the text is not well formed.
     """
+    level = lean_level() if opt == LEAN else opt
     with _allocating(well=opt != 0):
-        return _emitted(machine, module)
+        ours = library()
+        if ours is not None:
+            return ours.emit(text, name, features, level)
+        llvm = binding()
+        module = llvm.parse_assembly(text, llvm.create_context())
+        module.verify()
+        return bytes(machine(name, features, level).emit_object(module))
 
 
-def _emitted(machine: Any, module: Any) -> bytes:
-    generate = _generate()
-    if generate is None:  # another llvmlite: in turn, then
-        return bytes(machine.emit_object(module))
-    ffi = binding().ffi
-    with ffi.OutputString() as message:
-        held = generate(machine, module, 1, message)
-        if not held:
-            raise RuntimeError(str(message))
-    try:
-        start, size = ffi.lib.LLVMPY_GetBufferStart(held), ffi.lib.LLVMPY_GetBufferSize(held)
-        return ctypes.string_at(start, size)
-    finally:
-        ffi.lib.LLVMPY_DisposeMemoryBuffer(held)
+def machine(name: str, features: str, opt: int) -> Any:
+    """llvmlite's machine for such a processor."""
+    return (
+        binding()
+        .Target.from_default_triple()
+        .create_target_machine(
+            cpu=name,
+            features=features,
+            opt=lean_level() if opt == LEAN else opt,
+            reloc="default",
+            codemodel="jitdefault",
+        )
+    )
 
 
 _OPTION = "-optimize-regalloc="  # of the process: whether registers are allocated well
@@ -100,12 +142,13 @@ def _allocating(*, well: bool) -> Iterator[None]:
     """Generate code in the block with the good allocator of registers, or, at level 0 and if no
     other thread needs the good one meanwhile, with the fast one: in a third of the time.
     """
-    if not _has_option():
+    ours = library()
+    if ours is None:
         yield
     elif well:
         me = object()
         with _quickly:
-            _good()
+            _good(ours)
             _well.add(me)
         try:
             yield
@@ -115,25 +158,28 @@ def _allocating(*, well: bool) -> Iterator[None]:
         with _quickly:
             alone = not _well
             if alone:
-                binding().set_option("funct", f"{_OPTION}false")
+                ours.set_option(f"{_OPTION}false")
                 try:
                     yield
                 finally:
-                    binding().set_option("funct", f"{_OPTION}true")
+                    ours.set_option(f"{_OPTION}true")
         if not alone:
             yield
 
 
 @functools.cache
-def _good() -> None:
-    binding().set_option("funct", f"{_OPTION}true")
+def _good(ours: Library) -> None:
+    ours.set_option(f"{_OPTION}true")
 
 
 @functools.cache
-def _has_option() -> bool:
-    """Whether LLVM knows the option: it ends a process that asks for one which it does not know."""
+def _file() -> str | None:
+    """The library, if we know this LLVM: it ends a process that asks for an option which it does
+    not know, or that calls a function in another way than it takes.
+    """
     major, minor = version().split(".")[:2]
-    return major == "0" and minor.isdecimal() and int(minor) in _KNOWN
+    known = major == "0" and minor.isdecimal() and int(minor) in _KNOWN
+    return library_file() if known else None
 
 
 def release() -> None:
@@ -184,9 +230,9 @@ in_child(_forget_watch)  # which has no such thread
 
 def _let_go() -> None:
     """Give back LLVM's pages, if it is there."""
-    name = getattr(binding().ffi.lib, "_name", None) if loaded() else None
-    if name is not None:
-        let_go(name)
+    ours = library() if loaded() else None
+    if ours is not None:
+        let_go(ours.file)
 
 
 @functools.cache
@@ -195,15 +241,3 @@ def _trim() -> Any:
     if trim is not None:
         trim.argtypes, trim.restype = (ctypes.c_size_t,), ctypes.c_int
     return trim
-
-
-@functools.cache
-def _generate() -> Any:
-    """LLVM's function as llvmlite declares it, without the lock; None where it is not found."""
-    lib = binding().ffi.lib
-    locked = lib.LLVMPY_TargetMachineEmitToMemory
-    name = getattr(lib, "_name", None)
-    found = None if name is None else ctypes.CDLL(name).LLVMPY_TargetMachineEmitToMemory
-    if found is not None:
-        found.argtypes, found.restype = locked.argtypes, locked.restype
-    return found

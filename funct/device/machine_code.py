@@ -31,7 +31,7 @@ from funct.device.llvm import (
     LEAN,
     binding,
     emit_object,
-    lean_level,
+    machine,
     release_in_pauses,
     version,
 )
@@ -305,17 +305,10 @@ def emit(text: str, target: Host, *, opt: int = 1) -> bytes:
     """The object file for a processor, which need not be this one."""
     start = time.perf_counter()
     with _working:
-        made = _emit(text, target, opt)  # whose objects of LLVM's are gone in the block
+        made = emit_object(text, target.name, target.flags, opt)
     release_in_pauses()
     tell("code", lambda: _line(text, made, time.perf_counter() - start))
     return made
-
-
-def _emit(text: str, target: Host, opt: int) -> bytes:
-    llvm = binding()
-    module = llvm.parse_assembly(text, llvm.create_context())
-    module.verify()
-    return emit_object(_machine(target, opt), module, opt)
 
 
 def _defined(text: str) -> list[str]:
@@ -329,22 +322,9 @@ def _line(text: str, made: bytes, seconds: float) -> str:
 
 def assembly(text: str, target: Host | None = None, *, opt: int = 1) -> str:
     """The assembly that the text becomes, for people."""
-    return str(_machine(target or host(), opt).emit_assembly(binding().parse_assembly(text)))
-
-
-def _machine(target: Host, opt: int) -> Any:
-    opt = lean_level() if opt == LEAN else opt
-    return (
-        binding()
-        .Target.from_default_triple()
-        .create_target_machine(
-            cpu=target.name,
-            features=target.flags,
-            opt=opt,
-            reloc="default",
-            codemodel="jitdefault",
-        )
-    )
+    target = target or host()
+    by = machine(target.name, target.flags, opt)
+    return str(by.emit_assembly(binding().parse_assembly(text)))
 
 
 def _load_once(key: str, object_file: bytes, *, made: bool = False) -> Code:
@@ -384,7 +364,9 @@ def _load(object_file: bytes, made: bool) -> Code:
     llvm = binding()
     for name, address in _addresses.items():
         llvm.add_symbol(name, address)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(host(), 1))
+    engine = llvm.create_mcjit_compiler(
+        llvm.parse_assembly(""), machine(host().name, host().flags, 1)
+    )
     engine.add_object_file(llvm.ObjectFileRef.from_data(object_file))
     engine.finalize_object()
     return Code(engine, object_file)

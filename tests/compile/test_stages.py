@@ -26,7 +26,7 @@ def kernel(name: str, ways: int, steps: int) -> Kernel:
             printing = PRINTINGS[name]
             values.append(Op(name, (last,), (None,), "f32", "full", printing, (), len(values)))
     stores = tuple([(len(values) - ways + k, ways + k) for k in range(ways)])
-    return Kernel((access,) * 2 * ways, tuple(values), stores, True, False, True, False)
+    return Kernel((access,) * 2 * ways, tuple(values), stores, True, 4, 0, True, False)
 
 
 @pytest.mark.parametrize(

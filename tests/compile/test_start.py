@@ -1,5 +1,9 @@
 """What every program needs is begun while a function is captured, where one will come of it."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 import funct as ft
@@ -11,7 +15,6 @@ from funct.compile import executable
 def events(monkeypatch):
     found = []
     monkeypatch.setattr(executable, "begin_walker", lambda: found.append("begun"))
-    monkeypatch.setattr(executable, "loaded", lambda: True)
     return found
 
 
@@ -21,7 +24,7 @@ def traced(events, *arrays, **options):
         return xs[0] * 2.0
 
     ft.jit(f, **options)(*arrays)
-    return events
+    return events[: events.index("captured") + 1]  # then it is begun in any case
 
 
 def test_it_is_begun_before_the_capture_of_large_arrays(events):
@@ -36,9 +39,29 @@ def test_small_arrays_begin_nothing(events):
     assert traced(events, xp.ones((64, 64)), xp.ones(())) == ["captured"]
 
 
-def test_where_llvm_is_not_loaded_nothing_loads_it(events, monkeypatch):
-    monkeypatch.setattr(executable, "loaded", lambda: False)
-    assert traced(events, xp.ones((256, 256))) == ["captured"]
+LOADED = """
+import sys
+import funct as ft, funct.array as xp
+from funct.compile.steps import walker
+from funct.device import llvm
+
+walker.cores = lambda: 2
+ft.jit(lambda x: x * 2.0)(xp.ones((256, 256)))
+for thread in walker._starters:
+    thread.join()
+print(llvm.loaded())
+ft.jit(lambda x: xp.tanh(x) * 2.0)(xp.ones((256, 256)))
+"""
+
+
+def test_llvm_is_loaded_meanwhile_but_where_the_code_is_on_disk(tmp_path):
+    environment = {**os.environ, "FUNCT_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", LOADED]
+    said = [
+        subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+        for _ in range(2)
+    ]
+    assert said == ["True\n", "False\n"]
 
 
 def test_another_backend_begins_nothing(events):

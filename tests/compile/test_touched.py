@@ -5,13 +5,11 @@ import threading
 
 import numpy as np
 import pytest
-from msgspec.structs import replace
 
 import funct as ft
 import funct.array as xp
 from funct.compile import build, run_at_once, touched
 from funct.compile.touched import touch
-from funct.device import host
 from tests import laws
 
 F32, U8 = np.dtype(np.float32), np.dtype(np.uint8)
@@ -20,7 +18,7 @@ LARGE = ((1024, 512), F32)  # 2 MiB
 
 @pytest.fixture(autouse=True)
 def two_cores(monkeypatch):
-    monkeypatch.setattr(touched, "host", lambda: replace(host(), cores=2))
+    monkeypatch.setattr(touched, "cores", lambda: 2)
 
 
 def begun(*results):
@@ -82,7 +80,7 @@ def test_not_more_than_a_bound_is_touched():
 
 @pytest.mark.parametrize("cores", [1, 2])
 def test_without_a_call_or_a_second_core_nothing_is_touched(monkeypatch, cores):
-    monkeypatch.setattr(touched, "host", lambda: replace(host(), cores=cores))
+    monkeypatch.setattr(touched, "cores", lambda: cores)
     names = {"empty": np.empty}
     if cores > 1:
         touch([LARGE], names)

@@ -9,6 +9,7 @@ import sys
 import textwrap
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from msgspec.structs import replace
@@ -106,21 +107,26 @@ def test_a_text_is_begun_once_however_often_it_is_wished_for(two_cores, monkeypa
     assert sorted(made) == texts
 
 
-def test_what_programs_need_is_begun_as_soon_as_llvm_is_there():
+@pytest.mark.parametrize("how", ["library", "binding", "processor"])
+def test_what_programs_need_is_begun_as_soon_as_llvm_is_there(how):
     text = """
         from msgspec.structs import replace
+        from funct.compile.steps import walker
         from funct.device import llvm, machine_code
         machine_code.host = lambda host=machine_code.host: replace(host(), cores=2)
         import funct
+        walker.cores = lambda: 2
         begun = machine_code._begun
         assert not begun and not llvm.loaded()
-        llvm.binding()
+        llvm.LOADING()
+        for thread in walker._starters:
+            thread.join()
         assert len(begun) == 2 and llvm.loaded()
-        from funct.compile.steps.walker import walker
-        assert walker() and not begun
+        assert walker.walker() and not begun
     """
     environment = {**os.environ, "FUNCT_CACHE_DIR": ""}
-    subprocess.run([sys.executable, "-c", textwrap.dedent(text)], env=environment, check=True)
+    text = textwrap.dedent(text).replace("LOADING", how)
+    subprocess.run([sys.executable, "-c", text], env=environment, check=True)
 
 
 def test_how_threads_take_turns_is_as_before_when_all_is_made(two_cores, monkeypatch):
@@ -254,7 +260,8 @@ def test_the_lean_level_computes_the_same_and_is_kept_apart(cache):
 def test_of_another_llvm_no_option_is_asked(monkeypatch, version):
     monkeypatch.setattr(llvm, "version", lambda: version)
     monkeypatch.setattr(llvm, "binding", lambda: pytest.fail("asked"))
-    monkeypatch.setattr(llvm, "_has_option", llvm._has_option.__wrapped__)
+    monkeypatch.setattr(llvm, "_file", llvm._file.__wrapped__)
+    monkeypatch.setattr(llvm, "_opened", llvm._opened.__wrapped__)
     assert llvm.lean_level() == 1
     for well in (True, False):
         with llvm._allocating(well=well):
@@ -338,10 +345,41 @@ def test_code_that_offers_is_made_beside_the_text_that_calls_it(cache, monkeypat
     assert sorted(made) == sorted([calling, offering])
 
 
-def test_another_llvmlite_makes_the_same(cache, monkeypatch):
-    ours = emit(TEXT.replace("NUMBER", "60"), host())
-    monkeypatch.setattr(llvm, "_generate", lambda: None)
-    assert emit(TEXT.replace("NUMBER", "60"), host()) == ours
+@pytest.mark.parametrize("level", [LEAN, 1, 2])
+def test_another_llvmlite_makes_the_same(level, monkeypatch):
+    assert llvm.library() is not None
+    text, told = TEXT.replace("NUMBER", "60"), llvm.processor()
+    ours = emit(text, host(), opt=level)
+    monkeypatch.setattr(llvm, "library", lambda: None)
+    monkeypatch.setattr(llvm, "lean_level", lambda: 0)
+    assert emit(text, host(), opt=level) == ours
+    name, features = llvm.processor()
+    assert (name, set(features)) == (told[0], set(told[1]))
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("define i32 @one() { ret i64 1 }", "value doesn't match"),
+        ("define i32 @one() { ret i32 %x }", "use of undefined value '%x'"),
+        ("define i32 @one(i1 %p) {\na: br i1 %p, label %b, label %c\n"
+         "b: %z = add i32 1, 1\n br label %c\nc: ret i32 %z\n}", "does not dominate"),
+    ],
+)  # fmt: skip
+def test_llvm_says_what_is_wrong_with_a_text(text, said, known, monkeypatch):
+    if not known:
+        monkeypatch.setattr(llvm, "library", lambda: None)
+    with pytest.raises(RuntimeError, match=said):
+        emit(text, host())
+
+
+def test_texts_are_made_by_many_threads_at_once(monkeypatch):
+    monkeypatch.setenv("FUNCT_CACHE_DIR", "")
+    texts = [TEXT.replace("NUMBER", str(700 + n)) for n in range(24)]
+    alone = [emit(text, host()) for text in texts]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda text: emit(text, host()), texts)) == alone
 
 
 @pytest.mark.parametrize("damage", [b"", b"short", b"x" * 4000])
@@ -562,7 +600,7 @@ def test_kept_code_is_run_without_llvm(tmp_path):
         "import sys, numpy as np, funct as ft, funct.array as xp\n"
         "x = xp.asarray(np.linspace(0, 1, 100_000, dtype=np.float32))\n"
         "f = ft.jit(lambda x: xp.sum(xp.exp(x) * x - 1))\n"
-        "print(float(f(x)), float(f(x)), float(f(x)), 'llvmlite.binding' in sys.modules)"
+        "print(float(f(x)), float(f(x)), float(f(x)), ft.device.llvm.loaded())"
     )
     env = {**os.environ, "FUNCT_CACHE_DIR": str(tmp_path)}
     told = [

@@ -24,7 +24,7 @@ def text(n):
 
 
 def name_of_llvm():
-    return os.path.realpath(llvm.binding().ffi.lib._name)  # as the system says it
+    return os.path.realpath(llvm.library().file)  # as the system says it
 
 
 def resident():
@@ -63,7 +63,7 @@ LOADS = """
 import _ctypes, _heapq, shutil, sys, threading
 from funct.device import llvm, mapped_files
 
-name = llvm.binding().ffi.lib._name
+name = llvm.library().file
 ended = False
 
 def look():

@@ -28,6 +28,7 @@ from funct.compile.loops.kernel import (
     Reach,
     Reduce,
 )  # fmt: skip
+from funct.compile.loops.printer import WIDEST, lanes_of
 from funct.compile.loops.ranges import ANYTHING, SHORTENED, Range, is_short, is_within, range_of
 from funct.compile.loops.scalars import HELD, Printing, exact_number, met
 from funct.compile.loops.transposes import transposed
@@ -310,14 +311,10 @@ class _Lowering(Domain):
         walked = self._unwoven()
         kernel = Kernel(
             tuple([w.access for w in walked]), tuple(self.values), tuple(self.stores),
-            self.flat, False, self.columns * 8 * 4 <= _KEPT_BYTES, self._is_beyond_cache(),
+            self.flat, *self._vectors(), self.columns * 8 * 4 <= _KEPT_BYTES,
+            self._is_beyond_cache(),
         )  # fmt: skip
         block, tasks = self._blocks(kernel, total, barriers)
-        lanes = host().vector_bytes  # no step of the loops has more elements than that
-        even = (block if self.flat else self.columns) % lanes == 0 and (
-            not self.flat or total % lanes == 0
-        )
-        kernel = replace(kernel, even=even)
         words: list[Word] = [self.rows, self.columns, block]
         for w in walked:
             words += [Address(w.root, w.offset), *w.words]
@@ -357,6 +354,15 @@ class _Lowering(Domain):
             )
         )
         self.calls += combines
+
+    def _vectors(self) -> tuple[int, int]:
+        """Of how many registers vectors are at most, and how many registers ranges fill: loops that
+        would never run are not printed. Blocks of a flat row are whole vectors, but for the last.
+        """
+        lanes = lanes_of(self.values, host().vector_bytes)
+        vectors = self.columns // lanes
+        widest = next(n for n in (WIDEST, 2, 1) if n <= max(1, vectors))
+        return widest, 0 if self.columns % lanes else math.gcd(vectors, WIDEST)
 
     def _unwoven(self) -> list[Walked]:
         """How each buffer is walked. If of many places that are woven one is read, it is read by

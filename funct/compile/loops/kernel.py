@@ -137,18 +137,33 @@ class Op:
         return self.name == "wrap_index"
 
     def of(
-        self, f: Emitter, operands: Sequence[Value], space: Value | None, mask: Value | None = None
-    ) -> Value:
+        self, f: Emitter, operands: Sequence[Value], space: Value | None,
+        mask: Value | None = None, *, once: bool = False,
+    ) -> Value:  # fmt: skip
         """Print the op of these. space: the workspace, where it is noted what NumPy would warn of;
-        None: nothing is. mask: of the lanes that count.
+        None: nothing is. mask: of the lanes that count. once: as a function of the text's own.
         """
         pairs = zip(operands, self.elements, strict=True)
         given = [f.convert(x, e) if e else x for x, e in pairs]
         given = [f.convert(x, widened(x.type.element)) for x in given]
         if space is not None:
             note(f, self.name, given, space, mask)
-        x: Value = self.printing.emit(f, *given, *self.params)
+        x: Value = self._called(f, given) if once else self.printing.emit(f, *given, *self.params)
         return f.convert(x, self.element)
+
+    def _called(self, f: Emitter, given: Sequence[Value]) -> Value:
+        """A call of the function that computes the op, for all ops of this kind in f."""
+        type = given[0].type
+
+        def build(name: str) -> None:
+            parameters = [(f"x{k}", x.type) for k, x in enumerate(given)]
+            own = f.module.function(name, parameters, type, local=True)
+            own.ret(self.printing.emit(own, *own.arguments, *self.params))
+
+        name = f.module.shared(f"{f.name}_{self.name}_{type.suffix}", build)
+        x = f.call(name, type, given, pure=True)
+        assert x is not None, "it gives something"
+        return x
 
 
 class Reduce(Struct, frozen=True):
@@ -169,16 +184,19 @@ Expression = Load | Constant | Op | Reduce
 class Kernel(Struct, frozen=True):
     """What is computed at each place of the domain, in order; operands are positions in `values`.
 
-    stores: (value, access). flat: the domain is one row and tasks are ranges of columns. even: all
-    ranges are whole vectors. kept: costly values of an earlier pass stay in a row of their own.
-    streamed: what is written goes past the caches, which hold less than the kernel touches.
+    stores: (value, access). flat: the domain is one row and tasks are ranges of columns. widest:
+    of how many registers a vector is at most. even: how many registers the elements of each range
+    fill, or a part of them that fills them too; 0 where a register is left half full. kept: costly
+    values of an earlier pass stay in a row of their own. streamed: what is written goes past the
+    caches, which hold less than the kernel touches.
     """
 
     accesses: tuple[Access, ...]
     values: tuple[Expression, ...]
     stores: tuple[tuple[int, int], ...]
     flat: bool
-    even: bool
+    widest: int
+    even: int
     kept: bool = True
     streamed: bool = False
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from funct.compile.loops.kernel import (
     CONTROL_WORDS,
@@ -28,8 +30,11 @@ from funct.compile.loops.reductions import combine, in_memory, neutral, read, wr
 from funct.compile.loops.weaving import write_woven
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
-__all__ = ["lanes_of", "print_kernel"]
+__all__ = ["WIDEST", "lanes_of", "print_kernel"]
 
+WIDEST = 4  # registers of a vector
+_DEAR = 8  # of an op, in additions: its text is longer than a call
+_OFTEN = 3  # such ops of a kind
 _CHEAP = 12  # of a step of reductions, in additions: running results would wait for one another
 
 
@@ -51,10 +56,11 @@ class _Printer:
             self.frame = self.f.at(self.frame, CONTROL_WORDS, "i64")
         _, self.barrier_slots, _ = kernel.slots()
         self.passes = passes(kernel)
-        self.lanes = lanes_of(module, kernel.values)
+        self.lanes = lanes_of(kernel.values, module.target.vector_bytes)
         self.places = Places(self.f, kernel, self.frame, self.lanes, self.space)
         self.barrier_at = dict(zip(kernel.barriers, self.barrier_slots, strict=True))
         self.stored = dict(kernel.stores)
+        self.once = self._alike() if kernel.flat and kernel.widest == 1 else frozenset()
         self.rows: dict[int, Value] = {}  # row values of the row that is being walked
         self.partial: dict[int, Value] = {}  # where the task's partial results are
         self.opens: dict[int, Value] = {}  # whether the row is the first that goes there
@@ -125,6 +131,18 @@ class _Printer:
     def _pointer(self, slot: int) -> Value:
         return self.f.load(PTR, self.f.at(self.frame, slot, "i64"))
 
+    def _alike(self) -> frozenset[Any]:
+        """How the dear functions of a float are printed that the kernel has several of: on a few
+        elements a call costs less than code for each of them, which is read once or twice.
+        """
+        ops = [v for v in self.k.values if isinstance(v, Op) and v.kind == "full"]
+        dear = [
+            v.printing
+            for v in ops
+            if v.printing.cost >= _DEAR and not v.params and v.elements == (v.element,)
+        ]
+        return frozenset(p for p, n in Counter(dear).items() if n >= _OFTEN)
+
     # Addresses
 
     def _place_accesses(self, row: Value | None) -> None:
@@ -183,30 +201,36 @@ class _Printer:
         roots, needed = walk.roots, walk.needed
         sums = [n for n in roots if self._accumulates(n)]
         cost = sum(self._cost(n) for n in needed)
-        wide = self.lanes * (4 if sums and cost < _CHEAP else 1 if self._is_woven(walk) else 2)
+        many = WIDEST if sums and cost < _CHEAP else 1 if self._is_woven(walk) else 2
+        wide = self.lanes * min(many, k.widest)
+        filled = self.lanes * k.even
+        rest = not k.even or filled % wide > 0  # whether vectors of one register are left over
         for n in needed:  # before the loops: these are the row's
-            if k.values[n].kind == "row":
-                for lanes in (self.lanes, wide):
+            for lanes in sorted({wide, self.lanes if rest else wide}):
+                if k.values[n].kind == "row":
                     f.splat(self.row(n), lanes)
             self._look(n)
-            for lanes in (self.lanes, wide):
+            for lanes in sorted({wide, self.lanes if rest else wide}):
                 self.places.prepare(n, lanes)
 
-        def whole(column: Value, carried: list[Value]) -> list[Value]:
-            return self._step(walk, sums, column, wide, None, carried)
+        def whole(lanes: int, column: Value, carried: list[Value]) -> list[Value]:
+            return self._step(walk, sums, column, lanes, None, carried)
 
         def masked(column: Value, carried: list[Value]) -> list[Value]:
             mask = f.first_lanes(self.lanes, stop - column)
             return self._step(walk, sums, column, self.lanes, mask, carried)
 
-        neutral = [self._neutral(n, wide) for n in sums]
-        if k.even:
-            found = f.loop(start, stop, wide, whole, neutral)
-        else:
-            bulk = start + (stop - start & -wide)
-            found = f.loop(start, bulk, wide, whole, neutral, maybe_empty=True)
+        found = [self._neutral(n, wide) for n in sums]
+        if not rest or wide > self.lanes:
+            bulk = start + (stop - start & -wide) if rest else stop
+            found = f.loop(
+                start, bulk, wide, functools.partial(whole, wide), found, maybe_empty=rest
+            )
             found = [self._folded(n, x, self.lanes) for n, x in zip(sums, found, strict=True)]
-            found = f.loop(bulk, stop, self.lanes, masked, found, maybe_empty=True)
+            start = bulk
+        if rest:
+            last = functools.partial(whole, self.lanes) if k.even else masked
+            found = f.loop(start, stop, self.lanes, last, found, maybe_empty=wide > self.lanes)
         for n, x in zip(sums, found, strict=True):
             v = k.values[n]
             assert isinstance(v, Reduce)
@@ -365,7 +389,8 @@ class _Printer:
         if isinstance(v, Op) and v.may_refuse:
             return self.places.on_axis(memo[operands[0]], v.params[0], v.element, mask)
         if isinstance(v, Op):
-            return v.of(self.f, [memo[o] for o in operands], self.space, mask)
+            once = v.printing in self.once
+            return v.of(self.f, [memo[o] for o in operands], self.space, mask, once=once)
         assert isinstance(v, Load), "reductions are row values"
         if any(self.k.values[o].kind == "full" for o in operands):
             return self.places.gathered(v.access, memo[operands[0]], column, mask)
@@ -413,10 +438,10 @@ class _Printer:
         write(f, combine(f, v.how, held, x), self.partial[n], None)
 
 
-def lanes_of(module: Module, values: Sequence[Expression]) -> int:
-    """Elements of a vector: as many floats as a register holds, or integers if there are none."""
+def lanes_of(values: Sequence[Expression], register: int) -> int:
+    """Elements of a register: as many floats as fit, or integers if there are none."""
     elements = {v.element for v in values if v.kind == "full"} or {"f64"}
     elements |= {v.element for v in values if isinstance(v, Reduce)}
     sizes = {e: typed(in_memory(e)).bytes for e in elements}
     floats = [n for e, n in sizes.items() if e in ("f32", "f64")]
-    return max(2, module.target.vector_bytes // max(floats or [max(4, *sizes.values())]))
+    return max(2, register // max(floats or [max(4, *sizes.values())]))

@@ -13,6 +13,7 @@ goes on; when all is done, it is reported.
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,11 +23,12 @@ from funct.compile.loops.kernel import STOPPED, WRONG
 from funct.compile.loops.warned import CASES, NOTED, report
 from funct.compile.steps.moves import copy_bytes
 from funct.device import Code, assemble_all, printed, threads
-from funct.device.llvm import at_load
+from funct.device.llvm import at_load, is_known, library
 from funct.device.machine_code import begin
 from funct.device.printed import kept
 from funct.kernels.cpu.calls import DATA, DENSE, FLAGS, address_in_python, builtin
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
+from funct.settings import cores
 
 __all__ = [
     "HEAD", "assemble_kernels", "begin_walker", "bytes_on", "pointer", "reload", "run_steps",
@@ -44,6 +46,8 @@ _SLOT = {name: k for k, name in enumerate(HEAD)}
 
 @functools.cache
 def _walker() -> Code:
+    for thread in _starters:
+        thread.join()
     return printed(_text, opt=0).keep()  # every process waits for it
 
 
@@ -59,11 +63,26 @@ def walker() -> int:
     return _walker().address("walk")
 
 
-@functools.cache
+_first = iter([True])
+_loading = threading.Event()
+_starters: list[threading.Thread] = []  # one at most: who loads LLVM and begins
+
+
 def begin_walker() -> None:
-    """Start to make what walks programs, if it is not there: other things are done meanwhile."""
-    if not _walker.cache_info().currsize and not kept(_text, opt=0):
-        begin([_text(), threads.text()], 0)
+    """Start to load LLVM and to make what walks programs, if it is not there: other things are done
+    meanwhile.
+    """
+    if cores() > 1 and next(_first, False) and is_known() and not kept(_text, opt=0):
+        thread = threading.Thread(target=_begin)
+        _starters.append(thread)
+        thread.start()
+        _loading.wait()  # or it would wait for Python's lock until we wait for LLVM
+
+
+def _begin() -> None:
+    _loading.set()
+    library()
+    begin([_text(), threads.text()], 0)
 
 
 at_load(begin_walker)  # who makes kernels for large arrays soon calls a compiled function
