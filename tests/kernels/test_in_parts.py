@@ -34,7 +34,7 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return out
 
     monkeypatch.setattr(lapack, "in_parts", seen)
-    for name in ("det", "slogdet", "inv", "solve", "cholesky", "eigh"):  # small ones are in lanes
+    for name in ("det", "slogdet", "inv", "solve", "cholesky", "eigh", "eigvalsh"):  # are in lanes
         monkeypatch.setattr(matrices.stacks, name, lambda *args: None)
     return found
 

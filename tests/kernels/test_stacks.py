@@ -170,8 +170,26 @@ def test_eigenvectors_span_the_matrix(dtype: str, n: int, count: int, seed: int)
     eps = np.finfo(dtype).eps
     assert np.all(np.abs(w - expected) <= 8 * n * eps * scale)
     assert np.all(np.diff(w) >= 0)
+    assert np.array_equal(stacks.eigvalsh(h + (skew - skew.mT).astype(dtype)), w)
     assert np.all(np.abs(np.conj(v.mT) @ v - np.eye(n)) <= 8 * n * eps)
     assert np.all(np.abs(v * w[:, None] @ np.conj(v.mT) - h) <= 8 * n * eps * scale[..., None])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@given(n=st.integers(1, 8), count=st.integers(32, 75), seed=st.integers(0, 2**31))
+def test_eigenvalues_of_real_matrices_are_those_of_lapack(
+    dtype: str, n: int, count: int, seed: int
+) -> None:
+    """Of symmetric parts, and in ascending order."""
+    x = hermitian(count, n, "complex128", seed).real.astype(dtype)
+    skew = drawn(count, n, n, dtype, seed + 2)
+    w = stacks.eigvalsh(x + (skew - skew.mT))
+    assert w is not None
+    expected = np.linalg.eigvalsh(x.astype(np.float64))
+    scale = np.max(np.abs(expected), -1, initial=1.0)[:, None]
+    assert w.dtype == x.dtype
+    assert np.all(np.abs(w - expected) <= 8 * n * np.finfo(dtype).eps * scale)
+    assert np.all(np.diff(w) >= 0)
 
 
 def test_rotations_depend_on_no_thread_and_no_neighbour() -> None:
@@ -190,6 +208,7 @@ def test_squares_that_leave_the_range_are_left_to_lapack(scale: float) -> None:
     x = hermitian(50, 4, "complex128")
     x[7] *= scale
     assert stacks.eigh(x) is None
+    assert stacks.eigvalsh(x.real.copy()) is None
     np.testing.assert_allclose(matrices.eigh(x)[0], np.linalg.eigvalsh(x), rtol=1e-12, atol=1e-13)
     x[7] = np.nan
     assert stacks.eigh(x) is None
@@ -220,7 +239,10 @@ def test_no_index_is_outside(count: int, n: int, m: int) -> None:
     close(y, np.linalg.det(x)[:, None, None] * np.linalg.inv(x).mT, "float64")
     z = x + 1j * (x - x.mT)
     w, v = np.empty((count, n)), np.empty(z.shape, z.dtype)
-    rotations.eigh.checked(z, w, v, room((4 * n + 1) * n), odd, n, count, part, 1e-16, tasks)
+    given = room((4 * n + 1) * n)
+    rotations.eigh.checked(z, w, v, given, odd, n, count, part, 1e-16, True, True, tasks)
     close(w, np.linalg.eigvalsh(z), "float64")
+    rotations.eigh.checked(x, w, x, given, odd, n, count, part, 1e-16, False, False, tasks)
+    close(w, np.linalg.eigvalsh(x), "float64")
     assert not odd.any()
     assert not near.any()

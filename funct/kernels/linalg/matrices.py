@@ -262,8 +262,8 @@ def eigh(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any]]:
 def eigvalsh(x: NDArray[Any], /) -> NDArray[Any]:
     """Ascending eigenvalues of the Hermitian part."""
     _square(x)
-    found: NDArray[Any] = _eigvalsh(_hermitian(x))
-    return found
+    found: NDArray[Any] | None = stacks.eigvalsh(x) if x.ndim > 2 else None
+    return _eigvalsh(_hermitian(x)) if found is None else found
 
 
 def _complex(x: NDArray[Any]) -> NDArray[Any]:

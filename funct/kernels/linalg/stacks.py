@@ -1,5 +1,5 @@
-"""Stacks of many small matrices, a matrix in each lane of a vector: real ones, and for `eigh`
-complex ones.
+"""Stacks of many small matrices, a matrix in each lane of a vector: real ones, and for
+eigenvalues complex ones.
 
 LAPACK takes a call for each matrix, which costs several times what computing with its few elements
 does. Every function gives None where LAPACK is to be asked: for other stacks, without LLVM, and
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["cholesky", "cofactors", "det", "eigh", "inv", "slogdet", "solve"]
+__all__ = ["cholesky", "cofactors", "det", "eigh", "eigvalsh", "inv", "slogdet", "solve"]
 
 _MOST = 16  # rows; a task's room stays in the first-level cache, or near
+_REAL = 8  # rows of real matrices whose eigenvalues are found sooner than by LAPACK
 _FEWEST = 32  # matrices
 _TASK = 1 << 15  # elements times rows that are worth a task
 
@@ -89,11 +90,24 @@ def eigh(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """Ascending eigenvalues of the Hermitian parts of complex matrices; vectors of any phase."""
     if not _suits(x, "FD"):
         return None
-    n = x.shape[-1]
-    w, v = np.empty(x.shape[:-1], x.real.dtype), np.empty(x.shape, x.dtype)
+    v = np.empty(x.shape, x.dtype)
+    w = _turned(x, v, True)
+    return None if w is None else (w, v)
+
+
+def eigvalsh(x: NDArray[Any]) -> NDArray[Any] | None:
+    """The eigenvalues alone: for complex matrices, those of `eigh`."""
+    if not _suits(x, "fdFD") or (x.dtype.kind == "f" and x.shape[-1] > _REAL):
+        return None
+    return _turned(x, x, False)
+
+
+def _turned(x: NDArray[Any], v: NDArray[Any], vectors: bool) -> NDArray[Any] | None:
+    n, pairs = x.shape[-1], x.dtype.kind == "c"
+    w = np.empty(x.shape[:-1], x.real.dtype)
     near = float(np.finfo(x.dtype).eps) / 16
-    fine = _fine(rotations.eigh, x, (x, w, v), (4 * n + 1) * n, (n,), near)
-    return (w, v) if fine else None
+    room = (4 * n + 1) * n
+    return w if _fine(rotations.eigh, x, (x, w, v), room, (n,), near, pairs, vectors) else None
 
 
 def _dealt(x: NDArray[Any]) -> tuple[int, int, int]:

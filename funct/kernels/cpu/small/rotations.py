@@ -25,10 +25,11 @@ _SWEEPS = 30
 @parallel
 def eigh(
     x: Any, w: Any, v: Any, room: Any, odd: Any, n: int, count: int, part: int, near: float,
-    task: int,
+    pairs: bool, vectors: bool, task: int,
 ) -> None:  # fmt: skip
-    """w (count, n): ascending eigenvalues of the Hermitian parts of x (count, n, n), complex; v
-    like x: their vectors, as columns. room: (tasks, 4 n + 1, n, LANES). odd (tasks,): 1 where
+    """w (count, n): ascending eigenvalues of the Hermitian parts of x (count, n, n); v like x:
+    their vectors, as columns. pairs: whether numbers are complex. vectors: whether v is asked for,
+    for which they have to be. room: (tasks, 4 n + 1, n, LANES). odd (tasks,): 1 where
     numbers are too large or small for it. near: how large may be what is left beside the diagonal,
     as a part of the matrix. A task takes `part` matrices.
     """
@@ -38,18 +39,24 @@ def eigh(
     one, zero = spread(np.float64(1.0), LANES), spread(np.float64(0.0), LANES)
     bad: Any = np.int64(0)
     for t in range(task * part, min((task + 1) * part, count), LANES):
-        start = matrices_from(t, count) * (2 * size)
+        start = matrices_from(t, count) * size
         largest: Any = zero
         for i in range(n):
             for j in range(n):
                 e, f = i * n + j, j * n + i
-                re = _half(x, start + 2 * e) + _half(x, start + 2 * f)
-                im = _half(x, start + 2 * e + 1) - _half(x, start + 2 * f + 1)
+                im: Any = zero
+                if pairs:
+                    re = _half(x, (start + e) * 2) + _half(x, (start + f) * 2)
+                    im = _half(x, (start + e) * 2 + 1) - _half(x, (start + f) * 2 + 1)
+                else:
+                    re = _half(x, start + e) + _half(x, start + f)
                 _put(room, base, e, re, im)
-                _put(room, basis, e, zero, zero)
+                if vectors:
+                    _put(room, basis, e, zero, zero)
                 length = size_of(re) + size_of(im)
                 largest = np.where(length <= largest, largest, length)  # or NaN
-            put(room, basis, 2 * (i * n + i), one)
+            if vectors:
+                put(room, basis, 2 * (i * n + i), one)
         usual = (largest < _LARGE) & ((largest > 1 / _LARGE) | (largest == 0.0))
         bad = bad + (LANES - many(usual))
         sweeps: Any = np.int64(0)
@@ -58,7 +65,7 @@ def eigh(
             live = _beside(room, base, n, near)
             for p in range(n - 1):
                 for q in range(p + 1, n):
-                    _rotate(room, base, basis, n, p, q, live)
+                    _rotate(room, base, basis, n, p, q, live, vectors)
             sweeps = sweeps + 1
             going = (many(live > 0.0) > 0) & (sweeps < _SWEEPS)
         bad = bad + np.where(sweeps < _SWEEPS, 0, 1)
@@ -74,11 +81,12 @@ def eigh(
             for j in range(n):
                 to = room[found + j * LANES + i].astype(np.int64)
                 w[(t + i) * n + to] = room[base + 2 * (j * n + j) * LANES + i].astype(w.dtype)
-                for k in range(n):
-                    e = basis + 2 * (k * n + j) * LANES + i
-                    at = 2 * ((t + i) * size + k * n + to)
-                    v[at] = room[e].astype(v.dtype)
-                    v[at + 1] = room[e + LANES].astype(v.dtype)
+                if vectors:
+                    for k in range(n):
+                        e = basis + 2 * (k * n + j) * LANES + i
+                        at = 2 * ((t + i) * size + k * n + to)
+                        v[at] = room[e].astype(v.dtype)
+                        v[at + 1] = room[e + LANES].astype(v.dtype)
     odd[task] = np.where(bad > 0, 1, 0)
 
 
@@ -110,8 +118,8 @@ def _beside(room: Any, base: Any, n: Any, near: Any) -> Any:
 
 
 def _rotate(
-    room: Any, base: Any, basis: Any, n: Any, p: Any, q: Any, live: Any
-) -> None:  # fmt: skip
+    room: Any, base: Any, basis: Any, n: Any, p: Any, q: Any, live: Any, vectors: bool
+) -> None:
     """Turn rows and columns p and q of the matrix, and the columns of the basis, where live > 0."""
     a, b = of(room, base, 2 * (p * n + p)), of(room, base, 2 * (q * n + q))
     re, im = _of(room, base, p * n + q)
@@ -129,7 +137,8 @@ def _rotate(
             _turn(room, base, k * n + p, k * n + q, cosine, u, v)
             _mirror(room, base, k * n + p, p * n + k)
             _mirror(room, base, k * n + q, q * n + k)
-        _turn(room, basis, k * n + p, k * n + q, cosine, u, v)
+        if vectors:
+            _turn(room, basis, k * n + p, k * n + q, cosine, u, v)
     put(room, base, 2 * (p * n + p), a - shift)
     put(room, base, 2 * (q * n + q), b + shift)
     gone = live > 0.0
