@@ -184,10 +184,12 @@ def matrices_from(t: Any, count: Any) -> Any:
 
 
 def of(room: Any, base: Any, e: Any) -> Any:
+    """Element e of the matrix of each lane."""
     return loaded(room, base + e * LANES, LANES)
 
 
 def put(room: Any, base: Any, e: Any, v: Any) -> None:
+    """Make v that element."""
     stored(room, base + e * LANES, v)
 
 
@@ -197,6 +199,7 @@ def _larger(v: Any, most: Any) -> Any:
 
 
 def size_of(v: Any) -> Any:
+    """How large numbers are, without their signs."""
     return np.where(v < 0.0, -v, v)
 
 
