@@ -242,9 +242,13 @@ def _decompositions() -> Iterator[Row]:
     """Stacks of small matrices: vectors known up to a phase are turned, cofactors found."""
     torch: Any = optional("torch")
     x = _normal((1000, 8, 8), 0) + 1j * _normal((1000, 8, 8), 1)
+    points = x[:, :3, :3].astype(np.complex128)
+    lengths = points.real.copy()
     wide, real = x[:, :5].copy(), _normal((1000, 6, 6), 2)
     kinds: dict[str, tuple[Any, Callable[[Any], Any], Any, str]] = {
         "eigh": (x, linalg.eigh, np.linalg.eigh, "linalg.eigh"),
+        "eigh of points": (points, linalg.eigh, np.linalg.eigh, "linalg.eigh"),
+        "eigvalsh of points": (lengths, linalg.eigvalsh, np.linalg.eigvalsh, "linalg.eigvalsh"),
         "svd": (wide, lambda v: linalg.svd(v, True), np.linalg.svd, "linalg.svd"),
     }
     many = _normal((10000, 5, 5), 3).astype(np.float64)

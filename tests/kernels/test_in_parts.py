@@ -34,7 +34,7 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return out
 
     monkeypatch.setattr(lapack, "in_parts", seen)
-    for name in ("det", "slogdet", "inv", "solve", "cholesky"):  # of small ones, lanes of vectors
+    for name in ("det", "slogdet", "inv", "solve", "cholesky", "eigh", "eigvalsh"):  # are in lanes
         monkeypatch.setattr(matrices.stacks, name, lambda *args: None)
     return found
 

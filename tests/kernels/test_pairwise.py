@@ -71,6 +71,23 @@ def test_sums_have_numpys_bits(
                     assert_bits(pairwise.of_long_rows(x, axis, keepdims, True), squares)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "shape", [(65_535,), (65_536,), (131_077,), (300_001,), (3, 70_001), (2, 3, 66_000)]
+)
+def test_parts_of_few_long_rows_change_no_bit(shape: tuple[int, ...], dtype: Any) -> None:
+    """On any number of threads."""
+    x = numbers(shape, dtype)
+    for axis, keepdims in ((None, False), (-1, True)):
+        expected = np.add.reduce(x, axis, None, None, keepdims)
+        for threads in (1, 2, 3):
+            with ft.config.using(threads=threads):
+                assert_bits(pairwise.of_long_rows(x, axis, keepdims), expected)
+        if x.dtype.kind == "f":
+            squares = np.add.reduce(np.square(x), axis, None, None, keepdims)
+            assert_bits(pairwise.of_long_rows(x, axis, keepdims, True), squares)
+
+
 @pytest.mark.parametrize("value", [-0.0, np.nan, np.inf, 1e-320])
 def test_special_values_are_summed_as_numpy_does(value: float) -> None:
     for row in (

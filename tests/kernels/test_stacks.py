@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import funct as ft
 from funct.errors import LinAlgError
 from funct.kernels.cpu.loops import available
+from funct.kernels.cpu.small import rotations
 from funct.kernels.cpu.small import systems as cpu
 from funct.kernels.linalg import matrices, stacks
 from funct.kernels.table import restricted
@@ -143,6 +144,76 @@ def test_other_stacks_are_left_to_lapack(shape: tuple[int, ...]) -> None:
         assert stacks.det(np.ones((64, 4, 4))) is None
 
 
+def hermitian(count: int, n: int, dtype: str, seed: int = 0) -> Any:
+    """Among them those whose eigenvalues are equal, in full and in part, and a diagonal one."""
+    re, im = drawn(count, n, n, "float64", seed), drawn(count, n, n, "float64", seed + 1)
+    x = (re + 1j * im).astype(dtype)
+    x = x + np.conj(x.mT)
+    x[1], x[2], x[3] = 0.0, np.eye(n), 1.0
+    x[4] = np.diag(np.arange(n)[::-1])
+    x[5] = x[5][:, :1] @ np.conj(x[5][:, :1]).T
+    return x
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@given(n=st.integers(1, 16), count=st.integers(32, 75), seed=st.integers(0, 2**31))
+def test_eigenvectors_span_the_matrix(dtype: str, n: int, count: int, seed: int) -> None:
+    """Of Hermitian parts, whatever else is in x; values are LAPACK's, in ascending order."""
+    h = hermitian(count, n, dtype, seed)
+    skew = drawn(count, n, n, "float32", seed + 2)
+    found = stacks.eigh(h + (skew - skew.mT).astype(dtype))
+    assert found is not None
+    w, v = found
+    assert (w.dtype, v.dtype) == (h.real.dtype, h.dtype)
+    expected = np.linalg.eigvalsh(h.astype(np.complex128))
+    scale = np.max(np.abs(expected), -1, initial=1.0)[:, None]
+    eps = np.finfo(dtype).eps
+    assert np.all(np.abs(w - expected) <= 8 * n * eps * scale)
+    assert np.all(np.diff(w) >= 0)
+    assert np.array_equal(stacks.eigvalsh(h + (skew - skew.mT).astype(dtype)), w)
+    assert np.all(np.abs(np.conj(v.mT) @ v - np.eye(n)) <= 8 * n * eps)
+    assert np.all(np.abs(v * w[:, None] @ np.conj(v.mT) - h) <= 8 * n * eps * scale[..., None])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@given(n=st.integers(1, 8), count=st.integers(32, 75), seed=st.integers(0, 2**31))
+def test_eigenvalues_of_real_matrices_are_those_of_lapack(
+    dtype: str, n: int, count: int, seed: int
+) -> None:
+    """Of symmetric parts, and in ascending order."""
+    x = hermitian(count, n, "complex128", seed).real.astype(dtype)
+    skew = drawn(count, n, n, dtype, seed + 2)
+    w = stacks.eigvalsh(x + (skew - skew.mT))
+    assert w is not None
+    expected = np.linalg.eigvalsh(x.astype(np.float64))
+    scale = np.max(np.abs(expected), -1, initial=1.0)[:, None]
+    assert w.dtype == x.dtype
+    assert np.all(np.abs(w - expected) <= 8 * n * np.finfo(dtype).eps * scale)
+    assert np.all(np.diff(w) >= 0)
+
+
+def test_rotations_depend_on_no_thread_and_no_neighbour() -> None:
+    """A matrix that is done waits for others, which need more sweeps."""
+    x = hermitian(3000, 5, "complex128")
+    with ft.config.using(threads=1):
+        one = stacks.eigh(x)
+    for other in (stacks.eigh(x), stacks.eigh(x[:37]), stacks.eigh(np.asfortranarray(x))):
+        for a, b in zip(one or (), other or (), strict=True):
+            assert np.array_equal(a[: len(b)], b)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_squares_that_leave_the_range_are_left_to_lapack(scale: float) -> None:
+    """One matrix is enough."""
+    x = hermitian(50, 4, "complex128")
+    x[7] *= scale
+    assert stacks.eigh(x) is None
+    assert stacks.eigvalsh(x.real.copy()) is None
+    np.testing.assert_allclose(matrices.eigh(x)[0], np.linalg.eigvalsh(x), rtol=1e-12, atol=1e-13)
+    x[7] = np.nan
+    assert stacks.eigh(x) is None
+
+
 @pytest.mark.parametrize(("count", "n", "m"), [(9, 1, 1), (11, 3, 2), (8, 4, 5)])
 def test_no_index_is_outside(count: int, n: int, m: int) -> None:
     """Run as Python, with every index checked; two tasks."""
@@ -166,4 +237,12 @@ def test_no_index_is_outside(count: int, n: int, m: int) -> None:
     near = np.ones(count, np.int64)
     cpu.cofactors.checked(x, y, room(2 * (n + 1) * n), near, n, count, part, 1e4, tasks)
     close(y, np.linalg.det(x)[:, None, None] * np.linalg.inv(x).mT, "float64")
+    z = x + 1j * (x - x.mT)
+    w, v = np.empty((count, n)), np.empty(z.shape, z.dtype)
+    given = room((4 * n + 1) * n)
+    rotations.eigh.checked(z, w, v, given, odd, n, count, part, 1e-16, True, True, tasks)
+    close(w, np.linalg.eigvalsh(z), "float64")
+    rotations.eigh.checked(x, w, x, given, odd, n, count, part, 1e-16, False, False, tasks)
+    close(w, np.linalg.eigvalsh(x), "float64")
+    assert not odd.any()
     assert not near.any()

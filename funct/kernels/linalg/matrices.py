@@ -253,7 +253,8 @@ def cofactor(x: NDArray[Any], /) -> NDArray[Any]:
 def eigh(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any]]:
     """Ascending eigenvalues and orthonormal eigenvectors of the Hermitian part."""
     _square(x)
-    w, v = _eigh(_hermitian(x))
+    found = stacks.eigh(x) if x.ndim > 2 else None
+    w, v = _eigh(_hermitian(x)) if found is None else found
     return w, turned(v)
 
 
@@ -261,8 +262,8 @@ def eigh(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any]]:
 def eigvalsh(x: NDArray[Any], /) -> NDArray[Any]:
     """Ascending eigenvalues of the Hermitian part."""
     _square(x)
-    found: NDArray[Any] = _eigvalsh(_hermitian(x))
-    return found
+    found: NDArray[Any] | None = stacks.eigvalsh(x) if x.ndim > 2 else None
+    return _eigvalsh(_hermitian(x)) if found is None else found
 
 
 def _complex(x: NDArray[Any]) -> NDArray[Any]:

@@ -1,11 +1,13 @@
-"""Stacks of many small real matrices: a matrix in each lane of a vector.
+"""Stacks of many small matrices, a matrix in each lane of a vector: real ones, and for
+eigenvalues complex ones.
 
 LAPACK takes a call for each matrix, which costs several times what computing with its few elements
 does. Every function gives None where LAPACK is to be asked: for other stacks, without LLVM, and
 where a matrix is not such that its result is right, which LAPACK then says.
 
-Everything is computed in double precision, by elimination with the largest element of a column as
-pivot, as LAPACK does it.
+Everything is computed in double precision: by elimination with the largest element of a column as
+pivot, as LAPACK does it, or by rotations. Eigenvectors of real matrices are known up to a sign, and
+keep the one that LAPACK gives.
 """
 
 from __future__ import annotations
@@ -16,16 +18,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.kernels.cpu.loops import ready
-from funct.kernels.cpu.small import systems
+from funct.kernels.cpu.record import address
+from funct.kernels.cpu.small import rotations, systems
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-__all__ = ["MOST", "cholesky", "cofactors", "dealt", "det", "inv", "slogdet", "solve"]
+__all__ = [
+    "MOST", "cholesky", "cofactors", "dealt", "det", "eigh", "eigvalsh", "inv", "slogdet", "solve",
+]  # fmt: skip
 
 MOST = 16  # rows; a task's room stays in the first-level cache, or near
+_REAL = 8  # rows of real matrices whose eigenvalues are found sooner than by LAPACK
 _FEWEST = 32  # matrices
 _TASK = 1 << 15  # elements times rows that are worth a task
 
@@ -78,9 +84,33 @@ def cofactors(x: NDArray[Any], most: float) -> tuple[NDArray[Any], NDArray[Any]]
     n = x.shape[-1]
     y, near = np.empty(x.shape, x.dtype), np.empty(x.shape[:-2], np.int64)
     count, part, tasks = dealt(x.shape)
-    room = np.empty((tasks, (n + 1) * 2 * n, systems.LANES))
+    room = _room(tasks * (n + 1) * 2 * n)
     systems.cofactors(x, y, room, near, n, count, part, most, tasks)
     return y, near != 0
+
+
+def eigh(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    """Ascending eigenvalues of the Hermitian parts of complex matrices; vectors of any phase."""
+    if not _suits(x, "FD"):
+        return None
+    v = np.empty(x.shape, x.dtype)
+    w = _turned(x, v, True)
+    return None if w is None else (w, v)
+
+
+def eigvalsh(x: NDArray[Any]) -> NDArray[Any] | None:
+    """The eigenvalues alone: for complex matrices, those of `eigh`."""
+    if not _suits(x, "fdFD") or (x.dtype.kind == "f" and x.shape[-1] > _REAL):
+        return None
+    return _turned(x, x, False)
+
+
+def _turned(x: NDArray[Any], v: NDArray[Any], vectors: bool) -> NDArray[Any] | None:
+    n, pairs = x.shape[-1], x.dtype.kind == "c"
+    w = np.empty(x.shape[:-1], x.real.dtype)
+    near = float(np.finfo(x.dtype).eps) / 16
+    room = (4 * n + 1) * n
+    return w if _fine(rotations.eigh, x, (x, w, v), room, (n,), near, pairs, vectors) else None
 
 
 def dealt(shape: tuple[int, ...]) -> tuple[int, int, int]:
@@ -91,9 +121,17 @@ def dealt(shape: tuple[int, ...]) -> tuple[int, int, int]:
     return count, part, -(-count // part)
 
 
-def _suits(x: Any) -> bool:
-    """Whether these are many small real matrices on the host."""
-    if x.ndim < 3 or x.dtype.char not in "fd" or x.__class__ is not np.ndarray:
+def _room(vectors: int) -> NDArray[Any]:
+    """So many of them, each in one line of the caches; across two, access takes twice as long."""
+    lanes = systems.LANES
+    held = np.empty((vectors + 1) * lanes)
+    first = -address(held) // held.itemsize % lanes
+    return held[first : first + vectors * lanes]
+
+
+def _suits(x: Any, chars: str = "fd") -> bool:
+    """Whether these are many small matrices of such dtypes on the host."""
+    if x.ndim < 3 or x.dtype.char not in chars or x.__class__ is not np.ndarray:
         return False
     n = x.shape[-1]
     return 0 < n <= MOST and x.size >= _FEWEST * n * n and ready(x.size * n)
@@ -117,11 +155,11 @@ def _solved(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
 
 def _fine(
     kernel: Callable[..., int], x: NDArray[Any], arrays: tuple[Any, ...], room: int,
-    sizes: tuple[int, ...],
+    sizes: tuple[int, ...], *rest: float,
 ) -> bool:  # fmt: skip
     """Run it in tasks; whether what it met was all regular. room: numbers for each lane."""
     count, part, tasks = dealt(x.shape)
     odd = np.empty(tasks, np.int64)
-    given = np.empty((tasks, room, systems.LANES))
-    kernel(*arrays, given, odd, *sizes, count, part, tasks)
+    given = _room(tasks * room)
+    kernel(*arrays, given, odd, *sizes, count, part, *rest, tasks)
     return not odd.any()

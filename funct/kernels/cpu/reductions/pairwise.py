@@ -7,6 +7,10 @@ order.
 Note [Four blocks]
     A block alone waits for its own sums, so four are added by turns; but not of what comes from
     memory, which the processor then does not see coming: it follows one place after the other.
+
+Note [Parts of rows]
+    Few long rows are halved into parts for the threads, where NumPy halves them, and the sums of
+    parts are added as NumPy adds halves. So the bits are the same for any number of parts.
 """
 
 from __future__ import annotations
@@ -36,7 +40,7 @@ __all__ = ["LONG", "PARTS", "SUMS", "of_long_rows", "paired", "text"]
 LONG = 1 << 11  # elements from which on a call costs less than what it saves
 SUMS = 8
 
-_FIELDS = Fields(("x", "y", "tasks", "rows", "length"))
+_FIELDS = Fields(("x", "y", "tasks", "rows", "length", "depth"))
 _rest = struct.Struct(f"{len(_FIELDS) - 2}q").pack
 _TO_VECTORS = SUMS.bit_length() - 1
 _BLOCK = 128  # terms that are no more halved
@@ -65,19 +69,23 @@ def of_long_rows(x: NDArray[Any], axis: Any, keepdims: bool, squares: bool = Fal
     plan = _plan(x.shape, x.dtype, axis, keepdims)
     if plan is None or not ready(x.size):
         return None
-    element, parts, lead, dtype, rest = plan
-    y = fresh(lead, dtype)
+    element, parts, lead, dtype, depth, rest = plan
+    y = fresh((*lead, 1 << depth) if depth else lead, dtype)
     four = element[0] == "f" and x.nbytes <= _near()
     _entry(element, parts, squares, four)(x, y, rest)
+    for _ in range(depth):
+        y = y[..., ::2] + y[..., 1::2]
+    y = y[..., 0] if depth else y
     return y if lead else y[()]
 
 
 @functools.lru_cache(512)
 def _plan(
     shape: tuple[int, ...], dtype: np.dtype[Any], axis: Any, keepdims: bool
-) -> tuple[str, int, tuple[int, ...], np.dtype[Any], bytes] | None:
-    """The element, how many parts it has, the shape and the dtype of what is left, and the job
-    behind the addresses; None for short rows, other axes and other dtypes.
+) -> tuple[str, int, tuple[int, ...], np.dtype[Any], int, bytes] | None:
+    """The element, how many parts it has, the shape and the dtype of what is left, how often rows
+    are halved for threads, and the job behind the addresses; None for short rows, other axes and
+    other dtypes.
     """
     parts = 2 if dtype in PARTS else 1
     element = _ELEMENTS.get(PARTS.get(dtype, dtype))
@@ -92,9 +100,12 @@ def _plan(
     rows, length = prod(kept), prod(shape[len(kept) :])
     if length <= _BLOCK:
         return None
-    tasks = max(1, min(rows, rows * length // _TASK, 4 * host().cores))
+    most, depth = 4 * host().cores, 0
+    while rows << depth < most and length >> (depth + 1) >= _TASK:
+        depth += 1
+    tasks = max(1, min(rows << depth, rows * length // _TASK, most))
     lead = (*kept, *(1,) * len(order)) if keepdims else kept
-    return element, parts, lead, sum_dtype(dtype), _rest(tasks, rows, parts * length)
+    return element, parts, lead, sum_dtype(dtype), depth, _rest(tasks, rows, parts * length, depth)
 
 
 @functools.cache
@@ -131,13 +142,21 @@ def text(element: str, parts: int, squares: bool, four: bool, target: Host) -> s
     job, task = Record(f, _FIELDS, f.arguments[0]), f.arguments[1]
 
     def row(r: Value, _: list[Value]) -> list[Value]:
-        start = f.at(job.pointer("x"), r * job.length, element)
-        found = f.call("total", kind, [start, job.length])
+        def halved(level: Value, held: list[Value]) -> list[Value]:
+            start, n = held
+            half = f.div(n, 2) & -SUMS
+            late = f.ne((r >> (job.depth - 1 - level)) & 1, 0)
+            return [f.select(late, start + half, start), f.select(late, n - half, half)]
+
+        whole = [(r >> job.depth) * job.length, job.length]
+        first, n = f.loop(0, job.depth, 1, halved, whole, maybe_empty=True)
+        found = f.call("total", kind, [f.at(job.pointer("x"), first, element), n])
         assert found is not None
         f.store(found + 0, f.at(job.pointer("y"), r * parts, wide))  # of -0.0 alone it is 0
         return []
 
-    first, last = (f.div((task + k) * job.rows, job.tasks) for k in range(2))
+    pieces = job.rows << job.depth
+    first, last = (f.div((task + k) * pieces, job.tasks) for k in range(2))
     f.loop(first, last, 1, row, maybe_empty=True)
     f.ret()
     deal_out(module, "reduce", "some", _FIELDS)

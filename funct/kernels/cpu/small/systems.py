@@ -15,7 +15,9 @@ import numpy as np
 from funct.kernels.cpu.loops import parallel
 from funct.kernels.cpu.vectors import gathered, lanes, loaded, many, spread, stored
 
-__all__ = ["LANES", "cholesky", "cofactors", "det", "solve"]
+__all__ = [
+    "LANES", "cholesky", "cofactors", "det", "matrices_from", "of", "put", "size_of", "solve",
+]  # fmt: skip
 
 LANES = 8
 _LOST = 2.0**-49  # of a pivot's column, what may be left of it by rounding alone
@@ -33,16 +35,16 @@ def det(
     base = task * (n + 1) * n * LANES
     far: Any = np.int64(0)
     for t in range(task * part, min((task + 1) * part, count), LANES):
-        first = _matrices(t, count)
+        first = matrices_from(t, count)
         for e in range(size):
-            _put(room, base, e, gathered(x, first * size + e).astype(np.float64))
+            put(room, base, e, gathered(x, first * size + e).astype(np.float64))
         sign: Any = _eliminate(room, base, n, n, spread(np.float64(1.0), LANES))
         for k in range(n):
-            sign = sign * _of(room, base, k * n + k)
-            length = _size(sign)
+            sign = sign * of(room, base, k * n + k)
+            length = size_of(sign)
             beyond = (length > _LARGE) | ((length < 1 / _LARGE) & (length > 0.0))
             far = far + many(beyond)
-        _put(room, base, 0, sign)
+        put(room, base, 0, sign)
         for i in range(min(LANES, count - t)):
             y[t + i] = room[base + i].astype(y.dtype)
     odd[task] = np.where(far > 0, 1, 0)
@@ -59,30 +61,30 @@ def solve(
     base, largest = task * (n + 2) * wide * LANES, (n + 1) * wide
     lost: Any = np.int64(0)
     for t in range(task * part, min((task + 1) * part, count), LANES):
-        first = _matrices(t, count)
+        first = matrices_from(t, count)
         for i in range(n):
             for j in range(n):
                 at = first * (n * n) + (i * n + j)
                 v = gathered(a, at).astype(np.float64)
-                _put(room, base, i * wide + j, v)
-                most: Any = _size(v)
+                put(room, base, i * wide + j, v)
+                most: Any = size_of(v)
                 if i > 0:
-                    most = _larger(most, _of(room, base, largest + j))
-                _put(room, base, largest + j, most)
+                    most = _larger(most, of(room, base, largest + j))
+                put(room, base, largest + j, most)
             for j in range(m):
                 at = first * (n * m) + (i * m + j)
-                _put(room, base, i * wide + n + j, gathered(b, at).astype(np.float64))
+                put(room, base, i * wide + n + j, gathered(b, at).astype(np.float64))
         _eliminate(room, base, n, wide, spread(np.float64(1.0), LANES))
         for u in range(n):
             i = n - 1 - u
-            pivot = _of(room, base, i * wide + i)
-            lost = lost + many(_size(pivot) <= _of(room, base, largest + i) * _LOST)
+            pivot = of(room, base, i * wide + i)
+            lost = lost + many(size_of(pivot) <= of(room, base, largest + i) * _LOST)
             inverse = 1.0 / pivot
             for j in range(n, wide):
-                total: Any = _of(room, base, i * wide + j)
+                total: Any = of(room, base, i * wide + j)
                 for k in range(i + 1, n):
-                    total = total - _of(room, base, i * wide + k) * _of(room, base, k * wide + j)
-                _put(room, base, i * wide + j, total * inverse)
+                    total = total - of(room, base, i * wide + k) * of(room, base, k * wide + j)
+                put(room, base, i * wide + j, total * inverse)
         for i in range(min(LANES, count - t)):
             for j in range(n):
                 for k in range(m):
@@ -104,34 +106,34 @@ def cofactors(
     base = task * (n + 1) * wide * LANES
     zero, one = spread(np.float64(0.0), LANES), spread(np.float64(1.0), LANES)
     for t in range(task * part, min((task + 1) * part, count), LANES):
-        first = _matrices(t, count)
+        first = matrices_from(t, count)
         largest: Any = zero
         for i in range(n):
             for j in range(n):
                 v = gathered(x, first * size + (i * n + j)).astype(np.float64)
-                largest = _larger(_size(v), largest)
-                _put(room, base, i * wide + j, v)
-                _put(room, base, i * wide + n + j, zero)
-            _put(room, base, i * wide + n + i, one)
+                largest = _larger(size_of(v), largest)
+                put(room, base, i * wide + j, v)
+                put(room, base, i * wide + n + j, zero)
+            put(room, base, i * wide + n + i, one)
         product: Any = _eliminate(room, base, n, wide, one)
         for k in range(n):
-            product = product * _of(room, base, k * wide + k)
+            product = product * of(room, base, k * wide + k)
         above: Any = zero
         for u in range(n):
             i = n - 1 - u
-            inverse = 1.0 / _of(room, base, i * wide + i)
+            inverse = 1.0 / of(room, base, i * wide + i)
             for j in range(n, wide):
-                total: Any = _of(room, base, i * wide + j)
+                total: Any = of(room, base, i * wide + j)
                 for k in range(i + 1, n):
-                    total = total - _of(room, base, i * wide + k) * _of(room, base, k * wide + j)
+                    total = total - of(room, base, i * wide + k) * of(room, base, k * wide + j)
                 total = total * inverse
-                above = _larger(_size(total), above)
-                _put(room, base, i * wide + j, total)
-        length = _size(product)
+                above = _larger(size_of(total), above)
+                put(room, base, i * wide + j, total)
+        length = size_of(product)
         usual = (length <= _LARGE) & (length >= 1 / _LARGE)
         spare = n * wide  # the row behind the last
-        _put(room, base, spare, product)
-        _put(room, base, spare + 1, np.where(usual, largest * above, np.inf))
+        put(room, base, spare, product)
+        put(room, base, spare + 1, np.where(usual, largest * above, np.inf))
         for i in range(min(LANES, count - t)):
             determinant = room[base + spare * LANES + i]
             near[t + i] = np.where(room[base + (spare + 1) * LANES + i] < most, 0, 1)
@@ -152,26 +154,26 @@ def cholesky(
     base = task * size * LANES
     lost: Any = np.int64(0)
     for t in range(task * part, min((task + 1) * part, count), LANES):
-        first = _matrices(t, count)
+        first = matrices_from(t, count)
         for i in range(n):
             for j in range(i + 1):
                 below = gathered(x, first * size + (i * n + j)).astype(np.float64)
                 above = gathered(x, first * size + (j * n + i)).astype(np.float64)
-                _put(room, base, i * n + j, below * 0.5 + above * 0.5)
+                put(room, base, i * n + j, below * 0.5 + above * 0.5)
         for j in range(n):
-            pivot: Any = _of(room, base, j * n + j)
+            pivot: Any = of(room, base, j * n + j)
             for k in range(j):
-                v = _of(room, base, j * n + k)
+                v = of(room, base, j * n + k)
                 pivot = pivot - v * v
             lost = lost + (LANES - many(pivot > 0.0))
             pivot = np.sqrt(pivot)
             inverse = 1.0 / pivot
-            _put(room, base, j * n + j, pivot)
+            put(room, base, j * n + j, pivot)
             for i in range(j + 1, n):
-                total: Any = _of(room, base, i * n + j)
+                total: Any = of(room, base, i * n + j)
                 for k in range(j):
-                    total = total - _of(room, base, i * n + k) * _of(room, base, j * n + k)
-                _put(room, base, i * n + j, total * inverse)
+                    total = total - of(room, base, i * n + k) * of(room, base, j * n + k)
+                put(room, base, i * n + j, total * inverse)
         for i in range(min(LANES, count - t)):
             for j in range(n):
                 for k in range(n):
@@ -181,17 +183,19 @@ def cholesky(
     odd[task] = np.where(lost > 0, 1, 0)
 
 
-def _matrices(t: Any, count: Any) -> Any:
+def matrices_from(t: Any, count: Any) -> Any:
     """Which matrix each lane has, from matrix t on."""
     here = lanes(LANES, np.int64) + t
     return np.where(here < count, here, count - 1)
 
 
-def _of(room: Any, base: Any, e: Any) -> Any:
+def of(room: Any, base: Any, e: Any) -> Any:
+    """Element e of the matrix of each lane."""
     return loaded(room, base + e * LANES, LANES)
 
 
-def _put(room: Any, base: Any, e: Any, v: Any) -> None:
+def put(room: Any, base: Any, e: Any, v: Any) -> None:
+    """Make v that element."""
     stored(room, base + e * LANES, v)
 
 
@@ -200,7 +204,8 @@ def _larger(v: Any, most: Any) -> Any:
     return np.where(v <= most, most, v)
 
 
-def _size(v: Any) -> Any:
+def size_of(v: Any) -> Any:
+    """How large numbers are, without their signs."""
     return np.where(v < 0.0, -v, v)
 
 
@@ -210,28 +215,28 @@ def _eliminate(room: Any, base: Any, n: Any, wide: Any, sign: Any) -> Any:
     """
     spare = n * wide
     for k in range(n - 1):
-        best: Any = _size(_of(room, base, k * wide + k))
+        best: Any = size_of(of(room, base, k * wide + k))
         place: Any = spread(np.int64(0), LANES) + k
         for i in range(k + 1, n):
-            size = _size(_of(room, base, i * wide + k))
+            size = size_of(of(room, base, i * wide + k))
             more = size > best
             best = np.where(more, size, best)
             place = np.where(more, i, place)
         sign = np.where(place == k, sign, -sign)
         for j in range(k, wide):
-            old = _of(room, base, k * wide + j)
-            _put(room, base, spare + j, old)
+            old = of(room, base, k * wide + j)
+            put(room, base, spare + j, old)
             top: Any = old
             for i in range(k + 1, n):
-                top = np.where(place == i, _of(room, base, i * wide + j), top)
-            _put(room, base, k * wide + j, top)
-        pivot = _of(room, base, k * wide + k)
+                top = np.where(place == i, of(room, base, i * wide + j), top)
+            put(room, base, k * wide + j, top)
+        pivot = of(room, base, k * wide + k)
         inverse = np.where(pivot == 0.0, 0.0, 1.0 / pivot)
         for i in range(k + 1, n):
             here = place == i
-            left = np.where(here, _of(room, base, spare + k), _of(room, base, i * wide + k))
+            left = np.where(here, of(room, base, spare + k), of(room, base, i * wide + k))
             factor = left * inverse
             for j in range(k + 1, wide):
-                own = np.where(here, _of(room, base, spare + j), _of(room, base, i * wide + j))
-                _put(room, base, i * wide + j, own - factor * _of(room, base, k * wide + j))
+                own = np.where(here, of(room, base, spare + j), of(room, base, i * wide + j))
+                put(room, base, i * wide + j, own - factor * of(room, base, k * wide + j))
     return sign
