@@ -37,7 +37,7 @@ from funct.compile.rewriting.simplify import simplify
 from funct.compile.steps.placed import placed
 from funct.compile.text import call_text, guard_text, scope
 from funct.compile.told import call_line, fusion_lines
-from funct.compile.touched import Type, is_run_at_once, touch
+from funct.compile.touched import Type, touch
 from funct.device.memory import LARGE, serve
 from funct.events import tell
 from funct.graph import Graph, Guard, Node, Var, acts, lay_out
@@ -155,7 +155,7 @@ class _Writer:
         """Print all steps in order."""
         steps = self.fused.steps
         parts = self._parts()
-        made = kernels_of([c for _, part in parts.values() for c in part] + self._apart())
+        made = kernels_of([c for _, part in parts.values() for c in part])
         k = 0
         while k < len(steps):
             step = steps[k]
@@ -279,14 +279,6 @@ class _Writer:
                 self.constants |= c.held
             found[at[0]] = end, chained(calls, {v for v, k in self.last.items() if k >= end})
         return found
-
-    def _apart(self) -> list[Call]:
-        """The calls of loops that are called by themselves: their code is made with that of the
-        programs, if all is run at once.
-        """
-        steps = self.fused.steps if is_run_at_once() else ()
-        apart = [s for s in steps if not self.lowered(s) and is_lowered(s)]
-        return [c for s in apart for c in lower_step(s, self.fused)]
 
     def _program(self, calls: Sequence[Call], end: int) -> None:
         every = list(every_call(calls))
