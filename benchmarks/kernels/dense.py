@@ -244,9 +244,11 @@ def _decompositions() -> Iterator[Row]:
     x = _normal((1000, 8, 8), 0) + 1j * _normal((1000, 8, 8), 1)
     points = x[:, :3, :3].astype(np.complex128)
     lengths = points.real.copy()
+    more = _normal((20, 32, 32), 4) + 1j * _normal((20, 32, 32), 5)
     wide, real = x[:, :5].copy(), _normal((1000, 6, 6), 2)
     kinds: dict[str, tuple[Any, Callable[[Any], Any], Any, str]] = {
         "eigh": (x, linalg.eigh, np.linalg.eigh, "linalg.eigh"),
+        "eigh of more rows": (more, linalg.eigh, np.linalg.eigh, "linalg.eigh"),
         "eigh of points": (points, linalg.eigh, np.linalg.eigh, "linalg.eigh"),
         "eigvalsh of points": (lengths, linalg.eigvalsh, np.linalg.eigvalsh, "linalg.eigvalsh"),
         "svd": (wide, lambda v: linalg.svd(v, True), np.linalg.svd, "linalg.svd"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import funct as ft
 from funct.errors import LinAlgError
 from funct.kernels.cpu.loops import available
-from funct.kernels.cpu.small import rotations
+from funct.kernels.cpu.small import rotations as cpu_rotations
 from funct.kernels.cpu.small import systems as cpu
 from funct.kernels.linalg import matrices, stacks
 from funct.kernels.table import restricted
@@ -240,9 +240,9 @@ def test_no_index_is_outside(count: int, n: int, m: int) -> None:
     z = x + 1j * (x - x.mT)
     w, v = np.empty((count, n)), np.empty(z.shape, z.dtype)
     given = room((4 * n + 1) * n)
-    rotations.eigh.checked(z, w, v, given, odd, n, count, part, 1e-16, True, True, tasks)
+    cpu_rotations.eigh.checked(z, w, v, given, odd, n, count, part, 1e-16, True, True, tasks)
     close(w, np.linalg.eigvalsh(z), "float64")
-    rotations.eigh.checked(x, w, x, given, odd, n, count, part, 1e-16, False, False, tasks)
+    cpu_rotations.eigh.checked(x, w, x, given, odd, n, count, part, 1e-16, False, False, tasks)
     close(w, np.linalg.eigvalsh(x), "float64")
     assert not odd.any()
     assert not near.any()
