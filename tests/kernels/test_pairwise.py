@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import funct as ft
 import funct.array as xp
+from funct.device import host
 from funct.kernels import statistical
 from funct.kernels.cpu.loops import available
 from funct.kernels.cpu.reductions import pairwise
@@ -75,8 +77,14 @@ def test_sums_have_numpys_bits(
 @pytest.mark.parametrize(
     "shape", [(65_535,), (65_536,), (131_077,), (300_001,), (3, 70_001), (2, 3, 66_000)]
 )
-def test_parts_of_few_long_rows_change_no_bit(shape: tuple[int, ...], dtype: Any) -> None:
-    """On any number of threads."""
+@pytest.mark.parametrize("cores", [2, 8])
+def test_parts_of_few_long_rows_change_no_bit(
+    monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], dtype: Any, cores: int
+) -> None:
+    """On any number of threads, and for any number of parts."""
+    monkeypatch.setattr(pairwise, "_PART", 1 << 14)
+    monkeypatch.setattr(pairwise, "host", lambda: replace(host(), cores=cores))
+    pairwise._plan.cache_clear()
     x = numbers(shape, dtype)
     for axis, keepdims in ((None, False), (-1, True)):
         expected = np.add.reduce(x, axis, None, None, keepdims)

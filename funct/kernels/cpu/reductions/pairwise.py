@@ -46,7 +46,8 @@ _TO_VECTORS = SUMS.bit_length() - 1
 _BLOCK = 128  # terms that are no more halved
 _FOUR = (272, 512, 487)  # terms of four blocks: from, to, and to where the last vector is not whole
 _NEAR, _LONGEST = 1 << 20, 64  # bytes of numbers; of vectors
-_TASK = 1 << 15  # elements that are worth a task
+_TASK = 1 << 15  # elements that are worth a task,
+_PART = 1 << 17  # and a part of a row: Python adds the sums of parts up
 _SIDE = 4  # vectors of integers that are added side by side
 _ELEMENTS = {
     np.dtype(bool): "u8", np.dtype(np.uint8): "u8", np.dtype(np.int8): "i8",
@@ -101,7 +102,7 @@ def _plan(
     if length <= _BLOCK:
         return None
     most, depth = 4 * host().cores, 0
-    while rows << depth < most and length >> (depth + 1) >= _TASK:
+    while rows << depth < host().cores and length >> (depth + 1) >= _PART:
         depth += 1
     tasks = max(1, min(rows << depth, rows * length // _TASK, most))
     lead = (*kept, *(1,) * len(order)) if keepdims else kept
