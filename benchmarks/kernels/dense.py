@@ -18,6 +18,8 @@ import funct.array as xp
 from benchmarks.kernels.row import Row
 from benchmarks.peers import optional
 from funct.device import host
+from funct.kernels.cpu.dense import convolution as taps
+from funct.kernels.cpu.dense import weight_gradient
 from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.dense.products import multiplier, multiply
 from funct.kernels.cpu.quantized.words import best
@@ -123,6 +125,7 @@ def rows() -> Iterator[Row]:
     yield from _convolutions(
         f"conv {name}, bfloat16, last", *case, last=True, dtype="bfloat16", dot=HALVES["bfloat16"]
     )
+    yield from _by_squares()
     yield from _products()
     yield from _compiled_products()
     yield from _systems()
@@ -132,6 +135,25 @@ def rows() -> Iterator[Row]:
 
 def _normal(shape: Any, seed: int) -> Any:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def _by_squares() -> Iterator[Row]:
+    """What squares gain over sums tap by tap, which are the peer here."""
+    for n, c, o, size in ((8, 64, 64, 56), (8, 256, 256, 14), (32, 32, 64, 16)):
+        slide = Sliding((1, 1), ((1, 1), (1, 1)), (1, 1), 1)
+        x, g, w = (_normal(s, k) for k, s in enumerate(
+            ((n, c, size, size), (n, o, size, size), (o, c, 3, 3))))  # fmt: skip
+        ways: dict[str, tuple[Any, Any, tuple[Any, ...]]] = {
+            "": (convolution, taps.convolution, (x, w)),
+            ", dx": (convolution_input, taps.convolution_input, (g, w, (size, size))),
+            ", dw": (convolution_weight, weight_gradient.convolution_weight, (x, g, (3, 3))),
+        }
+        for which, (ours, plain, (a, b, *rest)) in ways.items():
+            yield Row(
+                f"by squares, {c} to {o}, {size}x{size}{which}", 2 * g.size * c * 9,
+                functools.partial(ours, a, b, *slide, *rest),
+                {"tap by tap": functools.partial(plain, a, b, slide, *rest)}, "f32",
+            )  # fmt: skip
 
 
 def _convolutions(

@@ -18,7 +18,6 @@ from funct.kernels.cpu.dense import (
     winograd,
     winograd_text,
     winograd_weight,
-    winograd_weight_text,
 )  # fmt: skip
 from funct.kernels.cpu.dense.convolution import convolver
 from funct.kernels.cpu.dense.line_weights import WEIGHTS
@@ -94,7 +93,7 @@ def by_squares(adjoint: int, dot: str, x: Sizes, w: Sizes, size: Sizes, *how: An
     if made is None:
         return None
     missing = ("x", "w", "y", "scratch", "flag")
-    entry, fields = winograd.entry(dot, "squares"), winograd_text.JOB
+    entry, fields = winograd.entry(made.text, dot, "squares"), made.fields
     found = job_of(entry, made.job, fields, missing, made.scratch_bytes, made)
     work = 2 * max(prod(x), x[0] * prod(size)) * prod(w[1:])
     return alone(alone(found, fields, work), fields, work, "weight_tasks")
@@ -109,8 +108,8 @@ def gradient_by_squares(dot: str, x: Sizes, g: Sizes, size: Sizes, *how: Any) ->
     if made is None:
         return None
     missing = ("x", "g", "w", "scratch", "flag")
-    entry, fields = winograd_weight.entry(dot, "squares"), winograd_weight_text.JOB
-    return job_of(entry, made.job, fields, missing, made.scratch_bytes, made)
+    entry = winograd.entry(made.text, dot, "squares")
+    return job_of(entry, made.job, made.fields, missing, made.scratch_bytes, made)
 
 
 def rest(dot: str, kind: str, *given: Any) -> Job:
@@ -119,6 +118,7 @@ def rest(dot: str, kind: str, *given: Any) -> Job:
     assert found is not None, "it serves all"
     missing = {name: place + len(squares.REST) for name, place in found.places.items()}
     words = np.array([0, *found.tolist()], np.int64)
-    made = job_of(winograd.entry(dot, "rest"), words, squares.REST, ("flag",), found.room, found)
+    entry = winograd.entry(winograd_text.text, dot, "rest")
+    made = job_of(entry, words, squares.REST, ("flag",), found.room, found)
     made.places |= missing
     return made

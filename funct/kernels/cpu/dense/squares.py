@@ -20,7 +20,7 @@ Note [Places apart]
 Note [No less exact]
     Sums have a ninth of the terms, so errors are half of those that a sum tap by tap makes; small
     whole numbers stay exact. A result is made of the 3 × 3 pixels under it and no others: A' leaves
-    out the places that hold them. What is infinite comes out as no number, so it is found, and
+    out the places that hold others. What is infinite comes out as no number, so it is found, and
     computed tap by tap.
 """
 
@@ -36,8 +36,8 @@ from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 
 __all__ = [
-    "PLACES", "REST", "SQUARES", "TAPS", "Cut", "Squares", "cut", "define_rest", "grid",
-    "of_gradients", "of_pixels", "of_products", "of_sums", "of_weights", "told", "worth",
+    "PLACES", "REST", "SQUARES", "TAPS", "Cut", "Squares", "cut", "define_rest", "grid", "note",
+    "of_gradients", "of_pixels", "of_products", "of_sums", "of_weights", "worth",
 ]  # fmt: skip
 
 PLACES, TAPS = 16, 9
@@ -45,7 +45,7 @@ SQUARES = (
     "images", "unit_images", "slab_place", "squares",  # offset in a task's scratch
     "square_words", "plane",  # words from one square, and from one place, to the next
     "square_rows", "square_columns", "band_squares", "out_rows", "out_columns",
-    "flag",  # where to say whether a result is not finite
+    "flag",  # where to say whether another way must be taken
 )  # fmt: skip
 
 _LINE_BYTES = 64
@@ -235,8 +235,8 @@ class Squares(Slab):
         each(f, 0, images, one)
 
 
-def told(f: Emitter, job: Record, flags: Value, count: Value, step: int) -> None:
-    """Say whether one of these flags, so many words apart, is set."""
+def note(f: Emitter, job: Record, flags: Value, count: Value, step: int) -> None:
+    """Set the job's flag if one of these, so many words apart, is set; else clear it."""
 
     def gathered(k: Value, found: list[Value]) -> list[Value]:
         return [f.bitor(found[0], f.load(I64, f.at(flags, k * step, "i64")))]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from funct.kernels.cpu.dense.panels import batch_of
 from funct.kernels.cpu.dense.squares import PLACES, TAPS, cut, worth
 from funct.kernels.cpu.dense.tile import most_rows, tile_table
 from funct.kernels.cpu.dense.winograd_text import CHUNK, JOB, text
-from funct.kernels.cpu.record import address
+from funct.kernels.cpu.record import Fields, address
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,16 +37,31 @@ _FEWEST, _MOST = 28, 112  # squares of a unit
 _WEIGHTS = 25  # squares that take as long as to transform the weights
 _LINE_BYTES = 64
 
-_ARRAYS = ("x", "w", "y", "scratch", "flag")
-_ADDRESSES = np.array([JOB.place(name) for name in _ARRAYS], np.intp)
+_Text = Callable[[str, Host, bool], str]
 
 
 class Plan(Struct, frozen=True, eq=False):
-    """job: all but the addresses of arrays. tables: what it points to."""
+    """What is prepared for shapes. text: prints the code, for this element. fields: those of the
+    job, which is all but the addresses of arrays. tables: what it points to.
+    """
 
+    text: _Text
+    element: str
+    fields: Fields
     job: NDArray[np.int64]
     scratch_bytes: int
     tables: tuple[NDArray[np.int64], ...]
+
+    def run(self, last: bool, **arrays: NDArray[Any]) -> bool:
+        """Fill the result, one of the arrays; whether it is right. last: whether x has its
+        channels last.
+        """
+        job, wrong = self.job.copy(), np.empty(1, np.int64)
+        at = {name: address(a) for name, a in arrays.items()}
+        room = memory.scratch(self.scratch_bytes)
+        self.fields.put(job, **at, scratch=room, flag=address(wrong))
+        _called(self.text, self.element, last)(address(job))
+        return not wrong[0]
 
 
 def served(kernel: Sizes, slide: Sliding) -> bool:
@@ -105,7 +121,7 @@ def plan(
         "tiles": address(tile_table(dot, width, of.counts, padded)), "tap": address(tap),
     }  # fmt: skip
     job = JOB.fill(**fields, x=0, w=0, y=0, scratch=0, flag=0)
-    return Plan(job, (own + tasks * fields["scratch_step"]) * word, (rows, tap))
+    return Plan(text, dot, JOB, job, (own + tasks * fields["scratch_step"]) * word, (rows, tap))
 
 
 def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
@@ -134,26 +150,21 @@ def _run(x: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes | None) -
     w = np.ascontiguousarray(w)
     outputs = w.shape[1] * slide.groups if adjoint else len(w)
     y = memory.fresh((len(x), *((*size, outputs) if last else (outputs, *size))), x.dtype)
-    job = made.job.copy()
-    found = np.empty(1, np.int64)
-    room = memory.scratch(made.scratch_bytes)
-    job[_ADDRESSES] = address(x), address(w), address(y), room, address(found)
-    _entry(dot, last)(address(job))
-    if found[0]:
+    if not made.run(last, x=x, w=w, y=y):
         return NotImplemented
     return channels_first(y) if last else y
 
 
 @functools.cache
-def _entry(element: str, last: bool) -> Any:
-    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(entry(element, "squares", last))
+def _called(text: _Text, element: str, last: bool) -> Any:
+    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(entry(text, element, "squares", last))
 
 
-def entry(element: str, name: str, last: bool = False) -> int:
-    """The address of `squares` or `rest` on this machine."""
-    return _code(element, host(), last).address(name)
+def entry(text: _Text, element: str, name: str, last: bool = False) -> int:
+    """The address of `squares` or `rest` of a text on this machine."""
+    return _code(text, element, host(), last).address(name)
 
 
 @functools.cache
-def _code(element: str, target: Host, last: bool) -> Code:
+def _code(text: _Text, element: str, target: Host, last: bool) -> Code:
     return printed(text, element, target, last, opt=LEAN)

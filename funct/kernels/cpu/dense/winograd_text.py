@@ -20,9 +20,9 @@ from funct.kernels.cpu.dense.squares import (
     Squares,
     define_rest,
     grid,
+    note,
     of_products,
     of_weights,
-    told,
 )  # fmt: skip
 from funct.kernels.cpu.dense.tile import call_tiles
 from funct.kernels.cpu.dense.turn import turn_name
@@ -61,7 +61,7 @@ def text(element: str, target: Host, last: bool = False) -> str:
 
     def run(work: str, tasks: Value) -> None:
         f.line(f"call void @funct_parallel(ptr @{work}, {given!r}, {tasks!r})")
-        told(f, job, flags, tasks, _APART)
+        note(f, job, flags, tasks, _APART)
 
     run("weights", job.weight_tasks)
     f.when(f.eq(f.load(I64, job.pointer("flag")), 0), lambda: run("units", job.tasks))

@@ -7,14 +7,12 @@ sums as in `weight_gradient.py` (Note [Partial sums]), so that threads change no
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.device import Code, Host, host, printed
-from funct.device.machine_code import LEAN
+from funct.device import host
 from funct.kernels.channels import channels_last, lie_last
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.dots import DOTS, supported
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 
     from funct.kernels.windows.views import Sizes, Sliding
 
-__all__ = ["convolution_weight", "entry", "plan"]
+__all__ = ["convolution_weight", "plan"]
 
 _ELEMENT = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 _PARTIAL_SUMS = 8
@@ -41,9 +39,6 @@ _UNIT_BYTES = 768 << 10  # of a unit's squares, of x and of g
 _FEWEST, _MOST = 56, 224  # squares of a unit
 _FEW_OUTPUTS = 56  # of a split
 _LINE_BYTES = 64
-
-_ARRAYS = ("x", "g", "w", "scratch", "flag")
-_ADDRESSES = np.array([JOB.place(name) for name in _ARRAYS], np.intp)
 
 
 @functools.lru_cache(512)
@@ -91,7 +86,7 @@ def plan(dot: str, x: Sizes, g: Sizes, slide: Sliding) -> Plan | None:
         "tiles": address(tile_table(dot, width, counts, padded, packed=False)),
     }  # fmt: skip
     job = JOB.fill(**fields, x=0, g=0, w=0, scratch=0, flag=0)
-    return Plan(job, (own + fields["tasks"] * scratch_step) * word, (rows, tap))
+    return Plan(text, dot, JOB, job, (own + fields["tasks"] * scratch_step) * word, (rows, tap))
 
 
 def convolution_weight(
@@ -108,24 +103,4 @@ def convolution_weight(
     x = channels_last(x) if last else np.ascontiguousarray(x)
     g = np.ascontiguousarray(g)
     w = memory.fresh((g.shape[1], x.shape[-1 if last else 1] // slide.groups, *size), x.dtype)
-    job = made.job.copy()
-    found = np.empty(1, np.int64)
-    room = memory.scratch(made.scratch_bytes)
-    job[_ADDRESSES] = address(x), address(g), address(w), room, address(found)
-    _entry(dot, last)(address(job))
-    return NotImplemented if found[0] else w
-
-
-@functools.cache
-def _entry(element: str, last: bool) -> Any:
-    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(entry(element, "squares", last))
-
-
-def entry(element: str, name: str, last: bool = False) -> int:
-    """The address of `squares` or `rest` on this machine."""
-    return _code(element, host(), last).address(name)
-
-
-@functools.cache
-def _code(element: str, target: Host, last: bool) -> Code:
-    return printed(text, element, target, last, opt=LEAN)
+    return w if made.run(last, x=x, g=g, w=w) else NotImplemented

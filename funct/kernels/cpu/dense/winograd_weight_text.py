@@ -9,11 +9,10 @@ from funct.kernels.cpu.dense.squares import (
     SQUARES,
     TAPS,
     Squares,
-    define_rest,
     grid,
+    note,
     of_gradients,
     of_sums,
-    told,
 )  # fmt: skip
 from funct.kernels.cpu.dense.tile import call_tiles
 from funct.kernels.cpu.dense.turn import turn_name
@@ -34,20 +33,19 @@ JOB = Fields((
 
 
 def text(element: str, target: Host, last: bool = False) -> str:
-    """`squares(job)`: fill w. `rest(job)`. last: x is (N, *S, C) in memory."""
+    """`squares(job)`: fill w. last: x is (N, *S, C) in memory."""
     module = Module(target)
     module.declare("@funct_parallel", PARALLEL)
     turn = turn_name(element, target.vector_bytes)
     _define_units(module, element, turn, last)
     _define_gather(module, element, turn)
-    define_rest(module)
     f = module.function("squares", [("job", PTR)])
     given = f.arguments[0]
     job = Record(f, JOB, given)
     outputs = job.groups * job.group_outputs
     for work, tasks in (("units", job.tasks), ("gather", outputs)):
         f.line(f"call void @funct_parallel(ptr @{work}, {given!r}, {tasks!r})")
-    told(f, job, f.at(job.pointer("scratch"), job.flags, element), outputs, 1)
+    note(f, job, f.at(job.pointer("scratch"), job.flags, element), outputs, 1)
     f.ret()
     return module.text()
 
