@@ -93,6 +93,7 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         "attention, 8 x 16": (attention, heads),
         "Adam, 32": (adam, tuple([a(v) for v in STATE])),
         "three ops, 16": (lambda x: ns.sin(x) * 2 + 1, (q,)),
+        "sums of three ops, 16": (lambda x: ns.log(ns.sum(ns.exp(x))), (q,)),
     }  # fmt: skip
 
 

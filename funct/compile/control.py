@@ -50,8 +50,10 @@ from funct.compile.steps.along import is_along, lower_along
 from funct.compile.steps.attention import is_attention, lower_attention
 from funct.compile.steps.factors import is_factors, lower_factors
 from funct.compile.steps.flat import is_flat, lower_flat
+from funct.compile.steps.folds import is_fold, lower_fold
 from funct.compile.steps.fourier import is_fourier, is_of_many_lines, lower_fourier
 from funct.compile.steps.gathers import lower_gather
+from funct.compile.steps.loop_products import is_numpys_product, lower_loop_product
 from funct.compile.steps.lu import is_lu, lower_lu
 from funct.compile.steps.matrices import is_matrices, lower_matrices
 from funct.compile.steps.moves import copied, is_move, lower_move
@@ -417,7 +419,10 @@ def constants_of(step: Any) -> dict[Var, Any]:
 
 
 # What raises nothing and is a call of its own where there are many elements
-_CALLED = ((is_flat, lower_flat), (is_ufunc, lower_ufunc))
+_CALLED = (
+    (is_flat, lower_flat), (is_ufunc, lower_ufunc), (is_fold, lower_fold),
+    (is_numpys_product, lower_loop_product),
+)  # fmt: skip
 
 # What a body may hold, in the order in which it is asked for: whether a step is that, and its calls
 _STEPS: tuple[tuple[Callable[[Any], bool], Callable[[Any, Fused], list[Call]]], ...] = (

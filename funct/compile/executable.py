@@ -23,10 +23,11 @@ from weakref import WeakSet
 
 from funct.compile.control import is_lowered
 from funct.compile.entry import note_faster
-from funct.compile.fusion.worth import ELEMENT_OPS, has_numpys_bits, worth
+from funct.compile.fusion.worth import ELEMENT_OPS, worth
 from funct.compile.native import native
 from funct.compile.numbers import handed_over, numbers
 from funct.compile.plan import Plan, plan
+from funct.compile.rewriting.numpys import as_numpy_computes
 from funct.compile.rewriting.pairs import in_pairs
 from funct.compile.sizes import at_sizes
 from funct.compile.steps.walker import begin_walker
@@ -89,14 +90,15 @@ def _fixed(given: Graph, whole: Callable[[], Graph], guards: bool, mode: str) ->
     def numpy_calls() -> Callable[..., Any]:
         simple = whole()
         run = _printed(plan(simple, guards=guards))
-        if mode == "default" and has_numpys_bits(simple):
-            note_faster(run, machine_code)
+        exact = as_numpy_computes(simple) if mode == "default" else None
+        if exact is not None:
+            note_faster(run, lambda: machine_code(lambda: kept(exact, lambda: exact, alone=True)))
         return run
 
-    def machine_code() -> Callable[..., Any]:
+    def machine_code(make: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
         start = time.perf_counter()
         begin_walker()
-        run = loops()
+        run = make()
         if time.perf_counter() - start > _LONG:
             release()
         return run
@@ -109,20 +111,23 @@ def _fixed(given: Graph, whole: Callable[[], Graph], guards: bool, mode: str) ->
         run = kept(open_, lambda: _whole(open_, guards))
         return lambda *buffers: run(*buffers, *values)
 
-    def kept(graph: Graph, whole: Callable[[], Graph]) -> Callable[..., Any]:
+    def kept(
+        graph: Graph, whole: Callable[[], Graph], alone: bool = False
+    ) -> Callable[..., Any]:
         made = functools.cache(lambda: _printed(plan(whole(), guards=guards)))
 
         def slowly(*buffers: Any) -> Any:
             return made()(*buffers)
 
-        return stored(graph, lambda: native(whole(), slowly), slowly, guards=guards)
+        make = functools.partial(native, slowly=slowly, alone=alone)
+        return stored(graph, lambda: make(whole()), slowly, guards=guards)
 
     if mode == "max-autotune" and not config.deterministic and not acts(given):
-        ways = {"machine code": machine_code, "NumPy": numpy_calls}
+        ways = {"machine code": lambda: machine_code(loops), "NumPy": numpy_calls}
         return tuned(kept_as(given, guards), ways)
     pairs = in_pairs(given, islands=is_lowered) or given
     wanted = mode != "default" or worth(pairs, calls=given, held=_is_held)
-    return machine_code() if wanted else numpy_calls()
+    return machine_code(loops) if wanted else numpy_calls()
 
 
 def _is_held(e: Node) -> bool:

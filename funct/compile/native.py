@@ -76,15 +76,17 @@ def refused(*_: Any) -> NoReturn:
     raise Refused
 
 
-def native(graph: Graph, slowly: Callable[..., Any] = refused) -> Native:
+def native(
+    graph: Graph, slowly: Callable[..., Any] = refused, *, alone: bool = False
+) -> Native:
     """Make code for a graph without calls, whose sizes are numbers.
 
     slowly: the same function by other means, which is asked where a program finds that an op must
-    raise, or may have to.
+    raise, or may have to. alone: whether no call of NumPy should be left beside the programs.
     """
     laid = lay_out(graph)
     lowered = _lowered_in(graph)
-    fused, checks = _fused(laid, lowered)
+    fused, checks = _fused(laid, lowered, alone)
     rehearse(fused.steps)
     tell("fusion", lambda: fusion_lines(fused))
     made = _Writer(fused, checks, laid, lowered, slowly).write()
@@ -103,9 +105,11 @@ def _lowered_in(graph: Graph) -> Callable[[Any], bool]:
     return partial(is_lowered, doubtful=not acts(graph))
 
 
-def _fused(laid: Graph, lowered: Callable[[Any], bool]) -> tuple[Fused, Sequence[Check]]:
+def _fused(
+    laid: Graph, lowered: Callable[[Any], bool], alone: bool = False
+) -> tuple[Fused, Sequence[Check]]:
     pairs = in_pairs(laid, islands=lowered) or laid
-    simple, checks = simplify(pairs)
+    simple, checks = simplify(pairs, body=alone)
 
     def arranged(graph: Graph) -> Fused:
         return ordered(fuse(graph), lowered)

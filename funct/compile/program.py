@@ -32,11 +32,13 @@ from funct.compile.memory.workspace import place_buffers
 from funct.compile.steps.along import print_along
 from funct.compile.steps.factors import print_factors, print_qr
 from funct.compile.steps.flat import print_flat
+from funct.compile.steps.folds import print_fold
 from funct.compile.steps.fourier import print_fourier
 from funct.compile.steps.fourier_lines import print_lines
 from funct.compile.steps.gathers import print_gather
 from funct.compile.steps.gemm import print_gemm
 from funct.compile.steps.gram import print_gram, print_mirrored
+from funct.compile.steps.loop_products import print_loop_product
 from funct.compile.steps.lu import print_lu
 from funct.compile.steps.matrices import print_matrices, print_triangular
 from funct.compile.steps.moves import print_copied, print_zeros
@@ -103,7 +105,8 @@ _PRINTERS: dict[str, Callable[..., None]] = {
     "choose": print_choose, "zeros": print_zeros, "copied": print_copied, "gather": print_gather,
     "flat": print_flat, "fourier lines": print_lines,
     "fourier": print_fourier, "matrices": print_matrices, "triangular": print_triangular,
-    "ufunc": print_ufunc, "along": print_along, "qr": print_qr, "factors": print_factors,
+    "ufunc": print_ufunc, "fold": print_fold, "loop product": print_loop_product,
+    "along": print_along, "qr": print_qr, "factors": print_factors,
     "lu": print_lu, "registers": print_registers, "rows": print_rows, "columns": print_columns,
     "transposed": print_transposed, "few": print_few, "few sums": print_few_sums,
     "gram": print_gram, "mirrored": print_mirrored, "told": print_told,

@@ -207,8 +207,9 @@ def test_sizes_as_numbers_share_machine_code(caplog: pytest.LogCaptureFixture) -
         with caplog.at_level(logging.DEBUG, "funct.code"):
             caplog.clear()
             x = xp.asarray(np.random.default_rng(n).normal(size=(n, 500)))
-            laws.close(f(x), f.fun(x), 1e-12, 1e-12)
-        assert n < 700 or not caplog.records
+            found = f(x)
+        assert n < 700 or "kernel" not in caplog.text
+        laws.close(found, f.fun(x), 1e-12, 1e-12)  # eager code of its own may be made for it
     assert f.cache_info().misses == 2
 
 

@@ -10,13 +10,12 @@ import numpy as np
 from funct.compile.forms import Choice, Repeat
 from funct.compile.fusion.groups import REDUCTIONS, is_apart, why_not
 from funct.compile.gathered import changes_few
-from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.loops.views import VIEWS
 from funct.graph import Control, Graph, Node, Var
 from funct.ops.linalg import contract_layout
 
 __all__ = [
-    "ELEMENT_OPS", "has_numpys_bits", "is_of_small_matrices", "is_stack_by_vectors", "worth",
+    "ELEMENT_OPS", "is_of_small_matrices", "is_stack_by_vectors", "worth",
     "worth_looping",
 ]  # fmt: skip
 
@@ -44,24 +43,6 @@ _NODE_STEPS = 48  # from which a loop of known length becomes a program
 
 _SINGLE = frozenset({np.dtype(np.float32)})
 _SUMMED = _SINGLE | {np.dtype(np.float64)}
-
-# Ops whose result is one number, whoever computes it; of extremes the zero's sign is not.
-_SAME = frozenset({
-    "abs", "add", "bitwise_and", "bitwise_invert", "bitwise_or", "bitwise_xor", "copysign",
-    "divide", "equal", "greater", "greater_equal", "isfinite", "isinf", "isnan", "less",
-    "less_equal", "logical_and", "logical_not", "logical_or", "logical_xor", "multiply",
-    "negative", "not_equal", "reciprocal", "signbit", "sqrt", "square", "subtract", "where",
-})  # fmt: skip
-
-
-def has_numpys_bits(graph: Graph) -> bool:
-    """Whether machine code gives what NumPy gives, to the last bit, so that it may come later."""
-    return all(
-        isinstance(e, Node)
-        and (e.name in VIEWS or (e.name in _SAME and not why_not(e)))
-        and all(v.dtype in ELEMENTS for v in e.results)
-        for e in graph.nodes
-    )
 
 
 def worth(

@@ -63,7 +63,7 @@ _FOLDED = frozenset({"add", "subtract", "multiply", "divide", "negative", "maxim
 def simplify(graph: Graph, *, body: bool = False) -> tuple[Graph, tuple[Check, ...]]:
     """The graph rewritten, and what must be checked of its inputs before it runs.
 
-    body: of a loop, where no call of NumPy may be left.
+    body: of a loop, or another graph where no call of NumPy may be left.
     """
     found, checks = _Rewriting(graph, body).run()
     found = as_they_lie(before_they_are_looked_up(behind_pools(found)))

@@ -17,9 +17,13 @@ from funct.compile.fusion.lower import copy, places_of
 from funct.device.machine_code import offer
 from funct.graph import Node, Var
 from funct.kernels.cpu.elementwise.ufunc_loops import Loop, generalized
-from funct.kernels.llvm import I64, PTR, Module
+from funct.kernels.elementwise import power, real_ufunc
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value
 
-__all__ = ["is_ufunc", "lower_ufunc", "print_ufunc"]
+__all__ = ["NUMPYS", "data_of", "is_ufunc", "loop_of_numpy", "lower_ufunc", "print_ufunc"]
+
+NUMPYS = "numpys_"
+"""Before the name of an op that is left to NumPy's loops, by which loops of ours leave it alone."""
 
 
 def is_ufunc(step: Any) -> bool:
@@ -30,7 +34,7 @@ def is_ufunc(step: Any) -> bool:
     if not isinstance(step, Node) or len(step.results) != 1 or step.params:
         return False
     out, raw = step.results[0], step.primitive.raw
-    if not hasattr(raw, "ufunc") and not _is_numpys(raw):
+    if _ufunc_of(raw) is None or (raw is power and not _is_plain_power(step)):
         return False
     if out.dtype.char not in "fd" or not all(isinstance(n, int) and n for n in out.shape):
         return False
@@ -43,14 +47,29 @@ def _is_number(v: Any) -> bool:
     return v.__class__ is float or (v.__class__ is int and abs(v) < 1 << 24)
 
 
-def _is_numpys(raw: Any) -> bool:
-    return isinstance(raw, np.ufunc) and getattr(np, raw.__name__, None) is raw
+def _is_plain_power(e: Node) -> bool:
+    """Whether eager execution takes NumPy's function for it, and not one for a number."""
+    x, y = e.operands
+    if not isinstance(x, Var) or not x.shape:
+        return False
+    if isinstance(y, Var):
+        return math.prod(y.shape) > 1
+    return isinstance(y, float) and not float(2 * y).is_integer()
+
+
+def _ufunc_of(raw: Any) -> Any:
+    """The function whose loop eager execution runs, or what gives it; None where there is none."""
+    ufunc = real_ufunc(raw)
+    if ufunc is None or getattr(np, ufunc.__name__, None) is not ufunc:
+        return getattr(raw, "ufunc", None)
+    return ufunc
 
 
 @functools.cache
 def _loop(raw: Any, operands: int, dtype: np.dtype[Any]) -> Loop | None:
     """What eager execution runs for so many operands of a dtype."""
-    ufunc = raw if _is_numpys(raw) else raw.ufunc()
+    ufunc = _ufunc_of(raw)
+    ufunc = ufunc if isinstance(ufunc, np.ufunc) else ufunc()
     if not isinstance(ufunc, np.ufunc) or (ufunc.nin, ufunc.nout) != (operands, 1):
         return None
     alike = (dtype,) * operands
@@ -69,8 +88,16 @@ def _loop(raw: Any, operands: int, dtype: np.dtype[Any]) -> Loop | None:
     return found
 
 
+def loop_of_numpy(ufunc: np.ufunc, dtype: np.dtype[Any]) -> tuple[str, bool] | None:
+    """The name by which machine code calls the loop of one of NumPy's functions of numbers of one
+    dtype, and whether it is handed `NAME_data`; None where there is none.
+    """
+    found = _loop(ufunc, ufunc.nin, dtype)
+    return None if found is None else (_symbol(ufunc, dtype), found.data != 0)
+
+
 def _symbol(raw: Any, dtype: np.dtype[Any]) -> str:
-    whose = "numpy" if _is_numpys(raw) else "scipy"
+    whose = "numpy" if isinstance(_ufunc_of(raw), np.ufunc) else "scipy"
     return f"{whose}_{raw.__name__}_of_{dtype.name}"
 
 
@@ -112,10 +139,7 @@ def print_ufunc(
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, _ = f.arguments
-    held = f.null()
-    if data:
-        module.declare(f"@{loop}_data", f"declare void @{loop}_data()")  # an address
-        held = f.address(f"{loop}_data")
+    held = data_of(f, loop, data)
     arrays = len(numbers)
     table = f.allocate(PTR, arrays)  # which a loop may change
     for k, is_number in enumerate(numbers):
@@ -124,3 +148,11 @@ def print_ufunc(
     length, strides = f.at(frame, arrays, "i64"), f.at(frame, arrays + 1, "i64")
     f.call(loop, None, [table, length, strides, held])
     f.ret()
+
+
+def data_of(f: Emitter, loop: str, data: bool) -> Value:
+    """What a loop is handed besides arrays."""
+    if not data:
+        return f.null()
+    f.module.declare(f"@{loop}_data", f"declare void @{loop}_data()")  # an address
+    return f.address(f"{loop}_data")

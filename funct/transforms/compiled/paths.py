@@ -143,7 +143,7 @@ def _looking(inputs: Sequence[Var], often: Callable[[], bool]) -> Callable[..., 
     return look
 
 
-_OFTEN = 2000  # calls after which it pays to load LLVM (40 ms) for what each call is looked at
+_OFTEN = 1000  # calls after which it pays to load LLVM (40 ms) for what each call is looked at
 
 
 class Path:

@@ -1,0 +1,129 @@
+"""A graph on few elements as NumPy computes it: what rounds is done by the loops behind its ufuncs.
+
+A function of NumPy calls is followed by machine code once it is called often (`entry.faster`), and
+equal arguments give equal results before and after. Exact ops are the same whoever computes them.
+Functions, reductions and products keep NumPy's loops, which programs call by address
+(`steps/ufuncs.py`, `steps/folds.py`, `steps/loop_products.py`); such nodes have names that say so.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import attrs
+import numpy as np
+
+from funct.compile.fusion.groups import is_apart, why_not
+from funct.compile.loops.scalars import ELEMENTS
+from funct.compile.loops.views import VIEWS
+from funct.compile.steps.flat import is_flat
+from funct.compile.steps.folds import may_fold
+from funct.compile.steps.loop_products import may_be_numpys_product
+from funct.compile.steps.ufuncs import NUMPYS, is_ufunc
+from funct.graph import Graph, Node, Var
+
+__all__ = ["as_numpy_computes"]
+
+# Ops whose result is one number, whoever computes it; of extremes the zero's sign is not.
+_SAME = frozenset({
+    "abs", "add", "all", "any", "bitwise_and", "bitwise_invert", "bitwise_or", "bitwise_xor",
+    "copysign", "divide", "equal", "greater", "greater_equal", "isfinite", "isinf", "isnan", "less",
+    "less_equal", "logical_and", "logical_not", "logical_or", "logical_xor", "multiply",
+    "negative", "not_equal", "reciprocal", "signbit", "sqrt", "square", "subtract", "where",
+})  # fmt: skip
+_PLACES = frozenset({"argmax", "argmin"})
+_IN_TURN = frozenset({
+    "argsort", "cumulative_prod", "cumulative_sum", "running_argmax", "searchsorted", "sort",
+    "top_k",
+})  # fmt: skip
+_FACTORS = frozenset({-2, -1, 1, 2, 3, 4})  # powers of arrays that are products, NumPy's side too
+_IN_PLACE = frozenset({"settled", "stop_gradient", "checkpoint_name"})  # views that are all of it
+
+
+class _Order(enum.IntEnum):
+    """How NumPy has the elements of an array in memory."""
+
+    DENSE = 0  # one after the other
+    SPREAD = 1  # in their order, with others between them, or again and again
+    TURNED = 2  # in another order, or in one that is not followed here
+
+
+def as_numpy_computes(graph: Graph) -> Graph | None:
+    """The graph with NumPy's bits, for one program; None where something in it cannot have them."""
+    walk, nodes = _Walk(graph), []
+    for e in graph.nodes:
+        node = walk.node(e)
+        if node is None:
+            return None
+        nodes.append(node)
+    return attrs.evolve(graph, nodes=tuple(nodes))
+
+
+class _Walk:
+    """One walk over the nodes. NumPy adds up what lies in memory in the order in which it lies
+    there, and lays results out like operands: so it is told which arrays lie as programs have them.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.orders = dict.fromkeys(graph.inputs, _Order.DENSE)
+        for v, x in graph.constants:
+            dense = np.asarray(x.data).flags.c_contiguous
+            self.orders[v] = _Order.DENSE if dense else _Order.TURNED
+        self.matrices: set[Var] = set()  # turned, of two axes, and dense before that
+
+    def node(self, e: object) -> Node | None:
+        """The node with NumPy's bits, or None."""
+        if not isinstance(e, Node) or any(v.dtype not in ELEMENTS for v in e.results):
+            return None
+        order = max([self.orders[v] for v in e.reads], default=_Order.DENSE)
+        if e.name in VIEWS:
+            self._view(e, order)
+            return e
+        numpys = not _is_same(e)
+        if numpys and not self._is_numpys(e, order):
+            return None
+        turned = order is _Order.TURNED and not may_be_numpys_product(e)
+        self.orders |= dict.fromkeys(e.results, _Order.TURNED if turned else _Order.DENSE)
+        if not numpys:
+            return e
+        return attrs.evolve(e, primitive=attrs.evolve(e.primitive, name=f"{NUMPYS}{e.name}"))
+
+    def _view(self, e: Node, order: _Order) -> None:
+        (v,) = e.results
+        if e.name == "permute_dims" and order is _Order.DENSE and len(v.shape) == 2:
+            self.matrices.add(v)
+        if e.name in ("permute_dims", "flip") or (e.name == "slice_" and _is_backward(e)):
+            order = _Order.TURNED
+        elif e.name not in _IN_PLACE and not (e.name == "reshape" and order is _Order.DENSE):
+            order = max(order, _Order.SPREAD)
+        self.orders[v] = order
+
+    def _is_numpys(self, e: Node, order: _Order) -> bool:
+        """Whether NumPy's loops are called as NumPy calls them."""
+        if may_fold(e):
+            return order is _Order.DENSE
+        if may_be_numpys_product(e):
+            return all(self.orders[v] is _Order.DENSE or v in self.matrices for v in e.reads)
+        return is_ufunc(e)
+
+
+def _is_backward(e: Node) -> bool:
+    return any(step is not None and step < 0 for _, _, step in e.params[0])
+
+
+def _is_same(e: Node) -> bool:
+    """Whether a node gives one result whoever computes it, and a program can hold it."""
+    if e.name in _PLACES:
+        (x,) = e.reads
+        return x.dtype in ELEMENTS and x.dtype.kind != "b" and 0 not in x.shape
+    if e.name in _IN_TURN:
+        return is_flat(e)
+    if why_not(e) and not (e.name in ("all", "any") and is_apart(e)):
+        return False
+    if e.name == "astype":
+        return e.results[0].dtype.char in "fd" or e.reads[0].dtype.kind == "b"
+    if e.name == "pow":
+        base, y = e.operands
+        array = isinstance(base, Var) and bool(base.shape) and base.dtype.char in "fd"
+        return array and y in _FACTORS
+    return e.name in _SAME

@@ -1,0 +1,66 @@
+"""A product of two small matrices with NumPy's bits: by the loop behind `numpy.matmul`, which sees
+where they lie.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from funct.compile.fusion.calls import Address, Call
+from funct.compile.fusion.fuse import Fused
+from funct.compile.steps.ufuncs import NUMPYS, data_of, loop_of_numpy
+from funct.graph import Node
+from funct.kernels.llvm import I64, PTR, Module
+
+__all__ = [
+    "is_numpys_product", "lower_loop_product", "may_be_numpys_product", "print_loop_product",
+]  # fmt: skip
+
+_FEW = 1 << 11  # elements of a matrix; of more, who multiplies depends on more than the dtype
+
+
+def is_numpys_product(step: Any) -> bool:
+    """Whether a step is such a product, by NumPy's loop."""
+    return isinstance(step, Node) and step.name == f"{NUMPYS}matmul"
+
+
+def may_be_numpys_product(e: Node) -> bool:
+    """Whether a node is a product of two matrices that may be such a step."""
+    if e.name != "matmul":
+        return False
+    held = [*e.reads, *e.results]
+    if len(held) < 3 or len({v.dtype for v in held}) > 1 or held[0].dtype.char not in "fd":
+        return False
+    few = all(len(v.shape) == 2 and 0 < math.prod(v.shape) < _FEW for v in held)
+    return few and loop_of_numpy(np.matmul, held[0].dtype) is not None
+
+
+def lower_loop_product(node: Node, fused: Fused) -> list[Call]:
+    """The call: sizes and strides are those that NumPy hands over."""
+    (x, y), (out,) = node.reads, node.results
+    byte = out.dtype.itemsize
+    loop = loop_of_numpy(np.matmul, out.dtype)
+    assert loop is not None, "asked for by `may_be_numpys_product`"
+    left, right = fused.views[x], fused.views[y]
+    places = [Address(v.root, v.offset * byte) for v in (left, right)]
+    rows, columns = out.shape
+    strides = [s * byte for s in (*left.strides, *right.strides, columns, 1)]
+    words = (*places, Address(out), 1, rows, x.shape[1], columns, 0, 0, 0, *strides)
+    return [Call(("loop product", *loop), words, 1, (out,))]
+
+
+def print_loop_product(module: Module, name: str, loop: str, data: bool) -> None:
+    """Add the kernel of a product. Frame: matrices and result; how many products, rows, terms and
+    columns; strides from product to product, and within each matrix, in bytes.
+    """
+    f = module.function(name, [("frame", PTR), ("task", I64)])
+    frame, _ = f.arguments
+    table = f.allocate(PTR, 3)  # which a loop may change
+    for k in range(3):
+        f.store(f.load(PTR, f.at(frame, k, "i64")), f.at(table, k, "i64"))
+    sizes, strides = (f.at(frame, k, "i64") for k in (3, 7))
+    f.call(loop, None, [table, sizes, strides, data_of(f, loop, data)])
+    f.ret()

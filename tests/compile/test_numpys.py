@@ -1,0 +1,116 @@
+"""Functions that are called often: machine code follows NumPy calls, and has their bits."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import funct as ft
+import funct.array as xp
+from funct.compile import build, faster, serving
+from funct.kernels.cpu.loops import available
+
+FUNCTIONS: list[Any] = [
+    xp.exp, xp.log, xp.sin, xp.tanh, xp.expm1, xp.log1p, xp.sqrt, xp.atan, xp.abs,
+    lambda x: x**2, lambda x: x**-1, lambda x: x**1.7, lambda x: xp.clip(x, -1, 1),
+    lambda x: xp.astype(x, xp.float64),
+]  # fmt: skip
+PAIRED: list[Any] = [
+    xp.add, xp.multiply, xp.divide, xp.maximum, xp.hypot, xp.atan2,
+    lambda x, y: xp.where(x > y, x, y), lambda x, y: x - xp.sum(y),
+]  # fmt: skip
+REDUCED: list[Any] = [
+    xp.sum, xp.prod, xp.max, xp.min, xp.mean, xp.var, xp.linalg.vector_norm,
+    lambda x, axis, keepdims: xp.where(xp.any(x > 0, axis=axis, keepdims=keepdims), 1.0, 2.0),
+    lambda x, axis, keepdims: xp.argmax(x, axis=axis[0], keepdims=keepdims) * 0.5,
+]  # fmt: skip
+MOVED: list[Any] = [
+    lambda x: xp.permute_dims(x, tuple(reversed(range(x.ndim)))), lambda x: x[..., ::-1],
+    lambda x: x[..., :2], lambda x: xp.reshape(x, (-1,)),
+    lambda x: xp.broadcast_to(x, (3, *x.shape)),
+    lambda x: xp.sort(x, axis=0), lambda x: xp.cumulative_sum(x, axis=0), lambda x: x[::2] * 1.5,
+    lambda x: x.mT @ x if x.ndim == 2 else x, lambda x: x @ x.mT if x.ndim == 2 else x,
+]  # fmt: skip
+
+
+def taken(fun: Any, *args: Any) -> tuple[Any, Any]:
+    """What NumPy's calls give and what the code gives that follows them; None where none does."""
+    graph = ft.make_graph(fun)(*args)
+    run = build(graph)
+    code = faster(run)
+    serve = None if code is None else serving(code, True)
+    assert code is None or serve is not None
+    (first,) = run(*[x.data for x in args])
+    return first, None if serve is None else serve(*args)
+
+
+def same_bits(x: Any, y: Any) -> bool:
+    """But for what a NaN holds."""
+    x, y = np.asarray(x), np.asarray(y)
+    if x.dtype != y.dtype or x.shape != y.shape:
+        return False
+    signs = np.signbit(x) == np.signbit(y) if x.dtype.kind == "f" else True
+    return bool(np.all(((x == y) & signs) | ((x != x) & (y != y))))
+
+
+@pytest.mark.skipif(not available(), reason="no LLVM here")
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x, m: xp.sum(x * x) / 16,
+        lambda x, m: xp.log(xp.sum(xp.exp(x))),
+        lambda x, m: x - xp.max(x) + 1,
+        lambda x, m: x / xp.linalg.vector_norm(x) * 2,
+        lambda x, m: xp.mean((x - 1) ** 2),
+        lambda x, m: xp.sin(x) * x + 1,
+        lambda x, m: xp.tanh(m @ m.mT + 1),
+        lambda x, m: xp.sum(m * m, axis=0) * xp.argmax(x),
+        lambda x, m: xp.cumulative_sum(xp.sort(x)) + xp.var(m),
+    ],
+)
+@pytest.mark.parametrize("dtype", [xp.float32, xp.float64])
+def test_a_few_ops_are_one_call(fun: Any, dtype: Any) -> None:
+    """Functions, reductions, products, with the bits of NumPy's calls."""
+    rng = np.random.default_rng(0)
+    x, m = (xp.asarray(rng.random(shape), dtype=dtype) for shape in (16, (4, 4)))
+    first, later = taken(fun, x, m)
+    assert later is not None
+    assert same_bits(first, later.data)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_code_has_the_bits_of_numpys_calls(data: st.DataObject) -> None:
+    """Whatever the ops, the shapes and the numbers, and however arrays lie on the way."""
+    lengths = st.sampled_from((1, 2, 3, 8, 9, 17, 130))
+    shape = tuple(data.draw(st.lists(lengths, min_size=1, max_size=3)))
+    if np.prod(shape) > 3000:
+        shape = shape[:2]
+    kinds = (FUNCTIONS, PAIRED, REDUCED, MOVED)
+    steps = [
+        (k := data.draw(st.sampled_from((0, 1, 2, 2, 3))), data.draw(st.sampled_from(kinds[k])))
+        for _ in range(data.draw(st.integers(1, 4)))
+    ]
+    first, second = (data.draw(st.integers(0, 7)) for _ in range(2))
+    keepdims = data.draw(st.booleans())
+
+    def fun(x: Any, y: Any) -> Any:
+        for kind, op in steps:
+            if kind == 1:
+                x = op(x, y) if x.shape == y.shape else op(x, x)
+            elif kind == 2:
+                axes = tuple(sorted({first % x.ndim, second % x.ndim})) if x.ndim else ()
+                x = op(x, axis=axes, keepdims=keepdims) if axes else x
+            elif x.ndim or kind == 0:
+                x = op(x)
+        return x * 1
+
+    rng = np.random.default_rng(data.draw(st.integers(0, 1 << 16)))
+    dtype = data.draw(st.sampled_from((np.float32, np.float64)))
+    x, y = (rng.normal(size=shape).astype(dtype) * 3 for _ in range(2))
+    x.flat[-1] = data.draw(st.sampled_from((1.0, 0.0, -0.0, np.inf, -np.inf, np.nan, 3e38)))
+    with np.errstate(all="ignore"):
+        first_, later = taken(fun, xp.asarray(x), xp.asarray(y))
+    assert later is None or same_bits(first_, later.data)
