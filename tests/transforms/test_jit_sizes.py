@@ -200,8 +200,11 @@ def test_functions_that_know_their_size_as_a_number(name: str, dtype: str) -> No
     assert f.cache_info().misses <= most, f.explain()
 
 
-def test_sizes_as_numbers_share_machine_code(caplog: pytest.LogCaptureFixture) -> None:
+def test_sizes_as_numbers_share_machine_code(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing is assembled from the fourth size on: the third is odd, so that a rest is left."""
+    monkeypatch.setenv("FUNCT_CACHE_DIR", "")  # where others may have left some of it
     f = ft.jit(lambda x: xp.exp(x[::2] - xp.max(x)) / float(x.shape[0]) + 1 / len(x))
     for n in (500, 600, 701, 700, 900, 903):
         with caplog.at_level(logging.DEBUG, "funct.code"):
