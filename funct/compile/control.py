@@ -378,19 +378,19 @@ def is_lowered(step: Any, *, doubtful: bool = True) -> bool:
     """
     if isinstance(step, Group) or is_product(step) or is_move(step) or is_update(step):
         return True
-    if _is_few(step) or is_of_many_lines(step):
+    if _is_few(step, doubtful) or is_of_many_lines(step):
         return True
     made = _made(step)
     return made is not None and (doubtful or not made.doubts)
 
 
-def _is_few(step: Any) -> bool:
+def _is_few(step: Any, doubtful: bool = True) -> bool:
     """Whether a step is an op on elements so few that to call it takes longer than to do it."""
     if not isinstance(step, Node):
         return False
     held = [v for v in (*step.operands, *step.results) if isinstance(v, Var)]
     few = all(math.prod(v.shape) <= _FEW for v in held)
-    return few and any(meant(step) for meant, _ in _CALLED)
+    return few and any(meant(step) for meant, _ in (_CALLED if doubtful else _CALLED[:-1]))
 
 
 def lower_step(step: Any, fused: Fused) -> list[Call]:
@@ -418,10 +418,10 @@ def constants_of(step: Any) -> dict[Var, Any]:
     return {} if made is None else made.constants
 
 
-# What raises nothing and is a call of its own where there are many elements
+# What is a call of its own where there are many elements; the last may raise
 _CALLED = (
     (is_flat, lower_flat), (is_ufunc, lower_ufunc), (is_fold, lower_fold),
-    (is_numpys_product, lower_loop_product),
+    (is_numpys_product, lower_loop_product), (is_along, lower_along),
 )  # fmt: skip
 
 # What a body may hold, in the order in which it is asked for: whether a step is that, and its calls

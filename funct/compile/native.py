@@ -82,14 +82,15 @@ def native(
     """Make code for a graph without calls, whose sizes are numbers.
 
     slowly: the same function by other means, which is asked where a program finds that an op must
-    raise, or may have to. alone: whether no call of NumPy should be left beside the programs.
+    raise, or may have to. alone: whether no call of NumPy should be left beside the programs, and
+    arrays that are not dense are left to it, which reads them in another order.
     """
     laid = lay_out(graph)
     lowered = _lowered_in(graph)
     fused, checks = _fused(laid, lowered, alone)
     rehearse(fused.steps)
     tell("fusion", lambda: fusion_lines(fused))
-    made = _Writer(fused, checks, laid, lowered, slowly).write()
+    made = _Writer(fused, checks, laid, lowered, slowly, alone).write()
     serve(sum([n for v in fused.kept if (n := size_bytes(v)) >= LARGE]))
     tell("loops", lambda: "\n".join(map(call_line, made.calls)))
     return made
@@ -122,9 +123,10 @@ class _Writer:
 
     def __init__(
         self, fused: Fused, checks: Sequence[Check], outside: Graph,
-        lowered: Callable[[Any], bool], slowly: Callable[..., Any],
+        lowered: Callable[[Any], bool], slowly: Callable[..., Any], alone: bool,
     ) -> None:  # fmt: skip
         self.lowered = lowered
+        self.alone = alone
         self.fused = fused
         self.graph = fused.graph
         self.names: dict[str, Any] = base_names() | scope(self.graph) | {"slowly": slowly}
@@ -333,10 +335,13 @@ class _Writer:
             self.lines.append(f"    given_, out_ = ({into}), ({out})")
             given_, out_ = "*given_, ", "*out_, "
         again = f"{name}(*dense({given_}), {out_}{work})"
-        if any(c.checks for c in every):
+        otherwise = f"return slowly({', '.join(self.given)})"
+        if self.alone:
+            self.lines.append(f"    if not {name}({given_}{out_}{work}): {otherwise}")
+        elif any(c.checks for c in every):
             self.lines.append(f"    done = {name}({given_}{out_}{work})")
             self.lines.append(f"    if done is False: done = {again}")
-            self.lines.append(f"    if done is None: return slowly({', '.join(self.given)})")
+            self.lines.append(f"    if done is None: {otherwise}")
         else:
             self.lines.append(f"    if not {name}({given_}{out_}{work}):")
             self.lines.append(f"        {again}")

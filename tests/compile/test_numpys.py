@@ -11,11 +11,12 @@ import funct as ft
 import funct.array as xp
 from funct.compile import build, faster, serving
 from funct.kernels.cpu.loops import available
+from funct.nn import functional
 
 FUNCTIONS: list[Any] = [
     xp.exp, xp.log, xp.sin, xp.tanh, xp.expm1, xp.log1p, xp.sqrt, xp.atan, xp.abs,
     lambda x: x**2, lambda x: x**-1, lambda x: x**1.7, lambda x: xp.clip(x, -1, 1),
-    lambda x: xp.astype(x, xp.float64),
+    lambda x: xp.astype(x, xp.float64), functional.sigmoid, functional.relu, functional.gelu, functional.softplus, functional.elu,
 ]  # fmt: skip
 PAIRED: list[Any] = [
     xp.add, xp.multiply, xp.divide, xp.maximum, xp.hypot, xp.atan2,
@@ -31,6 +32,8 @@ MOVED: list[Any] = [
     lambda x: x[..., :2], lambda x: xp.reshape(x, (-1,)),
     lambda x: xp.broadcast_to(x, (3, *x.shape)),
     lambda x: xp.sort(x, axis=0), lambda x: xp.cumulative_sum(x, axis=0), lambda x: x[::2] * 1.5,
+    lambda x: xp.concat([x, x * 2], axis=0),
+    lambda x: xp.take_along_axis(x, xp.argsort(x, axis=-1), axis=-1),
     lambda x: x.mT @ x if x.ndim == 2 else x, lambda x: x @ x.mT if x.ndim == 2 else x,
 ]  # fmt: skip
 
@@ -68,6 +71,8 @@ def same_bits(x: Any, y: Any) -> bool:
         lambda x, m: xp.tanh(m @ m.mT + 1),
         lambda x, m: xp.sum(m * m, axis=0) * xp.argmax(x),
         lambda x, m: xp.cumulative_sum(xp.sort(x)) + xp.var(m),
+        lambda x, m: xp.sum(xp.reshape(x, (2, 4, 2)), axis=(0, 2)),
+        lambda x, m: functional.sigmoid(x) * functional.gelu(x),
     ],
 )
 @pytest.mark.parametrize("dtype", [xp.float32, xp.float64])

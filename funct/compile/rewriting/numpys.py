@@ -9,6 +9,7 @@ Functions, reductions and products keep NumPy's loops, which programs call by ad
 from __future__ import annotations
 
 import enum
+from typing import Any
 
 import attrs
 import numpy as np
@@ -16,26 +17,32 @@ import numpy as np
 from funct.compile.fusion.groups import is_apart, why_not
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.loops.views import VIEWS
+from funct.compile.rewriting.new_nodes import NewNodes
+from funct.compile.steps.along import is_along
 from funct.compile.steps.flat import is_flat
 from funct.compile.steps.folds import may_fold
 from funct.compile.steps.loop_products import may_be_numpys_product
+from funct.compile.steps.moves import is_move
 from funct.compile.steps.ufuncs import NUMPYS, is_ufunc
+from funct.core import Primitive, lookup
 from funct.graph import Graph, Node, Var
 
 __all__ = ["as_numpy_computes"]
 
 # Ops whose result is one number, whoever computes it; of extremes the zero's sign is not.
 _SAME = frozenset({
-    "abs", "add", "all", "any", "bitwise_and", "bitwise_invert", "bitwise_or", "bitwise_xor",
-    "copysign", "divide", "equal", "greater", "greater_equal", "isfinite", "isinf", "isnan", "less",
-    "less_equal", "logical_and", "logical_not", "logical_or", "logical_xor", "multiply",
-    "negative", "not_equal", "reciprocal", "signbit", "sqrt", "square", "subtract", "where",
+    "abs", "absorb", "add", "all", "any", "bitwise_and", "bitwise_invert", "bitwise_or",
+    "bitwise_xor", "copysign", "divide", "equal", "greater", "greater_equal", "isfinite", "isinf",
+    "isnan", "less", "less_equal", "logical_and", "logical_not", "logical_or", "logical_xor",
+    "multiply", "negative", "not_equal", "reciprocal", "signbit", "sqrt", "square", "subtract",
+    "where",
 })  # fmt: skip
 _PLACES = frozenset({"argmax", "argmin"})
 _IN_TURN = frozenset({
     "argsort", "cumulative_prod", "cumulative_sum", "running_argmax", "searchsorted", "sort",
     "top_k",
 })  # fmt: skip
+_MOVED = frozenset({"concat", "embed", "put_along_axis", "take_along_axis"})
 _FACTORS = frozenset({-2, -1, 1, 2, 3, 4})  # powers of arrays that are products, NumPy's side too
 _IN_PLACE = frozenset({"settled", "stop_gradient", "checkpoint_name"})  # views that are all of it
 
@@ -50,43 +57,66 @@ class _Order(enum.IntEnum):
 
 def as_numpy_computes(graph: Graph) -> Graph | None:
     """The graph with NumPy's bits, for one program; None where something in it cannot have them."""
-    walk, nodes = _Walk(graph), []
-    for e in graph.nodes:
-        node = walk.node(e)
-        if node is None:
-            return None
-        nodes.append(node)
-    return attrs.evolve(graph, nodes=tuple(nodes))
+    walk = _Walk(graph)
+    if not all(map(walk.takes, graph.nodes)):
+        return None
+    return attrs.evolve(graph, nodes=tuple(walk.nodes), constants=tuple(walk.constants.items()))
 
 
-class _Walk:
+class _Walk(NewNodes):
     """One walk over the nodes. NumPy adds up what lies in memory in the order in which it lies
     there, and lays results out like operands: so it is told which arrays lie as programs have them.
     """
 
+    prefix = "n"
+
     def __init__(self, graph: Graph) -> None:
+        super().__init__(graph)
         self.orders = dict.fromkeys(graph.inputs, _Order.DENSE)
         for v, x in graph.constants:
             dense = np.asarray(x.data).flags.c_contiguous
             self.orders[v] = _Order.DENSE if dense else _Order.TURNED
         self.matrices: set[Var] = set()  # turned, of two axes, and dense before that
 
-    def node(self, e: object) -> Node | None:
-        """The node with NumPy's bits, or None."""
+    def takes(self, e: object) -> bool:
+        """Whether a node can have NumPy's bits; it is written then."""
         if not isinstance(e, Node) or any(v.dtype not in ELEMENTS for v in e.results):
-            return None
+            return False
+        self.site = e.site
         order = max([self.orders[v] for v in e.reads], default=_Order.DENSE)
         if e.name in VIEWS:
             self._view(e, order)
-            return e
-        numpys = not _is_same(e)
-        if numpys and not self._is_numpys(e, order):
-            return None
+            self.keep(e)
+            return True
         turned = order is _Order.TURNED and not may_be_numpys_product(e)
         self.orders |= dict.fromkeys(e.results, _Order.TURNED if turned else _Order.DENSE)
-        if not numpys:
-            return e
-        return attrs.evolve(e, primitive=attrs.evolve(e.primitive, name=f"{NUMPYS}{e.name}"))
+        if e.name == "sigmoid" and e.results[0].dtype.char in "fd":
+            return self._sigmoid(e)
+        if e.name == "relu" and e.results[0].dtype.char in "fd":
+            e = attrs.evolve(e, primitive=_primitive("maximum"), operands=(*e.operands, 0.0))
+        if _is_same(e):
+            self.keep(e)
+        elif self._is_numpys(e, order):
+            self.keep(_numpys(e))
+        else:
+            return False
+        return True
+
+    def _sigmoid(self, e: Node) -> bool:
+        """Its steps (`kernels.elementwise.sigmoid`)."""
+        (x,), (out,) = e.reads, e.results
+
+        def step(name: str, *operands: Any) -> Var:
+            v = self.var(out.shape, out.dtype)
+            self.orders[v] = self.orders[out]
+            e = Node(_primitive(name), operands, (), (v,), self.site)
+            self.keep(_numpys(e) if name == "exp" else e)
+            return v
+
+        small = step("exp", step("minimum", x, step("negative", x)))
+        above = step("exp", step("minimum", x, 0.0))
+        self.apply_to("divide", (above, step("add", 1.0, small)), (), out)
+        return True
 
     def _view(self, e: Node, order: _Order) -> None:
         (v,) = e.results
@@ -107,6 +137,16 @@ class _Walk:
         return is_ufunc(e)
 
 
+def _primitive(name: str) -> Primitive:
+    found = lookup(name)
+    assert found is not None, "ops of the catalogue"
+    return found
+
+
+def _numpys(e: Node) -> Node:
+    return attrs.evolve(e, primitive=attrs.evolve(e.primitive, name=f"{NUMPYS}{e.name}"))
+
+
 def _is_backward(e: Node) -> bool:
     return any(step is not None and step < 0 for _, _, step in e.params[0])
 
@@ -118,6 +158,8 @@ def _is_same(e: Node) -> bool:
         return x.dtype in ELEMENTS and x.dtype.kind != "b" and 0 not in x.shape
     if e.name in _IN_TURN:
         return is_flat(e)
+    if e.name in _MOVED:
+        return is_move(e) or is_along(e)
     if why_not(e) and not (e.name in ("all", "any") and is_apart(e)):
         return False
     if e.name == "astype":

@@ -32,7 +32,11 @@ class Check(Struct, frozen=True):
 
 
 class RowElements(NewNodes):
-    """Who takes and puts them. checks: what must hold of the graph's inputs for that."""
+    """Who takes and puts them. checks: what must hold of the graph's inputs for that; of a body's
+    nothing can be known before it runs.
+    """
+
+    body: bool
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
@@ -50,7 +54,7 @@ class RowElements(NewNodes):
                 check_bounds(e.name, np.asarray(self.constants[i]), length)
             except IndexError:
                 return None  # NumPy says so when the code runs
-        elif i in self.graph.inputs:
+        elif i in self.graph.inputs and not self.body:
             self.checks.append(Check(e.name, i, length, e.site))
         else:
             return None

@@ -317,7 +317,8 @@ def digamma(x: NDArray[Any], /) -> NDArray[Any]:
 _erf, _erfc, _erfinv, _gammaln, _digamma = (
     by_name(name, 1) for name in ("erf", "erfc", "erfinv", "gammaln", "digamma")
 )
-vars(digamma)["ufunc"] = functools.partial(_ufunc_of, "digamma", 1)
+for _raw in (digamma, erf, erfc, gammaln):
+    vars(_raw)["ufunc"] = functools.partial(_ufunc_of, _raw.__name__, 1)
 
 
 def expn_slope(n: Any, x: Any, order: int) -> Any:
