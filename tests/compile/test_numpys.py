@@ -16,7 +16,8 @@ from funct.nn import functional
 FUNCTIONS: list[Any] = [
     xp.exp, xp.log, xp.sin, xp.tanh, xp.expm1, xp.log1p, xp.sqrt, xp.atan, xp.abs,
     lambda x: x**2, lambda x: x**-1, lambda x: x**1.7, lambda x: xp.clip(x, -1, 1),
-    lambda x: xp.astype(x, xp.float64), functional.sigmoid, functional.relu, functional.gelu, functional.softplus, functional.elu,
+    lambda x: xp.astype(x, xp.float64), functional.sigmoid, functional.relu, functional.gelu,
+    functional.softplus, functional.elu,
 ]  # fmt: skip
 PAIRED: list[Any] = [
     xp.add, xp.multiply, xp.divide, xp.maximum, xp.hypot, xp.atan2,
