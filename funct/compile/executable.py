@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from weakref import WeakSet
 
-from funct.compile.control import is_lowered
+from funct.compile.control import is_lowered, is_numpys
 from funct.compile.entry import note_faster
 from funct.compile.fusion.worth import ELEMENT_OPS, has_numpys_bits, worth
 from funct.compile.native import native
@@ -89,7 +89,7 @@ def _fixed(given: Graph, whole: Callable[[], Graph], guards: bool, mode: str) ->
     def numpy_calls() -> Callable[..., Any]:
         simple = whole()
         run = _printed(plan(simple, guards=guards))
-        if mode == "default" and has_numpys_bits(simple):
+        if mode == "default" and has_numpys_bits(simple, is_numpys):
             note_faster(run, machine_code)
         return run
 
