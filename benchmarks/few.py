@@ -73,7 +73,19 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
 
         return ns.sum(control.scan(step, a * 0, u)[1] ** 2)
 
+    def likelihood(s: Any, x: Any) -> Any:
+        return ns.sum(x * ns.linalg.solve(s, x)) + ns.linalg.slogdet(s)[1]
+
+    def triangle(s: Any) -> Any:
+        return ns.linalg.qr(s)[1] * 2
+
+    def entropy(x: Any, y: Any) -> Any:
+        m = ns.max(x, axis=1, keepdims=True)
+        all_ = ns.log(ns.sum(ns.exp(x - m), axis=1)) + m[:, 0]
+        return ns.mean(all_ - ns.take_along_axis(x, y[:, None], axis=1)[:, 0])
+
     a = ns.asarray
+    spread = a(QUERIES[:, :3].T @ QUERIES[:, :3])
     layers, x, q = [a(w) for w in LAYERS], a(INPUTS), a(PLACES)
     space_args = tuple([a(v[:n, :2]) for v, n in ((QUERIES, 4), (KEYS, 2), (VALUES, 2))])
     heads = a(QUERIES), a(KEYS), a(VALUES)
@@ -92,6 +104,12 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         "gradient of a state space, 4 steps of 2 x 2": (grad(space, (0, 1, 2)), space_args),
         "attention, 8 x 16": (attention, heads),
         "Adam, 32": (adam, tuple([a(v) for v in STATE])),
+        "gradient of a likelihood, 3 x 3": (grad(likelihood), (spread, q[:3])),
+        "a determinant's logarithm, 3 x 3": (lambda s: ns.linalg.slogdet(s)[1] * 2, (spread,)),
+        "R of QR, 3 x 3": (triangle, (spread,)),
+        "gradient of cross entropy, 8 x 16": (
+            grad(entropy), (a(QUERIES), a(RNG.integers(0, 16, 8))),
+        ),
         "three ops, 16": (lambda x: ns.sin(x) * 2 + 1, (q,)),
         "sums of three ops, 16": (lambda x: ns.log(ns.sum(ns.exp(x))), (q,)),
     }  # fmt: skip

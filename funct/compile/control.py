@@ -76,7 +76,9 @@ from funct.compile.steps.windows import (
 )
 from funct.graph import Control, Graph, Node, Var, share_common
 
-__all__ = ["Body", "constants_of", "is_lowered", "lower_step", "made", "why_apart"]
+__all__ = [
+    "Body", "constants_of", "is_lowered", "is_numpys", "lower_step", "made", "why_apart",
+]  # fmt: skip
 
 _FEW = 1 << 10  # elements on which an op takes less time than a call
 
@@ -378,19 +380,29 @@ def is_lowered(step: Any, *, doubtful: bool = True) -> bool:
     """
     if isinstance(step, Group) or is_product(step) or is_move(step) or is_update(step):
         return True
-    if _is_few(step, doubtful) or is_of_many_lines(step):
+    if _of_few(step, doubtful) is not None or is_of_many_lines(step):
         return True
     made = _made(step)
     return made is not None and (doubtful or not made.doubts)
 
 
-def _is_few(step: Any, doubtful: bool = True) -> bool:
-    """Whether a step is an op on elements so few that to call it takes longer than to do it."""
+def _of_few(step: Any, doubtful: bool = True) -> Callable[[Any, Fused], list[Call]] | None:
+    """What lowers an op on elements so few that to call it takes longer than to do it; None: it is
+    none.
+    """
     if not isinstance(step, Node):
-        return False
+        return None
     held = [v for v in (*step.operands, *step.results) if isinstance(v, Var)]
-    few = all(math.prod(v.shape) <= _FEW for v in held)
-    return few and any(meant(step) for meant, _ in (_CALLED if doubtful else _CALLED[:-1]))
+    if any(math.prod(v.shape) > _FEW for v in held):
+        return None
+    known = (*_CALLED, *_DOUBTED) if doubtful else _CALLED
+    return next((lowered for meant, lowered in known if meant(step)), None)
+
+
+def is_numpys(step: Node) -> bool:
+    """Whether a step can be part of a program, and is a call of a loop of np.linalg there."""
+    of_few = _of_few(step)
+    return of_few in (lower_matrices, lower_factors) and step.name != "solve_triangular"
 
 
 def lower_step(step: Any, fused: Fused) -> list[Call]:
@@ -399,8 +411,9 @@ def lower_step(step: Any, fused: Fused) -> list[Call]:
         return lower(step, fused)
     if is_update(step):
         return lower_gather(step, fused)
-    if _is_few(step):
-        return next(lowered(step, fused) for meant, lowered in _CALLED if meant(step))
+    of_few = _of_few(step)
+    if of_few is not None:
+        return of_few(step, fused)
     if is_of_many_lines(step):
         return lower_fourier(step, fused)
     made = _made(step)
@@ -418,18 +431,23 @@ def constants_of(step: Any) -> dict[Var, Any]:
     return {} if made is None else made.constants
 
 
-# What is a call of its own where there are many elements; the last may raise
-_CALLED = (
+_Steps = tuple[tuple[Callable[[Any], bool], Callable[[Any, Fused], list[Call]]], ...]
+
+# What is a call of its own where there are many elements: what raises nothing, and what may have to
+# be done otherwise, which raises or not
+_CALLED: _Steps = (
     (is_flat, lower_flat), (is_ufunc, lower_ufunc), (is_fold, lower_fold),
-    (is_numpys_product, lower_loop_product), (is_along, lower_along),
+    (is_numpys_product, lower_loop_product), (is_lu, lower_lu), (is_fourier, lower_fourier),
+)  # fmt: skip
+_DOUBTED: _Steps = (
+    (is_along, lower_along), (is_systems, lower_systems), (is_matrices, lower_matrices),
+    (is_factors, lower_factors),
 )  # fmt: skip
 
 # What a body may hold, in the order in which it is asked for: whether a step is that, and its calls
-_STEPS: tuple[tuple[Callable[[Any], bool], Callable[[Any, Fused], list[Call]]], ...] = (
-    (is_lowered, lower_step), (is_gather, lower_gather), (is_along, lower_along),
-    (is_flat, lower_flat), (is_systems, lower_systems), (is_matrices, lower_matrices),
-    (is_factors, lower_factors), (is_lu, lower_lu),
-    (is_fourier, lower_fourier), (is_ufunc, lower_ufunc), (is_convolution, lower_convolution),
+_STEPS: _Steps = (
+    (is_lowered, lower_step), (is_gather, lower_gather), *_CALLED, *_DOUBTED,
+    (is_convolution, lower_convolution),
     (is_places, lower_places), (is_attention, lower_attention), (is_sparse, lower_sparse),
     (is_in_few_bits, lower_few_bits), (is_layer, lower_layer),
 )  # fmt: skip

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from funct.compile.control import is_numpys
 from funct.compile.executable import call_by_call
 from funct.compile.native import native
 from funct.compile.rewriting.numpys import as_numpy_computes
@@ -44,7 +45,7 @@ class Few:
         simple = eliminate_dead(inline_calls(optimize(self._graph, guards=False)), guards=False)
         if len(simple.nodes) > _NODES or not all(map(_is_small, simple.nodes)):
             return
-        exact = as_numpy_computes(simple)
+        exact = as_numpy_computes(simple, is_numpys)
         if exact is not None:
             begin_walker()
             self.run = native(exact, self._calls, alone=True).run

@@ -25,6 +25,12 @@ _CALL = 1 << 10  # elements that NumPy computes while it is called
 _CALLS = dict.fromkeys(REDUCTIONS, 3) | {
     "where": 3, "matmul": 2, "contract": 2, "concat": 2, "broadcast_to": 2, "slice_": 1,
 }  # fmt: skip
+# The same of what is no loops, less what NumPy's own loop in it takes.
+_CALLS_APART = {
+    "cholesky": 7, "det": 6, "eig": 12, "eigh": 10, "eigvals": 8, "eigvalsh": 8, "inv": 7,
+    "lstsq": 18, "lu": 12, "put_along_axis": 5, "qr": 12, "slogdet": 8, "solve": 7,
+    "solve_triangular": 3, "svd": 12, "svdvals": 7, "take_along_axis": 4,
+}  # fmt: skip
 # Passes of NumPy that an op takes as long as, if more than one. Of functions that it or SciPy
 # computes number by number, some err by more than the 2 ulp of ours.
 _SLOW = (
@@ -51,7 +57,8 @@ def worth(
     """Whether loops over the graph's elements would save more than they cost to make.
 
     calls: the graph as it is called op by op, where that is saved often: not where each length of
-    an axis gets loops of its own. held: whether a program can hold a branch or a loop.
+    an axis gets loops of its own. held: whether a program can hold a branch or a loop, or what is
+    none on few elements.
     """
     work = 0 if calls is None else _CALL * _calls_of(calls, held)
     for e in graph.nodes:
@@ -71,7 +78,7 @@ def worth(
 
 def _calls_of(graph: Graph, held: Callable[[Node], bool]) -> int:
     """Calls of NumPy that a program would save; those of loops are looked at where it matters."""
-    found = sum(map(_calls_of_one, graph.nodes))
+    found = sum([_calls_of_one(e, held) for e in graph.nodes])
     for e in graph.nodes:
         if found * _CALL < ELEMENT_OPS and (inner := _calls_in(e)) and held(e):  # type: ignore[arg-type]
             found += inner
@@ -96,13 +103,15 @@ def _calls_in(e: object) -> int:
 
 
 def _calls(graph: Graph) -> int:
-    return sum([_calls_of_one(e) + _calls_in(e) for e in graph.nodes])
+    return sum([_calls_of_one(e, lambda e: True) + _calls_in(e) for e in graph.nodes])
 
 
-def _calls_of_one(e: object) -> int:
+def _calls_of_one(e: object, held: Callable[[Node], bool]) -> int:
     """As long as how many calls an entry takes that a program would save."""
     if not isinstance(e, Node):
         return 0
+    if e.name in _CALLS_APART:
+        return _CALLS_APART[e.name] * held(e)
     known = _CALLS.get(e.name, int(e.name not in VIEWS))
     product = e.name in ("matmul", "contract")
     saved = not why_not(e) or is_apart(e) or product or any(v.dtype.kind == "c" for v in e.reads)

@@ -9,6 +9,7 @@ Functions, reductions and products keep NumPy's loops, which programs call by ad
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -55,9 +56,12 @@ class _Order(enum.IntEnum):
     TURNED = 2  # in another order, or in one that is not followed here
 
 
-def as_numpy_computes(graph: Graph) -> Graph | None:
-    """The graph with NumPy's bits, for one program; None where something in it cannot have them."""
-    walk = _Walk(graph)
+def as_numpy_computes(graph: Graph, is_numpys: Callable[[Node], bool]) -> Graph | None:
+    """The graph with NumPy's bits, for one program; None where something in it cannot have them.
+
+    is_numpys: whether a step of a program is a call of NumPy's own code as it is.
+    """
+    walk = _Walk(graph, is_numpys)
     if not all(map(walk.takes, graph.nodes)):
         return None
     return attrs.evolve(graph, nodes=tuple(walk.nodes), constants=tuple(walk.constants.items()))
@@ -70,8 +74,9 @@ class _Walk(NewNodes):
 
     prefix = "n"
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, is_numpys: Callable[[Node], bool]) -> None:
         super().__init__(graph)
+        self.is_numpys = is_numpys
         self.orders = dict.fromkeys(graph.inputs, _Order.DENSE)
         for v, x in graph.constants:
             dense = np.asarray(x.data).flags.c_contiguous
@@ -94,7 +99,7 @@ class _Walk(NewNodes):
             return self._sigmoid(e)
         if e.name == "relu" and e.results[0].dtype.char in "fd":
             e = attrs.evolve(e, primitive=_primitive("maximum"), operands=(*e.operands, 0.0))
-        if _is_same(e):
+        if _is_same(e) or self.is_numpys(e):
             self.keep(e)
         elif self._is_numpys(e, order):
             self.keep(_numpys(e))

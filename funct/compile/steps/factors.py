@@ -83,8 +83,7 @@ def is_factors(step: Any) -> bool:
     cores = [v.shape[: len(v.shape) - pairs] for v in operands]
     if len({c[:-2] for c in cores}) > 1 or len({v.dtype for v in operands}) > 1:
         return False
-    char = operands[0].dtype.char
-    if char not in "fd":
+    if operands[0].dtype.char not in "fd" or any(v.dtype.kind == "c" for v in step.results):
         return False
     if _is_one_large(step):
         return has_reflections(1 + pairs)
