@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 import funct.array as xp
-from benchmarks.kernels.irregular import row_of
+from benchmarks.kernels.irregular import ORDERS, row_of
 from benchmarks.kernels.row import Row
 
 TITLE = "samples and runs of elements, one thread [GB/s]"
@@ -125,7 +125,7 @@ def _runs(n: int) -> Iterator[Row]:
     square = x[: side * side].reshape(side, side)
     yield row_of(
         f"repeat, each as often as is said, {n:,}", (x, counts), xp.repeat, numpy=np.repeat,
-        torch=lambda t, v, c: t.repeat_interleave(v, c),
+        torch=lambda t, v, c: t.repeat_interleave(v, c), orders=ORDERS if n <= 10_000 else 1,
     )  # fmt: skip
     yield row_of(
         f"diff, {wide.shape}, axis 1", (wide,), xp.diff, numpy=np.diff,

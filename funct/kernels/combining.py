@@ -91,9 +91,7 @@ def combined_at(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | No
         return None
     if x.ndim != (2 if pairs else 1):
         return None
-    if pairs and not (j.__class__ is np.ndarray and j.shape == i.shape):
-        return None
-    if pairs and not (i.dtype is _INT64 and j.dtype is _INT64):
+    if pairs and not (j.__class__ is np.ndarray and j.shape == i.shape and j.dtype in _PLACES):
         return None
     single = v.__class__ is number
     if not (single or (v.__class__ is np.ndarray and v.shape == i.shape)) or not ready(i.size, 0):
@@ -103,10 +101,7 @@ def combined_at(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | No
         return None
     if not pairs:
         return inside(cpu.combined(x, v, i, i.size, mode, single))
-    y = np.empty(x.shape, d)
-    n, m = x.shape
-    refuse_outside(cpu.combine_pairs(x, v, i, j, y, i.size, n, m, mode, single))
-    return y
+    return inside(cpu.combined_pairs(x, v, i, j, i.size, *x.shape, mode, single))
 
 
 def combined_each(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from funct.kernels.cpu.irregular import counting as cpu
 from funct.kernels.cpu.irregular import places
-from funct.kernels.cpu.loops import pays
+from funct.kernels.cpu.loops import pays, ready
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,6 +33,8 @@ _LEAST = 1 << 11  # elements below which NumPy's few calls cost less
 _SORTED = 1 << 9  # elements from which on tables of counters sort sooner
 _PART = 1 << 16  # elements of a task
 _ROWS = 16  # tasks at most
+_INT64 = np.dtype(np.int64)
+_LIKE = np.zeros(1, np.int64)  # what counts are
 _DENSE = 4  # bins per element up to which a table of bins is cheaper than to sort
 
 
@@ -53,19 +55,18 @@ def _parts(n: int, bins: int) -> tuple[int, int]:
 
 def bincount(x: NDArray[Any], least: int) -> NDArray[np.int64]:
     """As `numpy.bincount(x, None, least)`, which for 2**63 bins writes where it has none."""
-    n = x.size
-    if n < _FEW or x.dtype.char not in _COUNTED or least < 0 or not pays(x):
+    n, d = x.size, x.dtype
+    some = n >= _FEW and least >= 0 and (d is _INT64 or d.char in _COUNTED) and ready(n, 0)
+    if not some:
         few = n < _LEAST  # then what looks like the number among their bytes is found sooner
         if x.itemsize == 8 and (_MOST in x.tobytes() if few else x.item(x.argmax()) == _LARGEST):
             raise ValueError("there cannot be 2**63 bins")
         return weighed(x, None, least)
-    if n < _PART and least <= _DENSE * n:
-        for bins in (n, _DENSE * n):
-            if bins >= least:
-                counts = np.empty(bins, np.int64)
-                used = cpu.tally(x, counts, n, bins, least)
-                if used >= 0:
-                    return counts[:used] if 2 * used > bins else counts[:used].copy()
+    if n < _PART:
+        bins = cpu.span(x, n, least)
+        if 0 <= bins <= _DENSE * n:
+            made: NDArray[np.int64] = cpu.counted(x, bins, _LIKE, n)
+            return made
     low, high = bounds(x)
     if low < 0:
         raise ValueError("there are negative ones")

@@ -91,12 +91,14 @@ def repeat(x: Any, repeats: Any, axis: Any = None) -> Any:
         return None
     if repeats.__class__ is np.ndarray:
         if axis is None:
-            x, axis = x.reshape(-1), 0
-        if repeats.shape != (x.shape[axis],) or repeats.dtype.kind not in "iu":
+            x, axis = x if x.ndim == 1 else x.reshape(-1), 0
+        if repeats.dtype.kind not in "iu":
             return None
         made = runs.repeated(x, repeats) if x.ndim == 1 and repeats.size >= _RUNS else None
         if made is not None:
             return made
+        if repeats.shape != (x.shape[axis],):
+            return None
         counts = repeats.tolist() if 1 < repeats.size < _MANY else [-1]
         return x.repeat(repeats, axis) if min(counts) >= 0 and sum(counts) < _MANY else None
     if repeats.__class__ is not int or not 0 <= repeats < _COUNTED:

@@ -62,6 +62,9 @@ def repeated(x: NDArray[Any], counts: NDArray[Any]) -> NDArray[Any] | None:
     size = cpu.total(counts, n)
     if not 0 <= size * x.itemsize < _MOST:
         return None
+    if size < _PART and x.dtype.num in _USUAL:
+        few: NDArray[Any] = cpu.repetitions(x, counts, size, n)
+        return few
     y = memory.fresh((size,), x.dtype)
     cpu.repeated(_word(x), counts, _word(y), n, size)
     return y

@@ -121,7 +121,10 @@ def test_combining_at_rows_and_columns(
     x = data.draw(arrays(dtype, min_rank=2))
     x = x.reshape(len(x), -1) if x.size else np.zeros((2, 3), dtype)
     v = data.draw(arrays(dtype, min_rank=1))
-    i, j = (indices(data, v.shape, n).astype(np.int64) for n in x.shape)
+    i, j = (
+        indices(data, v.shape, n).astype(data.draw(st.sampled_from(["int32", "int64"])))
+        for n in x.shape
+    )
     v = v.reshape(-1)[0].item() if single and v.size else v
 
     def plain() -> Any:
@@ -133,7 +136,7 @@ def test_combining_at_rows_and_columns(
         return start
 
     alike(lambda: kernels.combined_at(x, v, (i, j), mode), plain)
-    for key in ((i,), (i, j, i), (i, 0), (i, j[..., None]), (i.astype("i4"), j)):
+    for key in ((i,), (i, j, i), (i, 0), (i, j[..., None]), (i.astype("i2"), j)):
         assert kernels.combined_at(x, v, key, mode) is None
 
 
@@ -151,6 +154,26 @@ def test_many_indices_are_looked_at_together(count: int, mode: str) -> None:
                 lambda i=i: kernels.combined_at(x, v, i, mode),
                 lambda i=i: _plain_combine(x.copy(), v, i, mode),
             )
+
+
+@pytest.mark.parametrize("index", ["int32", "int64"])
+@pytest.mark.parametrize("count", [31, 32, 33, 64, 100])
+def test_many_pairs_are_looked_at_together(count: int, index: str) -> None:
+    """One row from the end or outside, and one column, wherever they stand."""
+    x, rng = np.arange(35.0).reshape(7, 5), np.random.default_rng(count)
+    v = rng.standard_normal(count)
+    for odd in (3, -1, -5, -6, -7, -8, 5, 7, 100):
+        for axis, place in ((0, 0), (1, 1), (0, 30), (1, count - 1)):
+            key = rng.integers(0, 7, count), rng.integers(0, 5, count)
+            key[axis][place] = odd
+            i, j = (k.astype(index) for k in key)
+
+            def plain(i: Any = i, j: Any = j) -> Any:
+                y = x.copy()
+                np.add.at(y, (i, j), v)
+                return y
+
+            alike(lambda i=i, j=j: kernels.combined_at(x, v, (i, j), "add"), plain)
 
 
 def _line_and_positions(data: st.DataObject, dtype: str, index: str) -> tuple[Any, Any]:

@@ -187,7 +187,7 @@ def test_no_index_leaves_its_array(
     sizes = outer, count, n
     line = np.ascontiguousarray(g[..., 0]), i, np.ascontiguousarray(x[..., 0])
     rows = g, i, x.copy(), np.zeros(1, int)
-    pairs = x[0], line[0][0], i, each[0, :, 0] % inner
+    j = each[0, :, 0] % inner
     lines, short, by = each[..., 0].copy(), i.astype(np.int32), (8, -(-inner // 8))
     for k, args in (
         (cpu.add_elements, (*line, *sizes, drop)),
@@ -215,7 +215,6 @@ def test_no_index_leaves_its_array(
         (cpu.add_elements, (line[0], i.astype(np.int32), line[2].copy(), *sizes, drop)),
         (cpu.combine, (line[0][0], i, line[2][0], count, n, "max")),
         (cpu.combine, (line[0][0], i, line[2][0], count, n, "set")),
-        (cpu.combine_pairs, (*pairs, x[0].copy(), count, n, inner, "add", False)),
     ):
         agree(k, *args)
     one, new = line[2][0], line[0][0]
@@ -224,6 +223,8 @@ def test_no_index_leaves_its_array(
         (cpu.combined, one, (one, 1.5, i, count, "add", True)),
         (cpu.combined, one, (one, 1.5, i, count, "factors", True)),
         (cpu.combined, one, (one, new, i, count, "set", False)),
+        (cpu.combined_pairs, x[0], (x[0], new, i, j, count, n, inner, "add", False)),
+        (cpu.combined_pairs, x[0], (x[0], new, short, j, count, n, inner, "set", False)),
         (cpu.summed, one, (new, i, n, count)),
         (cpu.summed, one, (new, short, n, count)),
         (cpu.taken_along, line[0], (line[2], lines, outer, count, n)),

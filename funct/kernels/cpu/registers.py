@@ -214,10 +214,12 @@ class Registers:
             if kind.text == v.type.text:
                 return Value(v.text, kind)
             return Value(self.emit(f"bitcast {v.type.text} {v.text} to {kind.text}"), kind)
-        how = {"any": "or", "all": "and"}[name]
-        reduced = f"@llvm.vector.reduce.{how}.v{v.type.lanes}i1"
-        self.declared.add(f"declare i1 {reduced}({v.type.text})")
-        return Value(self.emit(f"call i1 {reduced}({v.type.text} {v.text})"), TRUTH)
+        one = v.type._replace(lanes=0)
+        how = {"any": "or", "all": "and", "max": "smax" if one.kind == "i" else "umax"}[name]
+        assert one.kind != "f", "of floats NumPy's own has the bits"
+        reduced = f"@llvm.vector.reduce.{how}.v{v.type.lanes}i{one.bits}"
+        self.declared.add(f"declare {one.text} {reduced}({v.type.text})")
+        return Value(self.emit(f"call {one.text} {reduced}({v.type.text} {v.text})"), one)
 
     def where(self, test: Any, a: Any, b: Any) -> Any:
         """a where the test holds, else b."""

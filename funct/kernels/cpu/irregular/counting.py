@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.cpu.irregular.filling import cleared
-from funct.kernels.cpu.loops import kernel, parallel
+from funct.kernels.cpu.loops import kernel, making, parallel
 from funct.kernels.cpu.vectors import loaded, spread, stored
 
 __all__ = [
-    "LANES", "bounds", "count", "count_bins", "first_places", "numbered", "ranks", "sort",
-    "tally",
+    "LANES", "bounds", "count", "count_bins", "counted", "first_places", "numbered", "ranks", "sort",
+    "span",
 ]  # fmt: skip
 
 LANES = 16
@@ -63,30 +63,29 @@ def count(x: Any, counts: Any, n: int, bins: int, part: int, task: int) -> None:
 
 
 @kernel
-def tally(x: Any, counts: Any, n: int, bins: int, least: int) -> int:
-    """counts (bins,): how often each of 0, 1, ... stands in x; how many there are, or `least`.
-
-    bins is at least LANES. The answer is -1 where an element is no bin; nothing is then counted.
-    """
-    unsigned = _UNSIGNED[x.dtype.itemsize]  # in which what is negative is beyond all bins
+def span(x: Any, n: int, least: int) -> int:
+    """One more than the greatest of n integers, or `least`; -1 where one is no place of a bin."""
+    unsigned = _UNSIGNED[x.dtype.itemsize]  # in which negative ones are the greatest
     greatest = spread(unsigned(0), LANES)
     whole = n & -LANES
     for i in range(0, whole, LANES):
         v = loaded(x, i, LANES).view(unsigned)
         greatest = np.where(v > greatest, v, greatest)
-    stored(counts, 0, greatest.astype(np.int64))
-    most: Any = np.uint64(0)
-    for k in range(LANES):
-        most = max(most, counts[k].astype(np.uint64))
+    most = greatest.max()
     for i in range(whole, n):
-        most = max(most, x[i].view(unsigned).astype(np.uint64))
-    if x.dtype.kind == "i":
-        bins = min(bins, (1 << (8 * x.dtype.itemsize - 1)) - 1)
-    if most >= np.uint64(bins):
+        most = max(most, x[i].view(unsigned))
+    if x.dtype.kind == "i" and most >= unsigned(1 << (8 * x.dtype.itemsize - 1)):
         return -1
-    used = max(most.astype(np.int64) + 1, least)
-    _counted(x, counts, n, used, 0)
-    return used
+    most = most.astype(np.uint64)
+    if most >= np.uint64((1 << 63) - 1):
+        return -1
+    return max(most.astype(np.int64) + 1, least)
+
+
+@making("bins", "like")
+def counted(x: Any, bins: int, like: Any, n: int, y: Any, size: int) -> None:
+    """A new array: how often each of 0, 1, ... stands in x, where nothing else is."""
+    _counted(x, y, n, bins, 0)
 
 
 def _counted(x: Any, counts: Any, n: Any, span: Any, low: Any) -> None:

@@ -17,7 +17,7 @@ from funct.kernels.cpu.loops import kernel, making, parallel
 from funct.kernels.cpu.vectors import asked, loaded, spread, stored
 
 __all__ = [
-    "add_elements", "along", "combine", "combine_pairs", "combine_rows", "combined", "summed",
+    "add_elements", "along", "combine", "combine_rows", "combined", "combined_pairs", "summed",
     "take_columns", "take_elements", "take_few", "take_lines", "taken_along",
 ]  # fmt: skip
 
@@ -352,21 +352,42 @@ def _combine_each(v: Any, i: Any, y: Any, count: Any, n: Any, mode: str, single:
     return wrong
 
 
-@kernel
-def combine_pairs(
-    x: Any, v: Any, i: Any, j: Any, y: Any, count: int, n: int, m: int, mode: str, single: bool
-) -> int:
-    """`combine` of fresh y (n, m) at the rows i and the columns j, both (count,)."""
-    wrong: int = _outside(i, 0, count, n)
-    if wrong > 0:
-        return wrong
-    wrong = _outside(j, 0, count, m)
-    if wrong > 0:
-        return wrong
-    _begun(x, y, n * m, mode, True)
-    for k in range(count):
-        _changed(y, v, _place(i[k], n) * m + _place(j[k], m), k, mode, single)
-    return 0
+@making("x")
+def combined_pairs(
+    x: Any, v: Any, i: Any, j: Any, count: int, n: int, m: int, mode: str, single: bool, y: Any,
+    size: int,
+) -> int:  # fmt: skip
+    """`combined` for x (n, m), at the rows i and the columns j, both (count,)."""
+    _begun(x, y, size, mode, True)
+    wrong: Any = np.int64(0)
+    first: Any = np.int64(0)
+    while first < count:
+        last = min(first + _SEEN, count)
+        many = last == first + _SEEN
+        if many:
+            many = _all_inside(i, first, n) & _all_inside(j, first, m)
+        if many:
+            for k in range(first, last, 4):
+                a, b = _pair(i, j, k, m), _pair(i, j, k + 1, m)
+                c, d = _pair(i, j, k + 2, m), _pair(i, j, k + 3, m)
+                _changed(y, v, a, k, mode, single)
+                _changed(y, v, b, k + 1, mode, single)
+                _changed(y, v, c, k + 2, mode, single)
+                _changed(y, v, d, k + 3, mode, single)
+        else:
+            wrong = max(_outside(i, first, last, n), _outside(j, first, last, m))
+            if wrong > 0:
+                break
+            for k in range(first, last):
+                row, column = _place(i[k].astype(np.int64), n), _place(j[k].astype(np.int64), m)
+                _changed(y, v, row * m + column, k, mode, single)
+        first = last
+    return wrong
+
+
+def _pair(i: Any, j: Any, k: Any, m: Any) -> Any:
+    """The place of an element in rows of m, whose row and column are inside."""
+    return i[k].astype(np.int64) * m + j[k].astype(np.int64)
 
 
 def _begun(x: Any, y: Any, n: Any, mode: str, fresh: bool) -> None:

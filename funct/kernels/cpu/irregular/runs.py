@@ -10,10 +10,12 @@ from funct.kernels.cpu.loops import kernel, making, parallel
 from funct.kernels.cpu.vectors import lanes, loaded, spread, stored
 
 __all__ = [
-    "LANES", "MOST", "differences", "joined", "repeated", "total", "triangle", "triangles",
+    "LANES", "MOST", "differences", "joined", "repeated", "repetitions", "total", "triangle",
+    "triangles",
 ]  # fmt: skip
 
 LANES, _ROW, _HALF = 8, 16, 4
+_FEW_TIMES = 3  # elements are repeated on average, up to which shorter vectors do
 MOST = 31  # bits of how often one element may be repeated
 
 
@@ -34,20 +36,46 @@ def total(counts: Any, n: int) -> int:
 @kernel
 def repeated(x: Any, counts: Any, y: Any, n: int, size: int) -> None:
     """y (size,): each of x (n,) as often as counts (n,) says, which is size times in all."""
+    if size < n * _FEW_TIMES:
+        _repeated(x, counts, y, n, size, _HALF)
+    else:
+        _repeated(x, counts, y, n, size, LANES)
+
+
+@making("size", "x")
+def repetitions(x: Any, counts: Any, size: int, n: int, y: Any, also: int) -> None:
+    """`repeated` of few elements, in a new array."""
+    if size < n * _FEW_TIMES:
+        _repeated(x, counts, y, n, size, _HALF)
+    else:
+        _repeated(x, counts, y, n, size, LANES)
+
+
+def _repeated(x: Any, counts: Any, y: Any, n: Any, size: Any, lanes: int) -> None:
+    """`repeated` by vectors of so many lanes, each covered by the next where it is too long."""
     out: Any = np.int64(0)
     i = 0
-    while i < n and out + LANES <= size:  # a vector of each, of which the next covers what is over
-        end = out + counts[i].astype(np.int64)
-        v = spread(x[i], LANES)
-        stored(y, out, v)
-        out += LANES
-        while out + LANES <= end:
+    while i < n and out + lanes <= size:
+        one_each = i + LANES <= n and out + LANES * lanes <= size
+        if one_each:
+            one_each = (loaded(counts, i, LANES).astype(np.int64) <= spread(lanes, LANES)).all()
+        if one_each:  # a vector is enough for each of several elements: nothing is asked between
+            for k in range(LANES):
+                stored(y, out, spread(x[i + k], lanes))
+                out += counts[i + k].astype(np.int64)
+            i += LANES
+        else:
+            end = out + counts[i].astype(np.int64)
+            v = spread(x[i], lanes)
             stored(y, out, v)
-            out += LANES
-        if out < end:
-            stored(y, end - LANES, v)
-        out = end
-        i += 1
+            out += lanes
+            while out + lanes <= end:
+                stored(y, out, v)
+                out += lanes
+            if out < end:
+                stored(y, end - lanes, v)
+            out = end
+            i += 1
     while i < n:
         for _ in range(counts[i].astype(np.int64)):
             y[out] = x[i]
