@@ -74,7 +74,8 @@ def quantile(
     Args: q: a number or an array in [0, 1]; its axes come first in the result. method: one of
     NumPy's: "linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf", "hazen", "weibull"
     and so on. weights: of x's shape, or 1-D along a single axis; with method="inverted_cdf" alone.
-    Raises: ArgumentError: for another method, or a concrete q outside [0, 1].
+    Raises: ArgumentError: for another method, or a q outside [0, 1]. Where q is traced the elements
+    are NaN there.
     Example:
         >>> import funct.array as xp
         >>> xp.quantile(xp.asarray([1.0, 2.0, 3.0, 4.0]), [0.0, 0.5]).tolist()
@@ -179,12 +180,16 @@ def _quantile(
     dtype = result_type(x, q) if isinstance(q, Tensor) else x.dtype
     q = _fractions(name, q)
     flat, points = _flat_last(x, axes), ops.reshape(q, (ops.axis_count(q, _every(q)),))
+    known = None if points.__class__ is Array else ops.logical_and(points >= 0, points <= 1)
+    if known is not None:
+        points = ops.where(known, points, 0.0)
     if flat.shape[-1] == 0:
         out = full((*flat.shape[:-1], points.shape[0]), np.nan, dtype=dtype)
     elif weights is None:
         out = _interpolated(flat, points, method, dtype, skip)
     else:
         out = _weighted(flat, _flat_last(_spread(name, weights, x, axes), axes), points, skip)
+    out = out if known is None else ops.where(known, out, np.nan)
     out = out if out.dtype == dtype else ops.astype(out, dtype)
     sizes = [1 if i in axes else n for i, n in enumerate(x.shape)]
     kept = [n for i, n in enumerate(sizes) if keepdims or i not in axes]
@@ -196,6 +201,8 @@ def _every(x: Any) -> Shape:
 
 
 def _fractions(name: str, q: Any) -> Any:
+    if isinstance(q, int | float) and not 0 <= q <= 1:  # a number that is kept open: a decision
+        raise ArgumentError(f"{name}: q must lie between 0 and 1, got {q}")
     q = asarray(q)
     if q.__class__ is Array and not np.all((q.data >= 0) & (q.data <= 1)):
         raise ArgumentError(f"{name}: q must lie between 0 and 1, got {q.tolist()}")

@@ -15,7 +15,7 @@ from funct.array.conversion import as_tensor, check_allocation
 from funct.array.creation import how_many
 from funct.array.device import placed
 from funct.array.direct import direct
-from funct.array.dtypes import as_dtype
+from funct.array.dtypes import as_dtype, result_type
 from funct.array.tensor import Array, Tensor
 from funct.errors import ArgumentError, DTypeError, RangeError, UnsupportedOperandError
 from funct.kernels import creation as kernels
@@ -41,8 +41,8 @@ def linspace(
 ) -> Any:
     """num evenly spaced values from start to stop, which may be arrays, complex or traced.
 
-    Without endpoint, stop is where value num + 1 would be. float64 or complex128 by default; an
-    integer dtype rounds down. axis: of the result, where the values are.
+    Without endpoint, stop is where value num + 1 would be. By default the dtype is that of start +
+    stop + 1.0; an integer dtype rounds down. axis: of the result, where the values are.
     Raises: ArgumentError: when num is negative. UnsupportedOperandError: for a start or stop that
     is neither number nor array. RangeError: for an integer beyond float64.
     Example:
@@ -53,14 +53,17 @@ def linspace(
     if dtype is not None:
         dtype = as_dtype("linspace", dtype)
     n = _how_many("linspace", num, _DOUBLE if dtype is None else dtype)
-    if isinstance(start, Tensor | np.ndarray) or isinstance(stop, Tensor | np.ndarray):
+    typed = Tensor | np.ndarray | np.generic
+    if isinstance(start, typed) or isinstance(stop, typed):
+        if dtype is None:
+            dtype = result_type(start, stop, 1.0)
         values = _between(as_tensor("linspace", start), as_tensor("linspace", stop), n, endpoint)
         values = _with_axis("linspace", values, axis)
-        if dtype is None or values.dtype == dtype:
+        if values.dtype == dtype:
             return values
         return ops.astype(ops.floor(values) if dtype.kind in "iu" else values, dtype)
     for argument, v in (("start", start), ("stop", stop)):
-        if not isinstance(v, bool | int | float | complex | np.number):
+        if not isinstance(v, bool | int | float | complex):
             raise UnsupportedOperandError(
                 f"linspace: {argument} must be a number or an array, got {type(v).__name__}"
             )

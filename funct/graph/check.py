@@ -15,6 +15,7 @@ from funct.array import Array
 from funct.core import ShapeDtype, Size
 from funct.errors import FunctError, GraphError
 from funct.graph.declared import misfit
+from funct.graph.given import of_graph
 from funct.graph.ir import Call, Control, Entry, Graph, Guard, Node, Symbol, Var
 
 __all__ = ["check"]
@@ -35,6 +36,7 @@ _ANSWERS: dict[str, type] = {
 _sound: WeakSet[Graph] = WeakSet()  # bodies of branches and loops that were checked
 
 
+@of_graph
 def check(graph: Graph) -> Graph:
     """The graph itself, or GraphError naming the entry that breaks a rule.
 

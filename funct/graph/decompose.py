@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from funct import ops
+from funct.graph.given import of_graph
 from funct.graph.ir import Graph, Node
 from funct.graph.passes.inline_calls import inline_calls
 from funct.graph.run import Transformer
@@ -28,6 +29,7 @@ COMPOSITES: dict[str, Callable[..., Any]] = {
 }
 
 
+@of_graph
 def decompose(graph: Graph, table: Mapping[str, Callable[..., Any]] | None = None) -> Graph:
     """The graph with calls inlined and composite ops spelled out.
 

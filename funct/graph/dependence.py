@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from funct.graph.given import of_graph
 from funct.graph.ir import Call, Control, Graph, Guard, Node, Var
 
 __all__ = ["dependent"]
 
 
+@of_graph
 def dependent(graph: Graph, flags: Sequence[bool]) -> tuple[bool, ...]:
     """Whether each output depends on a flagged input, where all values are finite: there the
     question whether one is, which products that absorb zeros ask, depends on nothing.

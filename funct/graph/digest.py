@@ -10,6 +10,7 @@ import numpy as np
 
 from funct.core import Size, lookup
 from funct.graph.controls import written
+from funct.graph.given import of_graph
 from funct.graph.ir import Control, Graph, Guard, Node, Var
 from funct.graph.passes.inline_calls import inline_calls
 
@@ -25,6 +26,7 @@ def _name(dtype: np.dtype[Any]) -> str:
     return dtype.name
 
 
+@of_graph
 def digest(graph: Graph, *, rules: bool = False) -> str | None:
     """A hash of ops, parameters, types, decisions and constants.
 

@@ -12,21 +12,26 @@ import attrs
 from msgspec import Struct
 
 from funct.array import Array
-from funct.errors import GraphError
+from funct.errors import GraphError, SignatureError
 from funct.graph.capture import capture
 from funct.graph.check import check
+from funct.graph.given import expect, expect_all, of_graph
 from funct.graph.ir import Entry, Graph, Guard, Node, Var
 from funct.graph.passes import eliminate_dead, fresh_names, inline_calls, same_type, substituted
 
 __all__ = ["Splice", "extract", "insert_after", "replace", "splice"]
 
 
+@of_graph
 def replace(graph: Graph, values: Mapping[Var, Var]) -> Graph:
     """The graph in which every use of a value, outputs too, is a use of another one.
 
     What nobody needs any more is left out.
     Raises: GraphError: where types differ, or where a use would come before its definition.
     """
+    if not isinstance(values, Mapping):
+        raise SignatureError(f"replace: values must be a mapping, got {type(values).__name__}")
+    expect_all("replace", "values", [v for pair in values.items() for v in pair], Var)
     for old, new in values.items():
         if not same_type(old, new):
             raise GraphError(f"replace: {old.name} is {old.aval}, {new.name} is {new.aval}")
@@ -74,6 +79,7 @@ def splice(
     return Splice(tuple(entries), constants, tuple([known[v] for v in body.outputs]))
 
 
+@of_graph
 def insert_after(graph: Graph, value: Var, fun: Callable[[Any], Any]) -> Graph:
     """The graph in which fun(value) stands wherever the value was used.
 
@@ -85,6 +91,8 @@ def insert_after(graph: Graph, value: Var, fun: Callable[[Any], Any]) -> Graph:
         >>> float(clipped(xp.zeros(()))[0])
         1.5
     """
+    expect("insert_after", "value", value, Var)
+    expect("insert_after", "fun", fun, Callable)
     put = splice(fun, [value], fresh_names(graph))
     (new,) = put.outputs
     if not same_type(value, new):
@@ -102,11 +110,14 @@ def insert_after(graph: Graph, value: Var, fun: Callable[[Any], Any]) -> Graph:
     return check(attrs.evolve(graph, nodes=tuple(nodes), outputs=outputs, constants=constants))
 
 
+@of_graph
 def extract(graph: Graph, inputs: Sequence[Var], outputs: Sequence[Var]) -> Graph:
     """The part of a graph that computes outputs from inputs, values of any place in it.
 
     Raises: GraphError: where an output needs more than these inputs.
     """
+    expect_all("extract", "inputs", inputs, Var)
+    expect_all("extract", "outputs", outputs, Var)
     kept: list[Entry] = []
     wanted = set(outputs) - set(inputs)
     for e in reversed(graph.nodes):

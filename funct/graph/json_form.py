@@ -21,6 +21,7 @@ from funct.core import Size, lookup, no_capture
 from funct.errors import ExportError, FileFormatError, FunctError
 from funct.graph.check import check
 from funct.graph.controls import Written, made_again, written
+from funct.graph.given import of_graph
 from funct.graph.ir import Control, Graph, Guard, Node, Symbol, Var
 from funct.graph.json_values import (
     decode_shape,
@@ -49,6 +50,7 @@ _SITE = r"<([^<>]*)>:(\d{1,9})"
 _KINDS = ("bool", "int", "float", "complex", "index", "array", "ndarray", "size")
 
 
+@of_graph
 def to_json(graph: Graph) -> str:
     """The graph as one JSON text, with its constants and the user's lines.
 
@@ -72,7 +74,9 @@ def from_json(text: str) -> Graph:
 
     Raises: FileFormatError: for anything else.
     """
-    value = parse_json(text.encode(), "graph")
+    if not isinstance(text, str):
+        raise FileFormatError(f"from_json: text must be a str, got {type(text).__name__}")
+    value = parse_json(text.encode(errors="surrogatepass"), "graph")  # which decodes strictly
     if not isinstance(value, dict) or not isinstance(value.get("data"), dict):
         raise FileFormatError("graph.json: the constants are missing")
     data = value.pop("data")

@@ -22,6 +22,7 @@ from funct.core import ShapeDtype
 from funct.errors import FunctError, GraphError
 from funct.graph.check import check
 from funct.graph.edit import splice
+from funct.graph.given import expect, expect_all, of_graph
 from funct.graph.ir import Control, Entry, Graph, Guard, Node, Var, acts
 from funct.graph.passes import (
     eliminate_dead,
@@ -86,6 +87,7 @@ def _place(graph: Graph) -> _Place:
     return _Place(graph, makers, dict(graph.constants), named, at)
 
 
+@of_graph
 def find(
     graph: Graph,
     pattern: Fun,
@@ -106,6 +108,7 @@ def find(
         >>> [m.result.name for m in find(graph, lambda x: 1.0 + xp.exp(x))]
         ['v3']
     """
+    _expect("find", like, where, pattern=pattern)
     shape = _skeleton(pattern, like)
     place = _place(graph)
     first = shape.makers[shape.outputs[0]]
@@ -139,6 +142,16 @@ def _first_match(
     return None
 
 
+def _expect(name: str, like: Any, where: Any, **functions: Any) -> None:
+    """Raise SignatureError for what is no pattern, no types or no condition."""
+    for argument, fun in functions.items():
+        expect(name, argument, fun, Callable)
+    if like is not None:
+        expect_all(name, "like", like, ShapeDtype)
+    if where is not None:
+        expect(name, "where", where, Callable)
+
+
 def _others(
     p: _Pattern, outputs: Sequence[Var], bound: Mapping[Var, Any], place: _Place
 ) -> Iterator[Mapping[Var, Any]]:
@@ -163,6 +176,7 @@ def _can_stand(graph: Graph, matches: Sequence[Match]) -> bool:
     return _ordered(reads, [*makes, *[m.results for m in matches]], ()) is not None
 
 
+@of_graph
 def rewrite(
     graph: Graph,
     pattern: Fun,
@@ -183,6 +197,7 @@ def rewrite(
         >>> [e.name for e in rewrite(graph, slow, good).nodes]
         ['logaddexp']
     """
+    _expect("rewrite", like, where, pattern=pattern, replacement=replacement)
     graph = _in_bodies(graph, lambda body: rewrite(body, pattern, replacement, like, where))
     matches = {m.nodes[-1]: m for m in find(graph, pattern, like, where)}
     if not matches:

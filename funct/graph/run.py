@@ -13,8 +13,9 @@ import numpy as np
 
 from funct.array import Tensor, asarray
 from funct.core import INEXACT, ShapeDtype, bind_region, size_values
-from funct.errors import GraphError, GuardError, TransformError
+from funct.errors import GraphError, GuardError, SignatureError, TransformError
 from funct.graph.capture import GraphTracer, capture
+from funct.graph.given import expect, expect_all
 from funct.graph.ir import Call, Graph, Guard, Node, Var
 from funct.ops.counting import lifted
 from funct.ops.fast import wrap
@@ -48,6 +49,7 @@ class Interpreter:
     """Evaluate a graph on arrays or tracers."""
 
     def __init__(self, graph: Graph) -> None:
+        expect(type(self).__name__, "graph", graph, Graph)
         self.graph = graph
         self.values: dict[Var, Any] = {}
         self.sizes: dict[str, int] = {}
@@ -71,9 +73,22 @@ class Interpreter:
             operands = [values[a] if isinstance(a, Var) else a for a in entry.operands]
             run = self.node if isinstance(entry, Node) else self.call
             outs = run(entry, operands)  # type: ignore[arg-type]
+            if outs.__class__ is not tuple or len(outs) != len(entry.results):
+                outs = self._results(entry, outs)
             for v, o in zip(entry.results, outs, strict=True):
                 values[v] = o
         return tuple([values[v] for v in graph.outputs])
+
+    def _results(self, entry: Node | Call, outs: Any) -> tuple[Any, ...]:
+        """What a method of a subclass returned, unless it is something else than the results."""
+        count = len(entry.results)
+        if isinstance(outs, tuple | list) and len(outs) == count:
+            return tuple(outs)
+        many = isinstance(outs, tuple | list)
+        got = f"{type(outs).__name__} of {len(outs)}" if many else type(outs).__name__
+        method = "node" if isinstance(entry, Node) else "call"
+        text = f"{type(self).__name__}.{method} must return a tuple of {count}, got {got}"
+        raise SignatureError(f"{entry.name}: {text}", site=entry.site)
 
     def node(self, node: Node, operands: list[Any]) -> tuple[Any, ...]:
         """One primitive."""
@@ -117,6 +132,7 @@ class Transformer(Interpreter):
         """
         inputs = self.graph.inputs
         types = [v.aval for v in inputs] if avals is None else avals
+        expect_all("transform", "avals", types, ShapeDtype)
         if len(types) != len(inputs):
             raise GraphError(f"graph: expected {len(inputs)} inputs, got {len(types)}")
         symbols = {s.name for s in self.graph.symbols}

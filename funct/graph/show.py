@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from funct.graph.given import of_graph
 from funct.graph.ir import Call, Control, Graph, Guard, Node, Var
 
 __all__ = ["show"]
 
 
+@of_graph
 def show(graph: Graph) -> str:
     """One line per node, with types and the user's line as a comment.
 

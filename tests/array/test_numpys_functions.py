@@ -298,12 +298,13 @@ def test_spacing_between_arrays(
             def call(u: Any, v: Any, ours: Any = ours) -> Any:
                 return ours(u, v, num, endpoint=endpoint, axis=axis)
 
-            wide = a.astype(float), b.astype(float)  # the values are float64 whatever the ends
+            wide = a.astype(float), b.astype(float)
             expected = theirs(*wide, num, endpoint=endpoint, axis=axis)  # type: ignore[operator]
             got = call(xp.asarray(a), xp.asarray(b))
-            assert got.dtype == xp.float64
-            laws.close(got, expected, 1e-12)
-            laws.close(ft.jit(call)(xp.asarray(a), xp.asarray(b)), expected, 1e-12)
+            expected = expected.astype(theirs(a, b, num, axis=axis).dtype)  # type: ignore[operator]
+            tolerance = 1e-5 if dtype == "float32" else 1e-12
+            laws.close(got, expected, tolerance)
+            laws.close(ft.jit(call)(xp.asarray(a), xp.asarray(b)), expected, tolerance)
             if dtype == "float64":
                 laws.check_derivatives(call, [xp.asarray(a), xp.asarray(b)], rng)
             if num > 1 and endpoint and ours is not xp.logspace:
@@ -314,6 +315,34 @@ def test_spacing_between_arrays(
     laws.same(xp.linspace(low, high, 5, dtype=xp.int64), floors)
     tiny = xp.asarray([1e-200])  # the product of ends is 0
     laws.close(xp.geomspace(tiny, 4.0 * tiny, 3), np.geomspace([1e-200], [4e-200], 3), 1e-12)
+
+
+NUMBERS = [
+    2, 1.5, True, np.int8(2), np.float16(1.5), np.float32(1.5), np.float64(1.5), np.bool_(True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["linspace", "logspace"])
+@pytest.mark.parametrize("stop", NUMBERS, ids=lambda v: type(v).__name__)
+@pytest.mark.parametrize("start", NUMBERS, ids=lambda v: type(v).__name__)
+def test_spacing_between_numbers(name: str, start: Any, stop: Any) -> None:
+    """NumPy's numbers count as they do there; a program has the dtype that eager calls have."""
+    ours, theirs = getattr(xp, name), getattr(np, name)
+    expected = theirs(start, stop, 4)
+    ways: list[Callable[[], Any]] = [
+        lambda: ours(start, stop, 4),
+        lambda: ft.jit(lambda a, b: ours(a, b, 4))(start, stop),
+        ft.jit(lambda: ours(start, stop, 4)),
+        lambda: ft.vmap(lambda a: ours(a, stop, 4))(xp.asarray([start]))[0],
+    ]
+    if isinstance(start, np.generic):
+        ways.append(lambda: ours(xp.asarray(start), stop, 4))
+    for way in ways:
+        if way is ways[3] and not isinstance(start, np.generic):
+            continue  # an array is no number of Python's
+        found = way()
+        assert found.dtype == expected.dtype
+        laws.close(found, expected, 4 * np.finfo(expected.dtype).eps)
 
 
 @given(st.integers(0, 99))

@@ -214,3 +214,24 @@ def test_elements_that_are_not_finite_among_many(odd: float) -> None:
     for q, place in ((0.0, 0), (0.25, 1250), (0.5, 2500), (1.0, 5000)):
         expected = np.nan if np.isnan(odd) else ordered[place]
         laws.same(xp.quantile(xp.asarray(x), q), np.asarray(expected))
+
+
+@pytest.mark.parametrize("name", ["quantile", "percentile", "nanquantile", "nanpercentile"])
+@pytest.mark.parametrize("q", [np.nan, -0.01, -1e300, 100.01, np.inf, -np.inf])
+def test_a_fraction_that_is_none(name: str, q: float) -> None:
+    """A number is refused, which jit keeps open too; of a traced array only the quantile is NaN."""
+    fun: Any = getattr(xp, name)
+    x = xp.asarray([3.0, 1.0, 2.0])
+    of_numbers = ft.jit(fun)
+    for number in (0.25, 0.5, q):
+        for call in (fun, of_numbers, lambda x, q: fun(x, xp.asarray([0.5, q]))):
+            if number is q:
+                with pytest.raises(ArgumentError, match=rf"^{name}: .*q must lie between"):
+                    call(x, number)
+            else:
+                call(x, number)
+    qs = xp.asarray([0.5, q, 1.0])
+    for found in (ft.jit(fun)(x, qs), ft.vmap(lambda q: fun(x, q))(qs)):
+        assert np.array_equal(np.isnan(found), [False, True, False])
+    slopes = ft.grad(lambda x: xp.sum(ft.jit(fun)(x, qs)[::2]))(x)
+    assert np.isfinite(slopes).all()

@@ -8,6 +8,7 @@ import attrs
 
 from funct.core import FLOATING, Primitive, lookup, variant
 from funct.graph.controls import Written, made_again, written
+from funct.graph.given import of_graph
 from funct.graph.ir import Control, Entry, Graph, Node, Var
 from funct.graph.passes.inline_calls import inline_calls
 
@@ -26,6 +27,7 @@ def _fast(name: str) -> tuple[Primitive, Primitive]:
 _FAST = dict(map(_fast, _NAMES))
 
 
+@of_graph
 def approximate(graph: Graph) -> Graph:
     """The graph with `fast_exp` in place of `exp`, and so on: machine code may err by a few ulp.
 

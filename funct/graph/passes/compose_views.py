@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from funct.core import lookup
+from funct.graph.given import of_graph
 from funct.graph.ir import Graph, Node, Var
 from funct.graph.passes.peephole import (
     Maker,
@@ -19,6 +20,7 @@ from funct.graph.passes.peephole import (
 __all__ = ["VIEWS", "compose_views", "sink_views"]
 
 
+@of_graph
 def compose_views(graph: Graph) -> Graph:
     """The graph with chains of transposes, reshapes, broadcasts and flips composed, and those that
     do nothing left out.
@@ -26,6 +28,7 @@ def compose_views(graph: Graph) -> Graph:
     return peephole(graph, VIEWS)
 
 
+@of_graph
 def sink_views(graph: Graph) -> Graph:
     """The graph with transposes moved below elementwise ops, where they meet and cancel.
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import attrs
 
+from funct.graph.given import of_graph
 from funct.graph.ir import Call, Entry, Graph, Guard, Var, acts
 
 __all__ = ["eliminate_dead"]
 
 
+@of_graph
 def eliminate_dead(graph: Graph, *, guards: bool = True) -> Graph:
     """The graph without dead nodes and constants; guards are kept unless told otherwise."""
     live: set[Var] = set(graph.outputs)

@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 
 from funct.core import Size
+from funct.graph.given import of_graph
 from funct.graph.ir import Entry, Graph, Node, Var
 from funct.graph.passes.inline_calls import substituted
 
@@ -18,6 +19,7 @@ _SMALL = 1024  # elements; a fold may make a constant this large from nothing
 _KEPT = frozenset({"dequantize"})  # a dequantized weight stays an integer in memory
 
 
+@of_graph
 def fold_constants(graph: Graph) -> Graph:
     """The graph in which nodes with only constant operands have become constants.
 

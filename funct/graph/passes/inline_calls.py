@@ -6,11 +6,13 @@ from typing import Any
 
 import attrs
 
+from funct.graph.given import of_graph
 from funct.graph.ir import Call, Control, Entry, Graph, Guard, Node, Var
 
 __all__ = ["inline_calls", "own_rules", "resolved", "substituted"]
 
 
+@of_graph
 def inline_calls(graph: Graph) -> Graph:
     """The same graph without Call entries."""
     if not any(isinstance(e, Call) for e in graph.nodes):

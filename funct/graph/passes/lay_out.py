@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from funct.core import Primitive, ShapeDtype, lookup, variant
+from funct.graph.given import of_graph
 from funct.graph.ir import Graph, Node, Var
 from funct.graph.passes.compose_views import VIEWS
 from funct.graph.passes.peephole import Maker, Rule, fresh_names, made_by, peephole, rebuilt
@@ -67,6 +68,7 @@ def _with_channels_last(name: str) -> tuple[str, Primitive]:
 _LAST = dict(map(_with_channels_last, _IMAGES))
 
 
+@of_graph
 def lay_out(graph: Graph) -> Graph:
     """The graph with ops on images as the images lie in memory.
 

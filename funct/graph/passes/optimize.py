@@ -5,6 +5,7 @@ from __future__ import annotations
 from weakref import WeakKeyDictionary
 
 from funct.graph.check import check
+from funct.graph.given import of_graph
 from funct.graph.ir import Graph
 from funct.graph.passes.eliminate_dead import eliminate_dead
 from funct.graph.passes.fold_constants import fold_constants
@@ -16,6 +17,7 @@ __all__ = ["optimize"]
 _known: WeakKeyDictionary[Graph, dict[bool, Graph]] = WeakKeyDictionary()
 
 
+@of_graph
 def optimize(graph: Graph, *, guards: bool = True) -> Graph:
     """The graph that is compiled: made once for each graph, and only where somebody needs it.
 

@@ -9,12 +9,14 @@ import attrs
 import numpy as np
 
 from funct.core import Size
+from funct.graph.given import of_graph
 from funct.graph.ir import Entry, Graph, Node, Var
 from funct.graph.passes.inline_calls import substituted
 
 __all__ = ["exact", "share_common"]
 
 
+@of_graph
 def share_common(graph: Graph) -> Graph:
     """The graph in which no primitive is applied twice to the same operands and parameters."""
     alias: dict[Var, Var] = {}

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from funct.core import FLOATING, INEXACT, NARROW, lookup
+from funct.graph.given import of_graph
 from funct.graph.ir import Graph, Node, Var
 from funct.graph.passes.compose_views import VIEWS
 from funct.graph.passes.peephole import Maker, Rule, made_by, peephole, rebuilt, same_type
@@ -22,6 +23,7 @@ __all__ = ["simplify"]
 COMPLEX = INEXACT - FLOATING
 
 
+@of_graph
 def simplify(graph: Graph) -> Graph:
     """The graph without ops that do nothing, and with chains of views composed.
 

@@ -1,4 +1,5 @@
-"""log|gamma(x)|: Stirling's series far out, a polynomial around 2, recurrence and reflection.
+"""log|gamma(x)|: Stirling's series far out, a polynomial around 2, recurrence and reflection; left
+of 0 a row of numbers for each zero.
 
 Source: DLMF 5.5, 5.11.
 """
@@ -9,9 +10,10 @@ import math
 from typing import TYPE_CHECKING
 
 from funct.kernels.llvm.coefficients import LGAMMA, STIRLING
+from funct.kernels.llvm.gamma_zeros import GAMMA_ZEROS
 from funct.kernels.llvm.logarithm import log, log_pair
 from funct.kernels.llvm.rare import rarely
-from funct.kernels.llvm.scaling import MANTISSA, exact_sum, fast_sum, split_constant
+from funct.kernels.llvm.scaling import MANTISSA, exact_sum, fast_sum, nearest, split_constant
 from funct.kernels.llvm.trigonometric import sinpi
 
 if TYPE_CHECKING:
@@ -25,10 +27,7 @@ TINY = 2.0**-20  # x (x + 1) is x below, but for what no sum shows
 
 
 def gammaln(e: Emitter, x: Value) -> Value:
-    """log|gamma(x)|; inf at 0, -1, -2 ….
-
-    At most 2 ulp; but near zeros at negative x it is the absolute error of float64 that is small.
-    """
+    """log|gamma(x)|; inf at 0, -1, -2 ….  At most 2 ulp."""
     found = _positive(e, e.abs(x))
     return rarely(e, x < 0, "gammaln_left", _reflected, [x, found], found)
 
@@ -36,11 +35,59 @@ def gammaln(e: Emitter, x: Value) -> Value:
 def _reflected(e: Emitter, x: Value, found: Value) -> Value:
     """gamma(x) gamma(-x) = -pi / (x sin(pi x)), of which `found` is what -x has; x < 0.
 
-    Both logarithms may cancel: float32 takes them in float64, as SciPy does.
+    Both logarithms may cancel: float32 takes them in float64, as SciPy does, where the zeros are
+    no numbers of float32; float64 looks at the zeros.
     """
     if x.type.element == "f32":
         wide = e.convert(x, "f64")
-        return e.convert(_reflected(e, wide, _positive(e, -wide)), "f32")
+        return e.convert(_between_poles(e, wide, _positive(e, -wide)), "f32")
+    near = (x < _FIRST) & (x > _LAST)
+    between = _between_poles(e, x, found)
+    return rarely(e, near, "gammaln_zeros", _around_zero, [e.select(near, x, -1.25)], between)
+
+
+_FIRST = -1 / 16  # before, the pole at 0 is all
+_LAST = -len(GAMMA_ZEROS) / 2  # from here on zeros are nearer to poles than numbers
+
+
+def _around_zero(e: Emitter, x: Value) -> Value:
+    """c - log(1 + d / r) + d P(d), d = x - z, which is small where the whole is."""
+    terms = len(GAMMA_ZEROS[0])
+    table = e.address(e.module.table(x.type.scalar, [v for row in GAMMA_ZEROS for v in row]))
+    row = e.convert(x * -2, "i64") * terms
+
+    def read(k: Value | int) -> Value:
+        return e.elements("f64", e.at(table, k, "f64"), row)
+
+    zero, zero_low, inverse, inverse_low, value, value_low, slope, slope_low = map(read, range(8))
+    apart, unseen = exact_sum(x, -zero)
+    d, d_low = exact_sum(apart, -zero_low)
+    d_low = d_low + unseen
+    ratio = d * inverse
+    ratio_low = e.fma(d, inverse, -ratio) + (d * inverse_low + d_low * inverse)
+    whole, rest = exact_sum(e.constant(x.type, 1), ratio)
+    whole, rest = fast_sum(whole, rest + ratio_low)
+    at_pole = e.eq(nearest(e, x)[0], x)
+    logarithm, logarithm_low = log_pair(e, e.select(at_pole, 1, whole))
+
+    def next_(k: Value, others: list[Value]) -> list[Value]:
+        return [e.fma(others[0], d, read(terms - 1 - k))]
+
+    (others,) = e.loop(1, terms - 9, 1, next_, [read(terms - 1)])
+    bend, bend_low = fast_sum(read(8), d * others)
+    bent = d * bend
+    slope, more = exact_sum(slope, bent)
+    slope_low = slope_low + more + e.fma(d, bend_low, e.fma(d, bend, -bent))
+    lead = d * slope
+    lead_low = e.fma(d, slope, -lead) + (d * slope_low + d_low * slope)
+    total, lost = exact_sum(-logarithm, lead)
+    total, more = exact_sum(value, total)
+    low = (lost + more) + (value_low + lead_low - (logarithm_low + rest / whole))
+    return e.select(at_pole, float("inf"), total + low)
+
+
+def _between_poles(e: Emitter, x: Value, found: Value) -> Value:
+    """The reflection as it is written."""
     size = -x
     wave = e.abs(sinpi(e, size) * size)
     other = -log(e, wave * (1 / math.pi)) - found

@@ -206,7 +206,10 @@ class Path:
 
     def current(self) -> bool:
         """Whether the names the function reads still mean the same objects."""
-        return self.changed() is None
+        for place, name, seen in self.watched:  # at each call, so the usual case calls nothing else
+            if place.get(name) is not seen and changed(place, name, seen):
+                return False
+        return True
 
     def changed(self) -> str | None:
         """What means something else now, in words."""

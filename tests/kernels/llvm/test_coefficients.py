@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from funct.kernels.llvm import cells, coefficients
+from funct.kernels.llvm.gamma_zeros import GAMMA_ZEROS
 
 mpmath = pytest.importorskip("mpmath")
 
@@ -18,6 +19,7 @@ from .fit_cells import (  # noqa: E402
     octave_cells,
     sixteenths,
 )
+from .fit_zeros import ROWS, TERMS, centre, log_gamma, pole, smooth  # noqa: E402
 
 MOST = {"f32": 2.0**-25.4, "f64": 2.0**-54.4}
 # terms, for approximations: so much more error
@@ -67,10 +69,10 @@ def test_cells_of_erf(dtype):
     """Each polynomial is that close all over its cell; the last cell reaches where erf is 1."""
     centres, values, *slopes = cells.ERF_CELLS[dtype]
     assert len(slopes) == ERF_TERMS[dtype]
-    for k, (centre, value, *slope) in enumerate(zip(centres, values, *slopes)):
-        assert centre == middle(k, dtype)
+    for k, (c, value, *slope) in enumerate(zip(centres, values, *slopes)):
+        assert c == middle(k, dtype)
         digits = {"f32": 24, "f64": 53}[dtype]
-        assert abs(value - mpmath.erf(centre)) <= 2.0 ** -(digits + 2)
+        assert abs(value - mpmath.erf(c)) <= 2.0 ** -(digits + 2)
         g, weight, a, b = erf_cell(k, dtype)
         for j in range(50):
             t = a + (b - a) * (j + mpmath.mpf(1) / 3) / 50
@@ -89,3 +91,21 @@ def test_cells_of_log(dtype):
     for (a, b), c, value in zip(edges(), inverse, values):
         assert max(abs(a * c - 1), abs(b * c - 1)) <= reach
         assert abs(value + mpmath.log(c)) <= abs(value) * 2.0 ** -(digits + 5)
+
+
+@pytest.mark.parametrize("k", range(ROWS))
+def test_zeros_of_gamma(k):
+    """Where they are, to the last digit of two floats; polynomials are close all over a row."""
+    with mpmath.workdps(80):
+        found = [mpmath.mpf(v) for v in GAMMA_ZEROS[k]]
+        z, inverse, value, least = (a + b for a, b in zip(found[:8:2], found[1:8:2]))
+        assert abs(z - centre(k)) <= abs(z) * 2.0**-106
+        assert abs(inverse * (centre(k) - pole(k)) - 1) <= 2.0**-106
+        if k >= 4:
+            assert value == 0  # what is left of a zero is all error
+        ratio, a, b = smooth(k)
+        assert len(found) == 7 + TERMS
+        for j in range(30):
+            d = a + (b - a) * (j + mpmath.mpf(1) / 3) / 30
+            exact = abs(log_gamma(centre(k) + d))
+            assert abs(d * (horner([least, *found[8:]], d) - ratio(d))) < exact * MOST["f64"]

@@ -1,5 +1,7 @@
 """Functions of vectors: errors in ulp against more digits, special values against C's."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.special
@@ -9,6 +11,7 @@ from funct.device.machine_code import emit
 from funct.kernels import elementwise as kernels
 from funct.kernels.llvm import tables
 from funct.kernels.llvm.functions import FUNCTIONS
+from funct.kernels.llvm.gamma_zeros import GAMMA_ZEROS
 
 from .apply import apply, text
 from .drawn import rng
@@ -265,15 +268,20 @@ def test_gammaln_between_and_near_its_zeros(dtype):
 
 @pytest.mark.parametrize("dtype", [F32, F64])
 def test_gammaln_left_of_zero(dtype):
-    x = -np.concatenate([rng.uniform(0, 20, 5000), 10.0 ** rng.uniform(-30, 0, 500)]).astype(dtype)
-    expected = scipy.special.gammaln(x.astype(F64))
-    found = apply(FUNCTIONS["gammaln"], x)
-    scale = np.maximum(abs(expected), abs(scipy.special.gammaln(-x.astype(F64)))) + 1
-    assert (abs(found - expected) / scale).max() <= 8 * np.finfo(dtype).eps
-    if dtype is F32:  # computed in float64, where little is lost even near its zeros
-        check(found, expected, 2)
-    integers = -np.arange(6, dtype=dtype)
-    assert np.isinf(apply(FUNCTIONS["gammaln"], integers)).all()
+    """Around each zero and each pole, however near, and anywhere between."""
+    mpmath = pytest.importorskip("mpmath")
+    steps, far = np.arange(-9, 10), 10.0 ** rng.uniform(-15, -0.3, 40)
+    special = np.array([*[row[0] for row in GAMMA_ZEROS], *range(-60, 0)], dtype)
+    near = [(v + steps * np.spacing(v), v + far, v - far) for v in special]
+    drawn = rng.uniform(0, 4, 1500), rng.uniform(0, 200, 500), 10.0 ** rng.uniform(-30, 15, 300)
+    x = np.concatenate([*itertools.chain(*near), *[-v for v in drawn]]).astype(dtype)
+    x = x[x != np.round(x)]
+    with mpmath.workdps(60):
+        exact = [mpmath.log(abs(mpmath.gamma(mpmath.mpf(float(v))))) for v in x]
+        expected = np.array([LONG(mpmath.nstr(v, 25)) for v in exact])
+    check(apply(FUNCTIONS["gammaln"], x), expected, 2)
+    poles = np.concatenate([-np.arange(60.0), -(2.0 ** np.arange(7, 60))]).astype(dtype)
+    assert np.isposinf(apply(FUNCTIONS["gammaln"], poles)).all()
 
 
 @pytest.mark.parametrize("name", ["gelu", "silu", "log_sigmoid"])
