@@ -143,10 +143,23 @@ _PRODUCTS: dict[float, Any] = {
 }  # fmt: skip
 
 
-def _inverse_root(x: Any, out: Any) -> Any:
+def _roots(x: Any) -> tuple[Any, Any]:
+    """The square roots without their signs, and where x is -inf if it may be: NumPy's are NaN."""
     low = None if isfinite(vdot(x, x)) else np.equal(x, -inf)
     with np.errstate(invalid="ignore") if low is not None else nullcontext():
-        root = np.absolute(np.sqrt(x))
+        return np.absolute(np.sqrt(x)), low
+
+
+def _square_root(x: Any, out: Any) -> Any:
+    z, low = _roots(x)
+    if low is not None:
+        z = np.asarray(z)
+        z[low] = inf
+    return z if out is None else _put(out, True, z)
+
+
+def _inverse_root(x: Any, out: Any) -> Any:
+    root, low = _roots(x)
     z = np.reciprocal(root, out)
     if low is None:
         return z
@@ -163,10 +176,8 @@ def _by_number(x: Any, y: float, out: Any) -> Any:
         return product(x, out)
     if y == -0.5:
         return _inverse_root(x, out)
-    if y == 0.5 and out is None and isfinite(vdot(x, x)):
-        return np.absolute(np.sqrt(x))
     if y == 0.5:
-        return _root(x, y, out)
+        return _square_root(x, out)
     if y % 1:
         return _power(x, y, out)
     size = np.absolute(x)

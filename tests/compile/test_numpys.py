@@ -120,3 +120,23 @@ def test_code_has_the_bits_of_numpys_calls(data: st.DataObject) -> None:
     with np.errstate(all="ignore"):
         first_, later = taken(fun, xp.asarray(x), xp.asarray(y))
     assert later is None or same_bits(first_, later.data)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("power", [-2, -1, -0.5, 0.5, 1, 2, 3, 4])
+def test_powers_that_are_products_and_roots_are_one_number(power: float, dtype: Any) -> None:
+    """Eagerly, in code that follows NumPy's calls, and in loops; infinities change no other bit."""
+    x = np.abs(np.random.default_rng(0).normal(size=40)).astype(dtype)
+    root = np.sqrt(x)
+    exact = {0.5: root, -0.5: 1 / root, 2: x * x, -1: 1 / x, 1: x}
+    for special in (1.0, 0.0, -0.0, -2.0, np.inf, -np.inf, np.nan):
+        y = np.append(x, dtype(special))
+        with np.errstate(all="ignore"):
+            eager = xp.asarray(y) ** power
+            _, later = taken(lambda x: x**power + 0, xp.asarray(y))
+            looped = ft.jit(lambda x: x**power, mode="reduce-overhead")(xp.asarray(y))
+        assert same_bits(eager.data, looped.data)
+        assert later is None or same_bits(eager.data + dtype(0), later.data)
+        assert power not in exact or same_bits(eager.data[:-1], exact[power])
+        if special == -np.inf and abs(power) == 0.5:
+            assert eager[-1] == (np.inf if power > 0 else 0)

@@ -398,6 +398,7 @@ def _squared(x: Value) -> Value:
 # those of `kernels/elementwise.py`
 _PRODUCTS: dict[Any, Any] = {
     -2: lambda f, x, _: _squared(1 / x), -1: lambda f, x, _: 1 / x, 1: lambda f, x, _: x,
+    0.5: lambda f, x, _: f.select(f.eq(x, -math.inf), math.inf, f.abs(f.sqrt(x))),
     -0.5: lambda f, x, _: f.select(f.eq(x, -math.inf), 0.0, 1 / f.abs(f.sqrt(x))),
     2: lambda f, x, _: _squared(x), 3: lambda f, x, _: _squared(x) * x,
     4: lambda f, x, _: _squared(_squared(x)),

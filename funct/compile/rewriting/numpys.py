@@ -44,7 +44,7 @@ _IN_TURN = frozenset({
     "top_k",
 })  # fmt: skip
 _MOVED = frozenset({"concat", "embed", "put_along_axis", "take_along_axis"})
-_FACTORS = frozenset({-2, -1, 1, 2, 3, 4})  # powers of arrays that are products, NumPy's side too
+_FACTORS = frozenset({-2, -1, -0.5, 0.5, 1, 2, 3, 4})  # powers of arrays that are products or roots
 _IN_PLACE = frozenset({"settled", "stop_gradient", "checkpoint_name"})  # views that are all of it
 
 
