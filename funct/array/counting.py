@@ -15,7 +15,7 @@ from funct.array.axes import normal_axis
 from funct.array.conversion import as_tensor, check_allocation
 from funct.array.creation import arange, asarray, full, how_many
 from funct.array.direct import direct
-from funct.array.dtypes import as_dtype
+from funct.array.dtypes import as_dtype, result_type
 from funct.array.manipulation import reshape
 from funct.array.statistical import max as greatest
 from funct.array.statistical import min as least
@@ -202,20 +202,22 @@ def _edges(name: str, x: Any, bins: Any, range: Any) -> Any:
     if bins < 1:
         raise ArgumentError(f"{name}: bins must be at least 1, got {bins}")
     x = asarray(x)
+    dtype = x.dtype
     if range is not None:
         if not isinstance(range, tuple | list) or len(range) != 2:
             raise ArgumentError(f"{name}: range must be two numbers, got {range!r}")
         low, high = (asarray(v, dtype=_FLOAT64) for v in range)
+        dtype = result_type(*range, dtype)
     elif x.shape == (0,):
         low, high = wrap(np.asarray(0.0)), wrap(np.asarray(1.0))
     else:
-        x = ops.astype(x, _FLOAT64) if x.dtype not in INEXACT else x
+        x = ops.astype(x, _FLOAT64) if dtype not in INEXACT else x
         low, high = least(x), greatest(x)
     flat = ops.equal(low, high)
     low, high = ops.where(flat, low - 0.5, low), ops.where(flat, high + 0.5, high)
-    steps = arange(bins + 1)
-    edges = low + steps * ((high - low) / bins)
-    return ops.where(ops.equal(steps, bins), high, edges)
+    steps = arange(bins + 1, dtype=low.dtype)
+    edges = ops.where(ops.equal(arange(bins + 1), bins), high, low + steps * ((high - low) / bins))
+    return ops.astype(edges, dtype) if dtype in INEXACT else edges
 
 
 def _check_ids(name: str, x: Any) -> None:

@@ -140,7 +140,7 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Any:
     if counts.dtype.kind not in "iu":
         raise DTypeError(f"repeat: repeats must be integers, got {counts.dtype}")
     if counts.size and counts.min() < 0:
-        raise ShapeError(f"repeat: repeats must not be negative, got {repeats}")
+        raise ShapeError(f"repeat: repeats must not be negative, got {int(counts.min())}")
     if counts.size == 1 and counts.ndim < 2:
         return _repeated(x, int(counts.reshape(())), k)
     n = int(x.shape[k])

@@ -309,6 +309,6 @@ def histogram(
     low, high = x.min(), x.max()
     if not low < high or not np.isfinite(high - low):
         return None
-    edges = low + np.arange(bins + 1) * ((high - low) / bins)
+    edges = low + np.arange(bins + 1, dtype=x.dtype) * ((high - low) / x.dtype.type(bins))
     edges[bins] = high
     return counting.histogram(x, edges), edges

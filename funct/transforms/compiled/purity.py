@@ -113,6 +113,10 @@ def _surroundings(fun: Any, args: Any, kwargs: Any) -> dict[str, Any]:
     for path, leaf in tree.flatten_with_path((args, kwargs)):
         if isinstance(leaf, np.ndarray):
             found[f"argument {path.partition('.')[2]}"] = _fingerprint(leaf, 0)
+    for which, x in (*enumerate(args), *kwargs.items()):
+        leaves, spec = tree.flatten(x)
+        held = [id(v) if isinstance(v, np.ndarray) else _fingerprint(v, 0) for v in leaves]
+        found[f"contents of argument {which}"] = spec, held
     owner = getattr(fun, "__self__", None)
     if owner is not None:
         found["attributes of its object"] = _fingerprint(owner, 0)
