@@ -14,8 +14,8 @@ from funct.kernels.cpu.loops import kernel, making, parallel
 from funct.kernels.cpu.vectors import loaded, spread, stored
 
 __all__ = [
-    "LANES", "bounds", "count", "count_bins", "counted", "first_places", "numbered", "ranks", "sort",
-    "span",
+    "LANES", "bounds", "count", "count_bins", "counted", "first_places", "numbered", "ranks",
+    "sort", "span",
 ]  # fmt: skip
 
 LANES = 16
