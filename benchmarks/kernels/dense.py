@@ -274,6 +274,7 @@ def _decompositions() -> Iterator[Row]:
         "eigh of points": (points, linalg.eigh, np.linalg.eigh, "linalg.eigh"),
         "eigvalsh of points": (lengths, linalg.eigvalsh, np.linalg.eigvalsh, "linalg.eigvalsh"),
         "svd": (wide, lambda v: linalg.svd(v, True), np.linalg.svd, "linalg.svd"),
+        "svdvals": (real, linalg.svdvals, np.linalg.svdvals, "linalg.svdvals"),
     }
     many = _normal((10000, 5, 5), 3).astype(np.float64)
     kinds |= {

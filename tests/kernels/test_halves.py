@@ -76,6 +76,36 @@ def test_a_quick_way_with_other_bits_is_not_taken(
     assert_same(halves.tabled(np.tanh, "tanh")(codes), np.tanh(codes))
 
 
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize("few", [1, 8, 9])
+@pytest.mark.parametrize("sign", ["kept", "lost", "set"])
+def test_numbers_at_which_vectors_round_otherwise_are_told_to_them(
+    dtype: Any, few: int, sign: str
+) -> None:
+    """As long as they are few; and what sign NaN has, of NaN and of numbers."""
+    values = np.arange(1 << 16, dtype=np.uint16).view(dtype)
+    table = vector_loops.combined("exp", (values,), dtype)
+    unknown = np.isnan(values)
+    table[unknown] = values[unknown] if sign == "kept" else np.abs(values[unknown])
+    odd = np.flatnonzero(np.isfinite(table))[99::99][:few]
+    table[odd] = -table[odd]
+    if sign == "set":
+        table[odd[0]] = -np.asarray(np.nan, dtype)
+    name = halves._with_bits_of(table, "exp", values)
+    assert (name is None) == (few > 8)
+    if name is not None:
+        found = vector_loops.combined(name, (values,), dtype)
+        assert_same(found, table)
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(table))
+    table = vector_loops.combined("log", (values,), dtype)
+    table[np.isnan(table)] = -np.asarray(np.nan, dtype)
+    table[unknown] = values[unknown]
+    name = halves._with_bits_of(table, "log", values)
+    assert name is not None
+    found = vector_loops.combined(name, (values,), dtype)
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(table))
+
+
 def test_a_table_is_read_within_its_bounds() -> None:
     codes = np.random.default_rng(0).integers(0, 1 << 16, 70).astype(np.uint16)
     table, y = np.arange(1 << 16, dtype=np.uint32)[::-1].copy(), np.empty(70, np.uint32)

@@ -113,10 +113,10 @@ def test_no_index_is_outside(n: int) -> None:
     counts, x = rng.integers(0, 20, n), rng.integers(0, 99, 96 * n)
     agree(cpu.total, counts, n)
     y = np.zeros(int(counts.sum()) + 1, np.int64)
-    for times in (counts, counts // 8):
-        total = int(times.sum())
-        agree(cpu.repeated, x, times, y, n, total)
-        agree_on_new(cpu.repetitions, y[:total], x, times, total, n)
+    for often in (counts, counts // 8):
+        total = int(often.sum())
+        agree(cpu.repeated, x, often, y, n, total)
+        agree_on_new(cpu.repetitions, y[:total], x, often, total, n)
     agree(cpu.differences, x, np.zeros(3 * n * 16, np.int64), 3, 2, 16 * n, 2, 2)
     for lower in (False, True):
         agree(cpu.triangle, x, np.zeros_like(x), 6, 3, 8 * n, 1, lower, 4, 1, 2)

@@ -13,6 +13,7 @@ import funct as ft
 from funct.errors import LinAlgError
 from funct.kernels.cpu.loops import available
 from funct.kernels.cpu.small import rotations as cpu_rotations
+from funct.kernels.cpu.small import singular as cpu_singular
 from funct.kernels.cpu.small import systems as cpu
 from funct.kernels.linalg import matrices, stacks
 from funct.kernels.table import restricted
@@ -202,6 +203,94 @@ def test_rotations_depend_on_no_thread_and_no_neighbour() -> None:
             assert np.array_equal(a[: len(b)], b)
 
 
+def complex_stack(count: int, m: int, n: int, dtype: str, seed: int = 0) -> Any:
+    """Among them zeros, ranks below the full, equal singular values, and columns far apart."""
+    x = drawn(count, m, n, "float64", seed) + 1j * drawn(count, m, n, "float64", seed + 1)
+    x[1], x[2], x[3], x[4] = 0.0, np.eye(m, n), 1.0, -1j * np.eye(m, n)[::-1]
+    x[5] = x[5][:, :1] @ x[6][:1]
+    x[7][:, : n // 2] = 0.0
+    x[8] = x[8] * 10.0 ** -np.arange(n)
+    x[9] = x[9] * 10.0 ** np.arange(m)[:, None]
+    x[10][-1] = x[10][0]
+    x[11] = x[11] * (np.arange(n) == 0) * 1e-30
+    return x.astype(dtype)
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@given(
+    m=st.integers(1, 16), n=st.integers(1, 16), seed=st.integers(0, 2**31), odd=st.integers(0, 9)
+)
+def test_singular_vectors_span_the_matrix(
+    dtype: str, full: bool, m: int, n: int, seed: int, odd: int
+) -> None:
+    """Values are LAPACK's and descend; bases are orthonormal, also of what vanishes."""
+    x = complex_stack(32 + odd, m, n, dtype, seed)
+    found = stacks.svd(x, full)
+    assert found is not None
+    u, s, vh = found
+    wanted = np.linalg.svd(x.astype(np.complex128), full)
+    for a, b in zip(found, wanted, strict=True):
+        assert a.shape == b.shape
+    assert (u.dtype, s.dtype, vh.dtype) == (x.dtype, x.real.dtype, x.dtype)
+    k, eps = min(m, n), np.finfo(dtype).eps * 8 * max(m, n)
+    scale = wanted.S.max(-1, keepdims=True)
+    assert np.all(np.abs(s - wanted.S) <= eps * scale)
+    assert np.all(np.diff(s) <= 0)
+    assert np.all(s >= 0)
+    assert np.array_equal(stacks.svdvals(x), s)
+    wide_u, wide_vh = u.astype(np.complex128), vh.astype(np.complex128)
+    assert np.all(np.abs(np.conj(wide_u.mT) @ wide_u - np.eye(u.shape[-1])) <= eps)
+    assert np.all(np.abs(wide_vh @ np.conj(wide_vh.mT) - np.eye(vh.shape[-2])) <= eps)
+    product = wide_u[..., :k] * s[..., None, :] @ wide_vh[..., :k, :]
+    assert np.all(np.abs(product - x) <= eps * scale[..., None])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@given(
+    m=st.integers(1, 16), n=st.integers(1, 16), seed=st.integers(0, 2**31), odd=st.integers(0, 9)
+)
+def test_singular_values_of_real_matrices_are_those_of_lapack(
+    dtype: str, m: int, n: int, seed: int, odd: int
+) -> None:
+    """In descending order."""
+    x = complex_stack(32 + odd, m, n, "complex128", seed).real.astype(dtype)
+    s = stacks.svdvals(x)
+    assert (s is None) == (min(m, n) > 12)
+    if s is None:
+        return
+    expected = np.linalg.svdvals(x.astype(np.float64))
+    scale = expected.max(-1, keepdims=True)
+    assert s.dtype == x.dtype
+    assert np.all(np.abs(s - expected) <= 8 * max(m, n) * np.finfo(dtype).eps * scale)
+    assert np.all(np.diff(s) <= 0)
+
+
+def test_singular_values_depend_on_no_thread_and_no_neighbour() -> None:
+    """A matrix that is done waits for others, which need more sweeps."""
+    x = complex_stack(3000, 5, 7, "complex128")
+    for y in (x, np.ascontiguousarray(x.mT)):
+        with ft.config.using(threads=1):
+            one = stacks.svd(y, True)
+        for other in (stacks.svd(y, True), stacks.svd(y[:37], True)):
+            for a, b in zip(one or (), other or (), strict=True):
+                assert a[: len(b)].tobytes() == b.tobytes()
+
+
+def test_stacks_whose_singular_values_are_left_to_lapack() -> None:
+    """Real ones, few, large, empty, and those with elements whose squares leave the range."""
+    x = complex_stack(40, 3, 4, "complex128")
+    assert stacks.svd(x, False) is not None
+    for y in (x.real.copy(), x[:31], x[0], x[:, :0], x[:0], np.tile(x, (1, 6, 1))):
+        assert stacks.svd(y, False) is None
+    for scale in (1e-200, 1e200, np.nan):
+        y = x.copy()
+        y[7] *= scale
+        assert stacks.svd(y, False) is None
+    with restricted():
+        assert stacks.svd(x, False) is None
+
+
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
 def test_squares_that_leave_the_range_are_left_to_lapack(scale: float) -> None:
     """One matrix is enough."""
@@ -244,5 +333,15 @@ def test_no_index_is_outside(count: int, n: int, m: int) -> None:
     close(w, np.linalg.eigvalsh(z), "float64")
     cpu_rotations.eigh.checked(x, w, x, given, odd, n, count, part, 1e-16, False, False, tasks)
     close(w, np.linalg.eigvalsh(x), "float64")
+    for tall, columns in ((True, n), (True, n + m), (False, n), (False, n + m)):
+        rows = n + m
+        y = complex_stack(12, rows, n, "complex128")[-count:]
+        y = y if tall else np.ascontiguousarray(y.mT)
+        parts = np.empty((count, n)), np.empty((count, rows, columns), "D"), np.empty(z.shape, "D")
+        given = room(2 * (rows * columns + n * n + rows) + 3 * n)
+        cpu_singular.svd.checked(
+            y, *parts, given, odd, rows, n, columns, count, part, 1e-14, tall, True, True, tasks
+        )
+        close(parts[0], np.linalg.svdvals(y), "float64")
     assert not odd.any()
     assert not near.any()

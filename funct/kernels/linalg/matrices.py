@@ -292,7 +292,8 @@ def svd(x: NDArray[Any], full: bool, /) -> tuple[NDArray[Any], NDArray[Any], NDA
     """U, descending singular values, Vᴴ."""
     _matrix(x)
     _finite(x)
-    u, s, vh = (_svd_full if full else _svd)(x)
+    found = stacks.svd(x, full) if x.ndim > 2 else None
+    u, s, vh = (_svd_full if full else _svd)(x) if found is None else found
     u, vh = turned_pair(u, vh)
     return u, s, vh
 
@@ -301,8 +302,8 @@ def svd(x: NDArray[Any], full: bool, /) -> tuple[NDArray[Any], NDArray[Any], NDA
 def svdvals(x: NDArray[Any], /) -> NDArray[Any]:
     """Singular values, descending."""
     _matrix(x)
-    found: NDArray[Any] = _svdvals(x)
-    return found
+    found: NDArray[Any] | None = stacks.svdvals(x) if x.ndim > 2 else None
+    return _svdvals(x) if found is None else found
 
 
 def _qr(x: NDArray[Any], complete: bool) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -1,5 +1,5 @@
 """Stacks of many small matrices, a matrix in each lane of a vector: real ones, and for
-eigenvalues complex ones.
+eigenvalues and singular ones complex ones.
 
 LAPACK takes a call for each matrix, which costs several times what computing with its few elements
 does. Every function gives None where LAPACK is to be asked: for other stacks, without LLVM, and
@@ -19,7 +19,7 @@ import numpy as np
 
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.record import address
-from funct.kernels.cpu.small import rotations, systems
+from funct.kernels.cpu.small import rotations, singular, systems
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,10 +28,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MOST", "cholesky", "cofactors", "dealt", "det", "eigh", "eigvalsh", "inv", "slogdet", "solve",
+    "svd", "svdvals",
 ]  # fmt: skip
 
 MOST = 16  # rows; a task's room stays in the first-level cache, or near
 _REAL = 8  # rows of real matrices whose eigenvalues are found sooner than by LAPACK
+_REAL_COLUMNS = 12  # and columns, or rows if fewer, of those whose singular values are
 _FEWEST = 32  # matrices
 _TASK = 1 << 15  # elements times rows that are worth a task
 
@@ -72,7 +74,7 @@ def cholesky(x: NDArray[Any]) -> NDArray[Any] | None:
         return None
     n = x.shape[-1]
     y = np.empty(x.shape, x.dtype)
-    return y if _fine(systems.cholesky, x, (x, y), n * n, (n,)) else None
+    return y if _fine(systems.cholesky, x.shape, (x, y), n * n, (n,)) else None
 
 
 def cofactors(x: NDArray[Any], most: float) -> tuple[NDArray[Any], NDArray[Any]] | None:
@@ -110,7 +112,45 @@ def _turned(x: NDArray[Any], v: NDArray[Any], vectors: bool) -> NDArray[Any] | N
     w = np.empty(x.shape[:-1], x.real.dtype)
     near = float(np.finfo(x.dtype).eps) / 16
     room = (4 * n + 1) * n
-    return w if _fine(rotations.eigh, x, (x, w, v), room, (n,), near, pairs, vectors) else None
+    fine = _fine(rotations.eigh, x.shape, (x, w, v), room, (n,), near, pairs, vectors)
+    return w if fine else None
+
+
+def svd(x: NDArray[Any], full: bool) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None:
+    """U, descending singular values and Vᴴ of complex matrices; vectors of any phase."""
+    if not _suits(x, "FD", square=False):
+        return None
+    *lead, m, n = x.shape
+    rows, k = max(m, n), min(m, n)
+    columns, tall = rows if full else k, m > n
+    short = np.empty((*lead, k, k), x.dtype)
+    long = np.empty((*lead, rows, columns) if tall else (*lead, columns, rows), x.dtype)
+    s = _orthogonal(x, long, short, columns, True)
+    if s is None:
+        return None
+    return (long, s, short) if tall else (short, s, long)
+
+
+def svdvals(x: NDArray[Any]) -> NDArray[Any] | None:
+    """Descending singular values alone: for complex matrices, those of `svd`."""
+    if not _suits(x, "fdFD", square=False):
+        return None
+    if x.dtype.kind == "f" and min(x.shape[-2:]) > _REAL_COLUMNS:
+        return None
+    return _orthogonal(x, x, x, min(x.shape[-2:]), False)
+
+
+def _orthogonal(
+    x: NDArray[Any], long: NDArray[Any], short: NDArray[Any], columns: int, vectors: bool
+) -> NDArray[Any] | None:
+    *lead, m, n = x.shape
+    rows, k, pairs = max(m, n), min(m, n), x.dtype.kind == "c"
+    s = np.empty((*lead, k), x.real.dtype)
+    near = max(float(np.finfo(x.dtype).eps) / 16, rows * float(np.finfo(np.float64).eps))
+    room = 2 * (rows * columns + k * k + rows) + 3 * k
+    sizes, arrays = (rows, k, columns), (x, s, long, short)
+    how = near, m > n, pairs, vectors
+    return s if _fine(singular.svd, (*lead, rows, rows), arrays, room, sizes, *how) else None
 
 
 def dealt(shape: tuple[int, ...]) -> tuple[int, int, int]:
@@ -129,12 +169,13 @@ def _room(vectors: int) -> NDArray[Any]:
     return held[first : first + vectors * lanes]
 
 
-def _suits(x: Any, chars: str = "fd") -> bool:
+def _suits(x: Any, chars: str = "fd", *, square: bool = True) -> bool:
     """Whether these are many small matrices of such dtypes on the host."""
     if x.ndim < 3 or x.dtype.char not in chars or x.__class__ is not np.ndarray:
         return False
-    n = x.shape[-1]
-    return 0 < n <= MOST and x.size >= _FEWEST * n * n and ready(x.size * n)
+    n = x.shape[-1] if square else max(x.shape[-2:])
+    k = n if square else min(x.shape[-2:])
+    return k > 0 and n <= MOST and x.size >= _FEWEST * n * k and ready(x.size * k)
 
 
 def _determinants(x: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
@@ -142,7 +183,7 @@ def _determinants(x: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
         return None
     n = x.shape[-1]
     y = np.empty(x.shape[:-2], dtype)
-    return y if _fine(systems.det, x, (x, y), (n + 1) * n, (n,)) else None
+    return y if _fine(systems.det, x.shape, (x, y), (n + 1) * n, (n,)) else None
 
 
 def _solved(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
@@ -150,15 +191,15 @@ def _solved(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
     y = np.empty(b.shape, b.dtype)
     if not m:
         return y
-    return y if _fine(systems.solve, a, (a, b, y), (n + 2) * (n + m), (n, m)) else None
+    return y if _fine(systems.solve, a.shape, (a, b, y), (n + 2) * (n + m), (n, m)) else None
 
 
 def _fine(
-    kernel: Callable[..., int], x: NDArray[Any], arrays: tuple[Any, ...], room: int,
+    kernel: Callable[..., int], shape: tuple[int, ...], arrays: tuple[Any, ...], room: int,
     sizes: tuple[int, ...], *rest: float,
 ) -> bool:  # fmt: skip
     """Run it in tasks; whether what it met was all regular. room: numbers for each lane."""
-    count, part, tasks = dealt(x.shape)
+    count, part, tasks = dealt(shape)
     odd = np.empty(tasks, np.int64)
     given = _room(tasks * room)
     kernel(*arrays, given, odd, *sizes, count, part, *rest, tasks)

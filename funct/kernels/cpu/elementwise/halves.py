@@ -17,7 +17,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from funct.kernels.cpu.elementwise.vector_loops import OPS, combined, operand
+from funct.kernels.cpu.elementwise.vector_loops import OPS, amended, combined, operand
 from funct.kernels.cpu.loops import parallel
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.llvm.functions import FUNCTIONS
@@ -30,6 +30,7 @@ _BRAIN = np.dtype(ml_dtypes.bfloat16)
 HALVES = frozenset([np.dtype(np.float16), _BRAIN])
 _CODES = 1 << 16
 _MIXED = 40503  # an odd number, whose multiples visit all codes, in no order
+_ODD = 8  # numbers that are compared with each
 _PART = 1 << 14  # elements that are worth a task
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _IDENTITIES = frozenset({
@@ -84,11 +85,9 @@ def _quickest(raw: Callable[..., Any], name: str, kind: Any) -> Callable[[Any], 
     ways: list[Callable[[Any], Any]] = [partial(_looked_up, table), plain]
     name = _NAMES.get(name, name)
     if name in FUNCTIONS and table.dtype == kind:
-        found = _in_vectors(name, values)
-        differ = found.view(_BITS) != table.view(_BITS)
-        differ &= ~(np.isnan(found) & np.isnan(table) & (np.signbit(found) == np.signbit(table)))
-        if not differ.any():
-            ways.append(partial(_in_vectors, name))
+        with np.errstate(all="ignore"):
+            own = _with_bits_of(table, name, values)
+        ways += [] if own is None else [partial(_in_vectors, own)]
     usual = (codes * np.uint16(_MIXED) * np.float32(3 / _CODES)).astype(kind)
 
     def time(way: Callable[[Any], Any]) -> float:
@@ -96,6 +95,26 @@ def _quickest(raw: Callable[..., Any], name: str, kind: Any) -> Callable[[Any], 
 
     with config.using(threads=1):
         return min(ways, key=time)
+
+
+def _with_bits_of(table: Any, name: str, values: Any) -> str | None:
+    """What a function in vectors is called that gives the table at all numbers: the few at which it
+    rounds otherwise are told to it. None where they are many.
+    """
+    unknown, below = np.isnan(values), np.signbit(table)
+    signed, negative = (bool((below & u).any()) for u in (unknown, np.isnan(table) & ~unknown))
+    odd: list[tuple[float, float]] = []
+    for _ in range(2):
+        own = amended(name, odd, signed, negative)
+        found = _in_vectors(own, values)
+        both = np.isnan(found) & np.isnan(table) & (np.signbit(found) == below)
+        differ = (found.view(_BITS) != table.view(_BITS)) & ~both
+        if not differ.any():
+            return own
+        if differ.sum() > _ODD:
+            return None
+        odd = [(float(x), float(y)) for x, y in zip(values[differ], table[differ], strict=True)]
+    return None
 
 
 def _in_vectors(name: str, x: Any) -> Any:

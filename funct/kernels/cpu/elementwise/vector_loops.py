@@ -30,7 +30,7 @@ from funct.kernels.llvm.functions import FUNCTIONS
 from funct.kernels.llvm.logistic import share
 from funct.kernels.llvm.remainder import integer_quotient
 
-__all__ = ["ELEMENTS", "OPS", "combined", "computed", "operand", "outer_product"]
+__all__ = ["ELEMENTS", "OPS", "amended", "combined", "computed", "operand", "outer_product"]
 
 ELEMENTS = {
     np.dtype(bool): "u8", np.dtype(np.uint8): "u8", np.dtype(np.int8): "i8",
@@ -103,8 +103,27 @@ OPS: dict[str, Callable[..., Value]] = {
 }  # exact, or rounded once
 
 # x * y + 0: of sums of one term none is -0
-_MATHEMATICS = FUNCTIONS | ENTROPIES
-_PRINTED = _MATHEMATICS | OPS | {"outer_product": lambda f, x, y: x * y + 0}
+_SHORT = OPS | {"outer_product": lambda f, x, y: x * y + 0}
+_PRINTED: dict[str, Callable[..., Value]] = FUNCTIONS | ENTROPIES | _SHORT
+
+
+def amended(name: str, odd: Sequence[tuple[float, float]], signed: bool, negative: bool) -> str:
+    """The name of a function of FUNCTIONS with other values at some numbers. signed: NaN keeps its
+    sign, which is else lost. negative: NaN that is made of a number has its sign set.
+    """
+    pairs = tuple(odd)
+    own = f"{name} but {pairs} {signed} {negative}"
+
+    def emit(f: Emitter, x: Value) -> Value:
+        y = FUNCTIONS[name](f, x)
+        for place, value in pairs:
+            y = f.select(f.eq(x, place), value, y)
+        if negative:
+            y = f.select(f.isnan(y), -f.abs(y), y)
+        return f.select(f.isnan(x), x if signed else f.abs(x), y)
+
+    _PRINTED.setdefault(own, emit)
+    return own
 
 
 class _Form(Struct, frozen=True):
@@ -200,7 +219,7 @@ def _registers(name: str) -> tuple[int, ...]:
     """
     if name in OPS or not host().has("avx512f"):
         return (2,)
-    return (4, 1) if name in _LONG else (2, 1)
+    return (4, 1) if name.partition(" ")[0] in _LONG else (2, 1)
 
 
 def operand(a: Any, kind: np.dtype[Any]) -> Any:
@@ -298,12 +317,12 @@ def _plan(
             if 1 < n < count:
                 walks[k] = 0, 0, True
                 copies[k] = (repeats, *owns[k]) if repeats > 1 else None
-    elif columns >= (_NARROWEST if name in _MATHEMATICS else 2):
+    elif columns >= (2 if name in _SHORT else _NARROWEST):
         rows = count // columns
         block, walks = walks_of(layouts, shape)
         still = [n == 1 or walk is not None for n, walk in zip(sizes, walks, strict=True)]
         copies = [None if s else copied for s in still]
-        if name not in _MATHEMATICS:
+        if name in _SHORT:
             parts = _parts(columns, (*elements, ELEMENTS[dtype]))
     else:
         columns, copies = _BLOCK, [copied if n > 1 else None for n in sizes]

@@ -16,7 +16,7 @@ from funct.kernels.cpu.loops import parallel
 from funct.kernels.cpu.small.systems import LANES, matrices_from, of, put, size_of
 from funct.kernels.cpu.vectors import gathered, many, spread
 
-__all__ = ["eigh"]
+__all__ = ["angle", "eigh", "of_pair", "put_pair", "turn"]
 
 _LARGE = 1e140  # the squares of such numbers, and of their inverses, can be added
 _SWEEPS = 30
@@ -50,9 +50,9 @@ def eigh(
                     im = _half(x, (start + e) * 2 + 1) - _half(x, (start + f) * 2 + 1)
                 else:
                     re = _half(x, start + e) + _half(x, start + f)
-                _put(room, base, e, re, im)
+                put_pair(room, base, e, re, im)
                 if vectors:
-                    _put(room, basis, e, zero, zero)
+                    put_pair(room, basis, e, zero, zero)
                 length = size_of(re) + size_of(im)
                 largest = np.where(length <= largest, largest, length)  # or NaN
             if vectors:
@@ -94,12 +94,13 @@ def _half(x: Any, at: Any) -> Any:
     return gathered(x, at).astype(np.float64) * 0.5
 
 
-def _of(room: Any, base: Any, e: Any) -> Any:
-    """A complex number's parts."""
+def of_pair(room: Any, base: Any, e: Any) -> Any:
+    """The parts of complex element e."""
     return of(room, base, 2 * e), of(room, base, 2 * e + 1)
 
 
-def _put(room: Any, base: Any, e: Any, re: Any, im: Any) -> None:
+def put_pair(room: Any, base: Any, e: Any, re: Any, im: Any) -> None:
+    """Make them those of element e."""
     put(room, base, 2 * e, re)
     put(room, base, 2 * e + 1, im)
 
@@ -112,7 +113,7 @@ def _beside(room: Any, base: Any, n: Any, near: Any) -> Any:
         re = of(room, base, 2 * (i * n + i))
         whole = whole + re * re
         for j in range(i + 1, n):
-            re, im = _of(room, base, i * n + j)
+            re, im = of_pair(room, base, i * n + j)
             beside = beside + (re * re + im * im)
     return np.where(beside > (beside + whole) * near * near, 1.0, beside * 0.0)
 
@@ -122,39 +123,45 @@ def _rotate(
 ) -> None:
     """Turn rows and columns p and q of the matrix, and the columns of the basis, where live > 0."""
     a, b = of(room, base, 2 * (p * n + p)), of(room, base, 2 * (q * n + q))
-    re, im = _of(room, base, p * n + q)
-    square = re * re + im * im
-    apart = b - a
-    total = size_of(apart) + np.sqrt(apart * apart + square * 4.0)
-    some = (live > 0.0) & (total > 0.0)
-    rate = np.where(some, np.where(apart < 0.0, -1.0, spread(np.float64(1.0), LANES)) / total, 0.0)
-    twice = rate * 2.0
-    cosine = 1.0 / np.sqrt(twice * twice * square + 1.0)
-    u, v = twice * re * cosine, twice * im * cosine  # the sine, with the element's phase
-    shift = twice * square
+    re, im = of_pair(room, base, p * n + q)
+    cosine, u, v, shift = angle(a, b, re, im, live > 0.0)
     for k in range(n):
         if (k != p) & (k != q):
-            _turn(room, base, k * n + p, k * n + q, cosine, u, v)
+            turn(room, base, k * n + p, k * n + q, cosine, u, v)
             _mirror(room, base, k * n + p, p * n + k)
             _mirror(room, base, k * n + q, q * n + k)
         if vectors:
-            _turn(room, basis, k * n + p, k * n + q, cosine, u, v)
+            turn(room, basis, k * n + p, k * n + q, cosine, u, v)
     put(room, base, 2 * (p * n + p), a - shift)
     put(room, base, 2 * (q * n + q), b + shift)
     gone = live > 0.0
     re, im = np.where(gone, 0.0, re), np.where(gone, 0.0, im)
-    _put(room, base, p * n + q, re, im)
-    _put(room, base, q * n + p, re, -im)
+    put_pair(room, base, p * n + q, re, im)
+    put_pair(room, base, q * n + p, re, -im)
 
 
-def _turn(room: Any, base: Any, d: Any, e: Any, cosine: Any, u: Any, v: Any) -> None:
+def angle(a: Any, b: Any, re: Any, im: Any, some: Any) -> tuple[Any, Any, Any, Any]:
+    """The cosine and the sine, with the element's phase, that make 0 of the element between a and b
+    on the diagonal, where `some` holds; and by how much these two move apart.
+    """
+    square = re * re + im * im
+    apart = b - a
+    total = size_of(apart) + np.sqrt(apart * apart + square * 4.0)
+    some = some & (total > 0.0)
+    rate = np.where(some, np.where(apart < 0.0, -1.0, spread(np.float64(1.0), LANES)) / total, 0.0)
+    twice = rate * 2.0
+    cosine = 1.0 / np.sqrt(twice * twice * square + 1.0)
+    return cosine, twice * re * cosine, twice * im * cosine, twice * square
+
+
+def turn(room: Any, base: Any, d: Any, e: Any, cosine: Any, u: Any, v: Any) -> None:
     """Two elements x and y: c x - conj(s) y and s x + c y."""
-    a, b = _of(room, base, d)
-    re, im = _of(room, base, e)
-    _put(room, base, d, cosine * a - (u * re + v * im), cosine * b - (u * im - v * re))
-    _put(room, base, e, (u * a - v * b) + cosine * re, (u * b + v * a) + cosine * im)
+    a, b = of_pair(room, base, d)
+    re, im = of_pair(room, base, e)
+    put_pair(room, base, d, cosine * a - (u * re + v * im), cosine * b - (u * im - v * re))
+    put_pair(room, base, e, (u * a - v * b) + cosine * re, (u * b + v * a) + cosine * im)
 
 
 def _mirror(room: Any, base: Any, d: Any, e: Any) -> None:
-    re, im = _of(room, base, d)
-    _put(room, base, e, re, -im)
+    re, im = of_pair(room, base, d)
+    put_pair(room, base, e, re, -im)
