@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -28,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from funct.device import disk_cache, host
-from funct.device.memory import LARGE, is_serving, room, serve, touch_pages
+from funct.device.memory import LARGE, Touching, is_serving, room, serve
 
 __all__ = ["foreseen", "is_foreseen", "takes"]
 
@@ -46,26 +45,19 @@ class _Call:
         self.key = key
         self.known = _sizes(disk_cache.read(key) or b"")
         self.taken: list[int] = []
-        self._begins = np.zeros(1, np.int64)
-        self._thread: threading.Thread | None = None
+        self.touching: Touching | None = None
         size = sum(self.known)
         if size:
             serve(size)
         if is_serving() and 0 < 2 * size <= room():
-            thread = threading.Thread(target=self._touch)
-            with suppress(RuntimeError):  # the system has no thread for a guess
-                thread.start()
-                self._thread = thread
+            with suppress(MemoryError):  # others have taken it meanwhile
+                self.touching = Touching([np.empty(size, np.uint8) for size in self.known])
 
-    def _touch(self) -> None:
-        with suppress(MemoryError):  # others have taken it meanwhile
-            touch_pages([np.empty(size, np.uint8) for size in self.known], self._begins)
-
-    def begin(self) -> None:
-        """The call begins: nothing more is touched, and the blocks are in their bins."""
-        self._begins[0] = 1
-        if self._thread is not None:
-            self._thread.join()
+    def begin(self, *, comes: bool) -> None:
+        """The call begins, if it comes: its memory is touched, and the blocks are in their bins."""
+        if self.touching is not None:
+            self.touching.end(all_of_it=comes)
+            self.touching = None
 
     def note(self) -> None:
         """Keep the sizes, where they are others than before."""
@@ -84,11 +76,13 @@ def foreseen(fun: Callable[..., Any], types: Sequence[_Type]) -> Iterator[None]:
         return
     call = _Call(_key(fun, types))
     token = _call.set(call)
+    comes = False
     try:
         yield
+        comes = True
     finally:
         _call.reset(token)
-        call.begin()
+        call.begin(comes=comes)
     call.note()
 
 

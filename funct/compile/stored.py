@@ -24,6 +24,7 @@ from funct.compile.steps.walker import reload
 from funct.compile.touched import Type, touch
 from funct.core import lookup
 from funct.device import disk_cache, host, load_object
+from funct.device.machine_code import wanted_by
 from funct.device.printed import CODE
 from funct.events import tell
 from funct.graph import Control, Graph, Node, digest
@@ -159,7 +160,7 @@ def _encoded(made: Native, graph: Graph) -> bytes | None:
         return None
     head = {
         "text": made.text.split("\n"), "names": names, "arrays": arrays, "programs": tables,
-        "blobs": [len(b) for b in blobs],
+        "blobs": [len(b) for b in blobs], "wants": wanted_by(b"".join(blobs)),
         "results": [[shape, dtype.name] for shape, dtype in made.results],
         "workspaces": [p.workspace for p in made.programs],
         "whole": None if made.whole is None
@@ -204,7 +205,7 @@ def _decoded(body: bytes, graph: Graph, slowly: Callable[..., Any]) -> Callable[
         return constants[ref[1]] if ref[0] == "constant" else arrays[ref[1]]
 
     used = {k for _, kernels, *_ in head["programs"] for _, k, _ in kernels}
-    codes = {k: load_object(blobs[k]) for k in used}
+    codes = {k: load_object(blobs[k], head["wants"]) for k in used}
     programs, tables = [], []
     kept: list[Any] = [codes, arrays, constants]
     for k, kernels, held in head["programs"]:

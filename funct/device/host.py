@@ -96,6 +96,8 @@ def host() -> Host:
 
 def told() -> bool:
     """Whether `host` can say it without loading LLVM."""
+    if host.cache_info().currsize:  # it has said it
+        return True
     key = _key()
     return key is not None and disk_cache.read(key) is not None
 

@@ -40,7 +40,7 @@ from funct.events import tell
 
 __all__ = [
     "LEAN", "Code", "assemble", "assemble_all", "assembly", "begin", "emit", "load_object", "offer",
-    "recalled", "text_key", "wanted",
+    "recalled", "text_key", "wanted", "wanted_by",
 ]  # fmt: skip
 
 _TURN = 5e-4  # seconds
@@ -286,9 +286,15 @@ def _emit_all(texts: Sequence[tuple[str, int]], target: Host) -> list[bytes]:
     return [m for m in made if isinstance(m, bytes)]
 
 
-def load_object(object_file: bytes) -> Code:
+def wanted_by(object_file: bytes) -> list[str]:
+    """What is offered of that which an object file may want."""
+    return [name for name in _offered if name.encode() in object_file]
+
+
+def load_object(object_file: bytes, wants: Sequence[str] | None = None) -> Code:
     """Machine code from an object file that `emit` made for this processor.
 
+    wants: what `wanted_by` says of it, where that is known: to search it takes longer than to load.
     Raises: ValueError: for anything that is none, where that can be told.
     Example:
         >>> from funct import device
@@ -297,7 +303,7 @@ def load_object(object_file: bytes) -> Code:
         True
     """
     key = hashlib.sha256(object_file).hexdigest()
-    _ask([name for name in _offered if name.encode() in object_file])
+    _ask(wanted_by(object_file) if wants is None else wants)
     return _load_once(key, object_file)
 
 

@@ -27,7 +27,7 @@ from funct.device.host import Host, host, told
 from funct.device.llvm import version
 from funct.device.machine_code import Code, assemble_all, recalled, text_key, wanted
 
-__all__ = ["CODE", "Asked", "kept", "printed", "printed_all"]
+__all__ = ["CODE", "Asked", "kept", "printed", "printed_all", "recall"]
 
 Asked = tuple[Callable[..., str], tuple[Any, ...]]  # a function, and what it is given
 
@@ -101,6 +101,13 @@ def kept(text: Callable[..., str], *given: Any, opt: int = 1) -> bool:
     known = None if name is None else disk_cache.read(name)
     key = text_key(text(*given), opt) if known is None else known.decode(errors="replace")
     return disk_cache.read((key.split() or [""])[0]) is not None
+
+
+def recall(text: Callable[..., str], *given: Any, opt: int = 1) -> Code | None:
+    """The code, loaded, where it is on disk; None where `printed` would take LLVM."""
+    if disk_cache.folder() is None or not told():
+        return None
+    return _recalled(_name(text, given, opt))
 
 
 def _recalled(name: str | None) -> Code | None:

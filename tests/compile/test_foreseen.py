@@ -1,6 +1,8 @@
 """Memory of a first call is touched while its function is captured: what it took last time."""
 
+import ctypes
 import functools
+import mmap
 import os
 import subprocess
 import sys
@@ -15,7 +17,9 @@ import funct.array as xp
 from funct.compile import foreseen as block
 from funct.compile import touched
 from funct.compile.foreseen import _MOST, _key, _sizes, is_foreseen, takes
-from funct.device import disk_cache, host, memory
+from funct.device import assemble, disk_cache, host, memory
+from funct.device.memory import touching as touching_room
+from funct.device.memory import touching_text
 from tests import laws
 
 foreseen = sys.modules["funct.compile.foreseen"]
@@ -33,6 +37,17 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(touched, "cores", lambda: 2)
     memory.serve()
     return tmp_path
+
+
+def own_text(monkeypatch, *replaced, **constants):
+    """Let `Touching` run a text that differs in so much."""
+    for name, value in constants.items():
+        monkeypatch.setattr(touching_text, name, value)
+    text = touching_text.touching_text()
+    code = assemble(
+        f"declare i32 @madvise(ptr, i64, i32)\n{text.replace(*replaced) if replaced else text}"
+    )
+    monkeypatch.setattr(touching_room, "front_code", lambda: code)
 
 
 def step(x):
@@ -73,29 +88,59 @@ def test_blocks_are_touched_and_wait_in_their_bins():
     memory.HOST.empty_cache()
     note(size)
     with block(step, LARGE):
-        call = foreseen._call.get()
-        for _ in range(2000):
-            if not call._thread.is_alive():
-                break
-            call._thread.join(0.01)
-        assert not call._thread.is_alive()
+        assert foreseen._call.get().touching.begun
     before = ft.device.memory_stats()["num_arena_calls"]
     x = np.empty(size, np.uint8)
     assert not x[:: 1 << 12].any()
     assert ft.device.memory_stats()["num_arena_calls"] == before
 
 
-def test_touching_writes_each_page_once_and_stops_when_told():
-    x, y = np.full(MIB + 5, 7, np.uint8), np.full(3 * MIB, 7, np.uint8)
-    enough = np.zeros(1, np.int64)
-    memory.touch_pages([x, y], enough)
-    for z in (x, y):
-        assert not z[:: 1 << 12].any()
-        assert np.count_nonzero(z == 0) == -(-z.size // 4096)
-    x[:], enough[0] = 7, 1
-    memory.touch_pages([x], enough)
-    assert np.all(x == 7)
-    memory.touch_pages([], np.zeros(1, np.int64))
+@pytest.mark.parametrize("refused", [False, True])
+def test_every_page_is_touched_once_where_that_is_wanted(monkeypatch, refused):
+    """Also where the system gives no pages at once, as before Linux 5.14."""
+    if refused:
+        own_text(monkeypatch, _POPULATE_WRITE=-1)
+    for size in (1, 4096, MIB + 5, 3 * MIB):
+        x = np.full(size + 8192, 7, np.uint8)
+        inner = x[4096:-4096]
+        touching = memory.Touching([inner])
+        assert touching.begun
+        touching.end(all_of_it=True)
+        touching.end(all_of_it=True)  # which is none any more
+        assert np.all(x[:4096] == 7)
+        assert np.all(x[-4096:] == 7)
+        assert np.count_nonzero(inner == 0) <= -(-size // 4096)
+
+
+def test_fresh_pages_are_there_at_the_end():
+    """Whether one is, the system says (mincore)."""
+    x = mmap.mmap(-1, 16 * MIB, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory.Touching([np.frombuffer(x, np.uint8)]).end(all_of_it=True)
+    given = np.zeros(16 * MIB // mmap.PAGESIZE, np.uint8)
+    start = np.frombuffer(x, np.uint8).ctypes.data
+    failed = ctypes.CDLL(None).mincore(
+        ctypes.c_void_p(start), ctypes.c_size_t(16 * MIB), ctypes.c_void_p(given.ctypes.data)
+    )
+    assert not failed
+    assert np.all(given & 1)
+
+
+def test_nothing_is_touched_after_the_end():
+    """So the call may write as soon as it has the blocks."""
+    for k in range(50):
+        x = np.zeros(3 * MIB, np.uint8)
+        memory.Touching([x]).end(all_of_it=bool(k % 2))
+        x[:] = 7
+        assert np.all(x == 7)
+
+
+def test_no_arrays_and_a_forked_child():
+    memory.Touching([]).end(all_of_it=True)
+    touching = memory.Touching([np.empty(64 * MIB, np.uint8)])
+    touching._process += 1  # as a child sees it, which has no such thread
+    touching.end(all_of_it=True)
+    touching._process, touching.begun = os.getpid(), True
+    touching.end(all_of_it=False)
 
 
 @pytest.mark.parametrize(
@@ -152,19 +197,17 @@ def test_nothing_is_touched_where_it_does_not_pay(folder, monkeypatch, why):
     for _ in range(2):
         with block(step, types):
             call = foreseen._call.get()
-            assert call is None or call._thread is None
+            assert call is None or call.touching is None
             takes([MIB])
     assert len(kept(folder)) == (why == "full")
 
 
 def test_where_no_thread_can_start_nothing_is_touched(monkeypatch):
-    def refuses(self):
-        raise RuntimeError("can't start new thread")
-
-    note(MIB)
-    monkeypatch.setattr(foreseen.threading.Thread, "start", refuses)
-    with block(step, LARGE):
-        assert foreseen._call.get()._thread is None
+    own_text(monkeypatch, "call i32 @pthread_create(", "add i32 11, 0 ;")
+    touching = memory.Touching([np.full(MIB, 7, np.uint8)])
+    assert not touching.begun
+    touching.end(all_of_it=True)
+    assert np.all(touching._arrays[0] == 7)
 
 
 def test_an_error_ends_it_and_keeps_nothing(folder):

@@ -60,7 +60,7 @@ def worth(
     an axis gets loops of its own. held: whether a program can hold a branch or a loop, or what is
     none on few elements.
     """
-    work = 0 if calls is None else _CALL * _calls_of(calls, held)
+    work = 0
     for e in graph.nodes:
         if not isinstance(e, Node) or e.name in VIEWS:
             continue
@@ -71,9 +71,9 @@ def worth(
             work += max([_MATRIX * math.prod(s[:-2]) for s in shapes])
         if short or loops or changes_few(e):
             work += max([math.prod(s) for s in shapes]) * _PASSES.get(e.name, 1)
-        if work >= ELEMENT_OPS:
-            break
-    return work >= ELEMENT_OPS
+        if work >= ELEMENT_OPS:  # one op on a large array is enough, and found sooner
+            return True
+    return calls is not None and work + _CALL * _calls_of(calls, held) >= ELEMENT_OPS
 
 
 def _calls_of(graph: Graph, held: Callable[[Node], bool]) -> int:

@@ -25,7 +25,7 @@ from funct.compile.steps.moves import copy_bytes
 from funct.device import Code, assemble_all, printed, threads
 from funct.device.llvm import at_load, is_known, library
 from funct.device.machine_code import begin
-from funct.device.printed import kept
+from funct.device.printed import recall
 from funct.kernels.cpu.calls import DATA, DENSE, FLAGS, address_in_python, builtin
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
 from funct.settings import cores
@@ -48,7 +48,7 @@ _SLOT = {name: k for k, name in enumerate(HEAD)}
 def _walker() -> Code:
     for thread in _starters:
         thread.join()
-    return printed(_text, opt=0).keep()  # every process waits for it
+    return _recalled[0] if _recalled else printed(_text, opt=0).keep()  # every process waits for it
 
 
 @functools.cache
@@ -66,13 +66,18 @@ def walker() -> int:
 _first = iter([True])
 _loading = threading.Event()
 _starters: list[threading.Thread] = []  # one at most: who loads LLVM and begins
+_recalled: list[Code] = []  # one at most: from disk
 
 
 def begin_walker() -> None:
-    """Start to load LLVM and to make what walks programs, if it is not there: other things are done
-    meanwhile.
+    """Have what walks programs: from disk, or start to load LLVM and to make it, and other things
+    are done meanwhile.
     """
-    if cores() > 1 and next(_first, False) and is_known() and not kept(_text, opt=0):
+    if cores() > 1 and next(_first, False) and is_known():
+        code = recall(_text, opt=0)
+        if code is not None:
+            _recalled.append(code.keep())
+            return
         thread = threading.Thread(target=_begin)
         _starters.append(thread)
         thread.start()

@@ -21,17 +21,17 @@ from msgspec.structs import asdict
 from funct.device.memory import timeline
 from funct.device.memory.allocator import Allocator, Stat, Statistics, allocator, register
 from funct.device.memory.arena import physical
-from funct.device.memory.front import touch_pages
 from funct.device.memory.host import HOST, LARGE, PrivatePool, is_serving, room, serve
 from funct.device.memory.policy import Options
 from funct.device.memory.report import failure, readable, table
+from funct.device.memory.touching import Touching
 from funct.errors import ArgumentError
 
 __all__ = [
     "LARGE", "Allocator", "MemoryScope", "Options", "PrivatePool", "Stat", "Statistics",
-    "configure_memory", "empty_cache", "failure", "is_serving", "memory_scope", "memory_snapshot",
-    "memory_stats", "memory_summary", "readable", "record_memory", "register", "reset_peak",
-    "room", "serve", "set_limit", "touch_pages",
+    "Touching", "configure_memory", "empty_cache", "failure", "is_serving", "memory_scope",
+    "memory_snapshot", "memory_stats", "memory_summary", "readable", "record_memory", "register",
+    "reset_peak", "room", "serve", "set_limit",
 ]  # fmt: skip
 
 

@@ -12,11 +12,10 @@ from __future__ import annotations
 import ctypes
 import functools
 import gc
-import mmap
 import threading
 from _thread import interrupt_main
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from time import monotonic_ns
 from typing import Any
 
@@ -34,7 +33,7 @@ from funct.device.memory.policy import Options, Policy
 from funct.device.printed import printed
 from funct.source import user_site
 
-__all__ = ["Front", "Lent", "lock", "numpy_handler", "set_handler", "touch_pages"]
+__all__ = ["Front", "Lent", "front_code", "lock", "numpy_handler", "set_handler"]
 
 LEAST = 1 << 16  # bytes of the smallest request that is ours
 _ZERO_MOST = 1 << 28  # bytes; larger zeros are the system's, which gives them page by page
@@ -107,25 +106,13 @@ def _for_ever(thing: Any) -> Any:
 
 
 @functools.cache
-def _code() -> Code:
+def front_code() -> Code:
+    """The functions of `front_text`."""
     return printed(front_text, opt=2).keep()
 
 
 def _function(name: str, result: Any, *arguments: Any) -> Any:
-    return ctypes.PYFUNCTYPE(result, *arguments)(_code().address(name))
-
-
-def touch_pages(arrays: Sequence[Any], enough: Any) -> None:
-    """Write a 0 into each page of the arrays, in order, until enough (an int64) is not 0: without
-    the interpreter's lock. Each array is dense and the caller's alone.
-    """
-    table = (ctypes.c_int64 * (2 * len(arrays)))()
-    for k, x in enumerate(arrays):
-        start = x.ctypes.data
-        table[2 * k], table[2 * k + 1] = start, start + x.nbytes
-    form = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *[ctypes.c_int64] * 2, ctypes.c_void_p)
-    touch = form(_code().address("touch"))
-    touch(ctypes.addressof(table), len(arrays), mmap.PAGESIZE, enough.ctypes.data)
+    return ctypes.PYFUNCTYPE(result, *arguments)(front_code().address(name))
 
 
 class Front:
@@ -159,7 +146,7 @@ class Front:
         self.record.room = ctypes.addressof(self._room)
         self.record.length = _EVENTS
         at = self._at = ctypes.addressof(self.record)
-        code = _code()
+        code = front_code()
         functions = [code.address(name) for name in ("malloc_", "calloc_", "realloc_", "free_")]
         self._handler = _for_ever(_Handler(b"funct", 1, (ctypes.c_void_p * 5)(at, *functions)))
         self.capsule = _capsule(self._handler)
@@ -262,7 +249,7 @@ class Front:
     def retire(self) -> None:
         """Requests that no bin can meet go to NumPy's own function."""
         self.record.recorded = 0
-        self.record.miss = _code().address("theirs")
+        self.record.miss = front_code().address("theirs")
 
     def _make(self, _: int, size: int) -> int:
         """A block for a request that no bin can meet; 0 where there is no memory."""

@@ -11,6 +11,7 @@ import time
 
 from funct.device.memory.bins_text import bins_text
 from funct.device.memory.front_record import expanded
+from funct.device.memory.touching_text import touching_text
 
 __all__ = ["front_text"]
 
@@ -194,45 +195,10 @@ end:
   call void @unlock(ptr %front)
   ret void
 }
-
-; Writes a byte into each page of the ranges, start and end of each, while `enough` is 0.
-define void @touch(ptr %ranges, i64 %count, i64 %page, ptr %enough) {
-entry:
-  br label %ranges_left
-ranges_left:
-  %k = phi i64 [ 0, %entry ], [ %k_next, %range_end ]
-  %some = icmp ult i64 %k, %count
-  br i1 %some, label %range, label %end
-range:
-  %twice = shl i64 %k, 1
-  %place = getelementptr i64, ptr %ranges, i64 %twice
-  %start = load i64, ptr %place
-  %behind = getelementptr i64, ptr %place, i64 1
-  %stop = load i64, ptr %behind
-  br label %pages_left
-pages_left:
-  %a = phi i64 [ %start, %range ], [ %a_next, %write ]
-  %inside = icmp ult i64 %a, %stop
-  br i1 %inside, label %look, label %range_end
-look:
-  %said = load atomic i64, ptr %enough monotonic, align 8
-  %on = icmp eq i64 %said, 0
-  br i1 %on, label %write, label %end
-write:
-  %byte = inttoptr i64 %a to ptr
-  store volatile i8 0, ptr %byte
-  %a_next = add i64 %a, %page
-  br label %pages_left
-range_end:
-  %k_next = add i64 %k, 1
-  br label %ranges_left
-end:
-  ret void
-}
 """
 
 
 def front_text() -> str:
     """The functions `malloc_`, `calloc_`, `realloc_`, `free_`, and those that Python calls."""
     text = _TEXT.replace("WHOSE\n", _WHOSE).replace("CLOCK", str(time.CLOCK_MONOTONIC))
-    return expanded(bins_text() + text)
+    return expanded(bins_text() + text) + touching_text()

@@ -151,13 +151,13 @@ class Table:
         if key.ranks in self.asking:
             return self._stepwise(args, kwargs, given)
         before = [p.exe.captured for p in groups[0] + groups[1]]
-        if self.shares:  # made by this compiler
-            expect([s for s, _ in key.types])
         with self._turns.taken(key.ranks) as mine:
             if not mine:
                 return self._call(given, args, kwargs, exact, again)
             try:
                 with foreseen(self.fun, key.types):
+                    if self.shares:  # made by this compiler
+                        expect([s for s, _ in key.types])
                     path, outer, reason = self._new_path(
                         open_, paths, given, again, changed is not None
                     )
