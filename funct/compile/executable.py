@@ -74,7 +74,7 @@ def expect(shapes: Iterable[tuple[int, ...]]) -> None:
     made meanwhile, where one is likely to come of it.
     """
     if sum(map(math.prod, shapes)) >= ELEMENT_OPS:
-        begin_walker()
+        begin_walker(several=True)
 
 
 def call_by_call(graph: Graph) -> Callable[..., Any]:

@@ -14,7 +14,7 @@ any number of Python threads may call at once.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
@@ -50,7 +50,7 @@ from funct.compile.steps.told import print_told
 from funct.compile.steps.turns import print_choose, print_repeat
 from funct.compile.steps.ufuncs import print_ufunc
 from funct.compile.steps.vector_products import print_columns, print_rows
-from funct.compile.steps.walker import HEAD, assemble_kernels, reload
+from funct.compile.steps.walker import FIRST_WORDS, HEAD, assemble_kernels, reload
 from funct.device import Code, host
 from funct.device.machine_code import LEAN
 from funct.graph import Var
@@ -64,6 +64,12 @@ _MOST_PARTS = 4
 _MOST_RECENT = 512  # kernels: with all that is known of them some 40 KB each
 _FEW_TASKS = 8  # of a kernel: at each step of a loop it costs more to wake threads for these
 _LONG_ROW = 128  # elements
+_FEW = 1 << 8  # elements in short rows, in all steps of loops
+# Kinds whose code is as fast at the lean level: what they repeat for long is written out.
+_LEAN = frozenset({
+    "choose", "columns", "combine", "copied", "gemm", "product", "registers", "repeat", "rows",
+    "told", "transposed", "zeros",
+})  # fmt: skip
 _LONG = 1 << 15  # bytes of arrays above which other Python threads may run meanwhile
 
 
@@ -124,10 +130,12 @@ def kernels_of(calls: Sequence[Call]) -> dict[Any, _Made]:
         keys = dict.fromkeys(c.kernel for c in every_call(calls))
         found = {key: made for key in keys if (made := _codes.get(key)) is not None}
         new = [key for key in keys if key not in found]
-        light = {c.kernel for c in calls if _is_light(c)}
-        texts = [(part, 1) for part in _parts([k for k in new if k not in light])]
-        texts += [(part, LEAN) for part in _parts([k for k in new if k in light])]
-        codes = assemble_kernels([(kernels_text(p), n) for p, n in texts]) if texts else []
+        lean = _lean(calls)
+        texts = [(part, 1) for part in _parts([k for k in new if k not in lean])]
+        texts += [(part, LEAN) for part in _parts([k for k in new if k in lean])]
+        several = any(c.tasks > 1 for c in every_call(calls))
+        printed = [(kernels_text(part), level) for part, level in texts]
+        codes = assemble_kernels(printed, several=several) if texts else []
         for (part, _), code in zip(texts, codes, strict=True):
             for n, key in enumerate(part):
                 found[key] = _codes[key] = _Made(code, f"kernel{n}")
@@ -139,14 +147,26 @@ def kernels_of(calls: Sequence[Call]) -> dict[Any, _Made]:
     return found
 
 
-def _is_light(c: Call) -> bool:
-    """Whether code that costs least to make is as fast: loops over rows that are long enough for
-    what comes before and behind them not to count.
+def _lean(calls: Sequence[Call]) -> set[Any]:
+    """Kernels that are as fast where their code costs least to make: loops over rows that are long
+    enough for what comes before and behind them not to count, or over few elements.
     """
-    if not isinstance(c.kernel, Kernel):
-        return c.kernel[0] == "transposed"
-    columns = c.words[1]
-    return isinstance(columns, int) and columns >= _LONG_ROW
+    short: Counter[Any] = Counter()
+
+    def count(calls: Sequence[Call], times: int) -> None:
+        for c in calls:
+            inner = times
+            first, second = (*[w for w in c.words[:2] if isinstance(w, int)], 1, 1)[:2]
+            if isinstance(c.kernel, Kernel):  # its domain: rows, columns
+                short[c.kernel] += times * first * second if second < _LONG_ROW else 0
+            else:
+                short[c.kernel] += 0 if c.kernel[0] in _LEAN else _FEW + 1
+                inner *= first if c.kernel[0] == "repeat" else 1
+            for block in c.blocks:
+                count(block, inner)
+
+    count(calls, 1)
+    return {k for k, elements in short.items() if elements <= _FEW}
 
 
 def _parts(keys: Sequence[Any]) -> list[list[Any]]:
@@ -199,7 +219,7 @@ class _Table:
         self.position = {v: k for k, v in enumerate(arguments)}
         self.held = held
         self.places, self.inner = place_buffers(calls, {*arguments, *held})
-        self.frames = [0, 0]  # the words by which a loop is stopped, and where warnings are noted
+        self.frames = [0] * FIRST_WORDS
         self.steps: list[tuple[Code, str, int, int]] = []  # kernel, its name, frame, tasks
         self.addresses: list[tuple[int, Root, int]] = []  # place, of, offset
         self.moves: list[tuple[int, Slot, int]] = []
@@ -263,6 +283,7 @@ class _Table:
             n for code, name, at, tasks in self.steps for n in (code.address(name), 8 * at, tasks)
         ]
         counts = {
+            "parallel": int(any(tasks > 1 for *_, tasks in self.steps)),
             "lets_go": int(self.lets_go), "patches": len(patches) // 3,
             "controls": len(self.controls), "steps": len(self.steps), "moves": len(self.moves),
             "frames": len(self.frames), "first": self.first, "calls": self.calls,

@@ -24,7 +24,7 @@ from funct.device.pool import alone_text, pool_text
 from funct.device.printed import printed
 from funct.settings import Settings, config, follow
 
-__all__ = ["PARALLEL", "pool", "text"]
+__all__ = ["PARALLEL", "parallel", "pool", "text"]
 
 PARALLEL = "declare void @funct_parallel(ptr, ptr, i64)"
 
@@ -48,6 +48,11 @@ def pool() -> Code:
     in_child(reset)
     _follow(config.record)
     return code
+
+
+def parallel() -> int:
+    """The address of `funct_parallel`."""
+    return _offered("funct_parallel")
 
 
 def text() -> str:

@@ -41,6 +41,7 @@ from funct.source import active_levels, user_site
 
 __all__ = ["UNKNOWN", "Capture", "GraphTracer", "acting", "capture", "writing", "written"]
 
+_MANY = 24  # values
 _innermost: ContextVar[Capture | None] = ContextVar("capture", default=None)
 _BARE = (np.generic, np.ndarray)
 _OPERANDS = (Tensor, bool, int, float, complex, *_BARE)
@@ -50,12 +51,15 @@ class Capture(Level):
     """The level that writes ops down."""
 
     __slots__ = (
-        "acts", "around", "constants", "count", "entries", "held", "hints", "inputs", "scope",
-        "symbols",
+        "acts", "around", "constants", "count", "entries", "grown", "held", "hints", "inputs",
+        "scope", "symbols",
     )  # fmt: skip
     decides: ClassVar[bool] = False  # whether what was written runs where a value is asked for
 
-    def __init__(self, label: str, fun: Callable[..., Any] | None, least: int = 0) -> None:
+    def __init__(
+        self, label: str, fun: Callable[..., Any] | None, least: int = 0,
+        grown: Callable[[], object] | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(label, fun)
         self.entries: list[Entry] = []
         self.constants: dict[int, tuple[Var, Any]] = {}
@@ -63,7 +67,8 @@ class Capture(Level):
         self.symbols: list[Symbol] = []
         self.count = 0
         self.acts: list[Pending] = []  # that do something besides their results, not computed yet
-        self.around = writing()
+        self.around = around = writing()
+        self.grown: Callable[[], object] | None = grown or (around.grown if around else None)
         self.held: list[Level] = []  # whose tracers are this level's business for now
         self.hints: dict[str, int] = {}
         self.scope = SizeScope(
@@ -73,6 +78,8 @@ class Capture(Level):
     def fresh(self, shape: Any, dtype: np.dtype[Any]) -> Var:
         """A new typed name."""
         self.count += 1
+        if self.count == _MANY and self.grown is not None:
+            self.grown()
         return Var(f"v{self.count}", tuple(shape), dtype)
 
     def input(self, x: Any, names: dict[int, str] | None) -> GraphTracer:
@@ -350,14 +357,17 @@ def capture(
     user_fun: Callable[..., Any] | None = None,
     body: bool = False,
     least: int = 0,
+    grown: Callable[[], object] | None = None,
 ) -> tuple[Graph, tuple[Any, ...]]:
     """Graph of `fun(*args) -> sequence of arrays`, and the outer tracers it closes over.
 
     args: arrays, or ShapeDtypes, on whose values no decision can be taken. names: per argument,
     axis -> symbol for the sizes to keep symbolic. body: as `written` has it. least: what symbols
-    are at least, which is not looked at again. The outer tracers are the graph's last inputs.
+    are at least, which is not looked at again. grown: called once it is no small graph, while the
+    rest is captured, and for what is captured within. The outer tracers are the graph's last
+    inputs.
     """
-    level = Capture(label, user_fun or fun, least)
+    level = Capture(label, user_fun or fun, least, grown)
     args = [x if isinstance(x, ShapeDtype) else asarray(x) for x in args]
     tracers = [level.input(x, names[i] if names else None) for i, x in enumerate(args)]
     with written(level, body=body):

@@ -18,9 +18,12 @@ def texts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setenv("FUNCT_CACHE_DIR", "")
     found: list[int] = []
     make = program.assemble_kernels
-    monkeypatch.setattr(
-        program, "assemble_kernels", lambda texts: found.append(len(texts)) or make(texts)
-    )
+
+    def noted(texts: list[Any], **how: Any) -> list[Any]:
+        found.append(len(texts))
+        return make(texts, **how)
+
+    monkeypatch.setattr(program, "assemble_kernels", noted)
     monkeypatch.setattr(program, "_codes", {})
     return found
 

@@ -9,12 +9,14 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct.compile import executable
+from funct.transforms.compiled import table
 
 
 @pytest.fixture
 def events(monkeypatch):
     found = []
-    monkeypatch.setattr(executable, "begin_walker", lambda: found.append("begun"))
+    monkeypatch.setattr(executable, "begin_walker", lambda **_: found.append("begun"))
+    monkeypatch.setattr(table, "begin_walker", lambda: found.append("begun meanwhile"))
     return found
 
 
@@ -37,6 +39,59 @@ def test_sizes_are_added_up(events):
 
 def test_small_arrays_begin_nothing(events):
     assert traced(events, xp.ones((64, 64)), xp.ones(())) == ["captured"]
+
+
+def many(x):
+    for _ in range(30):
+        x = xp.sin(x) + 1.0
+    return x
+
+
+def inside(x):
+    return ft.scan(lambda h, _: (many(h), None), x, None, length=3)[0]
+
+
+@pytest.mark.parametrize("fun", [many, inside])
+def test_captures_of_many_ops_begin_it_before_they_end(events, fun):
+    def f(x):
+        y = fun(x)
+        events.append("captured")
+        return y
+
+    ft.jit(f)(xp.ones(3))
+    assert events[:2] == ["begun meanwhile", "captured"]
+
+
+POOL = """
+import numpy as np
+import funct as ft, funct.array as xp
+from funct.device import threads
+
+def f(x):
+    for _ in range(30):
+        x = xp.sin(x) @ xp.ones((8, 8)) + 1.0
+    return x
+
+def asked():
+    return bool(threads.pool.cache_info().currsize)
+
+ft.jit(f)(xp.ones((8, 8)))
+few = asked()
+x = np.linspace(0.0, 1.0, 1 << 16)
+assert np.array_equal(np.asarray(ft.jit(lambda x: x * 2.0 + 1.0)(xp.asarray(x))), x * 2.0 + 1.0)
+print(few, asked())
+"""
+
+
+@pytest.mark.parametrize("folder", ["", "there"])
+def test_threads_are_for_programs_of_several_tasks(tmp_path, folder):
+    where = str(tmp_path / folder) if folder else ""
+    for _ in range(2):  # made, and where it is kept, loaded
+        done = subprocess.run(
+            [sys.executable, "-c", POOL], env={**os.environ, "FUNCT_CACHE_DIR": where}, check=True,
+            capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.stdout == "False True\n"
 
 
 LOADED = """

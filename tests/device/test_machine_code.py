@@ -112,7 +112,7 @@ def test_what_programs_need_is_begun_as_soon_as_llvm_is_there(how):
     text = """
         from msgspec.structs import replace
         from funct.compile.steps import walker
-        from funct.device import llvm, machine_code
+        from funct.device import llvm, machine_code, threads
         machine_code.host = lambda host=machine_code.host: replace(host(), cores=2)
         import funct
         walker.cores = lambda: 2
@@ -122,7 +122,7 @@ def test_what_programs_need_is_begun_as_soon_as_llvm_is_there(how):
         for thread in walker._starters:
             thread.join()
         assert len(begun) == 2 and llvm.loaded()
-        assert walker.walker() and not begun
+        assert walker.walker() and threads.pool() and not begun
     """
     environment = {**os.environ, "FUNCT_CACHE_DIR": ""}
     text = textwrap.dedent(text).replace("LOADING", how)

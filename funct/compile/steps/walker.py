@@ -25,23 +25,26 @@ from funct.compile.steps.moves import copy_bytes
 from funct.device import Code, assemble_all, printed, threads
 from funct.device.llvm import at_load, is_known, library
 from funct.device.machine_code import begin
-from funct.device.printed import recall
+from funct.device.printed import kept, recall
 from funct.kernels.cpu.calls import DATA, DENSE, FLAGS, address_in_python, builtin
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
 from funct.settings import cores
 
 __all__ = [
-    "HEAD", "assemble_kernels", "begin_walker", "bytes_on", "pointer", "reload", "run_steps",
-    "walker", "word",
+    "FIRST_WORDS", "HEAD", "assemble_kernels", "begin_walker", "bytes_on", "pointer", "reload",
+    "run_steps", "walker", "word",
 ]  # fmt: skip
 
 HEAD = (
     "true", "false", "none", "report", "incref", "save", "restore", "call", "decref",  # of Python
+    "parallel",  # what runs several tasks, if the program has such steps: `funct_parallel`
     "lets_go",  # whether other Python threads may run meanwhile
     "patches", "controls", "steps", "moves", "frames",  # how many, in this order in the table
     "first", "calls",  # of the steps, those that are not in a block
 )  # fmt: skip
 _SLOT = {name: k for k, name in enumerate(HEAD)}
+FIRST_WORDS = 3  # of a workspace: how a loop is stopped, what was noted, `funct_parallel`
+_PARALLEL = 2  # the last of them
 
 
 @functools.cache
@@ -69,33 +72,38 @@ _starters: list[threading.Thread] = []  # one at most: who loads LLVM and begins
 _recalled: list[Code] = []  # one at most: from disk
 
 
-def begin_walker() -> None:
+def begin_walker(*, several: bool = False) -> None:
     """Have what walks programs: from disk, or start to load LLVM and to make it, and other things
-    are done meanwhile.
+    are done meanwhile. several: also what runs several tasks.
     """
     if cores() > 1 and next(_first, False) and is_known():
         code = recall(_text, opt=0)
         if code is not None:
             _recalled.append(code.keep())
             return
-        thread = threading.Thread(target=_begin)
+        thread = threading.Thread(target=_begin, args=(several,))
         _starters.append(thread)
         thread.start()
         _loading.wait()  # or it would wait for Python's lock until we wait for LLVM
 
 
-def _begin() -> None:
+def _begin(several: bool) -> None:
     _loading.set()
     library()
-    begin([_text(), threads.text()], 0)
+    begin([_text(), *([threads.text()] if several else [])], 0)
 
 
-at_load(begin_walker)  # who makes kernels for large arrays soon calls a compiled function
+# who makes kernels for large arrays soon calls a compiled function
+at_load(functools.partial(begin_walker, several=True))
 
 
-def assemble_kernels(texts: Sequence[tuple[str, int]]) -> list[Code]:
-    """Code for texts of kernels, each at its level; what walks them is made beside."""
-    begin_walker()
+def assemble_kernels(texts: Sequence[tuple[str, int]], *, several: bool) -> list[Code]:
+    """Code for texts of kernels, each at its level; what walks them is made beside. several:
+    whether one of the kernels is run as several tasks, or runs some itself.
+    """
+    begin_walker(several=several)
+    if several and not kept(threads.text, opt=0):
+        begin([threads.text()], 0)
     codes = assemble_all(texts)
     _walker()
     return codes
@@ -114,6 +122,8 @@ def reload(table: np.ndarray[Any, Any]) -> Callable[..., bool | None]:
         table[_SLOT[name]] = address_in_python(function)
     for name, told in (("true", True), ("false", False), ("none", None), ("report", report)):
         table[_SLOT[name]] = id(told)
+    if table[_SLOT["parallel"]]:
+        table[_SLOT["parallel"]] = threads.parallel()
     return builtin("run", walker(), table)
 
 
@@ -158,7 +168,8 @@ def run_steps(f: Emitter, steps: Value, space: Value, first: Value, count: Value
             return []
 
         def many() -> list[Value]:
-            f.call("funct_parallel", None, [kernel, frame, tasks])
+            parallel = pointer(f, space, _PARALLEL)
+            f.line(f"call void {parallel.name}({kernel!r}, {frame!r}, {tasks!r})")
             return []
 
         f.branch(tasks < 2, alone, many)
@@ -194,6 +205,7 @@ def _print_walker(module: Module) -> None:
         steps = f.at(controls, n["controls"], "i64")
         frames = f.at(steps, (n["steps"] + n["moves"]) * 3, "i64")
         copy_bytes(f, space, frames, n["frames"] * 8)
+        f.store(pointer(f, head["parallel"]), f.at(space, _PARALLEL, "i64"))
 
         def patch(k: Value, _: list[Value]) -> list[Value]:
             entry = f.at(patches, k * 3, "i64")

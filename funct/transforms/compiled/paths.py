@@ -56,10 +56,11 @@ class Captured(Struct, frozen=True, eq=False):
 
 
 def captured(
-    fun: Callable[..., Any], given: Split, names: Any = None, opened: Any = None
-) -> Captured:
+    fun: Callable[..., Any], given: Split, names: Any = None, opened: Any = None,
+    grown: Callable[[], object] | None = None,
+) -> Captured:  # fmt: skip
     """Capture a call of fun. names: per array, axis -> symbol. opened: numbers that are kept open
-    (`numbered.py`).
+    (`numbered.py`). grown: see `capture`.
     """
     result: list[Any] = []
 
@@ -78,7 +79,7 @@ def captured(
     before = watched(fun, None, given.others)
     with config.remembering() as fields:
         graph, outer = capture(
-            flat, given.arrays, label="jit", names=names, user_fun=fun, least=1
+            flat, given.arrays, label="jit", names=names, user_fun=fun, least=1, grown=grown
         )  # of no elements there are other paths: `Graph.takes`
     outs, structure, single = result
     read = tuple([(config, f, config.get(f)) for f in sorted(fields)])

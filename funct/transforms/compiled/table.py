@@ -12,7 +12,7 @@ from typing import Any
 
 from funct.array import Array
 from funct.array.remote import is_remote
-from funct.compile import MISS, Reuse, expect, foreseen, run_at_once, why_not_fused
+from funct.compile import MISS, Reuse, begin_walker, expect, foreseen, run_at_once, why_not_fused
 from funct.core.effects import once
 from funct.errors import RecursionLimitError, TransformError, UnknownValueError
 from funct.events import tell
@@ -303,7 +303,8 @@ class Table:
         thread = get_ident()
         self._capturing.add(thread)
         try:
-            return captured(self.fun, given, names, opened)
+            grown = begin_walker if self.shares else None  # whose paths this compiler makes
+            return captured(self.fun, given, names, opened, grown)
         except RecursionError as error:
             if isinstance(error, RecursionLimitError):
                 raise
