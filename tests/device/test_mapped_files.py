@@ -4,6 +4,7 @@ import os
 import platform
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -41,8 +42,9 @@ def resident():
 
 def test_pages_that_were_let_go_come_again(monkeypatch):
     """Code for one text is the same before and after, and LLVM's pages are few in between."""
-    while llvm._watched:  # who waits for a pause after code of another test would let go of them
-        time.sleep(0.02)
+    for thread in threading.enumerate():
+        if thread.name == "funct: pauses of LLVM":  # after code of another test
+            thread.join()
     monkeypatch.setattr(llvm, "_watched", True)  # and nobody else does
     before = emit(text(771), ft.device.host())
     many = resident()
