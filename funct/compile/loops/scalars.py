@@ -26,6 +26,7 @@ from funct.kernels.llvm.fast import FAST
 from funct.kernels.llvm.functions import FUNCTIONS
 from funct.kernels.llvm.logistic import share
 from funct.kernels.llvm.remainder import fmod, integer_quotient, quotient
+from funct.kernels.llvm.whole_powers import whole_power
 
 __all__ = [
     "ELEMENTS", "HELD", "NARROW", "Printing", "exact_number", "is_exact", "met", "printing",
@@ -403,12 +404,18 @@ _PRODUCTS: dict[Any, Any] = {
     2: lambda f, x, _: _squared(x), 3: lambda f, x, _: _squared(x) * x,
     4: lambda f, x, _: _squared(_squared(x)),
 }  # fmt: skip
+_MOST_FACTORS = 16
 
 
 def _power(node: Node) -> Printing | None:
     """Powers whose exponent is a small number are products."""
     exponent = node.operands[1]
-    if isinstance(exponent, (Var, bool)):
+    if not isinstance(exponent, int | float) or exponent is True or exponent is False:
         return PRINTINGS.get("pow")
     product = _PRODUCTS.get(exponent)
-    return PRINTINGS.get("pow") if product is None else Printing(product, _FLOAT)
+    if product is not None:
+        return Printing(product, _FLOAT)
+    if exponent % 1 or not 0 < abs(exponent) <= _MOST_FACTORS:
+        return PRINTINGS.get("pow")
+    n = int(exponent)
+    return Printing(lambda f, x, _: whole_power(f, x, n), _FLOAT, cost=12)
