@@ -57,6 +57,13 @@ def test_an_argument_of_another_kind_is_named(name: str, argument: str, bad: Any
         FUNCTIONS[name](**{**given, argument: bad})
 
 
+@pytest.mark.parametrize("bad", BAD, ids=lambda b: type(b).__name__)
+def test_passes_are_functions(bad: Any) -> None:
+    """They are looked at when they are put together, not when they run."""
+    with pytest.raises(SignatureError, match=r"^then: passes\[1\] must be a function"):
+        g.then(g.simplify, bad)
+
+
 @pytest.mark.parametrize("bad", [None, 3, b"{}", X, "", "\ud800", "{", "[]", '{"data": 3}'])
 def test_what_is_no_text_of_a_graph(bad: Any) -> None:
     """The class is the one of files that are broken."""

@@ -72,9 +72,9 @@ def exact_number(x: Any, dtype: np.dtype[Any]) -> float | int | None:
     try:
         with np.errstate(all="raise"):
             held = np.asarray(x).astype(dtype) if isinstance(x, float) else np.asarray(x, dtype)
+        if dtype not in FLOATING and held.item() != x:
+            return None
     except (FloatingPointError, OverflowError, ValueError):
-        return None
-    if dtype not in FLOATING and held != x:
         return None
     return float(held) if dtype in NARROW else held.item()
 
@@ -121,7 +121,6 @@ def unsupported(node: Node) -> str:
             return f"{node.name} of floats to {result} is computed by NumPy"
         if node.name == "astype" and result in _ROUNDED and computed not in _ROUNDED[result]:
             return f"{node.name} of {computed} to {result} is computed by NumPy"
-        return ""
     held = next(d for d, e in HELD.items() if e == computed)
     for a in node.operands:
         if not isinstance(a, Var) and exact_number(a, held) is None:

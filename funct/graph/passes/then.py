@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from funct.errors import GraphError
 from funct.graph.check import check
+from funct.graph.given import expect, of_graph
 from funct.graph.ir import Graph
 
 __all__ = ["Pass", "then"]
@@ -27,6 +28,10 @@ def then(*passes: Pass) -> Pass:
         [0.0, 0.0]
     """
 
+    for k, each in enumerate(passes):
+        expect("then", f"passes[{k}]", each, Callable)
+
+    @of_graph
     def run(graph: Graph) -> Graph:
         for each in passes:
             name = getattr(each, "__name__", repr(each))
