@@ -42,7 +42,8 @@ _SEARCHES = 1 << 12  # values that a task searches for: a multiple of `SEARCHED`
 _CUT = 33  # bits of a key, which are three digits: few keys differ in others alone,
 _CUT_MOST = 1 << 20  # if they are no more than these
 _HALVED = 1 << 15  # words in a row up to which bounds are sought by counting, again and again
-_NETWORK, _BESIDE = 1 << 11, 8  # bytes that NumPy has networks for, and columns sorted together
+_NETWORK, _COLUMN = 1 << 11, 1 << 12  # bytes that NumPy has networks for; elements at most, and
+_BESIDE = 16, 8  # columns at least, that are sorted together; where NumPy packs slowly
 _ROOM = cpu.LANES  # words more than are needed, and a sixteenth, are sorted, not halved away
 _FEW = 32  # of so few the largest are found by insertion, and the signs of zeros by NumPy
 _WORD = np.dtype(np.uint64)
@@ -200,7 +201,7 @@ def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
         line.sort()
         packing.zeros(x, line, 1, x.size, descending, wide())
         return line[::-1] if descending else line
-    if _packs_slowly() and (side := _side_by_side(x, axis, descending)) is not None:
+    if (side := _side_by_side(x, axis, descending)) is not None:
         return side
     out = x.copy("K")
     out.sort(axis)
@@ -213,7 +214,9 @@ def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
 def _side_by_side(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any] | None:
     """Columns sorted together; None where NumPy is to do it."""
     n, inner, size = x.shape[axis], prod(x.shape[axis + 1 :]), x.itemsize
-    if n * size <= _NETWORK or inner < _BESIDE or size not in (4, 8):
+    if n * size <= _NETWORK or size not in (4, 8) or n > _COLUMN:
+        return None
+    if inner < _BESIDE[_packs_slowly()]:
         return None
     if not x.flags.c_contiguous or not ready(x.size, 0):
         return None
