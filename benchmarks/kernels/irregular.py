@@ -1,8 +1,9 @@
 """Sorting, searching, scans, gather, scatter, random numbers and pooling, in GB/s.
 
 Bytes are those of what goes in and what comes out, so the share of a copy's speed is what one pass
-over memory would reach. JAX takes all the cores that the process has, and to sort ten million
-elements 20 s, so it is left out there; so are orders of that many that are like others.
+over memory would reach. JAX takes all the cores that the process has, which its name says ("jax
+x2"), where the others take one thread; and to sort ten million elements 20 s, so it is left out
+there; so are orders of that many that are like others.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import funct as ft
 import funct.array as xp
 from benchmarks.kernels.row import Row
 from benchmarks.peers import optional
+from funct.device import host
 from funct.interop import CSR
 from funct.nn import functional
 from funct.tree import leaves
@@ -31,6 +33,7 @@ SIZES = (10_000_000, 1_000_000, 100_000, 10_000, 1_000)  # the large ones first:
 LONG = 10_000_000  # elements from which on one turn takes seconds
 TURNS = {LONG: 2, 1_000_000: 4}  # which are enough where nothing is over soon
 SEGMENTS = 1_000
+JAX = f"jax x{host().cores}" if host().cores > 1 else "jax"
 ORDERS = 64  # of few elements: of one, processors learn by heart which way each branch goes
 IMAGES = ((8, 64, 56, 56), (8, 256, 14, 14))
 WINDOWS = ((2, 2, 0), (3, 2, 1), (3, 1, 1))
@@ -68,7 +71,7 @@ def row_of(name: str, arrays: tuple[Any, ...], ours: Any, *, orders: int = 1, **
     if "jax" in theirs and jax is not None and max(a.size for a in arrays) < LONG:
         jax.config.update("jax_enable_x64", True)
         compiled = jax.jit(lambda *a: theirs["jax"](jax, *a))
-        peers["jax"] = by_turns(lambda *a: jax.block_until_ready(compiled(*a)), jax.numpy.asarray)
+        peers[JAX] = by_turns(lambda *a: jax.block_until_ready(compiled(*a)), jax.numpy.asarray)
     return Row(name, moved, by_turns(ours, xp.asarray), peers)
 
 
@@ -100,12 +103,12 @@ def _ordered(n: int) -> Iterator[Row]:
         )  # fmt: skip
     if n >= LONG:
         return
-    wide = reals.reshape(-1, 10)
-    yield row(
-        f"sort, {wide.shape}, axis 0", (wide,), lambda a: xp.sort(a, axis=0),
-        numpy=lambda a: np.sort(a, 0), torch=lambda t, a: t.sort(a, 0)[0],
-        jax=lambda j, a: j.numpy.sort(a, 0),
-    )  # fmt: skip
+    for wide in (reals.reshape(-1, 10), reals.reshape(-1, 100)):
+        yield row(
+            f"sort, {wide.shape}, axis 0", (wide,), lambda a: xp.sort(a, axis=0),
+            numpy=lambda a: np.sort(a, 0), torch=lambda t, a: t.sort(a, 0)[0],
+            jax=lambda j, a: j.numpy.sort(a, 0),
+        )  # fmt: skip
     # zeros of both signs keep their order, which NumPy's own quick sort does not see to
     yield row(f"sort, rounded float64, {n:,}", (reals.round(),), xp.sort, numpy=np.sort)
     yield row(
@@ -200,14 +203,23 @@ def _indexed(n: int) -> Iterator[Row]:
     square = x[: int(n**0.5) ** 2].reshape(int(n**0.5), -1)
     yield row_of(
         f"x.at[i, j].add(v), {square.shape}", (square, x, at % len(square), ids % len(square)),
-        lambda a, v, i, j: a.at[i, j].add(v), numpy=_added_at_pairs,
+        lambda a, v, i, j: a.at[i, j].add(v), numpy=lambda a, v, *key: _added(a, v, key),
         torch=lambda t, a, v, i, j: a.index_put((i, j), v, accumulate=True),
         jax=lambda k, a, v, i, j: a.at[i, j].add(v),
+    )  # fmt: skip
+    cube = x.reshape(-1, 10, 10)
+    places = at // 100, at // 10 % 10, at % 10
+    yield row_of(
+        f"x.at[i, j, k].add(v), {cube.shape}", (cube, x, *places),
+        lambda a, v, i, j, k: a.at[i, j, k].add(v),
+        numpy=lambda a, v, *key: _added(a, v, key),
+        torch=lambda t, a, v, *key: a.index_put(key, v, accumulate=True),
+        jax=lambda _, a, v, i, j, k: a.at[i, j, k].add(v),
     )  # fmt: skip
     few = [(k % len(square)).astype(np.int32) for k in (at, ids)]
     yield row_of(
         f"x.at[i, j].add(v), int32, {square.shape}", (square, x, few[0], few[1]),
-        lambda a, v, i, j: a.at[i, j].add(v), numpy=_added_at_pairs,
+        lambda a, v, i, j: a.at[i, j].add(v), numpy=lambda a, v, *key: _added(a, v, key),
         torch=lambda t, a, v, i, j: a.index_put((i, j), v, accumulate=True),
         jax=lambda k, a, v, i, j: a.at[i, j].add(v),
     )  # fmt: skip
@@ -312,12 +324,6 @@ def _added(x: Any, v: Any, i: Any) -> Any:
     return y
 
 
-def _added_at_pairs(a: Any, v: Any, i: Any, j: Any) -> Any:
-    out = a.copy()
-    np.add.at(out, (i, j), v)
-    return out
-
-
 def _replaced(x: Any, v: Any, i: Any) -> Any:
     y = x.copy()
     y[i] = v
@@ -337,7 +343,7 @@ def _random(n: int) -> Iterator[Row]:
             if jax is not None:
                 jax.config.update("jax_enable_x64", True)
                 f = jax.jit(partial(getattr(jax.random, name), shape=(n,), dtype=dtype))
-                peers["jax"] = partial(_finished, jax, f, jax.random.key(1))
+                peers[JAX] = partial(_finished, jax, f, jax.random.key(1))
             ours = partial(getattr(ft.random, name), ft.random.key(1), (n,), dtype)
             yield Row(f"random.{name}, {dtype}, {n:,}", n * dtype.itemsize, ours, peers)
 
@@ -346,7 +352,7 @@ def _random(n: int) -> Iterator[Row]:
     if jax is not None:
         many = jax.vmap(jax.random.fold_in, (None, 0))
         fold = jax.jit(lambda key: many(key, np.arange(n)))
-        folded["jax"] = partial(_finished, jax, fold, jax.random.key(1))
+        folded[JAX] = partial(_finished, jax, fold, jax.random.key(1))
     ours = partial(ft.random.fold_in, ft.random.key(1), numbers)
     yield Row(f"random.fold_in, {n:,}", 16 * n, ours, folded)
 
@@ -374,7 +380,7 @@ def _parametric(n: int) -> Iterator[Row]:
             peers["torch"] = partial(getattr(torch, of_torch[name]), parameters)
         if jax is not None:
             f = jax.jit(partial(getattr(jax.random, name), shape=(shape,)))
-            peers["jax"] = partial(
+            peers[JAX] = partial(
                 _finished, jax, lambda k, f=f, a=given: f(k, *a), jax.random.key(1)
             )
         ours = partial(getattr(ft.random, name), key, *map(xp.asarray, given), (shape,))

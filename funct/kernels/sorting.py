@@ -15,6 +15,7 @@ from funct.device.host import host
 from funct.kernels import counting
 from funct.kernels.cpu.irregular import packing
 from funct.kernels.cpu.irregular import sorting as cpu
+from funct.kernels.cpu.irregular.column_sort import LANES, sort_columns
 from funct.kernels.cpu.irregular.places import SEARCHED, search
 from funct.kernels.cpu.loops import pays, ready
 from funct.kernels.cpu.reductions.short_orders import DESCENDING
@@ -41,6 +42,8 @@ _SEARCHES = 1 << 12  # values that a task searches for: a multiple of `SEARCHED`
 _CUT = 33  # bits of a key, which are three digits: few keys differ in others alone,
 _CUT_MOST = 1 << 20  # if they are no more than these
 _HALVED = 1 << 15  # words in a row up to which bounds are sought by counting, again and again
+_NETWORK, _COLUMN = 1 << 11, 1 << 12  # bytes that NumPy has networks for; elements at most, and
+_BESIDE = 16, 8  # columns at least, that are sorted together; where NumPy packs slowly
 _ROOM = cpu.LANES  # words more than are needed, and a sixteenth, are sorted, not halved away
 _FEW = 32  # of so few the largest are found by insertion, and the signs of zeros by NumPy
 _WORD = np.dtype(np.uint64)
@@ -198,12 +201,28 @@ def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
         line.sort()
         packing.zeros(x, line, 1, x.size, descending, wide())
         return line[::-1] if descending else line
+    if (side := _side_by_side(x, axis, descending)) is not None:
+        return side
     out = x.copy("K")
     out.sort(axis)
     # An unstable sort is quicker. It tells only in zeros, whose signs it may even lose.
     if kind == "f" and not _settled(x, out, axis, descending):
         return plain_sort(x, axis, descending)
     return _turned(out, axis) if descending else out
+
+
+def _side_by_side(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any] | None:
+    """Columns sorted together; None where NumPy is to do it."""
+    n, inner, size = x.shape[axis], prod(x.shape[axis + 1 :]), x.itemsize
+    if n * size <= _NETWORK or size not in (4, 8) or n > _COLUMN:
+        return None
+    if inner < _BESIDE[_packs_slowly()]:
+        return None
+    if not x.flags.c_contiguous or not ready(x.size, 0):
+        return None
+    y = fresh(x.shape, x.dtype)
+    room = np.empty(n * LANES, x.dtype if x.dtype.kind != "f" else f"i{size}")
+    return None if sort_columns(x, y, room, x.size // (n * inner), n, inner, descending) else y
 
 
 def _key(x: NDArray[Any]) -> NDArray[np.int16]:

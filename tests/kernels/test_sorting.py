@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from funct.kernels import sorting
 from funct.kernels.cpu import loops
+from funct.kernels.cpu.irregular import column_sort
 from funct.kernels.cpu.irregular import sorting as cpu
 from tests.kernels.arrays import SPECIAL, agree, arrays, misaligned
 
@@ -26,6 +27,8 @@ def _always(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
     monkeypatch.setattr(sorting, "_LONG", 1)
     monkeypatch.setattr(sorting, "_SHORT", 1)
     monkeypatch.setattr(sorting, "_DIGITS", 1)
+    monkeypatch.setattr(sorting, "_BESIDE", (1, 1))
+    monkeypatch.setattr(sorting, "_NETWORK", 1)
     monkeypatch.setattr(sorting, "_packs_slowly", lambda: request.param)
     monkeypatch.setattr(sorting, "_by_digits", lambda: ((100, 3), (1, 2)))
 
@@ -53,6 +56,31 @@ def test_order_is_that_of_numpy(data: st.DataObject, dtype: str) -> None:
     """Any shape from empty on, any axis, steps and turned axes, special values."""
     x = data.draw(arrays(dtype, min_rank=1))
     _ordered(x, data.draw(st.integers(0, x.ndim - 1)))
+
+
+@given(
+    st.sampled_from(DTYPES[3:6] + DTYPES[7:]), st.integers(1, 3), st.integers(2, 70),
+    st.integers(1, 40), st.booleans(), st.integers(0, 2**31),
+)  # fmt: skip
+def test_columns_are_sorted_side_by_side(
+    dtype: str, outer: int, n: int, inner: int, special: bool, seed: int
+) -> None:
+    """Each for itself, in whole vectors and beside them; -0 is left to others."""
+    rng, floats = np.random.default_rng(seed), dtype[0] == "f"
+    x = (rng.standard_normal((outer, n, inner)) * 9).astype(dtype)
+    if special:
+        limits = np.finfo(dtype) if floats else np.iinfo(dtype)
+        odd = [limits.min, limits.max, 0, 1, *([np.nan, np.inf, -np.inf] if floats else [])]
+        x = np.where(rng.random(x.shape) < 0.5, rng.choice(np.asarray(odd, dtype), x.shape), x)
+    for descending in (False, True):
+        found = sorting._side_by_side(x, 1, descending)
+        assert found is not None
+        _same(found, sorting.plain_sort(x, 1, descending))
+    if floats:
+        x[rng.integers(outer), rng.integers(n), rng.integers(inner)] = -0.0
+        assert sorting._side_by_side(x, 1, False) is None
+        _ordered(x, 1)
+    assert sorting._side_by_side(x[:, ::-1], 1, False) is None
 
 
 def _long(dtype: str, n: int, kind: str) -> Any:
@@ -184,4 +212,6 @@ def test_no_index_leaves_its_array(
         often = np.zeros(n if counted else 0, np.int64)
         agree(cpu.distinct, table, np.zeros_like(table), often, n, counted)
     order = np.argsort(x[0], stable=True)
+    lanes = np.zeros((n, column_sort.LANES), f"i{x.itemsize}")
+    agree(column_sort.sort_columns, x, np.zeros_like(x), lanes, 1, n, rows, descending)
     agree(cpu.numbered, x[0], order, *np.zeros((3, n), np.int64), n)
