@@ -153,7 +153,9 @@ def user_site(depth: int = 1, *, keep: bool = False) -> Site | None:
             entry: Any = frame.f_locals.get(local)
             site = getattr(entry, "site", None)
             if isinstance(site, Site):
-                return attrs.evolve(site, of=entry.name) if backward else site
+                if not backward:
+                    return site
+                return Site(site.file, site.line, entry.name, site.call, site.layer)
         elif id(code) in _HIDDEN:
             if keep:
                 return None

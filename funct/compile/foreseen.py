@@ -3,7 +3,7 @@
 The system gives memory page by page, at the first touch, and for a call whose code is kept on disk
 that takes longer than all else. How large a call's arrays are is known when its code is there; what
 they were in another process is known before. So the sizes are kept under the name of the function
-and the types of its arguments, and blocks of these sizes are touched on a thread of their own. They
+and the types of its arguments, and blocks of these sizes are touched by a thread of their own. They
 then wait in the bins of the allocator, where the call finds them (`device/memory`).
 
     with foreseen(fun, types):

@@ -56,7 +56,7 @@ def touch(results: Sequence[Type], names: dict[str, Any]) -> None:
 
     names: those of the function that runs it. Its `empty(shape, dtype)` gives the arrays.
     """
-    if not is_run_at_once() or is_foreseen():
+    if is_foreseen() or not is_run_at_once():
         return
     given: list[Type] = []
     room = _MOST

@@ -225,9 +225,12 @@ class OpenNumber:
 def closed(params: Any) -> Any:
     """Parameters of an op, of which open numbers are bound."""
     if type(params) is tuple:
-        found = tuple([closed(p) for p in params])
-        return params if all(a is b for a, b in zip(found, params, strict=True)) else found
+        return tuple([closed(p) for p in params]) if _has_open(params) else params
     return params.known() if _is_open(params) else params
+
+
+def _has_open(params: tuple[Any, ...]) -> bool:
+    return any([_has_open(p) if type(p) is tuple else _is_open(p) for p in params])  # noqa: C419
 
 
 def dtype_beside(

@@ -22,7 +22,7 @@ __all__ = ["LOADS", "Mapped", "mapped"]
 
 LOADS = sys.platform == "linux" and platform.machine() == "x86_64"  # whatever LLVM makes here
 _ELF, _X86_64, _ADDRESS = b"\x7fELF\x02\x01", 62, 1
-_SYMBOL, _RELOCATION = struct.Struct("<IBBHQQ"), struct.Struct("<QQq")
+_SYMBOL, _RELOCATION, _WORD = map(struct.Struct, ("<IBBHQQ", "<QQq", "<Q"))
 _BYTES, _SYMBOLS, _RELOCATIONS, _ZEROS, _UNWINDING = 1, 2, 4, 8, 0x70000001
 _WRITTEN, _LOADED = 1, 2
 _FLAGS = _WRITTEN | _LOADED | 0x10000034  # of sections: code, what may be merged, large
@@ -84,7 +84,7 @@ def mapped(file: bytes, address: Callable[[str], int | None]) -> Mapped | None:
             if found is None or what & 0xFFFFFFFF != _ADDRESS:
                 return None
             at = places[section.info] + offset
-            memory[at : at + 8] = (found + addend & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "little")
+            _WORD.pack_into(memory, at, found + addend & 0xFFFFFFFFFFFFFFFF)
     if _protect(base, fixed):
         return None
     names = {n: base + places[k] + v for n, seen, k, v in symbols if seen and k in places}
@@ -116,12 +116,12 @@ def _laid_out(sections: list[_Section]) -> tuple[dict[int, int], int, int]:
     return places, ends[0], ends[1]
 
 
-def _symbols(file: bytes, sections: list[_Section]) -> list[tuple[str, bool, int, int]]:
-    """Name, whether others see it, number of its section (0: it is wanted), offset there."""
+def _symbols(file: bytes, sections: list[_Section]) -> list[tuple[str, int, int, int]]:
+    """Name if others see it, whether they do, number of its section (0: wanted), offset there."""
     table = next(s for s in sections if s.type == _SYMBOLS)
     text = sections[table.link].read(file)
     return [
-        (text[name : text.index(0, name)].decode(), bool(info >> 4), home, value)
+        (text[name : text.index(0, name)].decode() if info >> 4 else "", info >> 4, home, value)
         for name, info, _, home, value, _ in _SYMBOL.iter_unpack(table.read(file))
     ]
 

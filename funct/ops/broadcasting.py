@@ -24,6 +24,8 @@ def broadcast_shapes(*shapes: tuple[Any, ...]) -> tuple[Any, ...]:
 
     Raises ValueError where two lengths differ and neither is 1.
     """
+    if len(shapes) == 2 and shapes[0] is shapes[1]:
+        return tuple(shapes[0])
     out: list[Any] = []
     for k in range(max(map(len, shapes), default=0)):
         best: Any = 1

@@ -18,7 +18,7 @@ import funct.array as xp
 from funct.compile.native import native
 from funct.compile.spelled import read, spell
 from funct.compile.stored import stored
-from funct.device import disk_cache
+from funct.device import disk_cache, machine_code
 from funct.graph import Graph, digest, eliminate_dead, share_common
 from tests import laws
 from tests.strategies import inputs, programs
@@ -154,7 +154,7 @@ def body_of(path: Path) -> tuple[dict[str, Any], bytes]:
     {"blobs": []}, {"blobs": [10**9]}, {"blobs": ["x"]},
     {"programs": [[99, [], []]]}, {"programs": 3}, {"names": {"exp_": ["op", "no_such_op"]}},
     {"names": {"v": ["types", [[3, "float32"]]]}}, {"names": {"v": ["array", 7]}}, {"names": []},
-    {"results": [[[4], "nonsense"]]},
+    {"results": [[[4], "nonsense"]]}, {"wants": ["no_such_function"]}, {"wants": 3},
     {"whole": [1]}, {"arrays": [["<f4", [10**9], 0]]}, [], None, "text",
 ], ids=repr)  # fmt: skip
 def test_files_that_say_something_else_are_made_anew(folder: Path, other: Any) -> None:
@@ -176,6 +176,28 @@ def test_files_that_say_something_else_are_made_anew(folder: Path, other: Any) -
     laws.same(stored(graph, make)(x.data), first)
     assert made
     laws.same(stored(graph, never)(x.data), first)
+
+
+def test_code_is_told_what_it_wants(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file says what its code wants of others, so that nobody searches it; code that is not told
+    is made anew.
+    """
+    x = data()
+    graph = graph_of(step, x)
+    first = stored(graph, lambda: native(graph))(x.data)
+    (path,) = kept(folder)
+    said, rest = body_of(path)
+    assert said["wants"]  # of products
+    searched: list[bytes] = []
+    monkeypatch.setattr(machine_code, "wanted_by", searched.append)
+    for wants, make in ((said["wants"], never), ([], lambda: native(graph))):
+        text = spell({**said, "wants": wants})
+        disk_cache.write(path.name, len(text).to_bytes(8, "little") + text + rest)
+        monkeypatch.setattr(machine_code, "_addresses", {})
+        monkeypatch.setattr(machine_code, "_loaded", {})
+        laws.same(stored(graph, make)(x.data), first)
+    assert not searched
+    assert body_of(path)[0]["wants"] == said["wants"]
 
 
 def test_no_folder_is_no_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

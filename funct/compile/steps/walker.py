@@ -76,11 +76,12 @@ def begin_walker(*, several: bool = False) -> None:
     """Have what walks programs: from disk, or start to load LLVM and to make it, and other things
     are done meanwhile. several: also what runs several tasks.
     """
-    if cores() > 1 and next(_first, False) and is_known():
-        code = recall(_text, opt=0)
-        if code is not None:
-            _recalled.append(code.keep())
-            return
+    if not next(_first, False):
+        return
+    code = recall(_text, opt=0)
+    if code is not None:
+        _recalled.append(code.keep())
+    elif cores() > 1 and is_known():
         thread = threading.Thread(target=_begin, args=(several,))
         _starters.append(thread)
         thread.start()

@@ -3,8 +3,8 @@
 Large buffers of the host come from a caching allocator of our own, in this order of files:
 `policy.py` decides which block a request gets; `arena.py` has the addresses; `front.py` and its
 machine code (`front_text.py` over `bins_text.py`) are what NumPy calls; `host.py` puts them
-together; `report.py` and `timeline.py` show what is held. `allocator.py` is what any other device's
-pool has to answer.
+together; `report.py` and `timeline.py` show what is held; `touching.py` has pages touched before
+they are needed. `allocator.py` is what any other device's pool has to answer.
 """
 
 from __future__ import annotations
