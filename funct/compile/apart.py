@@ -16,6 +16,7 @@ import attrs
 from msgspec import Struct
 
 from funct.compile.forms import Inner, Repeat
+from funct.compile.fusion.worth import ELEMENT_OPS
 from funct.compile.loops.scalars import printing
 from funct.compile.loops.views import VIEWS
 from funct.compile.loops.warned import may_warn
@@ -27,7 +28,7 @@ from funct.graph import Control, Graph, Guard, Node, Var, eliminate_dead
 
 __all__ = ["taken_apart"]
 
-_STEPS = 32  # fewer are not worth a loop of their own before or behind
+_STEPS = 32  # fewer are not looked at
 _COST = 8  # additions of a step that are worth what it reads and writes more, for each such array
 _SHARE = 4  # of a vector is what one array of a step has at most: more is computed in vectors
 _MOVED = frozenset({"reshape", "slice_", "broadcast_to"})
@@ -100,12 +101,15 @@ class _Parts(Struct, frozen=True):
         every = [*body.inputs, *[v for e in core for v in e.results]]
         return cls(early, core, late[::-1], read, [v for v in every if v in asked], ys)
 
-    def is_worth(self, rows: int, ys: int) -> bool:
-        """Whether it saves more than it costs; so many rows a step was given, and made."""
+    def is_worth(self, steps: int, rows: int, ys: int) -> bool:
+        """Whether it saves more than it costs to make and to run; so many rows a step was given,
+        and made.
+        """
         moved = [e for e in (*self.early, *self.late) if e.name not in VIEWS]
-        cost = sum([found.cost for e in moved if (found := printing(e)) is not None])
+        costs = [(found.cost, e) for e in moved if (found := printing(e)) is not None]
+        cost = sum([cost * math.prod(e.results[0].shape) for cost, e in costs])
         more = max(0, len(self.read) - rows) + max(0, len(self.kept) + len(self.ys) - ys)
-        return cost >= _COST * (1 + more)
+        return cost >= _COST * (1 + more) and cost * steps >= ELEMENT_OPS
 
 
 def _moves(e: Node) -> bool:
@@ -154,7 +158,8 @@ class _Apart(NewNodes):
         parts = _Parts.of(body, form, wanted)
         before, self.nodes, self.site = self.nodes, [], e.site
         rows = len(body.inputs) - c - n
-        if not parts.is_worth(rows, len(e.results) - n) and len(wanted) == len(e.results) - n:
+        worth = parts.is_worth(form.most, rows, len(e.results) - n)
+        if not worth and len(wanted) == len(e.results) - n:
             self.nodes = before
             return False
         at: dict[Any, Any] = dict(zip(body.inputs, e.operands, strict=True))

@@ -13,7 +13,7 @@ from funct.graph import Control, Graph, Node, eliminate_dead, inline_calls
 from tests import laws
 
 RNG = np.random.default_rng(0)
-STEPS = 100
+STEPS = 2000
 
 
 def rows(*shape: int, dtype: str = "float32") -> Any:

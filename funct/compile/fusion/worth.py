@@ -44,6 +44,7 @@ _SLOW = (
 )  # fmt: skip
 _PASSES = {"sigmoid": 6} | dict.fromkeys(_SLOW, 4)
 _FEW = 1 << 12  # elements of all that a branch or a loop is given and gives
+_NARROW = 1 << 6  # elements that a step of another loop is given and gives
 _LONG_STACK, _SHORT_SUM = 64, 64  # matrices, and terms of each sum, that are no work for BLAS
 _SHORT_ROW, _MANY_ROWS = 7, 1 << 12
 _MANY_MATRICES, _SMALL_SIDE = 256, 16
@@ -112,7 +113,8 @@ def _calls_of(graph: Graph, held: Callable[[Node], bool]) -> int:
 
 def _calls_in(e: object) -> int:
     """Calls of NumPy in a branch, or in the steps of a loop, on so few elements that they take most
-    of the time; a `while` may have many.
+    of the time; a `while` may have many. Of many steps of few numbers a program can do more than
+    a loop by itself (`apart.py`).
     """
     if not isinstance(e, Node) or not isinstance(e.primitive, Control):
         return 0
@@ -122,7 +124,7 @@ def _calls_in(e: object) -> int:
         return max(map(_calls, form.graphs)) if few else 0
     if not isinstance(form, Repeat):
         return 0
-    if not few and _elements((*form.body.inputs, *form.body.outputs)) > _CALL:
+    if not few and _elements((*form.body.inputs, *form.body.outputs)) > _NARROW:
         return 0
     return _calls(form.body) * (ELEMENT_OPS // _CALL if form.steps is None else form.steps)
 
