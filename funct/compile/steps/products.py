@@ -101,7 +101,7 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
     if count > 1 and n == 1 < m and a.transposed:  # the vector by rows, as they lie
         a, b = (replace(x, transposed=not x.transposed) for x in (b, a))
         m, n = n, m
-    if count > 1 and _is_few(m, n, k):
+    if count > 1 and _is_few(m, n, k, out):
         return [*calls, _few(a, b, out, stack, (m, n, k))]
     if count > 1 and 1 in (m, n) and 1 < k <= host().vector_bytes // byte:
         matrix, vector, length, step = (a, b, m, -2) if n == 1 else (b, a, n, -1)
@@ -138,8 +138,9 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
     return [*calls, Call(kernel, tuple(words), tasks, (out,))]
 
 
-def _is_few(m: int, n: int, k: int) -> bool:
-    return max(m, k, n) <= _FEW and n > 1
+def _is_few(m: int, n: int, k: int, out: Var) -> bool:
+    lanes = host().vector_bytes // out.dtype.itemsize  # a row may be two whole vectors
+    return max(m, n, k) <= _FEW and (1 < n <= lanes or n == 2 * lanes)
 
 
 def _few(
