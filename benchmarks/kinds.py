@@ -34,6 +34,7 @@ LEFT, RIGHT, LONG8 = _normal(5000, 32), _normal(5000, 48), _normal(100_000, 8)
 PLATE, LINKS = _normal(256, 256), _normal(500, 500, scale=0.002)
 STACK, VECTORS = _normal(5000, 8, 8), _normal(5000, 8)
 SMALL, POINTS, OTHERS = _normal(20_000, 3, 3), _normal(100_000, 3), _normal(100_000, 3)
+SQUARES, STEPS, SLOPES = _normal(1000, 16, 16), _normal(5, 100_000), _normal(5, 100_000)
 OF_FIVE = _normal(10_000, 5, 5)
 LARGE = _normal(2000, 2000)
 COLOURS, TURNED = _normal(512, 512, 3), _normal(100_000)
@@ -251,6 +252,15 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         most, least = ns.max(x, axis=-1), ns.min(x, axis=-1)
         return ns.stack([x[..., 1] - x[..., 2], (most - least) / (most + 4), most], axis=-1)
 
+    def direction(g: Any, s: Any, y: Any) -> Any:
+        shares = []
+        for k in range(5):
+            shares.append((s[k] @ g) / (s[k] @ y[k]))
+            g = g - shares[k] * y[k]
+        for k in range(4, -1, -1):
+            g = g + s[k] * (shares[k] - (y[k] @ g) / (s[k] @ y[k]))
+        return g
+
     grad, hessian = transforms.grad, transforms.hessian
     a = ns.asarray
     return {
@@ -290,6 +300,8 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         "heat, 256 x 256, 50 steps": (heated, (a(PLATE),)),
         "ranks of 500 pages, 100 steps": (ranks, (a(LINKS), a(V[:500]))),
         "20,000 products of 3 x 3": (lambda x, y: x @ y, (a(SMALL), a(SMALL))),
+        "1000 products of 16 x 16, transposed": (lambda x, y: x @ y.mT, (a(SQUARES), a(SQUARES))),
+        "L-BFGS direction, 100,000": (direction, (a(SIGNAL), a(STEPS), a(SLOPES))),
         "20,000 determinants of 3 x 3": (determinants, (a(SMALL),)),
         "their gradient": (grad(determinants), (a(SMALL),)),
         "that of 10,000 determinants of 5 x 5": (grad(determinants), (a(OF_FIVE),)),

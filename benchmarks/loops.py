@@ -28,7 +28,9 @@ W, XS = RNG.normal(size=(8, 8)) * 0.3, RNG.normal(size=(STEPS, 4))
 Calls = dict[str, Callable[[], object]]
 
 
-def programs(ns: Any, control: Any) -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
+def programs(
+    ns: Any, control: Any, grad: Any
+) -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
     """Each row's function and arguments. control: where while_loop, scan and cond are."""
 
     def lorenz(x: Any, y: Any, z: Any) -> Any:
@@ -201,8 +203,29 @@ def programs(ns: Any, control: Any) -> dict[str, tuple[Callable[..., Any], tuple
 
         return control.fori_loop(0, STEPS, join, ns.arange(5000))
 
+    def variances(t: Any, r: Any) -> Any:
+        def step(s: Any, r: Any) -> Any:
+            s = t[0] + t[1] * r * r + t[2] * s
+            return s, ns.log(s) + r * r / s
+
+        return ns.sum(control.scan(step, ns.asarray(1.0), r)[1])
+
+    def decided(c: Any, xs: Any) -> Any:
+        def step(c: Any, x: Any) -> Any:
+            up = lambda c: ns.tanh(c) - x  # noqa: E731
+            c = control.cond(ns.sum(c) > 0, up, lambda c: c * 0.5 + ns.sin(x), c)
+            return c, ns.sum(c)
+
+        return ns.sum(control.scan(step, c, xs)[1] ** 2)
+
     one = ns.asarray(1.0)
     return {
+        "gradient of 2000 variances in turn": (
+            grad(variances), (ns.asarray([0.1, 0.1, 0.8]), ns.asarray(SIGNAL.reshape(-1)[:2000])),
+        ),
+        "gradient of 300 decisions, 4 numbers": (
+            grad(decided, (0, 1)), (ns.ones(4), ns.asarray(XS[:300])),
+        ),
         "10,000 visits of 100,000 places, counted": (
             visits,
             (ns.zeros(100_000), ns.asarray(PLACES)),
@@ -272,11 +295,11 @@ def _waiting(jax: Any, fun: Callable[..., Any], args: tuple[Any, ...]) -> Callab
 def run() -> str:
     """Measure everything; the table."""
     rows: dict[str, Calls] = {}
-    for label, (fun, args) in programs(xp, ft).items():
+    for label, (fun, args) in programs(xp, ft, ft.grad).items():
         rows[label] = {"funct": partial(ft.jit(fun), *args)}
     jax = optional("jax")
     if jax is not None:
         jax.config.update("jax_enable_x64", True)
-        for label, (fun, args) in programs(jax.numpy, jax.lax).items():
+        for label, (fun, args) in programs(jax.numpy, jax.lax, jax.grad).items():
             rows[label]["jax"] = _waiting(jax, jax.jit(fun), args)
     return table("loops", {label: minima(c, rounds=8) for label, c in rows.items()})

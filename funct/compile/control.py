@@ -440,14 +440,13 @@ _CALLED: _Steps = (
     (is_numpys_product, lower_loop_product), (is_lu, lower_lu), (is_fourier, lower_fourier),
 )  # fmt: skip
 _DOUBTED: _Steps = (
-    (is_along, lower_along), (is_systems, lower_systems), (is_matrices, lower_matrices),
-    (is_factors, lower_factors),
+    (is_gather, lower_gather), (is_along, lower_along), (is_systems, lower_systems),
+    (is_matrices, lower_matrices), (is_factors, lower_factors),
 )  # fmt: skip
 
 # What a body may hold, in the order in which it is asked for: whether a step is that, and its calls
 _STEPS: _Steps = (
-    (is_lowered, lower_step), (is_gather, lower_gather), *_CALLED, *_DOUBTED,
-    (is_convolution, lower_convolution),
+    (is_lowered, lower_step), *_CALLED, *_DOUBTED, (is_convolution, lower_convolution),
     (is_places, lower_places), (is_attention, lower_attention), (is_sparse, lower_sparse),
     (is_in_few_bits, lower_few_bits), (is_layer, lower_layer),
 )  # fmt: skip

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 from msgspec import Struct
 
+from funct.compile.apart import taken_apart
 from funct.compile.control import constants_of, is_lowered, lower_step
 from funct.compile.entry import Whole, note_whole
 from funct.compile.forms import Refused
@@ -110,7 +111,7 @@ def _fused(
     laid: Graph, lowered: Callable[[Any], bool], alone: bool = False
 ) -> tuple[Fused, Sequence[Check]]:
     pairs = in_pairs(laid, islands=lowered) or laid
-    simple, checks = simplify(pairs, body=alone)
+    simple, checks = simplify(taken_apart(pairs, lowered), body=alone)
 
     def arranged(graph: Graph) -> Fused:
         return ordered(fuse(graph), lowered)

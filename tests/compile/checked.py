@@ -19,6 +19,8 @@ from funct.compile.loops.kernel import Kernel
 from funct.compile.loops.printer import print_kernel
 from funct.compile.loops.reductions import print_combine
 from funct.compile.loops.transposes import print_transposed
+from funct.compile.steps.along import print_along
+from funct.compile.steps.gathers import print_gather
 from funct.compile.steps.gram import print_gram, print_mirrored
 from funct.compile.steps.moves import print_zeros
 from funct.compile.steps.products import print_few, print_few_sums, print_product
@@ -30,7 +32,7 @@ _PRINTERS: dict[str, Any] = {
     "product": print_product, "combine": print_combine, "rows": print_rows,
     "columns": print_columns, "transposed": print_transposed, "few": print_few,
     "few sums": print_few_sums, "zeros": print_zeros,
-    "gram": print_gram, "mirrored": print_mirrored,
+    "gram": print_gram, "mirrored": print_mirrored, "gather": print_gather, "along": print_along,
 }  # fmt: skip
 _ranges = (ctypes.c_int64 * (1 + 2 * _ROOM))()  # how many; then where each begins and ends
 _faults = (ctypes.c_int64 * 3)()  # how many; where the last one was, and how many bytes
@@ -97,6 +99,13 @@ class CheckedEmitter(Emitter):
             one = self._inside(self.extract(pointers, k), self.constant(I64, type.bytes))
             pointers = self.insert(pointers, k, one)
         return super().gather(type, pointers)
+
+    def allocate(self, type: Type, count: int, align: int = 64) -> Value:
+        room = super().allocate(type, count, align)
+        size = self.constant(I64, type.bytes * type.lanes * count)
+        assert isinstance(self.module, CheckedModule)
+        self.call(self.module.shared("enter", _define_enter), None, [room, size])
+        return room
 
     def emit(self, type: Type, text: str, *, pure: bool = True) -> Value:
         value = super().emit(type, text, pure=pure)

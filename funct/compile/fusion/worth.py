@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -22,14 +22,17 @@ __all__ = [
 ELEMENT_OPS = 1 << 14  # from which loops are made for a graph
 _CALL = 1 << 10  # elements that NumPy computes while it is called
 # Calls of `add` that one of these takes as long as, if more than one; of views, any.
-_CALLS = dict.fromkeys(REDUCTIONS, 3) | {
-    "where": 3, "matmul": 2, "contract": 2, "concat": 2, "broadcast_to": 2, "slice_": 1,
-}  # fmt: skip
+_TWO = (
+    "astype", "concat", "broadcast_to", "contract", "equal", "greater", "greater_equal", "less",
+    "less_equal", "matmul", "maximum", "minimum", "not_equal", "pow",
+)  # fmt: skip
+_CALLS = dict.fromkeys(REDUCTIONS, 3) | dict.fromkeys(_TWO, 2) | {"where": 3, "slice_": 1}
 # The same of what is no loops, less what NumPy's own loop in it takes.
 _CALLS_APART = {
-    "cholesky": 7, "det": 6, "eig": 12, "eigh": 10, "eigvals": 8, "eigvalsh": 8, "inv": 7,
-    "lstsq": 18, "lu": 12, "put_along_axis": 5, "qr": 12, "slogdet": 8, "solve": 7,
-    "solve_triangular": 3, "svd": 12, "svdvals": 7, "take_along_axis": 4,
+    "cholesky": 7, "cumulative_prod": 4, "cumulative_sum": 4, "det": 6, "eig": 12, "eigh": 10,
+    "eigvals": 8, "eigvalsh": 8, "inv": 7, "lstsq": 18, "lu": 12, "put_along_axis": 5, "qr": 12,
+    "scatter": 6, "scatter_add": 7, "slogdet": 8, "solve": 7, "solve_triangular": 3, "svd": 12,
+    "svdvals": 7, "take_along_axis": 4,
 }  # fmt: skip
 # Passes of NumPy that an op takes as long as, if more than one. Of functions that it or SciPy
 # computes number by number, some err by more than the 2 ulp of ours.
@@ -39,7 +42,8 @@ _SLOW = (
     "logaddexp", "ndtr", "sinh", "tan", "tanh",
 )  # fmt: skip
 _PASSES = {"sigmoid": 6} | dict.fromkeys(_SLOW, 4)
-_FEW = 1 << 12  # elements of all that a loop is given and gives
+_FEW = 1 << 12  # elements of all that a branch or a loop is given and gives
+_NARROW = 1 << 6  # elements that a step of another loop is given and gives
 _LONG_STACK, _SHORT_SUM = 64, 64  # matrices, and terms of each sum, that are no work for BLAS
 _SHORT_ROW, _MANY_ROWS = 7, 1 << 12
 _MANY_MATRICES, _SMALL_SIDE = 256, 16
@@ -86,20 +90,25 @@ def _calls_of(graph: Graph, held: Callable[[Node], bool]) -> int:
 
 
 def _calls_in(e: object) -> int:
-    """Calls of NumPy in a branch, or in the steps of a loop over few elements, in which they take
-    most of the time; a `while` may have many.
+    """Calls of NumPy in a branch, or in the steps of a loop, on so few elements that they take most
+    of the time; a `while` may have many. Of many steps of few numbers a program can do more than
+    a loop by itself (`apart.py`).
     """
     if not isinstance(e, Node) or not isinstance(e.primitive, Control):
         return 0
-    held = [v for v in (*e.operands, *e.results) if isinstance(v, Var)]
-    if sum([math.prod(v.shape) for v in held]) > _FEW:
-        return 0
     form = e.primitive.kind.form()
+    few = _elements([v for v in (*e.operands, *e.results) if isinstance(v, Var)]) <= _FEW
     if isinstance(form, Choice):
-        return max(map(_calls, form.graphs))
+        return max(map(_calls, form.graphs)) if few else 0
     if not isinstance(form, Repeat):
         return 0
+    if not few and _elements((*form.body.inputs, *form.body.outputs)) > _NARROW:
+        return 0
     return _calls(form.body) * (ELEMENT_OPS // _CALL if form.steps is None else form.steps)
+
+
+def _elements(held: Iterable[Var]) -> int:
+    return sum([math.prod(v.shape) for v in held])
 
 
 def _calls(graph: Graph) -> int:

@@ -26,6 +26,7 @@ from funct.ops.linalg import contract_layout
 __all__ = ["REAL", "Products"]
 
 REAL = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
+_LONG = 1 << 11  # terms of one sum from which on what it saves is more than what BLAS does better
 
 
 class Products(NewNodes):
@@ -70,7 +71,8 @@ class Products(NewNodes):
         """A product by one column or row, or of one inner term, as loops hold it.
 
         A matrix that loops compute for this product alone then is never written; small ones of a
-        long stack are no work for BLAS.
+        long stack are no work for BLAS. Two long vectors are read with what else reads them, by all
+        threads.
         """
         x, y = e.operands
         out = e.results[0]
@@ -82,6 +84,11 @@ class Products(NewNodes):
         lead, (m, k), n = x.shape[:-2], x.shape[-2:], y.shape[-1]
         if k == 1:
             return self.apply("multiply", (x, y), (), out.shape, out.dtype)
+        if math.prod(out.shape) == 1 and k >= _LONG:
+            terms = self.reshape(x, (k,)), self.reshape(y, (k,))
+            product = self.apply("multiply", terms, (), (k,), out.dtype)
+            found = self.apply("reduce_sum", (product,), ((0,), False), (), out.dtype)
+            return self.reshape(found, out.shape)
         one_vector = k * out.dtype.itemsize <= host().vector_bytes  # of terms: `steps/products.py`
         stack = is_stack_by_vectors(e) and (by_one or not one_vector)
         if n == 1 and m > 1 and (self._is_computed(x) or stack):

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from funct.compile.fusion.calls import Address, Call, Word
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import copy
+from funct.compile.loops.transposes import turned_around
 from funct.compile.loops.views import View, collapse
 from funct.compile.steps.blas import KINDS, Matrix, call_gemm, library
 from funct.compile.steps.gemm import gemm, is_tiled
@@ -38,7 +39,6 @@ _ALONE = 1 << 18  # multiplications that OpenBLAS leaves to one thread; of more,
 _NARROWEST, _WIDE = 32, 512  # rows or columns of a panel; of one that is worth being one of more
 _SHORT = 128  # rows, for which BLAS takes a tenth longer if the other matrix is transposed
 _FEW = 16  # rows, columns and terms of a product that is computed in registers
-_FEW_ROWS = 4  # that share what is read of the other matrix
 _SUMS = 8  # rows whose sums are taken side by side
 _FEW_TASK = 1 << 15  # multiplications that are worth a task
 
@@ -139,8 +139,8 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
 
 
 def _is_few(m: int, n: int, k: int, out: Var) -> bool:
-    lanes = host().vector_bytes // out.dtype.itemsize
-    return max(m, k) <= _FEW and 1 < n <= min(_FEW, lanes)
+    lanes = host().vector_bytes // out.dtype.itemsize  # a row may be two whole vectors
+    return max(m, n, k) <= _FEW and (1 < n <= lanes or n == 2 * lanes)
 
 
 def _few(
@@ -154,7 +154,11 @@ def _few(
         Address(a.view.root, a.view.offset * byte), Address(b.view.root, b.view.offset * byte),
         Address(out), m, k, down, along, b.leading, count, several, *stack_words(stack, a, b),
     ]  # fmt: skip
-    kernel = ("few", "f32" if byte == 4 else "f64", len(stack), n, min(m, _FEW_ROWS), b.transposed)
+    lanes, most = 1 << (n - 1).bit_length(), host().vector_bytes
+    rows = min(m, most // 4 // -(-lanes * byte // most))  # that share what is read of the other
+    turned = lanes >= 4 and k <= lanes
+    across = "" if not b.transposed else "turned" if turned else "looked up"
+    kernel = ("few", "f32" if byte == 4 else "f64", len(stack), n, rows, across)
     return Call(kernel, tuple(words), -(-count // several), (out,))
 
 
@@ -212,14 +216,17 @@ def print_few_sums(module: Module, name: str, element: str, depth: int, k: int) 
 
 
 def print_few(
-    module: Module, name: str, element: str, depth: int, n: int, several: int, across: bool
+    module: Module, name: str, element: str, depth: int, n: int, several: int, across: str
 ) -> None:  # fmt: skip
     """Add the kernel for products of n columns in a stack of that depth, so many rows at a time:
-    the last ones end where the matrix does. across: the columns of the second matrix are its rows
-    in memory, of which a vector takes one element each. Frame: both operands, result; rows, terms;
-    elements from row to row and from term to term of the first, from row to row (or column to
-    column) of the second; products, and how many are a task; for each axis of the stack how many
-    are below it, its length, and elements from one to the next of both.
+    the last ones end where the matrix does.
+
+    across: where the columns of the second matrix are its rows in memory, whether a vector looks
+    one element of each up, or all of them are turned around first, which takes no more terms than a
+    vector has lanes. Frame: both operands, result; rows, terms; elements from row to row and from
+    term to term of the first, from row to row (or column to column) of the second; products, and
+    how many are a task; for each axis of the stack how many are below it, its length, and elements
+    from one to the next of both.
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, _ = f.arguments
@@ -239,16 +246,30 @@ def print_few(
         here = f.select(f.compare("lt", here, n), here, 0) if mask is not None else here
         return f.elements(element, b, here * f.splat(leading, lanes) + f.splat(t, lanes))
 
+    turned = f.allocate(wide, lanes) if across == "turned" else None
+
+    def turn(b: Value, to: Value) -> None:
+        terms = f.first_lanes(lanes, k)
+        read = [f.load(wide, f.at(b, leading * r, element), terms) for r in range(n)]
+        read += [f.constant(wide, 0)] * (lanes - n)
+        for t, row in enumerate(turned_around(f, read)):
+            f.store(row, f.at(to, t * lanes, element))
+
     def product(number: Value) -> None:
         a, b = find_products(f, number, axes, (x, y), element)
         c = f.at(out, number * m * n, element)
+        step, within = leading, mask
+        if turned is not None:
+            turn(b, turned)
+            b, step, within = turned, f.constant(I64, lanes), None
 
         def rows(i: Value, _: list[Value]) -> list[Value]:
             i = f.intrinsic("smin", i, m - several)
 
             def term(t: Value, sums: list[Value]) -> list[Value]:
-                start = f.at(b, t * leading, element)
-                row = across_rows(b, t) if across else f.load(wide, start, mask)
+                start = f.at(b, t * step, element)
+                looked_up = across == "looked up"
+                row = across_rows(b, t) if looked_up else f.load(wide, start, within)
                 places = [f.at(a, (i + r) * down + t * along, element) for r in range(several)]
                 each = [f.splat(f.load(typed(element), p), lanes) for p in places]
                 return [f.fma(e, row, s) for e, s in zip(each, sums, strict=True)]
