@@ -32,6 +32,7 @@ from funct.compile.memory.reuse import reusable
 from funct.compile.memory.within import within
 from funct.compile.program import Program, kernels_of, link
 from funct.compile.rehearsal import rehearse
+from funct.compile.rewriting.numpys import with_drawn_bits
 from funct.compile.rewriting.pairs import complexes, floats, in_pairs
 from funct.compile.rewriting.row_elements import Check
 from funct.compile.rewriting.simplify import simplify
@@ -110,7 +111,7 @@ def _lowered_in(graph: Graph) -> Callable[[Any], bool]:
 def _fused(
     laid: Graph, lowered: Callable[[Any], bool], alone: bool = False
 ) -> tuple[Fused, Sequence[Check]]:
-    pairs = in_pairs(laid, islands=lowered) or laid
+    pairs = with_drawn_bits(in_pairs(laid, islands=lowered) or laid)
     simple, checks = simplify(taken_apart(pairs, lowered), body=alone)
 
     def arranged(graph: Graph) -> Fused:

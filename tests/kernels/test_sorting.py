@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from funct.kernels import sorting
 from funct.kernels.cpu import loops
-from funct.kernels.cpu.irregular import column_sort
+from funct.kernels.cpu.irregular import column_sort as cpu_columns
 from funct.kernels.cpu.irregular import sorting as cpu
 from tests.kernels.arrays import SPECIAL, agree, arrays, misaligned
 
@@ -212,6 +212,6 @@ def test_no_index_leaves_its_array(
         often = np.zeros(n if counted else 0, np.int64)
         agree(cpu.distinct, table, np.zeros_like(table), often, n, counted)
     order = np.argsort(x[0], stable=True)
-    lanes = np.zeros((n, column_sort.LANES), f"i{x.itemsize}")
-    agree(column_sort.sort_columns, x, np.zeros_like(x), lanes, 1, n, rows, descending)
+    lanes = np.zeros((n, cpu_columns.LANES), f"i{x.itemsize}")
+    agree(cpu_columns.sort_columns, x, np.zeros_like(x), lanes, 1, n, rows, descending)
     agree(cpu.numbered, x[0], order, *np.zeros((3, n), np.int64), n)

@@ -9,6 +9,7 @@ Functions, reductions and products keep NumPy's loops, which programs call by ad
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -23,12 +24,13 @@ from funct.compile.steps.along import is_along
 from funct.compile.steps.flat import is_flat
 from funct.compile.steps.folds import may_fold
 from funct.compile.steps.loop_products import may_be_numpys_product
+from funct.compile.steps.matrices import is_matrices
 from funct.compile.steps.moves import is_move
 from funct.compile.steps.ufuncs import NUMPYS, is_ufunc
 from funct.core import Primitive, lookup
 from funct.graph import Graph, Node, Var
 
-__all__ = ["as_numpy_computes"]
+__all__ = ["as_numpy_computes", "with_drawn_bits"]
 
 # Ops whose result is one number, whoever computes it; of extremes the zero's sign is not.
 _SAME = frozenset({
@@ -38,6 +40,7 @@ _SAME = frozenset({
     "multiply", "negative", "not_equal", "reciprocal", "signbit", "sqrt", "square", "subtract",
     "where",
 })  # fmt: skip
+_FEW = 1 << 10  # elements up to which factors are steps of programs
 _PLACES = frozenset({"argmax", "argmin"})
 _IN_TURN = frozenset({
     "argsort", "cumulative_prod", "cumulative_sum", "running_argmax", "searchsorted", "sort",
@@ -65,6 +68,34 @@ def as_numpy_computes(graph: Graph, is_numpys: Callable[[Node], bool]) -> Graph 
     if not all(map(walk.takes, graph.nodes)):
         return None
     return attrs.evolve(graph, nodes=tuple(walk.nodes), constants=tuple(walk.constants.items()))
+
+
+def with_drawn_bits(graph: Graph) -> Graph:
+    """The graph of a function that draws, with what samplers make of few numbers left to NumPy:
+    factors of covariances, and products with what is drawn. Draws are the same however a function
+    is run.
+    """
+    nodes = [e for e in graph.nodes if isinstance(e, Node)]
+    if not any(map(_draws, nodes)):
+        return graph
+    made_by = {v: e for e in nodes for v in e.results}
+
+    def drawn(v: Any) -> bool:
+        e = made_by.get(v)
+        return e is not None and (_draws(e) or (e.name in VIEWS and any(map(drawn, e.reads))))
+
+    def written(e: Any) -> Any:
+        if not isinstance(e, Node):
+            return e
+        product = may_be_numpys_product(e) and any(map(drawn, e.reads))
+        factor = e.name == "cholesky" and is_matrices(e) and math.prod(e.reads[0].shape) <= _FEW
+        return _numpys(e) if product or factor else e
+
+    return attrs.evolve(graph, nodes=tuple(map(written, graph.nodes)))
+
+
+def _draws(e: Node) -> bool:
+    return e.name.startswith("random_")
 
 
 class _Walk(NewNodes):

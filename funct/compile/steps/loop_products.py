@@ -1,5 +1,5 @@
-"""A product of two small matrices with NumPy's bits: by the loop behind `numpy.matmul`, which sees
-where they lie.
+"""A product of small matrices, or of a stack of such, with NumPy's bits: by the loop behind
+`numpy.matmul`, which sees where they lie.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import numpy as np
 
 from funct.compile.fusion.calls import Address, Call
 from funct.compile.fusion.fuse import Fused
+from funct.compile.fusion.lower import copy
 from funct.compile.steps.ufuncs import NUMPYS, data_of, loop_of_numpy
 from funct.graph import Node
 from funct.kernels.llvm import I64, PTR, Module
@@ -28,28 +29,43 @@ def is_numpys_product(step: Any) -> bool:
 
 
 def may_be_numpys_product(e: Node) -> bool:
-    """Whether a node is a product of two matrices that may be such a step."""
+    """Whether a node is a product of two matrices that may be such a step, or of as many as many of
+    which the elements follow each other.
+    """
     if e.name != "matmul":
         return False
     held = [*e.reads, *e.results]
     if len(held) < 3 or len({v.dtype for v in held}) > 1 or held[0].dtype.char not in "fd":
         return False
-    few = all(len(v.shape) == 2 and 0 < math.prod(v.shape) < _FEW for v in held)
-    return few and loop_of_numpy(np.matmul, held[0].dtype) is not None
+    few = all(0 < math.prod(v.shape) < _FEW for v in held)
+    alike = len({v.shape[:-2] for v in held}) == 1
+    return few and alike and loop_of_numpy(np.matmul, held[0].dtype) is not None
 
 
 def lower_loop_product(node: Node, fused: Fused) -> list[Call]:
-    """The call: sizes and strides are those that NumPy hands over."""
+    """The call, after copies of stacks that do not follow each other: sizes and strides are those
+    that NumPy hands over.
+    """
     (x, y), (out,) = node.reads, node.results
     byte = out.dtype.itemsize
     loop = loop_of_numpy(np.matmul, out.dtype)
     assert loop is not None, "asked for by `may_be_numpys_product`"
-    left, right = fused.views[x], fused.views[y]
-    places = [Address(v.root, v.offset * byte) for v in (left, right)]
-    rows, columns = out.shape
-    strides = [s * byte for s in (*left.strides, *right.strides, columns, 1)]
-    words = (*places, Address(out), 1, rows, x.shape[1], columns, 0, 0, 0, *strides)
-    return [Call(("loop product", *loop), words, 1, (out,))]
+    calls: list[Call] = []
+    seen = []
+    for v in (x, y):
+        view = fused.views[v]
+        if len(v.shape) > 2 and not view.is_run:
+            added, view = copy(view, fused)
+            calls += added
+        seen.append(view)
+    left, right = seen
+    places = [Address(v.root, v.offset * byte) for v in seen]
+    *lead, rows, columns = out.shape
+    terms = x.shape[-1]
+    within = (*left.strides[-2:], *right.strides[-2:], columns, 1)
+    strides = [s * byte for s in (rows * terms, terms * columns, rows * columns, *within)]
+    words = (*places, Address(out), math.prod(lead), rows, terms, columns, *strides)
+    return [*calls, Call(("loop product", *loop), words, 1, (out,))]
 
 
 def print_loop_product(module: Module, name: str, loop: str, data: bool) -> None:

@@ -23,6 +23,7 @@ from funct.compile.fusion.groups import arrays
 from funct.compile.fusion.lower import places_of
 from funct.compile.loops.kernel import CONTROL_WORDS, WRONG
 from funct.compile.steps.moves import copy_bytes
+from funct.compile.steps.ufuncs import NUMPYS
 from funct.device.machine_code import offer
 from funct.graph import Node
 from funct.kernels.cpu.triangular import counts_in_64_bits, print_solution
@@ -61,6 +62,7 @@ _LOOPS = {
     "eigh": _Loop("eigh_lo", symmetric=True, real=0),
     "eigvalsh": _Loop("eigvalsh_lo", symmetric=True, real=0),
 }  # fmt: skip
+_LOOPS[f"{NUMPYS}cholesky"] = _LOOPS["cholesky"]
 _LOOPS |= {f"{op}_of_pairs": replace(loop, pairs=True) for op, loop in _LOOPS.items()}
 _TRIANGULAR = ("solve_triangular", "solve_triangular_of_pairs")
 _DOUBLE = np.dtype(np.float64)
