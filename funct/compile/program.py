@@ -65,10 +65,10 @@ _MOST_RECENT = 512  # kernels: with all that is known of them some 40 KB each
 _FEW_TASKS = 8  # of a kernel: at each step of a loop it costs more to wake threads for these
 _LONG_ROW = 128  # elements
 _FEW = 1 << 8  # elements in short rows, in all steps of loops
+_STEP = 8  # of them in a step of a loop in registers
 # Kinds whose code is as fast at the lean level: what they repeat for long is written out.
 _LEAN = frozenset({
-    "choose", "columns", "combine", "copied", "gemm", "product", "registers", "repeat", "rows",
-    "told", "transposed", "zeros",
+    "columns", "combine", "copied", "gemm", "product", "rows", "told", "transposed", "zeros",
 })  # fmt: skip
 _LONG = 1 << 15  # bytes of arrays above which other Python threads may run meanwhile
 
@@ -159,8 +159,10 @@ def _lean(calls: Sequence[Call]) -> set[Any]:
             first, second = (*[w for w in c.words[:2] if isinstance(w, int)], 1, 1)[:2]
             if isinstance(c.kernel, Kernel):  # its domain: rows, columns
                 short[c.kernel] += times * first * second if second < _LONG_ROW else 0
+            elif c.kernel[0] == "registers":
+                short[c.kernel] += times * first * _STEP
             else:
-                short[c.kernel] += 0 if c.kernel[0] in _LEAN else _FEW + 1
+                short[c.kernel] += times if c.kernel[0] in _LEAN else _FEW + 1
                 inner *= first if c.kernel[0] == "repeat" else 1
             for block in c.blocks:
                 count(block, inner)
