@@ -37,6 +37,7 @@ from funct.compile.fusion.calls import (
 from funct.compile.fusion.fuse import Fused, fuse
 from funct.compile.fusion.groups import Group
 from funct.compile.fusion.lower import copy, lower, places_of
+from funct.compile.fusion.worth import FEW_ELEMENTS
 from funct.compile.gathered import is_gather, is_update
 from funct.compile.lines.small_loops import SmallLoop, in_registers
 from funct.compile.loops.scalars import ELEMENTS, HELD
@@ -76,11 +77,7 @@ from funct.compile.steps.windows import (
 )
 from funct.graph import Control, Graph, Node, Var, share_common
 
-__all__ = [
-    "Body", "constants_of", "is_lowered", "is_numpys", "lower_step", "made", "why_apart",
-]  # fmt: skip
-
-_FEW = 1 << 10  # elements on which an op takes less time than a call
+__all__ = ["Body", "constants_of", "is_lowered", "lower_step", "made", "why_apart"]
 
 
 def made(form: Repeat | Choice) -> Any:
@@ -393,16 +390,10 @@ def _of_few(step: Any, doubtful: bool = True) -> Callable[[Any, Fused], list[Cal
     if not isinstance(step, Node):
         return None
     held = [v for v in (*step.operands, *step.results) if isinstance(v, Var)]
-    if any(math.prod(v.shape) > _FEW for v in held):
+    if any(math.prod(v.shape) > FEW_ELEMENTS for v in held):
         return None
     known = (*_CALLED, *_DOUBTED) if doubtful else _CALLED
     return next((lowered for meant, lowered in known if meant(step)), None)
-
-
-def is_numpys(step: Node) -> bool:
-    """Whether a step can be part of a program, and is a call of a loop of np.linalg there."""
-    of_few = _of_few(step)
-    return of_few in (lower_matrices, lower_factors) and step.name != "solve_triangular"
 
 
 def lower_step(step: Any, fused: Fused) -> list[Call]:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from weakref import WeakSet
 
-from funct.compile.control import is_lowered, is_numpys
+from funct.compile.control import is_lowered
 from funct.compile.entry import note_faster
 from funct.compile.fusion.worth import ELEMENT_OPS, worth
 from funct.compile.native import native
@@ -90,7 +90,7 @@ def _fixed(given: Graph, whole: Callable[[], Graph], guards: bool, mode: str) ->
     def numpy_calls() -> Callable[..., Any]:
         simple = whole()
         run = _printed(plan(simple, guards=guards))
-        exact = as_numpy_computes(simple, is_numpys) if mode == "default" else None
+        exact = as_numpy_computes(simple) if mode == "default" else None
         if exact is not None:
             note_faster(run, lambda: machine_code(lambda: kept(exact, lambda: exact, alone=True)))
         return run

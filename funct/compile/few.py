@@ -9,8 +9,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from funct.compile.control import is_numpys
 from funct.compile.executable import call_by_call
+from funct.compile.fusion.worth import FEW_ELEMENTS
 from funct.compile.native import native
 from funct.compile.rewriting.numpys import as_numpy_computes
 from funct.compile.steps.walker import begin_walker
@@ -19,7 +19,6 @@ from funct.kernels.cpu.often import Often
 
 __all__ = ["Few"]
 
-_MOST = 1 << 10  # elements of a value up to which what NumPy's calls cost is the calls themselves
 _NODES = 128
 _ENOUGH = 2_000  # calls whose gain pays for LLVM, and for 50 to 200 ms of printing and compiling
 
@@ -45,11 +44,11 @@ class Few:
         simple = eliminate_dead(inline_calls(optimize(self._graph, guards=False)), guards=False)
         if len(simple.nodes) > _NODES or not all(map(_is_small, simple.nodes)):
             return
-        exact = as_numpy_computes(simple, is_numpys)
+        exact = as_numpy_computes(simple)
         if exact is not None:
             begin_walker()
             self.run = native(exact, self._calls, alone=True).run
 
 
 def _is_small(e: Any) -> bool:
-    return isinstance(e, Node) and all(math.prod(v.shape) <= _MOST for v in e.results)
+    return isinstance(e, Node) and all(math.prod(v.shape) <= FEW_ELEMENTS for v in e.results)

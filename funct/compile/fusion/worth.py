@@ -15,11 +15,12 @@ from funct.graph import Control, Graph, Node, Var
 from funct.ops.linalg import contract_layout
 
 __all__ = [
-    "ELEMENT_OPS", "is_of_small_matrices", "is_stack_by_vectors", "worth",
+    "ELEMENT_OPS", "FEW_ELEMENTS", "is_of_small_matrices", "is_stack_by_vectors", "worth",
     "worth_looping",
 ]  # fmt: skip
 
 ELEMENT_OPS = 1 << 14  # from which loops are made for a graph
+FEW_ELEMENTS = 1 << 10  # on which an op takes less time than a call of it
 _CALL = 1 << 10  # elements that NumPy computes while it is called
 # Calls of `add` that one of these takes as long as, if more than one; of views, any.
 _TWO = (

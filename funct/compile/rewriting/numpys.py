@@ -10,22 +10,24 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable
 from typing import Any
 
 import attrs
 import numpy as np
 
 from funct.compile.fusion.groups import is_apart, why_not
+from funct.compile.fusion.worth import FEW_ELEMENTS
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.loops.views import VIEWS
 from funct.compile.rewriting.new_nodes import NewNodes
 from funct.compile.steps.along import is_along
+from funct.compile.steps.factors import is_factors
 from funct.compile.steps.flat import is_flat
 from funct.compile.steps.folds import may_fold
 from funct.compile.steps.loop_products import may_be_numpys_product
 from funct.compile.steps.matrices import is_matrices
 from funct.compile.steps.moves import is_move
+from funct.compile.steps.systems import is_systems
 from funct.compile.steps.ufuncs import NUMPYS, is_ufunc
 from funct.core import Primitive, lookup
 from funct.graph import Graph, Node, Var
@@ -40,7 +42,6 @@ _SAME = frozenset({
     "multiply", "negative", "not_equal", "reciprocal", "signbit", "sqrt", "square", "subtract",
     "where",
 })  # fmt: skip
-_FEW = 1 << 10  # elements up to which factors are steps of programs
 _PLACES = frozenset({"argmax", "argmin"})
 _IN_TURN = frozenset({
     "argsort", "cumulative_prod", "cumulative_sum", "running_argmax", "searchsorted", "sort",
@@ -59,12 +60,9 @@ class _Order(enum.IntEnum):
     TURNED = 2  # in another order, or in one that is not followed here
 
 
-def as_numpy_computes(graph: Graph, is_numpys: Callable[[Node], bool]) -> Graph | None:
-    """The graph with NumPy's bits, for one program; None where something in it cannot have them.
-
-    is_numpys: whether a step of a program is a call of NumPy's own code as it is.
-    """
-    walk = _Walk(graph, is_numpys)
+def as_numpy_computes(graph: Graph) -> Graph | None:
+    """The graph with NumPy's bits, for one program; None where something in it cannot have them."""
+    walk = _Walk(graph)
     if not all(map(walk.takes, graph.nodes)):
         return None
     return attrs.evolve(graph, nodes=tuple(walk.nodes), constants=tuple(walk.constants.items()))
@@ -88,7 +86,7 @@ def with_drawn_bits(graph: Graph) -> Graph:
         if not isinstance(e, Node):
             return e
         product = may_be_numpys_product(e) and any(map(drawn, e.reads))
-        factor = e.name == "cholesky" and is_matrices(e) and math.prod(e.reads[0].shape) <= _FEW
+        factor = e.name == "cholesky" and is_matrices(e) and _is_few(e)
         return _numpys(e) if product or factor else e
 
     return attrs.evolve(graph, nodes=tuple(map(written, graph.nodes)))
@@ -105,9 +103,8 @@ class _Walk(NewNodes):
 
     prefix = "n"
 
-    def __init__(self, graph: Graph, is_numpys: Callable[[Node], bool]) -> None:
+    def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
-        self.is_numpys = is_numpys
         self.orders = dict.fromkeys(graph.inputs, _Order.DENSE)
         for v, x in graph.constants:
             dense = np.asarray(x.data).flags.c_contiguous
@@ -130,7 +127,7 @@ class _Walk(NewNodes):
             return self._sigmoid(e)
         if e.name == "relu" and e.results[0].dtype.char in "fd":
             e = attrs.evolve(e, primitive=_primitive("maximum"), operands=(*e.operands, 0.0))
-        if _is_same(e) or self.is_numpys(e):
+        if _is_same(e) or _is_lapacks(e):
             self.keep(e)
         elif self._is_numpys(e, order):
             self.keep(_numpys(e))
@@ -181,6 +178,16 @@ def _primitive(name: str) -> Primitive:
 
 def _numpys(e: Node) -> Node:
     return attrs.evolve(e, primitive=attrs.evolve(e.primitive, name=f"{NUMPYS}{e.name}"))
+
+
+def _is_few(e: Node) -> bool:
+    return all(math.prod(v.shape) <= FEW_ELEMENTS for v in (*e.reads, *e.results))
+
+
+def _is_lapacks(e: Node) -> bool:
+    """Whether programs hold a node as a call of a loop of np.linalg, as it is."""
+    ours = e.name == "solve_triangular" or is_systems(e)
+    return _is_few(e) and not ours and (is_matrices(e) or is_factors(e))
 
 
 def _is_backward(e: Node) -> bool:

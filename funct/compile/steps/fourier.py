@@ -20,6 +20,7 @@ from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import places_of
 from funct.compile.steps.fourier_lines import Lengths, is_of_lines, lower_lines
 from funct.compile.steps.matrices import converted
+from funct.compile.steps.ufuncs import data_of
 from funct.device.machine_code import offer
 from funct.graph import Node, Var
 from funct.kernels import fft as kernels
@@ -193,10 +194,7 @@ def print_fourier(
     if not alike:
         converted(f, places[0], places[2], sizes[0], element, inner)
     called, found = f"funct_{loop}_{inner}", _loop(loop, inner)
-    data = f.null()
-    if found is not None and found.data:
-        module.declare(f"@{called}_data", f"declare void @{called}_data()")  # an address
-        data = f.address(f"{called}_data")
+    data = data_of(f, called, found is not None and found.data != 0)
     by = f.allocate(typed(inner), 1)
     f.store(f.constant(typed(inner), factor), by)
     table = f.allocate(PTR, 3)
