@@ -338,10 +338,7 @@ def _combine_each(v: Any, i: Any, y: Any, count: Any, n: Any, mode: str, single:
             for k in range(first, last, 4):
                 a, b = i[k].astype(np.int64), i[k + 1].astype(np.int64)
                 c, d = i[k + 2].astype(np.int64), i[k + 3].astype(np.int64)
-                _changed(y, v, a, k, mode, single)
-                _changed(y, v, b, k + 1, mode, single)
-                _changed(y, v, c, k + 2, mode, single)
-                _changed(y, v, d, k + 3, mode, single)
+                _changed_four(y, v, a, b, c, d, k, mode, single)
         else:
             wrong = _outside(i, first, last, n)
             if wrong > 0:
@@ -370,10 +367,7 @@ def combined_pairs(
             for k in range(first, last, 4):
                 a, b = _pair(i, j, k, m), _pair(i, j, k + 1, m)
                 c, d = _pair(i, j, k + 2, m), _pair(i, j, k + 3, m)
-                _changed(y, v, a, k, mode, single)
-                _changed(y, v, b, k + 1, mode, single)
-                _changed(y, v, c, k + 2, mode, single)
-                _changed(y, v, d, k + 3, mode, single)
+                _changed_four(y, v, a, b, c, d, k, mode, single)
         else:
             wrong = max(_outside(i, first, last, n), _outside(j, first, last, m))
             if wrong > 0:
@@ -383,6 +377,16 @@ def combined_pairs(
                 _changed(y, v, row * m + column, k, mode, single)
         first = last
     return wrong
+
+
+def _changed_four(
+    y: Any, v: Any, a: Any, b: Any, c: Any, d: Any, k: Any, mode: Any, single: Any
+) -> None:
+    """`_changed` at four places, in their order."""
+    _changed(y, v, a, k, mode, single)
+    _changed(y, v, b, k + 1, mode, single)
+    _changed(y, v, c, k + 2, mode, single)
+    _changed(y, v, d, k + 3, mode, single)
 
 
 def _pair(i: Any, j: Any, k: Any, m: Any) -> Any:
