@@ -1,8 +1,7 @@
 """Addresses of the host, reserved at once and backed by memory piece by piece.
 
 Reserving costs nothing: the system hands out pages where they are first written. What is given back
-is addresses again. Huge pages are not asked for: where a machine is virtual, their first touch may
-cost five times that of small ones, which a program's first call would pay.
+is addresses again. Huge pages are not asked for here: see `huge_pages.py`.
 """
 
 from __future__ import annotations

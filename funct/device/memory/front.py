@@ -29,6 +29,7 @@ from funct.device.memory.allocator import Event
 from funct.device.memory.arena import HostArena, physical
 from funct.device.memory.front_record import GRANULE, NUMPY, UNIT, Record
 from funct.device.memory.front_text import front_text
+from funct.device.memory.huge_pages import HUGE_PAGES, put_together
 from funct.device.memory.policy import Options, Policy
 from funct.device.printed import printed
 from funct.source import user_site
@@ -38,6 +39,8 @@ __all__ = ["Front", "Lent", "front_code", "lock", "numpy_handler", "set_handler"
 LEAST = 1 << 16  # bytes of the smallest request that is ours
 _ZERO_MOST = 1 << 28  # bytes; larger zeros are the system's, which gives them page by page
 _EVENTS = 1 << 16  # frees between two recorded requests
+_TIMES = 16  # memory is handed out that often on average before its pages are put together
+_NEVER = (1 << 63) - 1
 lock = whole(threading.RLock())  # of everything that Python does here
 
 
@@ -139,6 +142,7 @@ class Front:
         self.record.table = table
         self.record.least = LEAST
         self.record.zero_most = _ZERO_MOST
+        self.record.due = _NEVER
         self.record.miss = ctypes.cast(self._miss, ctypes.c_void_p).value
         theirs = _Handler.from_buffer_copy(_NUMPYS)
         for name, address in zip(NUMPY, theirs.functions, strict=True):
@@ -267,18 +271,30 @@ class Front:
             return self._theirs(self.record.context, size)
 
     def _made(self, size: int) -> int:
+        is_due = self._handed_out() >= self.record.due
+        if is_due:
+            self.record.due = _NEVER
+            put_together([(s.start, s.size) for s in self.policy.large.segments])
         if self.record.recorded:
             self.hear()
+        if is_due or self.record.recorded:
             found = self._pop(self._at, size) if size <= self.arena.size else None
             if found:
-                return self._seen(found, size)
+                return self._seen(found, size) if self.record.recorded else found
         n = self._rounded(self._at, size) if size <= self.arena.size else 0
         start = self.policy.allocate(n * GRANULE + UNIT) if n else None
         if start is None:
             self.failed = size
             return 0
+        if HUGE_PAGES:
+            self.record.due = self._handed_out() + _TIMES * self.policy.large.reserved.current
         found = self._hand_out(self._at, (start - self.arena.base) // UNIT, n, size)
         return self._seen(found, size) if self.record.recorded else found
+
+    def _handed_out(self) -> int:
+        """Bytes of large blocks, all that ever were."""
+        found: int = self.record.stats[1][1][2]
+        return found
 
     def _collect(self) -> None:
         gc.collect()  # arrays that only a cycle holds

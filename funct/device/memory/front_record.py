@@ -33,6 +33,7 @@ _FIELDS: dict[str, tuple[str, Any]] = {
     "small": _WORD,  # most granules of a small block
     "keep": _WORD,  # bytes that may wait in bins
     "waiting": _WORD,  # bytes that do
+    "due": _WORD,  # bytes of large blocks, handed out until now, with which Python is asked
     "miss": _PLACE,
     **dict.fromkeys(NUMPY, _PLACE),
     "room": _PLACE,  # for a record of frees

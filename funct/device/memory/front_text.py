@@ -55,8 +55,14 @@ ours:
   %extent = get extent
   %huge = icmp ugt i64 %size, %extent
   %huge_wide = zext i1 %huge to i64
+  %due = get due
+  %handed_at = at stats, i64 1, i64 1, i64 2
+  %handed = load i64, ptr %handed_at
+  %is_due = icmp sge i64 %handed, %due
+  %due_wide = zext i1 %is_due to i64
   %slow = or i64 %recorded, %huge_wide
-  %direct = icmp eq i64 %slow, 0
+  %slower = or i64 %slow, %due_wide
+  %direct = icmp eq i64 %slower, 0
   br i1 %direct, label %try, label %ask
 try:
   %found = call ptr @pop(ptr %front, i64 %size)
