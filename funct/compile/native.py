@@ -36,6 +36,7 @@ from funct.compile.rewriting.numpys import with_drawn_bits
 from funct.compile.rewriting.pairs import complexes, floats, in_pairs
 from funct.compile.rewriting.row_elements import Check
 from funct.compile.rewriting.simplify import simplify
+from funct.compile.rewriting.written_attention import with_attention
 from funct.compile.steps.placed import placed
 from funct.compile.text import call_text, guard_text, scope
 from funct.compile.told import call_line, fusion_lines
@@ -111,6 +112,7 @@ def _lowered_in(graph: Graph) -> Callable[[Any], bool]:
 def _fused(
     laid: Graph, lowered: Callable[[Any], bool], alone: bool = False
 ) -> tuple[Fused, Sequence[Check]]:
+    laid = with_attention(laid)
     pairs = with_drawn_bits(in_pairs(laid, islands=lowered) or laid)
     simple, checks = simplify(taken_apart(pairs, lowered), body=alone)
 

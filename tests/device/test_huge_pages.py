@@ -1,4 +1,4 @@
-"""Pages of memory that is used again and again are put together, and nobody notices but the clock."""
+"""Pages of memory that is used again and again are put together, and only the clock notices."""
 
 import os
 import subprocess
