@@ -32,11 +32,11 @@ from funct.compile.memory.reuse import reusable
 from funct.compile.memory.within import within
 from funct.compile.program import Program, kernels_of, link
 from funct.compile.rehearsal import rehearse
+from funct.compile.rewriting.attention import with_attention
 from funct.compile.rewriting.numpys import with_drawn_bits
 from funct.compile.rewriting.pairs import complexes, floats, in_pairs
 from funct.compile.rewriting.row_elements import Check
 from funct.compile.rewriting.simplify import simplify
-from funct.compile.rewriting.written_attention import with_attention
 from funct.compile.steps.placed import placed
 from funct.compile.text import call_text, guard_text, scope
 from funct.compile.told import call_line, fusion_lines

@@ -7,14 +7,15 @@ import pytest
 
 import funct as ft
 import funct.array as xp
+from funct.compile import why_not_fused
 from funct.compile.rewriting import weights, written_attention
-from funct.compile.rewriting.written_attention import with_attention
+from funct.compile.rewriting.attention import NEEDS, with_attention
 from funct.graph.passes import optimize
 from funct.kernels.table import met
 from funct.nn import functional
 
 pytestmark = pytest.mark.skipif(
-    not met(("llvm", "avx2", "fma")), reason="the processor has no kernel of attention"
+    not met(NEEDS), reason="the processor has no kernel of attention"
 )
 B, H, L, S, E, V = 2, 3, 5, 7, 4, 3
 
@@ -234,3 +235,27 @@ def test_compiled_attention_is_the_eager_one():
         found, expected = ft.jit(fun)(*args), fun(*args)
         for x, y in zip(ft.tree.leaves(found), ft.tree.leaves(expected), strict=True):
             np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=2e-4, atol=2e-5)
+
+
+def test_compiled_halves_keep_no_weights():
+    """A gradient around a compiled function, and one of a loop over layers."""
+    made = np.random.default_rng(4)
+    x = xp.asarray(made.normal(size=(4, 500, 8)).astype("float32"))
+
+    def f(x):
+        return xp.sum(functional.softmax(x @ x.mT, -1) @ x)
+
+    def layers(x):
+        def layer(x, _):
+            return x + functional.softmax(x @ x.mT * 0.1, -1) @ x, None
+
+        return xp.sum(ft.scan(layer, x, None, length=3)[0])
+
+    told = why_not_fused(ft.make_graph(layers)(x))
+    assert not any("Python goes through" in line for line in told)
+    for plain in (f, layers):
+        fun = ft.jit(plain)
+        np.testing.assert_allclose(ft.grad(fun)(x), ft.grad(plain)(x), rtol=2e-4, atol=2e-4)
+        with ft.device.memory_scope() as told:
+            ft.grad(fun)(x)
+        assert told.peak < 4 * 500 * 500 * 4

@@ -1,4 +1,4 @@
-"""Attention in bodies of loops: its masks as numbers, and what its adjoint adds up as ops.
+"""Attention: what is written out, and in bodies of loops masks as numbers and sums of its adjoint.
 
 A mask of booleans is made numbers by the loops that compute it, or before the loop if each step has
 the same. Machine code gives the cotangents of keys and values in parts, one for each task.
@@ -16,18 +16,31 @@ from funct import ops
 from funct.compile.loops.views import dense
 from funct.compile.rewriting.new_nodes import Known
 from funct.core import Primitive, ShapeDtype, Value, lookup, top_level, variant
-from funct.graph import Node, Var
+from funct.graph import Graph, Node, Var
 from funct.kernels.attention import kept
 from funct.kernels.cpu.jobs import Job, job
+from funct.kernels.table import met
 from funct.ops.broadcasting import broadcast_shapes, match_operand
 from funct.ops.fast import wrap
 
 __all__ = [
-    "PARTS", "attention", "attention_keep", "attention_pull", "job_of_attention", "lets_all",
+    "NEEDS", "PARTS", "attention", "attention_keep", "attention_pull", "job_of_attention",
+    "lets_all", "with_attention",
 ]  # fmt: skip
 
 PARTS = "attention_pull_parts"
+NEEDS = ("llvm", "avx2", "fma")  # of the processor
 _REAL = "fd"  # characters of dtypes that machine code computes in
+
+
+def with_attention(graph: Graph) -> Graph:
+    """The graph with attention for what is written out (`written_attention.py`)."""
+    names = {e.name for e in graph.nodes if isinstance(e, Node)}
+    if names.isdisjoint(("matmul", "contract")) or "exp" not in names or not met(NEEDS):
+        return graph
+    from funct.compile.rewriting.written_attention import handed_over  # few programs ask for it
+
+    return handed_over(graph)
 
 
 def lets_all(mask: Any, known: Known) -> bool:

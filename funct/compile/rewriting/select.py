@@ -16,6 +16,7 @@ import numpy as np
 from funct.compile.loops.scalars import is_exact, printing, unsupported
 from funct.compile.loops.views import VIEWS
 from funct.compile.loops.warned import may_warn
+from funct.compile.rewriting.attention import with_attention
 from funct.compile.rewriting.composed import composed
 from funct.compile.rewriting.pairs import in_pairs
 from funct.compile.rewriting.pools import pools_spelled_out
@@ -39,7 +40,7 @@ _CHEAP = 128  # element-ops of each function
 def plain(graph: Graph) -> Graph:
     """The graph without calls, branches that are cheap, and ops that others write."""
     simple = selected(eliminate_dead(inline_calls(graph), guards=False))
-    spelled = pools_spelled_out(composed(simple))
+    spelled = pools_spelled_out(composed(with_attention(simple)))
     return eliminate_dead(share_common(spelled), guards=False)
 
 

@@ -26,25 +26,20 @@ from funct.core import Value
 from funct.graph import Graph, Node, Var, eliminate_dead, share_common
 from funct.graph.edit import splice
 from funct.graph.passes import fresh_names, substituted
-from funct.kernels.table import met
 from funct.ops.fast import wrap
 
-__all__ = ["with_attention"]
+__all__ = ["handed_over"]
 
 Lying = tuple[Var, Axes]  # an array, and which axes of the scores its own are
 
-_NEEDS = ("llvm", "avx2", "fma")
-_WORTH = 1 << 26  # multiplications of the products of scores and values
+_WORTH = 1 << 27  # multiplications of the products of scores and values
 _MASKED = 1 << 16  # scores of a head, if a mask must be looked at
 _ROUNDED = 1e-6
 _NO_SEED = wrap(np.zeros((1, 2), np.uint32))
 
 
-def with_attention(graph: Graph) -> Graph:
+def handed_over(graph: Graph) -> Graph:
     """The graph with attention for what is written out, where its kernel is quicker."""
-    names = {e.name for e in graph.nodes if isinstance(e, Node)}
-    if names.isdisjoint(("matmul", "contract")) or "exp" not in names or not met(_NEEDS):
-        return graph
     weights = Weights(graph)
     found = [_Attention.of(weights, s, ends) for s, ends in weights.ends.items()]
     jobs = [j for j in found if j is not None]

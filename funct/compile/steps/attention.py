@@ -15,7 +15,7 @@ from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.groups import arrays
 from funct.compile.fusion.lower import copy, places_of
 from funct.compile.loops.views import View
-from funct.compile.rewriting.attention import PARTS, job_of_attention, lets_all
+from funct.compile.rewriting.attention import NEEDS, PARTS, job_of_attention, lets_all
 from funct.compile.steps.told import told
 from funct.graph import Node
 from funct.kernels.table import met
@@ -23,14 +23,13 @@ from funct.kernels.table import met
 __all__ = ["is_attention", "lower_attention"]
 
 _NAMES = ("attention", PARTS)
-_NEEDS = ("llvm", "avx2", "fma")
 _BYTES = np.dtype(np.uint8)
 
 
 def is_attention(step: Any) -> bool:
     """Whether a step is such an op, of numbers that the machine code knows."""
     kinds = {v.dtype for v in arrays(step, _NAMES)[:3]}
-    return len(kinds) == 1 and kinds.pop().char in "fd" and met(_NEEDS)
+    return len(kinds) == 1 and kinds.pop().char in "fd" and met(NEEDS)
 
 
 def lower_attention(node: Node, fused: Fused) -> list[Call]:

@@ -15,6 +15,7 @@ import numpy as np
 from funct.array import Array, zeros
 from funct.compile import MISS
 from funct.compile.memory.partition import Halves, partition
+from funct.compile.rewriting.attention import with_attention
 from funct.core import INEXACT, Level, Met, ShapeDtype, size_values, top_level, usable
 from funct.core.effects import Carried, once
 from funct.errors import GuardError
@@ -272,7 +273,7 @@ class Executable:
         assert not outer, "a compiled graph is closed"
         if symbolic and both.fixed_sizes():
             return _FIXED
-        cut = partition(both, len(vals), n_out, budget=budget)
+        cut = partition(with_attention(both), len(vals), n_out, budget=budget)
         if cut.undecided:
             return None
         tell("graph", lambda: _told(cut))

@@ -14,6 +14,7 @@ import attrs
 from msgspec import Struct
 
 from funct.compile.memory.partition import partition
+from funct.compile.rewriting.attention import with_attention
 from funct.graph import Call, Control, Graph, Guard, Node, Var, check, eliminate_dead
 from funct.transforms.control.bodies import (
     Avals,
@@ -69,7 +70,7 @@ def halves(
         full = [next(cts) if f else zeros_of([o])[0] for f, o in zip(out_flags, outs, strict=True)]
         return [*found, *pull.adjoint(full)]  # the engine's convention, whatever the user's
 
-    both = regraph(joint, [*avals, *chosen(outs, out_flags)])
+    both = with_attention(regraph(joint, [*avals, *chosen(outs, out_flags)]))
     entries = [e for e in both.nodes if not isinstance(e, Guard)]
     inputs = both.inputs[:n_in]
     varying = _dependents(entries, chosen(inputs, [not f for f in fixed or (False,) * n_in]))

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(
 
 ALWAYS = np.ones((1, 1), np.bool_)
 SEED = np.array([[123456789, 4000000000]], np.uint32)
-KINDS = ["none", "keys", "queries", "full", "each", "float"]
+KINDS = ["none", "keys", "queries", "full", "each", "float", "band", "blocks", "far"]
 LEADS = [
     ((), ()), ((2,), (2,)), ((2, 3), (2, 3)), ((2, 4), (2, 1)), ((3,), ()), ((), (2,)),
     ((2, 1), (1, 3)),
@@ -38,6 +38,13 @@ def masks(rng, kind, lead, queries, keys, dtype):
         return rng.random((*lead[:1], *(1,) * max(len(lead) - 1, 0), 1, keys)) > 0.3
     if kind == "queries":
         return rng.random((queries, 1)) > 0.3
+    away = np.arange(queries)[:, None] - np.arange(keys)
+    if kind == "band":
+        return abs(away) < 20
+    if kind == "blocks":  # and queries that see none of the first keys, or none at all
+        return np.arange(queries)[:, None] // 60 == np.arange(keys) // 45
+    if kind == "far":
+        return away < -140
     full = rng.random((queries, keys)) > 0.4
     full[-1] = False
     if kind == "full":

@@ -19,6 +19,7 @@ import numpy as np
 from msgspec import Struct
 
 from funct.device import Code, host, printed
+from funct.device.machine_code import LEAN
 from funct.kernels.attention import reduced, threshold
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.attention import strips as strips
@@ -57,7 +58,7 @@ def entry(dtype: np.dtype[Any], name: str) -> int:
 
 @functools.cache
 def _code(element: str, name: str) -> Code:
-    return printed(attention_text.text, name, element, host())
+    return printed(attention_text.text, name, element, host(), opt=LEAN)
 
 
 class Plan(Struct, frozen=True):

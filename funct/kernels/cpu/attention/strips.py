@@ -22,7 +22,7 @@ from funct.kernels.llvm.scaling import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from funct.kernels.llvm import Emitter, Type, Value
 
@@ -36,7 +36,7 @@ TILES = {32: {3: 4, 2: 6, 1: 8}, 64: {2: 8, 1: 8}}
 STRIPS = 4  # of a task
 BLOCK = 128  # keys at a time
 SOFTEST = {"f32": -1e38, "f64": -1e300}  # below every score, but finite
-_UNROLL = 4
+_UNROLL = 2
 
 # What changes from call to call stands first; the rest follows from shapes, strides and numbers.
 ADDRESSES = Fields((
@@ -51,7 +51,7 @@ JOB = Fields((
 
 HEAD = Fields(("q", "k", "v", "mask", "seed", "g", "index"))
 
-Start = Literal["zero", "add", "scaled", "mask"]
+Start = Literal["zero", "add"]
 
 
 def _mixed(f: Emitter, x: Value) -> Value:
@@ -82,13 +82,12 @@ class Strips:
     ) -> None:  # fmt: skip
         """Call C[m, v] = start + Σ_k A[m, k] B[k, v] for a few vectors of columns.
 
-        operands: A, its stride, B, its stride, C, its stride, the number of m, of k, and a vector
-        of factors for C ("scaled"). along: what lies side by side in A; the stride is the other's.
-        start: "mask" is what C holds in units of log2(e), added in the end.
+        operands: A, its stride, B, its stride, C, its stride, the number of m, and of k. along:
+        what lies side by side in A; the stride is the other's. start: what C holds, or zero.
         """
-        name = f"product_{start}_{along}_{vectors}"
-        self.module.shared(name, lambda n: self._define_product(n, start, along, vectors))
-        f.call(name, None, operands)
+        name = f"product_{along}_{vectors}"
+        self.module.shared(name, lambda n: self._define_product(n, along, vectors))
+        f.call(name, None, [*operands, f.constant(I64, start == "add")])
 
     def product_of_strip(
         self, f: Emitter, start: Start, along: Literal["rows", "steps"], queries: Value,
@@ -106,27 +105,23 @@ class Strips:
 
         some(self.vectors)
 
-    def _define_product(
-        self, name: str, start: Start, along: Literal["rows", "steps"], vectors: int
-    ) -> None:
+    def _define_product(self, name: str, along: Literal["rows", "steps"], vectors: int) -> None:
         names = ("a", "b", "c")
         pointers = [(n, t) for name in names for n, t in ((name, PTR), (f"{name}_row", I64))]
         f = self.module.function(
-            name, [*pointers, ("m", I64), ("k", I64), ("factor", PTR)], local=True
+            name, [*pointers, ("m", I64), ("k", I64), ("adds", I64)], local=True
         )
-        a, a_row, b, b_row, c, c_row, m_count, k_count, factor = f.arguments
-        scale = [self.load(f, factor, v) for v in range(vectors)] if start == "scaled" else []
-        main = k_count & -_UNROLL
+        a, a_row, b, b_row, c, c_row, m_count, k_count, adds = f.arguments
 
-        def tile(m: Value, rows: int) -> None:
+        def tile(m: Value, rows: int, unroll: int) -> None:
             places = [f.at(c, (m + r) * c_row, self.element) for r in range(rows)]
             cells = [(r, v) for r in range(rows) for v in range(vectors)]
-            if start in ("zero", "mask"):
-                sums = [f.constant(self.vector, 0) for _ in cells]
-            else:
-                sums = [self.load(f, places[r], v) for r, v in cells]
-            if start == "scaled":
-                sums = [s * scale[v] for s, (_, v) in zip(sums, cells)]
+
+            sums = f.branch(
+                f.ne(adds, 0),
+                lambda: [self.load(f, places[r], v) for r, v in cells],
+                lambda: [f.constant(self.vector, 0) for _ in cells],
+            )
             if along == "steps":
                 left = [f.at(a, (m + r) * a_row, self.element) for r in range(rows)]
             else:
@@ -151,18 +146,19 @@ class Strips:
 
                 return body
 
-            sums = f.loop(0, main, _UNROLL, steps(_UNROLL), sums, maybe_empty=True)
-            sums = f.loop(main, k_count, 1, steps(1), sums, maybe_empty=True)
+            main = k_count & -unroll
+            if unroll > 1:
+                sums = f.loop(0, main, unroll, steps(unroll), sums, maybe_empty=True)
+            sums = f.loop(main if unroll > 1 else 0, k_count, 1, steps(1), sums, maybe_empty=True)
             for (r, v), s in zip(cells, sums):
-                if start == "mask":
-                    s = f.fma(self.load(f, places[r], v), float(LOG2_E), s)
                 self.store(f, s, places[r], v)
 
-        rows, start_m = self.tiles[vectors], f.constant(I64, 0)
+        # rows that are left over are few, so their code is short
+        rows, start_m, unroll = self.tiles[vectors], f.constant(I64, 0), _UNROLL
         while rows:
             stop = m_count - f.rem(m_count - start_m, rows)
-            each(f, start_m, stop, functools.partial(tile, rows=rows), rows)
-            rows, start_m = rows // 2, stop
+            each(f, start_m, stop, functools.partial(tile, rows=rows, unroll=unroll), rows)
+            rows, start_m, unroll = rows // 2, stop, 1
         f.ret()
 
     # Vectors in memory
@@ -193,6 +189,18 @@ class Strips:
             f.store(f.load(self.vector, place) * factor, place)
 
         each(f, 0, count, one, self.lanes)
+
+    def scale_rows(
+        self, f: Emitter, place: Value, row: Value, count: Value, factors: Sequence[Value]
+    ) -> None:
+        """Multiply rows of a strip by vectors of factors."""
+
+        def one(i: Value) -> None:
+            here = f.at(place, i * row, self.element)
+            for v, factor in enumerate(factors):
+                self.store(f, self.load(f, here, v) * factor, here, v)
+
+        each(f, 0, count, one)
 
     def copy(
         self, f: Emitter, source: Value, row: Value, to: Value, to_row: Value, rows: Value,
@@ -253,22 +261,61 @@ class Strips:
 
         each(f, 0, f.div(count + (self.strip - 1), self.strip), one)
 
-    def seen_keys(self, f: Emitter, job: Record, query: Value, key: Value, count: Value) -> Value:
-        """How many of a block's keys a strip looks at: up to that of its last query."""
+    def seen_keys(
+        self, f: Emitter, job: Record, head: Record, query: Value, key: Value, count: Value
+    ) -> tuple[Value, Value]:
+        """Between which of a block's keys a strip looks: up to that of its last query, and no word
+        of bits that are all off.
+        """
         last = f.max(f.min(query + self.strip - key, count), 0)
-        return f.select(f.ne(job.causal, 0), last, count)
+        stop = f.select(f.ne(job.causal, 0), last, count)
+        found = f.branch(
+            f.eq(job.mask_kind, 3) & (stop > 0),
+            lambda: self._shown(f, job, head, query, key),
+            lambda: [f.constant(I64, 0), count],
+        )
+        return found[0], f.min(found[1], stop)
+
+    def _shown(
+        self, f: Emitter, job: Record, head: Record, query: Value, key: Value
+    ) -> list[Value]:
+        """The first and the last word of a block in which a query of a strip has a bit, as keys."""
+        words, bits = typed("i32", self.lanes), f.at(job.pointer("mask"), head.mask, "i32")
+        rows, end = self._rows(f, job, query), (job.keys - 1) >> 5
+        start, stop = f.constant(I64, 0), f.constant(I64, 0)
+        some = []
+        for w in range(BLOCK // 32):
+            at = f.splat(f.min((key >> 5) + w, end), self.lanes)
+            kept = [f.gather(words, f.at(bits, row + at, "i32")) for row in rows]
+            total = f.reduce(functools.reduce(f.bitor, kept), f.bitor, 1)
+            some.append(f.ne(total, 0))
+        for w, has in enumerate(some):
+            stop = f.select(has, 32 * (w + 1), stop)
+        for w, has in reversed(list(enumerate(some))):
+            start = f.select(has, 32 * w, start)
+        return [start, stop]
+
+    def _rows(self, f: Emitter, job: Record, query: Value) -> list[Value]:
+        """Where the words of a strip's queries begin; behind the last one they are its."""
+        number = f.lanes(typed("i64", self.lanes))
+        first, last, step = (
+            f.splat(x, self.lanes) for x in (query, job.queries - 1, job.mask_row)
+        )  # fmt: skip
+        return [f.min(number + v * self.lanes + first, last) * step for v in range(self.vectors)]
 
     def score(
         self, f: Emitter, job: Record, head: Record, query: Value, queries: Value, key: Value,
         operands: list[Value],
     ) -> None:  # fmt: skip
         """The scores of a strip, masked. operands: as of `product`, K and the strip of Q."""
-        _, _, _, _, scores, row, keys, _, _ = operands
+        _, _, _, _, scores, row, keys, _ = operands
 
         def masked() -> list[Value]:
             mask = self.pointer(f, job, "mask", head.mask + query * job.mask_row + key)
             f.call(self.turn, None, [mask, scores, queries, keys, job.mask_row, row])
-            self.product_of_strip(f, "mask", "steps", queries, operands)
+            unit = [f.constant(self.vector, float(LOG2_E))] * self.vectors
+            self.scale_rows(f, scores, row, keys, unit)
+            self.product_of_strip(f, "add", "steps", queries, operands)
             return []
 
         def plain() -> list[Value]:
@@ -300,14 +347,8 @@ class Strips:
 
         def sifted() -> None:
             """A query is a lane and keeps 32 keys in a word: a bit of all words is one key."""
-            words, number = typed("i32", self.lanes), f.lanes(typed("i64", self.lanes))
-            bits = f.at(job.pointer("mask"), head.mask, "i32")
-            first, last, step = (
-                f.splat(x, self.lanes) for x in (query, job.queries - 1, mask_row)
-            )  # fmt: skip
-            own_rows = [
-                f.min(number + v * self.lanes + first, last) * step for v in range(self.vectors)
-            ]
+            words, bits = typed("i32", self.lanes), f.at(job.pointer("mask"), head.mask, "i32")
+            own_rows = self._rows(f, job, query)
 
             def some(start: Value) -> None:
                 at = f.splat((key + start) >> 5, self.lanes)

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from funct.device import Host
-    from funct.kernels.cpu.attention.strips import Start
     from funct.kernels.llvm import Emitter, Value
 
 __all__ = ["text"]
@@ -94,37 +93,35 @@ class _Strips(Strips):
         wide = f.constant(I64, self.wide)
         self.fill(f, tops, wide, SOFTEST[element])
         self.fill(f, totals, wide, 0)
+        self.fill(f, sums, width * wide, 0)
 
         def block(key: Value) -> None:
             keys = f.min(seen - key, BLOCK)
 
             def one(s: Value, start: Value, queries: Value) -> None:
-                mine = self.seen_keys(f, job, first + start, key, keys)
-                f.when(mine > 0, lambda: strip_block(start, queries, mine))
+                low, high = self.seen_keys(f, job, head, first + start, key, keys)
+                f.when(high > low, lambda: strip_block(start, queries, key + low, high - low))
 
-            def strip_block(start: Value, queries: Value, mine: Value) -> None:
+            def strip_block(start: Value, queries: Value, key: Value, mine: Value) -> None:
                 here = f.at(k, key * job.k_row, element)
                 to = f.at(turned, start * depth, element)
-                none = f.null()
-                given = [here, job.k_row, to, size, scores, size, mine, depth, none]
+                given = [here, job.k_row, to, size, scores, size, mine, depth]
                 self.score(f, job, head, first + start, queries, key, given)
                 self.weigh(f, scores, mine, f.at(tops, start, element),
                            f.at(totals, start, element), factor)  # fmt: skip
-                f.when(f.ne(job.threshold, 0), lambda: drop(start, mine))
+                f.when(f.ne(job.threshold, 0), lambda: drop(start, key, mine))
                 here = f.at(v, key * job.v_row, element)
                 to = f.at(sums, start * width, element)
-                given = [here, job.v_row, scores, size, to, size, width, mine, factor]
 
-                def begin_with(start: Start) -> Callable[[], list[Value]]:
-                    def run() -> list[Value]:
-                        self.product_of_strip(f, start, "rows", queries, given)
-                        return []
+                def scale() -> None:
+                    shares = [self.load(f, factor, i) for i in range(self.vectors)]
+                    self.scale_rows(f, to, size, width, shares)
 
-                    return run
+                f.when(key > 0, scale)
+                given = [here, job.v_row, scores, size, to, size, width, mine]
+                self.product_of_strip(f, "add", "rows", queries, given)
 
-                f.branch(f.eq(key, 0), begin_with("zero"), begin_with("scaled"))
-
-            def drop(start: Value, mine: Value) -> None:
+            def drop(start: Value, key: Value, mine: Value) -> None:
                 kept = self.keeping(f, job, head, first + start, key)
 
                 def one(j: Value) -> None:
@@ -242,7 +239,6 @@ class _Strips(Strips):
             rooms.append(f.at(rooms[-1], words, element))
         q_turned, g_turned, dq, q_rows, g_rows, weights, slopes, logs, deltas = rooms
         size, wide = f.constant(I64, strip), f.constant(I64, self.wide)
-        none = f.null()
         scale, plain, rest = (self.number(f, job, i) for i in range(3))
         self.copy(f, q, job.q_row, q_rows, job.depth_padded, count, depth)
         self.multiply(f, q_rows, count * job.depth_padded, plain)
@@ -268,18 +264,37 @@ class _Strips(Strips):
 
         def block_of_keys(key: Value) -> None:
             keys = f.min(seen - key, BLOCK)
-            k_here, v_here = (
-                f.at(k, key * job.k_row, element), f.at(v, key * job.v_row, element)
-            )  # fmt: skip
+            some = f.allocate(I64, 1)
+            f.store(f.constant(I64, 0), some)
 
-            def strip_block(s: Value, start: Value, queries: Value) -> None:
-                mine = self.seen_keys(f, job, first + start, key, keys)
-                p, d = f.at(weights, start, element), f.at(slopes, start, element)
+            def clear(rows: tuple[Value, Value], start: Value) -> None:
+                def one(j: Value) -> None:
+                    for x in (weights, slopes):
+                        for i in range(self.vectors):
+                            zero = f.constant(self.vector, 0)
+                            self.store(f, zero, f.at(x, j * self.wide + start, element), i)
+
+                each(f, *rows, one)
+
+            def one(s: Value, start: Value, queries: Value) -> None:
+                low, high = self.seen_keys(f, job, head, first + start, key, keys)
+                high = f.max(low, high)
+                clear((f.constant(I64, 0), low), start)
+                clear((high, keys), start)
+                f.store(f.load(I64, some) + (high - low), some)
+                f.when(high > low, lambda: strip_block(start, queries, low, high - low))
+
+            def strip_block(start: Value, queries: Value, low: Value, mine: Value) -> None:
+                key_here = key + low
+                k_here, v_here = (
+                    f.at(x, key_here * row, element) for x, row in ((k, job.k_row), (v, job.v_row))
+                )  # fmt: skip
+                p, d = (f.at(x, low * self.wide + start, element) for x in (weights, slopes))
                 to = f.at(q_turned, start * depth, element)
-                given = [k_here, job.k_row, to, size, p, wide, mine, depth, none]
-                self.score(f, job, head, first + start, queries, key, given)
+                given = [k_here, job.k_row, to, size, p, wide, mine, depth]
+                self.score(f, job, head, first + start, queries, key_here, given)
                 to = f.at(g_turned, start * width, element)
-                given = [v_here, job.v_row, to, size, d, wide, mine, width, none]
+                given = [v_here, job.v_row, to, size, d, wide, mine, width]
                 self.product_of_strip(f, "zero", "steps", queries, given)
                 log = [self.load(f, f.at(logs, start, element), i) for i in range(self.vectors)]
                 delta = [self.load(f, f.at(deltas, start, element), i) for i in range(self.vectors)]
@@ -297,7 +312,7 @@ class _Strips(Strips):
                         self.store(f, x * (from_g - delta[i]), at_d, i)
 
                 def dropped() -> list[Value]:
-                    kept = self.keeping(f, job, head, first + start, key)
+                    kept = self.keeping(f, job, head, first + start, key_here)
                     each(f, 0, mine, lambda j: slope(j, kept(j)))
                     return []
 
@@ -305,19 +320,15 @@ class _Strips(Strips):
                     each(f, 0, mine, slope)
                     return []
 
-                def clear(j: Value) -> None:
-                    for x in (p, d):
-                        for i in range(self.vectors):
-                            zero = f.constant(self.vector, 0)
-                            self.store(f, zero, f.at(x, j * self.wide, element), i)
-
                 f.branch(f.ne(job.threshold, 0), dropped, whole)
-                each(f, mine, keys, clear)
                 to = f.at(dq, start * depth, element)
-                given = [k_here, job.k_row, d, wide, to, size, depth, mine, none]
+                given = [k_here, job.k_row, d, wide, to, size, depth, mine]
                 self.product_of_strip(f, "add", "rows", queries, given)
 
-            self.each_strip(f, count, strip_block)
+            self.each_strip(f, count, one)
+            f.when(f.load(I64, some) > 0, lambda: of_keys(key, keys))
+
+        def of_keys(key: Value, keys: Value) -> None:
             for x, rows, columns, to in (
                 (weights, g_rows, job.width_padded, dv), (slopes, q_rows, job.depth_padded, dk),
             ):  # fmt: skip
@@ -328,7 +339,7 @@ class _Strips(Strips):
                 ) -> None:  # fmt: skip
                     right = f.at(rows, c, element)
                     here = f.at(to, key * columns + c, element)
-                    given = [x, wide, right, columns, here, columns, keys, count, none]
+                    given = [x, wide, right, columns, here, columns, keys, count]
                     self.product(f, "add", "steps", 2, given)
 
                 each(f, 0, columns, columns_of, 2 * self.lanes)
