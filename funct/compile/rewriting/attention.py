@@ -7,6 +7,7 @@ the same. Machine code gives the cotangents of keys and values in parts, one for
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -38,9 +39,9 @@ def with_attention(graph: Graph) -> Graph:
     names = {e.name for e in graph.nodes if isinstance(e, Node)}
     if names.isdisjoint(("matmul", "contract")) or "exp" not in names or not met(NEEDS):
         return graph
-    from funct.compile.rewriting.written_attention import handed_over  # few programs ask for it
-
-    return handed_over(graph)
+    beside = importlib.import_module(f"{__package__}.written_attention")  # few programs ask for it
+    found: Graph = beside.handed_over(graph)
+    return found
 
 
 def lets_all(mask: Any, known: Known) -> bool:
