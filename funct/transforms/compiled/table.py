@@ -12,7 +12,16 @@ from typing import Any
 
 from funct.array import Array
 from funct.array.remote import is_remote
-from funct.compile import MISS, Reuse, begin_walker, expect, foreseen, run_at_once, why_not_fused
+from funct.compile import (
+    MISS,
+    Reuse,
+    begin_walker,
+    expect,
+    foreseen,
+    returns,
+    run_at_once,
+    why_not_fused,
+)
 from funct.core.effects import once
 from funct.errors import RecursionLimitError, TransformError, UnknownValueError
 from funct.events import tell
@@ -319,6 +328,7 @@ class Table:
     def _path(self, found: Captured, given: Split, compile: Compile) -> Path:
         exe = Executable(found.graph, compile=compile)
         if found.graph.symbols or all(x.__class__ is Array for x in given.arrays):
+            returns(found.graph)
             with run_at_once():
                 exe.ready()  # a failure belongs here; a derivative may never need it
         tell("graph", lambda: f"jit({self.name}):\n{exe.graph}")
