@@ -34,6 +34,7 @@ from funct.compile.steps.walker import begin_walker
 from funct.compile.stored import kept_as, stored
 from funct.compile.text import MISS, call_text, guard_text, scope
 from funct.compile.tuned import tuned
+from funct.core.collecting import seldom
 from funct.device.llvm import release
 from funct.graph import (
     Call,
@@ -58,6 +59,7 @@ _MANY = 64  # different numbers: loops that are alike but for theirs are better 
 _LONG = 0.05  # seconds that making code takes where it leaves much memory behind
 
 
+@seldom()
 def build(graph: Graph, *, guards: bool = True, mode: str = "default") -> Callable[..., Any]:
     """`run(*buffers) -> tuple of buffers | MISS` for a graph without outer tracers.
 
@@ -161,9 +163,10 @@ def _for_each_size(graph: Graph, mode: str) -> Callable[..., Any]:
             values = {name: shapes[i][axis] for name, i, axis in symbols}
             if not all(eval(e.expected, {}, dict(values)) for e in checks):
                 return MISS
-            fixed = at_sizes(graph, values)
-            large = mode != "default" or worth(fixed)
-            found = _fixed(fixed, lambda: fixed, True, mode) if large else any_size
+            with seldom():
+                fixed = at_sizes(graph, values)
+                large = mode != "default" or worth(fixed)
+                found = _fixed(fixed, lambda: fixed, True, mode) if large else any_size
             if len(made) >= _SIZES:
                 made.pop(next(iter(made)), None)
             made[shapes] = found

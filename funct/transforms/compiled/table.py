@@ -22,6 +22,7 @@ from funct.compile import (
     run_at_once,
     why_not_fused,
 )
+from funct.core.collecting import seldom
 from funct.core.effects import once
 from funct.errors import RecursionLimitError, TransformError, UnknownValueError
 from funct.events import tell
@@ -164,7 +165,7 @@ class Table:
             if not mine:
                 return self._call(given, args, kwargs, exact, again)
             try:
-                with foreseen(self.fun, key.types):
+                with seldom(), foreseen(self.fun, key.types):
                     if self.shares:  # made by this compiler
                         expect([s for s, _ in key.types])
                     path, outer, reason = self._new_path(
@@ -201,10 +202,11 @@ class Table:
 
     def _path_of_numbers(self, given: Split, opened: Opened, names: Any) -> Path | None:
         """A path with open numbers; None where it serves no other call."""
-        found = self.capture(given, names, opened)
-        if opened.bound or found.outer or (names is not None and found.graph.fixed_sizes()):
-            return None
-        return self._path(found, given, self.compile)
+        with seldom(), foreseen(self.fun, given.key.types):
+            found = self.capture(given, names, opened)
+            if opened.bound or found.outer or (names is not None and found.graph.fixed_sizes()):
+                return None
+            return self._path(found, given, self.compile)
 
     def _wide(self, args: Any, kwargs: Any, given: Split, other: str) -> Any:
         """A call of a function that decides in more ways than paths are kept. other: what is
