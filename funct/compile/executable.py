@@ -59,7 +59,7 @@ _MANY = 64  # different numbers: loops that are alike but for theirs are better 
 _LONG = 0.05  # seconds that making code takes where it leaves much memory behind
 
 
-@seldom()
+@seldom
 def build(graph: Graph, *, guards: bool = True, mode: str = "default") -> Callable[..., Any]:
     """`run(*buffers) -> tuple of buffers | MISS` for a graph without outer tracers.
 
@@ -163,7 +163,7 @@ def _for_each_size(graph: Graph, mode: str) -> Callable[..., Any]:
             values = {name: shapes[i][axis] for name, i, axis in symbols}
             if not all(eval(e.expected, {}, dict(values)) for e in checks):
                 return MISS
-            with seldom():
+            with seldom:
                 fixed = at_sizes(graph, values)
                 large = mode != "default" or worth(fixed)
                 found = _fixed(fixed, lambda: fixed, True, mode) if large else any_size

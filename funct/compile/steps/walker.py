@@ -24,7 +24,7 @@ from funct.compile.loops.warned import CASES, NOTED, report
 from funct.compile.steps.moves import copy_bytes
 from funct.device import Code, assemble_all, printed, threads
 from funct.device.llvm import at_load, is_known, library
-from funct.device.machine_code import begin
+from funct.device.machine_code import Text, begin
 from funct.device.printed import kept, recall
 from funct.kernels.cpu.calls import DATA, DENSE, FLAGS, address_in_python, builtin
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
@@ -98,7 +98,7 @@ def _begin(several: bool) -> None:
 at_load(functools.partial(begin_walker, several=True))
 
 
-def assemble_kernels(texts: Sequence[tuple[str, int]], *, several: bool) -> list[Code]:
+def assemble_kernels(texts: Sequence[tuple[Text, int]], *, several: bool) -> list[Code]:
     """Code for texts of kernels, each at its level; what walks them is made beside. several:
     whether one of the kernels is run as several tasks, or runs some itself.
     """

@@ -230,7 +230,7 @@ class Executable:
             self.halves[key] = self._split(mine, vals, budget, False)
         return self.halves[key]
 
-    @seldom()
+    @seldom
     def _split(
         self, mine: tuple[bool, ...], vals: Sequence[Any], budget: float, symbolic: bool
     ) -> Any:

@@ -165,7 +165,7 @@ class Table:
             if not mine:
                 return self._call(given, args, kwargs, exact, again)
             try:
-                with seldom(), foreseen(self.fun, key.types):
+                with seldom, foreseen(self.fun, key.types):
                     if self.shares:  # made by this compiler
                         expect([s for s, _ in key.types])
                     path, outer, reason = self._new_path(
@@ -202,7 +202,7 @@ class Table:
 
     def _path_of_numbers(self, given: Split, opened: Opened, names: Any) -> Path | None:
         """A path with open numbers; None where it serves no other call."""
-        with seldom(), foreseen(self.fun, given.key.types):
+        with seldom, foreseen(self.fun, given.key.types):
             found = self.capture(given, names, opened)
             if opened.bound or found.outer or (names is not None and found.graph.fixed_sizes()):
                 return None
