@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -47,10 +48,14 @@ FIRST_WORDS = 3  # of a workspace: how a loop is stopped, what was noted, `funct
 _PARALLEL = 2  # the last of them
 
 
-@functools.cache
 def _walker() -> Code:
     for thread in _starters:
         thread.join()
+    return _code()
+
+
+@functools.cache
+def _code() -> Code:
     return _recalled[0] if _recalled else printed(_text, opt=0).keep()  # every process waits for it
 
 
@@ -73,8 +78,8 @@ _recalled: list[Code] = []  # one at most: from disk
 
 
 def begin_walker(*, several: bool = False) -> None:
-    """Have what walks programs: from disk, or start to load LLVM and to make it, and other things
-    are done meanwhile. several: also what runs several tasks.
+    """Have what walks programs: from disk, or start to load LLVM and to make it, and load it, while
+    other things are done. several: also what runs several tasks.
     """
     if not next(_first, False):
         return
@@ -92,6 +97,10 @@ def _begin(several: bool) -> None:
     _loading.set()
     library()
     begin([_text(), *([threads.text()] if several else [])], 0)
+    with suppress(Exception):  # it is wrong again where it is asked for
+        _code()
+        if several:
+            threads.pool()
 
 
 # who makes kernels for large arrays soon calls a compiled function
