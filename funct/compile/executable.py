@@ -24,12 +24,13 @@ from weakref import WeakSet
 from funct.compile.control import is_lowered
 from funct.compile.entry import note_faster
 from funct.compile.fusion.worth import ELEMENT_OPS, worth
-from funct.compile.native import native
+from funct.compile.native import Native, native
 from funct.compile.numbers import handed_over, numbers
 from funct.compile.plan import Plan, plan
 from funct.compile.rewriting.numpys import as_numpy_computes
 from funct.compile.rewriting.pairs import in_pairs
 from funct.compile.sizes import at_sizes
+from funct.compile.steps.products import begin_products
 from funct.compile.steps.walker import begin_walker
 from funct.compile.stored import kept_as, stored
 from funct.compile.text import MISS, call_text, guard_text, scope
@@ -121,8 +122,11 @@ def _fixed(given: Graph, whole: Callable[[], Graph], guards: bool, mode: str) ->
         def slowly(*buffers: Any) -> Any:
             return made()(*buffers)
 
-        make = functools.partial(native, slowly=slowly, alone=alone)
-        return stored(graph, lambda: make(whole()), slowly, guards=guards)
+        def make() -> Native:
+            begin_products(graph)
+            return native(whole(), slowly, alone=alone)
+
+        return stored(graph, make, slowly, guards=guards)
 
     if mode == "max-autotune" and not config.deterministic and not acts(given):
         ways = {"machine code": lambda: machine_code(loops), "NumPy": numpy_calls}
