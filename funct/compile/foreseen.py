@@ -102,9 +102,12 @@ def returns(graph: Graph) -> None:
     call = _call.get()
     if call is None or call.known or graph.symbols:
         return
+    outputs = dict.fromkeys(graph.outputs)
+    if sum(map(size_bytes, outputs)) < _LEAST:
+        return
     made = {v for e in graph.nodes if not isinstance(e, Guard) and e.name not in VIEWS
             for v in e.results}  # fmt: skip
-    sizes = _large([size_bytes(v) for v in dict.fromkeys(graph.outputs) if v in made])
+    sizes = _large([size_bytes(v) for v in outputs if v in made])
     if sum(sizes) >= _LEAST:
         call.touch(sizes)
 
