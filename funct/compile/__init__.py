@@ -21,6 +21,7 @@ from funct.compile.explain import show_loops as show_loops
 from funct.compile.explain import why_not_fused as why_not_fused
 from funct.compile.few import Few as Few
 from funct.compile.foreseen import foreseen as foreseen
+from funct.compile.foreseen import returns as returns
 from funct.compile.forms import Choice as Choice
 from funct.compile.forms import Refused as Refused
 from funct.compile.forms import Repeat as Repeat
@@ -33,14 +34,14 @@ from funct.compile.numbers import numbers as numbers
 from funct.compile.plan import Plan as Plan
 from funct.compile.plan import Step as Step
 from funct.compile.plan import plan as plan
+from funct.compile.rehearsal import run_at_once as run_at_once
 from funct.compile.repeat import Loop as Loop
 from funct.compile.steps.walker import begin_walker as begin_walker
-from funct.compile.touched import run_at_once as run_at_once
 
 __all__ = [
     "Choice", "Few", "Loop", "MISS", "Place", "Plan", "Refused", "Repeat", "Reuse", "Step", "Whole",
     "at_hand", "begin_walker", "build", "calls_of", "can_be_handed", "expect", "faster", "foreseen",
     "handed_over", "has_faster", "is_numpy_calls", "made", "may_warn", "numbers", "plan",
-    "run_at_once", "serving", "show_assembly", "show_llvm", "show_loops", "source", "unwrapping",
-    "whole_of", "why_not_fused", "worth_looping",
+    "returns", "run_at_once", "serving", "show_assembly", "show_llvm", "show_loops", "source",
+    "unwrapping", "whole_of", "why_not_fused", "worth_looping",
 ]  # fmt: skip

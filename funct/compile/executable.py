@@ -24,16 +24,18 @@ from weakref import WeakSet
 from funct.compile.control import is_lowered
 from funct.compile.entry import note_faster
 from funct.compile.fusion.worth import ELEMENT_OPS, worth
-from funct.compile.native import native
+from funct.compile.native import Native, native
 from funct.compile.numbers import handed_over, numbers
 from funct.compile.plan import Plan, plan
 from funct.compile.rewriting.numpys import as_numpy_computes
 from funct.compile.rewriting.pairs import in_pairs
 from funct.compile.sizes import at_sizes
+from funct.compile.steps.products import begin_products
 from funct.compile.steps.walker import begin_walker
 from funct.compile.stored import kept_as, stored
 from funct.compile.text import MISS, call_text, guard_text, scope
 from funct.compile.tuned import tuned
+from funct.core.collecting import seldom
 from funct.device.llvm import release
 from funct.graph import (
     Call,
@@ -58,6 +60,7 @@ _MANY = 64  # different numbers: loops that are alike but for theirs are better 
 _LONG = 0.05  # seconds that making code takes where it leaves much memory behind
 
 
+@seldom
 def build(graph: Graph, *, guards: bool = True, mode: str = "default") -> Callable[..., Any]:
     """`run(*buffers) -> tuple of buffers | MISS` for a graph without outer tracers.
 
@@ -119,8 +122,11 @@ def _fixed(given: Graph, whole: Callable[[], Graph], guards: bool, mode: str) ->
         def slowly(*buffers: Any) -> Any:
             return made()(*buffers)
 
-        make = functools.partial(native, slowly=slowly, alone=alone)
-        return stored(graph, lambda: make(whole()), slowly, guards=guards)
+        def make() -> Native:
+            begin_products(graph)
+            return native(whole(), slowly, alone=alone)
+
+        return stored(graph, make, slowly, guards=guards)
 
     if mode == "max-autotune" and not config.deterministic and not acts(given):
         ways = {"machine code": lambda: machine_code(loops), "NumPy": numpy_calls}
@@ -161,9 +167,10 @@ def _for_each_size(graph: Graph, mode: str) -> Callable[..., Any]:
             values = {name: shapes[i][axis] for name, i, axis in symbols}
             if not all(eval(e.expected, {}, dict(values)) for e in checks):
                 return MISS
-            fixed = at_sizes(graph, values)
-            large = mode != "default" or worth(fixed)
-            found = _fixed(fixed, lambda: fixed, True, mode) if large else any_size
+            with seldom:
+                fixed = at_sizes(graph, values)
+                large = mode != "default" or worth(fixed)
+                found = _fixed(fixed, lambda: fixed, True, mode) if large else any_size
             if len(made) >= _SIZES:
                 made.pop(next(iter(made)), None)
             made[shapes] = found

@@ -1,13 +1,15 @@
-"""Memory of a first call, touched while its function is captured: what it took last time.
+"""Memory of a first call, touched while its function is captured and made.
 
-The system gives memory page by page, at the first touch, and for a call whose code is kept on disk
-that takes longer than all else. How large a call's arrays are is known when its code is there; what
-they were in another process is known before. So the sizes are kept under the name of the function
-and the types of its arguments, and blocks of these sizes are touched by a thread of their own. They
-then wait in the bins of the allocator, where the call finds them (`device/memory`).
+The system gives memory page by page, at the first touch: to 16 MB in 8 ms, which is as long as the
+code of a kernel takes. How large a call's arrays are is known when its code is there; what they
+were in another process is known before, and how large the results are once the function is
+captured. So blocks of these sizes are touched by a thread of their own. They then wait in the bins
+of the allocator, where the call finds them (`device/memory`). The sizes of a call are kept on disk
+under the name of the function and the types of its arguments.
 
     with foreseen(fun, types):
-        ...                         # capture; whoever makes the code says `takes(sizes)`
+        ...                         # capture; `returns(graph)`
+        ...                         # whoever makes the code says `takes(sizes)`
     run(*buffers)
 
 The sizes are a guess: wrong ones cost memory that later arrays have.
@@ -26,13 +28,16 @@ from typing import Any
 
 import numpy as np
 
+from funct.compile.fusion.calls import size_bytes
+from funct.compile.loops.views import VIEWS
 from funct.device import disk_cache, host
 from funct.device.memory import LARGE, Touching, is_serving, room, serve
+from funct.graph import Graph, Guard
 
-__all__ = ["foreseen", "is_foreseen", "takes"]
+__all__ = ["foreseen", "returns", "takes"]
 
 _Type = tuple[tuple[int, ...], Any]  # of an argument: shape and dtype
-_LEAST = 1 << 20  # bytes of all arguments of a call that is worth it
+_LEAST = 1 << 20  # bytes of all arguments, or of all results, of a call that is worth it
 _MOST = 1 << 28  # bytes that are touched: what is touched early is held early
 
 _call: ContextVar[_Call | None] = ContextVar("call", default=None)
@@ -41,17 +46,21 @@ _call: ContextVar[_Call | None] = ContextVar("call", default=None)
 class _Call:
     """A call to come. known: sizes of its arrays, if they were kept; taken: as they are now."""
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: str | None) -> None:
         self.key = key
-        self.known = _sizes(disk_cache.read(key) or b"")
+        self.known = [] if key is None else _sizes(disk_cache.read(key) or b"")
         self.taken: list[int] = []
         self.touching: Touching | None = None
-        size = sum(self.known)
+        self.touch(self.known)
+
+    def touch(self, sizes: Sequence[int]) -> None:
+        """Begin to touch blocks of such sizes."""
+        size = sum(sizes)
         if size:
             serve(size)
         if is_serving() and 0 < 2 * size <= room():
             with suppress(MemoryError):  # others have taken it meanwhile
-                self.touching = Touching([np.empty(size, np.uint8) for size in self.known])
+                self.touching = Touching([np.empty(size, np.uint8) for size in sizes])
 
     def begin(self, *, comes: bool) -> None:
         """The call begins, if it comes: its memory is touched, and the blocks are in their bins."""
@@ -62,7 +71,7 @@ class _Call:
     def note(self) -> None:
         """Keep the sizes, where they are others than before."""
         taken = sorted(self.taken)
-        if taken != sorted(self.known):
+        if self.key is not None and taken != sorted(self.known):
             told = [f"{size}x{count}" for size, count in Counter(taken).items()]
             disk_cache.write(self.key, " ".join(told).encode())
 
@@ -70,11 +79,11 @@ class _Call:
 @contextmanager
 def foreseen(fun: Callable[..., Any], types: Sequence[_Type]) -> Iterator[None]:
     """In the block code is made for a call that follows at once; types: of its arguments."""
-    large = sum([math.prod(shape) * dtype.itemsize for shape, dtype in types]) >= _LEAST
-    if not large or host().cores < 2 or disk_cache.folder() is None:
+    if host().cores < 2:
         yield
         return
-    call = _Call(_key(fun, types))
+    large = sum([math.prod(shape) * dtype.itemsize for shape, dtype in types]) >= _LEAST
+    call = _Call(_key(fun, types) if large and disk_cache.folder() is not None else None)
     token = _call.set(call)
     comes = False
     try:
@@ -86,21 +95,38 @@ def foreseen(fun: Callable[..., Any], types: Sequence[_Type]) -> Iterator[None]:
     call.note()
 
 
-def is_foreseen() -> bool:
-    """Whether memory of the call to come is touched already."""
+def returns(graph: Graph) -> None:
+    """Say what the call to come computes: its large results are touched from now on, where nothing
+    was known of the call.
+    """
     call = _call.get()
-    return call is not None and bool(call.known)
+    if call is None or call.known or graph.symbols:
+        return
+    outputs = dict.fromkeys(graph.outputs)
+    if sum(map(size_bytes, outputs)) < _LEAST:
+        return
+    made = {v for e in graph.nodes if not isinstance(e, Guard) and e.name not in VIEWS
+            for v in e.results}  # fmt: skip
+    sizes = _large([size_bytes(v) for v in outputs if v in made])
+    if sum(sizes) >= _LEAST:
+        call.touch(sizes)
 
 
 def takes(sizes: Iterable[int]) -> None:
     """Say how many bytes each array has that the call to come will make."""
     call = _call.get()
     if call is not None:
-        left = _MOST - sum(call.taken)
-        for size in sizes:
-            if LARGE <= size <= left:
-                call.taken.append(size)
-                left -= size
+        call.taken += _large(sizes, _MOST - sum(call.taken))
+
+
+def _large(sizes: Iterable[int], left: int = _MOST) -> list[int]:
+    """Those that are large, as long as there is room for them."""
+    found = []
+    for size in sizes:
+        if LARGE <= size <= left:
+            found.append(size)
+            left -= size
+    return found
 
 
 def _sizes(told: bytes) -> list[int]:

@@ -40,7 +40,6 @@ from funct.compile.rewriting.simplify import simplify
 from funct.compile.steps.placed import placed
 from funct.compile.text import call_text, guard_text, scope
 from funct.compile.told import call_line, fusion_lines
-from funct.compile.touched import Type, touch
 from funct.device.memory import LARGE, serve
 from funct.events import tell
 from funct.graph import Graph, Guard, Node, Var, acts, lay_out
@@ -48,7 +47,9 @@ from funct.ops.indexing import check_bounds
 from funct.settings import config
 from funct.source import SITES
 
-__all__ = ["Native", "base_names", "native", "refused"]
+__all__ = ["Native", "Type", "base_names", "native", "refused"]
+
+Type = tuple[tuple[int, ...], np.dtype[Any]]  # of an array: shape and dtype
 
 _MANY = 16  # results that a function makes room for one by one
 
@@ -301,7 +302,6 @@ class _Writer:
         dying = [v for v in given if v in self.own and self.last[v] < end]
         taken = reusable(calls, dying, results).taken(dying, results)
         new = [(v.shape, v.dtype) for k, v in enumerate(results) if k not in taken]
-        touch(new, self.names)  # beside LLVM
         self.results += new
         program = link(calls, [*given, *results], held)
         self.linked = [*given, *results]

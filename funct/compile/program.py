@@ -13,6 +13,7 @@ any number of Python threads may call at once.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
@@ -134,8 +135,8 @@ def kernels_of(calls: Sequence[Call]) -> dict[Any, _Made]:
         texts = [(part, 1) for part in _parts([k for k in new if k not in lean])]
         texts += [(part, LEAN) for part in _parts([k for k in new if k in lean])]
         several = any(c.tasks > 1 for c in every_call(calls))
-        printed = [(kernels_text(part), level) for part, level in texts]
-        codes = assemble_kernels(printed, several=several) if texts else []
+        printers = [(functools.partial(kernels_text, part), level) for part, level in texts]
+        codes = assemble_kernels(printers, several=several) if texts else []
         for (part, _), code in zip(texts, codes, strict=True):
             for n, key in enumerate(part):
                 found[key] = _codes[key] = _Made(code, f"kernel{n}")

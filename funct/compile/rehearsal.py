@@ -11,18 +11,18 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
-from contextvars import copy_context
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar, copy_context
 from typing import Any
 
 import numpy as np
 
-from funct.compile.touched import is_run_at_once
 from funct.device import host
 from funct.graph import Node, Var
+from funct.settings import cores
 
-__all__ = ["REHEARSED", "rehearse"]
+__all__ = ["REHEARSED", "rehearse", "run_at_once"]
 
 REHEARSED = frozenset([
     "attention", "attention_keep", "attention_pull", "avg_pool", "convolution", "convolution_input",
@@ -30,12 +30,24 @@ REHEARSED = frozenset([
 ])  # fmt: skip
 _MOST = 1 << 25  # bytes of the arrays of one op: more take longer to run than code to make
 
+_at_once: ContextVar[bool] = ContextVar("at_once", default=False)
+
+
+@contextmanager
+def run_at_once() -> Iterator[None]:
+    """Functions that are made in the block are called there, once at least."""
+    token = _at_once.set(True)
+    try:
+        yield
+    finally:
+        _at_once.reset(token)
+
 
 def rehearse(steps: Sequence[Any]) -> list[threading.Thread]:
     """Begin to call those of the steps that are such ops, if the function is run at once; the
     threads that do.
     """
-    if not is_run_at_once():
+    if not _at_once.get() or cores() < 2:
         return []
     given: dict[Any, Node] = {}
     for e in steps:

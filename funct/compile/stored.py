@@ -18,10 +18,9 @@ import numpy as np
 from funct.compile.entry import Whole, note_whole
 from funct.compile.foreseen import takes
 from funct.compile.memory.reuse import Reusable
-from funct.compile.native import Native, base_names, refused
+from funct.compile.native import Native, Type, base_names, refused
 from funct.compile.spelled import read, spell
 from funct.compile.steps.walker import reload
-from funct.compile.touched import Type, touch
 from funct.core import lookup
 from funct.device import disk_cache, host, load_object
 from funct.device.machine_code import wanted_by
@@ -186,7 +185,6 @@ def _decoded(body: bytes, graph: Graph, slowly: Callable[..., Any]) -> Callable[
     head = read(body[8:start])
     names = base_names() | {"slowly": slowly}
     results = [(tuple(shape), np.dtype(d)) for shape, d in head["results"]]
-    touch(results, names)
     _say(results, head["workspaces"])
     blobs: list[bytes] = []
     for size in head["blobs"]:

@@ -19,8 +19,10 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from contextvars import copy_context
+from operator import length_hint
 from typing import Any, Self
 
 from funct.device import disk_cache
@@ -35,15 +37,20 @@ from funct.device.llvm import (
     release_in_pauses,
     version,
 )
+from funct.device.meanwhile import Meanwhile
 from funct.device.objects import LOADS, Mapped, mapped
 from funct.events import tell
 
 __all__ = [
-    "LEAN", "Code", "assemble", "assemble_all", "assembly", "begin", "emit", "load_object", "offer",
-    "recalled", "text_key", "wanted", "wanted_by",
+    "LEAN", "Code", "Text", "assemble", "assemble_all", "assembly", "begin", "emit", "load_object",
+    "offer", "recalled", "text_key", "wanted", "wanted_by",
 ]  # fmt: skip
 
-_TURN = 5e-4  # seconds
+Text = str | Callable[[], str]  # or what prints it
+
+# Who asks for the interpreter's lock has it within a tenth of the usual time: between two calls of
+# LLVM's, which are as short, others hold it.
+_turns = Meanwhile(sys.getswitchinterval, sys.setswitchinterval, lambda now: min(now, 5e-4))
 _lock = whole(threading.Lock())  # of what is known of texts; nothing is made while it is held
 _loaded: weakref.WeakValueDictionary[str, Code] = weakref.WeakValueDictionary()
 _offered: dict[str, Callable[[], int]] = {}
@@ -127,9 +134,10 @@ def assemble(text: str, *, opt: int = 1) -> Code:
     return assemble_all([(text, opt)])[0]
 
 
-def assemble_all(texts: Sequence[tuple[str, int]]) -> list[Code]:
+def assemble_all(texts: Sequence[tuple[Text, int]]) -> list[Code]:
     """`assemble` for each text, opt: what has to be made is made side by side, on threads.
 
+    A text may be given as what prints it: one is printed while code is made of those before.
     What a text declares and others offer is asked for after that, so the code of whoever offers it
     may be among the texts. What another thread is making is waited for.
     Example:
@@ -138,41 +146,93 @@ def assemble_all(texts: Sequence[tuple[str, int]]) -> list[Code]:
         >>> [code.has("n2") for code in device.assemble_all([(text, 1) for text in texts])]
         [False, True]
     """
-    keys = [text_key(text, opt) for text, opt in texts]
-    for k in keys:
-        if (thread := _begun.pop(k, None)) is not None:
-            thread.join()
-    given = dict(zip(keys, texts, strict=True))
-    held: dict[str, Code | bytes | None] = {}
-    new: dict[str, tuple[str, int]] = {}
-    others: dict[str, _Making] = {}
-    with _lock:
-        for k in given:
-            if k in _under_way:
-                others[k] = _under_way[k]
-                continue
-            held[k] = _loaded.get(k) or _ready.pop(k, None) or disk_cache.read(k)
-            if held[k] is None:
-                new[k], _under_way[k] = given[k], _Making()
-    try:
-        for k, made in zip(new, _emit_all(list(new.values()), host()), strict=True):
-            disk_cache.write(k, made)
-            held[k] = _under_way[k].made = made
-    finally:
-        for k in new:
-            _under_way.pop(k).done.set()
-    for k, making in others.items():
+    batch = _Batch(texts)
+    batch.make()
+    held, given, fresh = batch.held, batch.given, batch.fresh
+    for k, making in batch.others.items():
         making.done.wait()
         held[k] = making.made or emit(given[k][0], host(), opt=given[k][1])  # or its error
-    fresh = new.keys() | others.keys()
-    wants = {k: wanted(text) for k, (text, _) in zip(keys, texts, strict=True)}
+    wants = {k: wanted(text) for k, (text, _) in given.items()}
     found: dict[str, Code] = {}
     for k in sorted(held, key=lambda k: len(wants[k])):
         _ask(wants[k])
         code = held[k]
         assert code is not None, "read or made above"
-        found[k] = code if isinstance(code, Code) else _readable(k, code, given[k], k in fresh)
-    return [found[k] for k in keys]
+        made = k in fresh or k in batch.others
+        found[k] = code if isinstance(code, Code) else _readable(k, code, given[k], made)
+    return [found[k] for k in batch.keys]
+
+
+class _Batch:
+    """Texts of which objects are made side by side.
+
+    keys: in the order that is asked for. By key there are: given, the text and its level; held,
+    code that is loaded, or its object; fresh, what was made here; others, what other threads make.
+    """
+
+    def __init__(self, texts: Sequence[tuple[Text, int]]) -> None:
+        self.texts = texts
+        self.keys = [""] * len(texts)
+        self.given: dict[str, tuple[str, int]] = {}
+        self.held: dict[str, Code | bytes | None] = {}
+        self.fresh: set[str] = set()
+        self.others: dict[str, _Making] = {}
+        self._rest = iter(range(len(texts)))
+        self._printing = threading.Lock()  # two at once would both be there later
+        self._helpers: list[threading.Thread] = []
+        self._errors: list[BaseException] = []
+
+    def make(self) -> None:
+        """Find or make all of them. Raises: what printing a text or making its code raised."""
+        self._work()
+        for thread in self._helpers:  # which may become more
+            thread.join()
+        for error in self._errors:
+            raise error
+
+    def _work(self) -> None:
+        for k in self._rest:
+            try:
+                self._one(k)
+            except BaseException as error:
+                self._errors.append(error)
+
+    def _one(self, k: int) -> None:
+        text, opt = self.texts[k]
+        if not isinstance(text, str):
+            with self._printing:
+                text = text()
+        key = self.keys[k] = text_key(text, opt)
+        if (thread := _begun.pop(key, None)) is not None:
+            thread.join()
+        with _lock:
+            if key in self.given:
+                return
+            self.given[key] = text, opt
+            if key in _under_way:
+                self.others[key] = _under_way[key]
+                return
+            found = _loaded.get(key) or _ready.pop(key, None) or disk_cache.read(key)
+            self.held[key] = found
+            if found is not None:
+                return
+            making = _under_way[key] = _Making()
+        self._help()
+        try:
+            made = emit(text, host(), opt=opt)
+            disk_cache.write(key, made)
+            self.held[key] = making.made = made
+            self.fresh.add(key)
+        finally:
+            _under_way.pop(key).done.set()
+
+    def _help(self) -> None:
+        """LLVM lets go of the interpreter's lock: another thread goes on with the next text."""
+        if length_hint(self._rest) and len(self._helpers) < host().cores - 1:
+            thread = threading.Thread(target=copy_context().run, args=(_turns(self._work),))
+            with suppress(RuntimeError):  # the system has no thread for that
+                thread.start()
+                self._helpers.append(thread)
 
 
 def _readable(key: str, object_file: bytes, given: tuple[str, int], made: bool) -> Code:
@@ -198,7 +258,7 @@ def begin(texts: Sequence[str], opt: int) -> None:
     new = {k: t for k, t in keys.items() if k not in _loaded and k not in _begun}
 
     def work() -> None:
-        with _taking_turns():
+        with _turns:
             for key, text in new.items():
                 with suppress(RuntimeError):  # it is wrong again where it is asked for
                     if disk_cache.read(key) is None:
@@ -209,19 +269,6 @@ def begin(texts: Sequence[str], opt: int) -> None:
         thread = threading.Thread(target=work)
         _begun.update(dict.fromkeys(new, thread))
         thread.start()
-
-
-@contextmanager
-def _taking_turns() -> Iterator[None]:
-    """In the block, who asks for the interpreter's lock has it within a tenth of the usual time:
-    between two calls of LLVM's, which are as short, others hold it.
-    """
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(min(before, _TURN))
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)
 
 
 def recalled(key: str, wants: Iterable[str]) -> Code | None:
@@ -257,33 +304,6 @@ def _ask(names: Iterable[str]) -> None:
     """Ask for addresses that are offered: outside of the lock, since some of them are code too."""
     for name in names:
         _addresses[name] = _offered[name]()
-
-
-def _emit_all(texts: Sequence[tuple[str, int]], target: Host) -> list[bytes]:
-    """`emit` for each: LLVM lets go of the interpreter's lock, and is left to several threads."""
-    if len(texts) < 2 or target.cores < 2:
-        return [emit(text, target, opt=opt) for text, opt in texts]
-    made: list[bytes | BaseException] = [b""] * len(texts)
-    rest = iter(range(len(texts)))
-
-    def work() -> None:
-        for k in rest:
-            try:
-                text, opt = texts[k]
-                made[k] = emit(text, target, opt=opt)
-            except BaseException as error:
-                made[k] = error
-
-    others = [threading.Thread(target=work) for _ in range(min(target.cores, len(texts)) - 1)]
-    for thread in others:
-        thread.start()
-    work()
-    for thread in others:
-        thread.join()
-    for m in made:
-        if isinstance(m, BaseException):
-            raise m
-    return [m for m in made if isinstance(m, bytes)]
 
 
 def wanted_by(object_file: bytes) -> list[str]:

@@ -10,6 +10,7 @@ share it, and what the text wants of others.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import sys
@@ -86,10 +87,10 @@ def printed_all(asked: Sequence[Asked], *, opt: int = 1) -> list[Code]:
     names = [_name(text, given, opt) for text, given in asked]
     found = [_recalled(name) for name in names]
     new = [k for k, code in enumerate(found) if code is None]
-    texts = [asked[k][0](*asked[k][1]) for k in new]
+    texts = [functools.cache(functools.partial(asked[k][0], *asked[k][1])) for k in new]
     for k, text, code in zip(new, texts, assemble_all([(t, opt) for t in texts]), strict=True):
         found[k] = code
-        _note(names[k], text, opt)
+        _note(names[k], text(), opt)
     return [code for code in found if code is not None]
 
 

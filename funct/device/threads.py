@@ -16,9 +16,10 @@ import ctypes
 import functools
 import os
 import sys
+import threading
 
 from funct.device import blas, machine_code
-from funct.device.fork import in_child
+from funct.device.fork import in_child, whole
 from funct.device.machine_code import Code
 from funct.device.pool import alone_text, pool_text
 from funct.device.printed import printed
@@ -31,11 +32,17 @@ PARALLEL = "declare void @funct_parallel(ptr, ptr, i64)"
 _SPINS = 10_000  # looks for work before a thread sleeps; about 100 µs
 _LIBRARIES = 8  # of BLAS, at most
 _default = Settings().threads
+_making = whole(threading.RLock())
+
+
+def pool() -> Code:
+    """The pool's code: `funct_parallel(fn, data, tasks)`, and `limit()`, threads for a call now."""
+    with _making:  # it is one, whoever asks for it first
+        return _pool()
 
 
 @functools.cache
-def pool() -> Code:
-    """The pool's code: `funct_parallel(fn, data, tasks)`, and `limit()`, threads for a call now."""
+def _pool() -> Code:
     code = printed(text, opt=0).keep()  # every process waits for it
     if not _possible():
         return code
@@ -55,6 +62,7 @@ def parallel() -> int:
     return _offered("funct_parallel")
 
 
+@functools.cache
 def text() -> str:
     """The pool's text for this system."""
     return pool_text() if _possible() else alone_text()

@@ -59,10 +59,10 @@ class Node:
     params: tuple[Any, ...]
     results: tuple[Var, ...]
     site: Site | None = None
+    name: str = attrs.field(init=False)  # of what is called; passes ask for it all the time
 
-    @property
-    def name(self) -> str:
-        """Name of what is called."""
+    @name.default
+    def _named(self) -> str:
         return self.primitive.name
 
     @property

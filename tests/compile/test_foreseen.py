@@ -1,4 +1,6 @@
-"""Memory of a first call is touched while its function is captured: what it took last time."""
+"""Memory of a first call is touched while its function is captured and made: what it took last
+time, or what it returns.
+"""
 
 import ctypes
 import functools
@@ -15,11 +17,12 @@ from msgspec.structs import replace
 import funct as ft
 import funct.array as xp
 from funct.compile import foreseen as block
-from funct.compile import touched
-from funct.compile.foreseen import _MOST, _key, _sizes, is_foreseen, takes
+from funct.compile import returns
+from funct.compile.foreseen import _MOST, _key, _sizes, takes
 from funct.device import assemble, disk_cache, host, memory
 from funct.device.memory import touching as touching_room
 from funct.device.memory import touching_text
+from funct.graph.capture import capture
 from tests import laws
 
 foreseen = sys.modules["funct.compile.foreseen"]
@@ -34,7 +37,6 @@ def folder(tmp_path, monkeypatch):
     """An empty cache, two cores, and an allocator that serves."""
     monkeypatch.setenv("FUNCT_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(foreseen, "host", lambda: replace(host(), cores=2))
-    monkeypatch.setattr(touched, "cores", lambda: 2)
     memory.serve()
     return tmp_path
 
@@ -63,12 +65,15 @@ def note(*sizes, fun=step, types=LARGE):
         takes(sizes)
 
 
+def known():
+    return foreseen._call.get().known
+
+
 def test_sizes_are_kept_and_known_the_next_time():
     note(MIB, 3 * MIB, MIB)
     with block(step, LARGE):
-        assert is_foreseen()
-        assert sorted(foreseen._call.get().known) == [MIB, MIB, 3 * MIB]
-    assert not is_foreseen()
+        assert sorted(known()) == [MIB, MIB, 3 * MIB]
+    assert foreseen._call.get() is None
 
 
 def test_sizes_are_written_where_they_have_changed_alone(folder, monkeypatch):
@@ -161,7 +166,7 @@ def test_damaged_files_are_written_anew(folder):
     for damage in (b"", b"nonsense", path.read_bytes()[:-1]):
         path.write_bytes(damage)
         with block(step, LARGE):
-            assert not is_foreseen()
+            assert known() == []
             takes([MIB])
         assert _sizes(disk_cache.read(path.name)) == [MIB]
 
@@ -169,7 +174,7 @@ def test_damaged_files_are_written_anew(folder):
 def test_no_more_than_a_bound_is_kept():
     note(*[1 << 25] * 20, 10, _MOST + 1)
     with block(step, LARGE):
-        assert foreseen._call.get().known == [1 << 25] * 8
+        assert known() == [1 << 25] * 8
 
 
 def test_names_tell_functions_and_types_apart():
@@ -219,7 +224,7 @@ def test_an_error_ends_it_and_keeps_nothing(folder):
     with pytest.raises(ValueError, match="mine"):
         fail()
     assert not kept(folder)
-    assert not is_foreseen()
+    assert foreseen._call.get() is None
 
 
 def test_one_call_within_another_has_its_own(folder):
@@ -231,6 +236,70 @@ def test_one_call_within_another_has_its_own(folder):
     assert {tuple(_sizes(disk_cache.read(p.name))) for p in kept(folder)} == {
         (MIB, 3 * MIB), (2 * MIB,),
     }  # fmt: skip
+
+
+@pytest.fixture
+def begun(monkeypatch):
+    """The sizes that were touched, call by call."""
+    found = []
+
+    class Seen(memory.Touching):
+        def __init__(self, arrays):
+            found.append([x.nbytes for x in arrays])
+            super().__init__(arrays)
+
+    monkeypatch.setattr(foreseen, "Touching", Seen)
+    return found
+
+
+def several(x, y):
+    """Of two results that are computed and large one comes twice; the others are neither."""
+    made = x * 2.0 + y
+    wide = xp.concat([x, y])
+    return made, xp.sum(x), x, made, xp.reshape(y, (-1,)), wide, xp.flip(x)
+
+
+@pytest.mark.parametrize("kept_in", ["", "folder"])
+@pytest.mark.parametrize("args", [LARGE, [((4,), F32)]])
+def test_what_a_function_returns_is_touched_once_it_is_captured(
+    monkeypatch, begun, kept_in, args
+):
+    if not kept_in:
+        monkeypatch.setenv("FUNCT_CACHE_DIR", "")
+    x = xp.ones((1024, 512), dtype=xp.float32)
+    graph = ft.make_graph(several)(x, x)
+    with block(several, args):
+        assert begun == []
+        returns(graph)
+        assert begun == [[2 * MIB, 4 * MIB]]
+    assert foreseen._call.get() is None
+
+
+def test_what_is_known_of_a_call_comes_before_what_it_returns(begun):
+    note(3 * MIB)
+    with block(step, LARGE):
+        returns(ft.make_graph(step)(xp.ones((1024, 512), dtype=xp.float32)))
+    assert begun == [[3 * MIB]]
+
+
+def test_small_results_and_those_of_open_sizes_are_not_touched(begun):
+    small = ft.make_graph(step)(xp.ones((64, 512), dtype=xp.float32))
+    open_, _ = capture(step, [xp.ones((1024, 512))], label="jit", names=[{0: "n"}])
+    for graph in (small, open_):
+        with block(step, LARGE):
+            returns(graph)
+    returns(ft.make_graph(step)(xp.ones((1024, 512))))  # no call is to come
+    assert begun == []
+
+
+def test_first_calls_touch_what_they_return(monkeypatch, begun):
+    monkeypatch.setenv("FUNCT_CACHE_DIR", "")
+    x = xp.asarray(np.random.default_rng(0).standard_normal((1024, 512), dtype=np.float32))
+    f = ft.jit(step)
+    out = [np.array(o) for o in f(x)]
+    assert begun == [[2 * MIB, 2 * MIB]]
+    laws.same(list(f(x)), out)
+    assert len(begun) == 1
 
 
 def test_first_calls_give_the_same_with_and_without(folder):

@@ -215,3 +215,26 @@ def test_what_can_be_infinite_is_absorbed() -> None:
     np.testing.assert_allclose(made.run(x)[0], [np.inf, 3.0, 3.0])
     masked = compiled(ft.grad(lambda x: xp.sum(xp.where(x > 0.0, xp.log(x), 1.0))), x)
     np.testing.assert_allclose(masked.run(x)[0], [0.0, 0.25, 4.0])
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, ft.grad], ids=["its own", "of its gradient"])
+@pytest.mark.parametrize(
+    ("f", "shapes"),
+    [
+        *CASES,
+        (lambda x, y: x @ y, [(8, 64, 256), (256, 300)]),
+        (lambda x, y: xp.permute_dims(x, (0, 2, 1)) @ y, [(4, 200, 100), (4, 200, 130)]),
+        (lambda x, y: xp.reshape(x, (128, 256)) @ y[:, 40:] + 1.0, [(8, 16, 256), (256, 200)]),
+        (lambda x, y: xp.tanh(x.T) @ y @ xp.tanh(y).T, [(200, 150), (200, 250)]),
+    ],
+)
+def test_the_tiles_that_programs_take_are_begun_before_the_passes(monkeypatch, f, shapes, wrap):
+    """On processors whose products are tiles of our own; elsewhere there are none."""
+    monkeypatch.setenv("FUNCT_CACHE_DIR", "")
+    begun, taken = set(), set()
+    monkeypatch.setattr(products, "foretell", begun.update)
+    monkeypatch.setattr(gemm, "foretell", taken.update)
+    rng = np.random.default_rng(0)
+    given = [xp.asarray(rng.standard_normal(s, dtype=np.float32)) for s in shapes]
+    ft.jit(wrap(lambda x: xp.sum(xp.sin(f(x, *given[1:])))))(given[0])
+    assert begun == taken

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 import funct as ft
 import funct.array as xp
-from funct.compile import native, rehearsal, run_at_once, touched
+from funct.compile import native, rehearsal, run_at_once
 from funct.compile.rehearsal import REHEARSED, rehearse
 from funct.core import lookup
 from funct.device import host
@@ -24,7 +24,7 @@ def two_cores(monkeypatch):
     def two():
         return replace(host(), cores=2)
 
-    monkeypatch.setattr(touched, "cores", lambda: 2)
+    monkeypatch.setattr(rehearsal, "cores", lambda: 2)
     monkeypatch.setattr(rehearsal, "host", two)
 
 
@@ -81,7 +81,7 @@ def test_each_kind_is_called_once_and_large_ones_never():
 def test_other_ops_and_functions_that_are_not_run_at_once_are_left_alone(monkeypatch):
     assert not called(lookup("sort"), (((8,),), (0,)))
     assert not called(lookup(POOL), (((2, 3, 8, 8),), WINDOW), at_once=False)
-    monkeypatch.setattr(touched, "cores", lambda: 1)
+    monkeypatch.setattr(rehearsal, "cores", lambda: 1)
     assert not called(lookup(POOL), (((2, 3, 8, 8),), WINDOW))
 
 

@@ -73,7 +73,7 @@ def f(x):
     return x
 
 def asked():
-    return bool(threads.pool.cache_info().currsize)
+    return bool(threads._pool.cache_info().currsize)
 
 ft.jit(f)(xp.ones((8, 8)))
 few = asked()

@@ -121,8 +121,8 @@ def test_what_programs_need_is_begun_as_soon_as_llvm_is_there(how):
         llvm.LOADING()
         for thread in walker._starters:
             thread.join()
-        assert len(begun) == 2 and llvm.loaded()
-        assert walker.walker() and threads.pool() and not begun
+        made = [f.cache_info().currsize for f in (walker._code, threads._pool)]
+        assert made == [1, 1] and llvm.loaded() and not begun
     """
     environment = {**os.environ, "FUNCT_CACHE_DIR": ""}
     text = textwrap.dedent(text).replace("LOADING", how)

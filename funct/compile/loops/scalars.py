@@ -81,11 +81,12 @@ def exact_number(x: Any, dtype: np.dtype[Any]) -> float | int | None:
 
 def printing(node: Node) -> Printing | None:
     """How the node is printed, if it is elementwise and loops may hold it."""
-    if node.name == "pow":
+    name = node.name
+    if name == "pow":
         return _power(node)
-    if node.name in _OF_HALVES and node.results[0].dtype == np.float16:
-        return _OF_HALVES[node.name]
-    return PRINTINGS.get(node.name)
+    if name in _OF_HALVES and node.results[0].dtype == np.float16:
+        return _OF_HALVES[name]
+    return PRINTINGS.get(name)
 
 
 def is_exact(node: Node) -> bool:

@@ -21,10 +21,10 @@ from funct.compile.steps.stacks import find_products, stack_words
 from funct.device import host
 from funct.graph import Var
 from funct.kernels.cpu.dense.dots import DOTS, supported
-from funct.kernels.cpu.dense.gemm import ARGUMENTS, Tile, cut, driver_name, foretell
+from funct.kernels.cpu.dense.gemm import ARGUMENTS, Cut, Tile, cut, driver_name, foretell
 from funct.kernels.llvm import I64, PTR, Module, Value
 
-__all__ = ["gemm", "is_tiled", "print_gemm"]
+__all__ = ["gemm", "is_tiled", "print_gemm", "tiles_of"]
 
 _LEAST_WORK, _LEAST_TURNED = 1 << 21, 1 << 18  # multiplications; BLAS does transposes worse
 _LEAST_ROWS = 24  # which share a panel
@@ -57,18 +57,41 @@ def is_tiled(a: Matrix, b: Matrix, out: Var, sizes: tuple[int, int, int]) -> boo
     return filled <= _MOST_FILL * m * n
 
 
+class _Tasks(Struct, frozen=True):
+    """How a product is split into tasks, how each is cut, and what it takes tiles for."""
+
+    split: _Split
+    each: Cut
+    narrow: bool  # whether the last columns are a tile of one vector
+    tiles: list[Tile]
+
+
+def _tasks(a: Matrix, out: Var, count: int, sizes: tuple[int, int, int]) -> _Tasks:
+    (m, n, k), element = sizes, ELEMENTS[out.dtype]
+    lanes = host().vector_bytes // out.dtype.itemsize
+    rows_first = a.transposed and m >= n  # each task lays out the whole of the other operand
+    split = _split(m, n, 2 * lanes, by_rows=rows_first) if count == 1 else _Split(1, n)
+    task = (m // split.row_blocks, split.columns, k)
+    each = cut(task, element, a.leading, host(), turned=a.transposed)
+    narrow = any(0 < c % (2 * lanes) <= lanes for c in (split.columns, n % split.columns))
+    tiles = [Tile(element, each.rows, v, a.transposed) for v in ((2, 1) if narrow else (2,))]
+    return _Tasks(split, each, narrow, tiles)
+
+
+def tiles_of(a: Matrix, out: Var, count: int, sizes: tuple[int, int, int]) -> list[Tile]:
+    """The tiles of a product, or of so many: whose code may be begun before there is a call."""
+    return _tasks(a, out, count, sizes).tiles
+
+
 def gemm(
     a: Matrix, b: Matrix, out: Var, stack: tuple[int, ...], sizes: tuple[int, int, int]
 ) -> Call:
     """The call. sizes: rows, columns, terms."""
     (m, n, k), byte, element = sizes, out.dtype.itemsize, ELEMENTS[out.dtype]
     count = math.prod(stack)
-    lanes = host().vector_bytes // byte
-    rows_first = a.transposed and m >= n  # each task lays out the whole of the other operand
-    split = _split(m, n, 2 * lanes, by_rows=rows_first) if count == 1 else _Split(1, n)
+    made = _tasks(a, out, count, sizes)
+    split, each, narrow = made.split, made.each, made.narrow
     column_blocks = -(-n // split.columns)
-    task = (m // split.row_blocks, split.columns, k)
-    each = cut(task, element, a.leading, host(), turned=a.transposed)
     group = -(-count // (_TASKS * host().cores))
     tasks = -(-count // group) if stack else split.row_blocks * column_blocks
     room = Buffer(each.scratch * tasks, np.dtype(out.dtype))
@@ -78,8 +101,7 @@ def gemm(
         each.rows_at_once, each.columns_at_once, each.scratch,
         split.row_blocks, split.columns, column_blocks, count, group, *stack_words(stack, a, b),
     ]  # fmt: skip
-    narrow = any(0 < c % (2 * lanes) <= lanes for c in (split.columns, n % split.columns))
-    foretell([Tile(element, each.rows, v, a.transposed) for v in ((2, 1) if narrow else (2,))])
+    foretell(made.tiles)
     kernel = ("gemm", element, len(stack), each.rows, a.transposed, narrow)
     return Call(kernel, tuple(words), tasks, (out, room))
 

@@ -23,17 +23,20 @@ from funct.compile.fusion.calls import Address, Call, Word
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import copy
 from funct.compile.loops.transposes import turned_around
-from funct.compile.loops.views import View, collapse
+from funct.compile.loops.views import VIEWS, View, collapse, dense, through
 from funct.compile.steps.blas import KINDS, Matrix, call_gemm, library
-from funct.compile.steps.gemm import gemm, is_tiled
+from funct.compile.steps.gemm import gemm, is_tiled, tiles_of
 from funct.compile.steps.gram import gram, is_gram
 from funct.compile.steps.stacks import find_products, stack_words
 from funct.compile.steps.vector_products import side_by_side, vector_product
 from funct.device import host
-from funct.graph import Node, Var
+from funct.graph import Graph, Node, Var
+from funct.kernels.cpu.dense.gemm import Tile, foretell
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
-__all__ = ["is_product", "lower_product", "print_few", "print_few_sums", "print_product"]
+__all__ = [
+    "begin_products", "is_product", "lower_product", "print_few", "print_few_sums", "print_product",
+]  # fmt: skip
 
 _ALONE = 1 << 18  # multiplications that OpenBLAS leaves to one thread; of more, we do
 _NARROWEST, _WIDE = 32, 512  # rows or columns of a panel; of one that is worth being one of more
@@ -69,6 +72,44 @@ def _matrix(view: View, rows: int, columns: int) -> Matrix | None:
     return None
 
 
+def begin_products(graph: Graph) -> None:
+    """Begin to make code of the tiles that a graph's products take, as far as it shows how their
+    operands lie: passes over a large graph take as long as the code.
+    """
+    views: dict[Var, View] = {}
+    tiles: dict[Tile, None] = {}
+    for e in graph.nodes:
+        if not isinstance(e, Node):
+            continue
+        if e.name in VIEWS and isinstance(v := e.operands[0], Var):
+            seen = through(e, views.get(v) or dense(v))
+            if seen is not None:
+                views[e.results[0]] = seen
+        elif is_product(e):
+            x, y = e.reads
+            sizes = m, k, n = x.shape[-2], x.shape[-1], y.shape[-1]
+            a, b = (_matrix(views.get(v) or dense(v), *v.shape[-2:]) for v in (x, y))
+            if a is None or b is None or 1 in sizes or is_gram(a, b, m * n * k):
+                continue
+            out = e.results[0]
+            m, stack = _as_one(a, x, y, m, tuple(out.shape[:-2]))
+            if is_tiled(a, b, out, (m, n, k)):
+                tiles |= dict.fromkeys(tiles_of(a, out, math.prod(stack), (m, n, k)))
+    for element in {t.element for t in tiles}:
+        foretell([t for t in tiles if t.element == element])
+
+
+def _as_one(
+    a: Matrix, x: Var, y: Var, m: int, stack: tuple[int, ...]
+) -> tuple[int, tuple[int, ...]]:
+    """Rows and stack of a product, where the stack is one tall matrix those of that."""
+    if stack and math.prod(y.shape[:-2]) == 1 and not a.transposed:
+        runs = collapse((*x.shape[:-2], m), (*[s for _, s in a.stack], a.leading))
+        if (len(runs) == 1 and runs[0][1] == a.leading) or m * math.prod(stack) == 1:
+            return m * math.prod(stack), ()
+    return m, stack
+
+
 def lower_product(node: Node, fused: Fused) -> list[Call]:
     """The calls that compute a product, copies of operands that BLAS cannot read among them."""
     calls: list[Call] = []
@@ -90,10 +131,7 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
         return replace(found, view=view)
 
     a, b = operand(x, m, k), operand(y, k, n)
-    if stack and math.prod(y.shape[:-2]) == 1 and not a.transposed:
-        runs = collapse((*x.shape[:-2], m), (*[s for _, s in a.stack], a.leading))
-        if (len(runs) == 1 and runs[0][1] == a.leading) or m * math.prod(stack) == 1:
-            m, stack = m * math.prod(stack), ()  # the stack is one tall matrix
+    m, stack = _as_one(a, x, y, m, stack)
     count = math.prod(stack)
     byte = out.dtype.itemsize
     if count == 1 and 1 in (m, n) and max(m, n) > 1 and k > 1:

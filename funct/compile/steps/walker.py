@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from funct.compile.loops.warned import CASES, NOTED, report
 from funct.compile.steps.moves import copy_bytes
 from funct.device import Code, assemble_all, printed, threads
 from funct.device.llvm import at_load, is_known, library
-from funct.device.machine_code import begin
+from funct.device.machine_code import Text, begin
 from funct.device.printed import kept, recall
 from funct.kernels.cpu.calls import DATA, DENSE, FLAGS, address_in_python, builtin
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
@@ -47,10 +48,14 @@ FIRST_WORDS = 3  # of a workspace: how a loop is stopped, what was noted, `funct
 _PARALLEL = 2  # the last of them
 
 
-@functools.cache
 def _walker() -> Code:
     for thread in _starters:
         thread.join()
+    return _code()
+
+
+@functools.cache
+def _code() -> Code:
     return _recalled[0] if _recalled else printed(_text, opt=0).keep()  # every process waits for it
 
 
@@ -73,8 +78,8 @@ _recalled: list[Code] = []  # one at most: from disk
 
 
 def begin_walker(*, several: bool = False) -> None:
-    """Have what walks programs: from disk, or start to load LLVM and to make it, and other things
-    are done meanwhile. several: also what runs several tasks.
+    """Have what walks programs: from disk, or start to load LLVM and to make it, and load it, while
+    other things are done. several: also what runs several tasks.
     """
     if not next(_first, False):
         return
@@ -92,13 +97,17 @@ def _begin(several: bool) -> None:
     _loading.set()
     library()
     begin([_text(), *([threads.text()] if several else [])], 0)
+    with suppress(Exception):  # it is wrong again where it is asked for
+        _code()
+        if several:
+            threads.pool()
 
 
 # who makes kernels for large arrays soon calls a compiled function
 at_load(functools.partial(begin_walker, several=True))
 
 
-def assemble_kernels(texts: Sequence[tuple[str, int]], *, several: bool) -> list[Code]:
+def assemble_kernels(texts: Sequence[tuple[Text, int]], *, several: bool) -> list[Code]:
     """Code for texts of kernels, each at its level; what walks them is made beside. several:
     whether one of the kernels is run as several tasks, or runs some itself.
     """

@@ -17,6 +17,7 @@ from funct.compile import MISS
 from funct.compile.memory.partition import Halves, partition
 from funct.compile.rewriting.attention import with_attention
 from funct.core import INEXACT, Level, Met, ShapeDtype, size_values, top_level, usable
+from funct.core.collecting import seldom
 from funct.core.effects import Carried, once
 from funct.errors import GuardError
 from funct.events import tell
@@ -222,7 +223,7 @@ class Executable:
         key = (mine, budget)
         found = self.halves.get(key)
         if found is None and key not in self.halves:
-            found = self.halves[key] = self._split(mine, vals, budget, bool(self.graph.symbols))
+            found = self.halves[key] = self._split(mine, vals, budget, bool(self.captured.symbols))
         if found is not _FIXED:
             return found
         key += tuple([int(vals[s.input].shape[s.axis]) for s in self.graph.symbols])  # type: ignore[assignment]
@@ -230,6 +231,7 @@ class Executable:
             self.halves[key] = self._split(mine, vals, budget, False)
         return self.halves[key]
 
+    @seldom
     def _split(
         self, mine: tuple[bool, ...], vals: Sequence[Any], budget: float, symbolic: bool
     ) -> Any:

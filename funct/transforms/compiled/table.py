@@ -12,7 +12,17 @@ from typing import Any
 
 from funct.array import Array
 from funct.array.remote import is_remote
-from funct.compile import MISS, Reuse, begin_walker, expect, foreseen, run_at_once, why_not_fused
+from funct.compile import (
+    MISS,
+    Reuse,
+    begin_walker,
+    expect,
+    foreseen,
+    returns,
+    run_at_once,
+    why_not_fused,
+)
+from funct.core.collecting import seldom
 from funct.core.effects import once
 from funct.errors import RecursionLimitError, TransformError, UnknownValueError
 from funct.events import tell
@@ -155,7 +165,7 @@ class Table:
             if not mine:
                 return self._call(given, args, kwargs, exact, again)
             try:
-                with foreseen(self.fun, key.types):
+                with seldom, foreseen(self.fun, key.types):
                     if self.shares:  # made by this compiler
                         expect([s for s, _ in key.types])
                     path, outer, reason = self._new_path(
@@ -192,10 +202,11 @@ class Table:
 
     def _path_of_numbers(self, given: Split, opened: Opened, names: Any) -> Path | None:
         """A path with open numbers; None where it serves no other call."""
-        found = self.capture(given, names, opened)
-        if opened.bound or found.outer or (names is not None and found.graph.fixed_sizes()):
-            return None
-        return self._path(found, given, self.compile)
+        with seldom, foreseen(self.fun, given.key.types):
+            found = self.capture(given, names, opened)
+            if opened.bound or found.outer or (names is not None and found.graph.fixed_sizes()):
+                return None
+            return self._path(found, given, self.compile)
 
     def _wide(self, args: Any, kwargs: Any, given: Split, other: str) -> Any:
         """A call of a function that decides in more ways than paths are kept. other: what is
@@ -319,6 +330,7 @@ class Table:
     def _path(self, found: Captured, given: Split, compile: Compile) -> Path:
         exe = Executable(found.graph, compile=compile)
         if found.graph.symbols or all(x.__class__ is Array for x in given.arrays):
+            returns(found.graph)
             with run_at_once():
                 exe.ready()  # a failure belongs here; a derivative may never need it
         tell("graph", lambda: f"jit({self.name}):\n{exe.graph}")

@@ -313,12 +313,14 @@ class _Driver:
         each(f, 0, count, tile, self.panel)
 
 
+@functools.lru_cache(16)  # asked for where its code is begun, and where it is called
 def _tile_text(tile: Tile, target: Host) -> str:
     module = Module(target)
     print_tile(module, tile)
     return module.text()
 
 
+@functools.lru_cache(4)
 def _driver_text(element: str, target: Host) -> str:
     module = Module(target)
     print_driver(module, element)
