@@ -24,6 +24,7 @@ from funct.core import INEXACT
 from funct.errors import ArgumentError, DTypeError, ShapeError
 from funct.kernels import indexing
 from funct.kernels import searching as kernels
+from funct.kernels.counting import direction
 from funct.ops.fast import wrap
 
 __all__ = [
@@ -118,7 +119,8 @@ def digitize(x: Any, bins: Any, /, right: bool = False) -> Any:
 
     Args: bins: 1-D, ascending, or descending: then bins[i-1] > x >= bins[i]. right: the bin holds
     its upper edge, not its lower one.
-    Raises: ShapeError: when bins are not 1-D, or empty.
+    Raises: ShapeError: when bins are not 1-D, or empty. ArgumentError: when they neither ascend nor
+    descend; traced ones are not asked.
     Example:
         >>> import funct.array as xp
         >>> xp.digitize(xp.asarray([0.5, 1.0, 2.5]), xp.asarray([1.0, 2.0])).tolist()
@@ -130,9 +132,11 @@ def digitize(x: Any, bins: Any, /, right: bool = False) -> Any:
     n = bins.shape[0] if len(bins.shape) == 1 else 0
     if not n:
         raise ShapeError(f"digitize: bins must be 1-D and not empty, got shape {bins.shape}")
+    if bins.__class__ is Array and not direction(bins.data):
+        raise ArgumentError(f"digitize: bins must ascend or descend, got {bins}")
     side = "left" if right else "right"
     up, down = ops.searchsorted(bins, x, side), n - ops.searchsorted(ops.flip(bins, (0,)), x, side)
-    return ops.where(ops.less_equal(bins[0], bins[-1]), up, down)
+    return ops.where(ops.greater(bins[0], bins[-1]), down, up)
 
 
 @direct(kernels.histogram, maybe=("bins",), gives=tuple)
@@ -180,8 +184,9 @@ def histogram(
 def histogram_bin_edges(x: Any, /, bins: Any = 10, range: Any = None) -> Any:
     """The edges that `histogram` uses.
 
-    Raises: ArgumentError: for no bins, or a range that is not two numbers. ShapeError: for edges
-    that are not 1-D.
+    Raises: ArgumentError: for no bins, a range that is not two finite numbers in order, edges that
+    do not ascend, and elements that are not finite where they say the range; traced values are not
+    asked. ShapeError: for edges that are not 1-D.
     Example:
         >>> import funct.array as xp
         >>> xp.histogram_bin_edges(xp.asarray([0.0, 3.0, 4.0]), bins=4).tolist()
@@ -197,6 +202,8 @@ def _edges(name: str, x: Any, bins: Any, range: Any) -> Any:
         edges = asarray(bins)
         if len(edges.shape) != 1 or not edges.shape[0]:
             raise ShapeError(f"{name}: edges must be 1-D and not empty, got {edges.shape}")
+        if edges.__class__ is Array and direction(edges.data) < 1:
+            raise ArgumentError(f"{name}: edges must ascend, got {edges}")
         return edges
     bins = int(bins)
     if bins < 1:
@@ -208,11 +215,18 @@ def _edges(name: str, x: Any, bins: Any, range: Any) -> Any:
             raise ArgumentError(f"{name}: range must be two numbers, got {range!r}")
         low, high = (asarray(v, dtype=_FLOAT64) for v in range)
         dtype = result_type(*range, dtype)
-    elif x.shape == (0,):
+    elif 0 in x.shape:
         low, high = wrap(np.asarray(0.0)), wrap(np.asarray(1.0))
     else:
         x = ops.astype(x, _FLOAT64) if dtype not in INEXACT else x
         low, high = least(x), greatest(x)
+    if low.__class__ is Array and high.__class__ is Array:
+        ends = (low.item(), high.item())
+        if not (np.isfinite(low.data) and np.isfinite(high.data)):
+            whose = "that of the elements" if range is None else "range"
+            raise ArgumentError(f"{name}: range must be finite, {whose} is {ends}")
+        if np.greater(low.data, high.data):
+            raise ArgumentError(f"{name}: range must ascend, got {range!r}")
     flat = ops.equal(low, high)
     low, high = ops.where(flat, low - 0.5, low), ops.where(flat, high + 0.5, high)
     steps = arange(bins + 1, dtype=low.dtype)

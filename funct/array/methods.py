@@ -136,6 +136,17 @@ class Methods(Value):
         """The imaginary part."""
         return _xp.imag(self) if self.dtype.kind == "c" else _xp.zeros_like(self)
 
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        n: int = self.dtype.itemsize
+        return n
+
+    @property
+    def nbytes(self) -> Any:
+        """Bytes of all elements; a view, whose elements may be fewer in memory, counts each."""
+        return self.size * self.dtype.itemsize
+
     def astype(self, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
         """x in another dtype."""
         if copy is True and device is None:

@@ -92,7 +92,7 @@ def nanmean(x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = 
     x = as_tensor("nanmean", x)
     x = x if dtype is None else ops.astype(x, as_dtype("nanmean", dtype))
     axes = normal_axes("nanmean", axis, len(x.shape))
-    (wide,) = widened(x)
+    wide = statistical.summands(x)
     total = ops.reduce_sum(_filled(wide, 0.0), axes, keepdims)
     return narrowed(_divided(total, _count(wide, axes, keepdims)), x)
 

@@ -140,7 +140,8 @@ def vander(x: Any, /, N: int | None = None, increasing: bool = False) -> Any:
         x = ops.astype(x, np.result_type(x.dtype, np.int64))
     n = x.shape[0] if N is None else _order("vander", N)
     if n.__class__ is not int or n > _MOST:  # a length that varies, or more ops than are worth it
-        factors = concat([ones_like(x)[:, None], broadcast_to(x[:, None], (n, n - 1))], axis=1)
+        factors = broadcast_to(x[:, None], (x.shape[0], n - 1))
+        factors = concat([ones_like(x)[:, None], factors], axis=1)
         powers = cumulative_prod(factors, axis=1)
         return powers if increasing else powers[:, ::-1]
     powers = [ones_like(x)][:n]

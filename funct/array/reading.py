@@ -21,6 +21,7 @@ from funct.kernels.cpu.calls import builtin, slot
 from funct.kernels.cpu.often import Often
 from funct.ops import fast
 from funct.ops.fast import wrap
+from funct.ops.refusals import out_of_memory
 
 __all__ = ["bare", "read", "rows"]
 
@@ -34,6 +35,8 @@ def _read(x: Any, key: Any) -> Any:
             d = x.data[key]
         else:
             d = selected(x.data, key)
+    except MemoryError as error:
+        raise out_of_memory("x[...]", error) from None
     except (IndexError, TypeError, ValueError, OverflowError):
         d = None
     if d is None:

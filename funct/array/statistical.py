@@ -27,8 +27,11 @@ from funct.ops.counting import counted
 
 __all__ = [
     "all", "any", "average", "corrcoef", "cov", "in_dtype", "logsumexp", "max", "mean", "min",
-    "prod", "std", "sum", "var",
+    "prod", "std", "sum", "summands", "var",
 ]  # fmt: skip
+
+_FLOAT64 = np.dtype(np.float64)
+_LONGS = frozenset({np.dtype(np.int64), np.dtype(np.uint64)})
 
 
 def in_dtype(name: str, x: Any, dtype: Any) -> Any:
@@ -113,8 +116,14 @@ def mean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     """
     x = as_tensor("mean", x)
     axes = normal_axes("mean", axis, len(x.shape))
-    (wide,) = widened(x)
+    wide = summands(x)
     return narrowed(ops.mean_of(ops.reduce_sum(wide, axes, keepdims), wide, axes), x)
+
+
+def summands(x: Any) -> Any:
+    """What a mean of x adds up: integers of 64 bits as float64, since their sum may leave int64."""
+    (wide,) = widened(x)
+    return ops.astype(wide, _FLOAT64) if wide.dtype in _LONGS else wide
 
 
 def average(x: Any, /, axis: Any = None, weights: Any = None, *, keepdims: bool = False) -> Any:

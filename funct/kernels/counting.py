@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     Index = NDArray[np.int64]
 
 __all__ = [
-    "bincount", "bounds", "distinct", "histogram", "histogram_between", "plain_histogram", "sort",
-    "weighed",
+    "bincount", "bounds", "direction", "distinct", "histogram", "histogram_between",
+    "plain_histogram", "sort", "weighed",
 ]  # fmt: skip
 
 _LARGEST = (1 << 63) - 1
@@ -27,6 +27,10 @@ _MOST = _LARGEST.to_bytes(8, sys.byteorder)
 weighed: Any = getattr(
     getattr(getattr(np, "_core", None), "_multiarray_umath", None), "bincount", np.bincount
 )
+# Whether a row, as float64, ascends (1), descends (-1) or neither (0).
+direction: Any = getattr(
+    getattr(getattr(np, "_core", None), "_multiarray_umath", None), "_monotonicity", None
+) or (lambda x: int((x[:-1] <= x[1:]).all()) or -int((x[:-1] >= x[1:]).all()))
 _COUNTED = frozenset("bBhHiIlq")  # integers that int64 holds
 _FEW = 256  # elements of which nobody asks more
 _LEAST = 1 << 11  # elements below which NumPy's few calls cost less

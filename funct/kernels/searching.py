@@ -178,6 +178,8 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     """The bin of each element."""
     if bins.ndim != 1 or x.dtype.num >= NATIVE or bins.dtype.num >= NATIVE:
         return None
+    if not counting.direction(bins):
+        return None
     side = "left" if right else "right"
     if bins[0] <= bins[-1]:
         return sorting.searchsorted(bins, x, side)
@@ -303,7 +305,9 @@ def histogram(
         return None
     if bins.__class__ is np.ndarray:
         known = bins.ndim == 1 and bins.size > 1 and bins.dtype is x.dtype
-        return (counting.histogram_between(x, bins), bins) if known else None
+        if not known or counting.direction(bins) < 1:
+            return None
+        return counting.histogram_between(x, bins), bins
     if bins.__class__ is not int or bins < 1:
         return None
     low, high = x.min(), x.max()

@@ -36,6 +36,7 @@ _or: Any = np.logical_or.reduce
 
 _BOOL = 0  # the number of bool
 _FLOATS = frozenset(np.dtype(char).num for char in "fd")
+_LONGS = frozenset(np.dtype(char).num for char in "lLqQ" if np.dtype(char).itemsize == 8)
 _MANY = 1 << 12  # elements from which on reductions of two bytes are taken in float32
 _FEW = 8  # rows that NumPy does not lose much time between
 _PLACES = 1 << 10  # elements whose places NumPy finds in no longer time
@@ -225,7 +226,12 @@ def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Arithmetic mean over axis."""
     n = _count(x, axis)
-    return total(x, axis, keepdims) / n if n else None
+    return total(_summands(x), axis, keepdims) / n if n else None
+
+
+def _summands(x: Any) -> Any:
+    """What a mean of x adds up: integers of 64 bits as float64, since their sum may leave int64."""
+    return x.astype(np.float64) if x.dtype.num in _LONGS else x
 
 
 def _count(x: Any, axis: Any) -> int:
@@ -247,7 +253,7 @@ def var(x: Any, axis: Any = None, correction: float = 0.0, keepdims: bool = Fals
     n = _count(x, axis)
     if not n or n <= correction or x.dtype.kind == "c":
         return None
-    apart = x - total(x, axis, axis is not None) / n
+    apart = x - total(_summands(x), axis, axis is not None) / n
     squares = total(apart * apart, axis, keepdims)
     return squares / (n if correction == 0.0 else n - correction)
 

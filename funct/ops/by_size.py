@@ -17,10 +17,10 @@ from numpy import ndarray
 from funct.core import FLOATING, Primitive
 from funct.device.fork import whole
 from funct.device.memory import serve
-from funct.kernels.elementwise import MANY, SHORT, as_it_is
+from funct.kernels.elementwise import ASKING, MANY, SHORT, as_it_is
 from funct.kernels.table import find
 
-__all__ = ["SMALL_ONLY", "arrived", "asking", "limiting"]
+__all__ = ["SMALL_ONLY", "arrived", "asking", "chosen", "limiting"]
 
 SMALL_ONLY: list[tuple[Primitive, Any]] = []  # functions of elements that do not choose yet
 _choosing = whole(threading.Lock())
@@ -61,6 +61,18 @@ def _choose(dtype: np.dtype[Any]) -> None:
 def _cell_of(op: Any, name: str) -> Any:
     """The cell of what a fast function calls."""
     return op.__closure__[op.__code__.co_freevars.index(name)]
+
+
+def chosen(prim: Primitive) -> Callable[..., Any]:
+    """What the fast function of a primitive calls on bare arrays, now and later."""
+    if prim.name not in ASKING:
+        return prim.raw
+    cell = _cell_of(prim.fn, "raw")
+
+    def now(*args: Any) -> Any:
+        return cell.cell_contents(*args)
+
+    return now
 
 
 def asking(prim: Primitive, make: Callable[..., Any]) -> Callable[..., Any]:

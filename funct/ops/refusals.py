@@ -33,10 +33,17 @@ def out_of_memory(name: str, error: MemoryError) -> AllocationError:
     return AllocationError("\n    ".join([f"{name}: {error}", failure()]).rstrip())
 
 
+# What NumPy says of sizes that no array can have, in its several loops
+_NO_SIZE = (
+    "Maximum allowed", "array is too big", "iterator is too large", "dimensions are too large",
+    "broadcast dimensions too large", "advanced indexing operation result is too large",
+    "total number of elements too large", "maximum supported dimension",
+)  # fmt: skip
+
+
 def _is_too_large(error: Exception) -> bool:
     """Whether NumPy refused a size that no array can have."""
-    text = str(error)
-    return isinstance(error, ValueError) and text.startswith(("Maximum allowed", "array is too"))
+    return isinstance(error, ValueError) and str(error).startswith(_NO_SIZE)
 
 
 def _too_large(name: str, error: Exception, given: Mapping[str, Any]) -> AllocationError:

@@ -217,8 +217,9 @@ def randint(
     Raises:  SignatureError: when an argument is missing, given twice, or in neither order.
              ShapeError: when an int maxval does not exceed an int minval, or shapes do not fit.
              DTypeError: when ints do not fit dtype, limits are no integers, or key is none.
-    Notes:   the probabilities of two elements differ by at most 2**-64. Where arrays have
-             maxval <= minval, minval is drawn.
+    Notes:   the probabilities of two elements differ by at most 2**-64; relative to each other by
+             at most 2**-32, where ints say the limits. Where arrays have maxval <= minval, minval
+             is drawn.
     Example:
         >>> import funct as ft
         >>> key = ft.random.key(7)
@@ -243,10 +244,30 @@ def randint(
     limit = iinfo(dtype)
     if low < limit.min or high - 1 > limit.max:
         raise DTypeError(f"random.randint: [{minval}, {maxval}) must fit the dtype, got {dtype}")
-    drawn = words(key, shape, 64)
-    if high - low < 2**64:
-        drawn = ops.remainder(drawn, _word(high - low))
+    count = high - low
+    if draws.MANY_NUMBERS < count < 2**64:
+        drawn = _share(words(key, (*shape, 2), 64), count)
+    else:
+        drawn = words(key, shape, 64)
+        drawn = drawn if count == 2**64 else ops.remainder(drawn, _word(count))
     return ops.astype(drawn + _word(low), dtype)  # modulo 2**64, negative numbers too
+
+
+def _share(drawn: Any, n: int) -> Any:
+    """The numbers below n of pairs of words: what part of 2**128 a pair is, of n, rounded down."""
+    first, second = drawn[..., 0], drawn[..., 1]
+    upper, lower = _product(first, n)
+    carried = _product(second, n)[0]
+    return upper + ops.astype(ops.less(lower + carried, lower), _WORD)
+
+
+def _product(x: Any, n: int) -> tuple[Any, Any]:
+    """The upper and the lower word of x n."""
+    half, rest = _word(32), _word(2**32 - 1)
+    x1, x0, n1, n0 = x >> half, x & rest, _word(n >> 32), _word(n % 2**32)
+    left = x1 * n0 + (x0 * n0 >> half)
+    right = x0 * n1 + (left & rest)
+    return x1 * n1 + (left >> half) + (right >> half), x * _word(n)
 
 
 def _ordered(limits: Any, shape: Any, minval: Any, maxval: Any, dtype: Any) -> Any:

@@ -199,3 +199,33 @@ def test_bins_may_be_counted_by_an_integer_of_numpy() -> None:
     """NumPy's integers count bins as Python's do; they were taken for edges."""
     counts, edges = xp.histogram(xp.asarray([0.0, 1.0]), np.int64(2))
     assert (counts.tolist(), edges.tolist()) == ([1, 1], [0.0, 0.5, 1.0])
+
+
+ENDS = [0.0, -0.0, 1.0, 2.0, 2.0, -3.0, np.nan, np.inf, -np.inf]
+
+
+@given(
+    st.lists(st.sampled_from(ENDS), max_size=4),
+    st.lists(st.sampled_from(ENDS[:-3]), min_size=1, max_size=4),
+    st.none() | st.tuples(st.sampled_from(ENDS), st.sampled_from(ENDS)),
+    st.booleans(),
+)
+def test_what_numpy_refuses_to_count_is_refused(values, edges, between, of_edges) -> None:
+    """Ranges without finite ends, bins in no order: both count, or neither does."""
+    x, bins = np.asarray(values), np.asarray(edges) if of_edges else 3
+    mine = xp.asarray(bins) if of_edges else bins
+    options = {} if of_edges else {"range": between}
+    for name in ("histogram", "histogram_bin_edges", "digitize"):
+        if name == "digitize":
+            options, bins, mine = {}, np.asarray(edges), xp.asarray(edges)
+        elif of_edges and len(bins) < 2:
+            continue
+        try:
+            expected = getattr(np, name)(x, bins, **options)
+        except ValueError:
+            with pytest.raises(ArgumentError, match=f"^{name}: "):
+                getattr(xp, name)(xp.asarray(x), mine, **options)
+            continue
+        found = getattr(xp, name)(xp.asarray(x), mine, **options)
+        for a, b in zip(*((v if type(v) is tuple else (v,)) for v in (found, expected))):
+            laws.close(a, b)

@@ -21,7 +21,7 @@ import funct as ft
 import funct.array as xp
 import funct.nn.functional
 from funct.array.direct import DIRECT, Direct, _public
-from funct.errors import FunctError
+from funct.errors import ArgumentError, FunctError
 from funct.source import ENTRANCE
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
@@ -884,6 +884,8 @@ CREATED = [
 
 # NumPy's own loops take either of two zeros, by the processor and where in a vector they stand
 EITHER_ZERO = {"elementwise.fmax", "elementwise.fmin"}
+# Which ask whether elements that are at hand are finite, and take traced ones as they are
+ASKING = {"counting.histogram"}
 WAYS = {name.removeprefix("funct.").removeprefix("array."): way for name, way in DIRECT.items()}
 
 
@@ -984,7 +986,8 @@ def test_direct_is_the_composition(name: str) -> None:
         other, warned = _outcome(composed, args, options)
         if name in EITHER_ZERO:
             direct, other = _without_signs(direct), _without_signs(other)
-        assert _same(direct, other), (args, options, direct, other)
+        refused = name in ASKING and direct[0] is ArgumentError
+        assert refused or _same(direct, other), (args, options, direct, other)
         assert warned or not loud, (args, options)
     assert seen or name.partition(".")[2] in CREATED
 

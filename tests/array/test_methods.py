@@ -107,6 +107,19 @@ def test_take_off_the_axis(axis: Any, mode: str) -> None:
         assert float(xp.sum(slope)) == expected.size
 
 
+@pytest.mark.parametrize("shape", [(), (0, 3), (4, 3)])
+@pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16", "complex128", "bool", "int4"])
+def test_bytes_are_numpys(shape: tuple[int, ...], dtype: str) -> None:
+    """Those of an element and of all, of views and tracers too."""
+    x = xp.zeros(shape, dtype=getattr(xp, dtype))
+    y = np.asarray(x)
+    seen: list[Any] = []
+    ft.make_graph(lambda v: (seen.append((v.itemsize, v.nbytes)), v)[1])(x)
+    assert seen == [(y.itemsize, y.nbytes)] == [(x.itemsize, x.nbytes)]
+    assert rebind.wrap(x).nbytes == y.nbytes
+    assert xp.broadcast_to(x, (5, *shape)).nbytes == np.broadcast_to(y, (5, *shape)).nbytes
+
+
 def test_what_methods_refuse() -> None:
     """What NumPy has and a Tensor has not, by name."""
     x = xp.asarray(X)

@@ -377,3 +377,18 @@ def test_errors(call: Any, error: Any, text: str) -> None:
         call()
     assert caught.value.what == text
     assert "in test_statistical.py:" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["mean", "var", "std", "nanmean", "nanvar", "nanstd", "average"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32", "int64", "uint64", "bool"])
+@pytest.mark.parametrize("axis", [None, 0, (1,)])
+@pytest.mark.parametrize("rows", [3, 5000])
+def test_sums_of_integers_may_leave_their_range(name, dtype, axis, rows) -> None:
+    """Means of the greatest integers are NumPy's: nanoseconds of today add up to 2**63 soon."""
+    ends = (False, True) if dtype == "bool" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    x = np.random.default_rng(0).choice(np.asarray([ends[1], ends[1], ends[0]], dtype), (rows, 2))
+    fun, expected = lambda v: getattr(xp, name)(v, axis=axis), getattr(np, name)(x, axis=axis)
+    for run in (fun, ft.jit(fun)):
+        found = run(xp.asarray(x))
+        assert found.dtype == expected.dtype
+        laws.close(found, expected, 1e-12)

@@ -276,6 +276,35 @@ def test_sizes_that_no_array_has(huge: int) -> None:
         lambda: functional.interpolate(image, scale_factor=float(huge)),
         lambda: functional.adaptive_avg_pool2d(image, huge),
         lambda: functional.pad(image, (huge, huge)),
+        lambda: functional.pdist(_long(huge)[:, None]),
+    ]
+    for call in calls:
+        with pytest.raises(AllocationError):
+            call()
+
+
+def _long(n: int, value: float = 1.0) -> Any:
+    """An array of n elements, which are one in memory."""
+    return xp.broadcast_to(xp.asarray(value), (n,))
+
+
+def test_results_that_no_array_is() -> None:
+    """Operands may be there where what is made of them cannot be."""
+    x, i = _long(2**40), _long(2**59, 1)
+    calls: list[Callable[[], Any]] = [
+        lambda: x[:, None] + x,
+        lambda: x[:, None] @ x[None],
+        lambda: xp.einsum("i,j->ij", x, x),
+        lambda: xp.linalg.outer(x, x),
+        lambda: xp.kron(x, x),
+        lambda: xp.meshgrid(*[xp.ones(1000)] * 12),
+        lambda: xp.repeat(xp.ones(4), 2**61),
+        lambda: xp.tile(xp.ones(4), (2**61,)),
+        lambda: xp.concat([_long(2**59)] * 40),
+        lambda: xp.take(xp.ones(4), i),
+        lambda: xp.ones(4)[i],
+        lambda: ft.jit(lambda x: x[:, None] + x)(x),
+        lambda: ft.vmap(lambda x: x + xp.ones(8))(_long(2**59)),
     ]
     for call in calls:
         with pytest.raises(AllocationError):

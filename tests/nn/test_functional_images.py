@@ -189,3 +189,34 @@ def test_wrong_arguments_are_named(call: Any, kind: type[Exception], text: str) 
     with pytest.raises(kind) as caught:
         call()
     assert str(caught.value).startswith(text)
+
+
+@given(data=st.data(), rank=st.integers(1, 3), small=st.booleans())
+def test_an_infinite_element_is_where_its_weight_is(
+    data: st.DataObject, rank: int, small: bool
+) -> None:
+    """What has no part in a mean or a blend does not make NaN of it, whatever its value."""
+    mode = data.draw(st.sampled_from([*MODES[rank], "area", "adaptive", "pool"]))
+    size = data.draw(st.tuples(*[sizes if small else st.integers(6, 13)] * rank))
+    out = data.draw(st.tuples(*[st.integers(1, 6)] * rank))
+    keywords: dict[str, Any] = {}
+    if mode in MODES[rank]:
+        keywords["align_corners"] = data.draw(st.booleans())
+        keywords["antialias"] = rank == 2 and data.draw(st.booleans())
+
+    def fun(x: Any) -> Any:
+        if mode == "pool":
+            return getattr(F, f"avg_pool{rank}d")(x, 1, 1)
+        if mode == "adaptive":
+            return getattr(F, f"adaptive_avg_pool{rank}d")(x, out)
+        return F.interpolate(x, out, mode=mode, **keywords)
+
+    one = np.zeros((1, 1, *size))
+    one.reshape(-1)[data.draw(st.integers(0, one.size - 1))] = 1.0
+    weights = np.asarray(fun(xp.asarray(one)))
+    x = wave(one.shape)
+    with np.errstate(invalid="ignore"):
+        wanted = np.where(weights == 0.0, np.asarray(fun(xp.asarray(x))), weights * np.inf)
+    x[one == 1.0] = np.inf
+    for run in (fun, ft.jit(fun)):
+        np.testing.assert_allclose(np.asarray(run(xp.asarray(x))), wanted, rtol=1e-12)

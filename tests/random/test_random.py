@@ -274,6 +274,26 @@ def test_randint(low: int, high: int) -> None:
     assert random.randint(KEY, (2,), 0, 9, dtype="int8").dtype == xp.int8
 
 
+@pytest.mark.parametrize("low", [0, -5, -(2**62)])
+@pytest.mark.parametrize("count", [8, 3 * 2**31, 10**12, 2**53 + 8, 10**18, 3 * 2**61, 10**19])
+def test_every_part_of_a_range_is_as_likely(low: int, count: int) -> None:
+    """Ranges that do not divide 2**64 and are not far below it are as even as all others."""
+    dtype = "uint64" if low == 0 else "int64"
+    count = min(count, int(np.iinfo(dtype).max) - low)
+    fun = lambda k: random.randint(k, (N,), low, low + count, dtype)  # noqa: E731
+    x = fun(KEY)
+    parts = [(int(v) - low) * 8 // count for v in np.asarray(x)]
+    counts = np.bincount(parts, minlength=8)
+    assert len(counts) == 8
+    assert np.abs(counts - N / 8).max() <= 5 * (N / 8) ** 0.5
+    laws.same(ft.jit(fun)(KEY), x)
+    laws.same(ft.vmap(fun)(random.split(KEY, 2))[1], fun(random.split(KEY, 2)[1]))
+    if count > 2**32:
+        words = np.asarray(random.bits(KEY, (N, 2), "uint64")).tolist()
+        drawn = [low + ((a << 64 | b) * count >> 128) for a, b in words]
+        assert np.asarray(x).tolist() == drawn
+
+
 def test_large_ranges_keep_their_low_bits() -> None:
     """Over a range wider than 2**53 the integers are neither rounded nor out of range."""
     low, high = -(2**63), 2**63 - 1

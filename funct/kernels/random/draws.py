@@ -20,14 +20,15 @@ from funct.kernels.random.rejection import random_gamma, random_poisson
 from funct.kernels.random.shares import share
 
 __all__ = [
-    "bernoulli", "beta", "dirichlet", "exponential", "gamma", "normal", "permutation", "poisson",
-    "randint", "split", "uniform",
+    "MANY_NUMBERS", "bernoulli", "beta", "dirichlet", "exponential", "gamma", "normal",
+    "permutation", "poisson", "randint", "split", "uniform",
 ]  # fmt: skip
 
 _FEW = 1 << 13  # what is larger is announced to the allocator, and sorted by machine code
 _SORTED = 256
 _WORD = np.dtype(np.uint32)
 _LONG, _TRUTH = np.dtype(np.uint64), np.dtype(bool)
+MANY_NUMBERS = 1 << 32  # from which on one word is not enough to draw one of them
 _LARGE = 1 << 63  # what machine code takes as a number is below
 _DOUBLE = np.dtype(np.float64)
 _UNSET = ()
@@ -114,7 +115,7 @@ def randint(
     if shape.__class__ is not tuple or not minval.__class__ is maxval.__class__ is int:
         return None
     found, (dtype, beyond) = _shape(key, shape), _INTEGERS[dtype]
-    if found is None or not 0 <= minval < maxval <= beyond:
+    if found is None or not 0 <= minval < maxval <= beyond or maxval - minval > MANY_NUMBERS:
         return None
     shape, n = found
     if n and ready(n) and maxval < _LARGE:

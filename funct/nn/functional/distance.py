@@ -9,6 +9,7 @@ import numpy as np
 import funct.array as xp
 from funct import ops
 from funct.array.axes import normal_axes
+from funct.array.conversion import check_allocation
 from funct.array.in_single import narrowed, widened
 from funct.array.powers import power
 from funct.errors import ArgumentError, ShapeError
@@ -119,7 +120,9 @@ def pdist(input: Any, p: float = 2) -> Any:
         raise ShapeError(f"pdist: input must have shape (N, M), got {input.shape}")
     if p < 0:
         raise ArgumentError(f"pdist: p must not be negative, got {p}")
-    first, second = np.triu_indices(int(input.shape[0]), 1)
+    rows, columns = map(int, input.shape)
+    check_allocation("pdist", (rows * (rows - 1) // 2, columns), input.dtype)
+    first, second = np.triu_indices(rows, 1)
     (wide,) = widened(input)
     difference = ops.take(wide, wrap(first), 0) - ops.take(wide, wrap(second), 0)
     return narrowed(p_norm(difference, p, (1,)), input)

@@ -42,14 +42,32 @@ def resampled(x: Any, taps: Taps, axis: int) -> Any:
     """The weighted sums along axis."""
     behind = (1,) * (len(x.shape) - axis - 1)
     total: Any = None
-    for at, weight in zip(taps.places, taps.weights, strict=True):
-        if not weight.any():
-            continue
+    for at, weight in zip(*_weighed(taps), strict=True):
         term = gathered(x, at, axis)
         if not (weight == 1.0).all():
             term = term * wrap(weight.astype(x.dtype).reshape(-1, *behind))
         total = term if total is None else total + term
     return total
+
+
+def _weighed(taps: Taps) -> tuple[Places, Floats]:
+    """The places and weights without weights of 0, by which infinite elements would become NaN.
+
+    Elsewhere nothing changes: a tap without weight stands before the first that has some, at its
+    place, and takes half of it. These halves add up exactly, the smallest first.
+    """
+    used = taps.weights != 0.0
+    if used.all():
+        return taps.places, taps.weights
+    some = used.any(1)
+    order = np.argsort(used[some], 0, "stable")  # what is not used comes first
+    places, weights = (np.take_along_axis(v[some], order, 0) for v in (taps.places, taps.weights))
+    first = (~used[some]).sum(0)
+    row = np.arange(len(places))[:, None]
+    at = np.minimum(first, len(places) - 1)[None]
+    places = np.where(row < first, np.take_along_axis(places, at, 0), places)
+    share = np.take_along_axis(weights, at, 0) * 2.0 ** (np.maximum(row, 1) - 1.0 - first)
+    return places, np.where(row <= first, share, weights)
 
 
 def _windows(starts: Places, stops: Places, n: int) -> tuple[Places, Any]:

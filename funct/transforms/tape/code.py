@@ -26,6 +26,7 @@ from funct.kernels.cpu.calls import builtin, slot, warning_flags
 from funct.kernels.cpu.elementwise.ufunc_loops import loop_of
 from funct.kernels.elementwise import real_ufunc
 from funct.ops.broadcasting import match_operand
+from funct.ops.by_size import chosen
 from funct.transforms.tape.loops import loops_text, pulls_text
 from funct.transforms.tape.nodes import Node, ReverseTracer
 from funct.transforms.tape.pulls import written
@@ -127,16 +128,17 @@ class TapeCode:
             words = [1, id(pull), len(kept), *kept]
             table[WAY["rules"] + OPERAND * i :][: len(words)] = words
             self._learn(prim, rule.pull, pull)
+        raw = chosen(prim)
         named = {
             "kinds": self._kinds.ctypes.data, "operands": len(prim.rules),
-            "params": len(prim.params), "plain": id(printed), "raw": id(prim.raw),
+            "params": len(prim.params), "plain": id(printed), "raw": id(raw),
             "fn": id(prim.fn), "spread": prim.spread is not None,
         }  # fmt: skip
         for name, word in named.items():
             table[WAY[name]] = word
         if (ufunc := real_ufunc(prim.raw)) is not None and not prim.params:
             table[WAY["loops"] :][:4] = _loops(ufunc)
-        return builtin("way", self._code.address("way"), table, (self, prim, printed))
+        return builtin("way", self._code.address("way"), table, (self, prim, printed, raw))
 
     def _learn(
         self, prim: Primitive, rule: Callable[..., Any], printed: Callable[..., Any]

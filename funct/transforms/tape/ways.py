@@ -29,6 +29,7 @@ from funct.array import Array
 from funct.core import Diagonal, Linear, Primitive, bind1, bind2
 from funct.core.level import Ways, general
 from funct.core.rule import parameters
+from funct.kernels.elementwise import ASKING, MANY
 from funct.ops.broadcasting import align
 from funct.ops.fast import make
 from funct.transforms.tape.code import adopt, recorder
@@ -194,6 +195,8 @@ def _result(prim: Primitive, kind: _Kind, values: Sequence[str], parts: Names) -
     call = ", ".join([*values, *params])
     otherwise = "bind1(prim, x, params)" if len(values) == 1 else "bind2(prim, x, y, params)"
     known = [f"{v}.__class__ is Array" for v in values]
+    if prim.name in ASKING:  # which has another kernel for large arrays
+        known += [f"{v}.data.size < {MANY}" for v in values]
     below = f"ans = fn({call}); d = ans.node if ans.__class__ is ReverseTracer else ans"
     if kind.part == "value":
         known += _level_ranks(values, parts)
