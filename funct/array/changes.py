@@ -228,7 +228,9 @@ def _combine(out: Any, at: Any, v: Any, change: Any) -> None:
             v = np.broadcast_to(v, out[at].shape)  # NumPy would read on behind v's end
         change.at(out, at, v)
         return
-    v = np.asarray(v)
+    v, rows = np.asarray(v), kernels.leading(at, out.shape)
+    if rows is not None:
+        out, at = out.reshape(-1, *out.shape[len(at) :]), rows
     if out.ndim > 1 and at.__class__ is ndarray and at.dtype.kind != "b":
         kernels.combine_rows_into(out, v, at, _MODES[change])
         return

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COMBINED_AT", "combine", "combine_into", "combine_rows_into", "combined_at", "combined_each",
-    "combined_rows", "plain_combine_into",
+    "combined_rows", "leading", "plain_combine_into",
 ]  # fmt: skip
 
 _INT64 = np.dtype(np.int64)
@@ -81,27 +81,65 @@ def combine_into(y: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> None:
 def combined_at(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | None:
     """`combine` by a kernel, for a number or one for each position; None for all others.
 
-    Positions are an array for x of one axis, or one of rows and one of columns. The mode "factors"
-    gives ones, with all that comes to one position multiplied in.
+    Positions are an array for x of one axis, or one for each axis. The mode "factors" gives ones,
+    with all that comes to one position multiplied in.
     """
-    d = x.dtype
-    number, pairs = _NUMBERS.get(d.num), i.__class__ is tuple and len(i) == 2
-    i, j = i if pairs else (i, i)
-    if number is None or i.__class__ is not np.ndarray or i.dtype not in _PLACES:
+    d, rank = x.dtype, x.ndim
+    number = _NUMBERS.get(d.num)
+    each = i if i.__class__ is tuple else (i,)
+    if number is None or len(each) != rank or not rank or not _alike(each):
         return None
-    if x.ndim != (2 if pairs else 1):
-        return None
-    if pairs and not (j.__class__ is np.ndarray and j.shape == i.shape and j.dtype in _PLACES):
-        return None
+    first, count = each[0], each[0].size
     single = v.__class__ is number
-    if not (single or (v.__class__ is np.ndarray and v.shape == i.shape)) or not ready(i.size, 0):
+    if not (single or (v.__class__ is np.ndarray and v.shape == first.shape)):
         return None
     limits = _LIMITS.get(d.num) if single else None
     if limits is not None and not limits.min <= v <= limits.max:
         return None
-    if not pairs:
-        return inside(cpu.combined(x, v, i, i.size, mode, single))
-    return inside(cpu.combined_pairs(x, v, i, j, i.size, *x.shape, mode, single))
+    if not ready(count, 0):
+        return None
+    if rank == 1:
+        return inside(cpu.combined(x, v, first, count, mode, single))
+    rows, n = (first, len(x)) if rank == 2 else _flat(each[:-1], x.shape)
+    return inside(cpu.combined_pairs(x, v, rows, each[-1], count, n, x.shape[-1], mode, single))
+
+
+def _alike(i: tuple[Any, ...]) -> bool:
+    """Whether all are arrays of positions for kernels, of one shape."""
+    for k in i:
+        if k.__class__ is not np.ndarray or k.dtype not in _PLACES or k.shape != i[0].shape:
+            return False
+    return True
+
+
+def _flat(i: tuple[Index, ...], shape: tuple[int, ...]) -> tuple[Index, int]:
+    """The flat places of what is at i, which are `_alike`, and how many places there are."""
+    places, n = i[0].astype(np.int64, copy=False), shape[0]
+    for k, m in zip(i[1:], shape[1:]):
+        places, n = inside(cpu.placed(places, k, n, m)), n * m
+    return places, n
+
+
+def leading(i: Any, shape: tuple[int, ...]) -> Index | None:
+    """The flat places along the first axes of an array of such a shape, for a position on each of
+    them: numbers, and at least one array. None where a key selects in another way.
+    """
+    if i.__class__ is not tuple or not 1 < len(i) <= len(shape):
+        return None
+    for k in i:
+        if k.__class__ is not int and (k.__class__ is not np.ndarray or k.dtype.kind == "b"):
+            return None
+    each = np.broadcast_arrays(*[np.asarray(k, np.int64) for k in i])
+    if not each[0].ndim:
+        return None
+    if ready(each[0].size, 0):
+        return _flat(tuple(each), shape)[0]
+    places = np.zeros(each[0].shape, np.int64)
+    for k, n in zip(each, shape):
+        refuse_outside(int(((k < -n) | (k >= n)).any()))
+        places *= n
+        places += np.where(k < 0, k + n, k)
+    return places
 
 
 def combined_each(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | None:

@@ -225,6 +225,7 @@ def test_no_index_leaves_its_array(
         (cpu.combined, one, (one, new, i, count, "set", False)),
         (cpu.combined_pairs, x[0], (x[0], new, i, j, count, n, inner, "add", False)),
         (cpu.combined_pairs, x[0], (x[0], new, short, j, count, n, inner, "set", False)),
+        (cpu.placed, i, (i, short, n, inner)),
         (cpu.summed, one, (new, i, n, count)),
         (cpu.summed, one, (new, short, n, count)),
         (cpu.taken_along, line[0], (line[2], lines, outer, count, n)),

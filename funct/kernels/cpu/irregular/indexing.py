@@ -17,8 +17,8 @@ from funct.kernels.cpu.loops import kernel, making, parallel
 from funct.kernels.cpu.vectors import asked, loaded, spread, stored
 
 __all__ = [
-    "add_elements", "along", "combine", "combine_rows", "combined", "combined_pairs", "summed",
-    "take_columns", "take_elements", "take_few", "take_lines", "taken_along",
+    "add_elements", "along", "combine", "combine_rows", "combined", "combined_pairs", "placed",
+    "summed", "take_columns", "take_elements", "take_few", "take_lines", "taken_along",
 ]  # fmt: skip
 
 _LANES = 8
@@ -387,6 +387,28 @@ def _changed_four(
     _changed(y, v, b, k + 1, mode, single)
     _changed(y, v, c, k + 2, mode, single)
     _changed(y, v, d, k + 3, mode, single)
+
+
+@making("i")
+def placed(i: Any, j: Any, n: int, m: int, y: Any, count: int) -> int:
+    """The flat places of elements of (n, m), at the rows i and the columns j: arrays of one shape.
+
+    Gives 1 where an index is out of bounds.
+    """
+    whole = count & -_SEEN
+    for k in range(0, whole, _SEEN):
+        row = _place(loaded(i, k, _SEEN), n)
+        column = _place(loaded(j, k, _SEEN).astype(np.int64), m)
+        outside = row.astype(np.uint64) >= spread(np.uint64(n), _SEEN)
+        if (outside | (column.astype(np.uint64) >= spread(np.uint64(m), _SEEN))).any():
+            return 1
+        stored(y, k, row * m + column)
+    for k in range(whole, count):
+        at, to = _place(i[k], n), _place(j[k].astype(np.int64), m)
+        if (at.astype(np.uint64) >= np.uint64(n)) | (to.astype(np.uint64) >= np.uint64(m)):
+            return 1
+        y[k] = at * m + to
+    return 0
 
 
 def _pair(i: Any, j: Any, k: Any, m: Any) -> Any:
