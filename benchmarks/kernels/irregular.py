@@ -103,11 +103,14 @@ def _ordered(n: int) -> Iterator[Row]:
         )  # fmt: skip
     if n >= LONG:
         return
-    for wide in (reals.reshape(-1, 10), reals.reshape(-1, 100)):
+    for axis, shape in ((0, (-1, 10)), (0, (-1, 100)), (1, (-1, 10, 10))):
+        wide = reals.reshape(shape)
         yield row(
-            f"sort, {wide.shape}, axis 0", (wide,), lambda a: xp.sort(a, axis=0),
-            numpy=lambda a: np.sort(a, 0), torch=lambda t, a: t.sort(a, 0)[0],
-            jax=lambda j, a: j.numpy.sort(a, 0),
+            f"sort, {wide.shape}, axis {axis}", (wide,),
+            lambda a, axis=axis: xp.sort(a, axis=axis),
+            numpy=lambda a, axis=axis: np.sort(a, axis),
+            torch=lambda t, a, axis=axis: t.sort(a, axis)[0],
+            jax=lambda j, a, axis=axis: j.numpy.sort(a, axis),
         )  # fmt: skip
     # zeros of both signs keep their order, which NumPy's own quick sort does not see to
     yield row(f"sort, rounded float64, {n:,}", (reals.round(),), xp.sort, numpy=np.sort)
