@@ -42,6 +42,7 @@ _FEW = 256  # and those of which each line has indices of its own
 _PART = 1 << 15  # elements of a task
 _MANY = 1 << 13  # elements whose order in memory is asked for, and that NumPy takes by a call more
 _LINES = 1 << 10  # of which the same columns are taken, and looked at before
+_SEVERAL = 4  # of these from which on they are put together in registers
 _FAR = 1 << 24  # bytes that caches hold in part at most
 _MUCH, _COLUMNS, _TASKS = 1 << 16, 64, 16  # elements and columns of a task at least, and tasks
 
@@ -134,10 +135,21 @@ def _lines(x: NDArray[Any], i: Index, shape: tuple[int, ...], shared: bool) -> N
         columns += x.shape[-1] * (columns < 0)
         wrong[0] = ((columns < 0) | (columns >= x.shape[-1])).any()
         if not wrong[0]:
-            cpu.take_columns(given[0], columns, given[2], *sizes[:3], part, tasks)
+            columns, fits = _in_vectors(columns, x.shape[-1], x.itemsize)
+            cpu.take_columns(given[0], columns, given[2], *sizes[:3], fits, part, tasks)
     else:
         cpu.take_lines(*given, wrong, *sizes, part, tasks)
     return _checked(y, wrong)
+
+
+def _in_vectors(columns: Index, n: int, size: int) -> tuple[Index, str]:
+    """How `take_columns` wants columns of lines of n elements of that size."""
+    lanes, count = 64 // size, len(columns)
+    if not wide() or size < 4 or count < _SEVERAL or max(n, count) > 2 * lanes:
+        return columns, ""
+    padded = np.zeros(2 * lanes, f"i{size}")
+    padded[:count] = columns
+    return padded, "one" if n <= lanes else "two"
 
 
 def picked(x: NDArray[Any], at: NDArray[Any]) -> NDArray[Any] | None:
