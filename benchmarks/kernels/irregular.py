@@ -219,6 +219,18 @@ def _indexed(n: int) -> Iterator[Row]:
         torch=lambda t, a, v, *key: a.index_put(key, v, accumulate=True),
         jax=lambda _, a, v, i, j, k: a.at[i, j, k].add(v),
     )  # fmt: skip
+    yield row_of(
+        f"x.at[i, j, k].set(v), {cube.shape}", (cube, x, *places),
+        lambda a, v, i, j, k: a.at[i, j, k].set(v),
+        numpy=lambda a, v, *key: _replaced(a, v, key),
+        torch=lambda t, a, v, *key: a.index_put(key, v),
+        jax=lambda _, a, v, i, j, k: a.at[i, j, k].set(v),
+    )  # fmt: skip
+    yield row_of(
+        f"x[i, j, k], {cube.shape}", (cube, *places), lambda a, i, j, k: a[i, j, k],
+        numpy=lambda a, *key: a[key], torch=lambda t, a, *key: a[key],
+        jax=lambda _, a, i, j, k: a[i, j, k],
+    )  # fmt: skip
     few = [(k % len(square)).astype(np.int32) for k in (at, ids)]
     yield row_of(
         f"x.at[i, j].add(v), int32, {square.shape}", (square, x, few[0], few[1]),

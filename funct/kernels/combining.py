@@ -14,7 +14,15 @@ import numpy as np
 
 from funct.kernels.cpu.irregular import indexing as cpu
 from funct.kernels.cpu.loops import ready
-from funct.kernels.indexing import combine_rows, fits, inside, refuse_outside
+from funct.kernels.indexing import (
+    WORDS,
+    alike,
+    combine_rows,
+    fits,
+    flat,
+    inside,
+    refuse_outside,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,7 +35,6 @@ __all__ = [
 ]  # fmt: skip
 
 _INT64 = np.dtype(np.int64)
-_PLACES = _INT64, np.dtype(np.int32)  # dtypes of indices
 # By their numbers, the dtypes of which kernels take Python's numbers, and the class of those.
 _NUMBERS = {np.dtype(c).num: float if c in "fd" else int for c in "bBhHiIlfd"}
 _LIMITS = {np.dtype(c).num: np.iinfo(c) for c in "bBhHiI"}  # and those that do not hold each
@@ -87,7 +94,7 @@ def combined_at(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | No
     d, rank = x.dtype, x.ndim
     number = _NUMBERS.get(d.num)
     each = i if i.__class__ is tuple else (i,)
-    if number is None or len(each) != rank or not rank or not _alike(each):
+    if number is None or len(each) != rank or not rank or not alike(each):
         return None
     first, count = each[0], each[0].size
     single = v.__class__ is number
@@ -100,24 +107,8 @@ def combined_at(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | No
         return None
     if rank == 1:
         return inside(cpu.combined(x, v, first, count, mode, single))
-    rows, n = (first, len(x)) if rank == 2 else _flat(each[:-1], x.shape)
+    rows, n = (first, len(x)) if rank == 2 else flat(each[:-1], x.shape)
     return inside(cpu.combined_pairs(x, v, rows, each[-1], count, n, x.shape[-1], mode, single))
-
-
-def _alike(i: tuple[Any, ...]) -> bool:
-    """Whether all are arrays of positions for kernels, of one shape."""
-    for k in i:
-        if k.__class__ is not np.ndarray or k.dtype not in _PLACES or k.shape != i[0].shape:
-            return False
-    return True
-
-
-def _flat(i: tuple[Index, ...], shape: tuple[int, ...]) -> tuple[Index, int]:
-    """The flat places of what is at i, which are `_alike`, and how many places there are."""
-    places, n = i[0].astype(np.int64, copy=False), shape[0]
-    for k, m in zip(i[1:], shape[1:]):
-        places, n = inside(cpu.placed(places, k, n, m)), n * m
-    return places, n
 
 
 def leading(i: Any, shape: tuple[int, ...]) -> Index | None:
@@ -133,7 +124,7 @@ def leading(i: Any, shape: tuple[int, ...]) -> Index | None:
     if not each[0].ndim:
         return None
     if ready(each[0].size, 0):
-        return _flat(tuple(each), shape)[0]
+        return flat(tuple(each), shape)[0]
     places = np.zeros(each[0].shape, np.int64)
     for k, n in zip(each, shape):
         refuse_outside(int(((k < -n) | (k >= n)).any()))
@@ -145,7 +136,7 @@ def leading(i: Any, shape: tuple[int, ...]) -> Index | None:
 def combined_each(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | None:
     """`combined_at` for 1-D x and arrays v and i of one shape, which is quicker to find out."""
     d = x.dtype
-    if i.dtype not in _PLACES or v.dtype is not d or d.num not in _CODED or x.ndim != 1:
+    if i.dtype not in WORDS or v.dtype is not d or d.num not in _CODED or x.ndim != 1:
         return None
     count = i.size
     if (mode == "set" and count < _FEW) or v.shape != i.shape or not ready(count, 0):
