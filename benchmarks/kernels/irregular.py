@@ -210,6 +210,11 @@ def _indexed(n: int) -> Iterator[Row]:
         torch=lambda t, a, v, i, j: a.index_put((i, j), v, accumulate=True),
         jax=lambda k, a, v, i, j: a.at[i, j].add(v),
     )  # fmt: skip
+    yield row_of(
+        f"x.at[i, 1].add(v), {square.shape}", (square, x, at % len(square)),
+        lambda a, v, i: a.at[i, 1].add(v), numpy=lambda a, v, i: _added(a, v, (i, 1)),
+        jax=lambda j, a, v, i: a.at[i, 1].add(v),
+    )  # fmt: skip
     cube = x.reshape(-1, 10, 10)
     places = at // 100, at // 10 % 10, at % 10
     yield row_of(

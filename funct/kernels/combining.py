@@ -120,12 +120,14 @@ def leading(i: Any, shape: tuple[int, ...]) -> Index | None:
     for k in i:
         if k.__class__ is not int and (k.__class__ is not np.ndarray or k.dtype.kind == "b"):
             return None
-    each = np.broadcast_arrays(*[np.asarray(k, np.int64) for k in i])
-    if not each[0].ndim:
+    each = [np.asarray(k, np.int64) for k in i]
+    given = np.broadcast(*each).shape
+    if not given:
         return None
+    each = [k if k.shape == given else np.full(given, k) for k in each]
     if ready(each[0].size, 0):
         return flat(tuple(each), shape)[0]
-    places = np.zeros(each[0].shape, np.int64)
+    places = np.zeros(given, np.int64)
     for k, n in zip(each, shape):
         refuse_outside(int(((k < -n) | (k >= n)).any()))
         places *= n
