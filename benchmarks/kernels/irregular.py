@@ -103,11 +103,14 @@ def _ordered(n: int) -> Iterator[Row]:
         )  # fmt: skip
     if n >= LONG:
         return
-    for wide in (reals.reshape(-1, 10), reals.reshape(-1, 100)):
+    for axis, shape in ((0, (-1, 10)), (0, (-1, 100)), (1, (-1, 10, 10))):
+        wide = reals.reshape(shape)
         yield row(
-            f"sort, {wide.shape}, axis 0", (wide,), lambda a: xp.sort(a, axis=0),
-            numpy=lambda a: np.sort(a, 0), torch=lambda t, a: t.sort(a, 0)[0],
-            jax=lambda j, a: j.numpy.sort(a, 0),
+            f"sort, {wide.shape}, axis {axis}", (wide,),
+            lambda a, axis=axis: xp.sort(a, axis=axis),
+            numpy=lambda a, axis=axis: np.sort(a, axis),
+            torch=lambda t, a, axis=axis: t.sort(a, axis)[0],
+            jax=lambda j, a, axis=axis: j.numpy.sort(a, axis),
         )  # fmt: skip
     # zeros of both signs keep their order, which NumPy's own quick sort does not see to
     yield row(f"sort, rounded float64, {n:,}", (reals.round(),), xp.sort, numpy=np.sort)
@@ -207,6 +210,11 @@ def _indexed(n: int) -> Iterator[Row]:
         torch=lambda t, a, v, i, j: a.index_put((i, j), v, accumulate=True),
         jax=lambda k, a, v, i, j: a.at[i, j].add(v),
     )  # fmt: skip
+    yield row_of(
+        f"x.at[i, 1].add(v), {square.shape}", (square, x, at % len(square)),
+        lambda a, v, i: a.at[i, 1].add(v), numpy=lambda a, v, i: _added(a, v, (i, 1)),
+        jax=lambda j, a, v, i: a.at[i, 1].add(v),
+    )  # fmt: skip
     cube = x.reshape(-1, 10, 10)
     places = at // 100, at // 10 % 10, at % 10
     yield row_of(
@@ -215,6 +223,18 @@ def _indexed(n: int) -> Iterator[Row]:
         numpy=lambda a, v, *key: _added(a, v, key),
         torch=lambda t, a, v, *key: a.index_put(key, v, accumulate=True),
         jax=lambda _, a, v, i, j, k: a.at[i, j, k].add(v),
+    )  # fmt: skip
+    yield row_of(
+        f"x.at[i, j, k].set(v), {cube.shape}", (cube, x, *places),
+        lambda a, v, i, j, k: a.at[i, j, k].set(v),
+        numpy=lambda a, v, *key: _replaced(a, v, key),
+        torch=lambda t, a, v, *key: a.index_put(key, v),
+        jax=lambda _, a, v, i, j, k: a.at[i, j, k].set(v),
+    )  # fmt: skip
+    yield row_of(
+        f"x[i, j, k], {cube.shape}", (cube, *places), lambda a, i, j, k: a[i, j, k],
+        numpy=lambda a, *key: a[key], torch=lambda t, a, *key: a[key],
+        jax=lambda _, a, i, j, k: a[i, j, k],
     )  # fmt: skip
     few = [(k % len(square)).astype(np.int32) for k in (at, ids)]
     yield row_of(

@@ -94,11 +94,12 @@ def changed(x: Any, key: Any, name: str, v: Any, change: Any) -> Any:
         if single and v.ndim and selection(key) is VIEW and v.ndim > a[key].ndim:
             return None  # axes of length 1 are dropped by others
         if change is None:
-            many = key.__class__ is ndarray and key.size >= _MANY
+            each = key[0] if key.__class__ is tuple and key else key
+            many = each.__class__ is ndarray and each.size >= _MANY
             out = _set_by_kernel(a, v, key) if many else None
             if out is None:
                 out = a.copy()
-                if many and v.__class__ is ndarray:
+                if many and v.__class__ is key.__class__ is ndarray:
                     _write_many(out, key, v)
                 else:
                     out[key] = v
@@ -118,8 +119,10 @@ def changed(x: Any, key: Any, name: str, v: Any, change: Any) -> Any:
 
 
 def _set_by_kernel(a: Any, v: Any, key: Any) -> Any:
-    """a with v at an array of positions, or a number under a mask; None where there is no code."""
-    if key.dtype.kind != "b":
+    """a with v at an array of positions, or one for each axis, or a number under a mask; None where
+    there is no code.
+    """
+    if key.__class__ is tuple or key.dtype.kind != "b":
         return kernels.combined_at(a, v, key, "set")
     if key.shape != a.shape or (v.__class__ is ndarray and v.ndim) or v.__class__ is list:
         return None
@@ -228,7 +231,9 @@ def _combine(out: Any, at: Any, v: Any, change: Any) -> None:
             v = np.broadcast_to(v, out[at].shape)  # NumPy would read on behind v's end
         change.at(out, at, v)
         return
-    v = np.asarray(v)
+    v, rows = np.asarray(v), kernels.leading(at, out.shape)
+    if rows is not None:
+        out, at = out.reshape(-1, *out.shape[len(at) :]), rows
     if out.ndim > 1 and at.__class__ is ndarray and at.dtype.kind != "b":
         kernels.combine_rows_into(out, v, at, _MODES[change])
         return

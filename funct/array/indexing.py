@@ -57,6 +57,11 @@ def selected(data: Any, key: Any) -> Any:
             known = at.__class__ is fast.Array and at.data.dtype.kind == "i"
             if known and data.ndim > 1 and data.size:
                 return data.take(at.data, 1)  # in order, and cheaper than data[:, at]
+        each = [k.data for k in key if k.__class__ is fast.Array]
+        if len(each) == len(key):
+            picked = kernels.picked_at(data, tuple(each))
+            if picked is not None:
+                return picked
     elif key.__class__ in BASIC:
         return data[key]
     elif key.__class__ is fast.Array:

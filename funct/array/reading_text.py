@@ -54,7 +54,8 @@ declare i64 @PyArray_MultiplyList(ptr, i32)
 declare ptr @PyArray_NewCopy(ptr, i32)
 declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 {keys_text(at)}
-; Whether `selected` reads faster than NumPy: many positions, columns of a matrix.
+; Whether `selected` reads faster than NumPy: many positions, on one axis or on several, columns of
+; a matrix.
 define internal i1 @otherwise(ptr %table, ptr %buffer, ptr %key) {{
 entry:
 {word("ndarray.type", "%table", NDARRAY, "ptr")}
@@ -74,14 +75,24 @@ other:
 pair:
   %count = call i64 @PyTuple_Size(ptr %key)
   %two = icmp eq i64 %count, 2
-  br i1 %two, label %first, label %no
+  %some = icmp uge i64 %count, 2
+  br i1 %some, label %first, label %no
 first:
 {word("slice.type", "%table", SLICE, "ptr")}
 {word("none", "%table", NONE, "ptr")}
   %all = call ptr @PyTuple_GetItem(ptr %key, i64 0)
 {field("all.type", "%all", TYPE, "ptr")}
   %is.slice = icmp eq ptr %all.type, %slice.type
-  br i1 %is.slice, label %whole, label %no
+  br i1 %is.slice, label %whole, label %places
+places:
+  %by.places = icmp eq ptr %all.type, %ndarray.type
+  br i1 %by.places, label %placed, label %no
+placed:
+{field("placed.rank", "%all", RANK, "i32")}
+{field("placed.shape", "%all", SHAPE, "ptr")}
+  %placed.size = call i64 @PyArray_MultiplyList(ptr %placed.shape, i32 %placed.rank)
+  %many.placed = icmp uge i64 %placed.size, {_MANY}
+  ret i1 %many.placed
 whole:
 {field("start", "%all", TYPE + 8, "ptr")}
 {field("stop", "%all", TYPE + 16, "ptr")}
@@ -90,7 +101,8 @@ whole:
   %no.stop = icmp eq ptr %stop, %none
   %no.step = icmp eq ptr %step, %none
   %no.ends = and i1 %no.start, %no.stop
-  %is.whole = and i1 %no.ends, %no.step
+  %only = and i1 %no.ends, %two
+  %is.whole = and i1 %only, %no.step
   br i1 %is.whole, label %second, label %no
 second:
   %columns = call ptr @PyTuple_GetItem(ptr %key, i64 1)

@@ -14,7 +14,15 @@ import numpy as np
 
 from funct.kernels.cpu.irregular import indexing as cpu
 from funct.kernels.cpu.loops import ready
-from funct.kernels.indexing import combine_rows, fits, inside, refuse_outside
+from funct.kernels.indexing import (
+    WORDS,
+    alike,
+    combine_rows,
+    fits,
+    flat,
+    inside,
+    refuse_outside,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,11 +31,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COMBINED_AT", "combine", "combine_into", "combine_rows_into", "combined_at", "combined_each",
-    "combined_rows", "plain_combine_into",
+    "combined_rows", "leading", "plain_combine_into",
 ]  # fmt: skip
 
 _INT64 = np.dtype(np.int64)
-_PLACES = _INT64, np.dtype(np.int32)  # dtypes of indices
 # By their numbers, the dtypes of which kernels take Python's numbers, and the class of those.
 _NUMBERS = {np.dtype(c).num: float if c in "fd" else int for c in "bBhHiIlfd"}
 _LIMITS = {np.dtype(c).num: np.iinfo(c) for c in "bBhHiI"}  # and those that do not hold each
@@ -81,33 +88,57 @@ def combine_into(y: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> None:
 def combined_at(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | None:
     """`combine` by a kernel, for a number or one for each position; None for all others.
 
-    Positions are an array for x of one axis, or one of rows and one of columns. The mode "factors"
-    gives ones, with all that comes to one position multiplied in.
+    Positions are an array for x of one axis, or one for each axis. The mode "factors" gives ones,
+    with all that comes to one position multiplied in.
     """
-    d = x.dtype
-    number, pairs = _NUMBERS.get(d.num), i.__class__ is tuple and len(i) == 2
-    i, j = i if pairs else (i, i)
-    if number is None or i.__class__ is not np.ndarray or i.dtype not in _PLACES:
+    d, rank = x.dtype, x.ndim
+    number = _NUMBERS.get(d.num)
+    each = i if i.__class__ is tuple else (i,)
+    if number is None or len(each) != rank or not rank or not alike(each):
         return None
-    if x.ndim != (2 if pairs else 1):
-        return None
-    if pairs and not (j.__class__ is np.ndarray and j.shape == i.shape and j.dtype in _PLACES):
-        return None
+    first, count = each[0], each[0].size
     single = v.__class__ is number
-    if not (single or (v.__class__ is np.ndarray and v.shape == i.shape)) or not ready(i.size, 0):
+    if not (single or (v.__class__ is np.ndarray and v.shape == first.shape)):
         return None
     limits = _LIMITS.get(d.num) if single else None
     if limits is not None and not limits.min <= v <= limits.max:
         return None
-    if not pairs:
-        return inside(cpu.combined(x, v, i, i.size, mode, single))
-    return inside(cpu.combined_pairs(x, v, i, j, i.size, *x.shape, mode, single))
+    if not ready(count, 0):
+        return None
+    if rank == 1:
+        return inside(cpu.combined(x, v, first, count, mode, single))
+    rows, n = (first, len(x)) if rank == 2 else flat(each[:-1], x.shape)
+    return inside(cpu.combined_pairs(x, v, rows, each[-1], count, n, x.shape[-1], mode, single))
+
+
+def leading(i: Any, shape: tuple[int, ...]) -> Index | None:
+    """The flat places along the first axes of an array of such a shape, for a position on each of
+    them: numbers, and at least one array. None where a key selects in another way.
+    """
+    if i.__class__ is not tuple or not 1 < len(i) <= len(shape):
+        return None
+    for k in i:
+        if k.__class__ is not int and (k.__class__ is not np.ndarray or k.dtype.kind == "b"):
+            return None
+    each = [np.asarray(k, np.int64) for k in i]
+    given = np.broadcast(*each).shape
+    if not given:
+        return None
+    each = [k if k.shape == given else np.full(given, k) for k in each]
+    if ready(each[0].size, 0):
+        return flat(tuple(each), shape)[0]
+    places = np.zeros(given, np.int64)
+    for k, n in zip(each, shape):
+        refuse_outside(int(((k < -n) | (k >= n)).any()))
+        places *= n
+        places += np.where(k < 0, k + n, k)
+    return places
 
 
 def combined_each(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | None:
     """`combined_at` for 1-D x and arrays v and i of one shape, which is quicker to find out."""
     d = x.dtype
-    if i.dtype not in _PLACES or v.dtype is not d or d.num not in _CODED or x.ndim != 1:
+    if i.dtype not in WORDS or v.dtype is not d or d.num not in _CODED or x.ndim != 1:
         return None
     count = i.size
     if (mode == "set" and count < _FEW) or v.shape != i.shape or not ready(count, 0):

@@ -28,20 +28,23 @@ if TYPE_CHECKING:
     Index = NDArray[Any]
 
 __all__ = [
-    "combine_rows", "fits", "inside", "nonzero", "picked", "plain_put", "plain_put_along",
-    "plain_segment_sum", "plain_take_along", "put", "put_along", "refuse_outside", "replaced",
-    "segment_sum", "sums_of_few", "take", "take_along", "under", "wide",
+    "WORDS", "alike", "combine_rows", "fits", "flat", "inside", "nonzero", "picked", "picked_at",
+    "plain_put", "plain_put_along", "plain_segment_sum", "plain_take_along", "put", "put_along",
+    "refuse_outside", "replaced", "segment_sum", "sums_of_few", "take", "take_along", "under",
+    "wide",
 ]  # fmt: skip
 
 _INT64, _SINGLE, _DOUBLE = map(np.dtype, (np.int64, np.float32, np.float64))
 _USUAL = frozenset([np.dtype(c).num for c in "fdl"])  # for which there is code of all kinds
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # by bytes, what is moved as one
 _PLACES = frozenset([np.dtype(c).num for c in "bBhHiIlq"])  # dtypes of indices
+WORDS = _INT64, np.dtype(np.int32)  # dtypes of indices that are added up
 _SOME = 1 << 11  # elements that are taken quicker than by NumPy, one for each index
 _FEW = 256  # and those of which each line has indices of its own
 _PART = 1 << 15  # elements of a task
 _MANY = 1 << 13  # elements whose order in memory is asked for, and that NumPy takes by a call more
 _LINES = 1 << 10  # of which the same columns are taken, and looked at before
+_SEVERAL = 4  # of these from which on they are put together in registers
 _FAR = 1 << 24  # bytes that caches hold in part at most
 _MUCH, _COLUMNS, _TASKS = 1 << 16, 64, 16  # elements and columns of a task at least, and tasks
 
@@ -134,10 +137,21 @@ def _lines(x: NDArray[Any], i: Index, shape: tuple[int, ...], shared: bool) -> N
         columns += x.shape[-1] * (columns < 0)
         wrong[0] = ((columns < 0) | (columns >= x.shape[-1])).any()
         if not wrong[0]:
-            cpu.take_columns(given[0], columns, given[2], *sizes[:3], part, tasks)
+            columns, fits = _in_vectors(columns, x.shape[-1], x.itemsize)
+            cpu.take_columns(given[0], columns, given[2], *sizes[:3], fits, part, tasks)
     else:
         cpu.take_lines(*given, wrong, *sizes, part, tasks)
     return _checked(y, wrong)
+
+
+def _in_vectors(columns: Index, n: int, size: int) -> tuple[Index, str]:
+    """How `take_columns` wants columns of lines of n elements of that size."""
+    lanes, count = 64 // size, len(columns)
+    if not wide() or size < 4 or count < _SEVERAL or max(n, count) > 2 * lanes:
+        return columns, ""
+    padded = np.zeros(2 * lanes, f"i{size}")
+    padded[:count] = columns
+    return padded, "one" if n <= lanes else "two"
 
 
 def picked(x: NDArray[Any], at: NDArray[Any]) -> NDArray[Any] | None:
@@ -151,6 +165,35 @@ def picked(x: NDArray[Any], at: NDArray[Any]) -> NDArray[Any] | None:
             return take(x, at, 0)
         return x.take(at, 0) if x.flags.c_contiguous else None
     return under(x, at) if x.ndim == 1 and at.dtype.kind == "b" and at.shape == x.shape else None
+
+
+def picked_at(x: NDArray[Any], at: tuple[Any, ...]) -> NDArray[Any] | None:
+    """x[at] for many positions on each of its first axes, two at least; None where NumPy is to do
+    it, which walks through all of them side by side.
+    """
+    if not 1 < len(at) <= x.ndim or not alike(at) or at[0].size < _SOME:
+        return None
+    if x.__class__ is not np.ndarray or not x.flags.c_contiguous or not ready(at[0].size, 0):
+        return None
+    places, n = flat(at, x.shape)
+    rows = x.reshape(n, *x.shape[len(at) :])
+    return take(rows, places, 0) if rows.ndim == 1 else rows.take(places, 0)
+
+
+def alike(i: tuple[Any, ...]) -> bool:
+    """Whether all are arrays of positions for kernels, of one shape."""
+    for k in i:
+        if k.__class__ is not np.ndarray or k.dtype not in WORDS or k.shape != i[0].shape:
+            return False
+    return True
+
+
+def flat(i: tuple[Index, ...], shape: tuple[int, ...]) -> tuple[Index, int]:
+    """The flat places of what is at i, which are `alike`, and how many places there are."""
+    places, n = i[0].astype(np.int64, copy=False), shape[0]
+    for k, m in zip(i[1:], shape[1:]):
+        places, n = inside(cpu.placed(places, k, n, m)), n * m
+    return places, n
 
 
 def under(x: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[Any]:

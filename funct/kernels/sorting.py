@@ -20,7 +20,7 @@ from funct.kernels.cpu.irregular.places import SEARCHED, search
 from funct.kernels.cpu.loops import pays, ready
 from funct.kernels.cpu.reductions.short_orders import DESCENDING
 from funct.kernels.cpu.reductions.short_rows import ROWS, of_short_rows
-from funct.kernels.cpu.scratch import fresh
+from funct.kernels.cpu.scratch import fresh, workspace
 from funct.kernels.dtypes import is_half
 from funct.kernels.indexing import wide
 from funct.kernels.scans import running_sum
@@ -44,9 +44,13 @@ _CUT_MOST = 1 << 20  # if they are no more than these
 _HALVED = 1 << 15  # words in a row up to which bounds are sought by counting, again and again
 _NETWORK, _COLUMN = 1 << 11, 1 << 12  # bytes that NumPy has networks for; elements at most, and
 _BESIDE = 16, 8  # columns at least, that are sorted together; where NumPy packs slowly
+_SHORTEST, _LESS = 32, 8  # elements of columns of which so many are enough everywhere
 _ROOM = cpu.LANES  # words more than are needed, and a sixteenth, are sorted, not halved away
 _FEW = 32  # of so few the largest are found by insertion, and the signs of zeros by NumPy
 _WORD = np.dtype(np.uint64)
+_SIGNED: dict[int, np.dtype[Any]] = {  # by bytes, what floats are ordered as
+    4: np.dtype(np.int32), 8: np.dtype(np.int64),
+}  # fmt: skip
 _NONE = np.empty(0, np.int64)
 _MAGNITUDE = np.int16(0x7FFF)  # the bits of a half without its sign
 
@@ -214,15 +218,22 @@ def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
 def _side_by_side(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any] | None:
     """Columns sorted together; None where NumPy is to do it."""
     n, inner, size = x.shape[axis], prod(x.shape[axis + 1 :]), x.itemsize
-    if n * size <= _NETWORK or size not in (4, 8) or n > _COLUMN:
+    if size not in (4, 8) or n > _COLUMN or inner < _worth_it(n, n * size):
         return None
-    if inner < _BESIDE[_packs_slowly()]:
-        return None
-    if not x.flags.c_contiguous or not ready(x.size, 0):
+    if not x.size or not x.flags.c_contiguous or not ready(x.size, 0):
         return None
     y = fresh(x.shape, x.dtype)
-    room = np.empty(n * LANES, x.dtype if x.dtype.kind != "f" else f"i{size}")
+    room = workspace(n * LANES, x.dtype if x.dtype.kind != "f" else _SIGNED[size])
     return None if sort_columns(x, y, room, x.size // (n * inner), n, inner, descending) else y
+
+
+def _worth_it(n: int, column_bytes: int) -> float:
+    """How many columns of n elements are sorted together sooner than by NumPy."""
+    if n <= _SHORTEST:
+        return _LESS
+    if column_bytes > _NETWORK:
+        return _BESIDE[_packs_slowly()]
+    return _BESIDE[0] if _packs_slowly() and column_bytes < _NETWORK >> 1 else np.inf
 
 
 def _key(x: NDArray[Any]) -> NDArray[np.int16]:
@@ -257,7 +268,7 @@ def _in_vectors() -> bool:
 
 def _settled(x: NDArray[Any], y: NDArray[Any], axis: int, descending: bool) -> bool:
     """Whether zeros in y, sorted x, have their signs by now, in the order of x."""
-    if not pays(x):
+    if not pays(x, 1):
         return not np.signbit(x[x == 0]).any()
     n = x.shape[axis]
     if axis == x.ndim - 1 and y.flags.c_contiguous:

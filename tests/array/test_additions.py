@@ -7,6 +7,7 @@ import pytest
 
 import funct as ft
 import funct.array as xp
+from funct.errors import IndexOutOfBoundsError
 
 KEYS: dict[str, Any] = {
     "a number": 3,
@@ -47,6 +48,61 @@ def test_additions_have_numpys_bits(
     for _ in range(3):
         found = np.asarray(f(xp.asarray(x.copy()), xp.asarray(v)))
         assert found.tobytes() == expected.tobytes()
+
+
+SEVERAL: dict[str, Any] = {
+    "each of three axes": lambda i, j, k: (i, j, k),
+    "two of three axes": lambda i, j, k: (i, j),
+    "few bytes": lambda i, j, k: (i.astype("i2"), j.astype("i4"), k.astype("u1")),
+    "a number among them": lambda i, j, k: (i, -2, k),
+    "positions that broadcast": lambda i, j, k: (i[:, None], j, k[:, None]),
+    "a slice behind": lambda i, j, k: (i, j, slice(1, None)),
+    "a list": lambda i, j, k: (i, j.tolist(), k),
+}
+
+
+@pytest.mark.parametrize("change", ["set", "add", "multiply", "min", "max", "divide"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "complex128"])
+@pytest.mark.parametrize("key", SEVERAL)
+@pytest.mark.parametrize("shape", [(3, 2, 2), (7, 11, 13)])
+def test_several_axes_have_numpys_bits(
+    shape: tuple[int, ...], key: str, dtype: str, change: str
+) -> None:
+    """In the order of the positions, whose parts may count from the end; few elements and many."""
+    if (change == "divide" and dtype == "int16") or (change in ("min", "max") and dtype[0] == "c"):
+        pytest.skip("not of this dtype")
+    rng = np.random.default_rng(0)
+    x = (10 * rng.normal(size=shape)).astype(dtype)
+    count = 50 if len(key) > 20 else 300  # positions that broadcast are many more
+    i, j = (rng.integers(-n, n, count) for n in shape[:2])
+    at = SEVERAL[key](i, j, rng.integers(0, shape[2], count))
+    v = rng.choice([-2, -1, 1], x[at].shape, p=[0.02, 0.48, 0.5]).astype(dtype)  # so all is exact
+    ufuncs = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
+    for value in (v, v.reshape(-1)[0]):
+        expected = x.copy()
+        if change == "set":
+            expected[at] = value
+        elif change == "divide":
+            factors = np.ones_like(x)
+            np.multiply.at(factors, at, value)
+            expected = x / factors
+        else:
+            ufuncs[change].at(expected, at, value)
+        found = np.asarray(getattr(xp.asarray(x).at[at], change)(xp.asarray(value)))
+        assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("odd", [-12, 11])
+@pytest.mark.parametrize("place", [0, 40, 49])
+def test_one_position_outside_of_several_axes(axis: int, odd: int, place: int) -> None:
+    """It is refused by name, on whichever axis it is."""
+    x, at = xp.zeros((11, 11, 11)), np.random.default_rng(0).integers(-11, 11, (3, 50))
+    at[axis, place] = odd
+    for key in (tuple(at), (*at[:2, None], at[2][:, None])):
+        for v in (1.0, xp.ones(np.broadcast_shapes(*[k.shape for k in key]))):
+            with pytest.raises(IndexOutOfBoundsError):
+                x.at[key].add(v)
 
 
 @pytest.mark.parametrize("key", KEYS)

@@ -96,6 +96,30 @@ def test_many_positions_in_a_vector() -> None:
     laws.same(x[x > 7.0], raw[raw > 7.0])
 
 
+@pytest.mark.parametrize("index", [np.int64, np.int32, np.int16, np.uint8])
+@pytest.mark.parametrize("dtype", [np.float64, np.int8, np.complex128, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("axes", [2, 3])
+def test_many_positions_on_several_axes(axes: int, dtype: Any, index: Any) -> None:
+    """Elements and rows, from the end too, in arrays of any order; also beside other keys."""
+    rng = np.random.default_rng(axes)
+    raw = rng.integers(0, 99, (5, 7, 11)).astype(dtype)
+    low = 0 if np.dtype(index).kind == "u" else -1
+    at = tuple([rng.integers(low * n, n, 3000).astype(index) for n in raw.shape[:axes]])
+    turned = tuple([k.reshape(60, 50)[:, ::2] for k in at])
+    for x in (raw, np.asfortranarray(raw), raw[::-1, :, ::2], raw[..., None]):
+        short = tuple([k % min(n, 6) for k, n in zip(at, x.shape)])
+        i, rest = short[:1], short[1:]
+        beside = (*i, slice(None)), (*i, 1), (slice(None), *rest), (*i, None), (*i, rest[0][:1])
+        for key in (short, tuple([k[:, None] for k in short]), *beside):
+            laws.same(xp.asarray(x)[as_tensors(key)], x[key])
+    laws.same(xp.asarray(raw)[as_tensors(turned)], raw[turned])
+    for axis, n in enumerate(raw.shape[:axes]):
+        wrong = [k.copy() for k in at]
+        wrong[axis][2999] = n
+        with pytest.raises(FunctError, match="out of bounds"):
+            xp.asarray(raw)[as_tensors(tuple(wrong))]
+
+
 @pytest.mark.parametrize("raw", [X, X[0, 0], X[:0], X.T, X[::-1, :, ::2], np.zeros((3, 0))])
 def test_rows(raw: Any) -> None:
     """Iteration gives Arrays that are views of the buffer, which they keep."""

@@ -140,6 +140,35 @@ def test_combining_at_rows_and_columns(
         assert kernels.combined_at(x, v, key, mode) is None
 
 
+@given(st.data(), st.integers(2, 4), st.booleans())
+@pytest.mark.parametrize("mode", ["set", "factors", *kernels.COMBINED_AT])
+def test_combining_at_a_position_on_each_axis(
+    mode: str, data: st.DataObject, rank: int, single: bool
+) -> None:
+    """And `leading`, of the first axes, says which elements those are."""
+    shape = tuple(data.draw(st.lists(st.integers(1, 5), min_size=rank, max_size=rank)))
+    x = np.random.default_rng(0).normal(size=shape)
+    count = data.draw(st.integers(0, 70))
+    kinds = st.sampled_from(["int32", "int64"])
+    key = tuple([indices(data, (count,), n).astype(data.draw(kinds)) for n in shape])
+    v = 2.5 if single else np.linspace(1, 2, count)
+
+    def plain() -> Any:
+        start = np.ones_like(x) if mode == "factors" else x.copy()
+        start[key]  # ufuncs write until they meet an index that is out of bounds
+        if mode == "set":
+            start[key] = v
+        else:
+            kernels.COMBINED_AT["multiply" if mode == "factors" else mode](start, key, v)
+        return start
+
+    alike(lambda: kernels.combined_at(x, v, key, mode), plain)
+    places = np.arange(x[..., 0].size).reshape(shape[:-1])
+    for first in (key[:-1], (key[0], *(k[:1, None] for k in key[1:-1]))):
+        if rank > 2:
+            alike(lambda f=first: kernels.leading(f, shape), lambda f=first: places[f])
+
+
 @pytest.mark.parametrize("mode", ["set", "min"])
 @pytest.mark.parametrize("count", [31, 32, 33, 64, 100])
 def test_many_indices_are_looked_at_together(count: int, mode: str) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from funct.kernels import indexing as kernels
 from funct.kernels.cpu import loops
 from funct.kernels.cpu.irregular import indexing as cpu
+from tests import guarded
 from tests.kernels.arrays import INDICES, agree, agree_on_new, alike, arrays, indices
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
@@ -139,7 +140,35 @@ def test_the_same_columns_of_many_lines(
         i[rng.integers(70)] = odd
         alike(lambda i=i: kernels.take(x, i, 1), lambda i=i: x.take(i, 1))
         at, y = i.astype(np.int64) % columns, np.zeros((lines, 70), np.float32)
-        agree(cpu.take_columns, x, at, y, lines, 70, columns, 9, -(-lines // 9))
+        agree(cpu.take_columns, x, at, y, lines, 70, columns, "", 9, -(-lines // 9))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint32", "complex64"])
+@pytest.mark.parametrize("lines", [1, 33, 300])
+@pytest.mark.parametrize("columns", [1, 3, 8, 10, 16, 17, 32, 33])
+def test_the_same_columns_of_short_lines(
+    columns: int, lines: int, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Put together in registers, without a look behind the last line; in one task and in several.
+
+    Where the processor has no such vectors, Python says what the kernel would do.
+    """
+    monkeypatch.setattr(kernels, "_LINES", 1)
+    rng = np.random.default_rng(lines)
+    x = guarded.copy(rng.integers(0, 99, (lines, columns)).astype(dtype))
+    for count in (1, 4, 7, 8, 9, 16, 31, 32, 33):
+        i = rng.integers(-columns, columns, count)
+        for part in (64, 640, 2000):
+            monkeypatch.setattr(kernels, "_PART", part)
+            with guarded.memory(at_end=count % 2 > 0):
+                np.testing.assert_array_equal(kernels.take(x, i, 1), np.take(x, i, 1))
+        with monkeypatch.context() as one:
+            one.setattr(kernels, "wide", lambda: True)
+            at, fits = kernels._in_vectors(i % columns, columns, x.itemsize)
+        y, word = np.zeros((lines, count), dtype), f"u{x.itemsize}"
+        given = x.copy().view(word), at, y.view(word), lines, count, columns, fits, 40
+        cpu.take_columns.checked(*given, -(-lines // 40))
+        np.testing.assert_array_equal(y, np.take(x, i, 1))
 
 
 @given(st.data(), st.sampled_from([*DTYPES, "bool", "float16", "complex64"]))
@@ -225,6 +254,7 @@ def test_no_index_leaves_its_array(
         (cpu.combined, one, (one, new, i, count, "set", False)),
         (cpu.combined_pairs, x[0], (x[0], new, i, j, count, n, inner, "add", False)),
         (cpu.combined_pairs, x[0], (x[0], new, short, j, count, n, inner, "set", False)),
+        (cpu.placed, i, (i, short, n, inner)),
         (cpu.summed, one, (new, i, n, count)),
         (cpu.summed, one, (new, short, n, count)),
         (cpu.taken_along, line[0], (line[2], lines, outer, count, n)),

@@ -121,10 +121,11 @@ def test_no_index_is_outside(n: int) -> None:
     for lower in (False, True):
         agree(cpu.triangle, x, np.zeros_like(x), 6, 3, 8 * n, 1, lower, 4, 1, 2)
         agree_on_new(cpu.triangles, x[: 48 * n], x[: 48 * n], 6, 3, 8 * n, 1, lower)
-    for widths in ((70, 9), (16 * n, 3), (1, 40)):
-        v, w = (np.arange(7 * k, dtype=np.int64) for k in widths)
-        room = np.zeros(7 * sum(widths), np.int64)
-        agree(cpu.joined, v, w, room, widths[0], 0, widths[0], widths[1], 0, widths[1], 7, 3, 3)
+    for widths in ((70, 9), (16 * n, 3), (1, 40), (n, 3), (1, 1)):
+        for dtype in (np.int64, np.int16, np.int8):  # with other vectors for short pieces
+            v, w = (np.resize(x, 43 * k).astype(dtype) for k in widths)
+            room = np.zeros(43 * sum(widths), dtype)
+            agree(cpu.joined, v, w, room, *(k for m in widths for k in (m, 0, m)), 43, 20, 3)
 
 
 def test_threads_change_no_bit() -> None:
@@ -139,7 +140,7 @@ def test_threads_change_no_bit() -> None:
 
 
 @pytest.mark.parametrize("dtype", MOVED)
-@pytest.mark.parametrize("rows", [16, 17, 61])
+@pytest.mark.parametrize("rows", [16, 17, 61, 300])
 def test_rows_are_joined_and_rolled(dtype: str, rows: int) -> None:
     """Rows of any width, in one axis and in several, in several tasks."""
     rng = np.random.default_rng(rows)

@@ -29,6 +29,7 @@ from funct.kernels.cpu.vectors import (
     Type,
     Value,
     asked,
+    chosen,
     gathered,
     lanes,
     loaded,
@@ -234,6 +235,7 @@ class _Printer(Registers):
             np.where: self.where, np.sqrt: self.root, np.log1p: self.log1p, loaded: self.loaded,
             summed: self.summed, stored: self.stored, written: self.applied, asked: self.asked,
             gathered: self.gathered, lanes: self.lanes, packed: self.packed, many: self.many,
+            chosen: self.chosen,
             spread: lambda v, n: self.spread(self.typed(v), n), min: self.smaller,
             max: lambda a, b: self.where(self.compare(ast.Gt(), b, a), b, a),
         }  # fmt: skip

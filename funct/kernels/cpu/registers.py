@@ -293,6 +293,15 @@ class Registers:
         operands = f"{kind.text} {v.text}, {kind.text} {v.text}, {mask} {keep.text}"
         return Value(self.emit(f"call {kind.text} {name}({operands})"), kind)
 
+    def chosen(self, a: Value, b: Value, at: Value) -> Value:
+        """The elements of two vectors at a vector of indices."""
+        kind, places = a.type, at.type.text
+        short = {"f32": "ps", "f64": "pd"}.get(f"{kind.kind}{kind.bits}", "dq"[kind.bits == 64])
+        name = f"@llvm.x86.avx512.vpermi2var.{short}.512"
+        self.declared.add(f"declare {kind.text} {name}({kind.text}, {places}, {kind.text})")
+        operands = f"{kind.text} {a.text}, {places} {at.text}, {kind.text} {b.text}"
+        return Value(self.emit(f"call {kind.text} {name}({operands})"), kind)
+
     def many(self, keep: Value) -> Value:
         """How often a vector of truth holds."""
         bits = f"i{keep.type.lanes}"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from funct.device.memory import LARGE, serve
 from funct.kernels.cpu.record import address
 
-__all__ = ["fresh", "scratch"]
+__all__ = ["fresh", "scratch", "workspace"]
 
 _LINE = 64
 _own = threading.local()
@@ -35,3 +35,16 @@ def scratch(size_bytes: int) -> int:
         _own.room = None  # give back before asking
         _own.room = room = fresh((size_bytes + _LINE,), np.dtype(np.uint8))
     return -(-address(room) // _LINE) * _LINE
+
+
+def workspace(count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """An array of at least so many elements that begins with a cache line: vectors that cross one
+    are stored in twice the time. It holds until this thread asks for one of that dtype again.
+    """
+    held: dict[Any, NDArray[Any]] = _own.__dict__.setdefault("held", {})
+    found = held.get(dtype)
+    if found is None or found.size < count:
+        raw = np.empty(count + _LINE // dtype.itemsize, dtype)
+        start = -address(raw) % _LINE // dtype.itemsize
+        found = held[dtype] = raw[start : start + count]
+    return found

@@ -11,8 +11,9 @@ import ml_dtypes
 import numpy as np
 
 __all__ = [
-    "ELEMENTS", "HALVES", "INT", "TRUTH", "Pointer", "Type", "Value", "asked", "element",
-    "gathered", "lanes", "loaded", "many", "packed", "spread", "stored", "summed", "written",
+    "ELEMENTS", "HALVES", "INT", "TRUTH", "Pointer", "Type", "Value", "asked", "chosen",
+    "element", "gathered", "lanes", "loaded", "many", "packed", "spread", "stored", "summed",
+    "written",
 ]  # fmt: skip
 
 
@@ -105,6 +106,14 @@ def packed(v: Any, keep: Any) -> Any:
     What is behind these is not said. For processors with AVX-512.
     """
     return np.concatenate([v[keep], v[~keep]])
+
+
+def chosen(a: Any, b: Any, at: Any) -> Any:
+    """The elements of two vectors, one behind the other, at a vector of indices as wide as they.
+
+    All are of 64 bytes, in elements of 4 or 8. For processors with AVX-512.
+    """
+    return np.concatenate([a, b])[at]
 
 
 def many(keep: Any) -> Any:

@@ -14,16 +14,17 @@ import numpy as np
 
 from funct.kernels.cpu.irregular.filling import cleared
 from funct.kernels.cpu.loops import kernel, making, parallel
-from funct.kernels.cpu.vectors import asked, loaded, spread, stored
+from funct.kernels.cpu.vectors import asked, chosen, loaded, spread, stored
 
 __all__ = [
-    "add_elements", "along", "combine", "combine_rows", "combined", "combined_pairs", "summed",
-    "take_columns", "take_elements", "take_few", "take_lines", "taken_along",
+    "add_elements", "along", "combine", "combine_rows", "combined", "combined_pairs", "placed",
+    "summed", "take_columns", "take_elements", "take_few", "take_lines", "taken_along",
 ]  # fmt: skip
 
 _LANES = 8
 _AHEAD = 16  # indices from here stands the one whose row is asked for
 _SEEN = 32  # indices that are looked at together
+_BYTES = 64  # of a vector in which elements change places
 _SHORT, _LONG = 16, 256  # indices of a line between which it pays to look at all lines' first
 
 
@@ -221,15 +222,31 @@ def take_lines(
 
 @parallel
 def take_columns(
-    x: Any, i: Any, y: Any, outer: int, count: int, n: int, part: int, task: int
+    x: Any, i: Any, y: Any, outer: int, count: int, n: int, fits: str, part: int, task: int
 ) -> None:
-    """y (outer, count) = x (outer, n) along the last axis, at the same i in [0, n) in each line."""
+    """y (outer, count) = x (outer, n) along the last axis, at the same i in [0, n) in each line.
+
+    fits: where a line of x and one of y are two vectors at most ("two", or "one" that x is), i has
+    as many as two, in integers as wide as x, and lines are put together in registers; the next
+    line covers what is too long. Else it is empty.
+    """
     first = task * part
     last = min(first + part, outer)
-    eights = first + ((last - first) & -8)
-    for o in range(first, eights, 8):
+    begun = first + 0
+    if fits:
+        size = _BYTES // x.dtype.itemsize
+        begun = max(first, last - 2 * size)  # behind others write, and arrays end
+        early, late = loaded(i, 0, size), loaded(i, size, size)
+        for o in range(first, begun):
+            a = loaded(x, o * n, size)
+            b = loaded(x, o * n + size, size) if fits == "two" else a
+            stored(y, o * count, chosen(a, b, early))
+            if count > size:
+                stored(y, o * count + size, chosen(a, b, late))
+    eights = begun + ((last - begun) & -8)
+    for o in range(begun, eights, 8):
         for k in range(count):
-            at, to = o * n + i[k], o * count + k
+            at, to = o * n + i[k].astype(np.int64), o * count + k
             a, b, c, d = x[at], x[at + n], x[at + 2 * n], x[at + 3 * n]
             at += 4 * n
             y[to], y[to + count], y[to + 2 * count], y[to + 3 * count] = a, b, c, d
@@ -238,7 +255,7 @@ def take_columns(
             y[to], y[to + count], y[to + 2 * count], y[to + 3 * count] = a, b, c, d
     for o in range(eights, last):
         for k in range(count):
-            y[o * count + k] = x[o * n + i[k]]
+            y[o * count + k] = x[o * n + i[k].astype(np.int64)]
 
 
 def _one_by_one(x: Any, i: Any, y: Any, first: Any, last: Any, count: Any, n: Any) -> Any:
@@ -387,6 +404,28 @@ def _changed_four(
     _changed(y, v, b, k + 1, mode, single)
     _changed(y, v, c, k + 2, mode, single)
     _changed(y, v, d, k + 3, mode, single)
+
+
+@making("i")
+def placed(i: Any, j: Any, n: int, m: int, y: Any, count: int) -> int:
+    """The flat places of elements of (n, m), at the rows i and the columns j: arrays of one shape.
+
+    Gives 1 where an index is out of bounds.
+    """
+    whole = count & -_SEEN
+    for k in range(0, whole, _SEEN):
+        row = _place(loaded(i, k, _SEEN), n)
+        column = _place(loaded(j, k, _SEEN).astype(np.int64), m)
+        outside = row.astype(np.uint64) >= spread(np.uint64(n), _SEEN)
+        if (outside | (column.astype(np.uint64) >= spread(np.uint64(m), _SEEN))).any():
+            return 1
+        stored(y, k, row * m + column)
+    for k in range(whole, count):
+        at, to = _place(i[k], n), _place(j[k].astype(np.int64), m)
+        if (at.astype(np.uint64) >= np.uint64(n)) | (to.astype(np.uint64) >= np.uint64(m)):
+            return 1
+        y[k] = at * m + to
+    return 0
 
 
 def _pair(i: Any, j: Any, k: Any, m: Any) -> Any:

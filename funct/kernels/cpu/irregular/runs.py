@@ -15,6 +15,7 @@ __all__ = [
 ]  # fmt: skip
 
 LANES, _ROW, _HALF = 8, 16, 4
+_BYTES, _NARROW = 32, 128  # of a vector that a piece of a row is copied by, and of such a piece
 _FEW_TIMES = 3  # elements are repeated on average, up to which shorter vectors do
 MOST = 31  # bits of how often one element may be repeated
 
@@ -91,11 +92,29 @@ def joined(
     """Rows of y: `a_width` elements of a row of a, then `b_width` of one of b.
 
     pitch: from one row to the next; first: where it begins in the array. A task makes `part` rows.
+    Short pieces are copied by vectors that the next piece covers where they are too long, but for
+    the last rows of a task, behind which others write and arrays end.
     """
     width = a_width + b_width
-    for r in range(task * part, min((task + 1) * part, rows)):
+    size = y.dtype.itemsize
+    lanes = min(_ROW, _BYTES // size)
+    first = task * part
+    last = min(first + part, rows)
+    early = first
+    if max(a_width, b_width) * size <= _NARROW:
+        early = max(first, last - lanes)
+    for r in range(first, early):
+        _covered(a, r * a_pitch + a_first, y, r * width, a_width, lanes)
+        _covered(b, r * b_pitch + b_first, y, r * width + a_width, b_width, lanes)
+    for r in range(early, last):
         _copied(a, r * a_pitch + a_first, y, r * width, a_width)
         _copied(b, r * b_pitch + b_first, y, r * width + a_width, b_width)
+
+
+def _covered(x: Any, at: Any, y: Any, to: Any, n: Any, lanes: int) -> None:
+    """`_copied`, and some elements more."""
+    for k in range(0, n, lanes):
+        stored(y, to + k, loaded(x, at + k, lanes))
 
 
 def _copied(x: Any, at: Any, y: Any, to: Any, n: Any) -> None:
