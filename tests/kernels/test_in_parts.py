@@ -111,3 +111,15 @@ def test_what_is_not_a_number_without_a_failure_is_as_with_one_thread(parts: lis
         found = matrices.det(x)
     assert parts == [None]
     np.testing.assert_array_equal(np.isnan(found), np.arange(300) == 7)
+
+
+@pytest.mark.parametrize("name", [*SQUARE, *ANY])
+def test_code_is_looked_for_once(
+    name: str, parts: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fun, x = {**SQUARE, **ANY}[name], numbers("float64", 200, 5, 5)
+    fun(x)
+    monkeypatch.setattr(in_parts, "printed", None)  # which looks on disk
+    parts.clear()
+    fun(x)
+    assert any(found is not None for found in parts)

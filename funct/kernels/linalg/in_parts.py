@@ -8,6 +8,7 @@ changes no bit of any.
 from __future__ import annotations
 
 import ctypes
+import functools
 import re
 from collections.abc import Sequence
 from math import prod
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from funct.device import PARALLEL
+from funct.device.machine_code import Code
 from funct.device.printed import printed
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.record import Fields, Record, address
@@ -45,10 +47,7 @@ def in_parts(found: Any, at: int, operands: Sequence[Any], types: str) -> Any:
     alike = all(o.shape[:-2] == lead for o in operands)
     if count * work < _WORTH or not alike or not ready(first.size):
         return None
-    inputs, outputs = [
-        [tuple(filter(None, re.split(r"[ ,]+", names))) for names in re.findall(_NAMES, side)]
-        for side in found.signature.split("->")
-    ]
+    inputs, outputs = _axes(found.signature)
     known = {"m": m, "n": n, "p": min(m, n)}
     for o, names in zip(operands, inputs, strict=True):
         known |= dict(zip(names, o.shape[-2:], strict=True))
@@ -69,11 +68,25 @@ def in_parts(found: Any, at: int, operands: Sequence[Any], types: str) -> Any:
         loop=at, count=count, each=each, lengths=address(lengths), strides=address(steps)
     )
     told = np.append(told, [address(a) for a in arrays])
-    code = printed(_text, len(arrays), len(lengths), opt=0)
-    _RUN(code.address("run"))(address(told), -(-count // each))
+    _entry(len(arrays), len(lengths))[1](address(told), -(-count // each))
     if any(np.isnan(a).any() for a in out):
         return None
     return tuple(out) if len(out) > 1 else out[0]
+
+
+@functools.cache
+def _axes(signature: str) -> list[list[tuple[str, ...]]]:
+    """The names of the axes of each operand, and of each result: `(m,n),(m)->(n)`."""
+    return [
+        [tuple(filter(None, re.split(r"[ ,]+", names))) for names in re.findall(_NAMES, side)]
+        for side in signature.split("->")
+    ]
+
+
+@functools.cache
+def _entry(arrays: int, lengths: int) -> tuple[Code, Any]:
+    code = printed(_text, arrays, lengths, opt=0)
+    return code, _RUN(code.address("run"))
 
 
 def _text(arrays: int, lengths: int) -> str:
