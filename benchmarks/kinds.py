@@ -261,6 +261,12 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
             g = g + s[k] * (shares[k] - (y[k] @ g) / (s[k] @ y[k]))
         return g
 
+    def likelihood(scale: Any, x: Any, y: Any) -> Any:
+        near = ns.exp(-(((x[:, None] - x[None]) / scale) ** 2))
+        covariance = near + 0.1 * ns.eye(x.shape[0], dtype="float32")
+        explained = ns.linalg.solve(covariance, y[:, None])
+        return ns.linalg.slogdet(covariance)[1] + ns.sum(y * explained[:, 0])
+
     grad, hessian = transforms.grad, transforms.hessian
     a = ns.asarray
     return {
@@ -322,6 +328,9 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         ),
         "functions of norms, 100000 x 8": (
             lambda x: ns.tanh(ns.sin(ns.exp(-ns.sqrt(ns.sum(x * x, axis=1))))), (a(LONG8),)
+        ),
+        "gradient of a likelihood, 200 x 200": (
+            grad(likelihood), (a(V[0] + 4), a(V[:200]), a(V[200:400]))
         ),
         "5000 matrices 8 x 8 times vectors": (times_vectors, (a(STACK), a(VECTORS))),
     }

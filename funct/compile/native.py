@@ -32,6 +32,7 @@ from funct.compile.memory.reuse import reusable
 from funct.compile.memory.within import within
 from funct.compile.program import Program, kernels_of, link
 from funct.compile.rehearsal import rehearse
+from funct.compile.rewriting.factored import factored_once
 from funct.compile.rewriting.numpys import with_drawn_bits
 from funct.compile.rewriting.pairs import complexes, floats, in_pairs
 from funct.compile.rewriting.row_elements import Check
@@ -113,6 +114,8 @@ def _fused(
 ) -> tuple[Fused, Sequence[Check]]:
     pairs = with_drawn_bits(in_pairs(laid, islands=lowered) or laid)
     simple, checks = simplify(taken_apart(pairs, lowered), body=alone)
+    if not alone and not acts(laid):  # alone it has NumPy's bits, and what acts is not done again
+        simple = factored_once(simple)
 
     def arranged(graph: Graph) -> Fused:
         return ordered(fuse(graph), lowered)

@@ -30,6 +30,7 @@ from funct.compile.loops.reductions import print_combine
 from funct.compile.loops.transposes import print_transposed
 from funct.compile.memory.workspace import place_buffers
 from funct.compile.steps.along import print_along
+from funct.compile.steps.elimination import print_factored, print_solved
 from funct.compile.steps.factors import print_factors, print_qr
 from funct.compile.steps.flat import print_flat
 from funct.compile.steps.folds import print_fold
@@ -117,7 +118,7 @@ _PRINTERS: dict[str, Callable[..., None]] = {
     "transposed": print_transposed, "few": print_few, "few sums": print_few_sums,
     "gram": print_gram, "mirrored": print_mirrored, "told": print_told,
     "reflections": print_reflections, "judged": print_judged, "verdict": print_verdict,
-    "odd": print_odd,
+    "odd": print_odd, "factored": print_factored, "solved": print_solved,
 }  # fmt: skip
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import attrs
 import numpy as np
 
 from funct.array import Array, asarray
 from funct.compile.joins import concat_of
 from funct.core import lookup
-from funct.graph import Graph, Node, Var
+from funct.graph import Graph, Node, Var, capture
 
-__all__ = ["Known", "NewNodes"]
+__all__ = ["Known", "NewNodes", "renamed"]
 
 Known = dict[Var, Array]  # constants of a graph
 
@@ -81,6 +82,27 @@ class NewNodes:
         assert isinstance(held, Array)
         self.constants[v] = held
         return v
+
+    def spelled(self, fn: Callable[..., Any], given: Sequence[Var]) -> list[Any]:
+        """The nodes of a function of these arrays, and its results."""
+        inner, outer = capture(fn, [v.aval for v in given])
+        assert not outer, "a function of its operands alone"
+        self.constants |= dict(inner.constants)
+        new: dict[Any, Any] = dict(zip(inner.inputs, given, strict=True))
+        for e in inner.nodes:
+            assert isinstance(e, Node), "it decides on nothing"
+            results = tuple([self.var(v.shape, v.dtype) for v in e.results])
+            operands = tuple([new.get(a, a) for a in e.operands])
+            new |= zip(e.results, results, strict=True)
+            self.keep(Node(e.primitive, operands, e.params, results, self.site))
+        return [new.get(v, v) for v in inner.outputs]
+
+
+def renamed(e: Any, new: dict[Any, Any]) -> Any:
+    """An entry with other operands for some."""
+    if not isinstance(e, Node) or new.keys().isdisjoint(e.operands):
+        return e
+    return attrs.evolve(e, operands=tuple([new.get(a, a) for a in e.operands]))
 
 
 def _last(prefix: str, graph: Graph) -> int:

@@ -160,7 +160,8 @@ def print_matrices(
             converted(f, places[k], copies[k], count * sizes[k], element, inner)
     strides = f.at(dimensions, lengths, "i64")
     operands = [table, dimensions, strides, f.null()]
-    call_lapack(f, f"funct_{op}_of_matrices_{inner}", loop.name, m * m, operands)
+    sides = f.load(I64, f.at(dimensions, 2, "i64")) if loop.name == "solve" else None
+    call_lapack(f, f"funct_{op}_of_matrices_{inner}", loop.name, m, m, operands, sides)
     first, real = places[given] if alike else copies[given], typed(inner)
     if loop.fails:
         refuse(
@@ -172,10 +173,11 @@ def print_matrices(
 
 
 def call_lapack(
-    f: Emitter, name: str, loop: str, elements: Value, operands: list[Value]
-) -> None:
-    """Call NumPy's loop, by that name here, on matrices of so many elements, with as many threads
-    of BLAS as eagerly.
+    f: Emitter, name: str, loop: str, rows: Value, columns: Value, operands: list[Value],
+    sides: Value | None = None,
+) -> None:  # fmt: skip
+    """Call NumPy's loop, by that name here, on matrices of so many rows and columns, with as many
+    threads of BLAS as eagerly. sides: how many right sides there are.
     """
     most = lapack.ALONE.get(loop, 0) ** 2
     if not most:
@@ -187,7 +189,10 @@ def call_lapack(
         assert told is not None
         return [told]
 
+    elements = rows * columns
     within = f.compare("ge", elements, lapack.LEAST_ALONE) & f.compare("lt", elements, most)
+    if sides is not None:
+        within = within & f.compare("le", sides * lapack.SIDES, rows)
     (told,) = f.branch(within, alone, lambda: [f.constant(I32, 0)])
     f.call(name, None, operands)
     f.call("funct_blas_again", None, [told])
