@@ -62,7 +62,10 @@ def factorizations(f: Any, *arrays: Any) -> int:
 @pytest.mark.parametrize("name", SHARED)
 @pytest.mark.parametrize(
     ("n", "lead", "dtype"),
-    [(12, (), "float32"), (20, (3,), "float64"), (65, (), "float32"), (33, (2, 1), "float32")],
+    [
+        (12, (), "float32"), (20, (3,), "float64"), (65, (), "float32"), (33, (2, 1), "float32"),
+        (160, (2,), "float64"),
+    ],
 )
 def test_shared_factors_give_eager_numbers(
     n: int, lead: tuple[int, ...], dtype: str, name: str

@@ -26,6 +26,7 @@ from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, each, type
 __all__ = ["FACTORED", "SOLVED", "is_elimination", "lower_elimination", "pivots"]
 
 FACTORED, SOLVED = "lu_factored", "lu_solved"
+_LEAST_SIDES, _TASK = 16, 1 << 21  # right sides of a task, and multiplications
 _LETTERS = {"f32": "s", "f64": "d"}
 
 
@@ -48,13 +49,16 @@ def lower_elimination(node: Node, fused: Fused) -> list[Call]:
     operands: Any = node.operands
     *lead, n, _ = operands[0].shape
     element = "f64" if operands[0].dtype.itemsize == 8 else "f32"
-    words = (*places, *[Address(v) for v in node.results], math.prod(lead), n)
+    words: Any = (*places, *[Address(v) for v in node.results], math.prod(lead), n)
     (flag,) = node.params
     if node.name == FACTORED:
         kernel: Any = ("factored", element, flag)
         return [*calls, Call(kernel, words, 1, node.results, checks=flag, doubts=flag)]
-    words = (*words, operands[-1].shape[-2])
-    return [*calls, Call(("solved", element, flag), words, 1, node.results)]
+    sides = operands[-1].shape[-2]
+    part = max(_LEAST_SIDES, -(-_TASK // n**2))
+    words = (*words, sides, part)
+    tasks = math.prod(lead) * -(-sides // part)
+    return [*calls, Call(("solved", element, flag), words, tasks, node.results)]
 
 
 def print_factored(module: Module, name: str, element: str, fails: bool) -> None:
@@ -84,24 +88,25 @@ def print_factored(module: Module, name: str, element: str, fails: bool) -> None
 
 def print_solved(module: Module, name: str, element: str, turned: bool) -> None:
     """Add what solves systems. Frame: places of factors, of pivots, right sides and solutions;
-    numbers of matrices, of rows and right sides. turned: the systems are those of the transposes.
+    numbers of matrices, of rows, of right sides and of those of a task. turned: the systems are
+    those of the transposes.
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
-    frame, _ = f.arguments
+    frame, task = f.arguments
     lu, order, b, x = (f.load(PTR, f.at(frame, k, "i64")) for k in range(4))
-    count, n, m = (f.load(I64, f.at(frame, 4 + k, "i64")) for k in range(3))
-    copy_bytes(f, x, b, count * n * m * typed(element).bytes)
-    integer, (rows, sides, told) = _told(f, [n, m, None])
+    n, m, part = (f.load(I64, f.at(frame, 5 + k, "i64")) for k in range(3))
+    parts = f.div(m + part - 1, part)
+    t, first = f.div(task, parts), f.rem(task, parts) * part
+    some = f.min(m - first, part)
+    integer, (rows, sides, told) = _told(f, [n, some, None])
     letter = f.allocate(typed("i8"), 1)
     f.store(f.constant(typed("i8"), ord("T" if turned else "N")), letter)
-
-    def one(t: Value) -> None:
-        factors, changed = f.at(lu, t * n * n, element), f.at(order, t * n, integer)
-        place, length = f.at(x, t * n * m, element), f.constant(I64, 1)
-        given = [letter, rows, sides, factors, rows, changed, place, rows, told, length]
-        call_lapack(f, _symbol(element, "getrs"), "solve", n, n, given, m)
-
-    each(f, 0, count, one)
+    given, place = (f.at(v, (t * m + first) * n, element) for v in (b, x))
+    copy_bytes(f, place, given, n * some * typed(element).bytes)
+    factors, swaps = f.at(lu, t * n * n, element), f.at(order, t * n, integer)
+    length = f.constant(I64, 1)  # of a text, which Fortran is told behind the rest
+    told_ = [letter, rows, sides, factors, rows, swaps, place, rows, told, length]
+    call_lapack(f, _symbol(element, "getrs"), "solve", n, n, told_, some)
     f.ret()
 
 
