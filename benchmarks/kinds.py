@@ -329,6 +329,7 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         "functions of norms, 100000 x 8": (
             lambda x: ns.tanh(ns.sin(ns.exp(-ns.sqrt(ns.sum(x * x, axis=1))))), (a(LONG8),)
         ),
+        "integers to powers, 100,000": (lambda x, y: x**y, (a(ENTRIES[0, :100_000] % 10),) * 2),
         "gradient of a likelihood, 200 x 200": (
             grad(likelihood), (a(V[0] + 4), a(V[:200]), a(V[200:400]))
         ),
