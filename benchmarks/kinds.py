@@ -267,6 +267,10 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         explained = ns.linalg.solve(covariance, y[:, None])
         return ns.linalg.slogdet(covariance)[1] + ns.sum(y * explained[:, 0])
 
+    def factored(x: Any) -> Any:
+        covariance = x @ x.T / x.shape[0] + ns.eye(x.shape[0], dtype="float32")
+        return ns.sum(ns.linalg.cholesky(covariance) ** 3)
+
     grad, hessian = transforms.grad, transforms.hessian
     a = ns.asarray
     return {
@@ -333,6 +337,7 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         "gradient of a likelihood, 200 x 200": (
             grad(likelihood), (a(V[0] + 4), a(V[:200]), a(V[200:400]))
         ),
+        "gradient of a Cholesky factor, 200 x 200": (grad(factored), (a(LARGE[:200, :200]),)),
         "5000 matrices 8 x 8 times vectors": (times_vectors, (a(STACK), a(VECTORS))),
     }
 

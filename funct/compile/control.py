@@ -48,6 +48,7 @@ from funct.compile.rewriting.factored import factored_once
 from funct.compile.rewriting.pairs import in_pairs
 from funct.compile.rewriting.select import plain, put_in
 from funct.compile.rewriting.simplify import simplify
+from funct.compile.rewriting.triangles import triangles_called
 from funct.compile.steps.along import is_along, lower_along
 from funct.compile.steps.attention import is_attention, lower_attention
 from funct.compile.steps.elimination import is_elimination, lower_elimination
@@ -70,6 +71,7 @@ from funct.compile.steps.quantized import (
 )
 from funct.compile.steps.sparse import is_sparse, lower_sparse
 from funct.compile.steps.systems import is_systems, lower_systems
+from funct.compile.steps.triangles import is_triangle, lower_triangle
 from funct.compile.steps.ufuncs import is_ufunc, lower_ufunc
 from funct.compile.steps.windows import (
     is_convolution,
@@ -163,7 +165,7 @@ class Body(Struct, frozen=True, eq=False):
             raise _NoBlock("it has a dtype that loops do not know")
         if any(0 in v.shape for v in simple.outputs):
             raise _NoBlock("there are no elements")
-        simple = factored_once(simple)
+        simple = triangles_called(factored_once(simple))
         fused = placed(ordered(fuse(simple), lambda step: True), lambda step: True)
         fused = attrs.evolve(fused, still=frozenset(simple.inputs[:still]))
         calls: list[Call] = []
@@ -380,7 +382,7 @@ def is_lowered(step: Any, *, doubtful: bool = True) -> bool:
     """
     if isinstance(step, Group) or is_product(step) or is_move(step) or is_update(step):
         return True
-    if is_elimination(step):
+    if is_elimination(step) or is_triangle(step):
         return True
     if _of_few(step, doubtful) is not None or is_of_many_lines(step):
         return True
@@ -409,6 +411,8 @@ def lower_step(step: Any, fused: Fused) -> list[Call]:
         return lower_gather(step, fused)
     if is_elimination(step):
         return lower_elimination(step, fused)
+    if is_triangle(step):
+        return lower_triangle(step, fused)
     of_few = _of_few(step)
     if of_few is not None:
         return of_few(step, fused)

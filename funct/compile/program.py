@@ -48,6 +48,7 @@ from funct.compile.steps.reflections import print_reflections
 from funct.compile.steps.sparse import print_judged, print_verdict
 from funct.compile.steps.systems import print_odd
 from funct.compile.steps.told import print_told
+from funct.compile.steps.triangles import print_cholesky, print_triangles
 from funct.compile.steps.turns import print_choose, print_repeat
 from funct.compile.steps.ufuncs import print_ufunc
 from funct.compile.steps.vector_products import print_columns, print_rows
@@ -119,6 +120,7 @@ _PRINTERS: dict[str, Callable[..., None]] = {
     "gram": print_gram, "mirrored": print_mirrored, "told": print_told,
     "reflections": print_reflections, "judged": print_judged, "verdict": print_verdict,
     "odd": print_odd, "factored": print_factored, "solved": print_solved,
+    "cholesky": print_cholesky, "triangles": print_triangles,
 }  # fmt: skip
 
 

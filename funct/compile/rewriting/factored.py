@@ -19,10 +19,10 @@ from msgspec.structs import replace
 
 from funct import ops
 from funct.compile.readers import decisive
-from funct.compile.rewriting.new_nodes import NewNodes, renamed
+from funct.compile.rewriting.new_nodes import NewNodes, renamed, swaps
 from funct.compile.steps.elimination import FACTORED, SOLVED, pivots
 from funct.compile.steps.systems import is_systems
-from funct.core import Value, lookup
+from funct.core import Value
 from funct.graph import Graph, Node, Var
 from funct.kernels.linalg import lapack
 from funct.ops.fast import wrap
@@ -107,7 +107,7 @@ class _Walk(NewNodes):
     def _seen(self, x: Var) -> _Need:
         """A matrix behind transposes and selections of those that are regular."""
         e = self.made_by.get(x)
-        if e is not None and _swaps(e):
+        if swaps(e):
             (below,) = e.reads
             need = self._seen(below)
             return replace(need, turned=not need.turned)
@@ -153,7 +153,7 @@ class _Walk(NewNodes):
             return self.spelled(lambda *given: [_as(x, dtype) for x in way(*given)], factors)
         shape, inner = e.results[0].shape, factors[0].dtype
         sides = self._sides(e, inner)
-        found = self._made(SOLVED, (*factors, sides), need.turned, (sides.shape, inner))
+        found = self.private(SOLVED, (*factors, sides), (need.turned,), (sides.shape, inner))
         if need.safe is None:
             return self.spelled(lambda x: [_turned(x, dtype)], found)
 
@@ -175,16 +175,8 @@ class _Walk(NewNodes):
         """Factors and pivots of a matrix."""
         inner = np.dtype(lapack.inner(x.dtype.char, *x.shape[-2:]))
         (turned,) = self.spelled(lambda x: [_turned(x, inner)], (x,))
-        return self._made(FACTORED, (turned,), fails, (x.shape, inner), (x.shape[:-1], pivots()))
-
-    def _made(self, name: str, operands: Sequence[Var], param: bool, *avals: Any) -> list[Var]:
-        """The results of a node that only programs know."""
-        primitive = lookup("solve")
-        assert primitive is not None
-        results = [self.var(*aval) for aval in avals]
-        primitive = attrs.evolve(primitive, name=name)
-        self.keep(Node(primitive, tuple(operands), (param,), tuple(results), self.site))
-        return results
+        order = x.shape[:-1], pivots()
+        return self.private(FACTORED, (turned,), (fails,), (x.shape, inner), order)
 
 
 def _turned(x: Value, dtype: np.dtype[Any]) -> Value:
@@ -218,11 +210,3 @@ def _sign_and_size(lu: Value, order: Value) -> list[Value]:
 def _determinant(lu: Value, order: Value) -> list[Value]:
     sign, size = _sign_and_size(lu, order)
     return [ops.multiply(sign, ops.exp(size))]
-
-
-def _swaps(e: Node) -> bool:
-    """Whether a node turns matrices, and nothing else."""
-    if e.name != "permute_dims":
-        return False
-    *lead, row, column = e.params[0]
-    return list(lead) == list(range(len(lead))) and row == column + 1

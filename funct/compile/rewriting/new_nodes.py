@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import attrs
 import numpy as np
@@ -13,7 +13,7 @@ from funct.compile.joins import concat_of
 from funct.core import lookup
 from funct.graph import Graph, Node, Var, capture
 
-__all__ = ["Known", "NewNodes", "renamed"]
+__all__ = ["Known", "NewNodes", "renamed", "swaps"]
 
 Known = dict[Var, Array]  # constants of a graph
 
@@ -75,6 +75,17 @@ class NewNodes:
             return x
         return self.apply("permute_dims", (x,), (tuple(axes),), [x.shape[a] for a in axes], x.dtype)
 
+    def private(
+        self, name: str, operands: Sequence[Var], params: Any, *avals: tuple[Any, Any]
+    ) -> list[Var]:
+        """The results, of these shapes and dtypes, of an op that only programs know."""
+        known = lookup("solve")  # what is asked of a primitive that is no loops it answers as well
+        assert known is not None
+        results = [self.var(*aval) for aval in avals]
+        primitive = attrs.evolve(known, name=name)
+        self.keep(Node(primitive, tuple(operands), tuple(params), tuple(results), self.site))
+        return results
+
     def constant(self, x: np.ndarray[Any, Any]) -> Var:
         """An array that is known."""
         v = self.var(x.shape, x.dtype)
@@ -103,6 +114,14 @@ def renamed(e: Any, new: dict[Any, Any]) -> Any:
     if not isinstance(e, Node) or new.keys().isdisjoint(e.operands):
         return e
     return attrs.evolve(e, operands=tuple([new.get(a, a) for a in e.operands]))
+
+
+def swaps(e: Node | None) -> TypeGuard[Node]:
+    """Whether a node turns matrices, and nothing else."""
+    if e is None or e.name != "permute_dims":
+        return False
+    *lead, row, column = e.params[0] if len(e.params[0]) > 1 else (0, 0)
+    return list(lead) == list(range(len(lead))) and row == column + 1
 
 
 def _last(prefix: str, graph: Graph) -> int:

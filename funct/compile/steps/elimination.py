@@ -1,6 +1,7 @@
-"""L and U of matrices that several ops of a program need, and systems by them: LAPACK, by address.
+"""Factors of matrices, and systems by them, inside of a program: LAPACK and BLAS, by address.
 
-`rewriting/factored.py` writes these nodes. Matrices stand turned, as LAPACK reads them: their
+`rewriting/factored.py` and `triangles.py` write these nodes: what is only copied around a call is
+part of the graph, and mostly of loops that are there anyway. LAPACK's matrices stand turned: their
 columns lie one behind the other, as do the right sides of a system and its solutions.
 """
 
@@ -16,17 +17,20 @@ from funct.compile.fusion.calls import Address, Call
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import places_of
 from funct.compile.loops.kernel import CONTROL_WORDS, WRONG
-from funct.compile.steps.matrices import call_lapack
+from funct.compile.steps.matrices import call_alone, call_lapack
 from funct.compile.steps.moves import copy_bytes
 from funct.device import blas
 from funct.device.machine_code import offer
 from funct.graph import Node
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, each, typed
 
-__all__ = ["FACTORED", "SOLVED", "is_elimination", "lower_elimination", "pivots"]
+__all__ = [
+    "FACTORED", "SOLVED", "is_elimination", "lower_elimination", "numbers_told", "pivots",
+    "sides_of_a_task",
+]  # fmt: skip
 
 FACTORED, SOLVED = "lu_factored", "lu_solved"
-_LEAST_SIDES, _TASK = 16, 1 << 21  # right sides of a task, and multiplications
+_LEAST_SIDES, _TASK = 16, 1 << 20  # right sides of a task, and multiplications
 _LETTERS = {"f32": "s", "f64": "d"}
 
 
@@ -55,10 +59,15 @@ def lower_elimination(node: Node, fused: Fused) -> list[Call]:
         kernel: Any = ("factored", element, flag)
         return [*calls, Call(kernel, words, 1, node.results, checks=flag, doubts=flag)]
     sides = operands[-1].shape[-2]
-    part = max(_LEAST_SIDES, -(-_TASK // n**2))
+    part = sides_of_a_task(n)
     words = (*words, sides, part)
     tasks = math.prod(lead) * -(-sides // part)
     return [*calls, Call(("solved", element, flag), words, tasks, node.results)]
+
+
+def sides_of_a_task(rows: int) -> int:
+    """Of how many right sides a thread solves systems of so many rows."""
+    return max(_LEAST_SIDES, -(-_TASK // rows**2))
 
 
 def print_factored(module: Module, name: str, element: str, fails: bool) -> None:
@@ -72,7 +81,7 @@ def print_factored(module: Module, name: str, element: str, fails: bool) -> None
     count, n = (f.load(I64, f.at(own, 3 + k, "i64")) for k in range(2))
     size = n * n
     copy_bytes(f, lu, x, count * size * typed(element).bytes)
-    integer, (rows, told) = _told(f, [n, None])
+    integer, (rows, told) = numbers_told(f, [n, None])
 
     def one(t: Value) -> None:
         place, changed = f.at(lu, t * size, element), f.at(order, t * n, integer)
@@ -98,19 +107,19 @@ def print_solved(module: Module, name: str, element: str, turned: bool) -> None:
     parts = f.div(m + part - 1, part)
     t, first = f.div(task, parts), f.rem(task, parts) * part
     some = f.min(m - first, part)
-    integer, (rows, sides, told) = _told(f, [n, some, None])
+    integer, (rows, sides, told) = numbers_told(f, [n, some, None])
     letter = f.allocate(typed("i8"), 1)
     f.store(f.constant(typed("i8"), ord("T" if turned else "N")), letter)
     given, place = (f.at(v, (t * m + first) * n, element) for v in (b, x))
     copy_bytes(f, place, given, n * some * typed(element).bytes)
     factors, swaps = f.at(lu, t * n * n, element), f.at(order, t * n, integer)
     length = f.constant(I64, 1)  # of a text, which Fortran is told behind the rest
-    told_ = [letter, rows, sides, factors, rows, swaps, place, rows, told, length]
-    call_lapack(f, _symbol(element, "getrs"), "solve", n, n, told_, some)
+    operands = [letter, rows, sides, factors, rows, swaps, place, rows, told, length]
+    call_alone(f, _symbol(element, "getrs"), operands)
     f.ret()
 
 
-def _told(f: Emitter, numbers: list[Value | None]) -> tuple[str, list[Value]]:
+def numbers_told(f: Emitter, numbers: list[Value | None]) -> tuple[str, list[Value]]:
     """LAPACK's integers, and places of these numbers; None: of one that it tells."""
     kind = pivots()
     assert kind is not None, "there is LAPACK where matrices are factored"

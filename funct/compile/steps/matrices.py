@@ -31,7 +31,7 @@ from funct.kernels.linalg import lapack
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
 
 __all__ = [
-    "call_lapack", "converted", "is_matrices", "lower_matrices", "print_matrices",
+    "call_alone", "call_lapack", "converted", "is_matrices", "lower_matrices", "print_matrices",
     "print_triangular", "refuse",
 ]  # fmt: skip
 
@@ -183,17 +183,22 @@ def call_lapack(
     if not most:
         f.call(name, None, operands)
         return
+    elements = rows * columns
+    within = f.compare("ge", elements, lapack.LEAST_ALONE) & f.compare("lt", elements, most)
+    if sides is not None:
+        within = within & f.compare("le", sides * lapack.SIDES, rows)
+    call_alone(f, name, operands, within)
+
+
+def call_alone(f: Emitter, name: str, operands: list[Value], where: Value | None = None) -> None:
+    """Call a function of BLAS or LAPACK on the thread that calls. where: only if that holds."""
 
     def alone() -> list[Value]:
         told = f.call("funct_blas_alone", I32, [])
         assert told is not None
         return [told]
 
-    elements = rows * columns
-    within = f.compare("ge", elements, lapack.LEAST_ALONE) & f.compare("lt", elements, most)
-    if sides is not None:
-        within = within & f.compare("le", sides * lapack.SIDES, rows)
-    (told,) = f.branch(within, alone, lambda: [f.constant(I32, 0)])
+    (told,) = alone() if where is None else f.branch(where, alone, lambda: [f.constant(I32, 0)])
     f.call(name, None, operands)
     f.call("funct_blas_again", None, [told])
 
