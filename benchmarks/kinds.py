@@ -261,6 +261,16 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
             g = g + s[k] * (shares[k] - (y[k] @ g) / (s[k] @ y[k]))
         return g
 
+    def likelihood(scale: Any, x: Any, y: Any) -> Any:
+        near = ns.exp(-(((x[:, None] - x[None]) / scale) ** 2))
+        covariance = near + 0.1 * ns.eye(x.shape[0], dtype="float32")
+        explained = ns.linalg.solve(covariance, y[:, None])
+        return ns.linalg.slogdet(covariance)[1] + ns.sum(y * explained[:, 0])
+
+    def factored(x: Any) -> Any:
+        covariance = x @ x.T / x.shape[0] + ns.eye(x.shape[0], dtype="float32")
+        return ns.sum(ns.linalg.cholesky(covariance) ** 3)
+
     grad, hessian = transforms.grad, transforms.hessian
     a = ns.asarray
     return {
@@ -323,6 +333,11 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         "functions of norms, 100000 x 8": (
             lambda x: ns.tanh(ns.sin(ns.exp(-ns.sqrt(ns.sum(x * x, axis=1))))), (a(LONG8),)
         ),
+        "integers to powers, 100,000": (lambda x, y: x**y, (a(ENTRIES[0, :100_000] % 10),) * 2),
+        "gradient of a likelihood, 200 x 200": (
+            grad(likelihood), (a(V[0] + 4), a(V[:200]), a(V[200:400]))
+        ),
+        "gradient of a Cholesky factor, 200 x 200": (grad(factored), (a(LARGE[:200, :200]),)),
         "5000 matrices 8 x 8 times vectors": (times_vectors, (a(STACK), a(VECTORS))),
     }
 

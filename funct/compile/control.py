@@ -44,11 +44,14 @@ from funct.compile.loops.scalars import ELEMENTS, HELD
 from funct.compile.loops.views import dense
 from funct.compile.memory.carried import moved, stay
 from funct.compile.memory.order import ordered
+from funct.compile.rewriting.factored import factored_once
 from funct.compile.rewriting.pairs import in_pairs
 from funct.compile.rewriting.select import plain, put_in
 from funct.compile.rewriting.simplify import simplify
+from funct.compile.rewriting.triangles import triangles_called
 from funct.compile.steps.along import is_along, lower_along
 from funct.compile.steps.attention import is_attention, lower_attention
+from funct.compile.steps.elimination import is_elimination, lower_elimination
 from funct.compile.steps.factors import is_factors, lower_factors
 from funct.compile.steps.flat import is_flat, lower_flat
 from funct.compile.steps.folds import is_fold, lower_fold
@@ -68,6 +71,7 @@ from funct.compile.steps.quantized import (
 )
 from funct.compile.steps.sparse import is_sparse, lower_sparse
 from funct.compile.steps.systems import is_systems, lower_systems
+from funct.compile.steps.triangles import is_triangle, lower_triangle
 from funct.compile.steps.ufuncs import is_ufunc, lower_ufunc
 from funct.compile.steps.windows import (
     is_convolution,
@@ -161,6 +165,7 @@ class Body(Struct, frozen=True, eq=False):
             raise _NoBlock("it has a dtype that loops do not know")
         if any(0 in v.shape for v in simple.outputs):
             raise _NoBlock("there are no elements")
+        simple = triangles_called(factored_once(simple))
         fused = placed(ordered(fuse(simple), lambda step: True), lambda step: True)
         fused = attrs.evolve(fused, still=frozenset(simple.inputs[:still]))
         calls: list[Call] = []
@@ -377,6 +382,8 @@ def is_lowered(step: Any, *, doubtful: bool = True) -> bool:
     """
     if isinstance(step, Group) or is_product(step) or is_move(step) or is_update(step):
         return True
+    if is_elimination(step) or is_triangle(step):
+        return True
     if _of_few(step, doubtful) is not None or is_of_many_lines(step):
         return True
     made = _made(step)
@@ -402,6 +409,10 @@ def lower_step(step: Any, fused: Fused) -> list[Call]:
         return lower(step, fused)
     if is_update(step):
         return lower_gather(step, fused)
+    if is_elimination(step):
+        return lower_elimination(step, fused)
+    if is_triangle(step):
+        return lower_triangle(step, fused)
     of_few = _of_few(step)
     if of_few is not None:
         return of_few(step, fused)

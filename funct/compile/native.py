@@ -33,10 +33,12 @@ from funct.compile.memory.within import within
 from funct.compile.program import Program, kernels_of, link
 from funct.compile.rehearsal import rehearse
 from funct.compile.rewriting.attention import with_attention
+from funct.compile.rewriting.factored import factored_once
 from funct.compile.rewriting.numpys import with_drawn_bits
 from funct.compile.rewriting.pairs import complexes, floats, in_pairs
 from funct.compile.rewriting.row_elements import Check
 from funct.compile.rewriting.simplify import simplify
+from funct.compile.rewriting.triangles import triangles_called
 from funct.compile.steps.placed import placed
 from funct.compile.text import call_text, guard_text, scope
 from funct.compile.told import call_line, fusion_lines
@@ -116,6 +118,8 @@ def _fused(
     laid = with_attention(laid)
     pairs = with_drawn_bits(in_pairs(laid, islands=lowered) or laid)
     simple, checks = simplify(taken_apart(pairs, lowered), body=alone)
+    if not alone and not acts(laid):  # alone it has NumPy's bits, and what acts is not done again
+        simple = triangles_called(factored_once(simple))
 
     def arranged(graph: Graph) -> Fused:
         return ordered(fuse(graph), lowered)

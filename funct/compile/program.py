@@ -31,6 +31,7 @@ from funct.compile.loops.reductions import print_combine
 from funct.compile.loops.transposes import print_transposed
 from funct.compile.memory.workspace import place_buffers
 from funct.compile.steps.along import print_along
+from funct.compile.steps.elimination import print_factored, print_solved
 from funct.compile.steps.factors import print_factors, print_qr
 from funct.compile.steps.flat import print_flat
 from funct.compile.steps.folds import print_fold
@@ -48,6 +49,7 @@ from funct.compile.steps.reflections import print_reflections
 from funct.compile.steps.sparse import print_judged, print_verdict
 from funct.compile.steps.systems import print_odd
 from funct.compile.steps.told import print_told
+from funct.compile.steps.triangles import print_cholesky, print_triangles
 from funct.compile.steps.turns import print_choose, print_repeat
 from funct.compile.steps.ufuncs import print_ufunc
 from funct.compile.steps.vector_products import print_columns, print_rows
@@ -118,7 +120,8 @@ _PRINTERS: dict[str, Callable[..., None]] = {
     "transposed": print_transposed, "few": print_few, "few sums": print_few_sums,
     "gram": print_gram, "mirrored": print_mirrored, "told": print_told,
     "reflections": print_reflections, "judged": print_judged, "verdict": print_verdict,
-    "odd": print_odd,
+    "odd": print_odd, "factored": print_factored, "solved": print_solved,
+    "cholesky": print_cholesky, "triangles": print_triangles,
 }  # fmt: skip
 
 

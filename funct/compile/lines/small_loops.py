@@ -14,7 +14,9 @@ from funct.compile.lines.kernel import Registers
 from funct.compile.lines.lines import Given, Line, Lines, Moved, Refused, Taken, every_line
 from funct.compile.lines.registers import Making
 from funct.compile.lines.vectors import NoLines
+from funct.compile.loops.kernel import Op
 from funct.compile.loops.scalars import ELEMENTS
+from funct.compile.loops.warned import refuses
 from funct.compile.rewriting.select import prepared
 from funct.device import host
 from funct.graph import Graph, Var
@@ -74,6 +76,8 @@ class SmallLoop(Struct, frozen=True, eq=False):
 
 
 def _checks(line: Line) -> bool:
+    if isinstance(line, Op):
+        return refuses(line.name, line.element, None)
     return _refuses(line) or (isinstance(line, Taken | Moved) and line.length > 0)
 
 

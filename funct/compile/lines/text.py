@@ -31,7 +31,7 @@ from funct.compile.lines.roomy import filled, get, lanes_for, put
 from funct.compile.loops.kernel import WRONG, Constant, Op
 from funct.compile.loops.reductions import combine, in_memory
 from funct.compile.loops.updates import updated
-from funct.compile.loops.warned import cases
+from funct.compile.loops.warned import cases, refuses
 from funct.compile.steps.turns import look, now
 from funct.compile.steps.walker import word
 from funct.kernels.llvm import BOOL, I64, Emitter, Value, typed
@@ -329,8 +329,9 @@ def _is_still(line: Line, same: Sequence[bool]) -> bool:
             return line.kind == "held"
         case Constant():
             return True
-        case Op():  # NumPy warns of nothing where there are no steps
-            return all(same[o] for o in line.operands) and not cases(line.name, line.element, None)
+        case Op():  # NumPy warns of nothing where there are no steps, and refuses nothing
+            told = cases(line.name, line.element, None) or refuses(line.name, line.element, None)
+            return all(same[o] for o in line.operands) and not told
         case Pick() | Fold() | Argument() | Spilled():
             return same[line.operand]
         case Read() | Packed():

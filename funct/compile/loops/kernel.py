@@ -19,14 +19,14 @@ So they do before that of a kernel which divides integers: NumPy warns of some (
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import attrs
 from msgspec import Struct
 
 from funct.compile.loops.scalars import widened
-from funct.compile.loops.warned import cases, note
+from funct.compile.loops.warned import STOPPED, WRONG, cases, note, refuses
 from funct.kernels.llvm import Emitter, Value
 
 __all__ = [
@@ -35,7 +35,6 @@ __all__ = [
 ]  # fmt: skip
 
 CONTROL_WORDS = 4  # before a frame: the workspace; of control flow also steps, and their moves
-STOPPED, WRONG = 1, 2  # in the workspace's first word: somebody interrupts; an op must raise
 WEAVE = "weave"
 _GATHERED = 16  # cost of an element at an index of its own, in additions
 Kind = Literal["full", "row"]
@@ -207,18 +206,20 @@ class Kernel(Struct, frozen=True):
 
     @property
     def looks(self) -> bool:
-        """Whether an index may be found that is not on its axis."""
+        """Whether an index may be found that is not on its axis, or a power that is none."""
         unsure = any(a.look is not None and not a.look.sure for a in self.accesses)
-        return unsure or bool(self.refusing)
+        return unsure or bool(self.refusing) or any(self._asks(v, refuses) for v in self.values)
 
     @property
     def warns(self) -> bool:
         """Whether NumPy would warn of some of the numbers that may be found."""
-        return any(isinstance(v, Op) and self._cases(v) for v in self.values)
+        return any(self._asks(v, cases) for v in self.values)
 
-    def _cases(self, v: Op) -> tuple[int, ...]:
-        divisor = self.values[v.operands[-1]] if v.operands else None
-        return cases(v.name, v.element, divisor.number if isinstance(divisor, Constant) else None)
+    def _asks(self, v: Expression, of: Callable[..., Any]) -> bool:
+        if not isinstance(v, Op):
+            return False
+        last = self.values[v.operands[-1]] if v.operands else None
+        return bool(of(v.name, v.element, last.number if isinstance(last, Constant) else None))
 
     @property
     def refusing(self) -> list[int]:

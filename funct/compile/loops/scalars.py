@@ -26,7 +26,7 @@ from funct.kernels.llvm.fast import FAST
 from funct.kernels.llvm.functions import FUNCTIONS
 from funct.kernels.llvm.logistic import share
 from funct.kernels.llvm.remainder import fmod, integer_quotient, quotient
-from funct.kernels.llvm.whole_powers import whole_power
+from funct.kernels.llvm.whole_powers import integer_power, whole_power
 
 __all__ = [
     "ELEMENTS", "HELD", "NARROW", "Printing", "exact_number", "is_exact", "met", "printing",
@@ -93,7 +93,9 @@ def is_exact(node: Node) -> bool:
     """Whether loops give NumPy's bits: all but functions, and sums and products of floats."""
     if node.name in ("reduce_sum", "reduce_prod"):
         return node.results[0].dtype.kind != "f"
-    return node.name != "pow" and node.name not in _FUNCTIONS
+    if node.name == "pow":
+        return node.results[0].dtype.kind in "iu"
+    return node.name not in _FUNCTIONS
 
 
 def unsupported(node: Node) -> str:
@@ -115,7 +117,7 @@ def unsupported(node: Node) -> str:
         return "sign of -0 is -0 in bfloat16, and 0 in loops"
     if node.name == "nextafter" and widened(computed) != computed:
         return f"nextafter of {computed} is not that of what loops compute with"
-    if node.name in _FUNCTIONS and any(d not in FLOATING for d in dtypes):
+    if node.name in _FUNCTIONS and any(d not in FLOATING for d in dtypes) and not is_exact(node):
         return f"{node.name} of integers is computed by NumPy"
     if found.operands == "own":
         if node.name == "astype" and widened(computed) in _FLOATS and result in ("u32", "u64"):
@@ -408,8 +410,11 @@ _MOST_FACTORS = 16
 
 
 def _power(node: Node) -> Printing | None:
-    """Powers whose exponent is a small number are products."""
+    """Powers whose exponent is a small number are products, as all of integers are."""
     exponent = node.operands[1]
+    if node.results[0].dtype.kind in "iu":
+        refused = not isinstance(exponent, Var) and exponent < 0  # type: ignore[operator]
+        return None if refused else Printing(integer_power, _INT, cost=16)
     if not isinstance(exponent, int | float) or exponent is True or exponent is False:
         return PRINTINGS.get("pow")
     product = _PRODUCTS.get(exponent)

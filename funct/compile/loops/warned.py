@@ -1,8 +1,10 @@
-"""What NumPy warns of where integers are divided: by 0, and the least number by -1.
+"""What NumPy warns of where integers are divided: by 0, and the least number by -1; and what it
+refuses, negative powers of integers.
 
 Loops go on, as NumPy's do, and note it in the workspace, a byte for each of CASES. Once the program
 is over `report` divides such numbers, so that NumPy does what `np.errstate` says: it warns, raises,
-calls somebody or does nothing.
+calls somebody or does nothing. A negative power is told as what must raise, and is raised by who
+does all again.
 
 Floats are not looked at: see docs/decisions/0018.
 """
@@ -16,10 +18,11 @@ import numpy as np
 
 from funct.compile.loops.scalars import HELD
 from funct.graph import Node, Var
-from funct.kernels.llvm import Emitter, Value, typed
+from funct.kernels.llvm import I64, Emitter, Value, typed
 
-__all__ = ["CASES", "NOTED", "cases", "may_warn", "note", "report"]
+__all__ = ["CASES", "NOTED", "STOPPED", "WRONG", "cases", "may_warn", "note", "refuses", "report"]
 
+STOPPED, WRONG = 1, 2  # in the workspace's first word: somebody interrupts; an op must raise
 NOTED = 1  # the word of the workspace
 CASES: tuple[tuple[np.ufunc, int], ...] = (
     (np.floor_divide, 0), (np.floor_divide, -1), (np.remainder, 0),
@@ -43,21 +46,32 @@ def cases(name: str, element: str, divisor: complex | None) -> tuple[int, ...]:
     )
 
 
+def refuses(name: str, element: str, exponent: complex | None) -> bool:
+    """Whether NumPy may refuse an op on such elements; exponent: as the divisor of `cases`."""
+    return name == "pow" and element in _SIGNED and exponent is None
+
+
 def may_warn(e: Node) -> bool:
-    """Whether NumPy warns of the node for some of its operands' values, and so do loops."""
+    """Whether NumPy warns of the node for some of its operands' values, or refuses some, and so do
+    loops.
+    """
     if len(e.operands) != 2 or len(e.results) != 1:
         return False
-    divisor = e.operands[1]
-    number = None if isinstance(divisor, Var) else divisor
-    return bool(cases(e.name, HELD.get(e.results[0].dtype, ""), number))
+    second, element = e.operands[1], HELD.get(e.results[0].dtype, "")
+    number = None if isinstance(second, Var) else second
+    return bool(cases(e.name, element, number)) or refuses(e.name, element, number)
 
 
 def note(f: Emitter, name: str, given: Sequence[Value], space: Value, mask: Value | None) -> None:
     """Print what notes that an op of these is one of CASES; mask: of the lanes that count."""
-    found = cases(name, given[0].type.element, given[1].whole) if len(given) == 2 else ()
-    if not found:
+    if len(given) != 2:
         return
     x, y = given
+    found = cases(name, x.type.element, y.whole)
+    if refuses(name, x.type.element, y.whole):
+        _refuse(f, y < 0 if mask is None else (y < 0) & mask, space)
+    if not found:
+        return
 
     def lanes(k: int) -> Value:
         by = CASES[k][1]
@@ -80,6 +94,14 @@ def note(f: Emitter, name: str, given: Sequence[Value], space: Value, mask: Valu
         return []
 
     f.branch(f.any(functools.reduce(f.bitor, where.values())), tell, list, rare=True)
+
+
+def _refuse(f: Emitter, wrong: Value, space: Value) -> None:
+    def tell() -> list[Value]:
+        f.store(f.constant(I64, WRONG), space)
+        return []
+
+    f.branch(f.any(wrong), tell, list, rare=True)
 
 
 def report(*met: bool) -> None:

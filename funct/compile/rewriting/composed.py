@@ -23,9 +23,9 @@ from funct.compile.loops.views import VIEWS
 from funct.compile.rewriting import quantized
 from funct.compile.rewriting.attention import attention, attention_keep, attention_pull
 from funct.compile.rewriting.exponential import exponential
-from funct.compile.rewriting.new_nodes import Known, NewNodes
+from funct.compile.rewriting.new_nodes import Known, NewNodes, renamed
 from funct.core import Shape, Value
-from funct.graph import Control, Graph, Node, Var, capture
+from funct.graph import Control, Graph, Node, Var
 from funct.kernels.cpu.dense.few_products import products
 from funct.kernels.table import PAIRS, met
 from funct.kernels.windows.convolution import in_roles
@@ -70,40 +70,19 @@ class _Composed(NewNodes):
         for e in self.graph.nodes:
             way = way_of(e)
             if way is None or not isinstance(e, Node):
-                self.nodes.append(_renamed(e, new))
+                self.nodes.append(renamed(e, new))
                 continue
             found = way(e, self.constants) if _is_known(e) else None
-            e = _renamed(e, new)
+            e = renamed(e, new)
             if found is None:
                 self.keep(e)
             else:
                 self.site = e.site
-                new |= zip(e.results, self._written(found, e), strict=True)
+                new |= zip(e.results, self.spelled(found, e.reads), strict=True)
         outputs = tuple([new.get(v, v) for v in self.graph.outputs])
         constants = tuple(self.constants.items())
         nodes = tuple(self.nodes)
         return attrs.evolve(self.graph, nodes=nodes, outputs=outputs, constants=constants)
-
-    def _written(self, found: Callable[..., Any], e: Node) -> list[Any]:
-        """The nodes of a function of the operands that are arrays, and its results."""
-        given = [v for v in e.operands if isinstance(v, Var)]
-        inner, outer = capture(found, [v.aval for v in given])
-        assert not outer, "a function of its operands alone"
-        self.constants |= dict(inner.constants)
-        new: dict[Any, Any] = dict(zip(inner.inputs, given, strict=True))
-        for node in inner.nodes:
-            assert isinstance(node, Node), "it decides on nothing"
-            results = [self.var(v.shape, v.dtype) for v in node.results]
-            new |= zip(node.results, results, strict=True)
-            operands = tuple([new.get(a, a) for a in node.operands])
-            self.keep(Node(node.primitive, operands, node.params, tuple(results), self.site))
-        return [new.get(v, v) for v in inner.outputs]
-
-
-def _renamed(e: Any, new: dict[Any, Any]) -> Any:
-    if not isinstance(e, Node) or new.keys().isdisjoint(e.operands):
-        return e
-    return attrs.evolve(e, operands=tuple([new.get(a, a) for a in e.operands]))
 
 
 def _is_known(e: Node) -> bool:

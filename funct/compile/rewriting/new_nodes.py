@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeGuard
 
+import attrs
 import numpy as np
 
 from funct.array import Array, asarray
 from funct.compile.joins import concat_of
 from funct.core import lookup
-from funct.graph import Graph, Node, Var
+from funct.graph import Graph, Node, Var, capture
 
-__all__ = ["Known", "NewNodes"]
+__all__ = ["Known", "NewNodes", "renamed", "swaps"]
 
 Known = dict[Var, Array]  # constants of a graph
 
@@ -74,6 +75,17 @@ class NewNodes:
             return x
         return self.apply("permute_dims", (x,), (tuple(axes),), [x.shape[a] for a in axes], x.dtype)
 
+    def private(
+        self, name: str, operands: Sequence[Var], params: Any, *avals: tuple[Any, Any]
+    ) -> list[Var]:
+        """The results, of these shapes and dtypes, of an op that only programs know."""
+        known = lookup("solve")  # what is asked of a primitive that is no loops it answers as well
+        assert known is not None
+        results = [self.var(*aval) for aval in avals]
+        primitive = attrs.evolve(known, name=name)
+        self.keep(Node(primitive, tuple(operands), tuple(params), tuple(results), self.site))
+        return results
+
     def constant(self, x: np.ndarray[Any, Any]) -> Var:
         """An array that is known."""
         v = self.var(x.shape, x.dtype)
@@ -81,6 +93,35 @@ class NewNodes:
         assert isinstance(held, Array)
         self.constants[v] = held
         return v
+
+    def spelled(self, fn: Callable[..., Any], given: Sequence[Var]) -> list[Any]:
+        """The nodes of a function of these arrays, and its results."""
+        inner, outer = capture(fn, [v.aval for v in given])
+        assert not outer, "a function of its operands alone"
+        self.constants |= dict(inner.constants)
+        new: dict[Any, Any] = dict(zip(inner.inputs, given, strict=True))
+        for e in inner.nodes:
+            assert isinstance(e, Node), "it decides on nothing"
+            results = tuple([self.var(v.shape, v.dtype) for v in e.results])
+            operands = tuple([new.get(a, a) for a in e.operands])
+            new |= zip(e.results, results, strict=True)
+            self.keep(Node(e.primitive, operands, e.params, results, self.site))
+        return [new.get(v, v) for v in inner.outputs]
+
+
+def renamed(e: Any, new: dict[Any, Any]) -> Any:
+    """An entry with other operands for some."""
+    if not isinstance(e, Node) or new.keys().isdisjoint(e.operands):
+        return e
+    return attrs.evolve(e, operands=tuple([new.get(a, a) for a in e.operands]))
+
+
+def swaps(e: Node | None) -> TypeGuard[Node]:
+    """Whether a node turns matrices, and nothing else."""
+    if e is None or e.name != "permute_dims":
+        return False
+    *lead, row, column = e.params[0] if len(e.params[0]) > 1 else (0, 0)
+    return list(lead) == list(range(len(lead))) and row == column + 1
 
 
 def _last(prefix: str, graph: Graph) -> int:

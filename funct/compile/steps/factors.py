@@ -279,7 +279,7 @@ def print_qr(module: Module, name: str, element: str, loop: str, width: int) -> 
             f.store(place, f.at(table, s, "i64"))
         strides = f.at(numbers, at, "i64")
         given = [table, numbers, strides, f.null()]
-        call_lapack(f, _symbol(symbol, width > 1, "f64"), symbol, m * n, given)
+        call_lapack(f, _symbol(symbol, width > 1, "f64"), symbol, m, n, given)
     if loop and element != "f64":
         converted(f, wide, q, count * m * k * width, "f64", element)
 
@@ -332,7 +332,7 @@ def print_factors(
         strides = f.at(numbers, 1 + lengths, "i64")
         rows, columns = (f.load(I64, f.at(numbers, k, "i64")) for k in (1, min(2, lengths)))
         whole = [table, numbers, strides, f.null()]
-        call_lapack(f, _symbol(loop, pairs, kinds[0][1]), loop, rows * columns, whole)
+        call_lapack(f, _symbol(loop, pairs, kinds[0][1]), loop, rows, columns, whole)
         for k, (element, inner) in enumerate(kinds):
             if k >= given and element and element != inner:
                 converted(f, used[k], places[k], sizes[k], inner, element)

@@ -5,6 +5,8 @@ of the line apart, and writes what it makes of them side by side. The numbers of
 stand in two buffers in turn, real and imaginary parts as vectors. Lines that lie along memory are
 turned around in registers as they are read and written; the last block begins where it ends with
 the lines. All is computed in the precision of the arrays, as SciPy's transforms of large ones are.
+Real numbers, if even in number, are half as many complex ones: what both halves of those are the
+transform of is told apart by a pass behind theirs, or put together by one before.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 __all__ = ["Lengths", "is_of_lines", "lower_lines", "print_lines"]
 
 _RADICES = (4, 2, 3, 5, 7)
-_MOST = 1024  # numbers of a line: a block of them stays in the second cache
+_MOST = 2048  # numbers of a line: a block of them stays in the second cache
 _LEAST_LANES = 4
 _NEAR = 1 << 15  # bytes of both buffers that the first cache holds
 _TASK = 1 << 16  # numbers times passes that are worth a task
@@ -45,22 +47,27 @@ class Lengths(Struct, frozen=True):
     made: int
     after: int
 
-    def lanes(self, dtype: np.dtype[Any]) -> int:
+    def inner(self, name: str) -> int:
+        """Complex numbers of a line."""
+        halved = name in ("rfft", "irfft") and self.n % 2 == 0 and self.n > 2
+        return self.n // 2 if halved else self.n
+
+    def lanes(self, name: str, dtype: np.dtype[Any]) -> int:
         """Lines of a block: a power of two."""
         size = dtype.itemsize
         lines, most = self.before, host().vector_bytes // size
         if self.after > 1:
             lines = self.after
         else:
-            while most > _LEAST_LANES and 4 * self.n * most * size > _NEAR:
+            while most > _LEAST_LANES and 4 * self.inner(name) * most * size > _NEAR:
                 most //= 2
         return min(most, 1 << (lines.bit_length() - 1))
 
 
 def is_of_lines(name: str, of: Lengths, dtype: np.dtype[Any]) -> bool:
     """Whether there are lines enough, of a length that small radices make."""
-    lanes = of.lanes(dtype)
-    if not 1 < of.n <= _MOST or math.prod(_radices(of.n)) != of.n or lanes < _LEAST_LANES:
+    lanes, n = of.lanes(name, dtype), of.inner(name)
+    if not 1 < n <= _MOST or math.prod(_radices(n)) != n or lanes < _LEAST_LANES:
         return False
     if of.given != (of.n // 2 + 1 if name == "irfft" else of.n):
         return False
@@ -84,14 +91,14 @@ def lower_lines(
     dtype: np.dtype[Any],
 ) -> Call:  # fmt: skip
     """The call of a transform that `is_of_lines`, times a factor."""
-    lanes = of.lanes(dtype)
+    lanes, n = of.lanes(name, dtype), of.inner(name)
     blocks = of.before * -(-of.after // lanes) if of.after > 1 else -(-of.before // lanes)
-    several = max(1, _TASK // (of.n * lanes * len(_radices(of.n))), -(-blocks // _MOST_TASKS))
+    several = max(1, _TASK // (n * lanes * len(_radices(n))), -(-blocks // _MOST_TASKS))
     tasks = -(-blocks // several)
-    room = Buffer((4 * of.n + 8) * lanes * tasks, dtype)
+    room = Buffer((4 * n + 16) * lanes * tasks, dtype)
     words = (x, out, Address(room), of.before, of.after, blocks, several)
     element = "f32" if dtype.itemsize == 4 else "f64"
-    lengths = (of.given, of.n, of.made, of.after > 1, lanes)
+    lengths = (of.given, n, of.made, of.after > 1, lanes)
     return Call(("fourier lines", name, element, *lengths, factor), words, tasks, made)
 
 
@@ -108,6 +115,8 @@ def print_lines(
     before, after, blocks, several = (f.load(I64, f.at(frame, 3 + k, "i64")) for k in range(4))
     lines = _Lines(f, element, n, lanes, room, task)
     real_in, real_out = kind == "rfft", kind == "irfft"
+    halved = n == (given if real_in else made) // 2 and n > 1 and (real_in or real_out)
+    lines.halved = halved
 
     def block(number: Value, _: list[Value]) -> list[Value]:
         if across:
@@ -125,9 +134,11 @@ def print_lines(
             first = f.intrinsic("smin", number * lanes, before - lanes)
             lines.read_along(f.at(x, first * (given * (1 if real_in else 2)), element), given,
                              real=real_in)  # fmt: skip
-        if kind == "irfft":
-            lines.mirror()
+        if real_out:
+            lines.together() if halved else lines.mirror()
         lines.transform(inverse=kind in ("ifft", "irfft"))
+        if real_in and halved:
+            lines.apart()
         if across:
             lines.write_across(places(out, made, real_out), made, factor, real=real_out)
         else:
@@ -160,7 +171,8 @@ class _Lines:
         self.lanes = lanes
         self.wide = typed(element, lanes)
         size = 2 * n * lanes
-        self.here = f.at(room, task * (2 * size + 8 * lanes), element)
+        self.halved = False  # real numbers are read and written as pairs
+        self.here = f.at(room, task * (2 * size + 16 * lanes), element)
         self.there = f.at(self.here, size + 8 * lanes, element)
 
     def _load(self, place: Value, k: Value | int) -> _Pair:
@@ -181,6 +193,12 @@ class _Lines:
         """Lines that lie side by side."""
         f, lanes = self.f, self.lanes
 
+        def two(k: Value, _: list[Value]) -> list[Value]:
+            at = f.at(lines.base, k * 2 * lines.step, self.element)
+            after = f.at(at, lines.step, self.element)
+            self._store(self.here, k, (f.load(self.wide, at), f.load(self.wide, after)))
+            return []
+
         def one(k: Value, _: list[Value]) -> list[Value]:
             at = f.at(lines.base, k * lines.step, self.element)
             if real:
@@ -191,12 +209,20 @@ class _Lines:
             self._store(self.here, k, (parts[0], parts[1]))
             return []
 
-        f.loop(0, count, 1, one)
+        pairs = real and self.halved
+        f.loop(0, self.n if pairs else count, 1, two if pairs else one)
 
     def write_across(self, lines: _Across, count: int, factor: float, *, real: bool) -> None:
         """The same, back."""
         f, lanes = self.f, self.lanes
         order = [k // 2 + lanes * (k % 2) for k in range(2 * lanes)]
+
+        def two(k: Value, _: list[Value]) -> list[Value]:
+            at = f.at(lines.base, k * 2 * lines.step, self.element)
+            re, im = self._scaled(self._load(self.here, k), factor)
+            f.store(re, at)
+            f.store(im, f.at(at, lines.step, self.element))
+            return []
 
         def one(k: Value, _: list[Value]) -> list[Value]:
             re, im = self._scaled(self._load(self.here, k), factor)
@@ -206,10 +232,13 @@ class _Lines:
             )
             return []
 
-        f.loop(0, count, 1, one)
+        pairs = real and self.halved
+        f.loop(0, self.n if pairs else count, 1, two if pairs else one)
 
     def read_along(self, base: Value, count: int, *, real: bool) -> None:
         """Lines one after the other, turned around."""
+        if real and self.halved:
+            count, real = self.n, False
         f, size = self.f, 1 if real else 2
         chunk = self.lanes // size
 
@@ -229,6 +258,8 @@ class _Lines:
 
     def write_along(self, base: Value, count: int, factor: float, *, real: bool) -> None:
         """The same, back."""
+        if real and self.halved:
+            count, real = self.n, False
         f, size = self.f, 1 if real else 2
         chunk = self.lanes // size
 
@@ -257,6 +288,57 @@ class _Lines:
             return []
 
         f.loop(1, (n + 1) // 2, 1, one, maybe_empty=True)
+
+    def apart(self) -> None:
+        """Behind a transform of pairs of real numbers: that of the numbers. What is at k, and at
+        n - k, is what is even among them, and what is odd, turned.
+        """
+        f, n = self.f, self.n
+        re, im = self._load(self.here, 0)
+        zero = f.constant(self.wide, 0.0)
+        self._store(self.here, 0, (re + im, zero))
+        self._store(self.here, n, (re - im, zero))
+
+        def one(k: Value, _: list[Value]) -> list[Value]:
+            other = f.constant(I64, n) - k
+            (a, b), (c, d) = self._load(self.here, k), self._load(self.here, other)
+            even = (a + c) * 0.5, (b - d) * 0.5
+            odd = self._times(((b + d) * 0.5, (c - a) * 0.5), self._turn(k, -1.0))
+            self._store(self.here, k, _plus(even, odd))
+            re, im = _minus(even, odd)
+            self._store(self.here, other, (re, -im))
+            return []
+
+        f.loop(1, n // 2 + 1, 1, one, maybe_empty=True)
+
+    def together(self) -> None:
+        """Before a transform that gives pairs of real numbers: what it is of."""
+        f, n = self.f, self.n
+        first, last = self._load(self.here, 0)[0], self._load(self.here, n)[0]
+        self._store(self.here, 0, (first + last, first - last))
+
+        def one(k: Value, _: list[Value]) -> list[Value]:
+            other = f.constant(I64, n) - k
+            (a, b), (c, d) = self._load(self.here, k), self._load(self.here, other)
+            even = a + c, b - d
+            odd = _turned(self._times((a - c, b + d), self._turn(k, 1.0)), 1.0)
+            self._store(self.here, k, _plus(even, odd))
+            re, im = _minus(even, odd)
+            self._store(self.here, other, (re, -im))
+            return []
+
+        f.loop(1, n // 2 + 1, 1, one, maybe_empty=True)
+
+    def _turn(self, k: Value, sign: float) -> _Pair:
+        """The k-th of 2 n roots of one."""
+        f, n = self.f, self.n
+        roots = [
+            part(sign * math.pi * k / n) for k in range(n // 2 + 1) for part in (math.cos, math.sin)
+        ]
+        table = f.address(f.module.table(typed(self.element), roots))
+        places = [f.at(table, k * 2 + part, self.element) for part in range(2)]
+        re, im = (f.splat(f.load(typed(self.element), at), self.lanes) for at in places)
+        return re, im
 
     # The transform
 

@@ -31,7 +31,7 @@ from funct.kernels.linalg import lapack
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
 
 __all__ = [
-    "call_lapack", "converted", "is_matrices", "lower_matrices", "print_matrices",
+    "call_alone", "call_lapack", "converted", "is_matrices", "lower_matrices", "print_matrices",
     "print_triangular", "refuse",
 ]  # fmt: skip
 
@@ -160,7 +160,8 @@ def print_matrices(
             converted(f, places[k], copies[k], count * sizes[k], element, inner)
     strides = f.at(dimensions, lengths, "i64")
     operands = [table, dimensions, strides, f.null()]
-    call_lapack(f, f"funct_{op}_of_matrices_{inner}", loop.name, m * m, operands)
+    sides = f.load(I64, f.at(dimensions, 2, "i64")) if loop.name == "solve" else None
+    call_lapack(f, f"funct_{op}_of_matrices_{inner}", loop.name, m, m, operands, sides)
     first, real = places[given] if alike else copies[given], typed(inner)
     if loop.fails:
         refuse(
@@ -172,23 +173,32 @@ def print_matrices(
 
 
 def call_lapack(
-    f: Emitter, name: str, loop: str, elements: Value, operands: list[Value]
-) -> None:
-    """Call NumPy's loop, by that name here, on matrices of so many elements, with as many threads
-    of BLAS as eagerly.
+    f: Emitter, name: str, loop: str, rows: Value, columns: Value, operands: list[Value],
+    sides: Value | None = None,
+) -> None:  # fmt: skip
+    """Call NumPy's loop, by that name here, on matrices of so many rows and columns, with as many
+    threads of BLAS as eagerly. sides: how many right sides there are.
     """
     most = lapack.ALONE.get(loop, 0) ** 2
     if not most:
         f.call(name, None, operands)
         return
+    elements = rows * columns
+    within = f.compare("ge", elements, lapack.LEAST_ALONE) & f.compare("lt", elements, most)
+    if sides is not None:
+        within = within & f.compare("le", sides * lapack.SIDES, rows)
+    call_alone(f, name, operands, within)
+
+
+def call_alone(f: Emitter, name: str, operands: list[Value], where: Value | None = None) -> None:
+    """Call a function of BLAS or LAPACK on the thread that calls. where: only if that holds."""
 
     def alone() -> list[Value]:
         told = f.call("funct_blas_alone", I32, [])
         assert told is not None
         return [told]
 
-    within = f.compare("ge", elements, lapack.LEAST_ALONE) & f.compare("lt", elements, most)
-    (told,) = f.branch(within, alone, lambda: [f.constant(I32, 0)])
+    (told,) = alone() if where is None else f.branch(where, alone, lambda: [f.constant(I32, 0)])
     f.call(name, None, operands)
     f.call("funct_blas_again", None, [told])
 

@@ -22,7 +22,7 @@ from funct.kernels.cpu.dense.turn import turn_name
 from funct.kernels.cpu.record import address
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, each, typed
 
-__all__ = ["counts_in_64_bits", "print_solution", "solve_triangular"]
+__all__ = ["counts_in_64_bits", "print_solution", "solve_triangular", "triangular_symbol"]
 
 _ELEMENTS = {"f": "f32", "d": "f64"}
 _LETTERS = {("f32", False): "s", ("f64", False): "d", ("f32", True): "c", ("f64", True): "z"}
@@ -46,7 +46,7 @@ def print_solution(
     """
     rows, columns = (v if wide else f.convert(v, "i32") for v in (m, n))
     order, left, *kinds = (f.constant(I32, k) for k in blas.TRIANGLE[lower])
-    name = _symbol(element, pairs)
+    name = triangular_symbol(element, pairs)
 
     def one() -> list[Value]:
         f.call(f"{name}_vector", None, [order, *kinds, rows, a, rows, y, columns])
@@ -65,7 +65,8 @@ def print_solution(
     f.branch(f.eq(n, 1) & (m >= _LONG), one, several)
 
 
-def _symbol(element: str, pairs: bool) -> str:
+def triangular_symbol(element: str, pairs: bool = False) -> str:
+    """By which name machine code finds BLAS's `trsm` for numbers of a kind."""
     return f"funct_{element}_triangular{'_of_pairs' if pairs else ''}"
 
 
@@ -76,8 +77,8 @@ def _offered(name: str) -> int:
 
 
 for _of, _letter in _LETTERS.items():
-    offer(_symbol(*_of), functools.partial(_offered, f"{_letter}trsm"))
-    offer(f"{_symbol(*_of)}_vector", functools.partial(_offered, f"{_letter}trsv"))
+    offer(triangular_symbol(*_of), functools.partial(_offered, f"{_letter}trsm"))
+    offer(f"{triangular_symbol(*_of)}_vector", functools.partial(_offered, f"{_letter}trsv"))
 
 
 def _text(element: str, wide: bool, lower: bool) -> str:

@@ -21,7 +21,7 @@ from funct.kernels.linalg.in_parts import in_parts
 from funct.kernels.quiet import asking
 
 __all__ = [
-    "ALONE", "LARGE", "LEAST_ALONE", "PANEL", "REFLECTIONS", "address", "inner", "loop",
+    "ALONE", "LARGE", "LEAST_ALONE", "PANEL", "REFLECTIONS", "SIDES", "address", "inner", "loop",
     "orthogonal",
 ]  # fmt: skip
 
@@ -31,12 +31,13 @@ LEAST_ALONE = 96 * 96  # elements of a matrix, below which BLAS has no use for t
 ALONE = {
     "cholesky_lo": 500, "eigh_lo": 400, "eigvalsh_lo": 400, "svd": 700, "svd_f": 700, "svd_s": 700,
     "lstsq": 700, "qr_r_raw": 500, "qr_reduced": 500, "qr_complete": 500, "eig": 1 << 15,
-    "eigvals": 1 << 15,
+    "eigvals": 1 << 15, "solve": 600, "det": 600, "slogdet": 600,
 }  # fmt: skip
 """NumPy's loops, and up to how many rows BLAS computes on one thread in them: several gain a tenth
 at best, since they wait for each other often, and beside other work on the cores that takes many
-times as long. LU (`solve`, `inv`, `det`) gains a half from two, and bears company.
+times as long. What many right sides cost two threads halve (`inv`), and bear company.
 """
+SIDES = 4  # rows for each right side, from which a system has few
 
 _IN_PARTS = frozenset({
     "cholesky_lo", "det", "eig", "eigh_lo", "eigvals", "eigvalsh_lo", "inv", "solve", "slogdet",
@@ -162,7 +163,8 @@ def _loop(name: str, found: Any, otherwise: Any, fails: bool, alone: Any, most: 
         if first.__class__ is not host:
             return otherwise(*operands)
         some = alone is not None and first.size >= LEAST_ALONE  # what costs least is asked first
-        if some and LEAST_ALONE <= first.shape[-1] * first.shape[-2] < most:
+        few = some and (last is first or last.size * SIDES <= first.size)
+        if few and LEAST_ALONE <= first.shape[-1] * first.shape[-2] < most:
             with blas.alone():
                 return alone(*operands)
         if first.ndim > 2 and (parts := _parted(found, name, operands)) is not None:

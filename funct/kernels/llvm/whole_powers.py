@@ -10,7 +10,27 @@ from __future__ import annotations
 from funct.kernels.llvm.emitter import Emitter
 from funct.kernels.llvm.values import Value
 
-__all__ = ["whole_power"]
+__all__ = ["integer_power", "whole_power"]
+
+
+def integer_power(e: Emitter, x: Value, y: Value) -> Value:
+    """Integers to powers, wrapped around: squares of x, multiplied for each bit of y that is set.
+    Of several at once, as many steps as the largest power has bits; negative ones are any number.
+    """
+    one = e.constant(x.type, 1)
+    if y.whole is not None:
+        product = one
+        for bit in bin(y.whole)[2:]:
+            product = product * product * x if bit == "1" else product * product
+        return product
+
+    def step(held: list[Value]) -> list[Value]:
+        product, square, left = held
+        odd = e.ne(left & 1, 0)
+        return [e.select(odd, product * square, product), square * square, left >> 1]
+
+    first = [one, x, e.bitcast(y, y.type.unsigned)]
+    return e.while_loop(first, lambda held: e.any(e.ne(held[2], 0)), step)[0]
 
 
 def whole_power(e: Emitter, x: Value, n: int) -> Value:
