@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 from msgspec import Struct
 
-from funct.compile.apart import taken_apart
+from funct.compile.apart import loops_apart
 from funct.compile.control import constants_of, is_lowered, lower_step
 from funct.compile.entry import Whole, note_whole
 from funct.compile.forms import Refused
@@ -112,7 +112,7 @@ def _fused(
     laid: Graph, lowered: Callable[[Any], bool], alone: bool = False
 ) -> tuple[Fused, Sequence[Check]]:
     pairs = with_drawn_bits(in_pairs(laid, islands=lowered) or laid)
-    simple, checks = simplify(taken_apart(pairs, lowered), body=alone)
+    simple, checks = simplify(loops_apart(pairs, lowered), body=alone)
 
     def arranged(graph: Graph) -> Fused:
         return ordered(fuse(graph), lowered)
