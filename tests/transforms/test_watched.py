@@ -363,3 +363,40 @@ def test_attributes_of_the_name_of_a_global_read_no_global() -> None:
 class _Rule:
     def step(self, p: Any) -> Any:
         return p * 2
+
+
+_HOLDERS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any], Callable[[Any], None]]] = {
+    "dict": (lambda: {"a": 2.0}, lambda d: d["a"], lambda d: d.__setitem__("b", 1.0)),
+    "object": (
+        lambda: types.SimpleNamespace(a=2.0), lambda o: o.a, lambda o: setattr(o, "b", 1.0)
+    ),
+    "list": (lambda: [2.0], lambda x: x[0], lambda x: x.append(1.0)),
+    "set": (lambda: {2.0}, lambda _: 1.0, lambda s: s.add("b")),
+}  # fmt: skip
+_ASKS: dict[str, Callable[[Any], Any]] = {
+    "dict-len": len, "dict-get": lambda d: d.get("b", 5.0), "dict-in": lambda d: "b" in d,
+    "dict-iteration": lambda d: sum([1.0 for _ in d]), "dict-copy": lambda d: len({**d}),
+    "dict-keys": lambda d: len(d.keys()), "object-vars": lambda o: len(vars(o)),
+    "object-hasattr": lambda o: hasattr(o, "b"), "object-getattr": lambda o: getattr(o, "b", 5.0),
+    "list-len": len, "list-in": lambda x: 1.0 in x, "set-len": len, "set-in": lambda s: "b" in s,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside what is read by name"])
+@pytest.mark.parametrize("deep", [False, True], ids=["named", "below a name"])
+@pytest.mark.parametrize("ask", _ASKS)
+def test_what_is_not_there_may_come(ask: str, deep: bool, beside: bool) -> None:
+    """Code that asks what a container or an object has is asked again when it has more."""
+    make, read, add = _HOLDERS[ask.partition("-")[0]]
+    holder, count = make(), _ASKS[ask]
+    above = types.SimpleNamespace(holder=holder)
+
+    def fun(x: Any) -> Any:
+        found = above.holder if deep else holder
+        return x * count(found) + (read(found) if beside else 0.0)
+
+    run = ft.jit(fun)
+    before = run(X).tolist()
+    assert before == fun(X).tolist() == run(X).tolist()
+    add(holder)
+    assert run(X).tolist() == fun(X).tolist() != before

@@ -37,6 +37,7 @@ _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, type)
 # Words of code that reads attributes, or keys, by names that it does not have.
 _ATTRIBUTES = {"vars", "__dict__", "__slots__", "attrgetter", "asdict", "astuple"}
 _KEYS = {"keys", "values", "items"}
+_ASKING = {"getattr", "hasattr"}  # for an attribute that may not be there
 # Methods that no operator, call or subscript calls.
 _PASSIVE = {
     "__init__", "__new__", "__post_init__", "__attrs_init__", "__del__", "__repr__", "__str__",
@@ -203,8 +204,7 @@ class _Places:
         if any_key and all([isinstance(v, PLAIN) for v in x.values()]):  # noqa: C419
             self.places.append((Elements(x), name, x))
             return
-        if any_key:
-            self.places.append((Keys(x), name, x))
+        self.places.append((Keys(x), name, x))  # code asks for keys that are not there, too
         for key, value in x.items():
             plain = any_key and isinstance(value, PLAIN)
             read = self.entry if key in named or plain else self.passed
@@ -219,6 +219,8 @@ class _Places:
             self.places += [(found, name, None) for name in shared]
         named = own.keys() & self.names
         every = not self.names.isdisjoint(_ATTRIBUTES) or (not named and "getattr" in self.names)
+        if isinstance(found, dict) and not _frozen(cls) and (every or self.names & _ASKING):
+            self.places.append((Keys(found), "attributes", found))
         for name, value in own.items():
             place = Slots(x) if name in slots else found
             if not every and name not in named and id(meant(value)) not in self.held:
