@@ -103,9 +103,9 @@ def interp(
     flat = ops.equal(x0, x1)
     slope = (f1 - f0) / ops.where(flat, 1.0, x1 - x0)
     y = f0 + slope * (x - x0)
-    y = ops.where(ops.greater_equal(x, at[-1]), f[-1], y)  # the end itself, without rounding
+    y = ops.where(ops.equal(x, at[-1]), f[-1], y)  # the end itself, without rounding
     y = ops.where(ops.less(x, at[0]), f[0] if left is None else left, y)
-    y = y if right is None else ops.where(ops.greater(x, at[-1]), right, y)
+    y = ops.where(ops.greater(x, at[-1]), f[-1] if right is None else right, y)
     return y if y.dtype == dtype else ops.astype(y, dtype)
 
 

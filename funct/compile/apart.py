@@ -26,7 +26,7 @@ from funct.compile.rewriting.select import plain
 from funct.device import host
 from funct.graph import Control, Graph, Guard, Node, Var, eliminate_dead
 
-__all__ = ["taken_apart"]
+__all__ = ["loops_apart"]
 
 _STEPS = 32  # fewer are not looked at
 _COST = 8  # additions of a step that are worth what it reads and writes more, for each such array
@@ -34,7 +34,7 @@ _SHARE = 4  # of a vector is what one array of a step has at most: more is compu
 _MOVED = frozenset({"reshape", "slice_", "broadcast_to"})
 
 
-def taken_apart(graph: Graph, lowered: Callable[[Any], bool]) -> Graph:
+def loops_apart(graph: Graph, lowered: Callable[[Any], bool]) -> Graph:
     """The graph with such loops. lowered: whether a step can be part of a program."""
     if not any(map(_loop_of, graph.nodes)):
         return graph

@@ -324,7 +324,10 @@ class _Repeated(Struct, frozen=True, eq=False):
         for place, size in zip((*operands[c + n :], *results[n:]), sizes[n:], strict=True):
             words += [place, size]
         writes = tuple([a.of for a in results])
-        loop = Call(("repeat",), tuple(words), 1, writes, blocks=(test, step), slots=slots)
+        loop = Call(
+            ("repeat",), tuple(words), 1, writes,
+            blocks=(test, step), slots=slots, turns=form.most,
+        )  # fmt: skip
         return [*before, loop]
 
 

@@ -52,7 +52,7 @@ from funct.graph import (
 from funct.settings import config
 from funct.source import SITES
 
-__all__ = ["MISS", "build", "call_by_call", "expect", "is_numpy_calls", "source"]
+__all__ = ["MISS", "build", "call_by_call", "expect", "first_calls", "is_numpy_calls", "source"]
 
 _SIZES = 64  # functions that a graph with symbolic sizes keeps
 _MANY = 64  # different numbers: loops that are alike but for theirs are better compiled once
@@ -131,9 +131,19 @@ def _fixed(given: Graph, whole: Callable[[], Graph], guards: bool, mode: str) ->
     if mode == "max-autotune" and not config.deterministic and not acts(given):
         ways = {"machine code": lambda: machine_code(loops), "NumPy": numpy_calls}
         return tuned(kept_as(given, guards), ways)
-    pairs = in_pairs(given, islands=is_lowered) or given
-    wanted = mode != "default" or worth(pairs, calls=given, held=_is_held)
-    return machine_code(loops) if wanted else numpy_calls()
+    return machine_code(loops) if _pays(given, mode) else numpy_calls()
+
+
+def _pays(graph: Graph, mode: str) -> bool:
+    """Whether machine code is made at once."""
+    pairs = in_pairs(graph, islands=is_lowered) or graph
+    return mode != "default" or worth(pairs, calls=graph, held=_is_held)
+
+
+def first_calls(graph: Graph, mode: str) -> str | None:
+    """The function of NumPy calls that serves first, as text; None where machine code does."""
+    flat = inline_calls(graph)
+    return None if _pays(flat, mode) else source(plan(_whole(flat, guards=True)))[0]
 
 
 def _is_held(e: Node) -> bool:

@@ -5,6 +5,7 @@ All take a graph whose sizes are numbers, and work on it anew: nothing is kept f
 
 from __future__ import annotations
 
+from funct.compile.executable import first_calls
 from funct.compile.native import Native, fused, native
 from funct.compile.program import kernels_text
 from funct.compile.sizes import at_sizes
@@ -13,6 +14,9 @@ from funct.device.machine_code import assembly
 from funct.graph import Graph, eliminate_dead, inline_calls, share_common
 
 __all__ = ["show_assembly", "show_llvm", "show_loops", "why_not_fused"]
+
+_FIRST = "# On so few elements the first calls are NumPy's."
+_LATER = "# Where calls are many, or arrays large, machine code runs."
 
 
 def _made(graph: Graph) -> Native:
@@ -23,9 +27,13 @@ def _flat(graph: Graph) -> Graph:
     return eliminate_dead(share_common(inline_calls(graph)), guards=True)
 
 
-def show_loops(graph: Graph) -> str:
-    """The Python function that a call runs, and the loops of its kernels as readable Python."""
-    return _made(graph).show()
+def show_loops(graph: Graph, mode: str = "default") -> str:
+    """The Python function that a call runs, and the loops of its kernels as readable Python; before
+    that the function of NumPy calls, where those serve first.
+    """
+    first = first_calls(graph, mode)
+    loops = _made(graph).show()
+    return loops if first is None else f"{_FIRST}\n{first}\n\n{_LATER}\n{loops}"
 
 
 def show_llvm(graph: Graph) -> str:

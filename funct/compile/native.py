@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 from msgspec import Struct
 
-from funct.compile.apart import taken_apart
+from funct.compile.apart import loops_apart
 from funct.compile.control import constants_of, is_lowered, lower_step
 from funct.compile.entry import Whole, note_whole
 from funct.compile.forms import Refused
@@ -117,7 +117,7 @@ def _fused(
 ) -> tuple[Fused, Sequence[Check]]:
     laid = with_attention(laid)
     pairs = with_drawn_bits(in_pairs(laid, islands=lowered) or laid)
-    simple, checks = simplify(taken_apart(pairs, lowered), body=alone)
+    simple, checks = simplify(loops_apart(pairs, lowered), body=alone)
     if not alone and not acts(laid):  # alone it has NumPy's bits, and what acts is not done again
         simple = triangles_called(factored_once(simple))
 
@@ -377,22 +377,20 @@ def _dense(*given: Any) -> list[Any]:
     Programs write into none of them, so copies of one number lie in the same memory: a first step
     may well be given as many zeros as a model has parameters.
     """
-    most: dict[Any, Any] = {}  # the largest array of each number
-    keys = [_number(x) for x in given]
-    for key, x in zip(keys, given, strict=True):
-        if key is not None and (key not in most or most[key].size < x.size):
-            most[key] = x
-    flat = {key: np.ascontiguousarray(x).reshape(-1) for key, x in most.items()}
-    return [
-        np.require(x, requirements=["C", "A"])
-        if key is None
-        else flat[key][: x.size].reshape(x.shape)
-        for key, x in zip(keys, given, strict=True)
-    ]
+    loose = [x for x in given if not (x.flags.c_contiguous and x.flags.aligned)]
+    if len(loose) > 1:
+        loose.sort(key=_size, reverse=True)  # what the largest array of a number has is enough
+    flat: dict[Any, Any] = {}
+    made: dict[int, Any] = {}
+    for x in loose:
+        key = id(x) if any(x.strides) else (x.dtype, x[(slice(1),) * x.ndim].tobytes())
+        found = flat.get(key)
+        if found is None:
+            flat[key] = made[id(x)] = x.copy()
+        else:
+            made[id(x)] = found.reshape(-1)[: x.size].reshape(x.shape)
+    return [made.get(id(x), x) for x in given]
 
 
-def _number(x: Any) -> Any:
-    """What tells the number apart that an array repeats; None for an array of several."""
-    if x.size < 2 or any(x.strides):
-        return None
-    return x.dtype, x[(slice(1),) * x.ndim].tobytes()
+def _size(x: Any) -> int:
+    return int(x.size)

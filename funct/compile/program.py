@@ -66,12 +66,11 @@ _OTHER = 16  # values of a loop that takes as long to make as a kernel that is n
 _MOST_PARTS = 4
 _MOST_RECENT = 512  # kernels: with all that is known of them some 40 KB each
 _FEW_TASKS = 8  # of a kernel: at each step of a loop it costs more to wake threads for these
-_LONG_ROW = 128  # elements
-_FEW = 1 << 8  # elements in short rows, in all steps of loops
-_STEP = 8  # of them in a step of a loop in registers
+_FEW = 1 << 8  # turns, in all steps of loops
 # Kinds whose code is as fast at the lean level: what they repeat for long is written out.
 _LEAN = frozenset({
-    "columns", "combine", "copied", "gemm", "product", "rows", "told", "transposed", "zeros",
+    "columns", "combine", "copied", "gemm", "product", "registers", "rows", "told", "transposed",
+    "zeros",
 })  # fmt: skip
 _LONG = 1 << 15  # bytes of arrays above which other Python threads may run meanwhile
 
@@ -155,24 +154,17 @@ def _lean(calls: Sequence[Call]) -> set[Any]:
     """Kernels that are as fast where their code costs least to make: loops over rows that are long
     enough for what comes before and behind them not to count, or over few elements.
     """
-    short: Counter[Any] = Counter()
+    turns: Counter[Any] = Counter()
 
     def count(calls: Sequence[Call], times: int) -> None:
         for c in calls:
-            inner = times
-            first, second = (*[w for w in c.words[:2] if isinstance(w, int)], 1, 1)[:2]
-            if isinstance(c.kernel, Kernel):  # its domain: rows, columns
-                short[c.kernel] += times * first * second if second < _LONG_ROW else 0
-            elif c.kernel[0] == "registers":
-                short[c.kernel] += times * first * _STEP
-            else:
-                short[c.kernel] += times if c.kernel[0] in _LEAN else _FEW + 1
-                inner *= first if c.kernel[0] == "repeat" else 1
+            plain = isinstance(c.kernel, Kernel) or c.kernel[0] in _LEAN
+            turns[c.kernel] += times * c.turns if plain else _FEW + 1
             for block in c.blocks:
-                count(block, inner)
+                count(block, times * c.turns)
 
     count(calls, 1)
-    return {k for k, elements in short.items() if elements <= _FEW}
+    return {k for k, n in turns.items() if n <= _FEW}
 
 
 def _parts(keys: Sequence[Any]) -> list[list[Any]]:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
-from funct.array import Array, Tensor, asarray, maximum, zeros
+from funct.array import Array, Tensor, asarray, maximum
 from funct.core import (
     INEXACT,
     Level,
@@ -30,7 +30,6 @@ from funct.core import (
     dtype_beside,
     lookup,
     narrow_operands,
-    size_values,
 )
 from funct.core.effects import act
 from funct.errors import FunctError
@@ -99,10 +98,10 @@ class Capture(Level):
         return GraphTracer(self, var, x, None, 0)
 
     def further(self, aval: ShapeDtype) -> GraphTracer:
-        """A tracer for one more input, after those that the function was called with: zeros."""
-        var = Var(f"x{len(self.inputs)}", aval.shape, aval.dtype)
-        self.inputs.append(var)
-        return GraphTracer(self, var, zeros(size_values(aval.shape), dtype=aval.dtype), None, 0)
+        """A tracer for one more input, after those that the function was called with; it has no
+        value.
+        """
+        return self.input(aval, None)
 
     def _size_guard(self, left: str, op: str, right: str, outcome: bool) -> None:
         if self.open:

@@ -30,8 +30,10 @@ def one_less_square(x: Value) -> Value:
     The derivative of the product, x - 1 + x + 1 but for the signs, would lose those of a small x,
     and meet infinity times 0 at 1.
     """
-    exact: Any = (1 - x) * (1 + x)
     if constant(x):
+        exact: Any = (1 - x) * (1 + x)
         return exact
-    plain = 1 - x * x
-    return ops.stop_gradient(exact) + (plain - ops.stop_gradient(plain))
+    near = ops.less_equal(ops.abs(x), 1)  # beyond, x² may be infinite, and the product has digits
+    inner, far = ops.where(near, x, 0.0), ops.where(near, ops.stop_gradient(x), x)
+    plain = 1 - inner * inner
+    return (1 - far) * (1 + far) + (plain - ops.stop_gradient(plain))

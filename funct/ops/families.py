@@ -132,6 +132,14 @@ def structural(
     return declare
 
 
+def _kind(number: Any) -> Any:
+    """What of a Python number decides on the dtype of a result, and whether there is one."""
+    if number.__class__ is not int:
+        return number.__class__
+    bits = (number if number >= 0 else ~number).bit_length()  # of the narrowest integers it fits
+    return bits if number >= 0 else -1 - bits
+
+
 def _elementwise_aval(
     raw: Callable[..., Any], name: str
 ) -> Callable[[Sequence[Any], tuple[Any, ...]], ShapeDtype]:
@@ -139,7 +147,7 @@ def _elementwise_aval(
     dtypes: dict[Any, np.dtype[Any]] = {}
 
     def aval(args: Sequence[Any], params: tuple[Any, ...]) -> ShapeDtype:
-        key = (*[getattr(a, "dtype", None) or type(a) for a in args], *params)
+        key = (*[getattr(a, "dtype", None) or _kind(a) for a in args], *params)
         dtype = dtypes.get(key)
         if dtype is None:
             empties = [np.empty(0, a.dtype) if hasattr(a, "dtype") else a for a in args]

@@ -130,6 +130,8 @@ def top_k(x: Value, axis: int, k: int) -> tuple[Value, Value]:
 
 def _search_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
     size = next(a.shape[0] for a, b in zip(args, batched, strict=True) if b)
+    kind = common_dtype(*[a.dtype for a in args])  # narrow ones are joined with few others
+    args = [a if a.dtype == kind else ops.astype(a, kind) for a in args]
     x, v = (first_axis(a, b, size) for a, b in zip(args, batched, strict=True))
     # by merging: how many of x stand before each of v when both are sorted together, ties decided
     # by the order in which they are joined; NaN comes last here too

@@ -81,6 +81,16 @@ def test_interp_with_period(x: Any, n: int, period: float) -> None:
     laws.close(out, np.asarray(np.interp(x, at, f, period=period)), 1e-9, 1e-9)
 
 
+@pytest.mark.parametrize("ends", [{}, {"left": -7.0}, {"right": 9.0}, {"left": -7.0, "right": 9.0}])
+def test_interp_of_descending_points_is_numpys(ends: Any) -> None:
+    """They are a mistake, but the same one in compiled code."""
+    at, f, x = np.array([3.0, 2.0, 1.0, 0.0]), np.arange(4.0) + 1, np.linspace(-1, 4, 11)
+    fun = lambda *a: xp.interp(*a, **ends)  # noqa: E731
+    args = [xp.asarray(v) for v in (x, at, f)]
+    for way in (fun, ft.jit(fun), ft.vmap(fun, (0, None, None))):
+        np.testing.assert_array_equal(np.asarray(way(*args)), np.interp(x, at, f, **ends))
+
+
 def test_interp_at_nan_and_infinity() -> None:
     """NaN gives NaN, infinity the values at the ends."""
     at, f = xp.asarray([0.0, 1.0]), xp.asarray([5.0, 6.0])

@@ -589,3 +589,13 @@ def test_a_number_takes_the_dtype_of_single_precision(name: str) -> None:
         laws.same(fun(x, number), np.asarray(fun(x, of_number)))
         laws.same(fun(number, x), np.asarray(fun(of_number, x)))
     laws.same(xp.special.expn(2, x), scipy.special.expn(np.float32(2), np.asarray(x)))
+
+
+@pytest.mark.parametrize("name", ["spherical_in", "spherical_jn", "spherical_kn", "spherical_yn"])
+@pytest.mark.parametrize("order", [2 + 1j, np.complex64(2), xp.asarray(2 + 0j)])
+def test_orders_are_no_complex_numbers(name: str, order: Any) -> None:
+    """No part of one is dropped, in eager code and in compiled code."""
+    fun = getattr(xp.special, name)
+    for way in (fun, ft.jit(fun), lambda n, x: ft.vmap(lambda x: fun(n, x))(x[None])):
+        with pytest.raises(ft.errors.DTypeError, match=name):
+            way(order, xp.asarray(1.5))

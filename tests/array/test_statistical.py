@@ -14,6 +14,7 @@ from tests import laws
 from tests.strategies import REAL, arrays, filled, with_axes, with_axis
 
 NUMBERS = ["int8", "uint16", "int64", "float32", "float64", "complex128"]
+FLOATS = ["float8_e4m3fn", "bfloat16", "float16", "float32", "float64"]
 
 
 def check(fun: Any, x: Any) -> None:
@@ -242,6 +243,22 @@ def test_searchsorted(values: Any, v: Any, side: Any) -> None:
     laws.check_batch(
         lambda a, b: xp.searchsorted(xp.sort(a), b, side=side), [s, t], np.random.default_rng(0)
     )
+
+
+@pytest.mark.parametrize("kind", ["bool", "uint8", "int4", "int64", "uint64", *FLOATS])
+@pytest.mark.parametrize("other", ["bool", "int8", "uint4", "int64", "uint64", *FLOATS])
+def test_searchsorted_in_two_dtypes(kind: str, other: str) -> None:
+    """What can be compared is found in every lane as well."""
+    x = xp.asarray([0, 1, 1, 3], dtype=getattr(xp, kind))
+    v = xp.asarray([1, 0, 2], dtype=getattr(xp, other))
+    for side in ("left", "right"):
+        fun = lambda x, v, s=side: xp.searchsorted(x, v, side=s)  # noqa: E731
+        expected = np.asarray(fun(x, v))
+        laws.same(ft.jit(fun)(x, v), expected)
+        laws.same(ft.vmap(fun)(x[None], v[None])[0], expected)
+        laws.same(ft.vmap(fun, (0, None))(x[None], v)[0], expected)
+        laws.same(ft.jit(ft.vmap(fun, (None, 0)))(x, v[None])[0], expected)
+
 
 
 @pytest.mark.parametrize("side", ["left", "right"])

@@ -8,7 +8,7 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct.compile import apart, build, native
-from funct.compile.apart import taken_apart
+from funct.compile.apart import loops_apart
 from funct.graph import Control, Graph, Node, eliminate_dead, inline_calls
 from tests import laws
 
@@ -94,7 +94,7 @@ def test_loops_in_parts_give_what_whole_ones_give(
     args = xp.asarray([0.1, 0.2, 0.7], dtype=dtype), rows(*shape, dtype=dtype)
     graph = flat(fun, *args)
     found = build(graph, mode="reduce-overhead")(*[x.data for x in args])
-    monkeypatch.setattr(native, "taken_apart", lambda graph, lowered: graph)
+    monkeypatch.setattr(native, "loops_apart", lambda graph, lowered: graph)
     monkeypatch.setattr(apart, "_STEPS", STEPS + 1)
     whole = native.native(graph).run(*[x.data for x in args])
     for a, b in zip(found, whole, strict=True):
@@ -106,12 +106,12 @@ def test_loops_in_parts_give_what_whole_ones_give(
 def test_steps_hold_what_waits_alone() -> None:
     """A multiplication and an addition, of all that such a step computes; both ways."""
     args = xp.asarray([0.1, 0.2, 0.7], dtype="float32"), rows()
-    graph = taken_apart(flat(variance, *args), lambda step: True)
+    graph = loops_apart(flat(variance, *args), lambda step: True)
     (body,) = bodies(graph)
     assert sorted(e.name for e in body.nodes) == ["add", "multiply"]
     assert all(e.name != "exp" for e in graph.nodes), "nobody reads that"
     slow = {"log", "divide", "exp"}
-    for body in bodies(taken_apart(flat(ft.grad(summed), *args), lambda step: True)):
+    for body in bodies(loops_apart(flat(ft.grad(summed), *args), lambda step: True)):
         assert slow.isdisjoint([e.name for e in body.nodes])
 
 
@@ -121,11 +121,11 @@ def test_other_loops_stay_as_they_are() -> None:
     wide = lambda xs: ft.scan(lambda c, x: (c * 0.5 + xp.sin(x), c), xs[0], xs)[1]  # noqa: E731
     cheap = lambda xs: ft.scan(lambda c, x: (c * 0.5 + x * x, c), xs[0], xs)[1]  # noqa: E731
     for graph in (flat(wide, rows(64)), flat(cheap, xs)):
-        assert taken_apart(graph, lambda step: True) is graph or bodies(graph) == bodies(
-            taken_apart(graph, lambda step: True)
+        assert loops_apart(graph, lambda step: True) is graph or bodies(graph) == bodies(
+            loops_apart(graph, lambda step: True)
         )
     graph = flat(variance, th, xs)
-    assert bodies(taken_apart(graph, lambda step: False)) == bodies(graph)
+    assert bodies(loops_apart(graph, lambda step: False)) == bodies(graph)
 
 
 def test_no_room_is_made_for_rows_that_nobody_reads() -> None:

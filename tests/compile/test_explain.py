@@ -22,7 +22,7 @@ def graph() -> Any:
 
 def test_loops_are_readable() -> None:
     """The function first, then each kernel as loops over rows and columns."""
-    text = show_loops(graph())
+    text = show_loops(graph(), "reduce-overhead")
     assert text.startswith("def run(x0, x1):")
     assert "product (8, 5) @ (5, 6) of BLAS" in text
     assert "for i in rows:" in text
@@ -47,6 +47,6 @@ def test_what_stands_alone_says_why() -> None:
 def test_known_numbers_are_no_arrays() -> None:
     """A cotangent of ones costs nothing."""
     slope = ft.grad(lambda x: xp.sum(xp.sin(x) * 2.0))
-    text = show_loops(ft.make_graph(slope)(xp.asarray(np.ones(50))))
+    text = show_loops(ft.make_graph(slope)(xp.asarray(np.ones(50))), "reduce-overhead")
     assert "broadcast" not in text
     assert text.count("multiply") == 1

@@ -553,9 +553,23 @@ def test_a_snapshot_is_json_and_a_page(tmp_path):
     assert "http" not in page.replace("http://www.w3.org", "")
 
 
-def test_a_snapshot_goes_to_a_known_kind_of_file():
+@pytest.mark.parametrize("path", ["a.pickle", "a", b"a.json", 3, 3.5, object(), []])
+def test_a_snapshot_goes_to_a_known_kind_of_file(path):
     with pytest.raises(ArgumentError, match=r"json or \.html"):
-        ft.device.memory_snapshot("a.pickle")
+        ft.device.memory_snapshot(path)
+
+
+@pytest.mark.parametrize("device", ["paper", 3, None, [], {}])
+def test_a_device_is_the_name_of_one(device):
+    for name in ("memory_stats", "memory_summary", "memory_snapshot", "reset_peak", "empty_cache"):
+        with pytest.raises(ArgumentError, match=f"{name}: no memory of device"):
+            getattr(ft.device, name)(device=device)
+
+
+@pytest.mark.parametrize("most", ["x", None, [], 3.5, float("nan"), 0, -1, 2**70])
+def test_a_recording_has_a_number_of_events(most):
+    with pytest.raises(ArgumentError, match="record_memory: most"), ft.device.record_memory(most):
+        pass
 
 
 def test_a_recording_is_there_until_the_next_one():

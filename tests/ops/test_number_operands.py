@@ -130,3 +130,33 @@ def test_what_is_refused_is_told_as_it_was_given(op: Any, dtype: str, turned: bo
             way(x)
         told.add(caught.value.what)
     assert len(told) == 1
+
+
+def _told(fun: Callable[[Any], Any], x: Any) -> Any:
+    try:
+        y = fun(x)
+    except ft.errors.FunctError as error:
+        return type(error)
+    return y.dtype
+
+
+TWO = [
+    p
+    for p in catalogue()
+    if p.spread and len(p.operands) == 2 and not p.raises and not isinstance(p.code, Absent)
+]
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["bool", "uint8", "int8", "int64", "uint64", "float16", "bfloat16", "float32", "complex64"],
+)
+@pytest.mark.parametrize("prim", TWO, ids=lambda p: p.name)
+def test_numbers_that_fit_say_nothing_of_those_that_do_not(prim: Primitive, dtype: str) -> None:
+    """A number that no array of the dtype can hold is refused, whatever came before it."""
+    x = xp.ones(3, dtype=getattr(xp, dtype))
+    for number in (1, -1, 100, -128, -129, 128, 256, 2**63, 2**64, -(2**63) - 1, 2**70, 2**1100):
+        for fun in (lambda x, n=number: prim.fn(x, n), lambda x, n=number: prim.fn(n, x)):
+            told = [_told(way(fun), x) for way in (lambda f: f, ft.jit)]
+            told.append(_told(lambda x, f=fun: ft.eval_shape(f, x), x))
+            assert len(set(told)) == 1, (number, told)

@@ -389,3 +389,22 @@ def test_once_differentiable() -> None:
     ):
         with pytest.raises(UndefinedDerivativeError, match="bwd: differentiable once"):
             second(at)
+
+
+@pytest.mark.parametrize("name", ["grad", "grad-jit", "jit-grad"])
+@pytest.mark.parametrize("ask", [float, bool, int, np.asarray, lambda g: g > 0])
+def test_what_asks_for_a_cotangent_is_told_one_that_came(name: str, ask: Any) -> None:
+    """Python that looks at a cotangent, in a hook or in a rule, never sees an invented number."""
+
+    def look(g: Any) -> None:
+        if not ask(g):
+            raise AssertionError("no cotangent is 0 here")
+
+    def back(kept: Any, g: Any) -> Any:
+        look(g)
+        return (2 * g,)
+
+    double = ft.custom_vjp(lambda x: 2 * x)
+    double.defvjp(lambda x: (2 * x, x), back)
+    for fun in (lambda x: 3 * ft.hook(2 * x, backward=look), lambda x: 3 * double(x)):
+        assert float(NESTINGS[name](fun)(arr(1.5))) == 6

@@ -494,6 +494,16 @@ def test_segments_do_what_eager_does() -> None:
         [full(x, arr(float(k))) for k in range(10)]
 
 
+def test_show_begins_with_what_serves_first() -> None:
+    """NumPy's calls on few elements, unless machine code is asked for; then the loops."""
+    f = lambda x: xp.sin(x) * 2 + 1  # noqa: E731
+    first, later = ft.jit(f).show(xp.ones(3)).split("\n\n", 1)
+    assert first.startswith("# On so few elements the first calls are NumPy's.\ndef run(x0):")
+    assert "= sin_(x0)" in first
+    assert later.startswith("# Where calls are many, or arrays large, machine code runs.\n")
+    assert later.split("\n", 1)[1] == ft.jit(f, mode="reduce-overhead").show(xp.ones(3))
+
+
 def test_show_has_every_form() -> None:
     """The graph, its loops, LLVM's text and assembly."""
     f = ft.jit(lambda x: xp.sum(xp.exp(x) * 2.0, axis=1))
@@ -502,6 +512,7 @@ def test_show_has_every_form() -> None:
     assert "for j in columns:" in f.show(x) == f.show(x, form="loops")
     assert "define void @kernel0(" in f.show(x, form="llvm")
     assert "kernel0:" in f.show(x, form="assembly")
+    assert "NumPy" not in f.show(x)
     with pytest.raises(errors.ArgumentError, match="form must be one of graph, loops"):
         f.show(x, form="pictures")
 

@@ -65,7 +65,8 @@ class Call(Struct, frozen=True, eq=False):
     checks: whether it may find that an op must raise. stops: whether it looks if somebody wants to
     interrupt it. warns: whether it may find what NumPy warns of. All of them are told where the
     workspace is. doubts: whether it may find so of an op that then does not raise. held: arrays
-    that it reads and that are known.
+    that it reads and that are known. turns: how often it goes through its code, at most: steps of a
+    loop, elements in short rows.
     """
 
     kernel: Any
@@ -80,6 +81,7 @@ class Call(Struct, frozen=True, eq=False):
     warns: bool = False
     doubts: bool = False
     held: dict[Var, Any] = field(default_factory=dict)
+    turns: int = 1
 
     @property
     def is_told(self) -> bool:

@@ -47,6 +47,7 @@ _KEPT_BYTES = 1 << 17  # of rows that are kept, on a thread's stack
 _PART = 1 << 14  # columns of a task that leaves partial results: bits depend on it
 
 _FEW_PLACES = 4  # that are moved and shuffled for one of them as quickly as that is read alone
+_LONG_ROW = 128  # elements of a row beside which what comes before and behind them is little
 _OFTEN = 8  # times that an element is read from where it makes a copy worth while
 
 _IDENTITY = Printing(lambda f, x: x, frozenset(), "own", cost=0)
@@ -351,6 +352,7 @@ class _Lowering(Domain):
                 names,
                 checks=kernel.looks,
                 warns=kernel.warns,
+                turns=self.rows * self.columns if self.columns < _LONG_ROW else 0,
             )
         )
         self.calls += combines

@@ -25,6 +25,7 @@ __all__ = ["SmallLoop", "in_registers"]
 
 _MOST_COLUMNS = 2048  # steps of more stand too far apart in memory
 _BLOCK = 128  # columns of a task
+_TURN = 8  # elements in short rows that cost what a step does
 
 
 class SmallLoop(Struct, frozen=True, eq=False):
@@ -70,7 +71,7 @@ class SmallLoop(Struct, frozen=True, eq=False):
         return [
             Call(
                 kernel, tuple(words), tasks, writes, checks=self.checks, stops=True,
-                doubts=self.doubts,
+                doubts=self.doubts, turns=self.form.most * _TURN,
             )
         ]  # fmt: skip
 

@@ -10,6 +10,7 @@ they are needed. `allocator.py` is what any other device's pool has to answer.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -83,7 +84,7 @@ def memory_snapshot(
 
     Raises: ArgumentError: where there is no such device, or the name ends otherwise.
     """
-    kind = None if path is None else os.path.splitext(path)[1]
+    kind = os.path.splitext(path)[1] if isinstance(path, str | os.PathLike) else path
     if kind not in (None, ".json", ".html"):
         raise ArgumentError(f"memory_snapshot: path must end in .json or .html, got {path!r}")
     memory = allocator("memory_snapshot", device)
@@ -115,8 +116,9 @@ def record_memory(most: int = 100_000) -> Iterator[None]:
     begins. In the block the snapshot and an AllocationError name the lines whose arrays have the
     memory. A request costs some microseconds more.
     """
-    if most < 1:
-        raise ArgumentError(f"record_memory: most must be at least 1, got {most!r}")
+    given: Any = most
+    if not isinstance(given, int) or not 1 <= given <= sys.maxsize:
+        raise ArgumentError(f"record_memory: most must be an int of at least 1, got {most!r}")
     serve()
     HOST.record_events(most)
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 from msgspec.structs import astuple
@@ -95,9 +95,9 @@ def register(device: str, found: Allocator) -> None:
     _allocators[device] = found
 
 
-def allocator(function: str, device: str) -> Allocator:
+def allocator(function: str, device: Any) -> Allocator:
     """The allocator of the device; an error in the function's name where there is none."""
-    found = _allocators.get(device)
+    found = _allocators.get(device) if isinstance(device, str) else None
     if found is None:
         known = ", ".join(sorted(_allocators))
         raise ArgumentError(f"{function}: no memory of device {device!r}; the devices are: {known}")

@@ -72,6 +72,8 @@ def spherical(name: str) -> Raw:
     """SciPy's spherical Bessel function of that name, without its way for x < 0 where none is."""
 
     def known(n: Any, x: Any) -> Any:
+        if n.__class__ is not int and np.iscomplexobj(n):
+            raise TypeError("an order is real")  # an integer of it would drop the imaginary part
         ufunc = _find_ufunc(name)
         if ufunc is not None and x.dtype.kind == "f" and x.size and x.item(x.argmin()) >= 0:
             return ufunc(n if n.__class__ is int else np.asarray(n, np.int64), x)

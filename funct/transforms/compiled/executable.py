@@ -19,7 +19,7 @@ from funct.compile.rewriting.attention import with_attention
 from funct.core import INEXACT, Level, Met, ShapeDtype, size_values, top_level, usable
 from funct.core.collecting import seldom
 from funct.core.effects import Carried, once
-from funct.errors import GuardError
+from funct.errors import GuardError, UnknownValueError
 from funct.events import tell
 from funct.graph import Graph, acting, acts, optimize
 from funct.graph.capture import Capture, capture
@@ -268,6 +268,8 @@ class Executable:
             both, outer = capture(joint, vals, label="jit", names=names, least=1)
         except GuardError:
             return MISS
+        except UnknownValueError:  # asked for a cotangent, which nobody has yet
+            return None
         except Exception:
             if not symbolic:
                 raise

@@ -264,11 +264,13 @@ class Compiled(Calls):
         """What serves these arguments, for people.
 
         Args: form: "loops": the function that a call runs and the loops of its kernels, as readable
-        Python; "llvm" and "assembly": the kernels' code; "graph": what all of it was made from.
+        Python, after that of NumPy calls where those serve first; "llvm" and "assembly": the
+        kernels' code; "graph": what all of it was made from.
         """
         if form not in _FORMS:
             raise ArgumentError(f"show: form must be one of {', '.join(_FORMS)}, got {form!r}")
-        return _FORMS[form](self.graph(*args, **kwargs))
+        graph = self.graph(*args, **kwargs)
+        return show_loops(graph, self.mode) if form == "loops" else _FORMS[form](graph)
 
 
 _FORMS: dict[str, Callable[[Graph], str]] = {

@@ -5,6 +5,8 @@ Dicts (globals, attributes, keys) are places as they are. None is what stands wh
 
 from __future__ import annotations
 
+from collections import ChainMap, UserDict
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,10 +14,12 @@ import numpy as np
 from funct.transforms.compiled.arguments import static
 
 __all__ = [
-    "PLAIN", "Cell", "Elements", "Items", "Keys", "Slots", "alike", "changed", "meant", "spot",
+    "MAPPINGS", "PLAIN", "Cell", "Elements", "Items", "Keys", "Slots", "Variable", "alike",
+    "changed", "meant", "spot",
 ]  # fmt: skip
 
 PLAIN = (bool, int, float, complex, str, type(None))
+MAPPINGS = (dict, MappingProxyType, ChainMap, UserDict)
 
 
 class Cell:
@@ -47,6 +51,19 @@ class Slots:
         return getattr(self.owner, name, None)
 
 
+class Variable:
+    """A context variable as a place."""
+
+    __slots__ = ("variable",)
+
+    def __init__(self, variable: Any) -> None:
+        self.variable = variable
+
+    def get(self, name: Any) -> Any:
+        """What it holds here, or None."""
+        return self.variable.get(None)
+
+
 class Items:
     """A list or deque as a place."""
 
@@ -70,7 +87,7 @@ class Keys:
         self.seen = self._now()
 
     def _now(self) -> Any:
-        return list(self.items) if isinstance(self.items, dict) else len(self.items)
+        return list(self.items) if isinstance(self.items, MAPPINGS) else len(self.items)
 
     def get(self, name: Any) -> Any:
         """The container, or None when it has other keys, or more elements or fewer."""
@@ -93,8 +110,8 @@ class Elements:
         x = self.holder
         if isinstance(x, np.ndarray):
             return x.dtype, x.shape, x.tobytes()
-        values = list(x.values() if isinstance(x, dict) else x)
-        keys = list(x) if isinstance(x, dict) else None
+        keys = list(x) if isinstance(x, MAPPINGS) else None
+        values = list(x if keys is None else x.values())
         return keys, [static(v) for v in values]
 
     def get(self, name: Any) -> Any:

@@ -16,17 +16,30 @@ from __future__ import annotations
 import contextlib
 import dis
 import functools
+import itertools
 import sys
 import types
+from array import array
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
 from funct.array import Tensor
 from funct.graph import Call, Control, Graph, Node
-from funct.transforms.compiled.places import PLAIN, Cell, Elements, Items, Keys, Slots, meant
+from funct.transforms.compiled.places import (
+    MAPPINGS,
+    PLAIN,
+    Cell,
+    Elements,
+    Items,
+    Keys,
+    Slots,
+    Variable,
+    meant,
+)
 
 __all__ = ["Watched", "watched"]
 
@@ -37,6 +50,7 @@ _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, type)
 # Words of code that reads attributes, or keys, by names that it does not have.
 _ATTRIBUTES = {"vars", "__dict__", "__slots__", "attrgetter", "asdict", "astuple"}
 _KEYS = {"keys", "values", "items"}
+_ASKING = {"getattr", "hasattr"}  # for an attribute that may not be there
 # Methods that no operator, call or subscript calls.
 _PASSIVE = {
     "__init__", "__new__", "__post_init__", "__attrs_init__", "__del__", "__repr__", "__str__",
@@ -55,24 +69,29 @@ def watched(fun: Any, graph: Graph | None, given: Sequence[Any] = ()) -> tuple[W
     graph: None before there is one. given: fun's arguments that are no arrays.
     """
     names: set[Any] = set()
+    walked: set[str] = set()
     while True:  # code that is found late may name what was passed by
-        found = _Places(fun, graph, names)
+        found = _Places(fun, graph, names, walked)
         found.called(fun, whole=True)
         for x in given:
             found.inside(x, _DEEP)
-        if found.names == names:
+        if found.names == names and found.walked == walked:
             return tuple(found.places)
-        names = found.names
+        names, walked = found.names, found.walked
 
 
 class _Places:
-    """The places, as they are found."""
+    """The places, as they are found. names: what code reads by name; walked: those of them that it
+    walks through, or spreads.
+    """
 
-    def __init__(self, fun: Any, graph: Graph | None, names: set[Any]) -> None:
+    def __init__(
+        self, fun: Any, graph: Graph | None, names: set[Any], walked: set[str]
+    ) -> None:
         self.package = (getattr(fun, "__module__", None) or "").partition(".")[0]
         self.places: list[Watched] = []
         self.held = set(() if graph is None else _constants(graph))
-        self.names = set(names)
+        self.names, self.walked = set(names), set(walked)
         self.seen: dict[int, Any] = {}  # by identity; held, so that no other takes its place
 
     # code -----------------------------------------------------------------------------------------
@@ -106,6 +125,7 @@ class _Places:
             codes = list(_codes(fun.__code__))
             for c in codes:
                 self.names |= {*c.co_names, *[k for k in c.co_consts if isinstance(k, str | int)]}
+                self.walked |= _walked_by(c)
             self.names |= set(fun.__code__.co_freevars)
             self.inside((fun.__defaults__, fun.__kwdefaults__), _DEEP)
             named = dict.fromkeys([n for c in codes for n in _globals_of(c)])
@@ -179,12 +199,14 @@ class _Places:
         if isinstance(x, np.ndarray):
             if x.flags.writeable or x.base is not None:
                 self.places.append((Elements(x), name, x))
-        elif isinstance(x, dict):
+        elif isinstance(x, MAPPINGS):
             self._dict(x, deep, name)
-        elif isinstance(x, list | deque | set):
+        elif isinstance(x, ContextVar):
+            self.entry(Variable(x), name, x.get(None), deep)
+        elif isinstance(x, list | deque | set | bytearray | array):
             if all([isinstance(v, PLAIN) for v in x]):  # noqa: C419  a list is faster here
                 self.places.append((Elements(x), name, x))
-            elif not isinstance(x, set):
+            elif not isinstance(x, set | array):
                 self.places.append((Keys(x), name, x))
                 for k, value in enumerate(x):
                     read = self.entry if isinstance(value, PLAIN) else self.passed
@@ -197,14 +219,13 @@ class _Places:
         else:
             self._attributes(x, deep)
 
-    def _dict(self, x: dict[Any, Any], deep: int, name: Any) -> None:
+    def _dict(self, x: Any, deep: int, name: Any) -> None:
         named = x.keys() & self.names
-        any_key = not named or not self.names.isdisjoint(_KEYS)
+        any_key = not named or name in self.walked or not self.names.isdisjoint(_KEYS)
         if any_key and all([isinstance(v, PLAIN) for v in x.values()]):  # noqa: C419
             self.places.append((Elements(x), name, x))
             return
-        if any_key:
-            self.places.append((Keys(x), name, x))
+        self.places.append((Keys(x), name, x))  # code asks for keys that are not there, too
         for key, value in x.items():
             plain = any_key and isinstance(value, PLAIN)
             read = self.entry if key in named or plain else self.passed
@@ -219,6 +240,8 @@ class _Places:
             self.places += [(found, name, None) for name in shared]
         named = own.keys() & self.names
         every = not self.names.isdisjoint(_ATTRIBUTES) or (not named and "getattr" in self.names)
+        if isinstance(found, dict) and not _frozen(cls) and (every or self.names & _ASKING):
+            self.places.append((Keys(found), "attributes", found))
         for name, value in own.items():
             place = Slots(x) if name in slots else found
             if not every and name not in named and id(meant(value)) not in self.held:
@@ -239,6 +262,8 @@ class _Places:
                 special = name.startswith("__") and name.endswith("__")
                 if fun is not None:
                     if name in self.names or (special and name not in _PASSIVE):
+                        if id(fun) not in self.seen:
+                            self.places.append((vars(c), name, value))
                         self.called(fun)
                 elif name in self.names and name not in own and not hasattr(value, "__get__"):
                     self.entry(vars(c), name, value, deep)
@@ -303,6 +328,19 @@ def _globals_of(code: types.CodeType) -> Iterator[str]:
 # The lowest bit of the word that loads a global says whether a call follows.
 _GLOBAL, _EXTENDED = dis.opmap["LOAD_GLOBAL"], dis.opmap["EXTENDED_ARG"]
 _LOADS = {dis.opmap.get(n) for n in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")}
+
+
+@functools.lru_cache(1024)
+def _walked_by(code: types.CodeType) -> frozenset[str]:
+    """The names of what code walks through, or spreads: `for k in x`, `f(**x)`, `{**x}`."""
+    if not _WALKS.intersection(code.co_code[::2]):
+        return frozenset()
+    found = list(dis.get_instructions(code))
+    pairs = itertools.pairwise(found)
+    return frozenset([str(read.argval) for read, walk in pairs if walk.opcode in _WALKS])
+
+
+_WALKS = {dis.opmap[n] for n in ("GET_ITER", "DICT_MERGE", "DICT_UPDATE")}
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
