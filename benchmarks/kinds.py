@@ -45,6 +45,7 @@ PICTURE, PLACES = _normal(256, 256), RNG.uniform(0, 254, (100_000, 2)).astype("f
 COSTS, IMAGE, FLOW = _normal(300, 300), _normal(512, 512), _normal(2, 512, 512, scale=3)
 ENDS, NODES = RNG.integers(0, 10_000, (2, 50_000)), _normal(10_000, 32)
 ENTRIES = RNG.integers(0, 100_000, (2, 1_000_000)).astype("int32")
+HEADS = _normal(3, 8, 512, 64)
 EDGES, WEIGHED = RNG.integers(0, 10_000, (2, 30_000)), _normal(30_000, 1)
 
 
@@ -177,6 +178,12 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         below = image[i + 1, j] * (1 - u) + image[i + 1, j + 1] * u
         return ns.mean((top * (1 - v) + below * v - image) ** 2)
 
+    def written(heads: Any) -> Any:
+        q, k, v = heads
+        scores = ns.where(ns.tril(ns.ones((512, 512), dtype=bool)), q @ k.mT / 8, -1e9)
+        e = ns.exp(scores - ns.max(scores, axis=-1, keepdims=True))
+        return ns.sum((e / ns.sum(e, axis=-1, keepdims=True) @ v) ** 2)
+
     def attended(nodes: Any, ends: Any) -> Any:
         source, target = ends
         weights = ns.exp(ns.sum(ns.tanh(nodes[source] - nodes[target]), axis=-1) * 0.1)
@@ -302,6 +309,8 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         "1M numbers counted in 100 bins": (counted, (a(MILLION),)),
         "Sinkhorn in logarithms, 300 x 300, 20 steps": (transported, (a(COSTS),)),
         "gradient of an image warped, 512 x 512": (grad(warped), (a(FLOW), a(IMAGE))),
+        "causal attention written out, 8 x 512 x 64": (written, (a(HEADS),)),
+        "gradient of it": (grad(written), (a(HEADS),)),
         "attention along 50,000 edges": (attended, (a(NODES), a(ENDS))),
         "reaction and diffusion, 256 x 256, 50 steps": (reacted, (a(PLATE),)),
         "sort and running sum, 100,000": (ranked, (a(SIGNAL),)),

@@ -48,6 +48,7 @@ def rows() -> Iterator[Row]:
         yield from _of(f"4 x 512 x {size}", _Case(4, 512, 512, size))
     yield from _of("2 x 777 x 40", _Case(2, 777, 777, 40))
     yield from _of("4 x 512 x 64, mask", _Case(4, 512, 512, 64, mask=_some))
+    yield from _of("4 x 1024 x 64, mask of a band", _Case(4, 1024, 1024, 64, mask=_band))
     yield from _of("4 x 512 x 64, mask of keys", _Case(4, 512, 512, 64, mask=_some_keys))
     yield from _of("4 x 512 x 64, added mask", _Case(4, 512, 512, 64, mask=_added))
     yield from _of("4 x 512 x 64, dropout", _Case(4, 512, 512, 64, rate=0.1))
@@ -61,6 +62,10 @@ def rows() -> Iterator[Row]:
 
 def _some(rng: np.random.Generator, queries: int, keys: int) -> Any:
     return rng.random((1, 1, queries, keys)) > 0.2
+
+
+def _band(_: np.random.Generator, queries: int, keys: int) -> Any:
+    return abs(np.arange(queries)[:, None] - np.arange(keys))[None, None] < 100
 
 
 def _some_keys(rng: np.random.Generator, _: int, keys: int) -> Any:
