@@ -14,9 +14,7 @@ from funct.graph.passes import optimize
 from funct.kernels.table import met
 from funct.nn import functional
 
-pytestmark = pytest.mark.skipif(
-    not met(NEEDS), reason="the processor has no kernel of attention"
-)
+pytestmark = pytest.mark.skipif(not met(NEEDS), reason="the processor has no kernel of attention")
 B, H, L, S, E, V = 2, 3, 5, 7, 4, 3
 
 
@@ -209,6 +207,59 @@ def test_weights_that_others_need_stay():
     }
     for name, f in others.items():
         _, found = told_apart(f, q, k, v, g)
+        assert "exp" in found, name
+
+
+def test_what_only_looks_like_attention_stays():
+    """Maxima and sums that lie along other axes, masks and sums that broadcast scores."""
+    q, k, v, g = arrays((S, E), (S, E), (S, V), (S, V))
+    shown = xp.asarray(rng.random((S, S)) < 0.7)
+    many = xp.asarray(np.random.default_rng(3).normal(size=(4, S, V)))
+
+    def weighed(top, total):
+        def f(q, k, v):
+            s = q @ k.T
+            e = xp.exp(s - top(s))
+            return e / total(e) @ v
+
+        return f
+
+    def rows(x):
+        return xp.max(x, axis=-1, keepdims=True)
+
+    def sums(x):
+        return xp.sum(x, axis=-1, keepdims=True)
+
+    def spread(q, k, v):
+        s = xp.where(xp.stack([shown, ~shown]), q @ k.T, -1e9)
+        return functional.softmax(s, -1) @ xp.stack([v, v])
+
+    def shared(q, k, v):
+        p = functional.softmax(q @ k.T, -1)
+        return xp.broadcast_to(p, (4, S, S)) @ (many + v)
+
+    others = {
+        "rows of maxima": weighed(lambda s: xp.max(s, axis=-1), sums),
+        "rows of sums": weighed(rows, lambda e: xp.sum(e, axis=-1)),
+        "columns of sums": weighed(rows, lambda e: xp.sum(e, axis=0, keepdims=True)),
+        "sums turned": weighed(rows, lambda e: sums(e).T),
+        "all": weighed(xp.max, xp.sum),
+        "scaled after": lambda q, k, v: (q @ k.T - rows(q @ k.T * 2.0)) @ v,
+        "spread": spread,
+        "shared": shared,
+        "nothing": lambda q, k, v: functional.softmax(q @ k.T * 0.0, -1) @ v,
+        "of one more axis": lambda q, k, v: functional.softmax(
+            (q @ k.T) * xp.asarray([[[0.5]]]), -1
+        ) @ v[None],
+    }  # fmt: skip
+    for f in others.values():
+        told_apart(lambda q, k, v, g, f=f: (f(q, k, v),), q, k, v, g)
+        told_apart(
+            lambda q, k, v, g, f=f: ft.vjp(f, q, k, v)[1](xp.ones_like(f(q, k, v)) * g[None, 0, 0]),
+            q, k, v, g,
+        )  # fmt: skip
+    for name in ("rows of maxima", "rows of sums", "columns of sums", "sums turned", "all"):
+        _, found = told_apart(lambda q, k, v, g, f=others[name]: (f(q, k, v),), q, k, v, g)
         assert "exp" in found, name
 
 

@@ -11,10 +11,11 @@ times k or q, whatever it was computed by, that of q or k.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from funct.compile.rewriting.terms import ONE, SHARE, Terms, added, inverse, multiplied, summed
 from funct.graph import Graph, Node, Var
@@ -32,11 +33,12 @@ Axes = tuple[int, ...]  # which of the scores' axes each axis is
 class Product(Struct, frozen=True, eq=False):
     """A product of two arrays with one inner axis, and one axis each that the other has not.
 
-    operands: with their labels. labels: of the result.
+    operands: with their labels. labels, sizes: of the result.
     """
 
     operands: tuple[tuple[Var, str], tuple[Var, str]]
     labels: str
+    sizes: tuple[Any, ...]
 
     def side(self, label: str) -> tuple[Var, str]:
         """The operand that has the label, which one of them has."""
@@ -65,12 +67,13 @@ class _Scores(Struct, frozen=True, eq=False):
 
 class _Top(Struct, frozen=True, eq=False):
     """The maxima of scores along an axis, as it is numbered in the product; or which scores are
-    such, how many of them there are, or the shares of a gradient that each of them gets.
+    such ("ties"), how many there are in a row ("count"), or 1 / count for each of them ("shares").
     """
 
     scores: _Scores
     along: int
-    shares: bool = False
+    axes: Axes
+    kind: str = "top"
 
 
 class Softmax(Struct, frozen=True, eq=False):
@@ -146,9 +149,10 @@ class Weights:
         if all(g is None or isinstance(g, float) for g in given):
             return None
         rule = _RULES.get(e.name)
-        if rule is not None:
-            return rule(self, e, *given)
-        return given[0] if e.name in _SAME else None
+        if rule is None:
+            return given[0] if e.name in _SAME else None
+        found = rule(self, e, *given)
+        return found if _fits(e.results[0], found) else None
 
     def _operand(self, a: Any) -> Any:
         """What an operand is; a number where it is one number everywhere."""
@@ -190,13 +194,13 @@ class Weights:
         if e.name == "contract":
             inputs, out = e.params[0].split("->")
             a, b = inputs.split(",")
-            return Product((self._unturned(x, a), self._unturned(y, b)), out)
+            return Product((self._unturned(x, a), self._unturned(y, b)), out, e.results[0].shape)
         rank = len(x.shape)
         if rank < 2 or rank != len(y.shape) or x.shape[:-2] != y.shape[:-2]:
             return None
         lead = "".join([chr(ord("a") + k) for k in range(rank - 2)])
         operands = self._unturned(x, f"{lead}IJ"), self._unturned(y, f"{lead}JK")
-        return Product(operands, f"{lead}IK")
+        return Product(operands, f"{lead}IK", e.results[0].shape)
 
     def _unturned(self, x: Var, labels: str) -> tuple[Var, str]:
         """An operand before its axes were put in order, unless it is made of exponentials."""
@@ -233,8 +237,9 @@ class Weights:
     def _of_two(self, e: Node, x: Any, y: Any) -> Any:
         """Of two values that are made of the same exponentials."""
         if isinstance(x, _Top) and isinstance(y, _Top):
-            alike = x.scores is y.scores and e.name == "divide"
-            return _Top(x.scores, x.along, shares=True) if alike else None
+            alike = x.scores is y.scores and _together(x.axes, y.axes) == x.scores.axes
+            shares = (e.name, x.kind, y.kind) == ("divide", "ties", "count")
+            return _Top(x.scores, x.along, x.scores.axes, "shares") if alike and shares else None
         x, y = _as_made(x, y), _as_made(y, x)
         if not (isinstance(x, _Made) and isinstance(y, _Made)) or x.softmax is not y.softmax:
             return None
@@ -254,7 +259,7 @@ class Weights:
     def _added(self, e: Node, x: Any, y: Any) -> Any:
         """Also scores and a mask of numbers."""
         if e.name == "subtract" and isinstance(x, _Scores) and isinstance(y, _Top):
-            return (x, y.along) if y.scores is x else None
+            return (x, y.along) if _is_top_of(y, x) else None
         for scores, other, v in ((x, y, e.operands[1]), (y, x, e.operands[0])):
             if isinstance(scores, _Scores) and scores.mask is None and e.name == "add":
                 if other is not None or not isinstance(v, Var) or v.dtype.char not in "fd":
@@ -288,7 +293,7 @@ class Weights:
                 return self._masked(e, kept, mask, fill, hides=hides)
             if isinstance(kept, _Made) and fill == 0.0:
                 own = kept.softmax.scores.mask
-                same = own is not None and own.of is mask and own.hides == hides
+                same = own is not None and own.of == mask and own.hides == hides
                 covered = all(powers[0] for powers in kept.terms)
                 return kept if same and covered and own is not None and own.fill else None
         return None
@@ -297,41 +302,44 @@ class Weights:
         if not isinstance(x, tuple):
             return None
         scores, along = x
+        if not (scores.scale and math.isfinite(scores.scale)):
+            return None
         softmax = Softmax(scores, along, e.results[0])
         return _Made(softmax, scores.axes, {(1, 0, 0, 0, 0): 1.0})
 
     def _largest(self, e: Node, x: Any) -> Any:
         if not isinstance(x, _Scores) or len(e.params[0]) != 1:
             return None
-        along = x.axes[e.params[0][0]]
+        (axis,), keepdims = e.params
+        along = x.axes[axis]
         (_, a), (_, b) = x.product.operands
         label = x.product.labels[along]
-        return _Top(x, along) if (label in a) != (label in b) else None
+        one = (label in a) != (label in b)
+        return _Top(x, along, _reduced(x.axes, axis, keepdims)) if one else None
 
     def _ties(self, e: Node, x: Any, y: Any) -> Any:
-        """Which scores are the largest; their number, and their shares."""
-        if isinstance(x, _Scores) and isinstance(y, _Top) and y.scores is x:
-            return y
+        """Which scores are the largest."""
+        if isinstance(x, _Scores) and isinstance(y, _Top) and _is_top_of(y, x):
+            return _Top(x, y.along, x.axes, "ties")
         return None
 
     def _cast(self, e: Node, x: Any) -> Any:
-        return x if isinstance(x, _Top) else None
+        return x if isinstance(x, _Top) and x.kind == "ties" else None
 
     def _total(self, e: Node, x: Any) -> Any:
         """The sum along the keys."""
-        axes, keepdims = e.params[0], e.params[1]
-        if isinstance(x, _Top):
-            return x
-        if not isinstance(x, _Made) or len(axes) != 1:
+        axes, keepdims = e.params
+        if not isinstance(x, _Top | _Made) or len(axes) != 1:
             return None
         (axis,) = axes
-        if x.axes[axis] != x.softmax.along:
+        along = x.along if isinstance(x, _Top) else x.softmax.along
+        left = _reduced(x.axes, axis, keepdims)
+        if x.axes[axis] != along:
             return None
+        if isinstance(x, _Top):
+            return _Top(x.scores, x.along, left, "count") if x.kind == "ties" else None
         terms = summed(x.terms)
-        if terms is None:
-            return None
-        new = (NEW,) if keepdims else ()
-        return _Made(x.softmax, (*x.axes[:axis], *new, *x.axes[axis + 1 :]), terms, x.d)
+        return None if terms is None else _Made(x.softmax, left, terms, x.d)
 
     def _negative(self, e: Node, x: Any) -> Any:
         if isinstance(x, _Made):
@@ -341,33 +349,26 @@ class Weights:
         return None
 
     def _broadcast(self, e: Node, x: Any) -> Any:
-        if isinstance(x, _Top):
-            return x
-        if not isinstance(x, _Made):
+        if not isinstance(x, _Top | _Made):
             return None
-        return _Made(x.softmax, _padded(x.axes, len(e.results[0].shape)), x.terms, x.d)
+        return structs.replace(x, axes=_padded(x.axes, len(e.results[0].shape)))
 
     def _reshaped(self, e: Node, x: Any) -> Any:
         """Axes of length 1 come and go."""
-        if isinstance(x, _Top):
-            return x
-        source = e.operands[0]
-        if not isinstance(x, _Made) or not isinstance(source, Var):
+        source, shape = e.operands[0], e.results[0].shape
+        if not isinstance(x, _Top | _Made) or not isinstance(source, Var):
             return None
         old = [(n, a) for n, a in zip(source.shape, x.axes, strict=True) if n != 1]
-        left = iter(old)
-        axes = tuple([NEW if n == 1 else next(left, (0, NEW))[1] for n in e.results[0].shape])
-        if [n for n in e.results[0].shape if n != 1] != [n for n, _ in old]:
+        if [n for n in shape if n != 1] != [n for n, _ in old]:
             return None
-        return _Made(x.softmax, axes, x.terms, x.d)
+        left = iter(old)
+        return structs.replace(x, axes=tuple([NEW if n == 1 else next(left)[1] for n in shape]))
 
     def _turned(self, e: Node, x: Any) -> Any:
-        if not isinstance(x, _Scores | _Made):
+        masked = isinstance(x, _Scores) and x.mask is not None
+        if masked or not isinstance(x, _Scores | _Top | _Made):
             return None
-        axes = tuple([x.axes[k] for k in e.params[0]])
-        if isinstance(x, _Scores):
-            return None if x.mask is not None else _Scores(x.product, axes, x.scale)
-        return _Made(x.softmax, axes, x.terms, x.d)
+        return structs.replace(x, axes=tuple([x.axes[k] for k in e.params[0]]))
 
     # Where it ends
 
@@ -405,6 +406,27 @@ class Weights:
 # Axes
 
 
+def _fits(v: Var, found: Any) -> bool:
+    """Whether an array is as long as the scores along each of their axes."""
+    if not isinstance(found, _Scores | _Made):
+        return found is not None
+    product = found.product if isinstance(found, _Scores) else found.softmax.scores.product
+    if len(v.shape) != len(found.axes):
+        return False
+    whole = all(a == NEW or n == product.sizes[a] for n, a in zip(v.shape, found.axes, strict=True))
+    return whole and v.dtype == product.operands[0][0].dtype
+
+
+def _is_top_of(top: _Top, scores: _Scores) -> bool:
+    """Whether these are the maxima of the scores, beside each of which its row's lies."""
+    alike = top.scores is scores and top.kind == "top"
+    return alike and _together(scores.axes, top.axes) == scores.axes
+
+
+def _reduced(axes: Axes, axis: int, keepdims: bool) -> Axes:
+    return (*axes[:axis], *((NEW,) if keepdims else ()), *axes[axis + 1 :])
+
+
 def _padded(axes: Axes, rank: int) -> Axes:
     return (NEW,) * (rank - len(axes)) + axes
 
@@ -422,8 +444,8 @@ def _as_made(x: Any, beside: Any) -> Any:
     """What a product is beside what is made of exponentials: cotangents by values; and shares."""
     if not isinstance(beside, _Made):
         return x
-    if isinstance(x, _Top) and x.shares and x.scores is beside.softmax.scores:
-        return _Made(beside.softmax, x.scores.axes, {SHARE: 1.0})
+    if isinstance(x, _Top) and x.kind == "shares" and x.scores is beside.softmax.scores:
+        return _Made(beside.softmax, x.axes, {SHARE: 1.0})
     if not isinstance(x, _Scores) or x.mask is not None:
         return x
     full = beside.softmax.scores.product.labels
