@@ -537,6 +537,8 @@ x.std()
 x.var()
 x.flat
 x.strides
+x.itemsize
+x.nbytes
 x.sum()
 m.sum(axis=0)
 m.swapaxes(0, 1)

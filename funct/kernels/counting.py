@@ -27,10 +27,10 @@ _MOST = _LARGEST.to_bytes(8, sys.byteorder)
 weighed: Any = getattr(
     getattr(getattr(np, "_core", None), "_multiarray_umath", None), "bincount", np.bincount
 )
-# Whether a row, as float64, ascends (1), descends (-1) or neither (0).
-direction: Any = getattr(
+# What `np.digitize` asks of bins, which it takes as float64.
+_monotonous: Any = getattr(
     getattr(getattr(np, "_core", None), "_multiarray_umath", None), "_monotonicity", None
-) or (lambda x: int((x[:-1] <= x[1:]).all()) or -int((x[:-1] >= x[1:]).all()))
+)
 _COUNTED = frozenset("bBhHiIlq")  # integers that int64 holds
 _FEW = 256  # elements of which nobody asks more
 _LEAST = 1 << 11  # elements below which NumPy's few calls cost less
@@ -40,6 +40,13 @@ _ROWS = 16  # tasks at most
 _INT64 = np.dtype(np.int64)
 _LIKE = np.zeros(1, np.int64)  # what counts are
 _DENSE = 4  # bins per element up to which a table of bins is cheaper than to sort
+
+
+def direction(x: Any) -> int:
+    """Whether a row ascends (1), descends (-1) or neither (0)."""
+    if _monotonous is not None and x.dtype.char in "fdbBhHiIlqLQ":
+        return int(_monotonous(x))
+    return int((x[:-1] <= x[1:]).all()) or -int((x[:-1] >= x[1:]).all())
 
 
 def bounds(x: NDArray[Any]) -> tuple[int, int]:

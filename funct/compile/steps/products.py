@@ -79,7 +79,7 @@ def begin_products(graph: Graph) -> None:
     views: dict[Var, View] = {}
     tiles: dict[Tile, None] = {}
     for e in graph.nodes:
-        if not isinstance(e, Node):
+        if not isinstance(e, Node) or any(0 in v.shape for v in (*e.reads, *e.results)):
             continue
         if e.name in VIEWS and isinstance(v := e.operands[0], Var):
             seen = through(e, views.get(v) or dense(v))
