@@ -32,7 +32,7 @@ __all__ = ["handed_over"]
 
 Lying = tuple[Var, Axes]  # an array, and which axes of the scores its own are
 
-_WORTH = 1 << 27  # multiplications of the products of scores and values
+_WORTH = 1 << 28  # multiplications of scores and values: code for fewer takes longer than it saves
 _MASKED = 1 << 16  # scores of a head, if a mask must be looked at
 _ROUNDED = 1e-6
 _NO_SEED = wrap(np.zeros((1, 2), np.uint32))
