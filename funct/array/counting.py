@@ -6,6 +6,7 @@ is a guard. What lies outside the bins is left out.
 
 from __future__ import annotations
 
+import cmath
 from typing import Any
 
 import numpy as np
@@ -221,14 +222,16 @@ def _edges(name: str, x: Any, bins: Any, range: Any) -> Any:
         x = ops.astype(x, _FLOAT64) if dtype not in INEXACT else x
         low, high = least(x), greatest(x)
     if low.__class__ is Array and high.__class__ is Array:
-        ends = (low.item(), high.item())
-        if not (np.isfinite(low.data) and np.isfinite(high.data)):
+        a, b = low.data.item(), high.data.item()
+        if not (cmath.isfinite(a) and cmath.isfinite(b)):
             whose = "that of the elements" if range is None else "range"
-            raise ArgumentError(f"{name}: range must be finite, {whose} is {ends}")
-        if np.greater(low.data, high.data):
+            raise ArgumentError(f"{name}: range must be finite, {whose} is {(a, b)}")
+        if np.greater(a, b) if a.__class__ is complex else a > b:
             raise ArgumentError(f"{name}: range must ascend, got {range!r}")
-    flat = ops.equal(low, high)
-    low, high = ops.where(flat, low - 0.5, low), ops.where(flat, high + 0.5, high)
+        low, high = (low - 0.5, high + 0.5) if a == b else (low, high)
+    else:
+        flat = ops.equal(low, high)
+        low, high = ops.where(flat, low - 0.5, low), ops.where(flat, high + 0.5, high)
     steps = arange(bins + 1, dtype=low.dtype)
     edges = ops.where(ops.equal(arange(bins + 1), bins), high, low + steps * ((high - low) / bins))
     return ops.astype(edges, dtype) if dtype in INEXACT else edges
