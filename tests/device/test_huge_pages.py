@@ -13,7 +13,7 @@ from funct.device.memory import front, huge_pages
 from funct.device.memory.front import set_handler
 
 pytestmark = pytest.mark.skipif(
-    not huge_pages.HUGE_PAGES, reason="the system has no huge pages, or they are forbidden"
+    not huge_pages.has_huge_pages(), reason="the system has no huge pages, or they are forbidden"
 )
 MIB = 1 << 20
 

@@ -7,13 +7,14 @@ negative.
 
 from __future__ import annotations
 
-__all__ = ["ONE", "SHARE", "Powers", "Terms", "added", "inverse", "multiplied", "summed"]
+__all__ = ["ONE", "ROUNDED", "SHARE", "Powers", "Terms", "added", "inverse", "multiplied", "summed"]
 
 Powers = tuple[int, int, int, int, int]  # of e, d, l, r and t
 Terms = dict[Powers, float]
 
 ONE: Powers = (0, 0, 0, 0, 0)
 SHARE: Powers = (0, 0, 0, 0, 1)
+ROUNDED = 1e-12  # a difference of equal numbers, of the larger one
 
 
 def added(x: Terms, y: Terms) -> Terms:
@@ -21,7 +22,7 @@ def added(x: Terms, y: Terms) -> Terms:
     found = dict(x)
     for powers, c in y.items():
         total = found.pop(powers, 0.0) + c
-        if abs(total) > 1e-6 * abs(c):
+        if abs(total) > ROUNDED * abs(c):
             found[powers] = total
     return found
 

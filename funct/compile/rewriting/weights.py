@@ -15,114 +15,36 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import structs
 
-from funct.compile.rewriting.terms import ONE, SHARE, Terms, added, inverse, multiplied, summed
+from funct.compile.rewriting.scores import (
+    NEW,
+    Axes,
+    End,
+    Made,
+    Mask,
+    Product,
+    Scores,
+    Softmax,
+    Top,
+)
+from funct.compile.rewriting.terms import (
+    ONE,
+    ROUNDED,
+    SHARE,
+    Terms,
+    added,
+    inverse,
+    multiplied,
+    summed,
+)
 from funct.graph import Graph, Node, Var
 
-__all__ = ["NEW", "Axes", "End", "Mask", "Product", "Softmax", "Weights"]
+__all__ = ["Weights"]
 
-_LEAST = 1 << 12  # scores of a head
+_LEAST = 1 << 26  # multiplications of queries and keys: no attention of fewer is worth its kernel
 _LOW = -1e8  # a number that hides a key
 _SAME = frozenset({"stop_gradient", "checkpoint_name"})
-NEW = -1  # an axis that is none of the scores'
-
-Axes = tuple[int, ...]  # which of the scores' axes each axis is
-
-
-class Product(Struct, frozen=True, eq=False):
-    """A product of two arrays with one inner axis, and one axis each that the other has not.
-
-    operands: with their labels. labels, sizes: of the result.
-    """
-
-    operands: tuple[tuple[Var, str], tuple[Var, str]]
-    labels: str
-    sizes: tuple[Any, ...]
-
-    def side(self, label: str) -> tuple[Var, str]:
-        """The operand that has the label, which one of them has."""
-        return next(o for o in self.operands if label in o[1])
-
-
-class Mask(Struct, frozen=True, eq=False):
-    """What hides keys: axes as those of the product's result. fill: what hidden scores are; None:
-    the mask is numbers that are added.
-    """
-
-    of: Any
-    axes: Axes
-    fill: float | None
-    hides: bool = False
-
-
-class _Scores(Struct, frozen=True, eq=False):
-    """A product, scaled and masked; axes: which of the product's axes each is."""
-
-    product: Product
-    axes: Axes
-    scale: float = 1.0
-    mask: Mask | None = None
-
-
-class _Top(Struct, frozen=True, eq=False):
-    """The maxima of scores along an axis, as it is numbered in the product; or which scores are
-    such ("ties"), how many there are in a row ("count"), or 1 / count for each of them ("shares").
-    """
-
-    scores: _Scores
-    along: int
-    axes: Axes
-    kind: str = "top"
-
-
-class Softmax(Struct, frozen=True, eq=False):
-    """The exponentials of scores less their maxima along the axis of keys; of: themselves.
-
-    Axes are numbered as those of the product of queries and keys.
-    """
-
-    scores: _Scores
-    along: int
-    of: Var
-
-    @property
-    def queries(self) -> int:
-        """The axis of queries."""
-        labels = self.scores.product.labels
-        (_, a), (_, b) = self.scores.product.operands
-        own = [k for k, c in enumerate(labels) if (c in a) != (c in b)]
-        return next(k for k in own if k != self.along)
-
-    def lies(self, axis: int) -> tuple[Var, Axes]:
-        """The operand with that axis of its own, and which axes are its: NEW for its features."""
-        product = self.scores.product
-        of, labels = product.side(product.labels[axis])
-        return of, tuple([product.labels.find(c) for c in labels])
-
-
-class _Made(Struct, frozen=True, eq=False):
-    """What is made of exponentials. d: the product that it has a factor of, and how that lies."""
-
-    softmax: Softmax
-    axes: Axes
-    terms: Terms
-    d: tuple[Product, Axes] | None = None
-
-
-class End(Struct, frozen=True, eq=False):
-    """A product that leaves the matrix behind.
-
-    kind: "o", "dq", "dk" or "dv". order: which axes its own are. factor: what it is multiplied by.
-    other: what it multiplies by, and how that lies. d: the cotangents by values, if they are in it.
-    """
-
-    node: Node
-    kind: str
-    order: Axes
-    factor: float
-    other: tuple[Var, Axes]
-    d: tuple[Product, Axes] | None
 
 
 class Weights:
@@ -163,14 +85,14 @@ class Weights:
             return float(held.data.reshape(())[()])
         return self.known.get(a)
 
-    def _product(self, e: Node) -> _Scores | None:
+    def _product(self, e: Node) -> Scores | None:
         """Scores, if it may be such; what is made of exponentials ends in it."""
         found = self._labelled(e)
         if found is None:
             return None
         for k, (v, labels) in enumerate(found.operands):
             made = self.known.get(v)
-            if isinstance(made, _Made):
+            if isinstance(made, Made):
                 self._end(e, made, labels, found.operands[1 - k], found.labels)
                 return None
         (x, a), (y, b) = found.operands
@@ -178,11 +100,12 @@ class Weights:
         own = [c for c in a if c not in b], [c for c in b if c not in a]
         if len(inner) != 1 or list(map(len, own)) != [1, 1] or x.dtype.char not in "fd":
             return None
-        rows, columns = (x.shape[a.index(own[0][0])], y.shape[b.index(own[1][0])])
         numbers = all(isinstance(n, int) for n in (*x.shape, *y.shape))
-        if not numbers or rows * columns < _LEAST or x.dtype != y.dtype:
+        if not numbers or x.dtype != y.dtype:
             return None
-        return _Scores(found, tuple(range(len(found.labels))))
+        if math.prod(found.sizes) * x.shape[a.index(inner[0])] < _LEAST:
+            return None
+        return Scores(found, tuple(range(len(found.labels))))
 
     def _labelled(self, e: Node) -> Product | None:
         """A product of matrices, or a contraction, with a label for each axis; of arrays before
@@ -206,7 +129,7 @@ class Weights:
         """An operand before its axes were put in order, unless it is made of exponentials."""
         while (made := self.made_by.get(x)) is not None and made.name == "permute_dims":
             source = made.operands[0]
-            if isinstance(self.known.get(x), _Made) or not isinstance(source, Var):
+            if isinstance(self.known.get(x), Made) or not isinstance(source, Var):
                 break
             labels = "".join([labels[made.params[0].index(k)] for k in range(len(labels))])
             x = source
@@ -217,31 +140,31 @@ class Weights:
             x, y = y, x
         if isinstance(y, float) and (e.name == "multiply" or y):
             factor = y if e.name == "multiply" else 1 / y
-            if isinstance(x, _Scores) and (x.mask is None or factor > 0):
+            if isinstance(x, Scores) and (x.mask is None or factor > 0):
                 mask = x.mask
                 if mask is not None:
                     if mask.fill is None:
                         return None
                     mask = Mask(mask.of, mask.axes, mask.fill * factor, mask.hides)
-                return _Scores(x.product, x.axes, x.scale * factor, mask)
-            if isinstance(x, _Made):
-                return _Made(x.softmax, x.axes, multiplied(x.terms, {ONE: factor}), x.d)
+                return Scores(x.product, x.axes, x.scale * factor, mask)
+            if isinstance(x, Made):
+                return Made(x.softmax, x.axes, multiplied(x.terms, {ONE: factor}), x.d)
             return None
-        if isinstance(x, float) and e.name == "divide" and isinstance(y, _Made):
+        if isinstance(x, float) and e.name == "divide" and isinstance(y, Made):
             of_one = inverse(y.terms)
             if of_one is None:
                 return None
-            return _Made(y.softmax, y.axes, multiplied({ONE: x}, of_one), y.d)
+            return Made(y.softmax, y.axes, multiplied({ONE: x}, of_one), y.d)
         return self._of_two(e, x, y)
 
     def _of_two(self, e: Node, x: Any, y: Any) -> Any:
         """Of two values that are made of the same exponentials."""
-        if isinstance(x, _Top) and isinstance(y, _Top):
+        if isinstance(x, Top) and isinstance(y, Top):
             alike = x.scores is y.scores and _together(x.axes, y.axes) == x.scores.axes
             shares = (e.name, x.kind, y.kind) == ("divide", "ties", "count")
-            return _Top(x.scores, x.along, x.scores.axes, "shares") if alike and shares else None
+            return Top(x.scores, x.along, x.scores.axes, "shares") if alike and shares else None
         x, y = _as_made(x, y), _as_made(y, x)
-        if not (isinstance(x, _Made) and isinstance(y, _Made)) or x.softmax is not y.softmax:
+        if not (isinstance(x, Made) and isinstance(y, Made)) or x.softmax is not y.softmax:
             return None
         axes = _together(x.axes, y.axes)
         d = x.d or y.d
@@ -254,28 +177,28 @@ class Weights:
         else:
             factor = y.terms if e.name == "multiply" else inverse(y.terms)
             terms = None if factor is None else multiplied(x.terms, factor)
-        return None if terms is None else _Made(x.softmax, axes, terms, d)
+        return None if terms is None else Made(x.softmax, axes, terms, d)
 
     def _added(self, e: Node, x: Any, y: Any) -> Any:
         """Also scores and a mask of numbers."""
-        if e.name == "subtract" and isinstance(x, _Scores) and isinstance(y, _Top):
+        if e.name == "subtract" and isinstance(x, Scores) and isinstance(y, Top):
             return (x, y.along) if _is_top_of(y, x) else None
         for scores, other, v in ((x, y, e.operands[1]), (y, x, e.operands[0])):
-            if isinstance(scores, _Scores) and scores.mask is None and e.name == "add":
+            if isinstance(scores, Scores) and scores.mask is None and e.name == "add":
                 if other is not None or not isinstance(v, Var) or v.dtype.char not in "fd":
                     continue
                 return self._masked(e, scores, v, None, hides=False)
         return self._of_two(e, x, y)
 
     def _masked(
-        self, e: Node, scores: _Scores, mask: Any, fill: float | None, *, hides: bool
-    ) -> _Scores | None:
+        self, e: Node, scores: Scores, mask: Any, fill: float | None, *, hides: bool
+    ) -> Scores | None:
         mask = self._unspread(mask)
         if len(e.results[0].shape) != len(scores.axes) or mask is None:
             return None
         axes = scores.axes[len(scores.axes) - len(mask.shape) :]
         found = Mask(mask, axes, fill, hides)
-        return _Scores(scores.product, scores.axes, scores.scale, found)
+        return Scores(scores.product, scores.axes, scores.scale, found)
 
     def _unspread(self, x: Any) -> Var | None:
         """An array before it was broadcast."""
@@ -289,9 +212,9 @@ class Weights:
         for kept, fill, hides in ((x, y, False), (y, x, True)):
             if not isinstance(fill, float):
                 continue
-            if isinstance(kept, _Scores) and kept.mask is None and fill <= _LOW:
+            if isinstance(kept, Scores) and kept.mask is None and fill <= _LOW:
                 return self._masked(e, kept, mask, fill, hides=hides)
-            if isinstance(kept, _Made) and fill == 0.0:
+            if isinstance(kept, Made) and fill == 0.0:
                 own = kept.softmax.scores.mask
                 same = own is not None and own.of == mask and own.hides == hides
                 covered = all(powers[0] for powers in kept.terms)
@@ -305,58 +228,58 @@ class Weights:
         if not (scores.scale and math.isfinite(scores.scale)):
             return None
         softmax = Softmax(scores, along, e.results[0])
-        return _Made(softmax, scores.axes, {(1, 0, 0, 0, 0): 1.0})
+        return Made(softmax, scores.axes, {(1, 0, 0, 0, 0): 1.0})
 
     def _largest(self, e: Node, x: Any) -> Any:
-        if not isinstance(x, _Scores) or len(e.params[0]) != 1:
+        if not isinstance(x, Scores) or len(e.params[0]) != 1:
             return None
         (axis,), keepdims = e.params
         along = x.axes[axis]
         (_, a), (_, b) = x.product.operands
         label = x.product.labels[along]
         one = (label in a) != (label in b)
-        return _Top(x, along, _reduced(x.axes, axis, keepdims)) if one else None
+        return Top(x, along, _reduced(x.axes, axis, keepdims)) if one else None
 
     def _ties(self, e: Node, x: Any, y: Any) -> Any:
         """Which scores are the largest."""
-        if isinstance(x, _Scores) and isinstance(y, _Top) and _is_top_of(y, x):
-            return _Top(x, y.along, x.axes, "ties")
+        if isinstance(x, Scores) and isinstance(y, Top) and _is_top_of(y, x):
+            return Top(x, y.along, x.axes, "ties")
         return None
 
     def _cast(self, e: Node, x: Any) -> Any:
-        return x if isinstance(x, _Top) and x.kind == "ties" else None
+        return x if isinstance(x, Top) and x.kind == "ties" else None
 
     def _total(self, e: Node, x: Any) -> Any:
         """The sum along the keys."""
         axes, keepdims = e.params
-        if not isinstance(x, _Top | _Made) or len(axes) != 1:
+        if not isinstance(x, Top | Made) or len(axes) != 1:
             return None
         (axis,) = axes
-        along = x.along if isinstance(x, _Top) else x.softmax.along
+        along = x.along if isinstance(x, Top) else x.softmax.along
         left = _reduced(x.axes, axis, keepdims)
         if x.axes[axis] != along:
             return None
-        if isinstance(x, _Top):
-            return _Top(x.scores, x.along, left, "count") if x.kind == "ties" else None
+        if isinstance(x, Top):
+            return Top(x.scores, x.along, left, "count") if x.kind == "ties" else None
         terms = summed(x.terms)
-        return None if terms is None else _Made(x.softmax, left, terms, x.d)
+        return None if terms is None else Made(x.softmax, left, terms, x.d)
 
     def _negative(self, e: Node, x: Any) -> Any:
-        if isinstance(x, _Made):
-            return _Made(x.softmax, x.axes, multiplied(x.terms, {ONE: -1.0}), x.d)
-        if isinstance(x, _Scores) and x.mask is None:
-            return _Scores(x.product, x.axes, -x.scale)
+        if isinstance(x, Made):
+            return Made(x.softmax, x.axes, multiplied(x.terms, {ONE: -1.0}), x.d)
+        if isinstance(x, Scores) and x.mask is None:
+            return Scores(x.product, x.axes, -x.scale)
         return None
 
     def _broadcast(self, e: Node, x: Any) -> Any:
-        if not isinstance(x, _Top | _Made):
+        if not isinstance(x, Top | Made):
             return None
         return structs.replace(x, axes=_padded(x.axes, len(e.results[0].shape)))
 
     def _reshaped(self, e: Node, x: Any) -> Any:
         """Axes of length 1 come and go."""
         source, shape = e.operands[0], e.results[0].shape
-        if not isinstance(x, _Top | _Made) or not isinstance(source, Var):
+        if not isinstance(x, Top | Made) or not isinstance(source, Var):
             return None
         old = [(n, a) for n, a in zip(source.shape, x.axes, strict=True) if n != 1]
         if [n for n in shape if n != 1] != [n for n, _ in old]:
@@ -365,14 +288,14 @@ class Weights:
         return structs.replace(x, axes=tuple([NEW if n == 1 else next(left)[1] for n in shape]))
 
     def _turned(self, e: Node, x: Any) -> Any:
-        masked = isinstance(x, _Scores) and x.mask is not None
-        if masked or not isinstance(x, _Scores | _Top | _Made):
+        masked = isinstance(x, Scores) and x.mask is not None
+        if masked or not isinstance(x, Scores | Top | Made):
             return None
         return structs.replace(x, axes=tuple([x.axes[k] for k in e.params[0]]))
 
     # Where it ends
 
-    def _end(self, e: Node, made: _Made, labels: str, other: tuple[Var, str], out: str) -> None:
+    def _end(self, e: Node, made: Made, labels: str, other: tuple[Var, str], out: str) -> None:
         """A product of what is made of exponentials, if it is one of the four."""
         softmax, terms = made.softmax, made.terms
         axis_of = dict(zip(labels, made.axes, strict=True))
@@ -395,7 +318,7 @@ class Weights:
             kind, factor = ("o" if by_keys else "dv"), terms[1, 0, -1, 0, 0]
         elif terms.keys() == {(1, 1, -1, 0, 0), (1, 0, -2, 1, 0)}:
             kind, factor = ("dq" if by_keys else "dk"), terms[1, 1, -1, 0, 0]
-            if abs(factor + terms[1, 0, -2, 1, 0]) > 1e-6 * abs(factor):
+            if abs(factor + terms[1, 0, -2, 1, 0]) > ROUNDED * abs(factor):
                 return
         else:
             return
@@ -408,16 +331,16 @@ class Weights:
 
 def _fits(v: Var, found: Any) -> bool:
     """Whether an array is as long as the scores along each of their axes."""
-    if not isinstance(found, _Scores | _Made):
+    if not isinstance(found, Scores | Made):
         return found is not None
-    product = found.product if isinstance(found, _Scores) else found.softmax.scores.product
+    product = found.product if isinstance(found, Scores) else found.softmax.scores.product
     if len(v.shape) != len(found.axes):
         return False
     whole = all(a == NEW or n == product.sizes[a] for n, a in zip(v.shape, found.axes, strict=True))
     return whole and v.dtype == product.operands[0][0].dtype
 
 
-def _is_top_of(top: _Top, scores: _Scores) -> bool:
+def _is_top_of(top: Top, scores: Scores) -> bool:
     """Whether these are the maxima of the scores, beside each of which its row's lies."""
     alike = top.scores is scores and top.kind == "top"
     return alike and _together(scores.axes, top.axes) == scores.axes
@@ -442,11 +365,11 @@ def _together(x: Axes, y: Axes) -> Axes | None:
 
 def _as_made(x: Any, beside: Any) -> Any:
     """What a product is beside what is made of exponentials: cotangents by values; and shares."""
-    if not isinstance(beside, _Made):
+    if not isinstance(beside, Made):
         return x
-    if isinstance(x, _Top) and x.kind == "shares" and x.scores is beside.softmax.scores:
-        return _Made(beside.softmax, x.axes, {SHARE: 1.0})
-    if not isinstance(x, _Scores) or x.mask is not None:
+    if isinstance(x, Top) and x.kind == "shares" and x.scores is beside.softmax.scores:
+        return Made(beside.softmax, x.axes, {SHARE: 1.0})
+    if not isinstance(x, Scores) or x.mask is not None:
         return x
     full = beside.softmax.scores.product.labels
     axes = list(_padded(beside.axes, len(full)))
@@ -456,7 +379,7 @@ def _as_made(x: Any, beside: Any) -> Any:
     axes = [missing[0] if a == NEW else a for a in axes]
     lies = tuple([axes[x.axes.index(k)] for k in range(len(full))])
     terms = {(0, 1, 0, 0, 0): x.scale}
-    return _Made(beside.softmax, tuple(axes), terms, (x.product, lies))
+    return Made(beside.softmax, tuple(axes), terms, (x.product, lies))
 
 
 _RULES: dict[str, Callable[..., Any]] = {

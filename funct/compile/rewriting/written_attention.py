@@ -21,7 +21,9 @@ from msgspec import Struct
 
 from funct import ops
 from funct.compile.rewriting.new_nodes import Known
-from funct.compile.rewriting.weights import NEW, Axes, End, Mask, Product, Softmax, Weights
+from funct.compile.rewriting.scores import NEW, Axes, End, Mask, Product, Softmax
+from funct.compile.rewriting.terms import ROUNDED
+from funct.compile.rewriting.weights import Weights
 from funct.core import Value
 from funct.graph import Graph, Node, Var, eliminate_dead, share_common
 from funct.graph.edit import splice
@@ -34,7 +36,6 @@ Lying = tuple[Var, Axes]  # an array, and which axes of the scores its own are
 
 _WORTH = 1 << 28  # multiplications of scores and values: code for fewer takes longer than it saves
 _MASKED = 1 << 16  # scores of a head, if a mask must be looked at
-_ROUNDED = 1e-6
 _NO_SEED = wrap(np.zeros((1, 2), np.uint32))
 
 
@@ -74,7 +75,7 @@ def _rewritten(graph: Graph, jobs: Sequence[_Attention]) -> Graph:
             nodes.append(substituted(e, new))
             continue
         j, end = found
-        mine, site = held[j], end.node.site
+        mine, site = held[j], e.site
         given = [new.get(v, v) for v in j.given]
         if not mine:
             mine["all"] = put(j.forward, given, site)
@@ -196,7 +197,7 @@ class _Attention(Struct, frozen=True, eq=False):
         row = softmax.queries if end.kind in ("o", "dq") else softmax.along
         axes = [*self._lead, row, NEW]
         x = _turned(x, [axes.index(a) for a in end.order])
-        return x if abs(factor - 1) < _ROUNDED else x * factor
+        return x if abs(factor - 1) < ROUNDED else x * factor
 
     @property
     def _numbers(self) -> tuple[bool, float, float]:

@@ -29,7 +29,7 @@ from funct.device.memory.allocator import Event
 from funct.device.memory.arena import HostArena, physical
 from funct.device.memory.front_record import GRANULE, NUMPY, UNIT, Record
 from funct.device.memory.front_text import front_text
-from funct.device.memory.huge_pages import HUGE_PAGES, put_together
+from funct.device.memory.huge_pages import has_huge_pages, put_together
 from funct.device.memory.policy import Options, Policy
 from funct.device.printed import printed
 from funct.source import user_site
@@ -286,7 +286,7 @@ class Front:
         if start is None:
             self.failed = size
             return 0
-        if HUGE_PAGES:
+        if has_huge_pages():
             self.record.due = self._handed_out() + _TIMES * self.policy.large.reserved.current
         found = self._hand_out(self._at, (start - self.arena.base) // UNIT, n, size)
         return self._seen(found, size) if self.record.recorded else found

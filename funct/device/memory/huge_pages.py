@@ -13,6 +13,7 @@ as it was.
 from __future__ import annotations
 
 import ctypes
+import functools
 import mmap
 import sys
 import time
@@ -20,7 +21,7 @@ from _thread import start_new_thread
 from collections.abc import Sequence
 from contextlib import suppress
 
-__all__ = ["HUGE_PAGES", "put_together"]
+__all__ = ["has_huge_pages", "put_together"]
 
 _HUGE = 2 << 20  # bytes
 _PAGES = _HUGE // mmap.PAGESIZE  # small pages in one
@@ -29,7 +30,8 @@ _ENOUGH = _PAGES * 3 // 4  # pages that are there already: the rest is given by 
 _REST = 4  # times as long as a page took, the thread sleeps
 
 
-def _are_wanted() -> bool:
+@functools.cache
+def has_huge_pages() -> bool:
     """Whether the system has such pages, and nobody has forbidden them."""
     if sys.platform != "linux" or mmap.PAGESIZE != 4096:
         return False
@@ -38,9 +40,6 @@ def _are_wanted() -> bool:
             return "[never]" not in file.read()
     except OSError:
         return False
-
-
-HUGE_PAGES = _are_wanted()
 
 
 def put_together(segments: Sequence[tuple[int, int]]) -> None:
