@@ -143,11 +143,7 @@ class _Apart(NewNodes):
             form = _loop_of(e)
             if form is None or not self._loop(e, form):
                 self.nodes.append(e)
-        outputs = tuple([self.new.get(v, v) for v in self.graph.outputs])
-        return attrs.evolve(
-            self.graph, nodes=tuple(self.nodes), outputs=outputs,
-            constants=tuple(self.constants.items()),
-        )  # fmt: skip
+        return self.finished(self.new)
 
     def _loop(self, e: Node, form: Repeat) -> bool:
         """Write a loop in parts, if that is worth it."""

@@ -8,6 +8,7 @@ import pytest
 
 import funct as ft
 import funct.array as xp
+from funct.compile.rewriting.new_nodes import NewNodes
 from funct.errors import LinAlgError
 from tests.compile.test_bounds import made_of
 
@@ -96,3 +97,14 @@ def test_in_loops_too() -> None:
     expected = ft.tree.leaves(f(xp.asarray(a), xp.asarray(b)))
     for x, y in zip(made_of(f, a, b).run(a, b), expected, strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-6)
+
+
+def test_constants_of_what_is_spelled_have_names_of_their_own():
+    """Another graph begins to count its constants anew."""
+    x = xp.ones((2, 3))
+    graph = ft.make_graph(lambda x: x * xp.asarray(np.arange(3.0)))(x)
+    walk = NewNodes(graph)
+    walk.spelled(lambda x: [x + xp.asarray(np.arange(6.0).reshape(2, 3))], graph.inputs)
+    names = [v.name for v in walk.constants]
+    assert len(names) == 2
+    assert len(set(names)) == 2

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 from msgspec import Struct
 
@@ -133,9 +132,7 @@ class _Shifted(NewNodes):
                 self._compute(e.results[0], self.chains[e.results[0]])
             else:
                 self.nodes.append(e)
-        return attrs.evolve(
-            self.graph, nodes=tuple(self.nodes), constants=tuple(self.constants.items())
-        )
+        return self.finished({})
 
     def _compute(self, v: Var, chain: _Chain) -> None:
         """Write v as what its chain makes of shifted leaves."""

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
-import attrs
 import ml_dtypes
 import numpy as np
 
@@ -79,10 +78,7 @@ class _Composed(NewNodes):
             else:
                 self.site = e.site
                 new |= zip(e.results, self.spelled(found, e.reads), strict=True)
-        outputs = tuple([new.get(v, v) for v in self.graph.outputs])
-        constants = tuple(self.constants.items())
-        nodes = tuple(self.nodes)
-        return attrs.evolve(self.graph, nodes=nodes, outputs=outputs, constants=constants)
+        return self.finished(new)
 
 
 def _is_known(e: Node) -> bool:

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
@@ -86,10 +85,7 @@ class _Walk(NewNodes):
             self.site = e.site
             matrix = new.get(need.matrix, need.matrix)
             new |= zip(e.results, self._written(e, need, matrix), strict=True)
-        outputs = tuple([new.get(v, v) for v in self.graph.outputs])
-        constants = tuple(self.constants.items())
-        nodes = tuple(self.nodes)
-        return attrs.evolve(self.graph, nodes=nodes, outputs=outputs, constants=constants)
+        return self.finished(new)
 
     # What is found
 

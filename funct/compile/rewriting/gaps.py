@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import attrs
-
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.readers import readers
 from funct.compile.rewriting.cells import is_elementwise, takes
@@ -55,9 +53,7 @@ class _Gaps(NewNodes):
                 self.nodes.append(e)
         for v in self.graph.outputs:
             self._needs(v)
-        return attrs.evolve(
-            self.graph, nodes=tuple(self.nodes), constants=tuple(self.constants.items())
-        )
+        return self.finished({})
 
     def _needs(self, v: Any) -> None:
         """Write v in its own shape, if it is not."""

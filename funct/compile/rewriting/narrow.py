@@ -20,7 +20,6 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, TypeGuard
 
-import attrs
 import numpy as np
 
 from funct.compile.fusion.groups import MOST_WOVEN, REDUCTIONS, why_not
@@ -100,9 +99,7 @@ class _Apart(Cells):
             self.nodes.append(e)
         for v in self.graph.outputs:
             self.needs(v)
-        return attrs.evolve(
-            self.graph, nodes=tuple(self.nodes), constants=tuple(self.constants.items())
-        )
+        return self.finished({})
 
     def follows(self, v: Var) -> bool:
         """Whether places of v are computed, not looked up."""

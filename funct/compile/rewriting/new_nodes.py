@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeGuard
 
 import attrs
@@ -86,6 +86,13 @@ class NewNodes:
         self.keep(Node(primitive, tuple(operands), tuple(params), tuple(results), self.site))
         return results
 
+    def finished(self, new: Mapping[Any, Var]) -> Graph:
+        """The graph of the nodes that were written; new: what outputs are now, if others."""
+        return attrs.evolve(
+            self.graph, nodes=tuple(self.nodes), constants=tuple(self.constants.items()),
+            outputs=tuple([new.get(v, v) for v in self.graph.outputs]),
+        )  # fmt: skip
+
     def constant(self, x: np.ndarray[Any, Any]) -> Var:
         """An array that is known."""
         v = self.var(x.shape, x.dtype)
@@ -98,8 +105,10 @@ class NewNodes:
         """The nodes of a function of these arrays, and its results."""
         inner, outer = capture(fn, [v.aval for v in given])
         assert not outer, "a function of its operands alone"
-        self.constants |= dict(inner.constants)
         new: dict[Any, Any] = dict(zip(inner.inputs, given, strict=True))
+        for v, x in inner.constants:  # whose names are those of the other graph's constants too
+            new[v] = self.var(v.shape, v.dtype)
+            self.constants[new[v]] = x
         for e in inner.nodes:
             assert isinstance(e, Node), "it decides on nothing"
             results = tuple([self.var(v.shape, v.dtype) for v in e.results])

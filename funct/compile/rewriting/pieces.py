@@ -12,7 +12,6 @@ import itertools
 import math
 from typing import Any
 
-import attrs
 from msgspec import Struct
 
 from funct.compile.fusion.groups import is_weave, why_not
@@ -85,9 +84,7 @@ class _Pieces(NewNodes):
             self.joined[out] = found
             if not all(takes(r, out) for r in self.readers.get(out, ())):
                 self._write(out)
-        return attrs.evolve(
-            self.graph, nodes=tuple(self.nodes), constants=tuple(self.constants.items())
-        )
+        return self.finished({})
 
     def _is_end(self, reader: Any, v: Var) -> bool:
         """Whether somebody reads v from memory, or makes of it what somebody does."""

@@ -58,11 +58,7 @@ class _Pools(NewNodes):
                 self.keep(e)
             else:
                 self.nodes.append(e)
-        outputs = tuple([new.get(v, v) for v in self.graph.outputs])
-        constants = tuple(self.constants.items())
-        return attrs.evolve(
-            self.graph, nodes=tuple(self.nodes), outputs=outputs, constants=constants
-        )
+        return self.finished(new)
 
     def sliced(self, x: Var, axis: int, start: int, count: int, step: int) -> Var:
         """count elements of an axis, from one on."""

@@ -108,12 +108,7 @@ class _Rewriting(Boxes, Minors, OuterSums, RowElements):
             else:
                 self.new[e.results[0]] = found
                 self.takes_over(found, e.results[0])
-        outputs = tuple([self._now(v) for v in self.graph.outputs])
-        graph = attrs.evolve(
-            self.graph, nodes=tuple(self.nodes), outputs=outputs,
-            constants=tuple(self.constants.items()),
-        )  # fmt: skip
-        return graph, tuple(self.checks)
+        return self.finished(self.new), tuple(self.checks)
 
     def _now(self, v: Var) -> Var:
         """What stands for v."""

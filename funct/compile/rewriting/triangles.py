@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import attrs
 import numpy as np
 
 from funct import ops
@@ -69,10 +68,7 @@ class _Walk(NewNodes):
                 self.keep(e)
             else:
                 self.nodes.append(e)
-        outputs = tuple([new.get(v, v) for v in self.graph.outputs])
-        constants = tuple(self.constants.items())
-        nodes = tuple(self.nodes)
-        return attrs.evolve(self.graph, nodes=nodes, outputs=outputs, constants=constants)
+        return self.finished(new)
 
     def factor(self, e: Node) -> list[Any]:
         """A lower factor, of the symmetric part."""

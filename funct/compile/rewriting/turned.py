@@ -11,8 +11,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import attrs
-
 from funct.compile.readers import readers
 from funct.compile.rewriting.cells import is_elementwise
 from funct.compile.rewriting.new_nodes import NewNodes
@@ -121,9 +119,7 @@ class _Turned(NewNodes):
             self.nodes.append(e)
         for v in self.graph.outputs:
             self._needs(v)
-        return attrs.evolve(
-            self.graph, nodes=tuple(self.nodes), constants=tuple(self.constants.items())
-        )
+        return self.finished({})
 
     def _write_before(self, e: Node) -> None:
         """Compute what is turned from what its operands are turned from."""

@@ -11,23 +11,21 @@ and sees every key. With -inf its weights are no numbers, and so is then the que
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import attrs
 import numpy as np
 from msgspec import Struct
 
 from funct import ops
-from funct.compile.rewriting.new_nodes import Known
+from funct.compile.rewriting.new_nodes import Known, NewNodes
 from funct.compile.rewriting.scores import NEW, Axes, End, Mask, Product, Softmax
 from funct.compile.rewriting.terms import ROUNDED
 from funct.compile.rewriting.weights import Weights
 from funct.core import Value
 from funct.graph import Graph, Node, Var, eliminate_dead, share_common
-from funct.graph.edit import splice
-from funct.graph.passes import fresh_names, substituted
+from funct.graph.passes import substituted
 from funct.ops.fast import wrap
 
 __all__ = ["handed_over"]
@@ -45,7 +43,7 @@ def handed_over(graph: Graph) -> Graph:
     found = [_Attention.of(weights, s, ends) for s, ends in weights.ends.items()]
     jobs = [j for j in found if j is not None]
     while jobs:
-        new = _rewritten(graph, jobs)
+        new = _Rewriting(graph).run(jobs)
         live = {v for e in new.nodes if isinstance(e, Node) for v in e.results}
         kept = [j for j in jobs if j.softmax.of not in live]
         if len(kept) == len(jobs):
@@ -54,41 +52,33 @@ def handed_over(graph: Graph) -> Graph:
     return graph
 
 
-def _rewritten(graph: Graph, jobs: Sequence[_Attention]) -> Graph:
-    """The graph with all of these in the place of products."""
-    fresh = fresh_names(graph)
-    new: dict[Var, Var] = {}
-    nodes: list[Any] = []
-    constants = list(graph.constants)
-    job_of = {end.node: (j, end) for j in jobs for end in j.ends}
-    held: dict[_Attention, dict[str, tuple[Var, ...]]] = {j: {} for j in jobs}
+class _Rewriting(NewNodes):
+    """One walk, in which attention takes the place of its products."""
 
-    def put(fun: Callable[..., Any], given: Sequence[Var], site: Any) -> tuple[Var, ...]:
-        spliced = splice(fun, given, fresh, site)
-        nodes.extend(spliced.entries)
-        constants.extend(spliced.constants)
-        return spliced.outputs
+    prefix = "at"
 
-    for e in graph.nodes:
-        found = job_of.get(e) if isinstance(e, Node) else None
-        if found is None or not isinstance(e, Node):
-            nodes.append(substituted(e, new))
-            continue
-        j, end = found
-        mine, site = held[j], e.site
-        given = [new.get(v, v) for v in j.given]
-        if not mine:
-            mine["all"] = put(j.forward, given, site)
-            mine["o"] = mine["all"][:1]
-        if end.kind != "o" and "dq" not in mine:
-            assert j.cotangent is not None
-            g = new.get(j.cotangent[0], j.cotangent[0])
-            pulled = put(j.backward, [*mine["all"], g], site)
-            mine |= {name: (v,) for name, v in zip(("dq", "dk", "dv"), pulled, strict=True)}
-        (new[e.results[0]],) = put(partial(j.laid, end), mine[end.kind], site)
-    outputs = tuple([new.get(v, v) for v in graph.outputs])
-    made = attrs.evolve(graph, nodes=tuple(nodes), outputs=outputs, constants=tuple(constants))
-    return eliminate_dead(share_common(made))
+    def run(self, jobs: Sequence[_Attention]) -> Graph:
+        """Rewrite."""
+        new: dict[Any, Any] = {}
+        job_of = {end.node: (j, end) for j in jobs for end in j.ends}
+        held: dict[_Attention, dict[str, list[Var]]] = {j: {} for j in jobs}
+        for e in self.graph.nodes:
+            found = job_of.get(e) if isinstance(e, Node) else None
+            if found is None or not isinstance(e, Node):
+                self.nodes.append(substituted(e, new))
+                continue
+            (j, end), self.site = found, e.site
+            mine = held[j]
+            if not mine:
+                mine["all"] = self.spelled(j.forward, [new.get(v, v) for v in j.given])
+                mine["o"] = mine["all"][:1]
+            if end.kind != "o" and "dq" not in mine:
+                assert j.cotangent is not None
+                g = new.get(j.cotangent[0], j.cotangent[0])
+                pulled = self.spelled(j.backward, [*mine["all"], g])
+                mine |= {name: [v] for name, v in zip(("dq", "dk", "dv"), pulled, strict=True)}
+            (new[e.results[0]],) = self.spelled(partial(j.laid, end), mine[end.kind])
+        return eliminate_dead(share_common(self.finished(new)))
 
 
 class _Attention(Struct, frozen=True, eq=False):
@@ -189,7 +179,7 @@ class _Attention(Struct, frozen=True, eq=False):
         dq, dk, dv = found
         return ops.where(rest[0], dq, 0.0) if rest[1:] else dq, dk, dv
 
-    def laid(self, end: End, x: Value) -> Value:
+    def laid(self, end: End, x: Value) -> Sequence[Value]:
         """What a product gave, laid as it was."""
         softmax = self.softmax
         of_scores = end.kind in ("dq", "dk")
@@ -197,7 +187,7 @@ class _Attention(Struct, frozen=True, eq=False):
         row = softmax.queries if end.kind in ("o", "dq") else softmax.along
         axes = [*self._lead, row, NEW]
         x = _turned(x, [axes.index(a) for a in end.order])
-        return x if abs(factor - 1) < ROUNDED else x * factor
+        return [x if abs(factor - 1) < ROUNDED else x * factor]
 
     @property
     def _numbers(self) -> tuple[bool, float, float]:
