@@ -3,8 +3,9 @@
 A program that walks over megabytes waits for the tables in which the system keeps where each page
 is, and 512 times as rarely with pages of 2 MiB. But where a machine is virtual, the first touch of
 those may cost five times that of small ones, which first calls would pay. So memory has small pages
-until its blocks were handed out many times; then they are put together by a thread that is at work
-for a part of its time only.
+until its blocks were handed out many times; then a thread puts them together, without a rest: at
+any pace it is as much work, of one to five milliseconds a page where the machine is virtual, and
+programs wait for pages that are under way.
 
 Source: madvise(2), MADV_COLLAPSE, since Linux 6.1; mincore(2). Older systems refuse, and all stays
 as it was.
@@ -13,10 +14,10 @@ as it was.
 from __future__ import annotations
 
 import ctypes
+import errno
 import functools
 import mmap
 import sys
-import time
 from _thread import start_new_thread
 from collections.abc import Sequence
 from contextlib import suppress
@@ -27,7 +28,7 @@ _HUGE = 2 << 20  # bytes
 _PAGES = _HUGE // mmap.PAGESIZE  # small pages in one
 _COLLAPSE = 25  # of madvise
 _ENOUGH = _PAGES * 3 // 4  # pages that are there already: the rest is given by the system
-_REST = 4  # times as long as a page took, the thread sleeps
+_NONE_MORE = (errno.EINVAL, errno.ENOMEM)  # there is no such request, or no memory for a page
 
 
 @functools.cache
@@ -49,7 +50,7 @@ def put_together(segments: Sequence[tuple[int, int]]) -> None:
 
 
 def _walk(segments: Sequence[tuple[int, int]]) -> None:
-    system = ctypes.CDLL(None)
+    system = ctypes.CDLL(None, use_errno=True)
     arguments = (ctypes.c_void_p, ctypes.c_size_t)
     system.madvise.argtypes = (*arguments, ctypes.c_int)
     system.mincore.argtypes = (*arguments, ctypes.c_char_p)
@@ -58,7 +59,5 @@ def _walk(segments: Sequence[tuple[int, int]]) -> None:
         for page in range(-(-start // _HUGE) * _HUGE, start + size - _HUGE + 1, _HUGE):
             if system.mincore(page, _HUGE, there) or sum(there.raw) < _ENOUGH:
                 continue
-            begin = time.perf_counter()
-            if system.madvise(page, _HUGE, _COLLAPSE):
+            if system.madvise(page, _HUGE, _COLLAPSE) and ctypes.get_errno() in _NONE_MORE:
                 return
-            time.sleep(_REST * (time.perf_counter() - begin))
