@@ -2,10 +2,16 @@
 
 One job runs at a time. Whoever finds the pool taken – a call inside of a task, or another Python
 thread's – runs its own tasks one after the other, so nothing ever waits for a thread that waits
-for it. A job is one word, its number above and the next task below: a task is taken by adding one
-to the word as it was read, which fails if anything has changed since. Before anything of the next
-job is written, the word of the last one is closed: its next task is one that no job has. So a
-thread that is late cannot take a task of the wrong job, nor run one with the wrong function.
+for it. A job is some ranges of tasks, a word each, the job's number above and the next task below:
+a task is taken by adding one to the word as it was read, which fails if anything has changed since.
+Before anything of the next job is written, the words of the last one are closed: their next task is
+one that no job has. So a thread that is late cannot take a task of the wrong job, nor run one with
+the wrong function.
+
+Note [Whose tasks]
+    A thread takes tasks of its own range first, and then helps others. Ranges are alike from job to
+    job, so what a thread has written it reads again, where its tasks lie as they did: cores have
+    caches of their own, and the cores of a virtual machine may share none at times.
 
 Threads spin for a while and then sleep, which is what the lock and the two conditions are for.
 They are started when a job first needs them, with all signals blocked, and never end.
@@ -19,6 +25,7 @@ import signal
 __all__ = ["alone_text", "pool_text"]
 
 _MOST_TASKS = 1 << 31  # the word has 32 bits for the next task; jobs of more run on one thread
+_RANGES = 8  # at most; of more threads some share one
 
 _PAUSES = {
     "x86_64": "llvm.x86.sse2.pause()",
@@ -28,11 +35,13 @@ _PAUSES = {
 
 _TEXT = """
 ; what a job is; each on cache lines of its own
-@word = internal global i64 0, align 128          ; number of the job << 32 | its next task
+@words = internal global [RANGES x [16 x i64]] zeroinitializer, align 128  ; job << 32 | next task
 @job_fn = internal global ptr null, align 128
 @job_data = internal global ptr null, align 8
 @job_tasks = internal global i64 0, align 8
 @job_limit = internal global i64 0, align 8       ; threads that may take part
+@job_ranges = internal global i64 1, align 8
+@job_ends = internal global [RANGES x i64] zeroinitializer, align 64  ; of each range
 @done = internal global i64 0, align 128          ; tasks that have returned
 @taken = internal global i32 0, align 128         ; 1 while somebody's job runs
 @sleepers = internal global i32 0, align 128
@@ -70,7 +79,7 @@ define void @reset() {
   store i32 0, ptr @taken
   store i32 0, ptr @sleepers
   store i32 0, ptr @owner_sleeps
-  store i64 0, ptr @job_tasks
+  call void @close(i64 0)
   %a = call i32 @pthread_mutex_init(ptr @lock, ptr null)
   %b = call i32 @pthread_cond_init(ptr @work_comes, ptr null)
   %c = call i32 @pthread_cond_init(ptr @work_ends, ptr null)
@@ -108,19 +117,17 @@ try:
 publish:
   call void @start_threads(i64 %threads)
   call void @blas_alone()
-  %before = load atomic i64, ptr @word monotonic, align 8
-  %closed = or i64 %before, 4294967295
-  store atomic i64 %closed, ptr @word monotonic, align 8
+  %before = load atomic i64, ptr @words monotonic, align 8
+  %number = lshr i64 %before, 32
+  call void @close(i64 %number)
   store atomic ptr %fn, ptr @job_fn release, align 8
   store atomic ptr %data, ptr @job_data release, align 8
   store atomic i64 %tasks, ptr @job_tasks release, align 8
   store atomic i64 %threads, ptr @job_limit monotonic, align 8
   store atomic i64 0, ptr @done monotonic, align 8
   store atomic i32 0, ptr @owner_sleeps monotonic, align 4
-  %number = lshr i64 %before, 32
   %following = add i64 %number, 1
-  %word = shl i64 %following, 32
-  store atomic i64 %word, ptr @word seq_cst, align 8
+  call void @open(i64 %following, i64 %tasks, i64 %threads)
   %asleep = load atomic i32, ptr @sleepers seq_cst, align 4
   %wake = icmp ne i32 %asleep, 0
   br i1 %wake, label %call, label %work
@@ -130,7 +137,7 @@ call:
   %l3 = call i32 @pthread_mutex_unlock(ptr @lock)
   br label %work
 work:
-  call void @take_tasks()
+  call void @take_tasks(i64 0)
   %spins = load i64, ptr @spins
   br label %wait
 wait:
@@ -192,29 +199,100 @@ end:
   ret void
 }
 
-; Run tasks of the job that is there until none is left to take.
-define internal void @take_tasks() {
+; No task of the job with this number is taken any more.
+define internal void @close(i64 %number) {
 entry:
+  %above = shl i64 %number, 32
+  %closed = or i64 %above, 4294967295
+  br label %loop
+loop:
+  %r = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %at = getelementptr [16 x i64], ptr @words, i64 %r
+  store atomic i64 %closed, ptr %at monotonic, align 8
+  %next = add i64 %r, 1
+  %ranges = load atomic i64, ptr @job_ranges monotonic, align 8
+  %more = icmp slt i64 %next, %ranges
+  br i1 %more, label %loop, label %end
+end:
+  ret void
+}
+
+; Ranges of a job's tasks, from the last one to the first, which threads look at for new ones.
+define internal void @open(i64 %number, i64 %tasks, i64 %threads) {
+entry:
+  %above = shl i64 %number, 32
+  %few = icmp slt i64 %threads, RANGES
+  %ranges = select i1 %few, i64 %threads, i64 RANGES
+  store atomic i64 %ranges, ptr @job_ranges release, align 8
+  br label %cut
+cut:
+  %c = phi i64 [ 0, %entry ], [ %behind, %cut ]
+  %behind = add i64 %c, 1
+  %to = mul i64 %behind, %tasks
+  %stop = udiv i64 %to, %ranges
+  %end_at = getelementptr i64, ptr @job_ends, i64 %c
+  store atomic i64 %stop, ptr %end_at release, align 8
+  %more = icmp slt i64 %behind, %ranges
+  br i1 %more, label %cut, label %publish
+publish:
+  %k = phi i64 [ %ranges, %cut ], [ %r, %publish ]
+  %r = sub i64 %k, 1
+  %from = mul i64 %r, %tasks
+  %start = udiv i64 %from, %ranges
+  %word = or i64 %above, %start
+  %at = getelementptr [16 x i64], ptr @words, i64 %r
+  store atomic i64 %word, ptr %at seq_cst, align 8
+  %first = icmp eq i64 %r, 0
+  br i1 %first, label %end, label %publish
+end:
+  ret void
+}
+
+; Run tasks of the job that is there until none is left to take; see Note [Whose tasks].
+define internal void @take_tasks(i64 %me) {
+entry:
+  %ranges = load atomic i64, ptr @job_ranges acquire, align 8
+  %own = urem i64 %me, %ranges
+  br label %range
+range:
+  %k = phi i64 [ 0, %entry ], [ %k_next, %empty ]
+  %ran_before = phi i64 [ 0, %entry ], [ %ran, %empty ]
+  %r_from = add i64 %own, %k
+  %r = urem i64 %r_from, %ranges
+  %at = getelementptr [16 x i64], ptr @words, i64 %r
+  %end_at = getelementptr i64, ptr @job_ends, i64 %r
   br label %look
 look:
-  %word = load atomic i64, ptr @word acquire, align 8
+  %ran = phi i64 [ %ran_before, %range ], [ %ran, %take ], [ %ran_next, %run ]
+  %word = load atomic i64, ptr %at acquire, align 8
   %task = and i64 %word, 4294967295
-  %tasks = load atomic i64, ptr @job_tasks acquire, align 8
+  %stop = load atomic i64, ptr %end_at acquire, align 8
   %fn = load atomic ptr, ptr @job_fn acquire, align 8
   %data = load atomic ptr, ptr @job_data acquire, align 8
-  %some = icmp slt i64 %task, %tasks
-  br i1 %some, label %take, label %end
+  %some = icmp slt i64 %task, %stop
+  br i1 %some, label %take, label %empty
 take:
   %next = add i64 %word, 1
-  %was = cmpxchg ptr @word, i64 %word, i64 %next acq_rel monotonic
+  %was = cmpxchg ptr %at, i64 %word, i64 %next acq_rel monotonic
   %mine = extractvalue { i64, i1 } %was, 1
   br i1 %mine, label %run, label %look
 run:
   call void %fn(ptr %data, i64 %task)
-  %before = atomicrmw add ptr @done, i64 1 seq_cst
-  %after = add i64 %before, 1
+  %ran_next = add i64 %ran, 1
+  br label %look
+empty:
+  %k_next = add i64 %k, 1
+  %more = icmp slt i64 %k_next, %ranges
+  br i1 %more, label %range, label %count
+count:
+  %any = icmp ne i64 %ran, 0
+  br i1 %any, label %report, label %end
+report:
+  %tasks = load atomic i64, ptr @job_tasks acquire, align 8
+  %before = atomicrmw add ptr @done, i64 %ran seq_cst
+  %after = add i64 %before, %ran
   %last = icmp eq i64 %after, %tasks
-  br i1 %last, label %tell, label %look
+  br i1 %last, label %tell, label %end
 tell:
   %asleep = load atomic i32, ptr @owner_sleeps seq_cst, align 4
   %wake = icmp ne i32 %asleep, 0
@@ -239,7 +317,7 @@ rest:
   br label %watch
 watch:
   %left = phi i64 [ %spins, %rest ], [ %fewer, %again ]
-  %w = load atomic i64, ptr @word acquire, align 8
+  %w = load atomic i64, ptr @words acquire, align 8
   %n = lshr i64 %w, 32
   %same = icmp eq i64 %n, %seen
   br i1 %same, label %still, label %met
@@ -255,7 +333,7 @@ sleep:
   %one_more = atomicrmw add ptr @sleepers, i32 1 seq_cst
   br label %look
 look:
-  %x = load atomic i64, ptr @word seq_cst, align 8
+  %x = load atomic i64, ptr @words seq_cst, align 8
   %m = lshr i64 %x, 32
   %nothing = icmp eq i64 %m, %seen
   br i1 %nothing, label %doze, label %awake
@@ -272,7 +350,7 @@ met:
   %in = icmp slt i64 %me, %limit
   br i1 %in, label %part, label %rest
 part:
-  call void @take_tasks()
+  call void @take_tasks(i64 %me)
   br label %rest
 }
 
@@ -388,6 +466,7 @@ def pool_text() -> str:
         _TEXT.replace("SERIALLY", _SERIALLY)
         .replace("BLAS", _blas("blas_alone", _ASKED, "1") + _blas("blas_again", _HAD, "%had"))
         .replace("MOST_TASKS", str(_MOST_TASKS))
+        .replace("RANGES", str(_RANGES))
         .replace("SIG_SETMASK", str(int(signal.SIG_SETMASK)))
         .replace("DECLARE_PAUSE", f"declare void @{name}({arguments})" if pause else "")
         .replace("PAUSE", f"call void @{pause}" if pause else "")

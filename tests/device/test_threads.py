@@ -107,6 +107,18 @@ def test_a_job_wakes_threads_that_sleep():
             assert len(set(run("whose", 20).tolist())) == 2
 
 
+@posix
+def test_threads_have_the_same_tasks_job_after_job():
+    """So that they find in their own caches what they wrote."""
+    with ft.config.using(threads=2):
+        for _ in range(10):
+            halves = [set(half) for half in run("whose", 20).reshape(2, 10).tolist()]
+            if all(len(half) == 1 for half in halves):
+                break
+        assert [len(half) for half in halves] == [1, 1]
+        assert halves[0] != halves[1]
+
+
 def test_jobs_that_follow_each_other_do_not_mix():
     with ft.config.using(threads=4):
         assert (run("many", 13) == 1000).all()
@@ -119,12 +131,13 @@ from funct.device import PARALLEL, assemble
 from funct.device.pool import pool_text
 from tests.device.test_threads import TEXT
 
-def slowed(text, line):
-    assert text.count(line) == 1
-    return text.replace(line, f"{line}  %slow = call i32 @usleep(i32 20)\\n")
-
-text = slowed(pool_text(), "  %word = load atomic i64, ptr @word acquire, align 8\\n")
-text = slowed(text.replace("%slow", "%late"), "  %number = lshr i64 %before, 32\\n")
+text = pool_text()
+for k, line in enumerate([
+    "%word = load atomic i64, ptr %at acquire, align 8", "%following = add i64 %number, 1",
+    "%behind = add i64 %c, 1", "%r = sub i64 %k, 1",
+]):
+    assert text.count(f"  {line}\\n") == 1
+    text = text.replace(f"  {line}\\n", f"  {line}\\n  %slow{k} = call i32 @usleep(i32 20)\\n")
 code = assemble(text + TEXT.replace(PARALLEL, ""))
 key = ctypes.c_uint()
 assert not ctypes.CDLL(None).pthread_key_create(ctypes.byref(key), None)
