@@ -338,6 +338,14 @@ def test_the_limit_holds_and_the_error_says_who_has_the_memory():
     assert len(held) == 5
 
 
+def whole(x):
+    return xp.broadcast_to(xp.asarray(1), x.shape)
+
+
+def square(x):
+    return xp.reshape(x, (1 << 25, 1 << 25))
+
+
 @pytest.mark.parametrize(
     ("name", "call"),
     [
@@ -346,6 +354,12 @@ def test_the_limit_holds_and_the_error_says_who_has_the_memory():
         ("unique_values", xp.unique_values),
         ("sort", xp.sort),
         ("segment_sum", lambda x: xp.segment_sum(xp.ones(2), xp.arange(2), len(x))),
+        ("floor_divide", lambda x: whole(x) // whole(x)),
+        ("remainder", lambda x: whole(x) % whole(x)),
+        ("svd", lambda x: xp.linalg.svd(square(x))),
+        ("pinv", lambda x: xp.linalg.pinv(square(x))),
+        ("eigvals", lambda x: xp.linalg.eigvals(square(x))),
+        ("tolist", lambda x: x.tolist()),
     ],
 )
 def test_functions_of_one_kernel_refuse_by_name_too(name, call):
