@@ -30,7 +30,7 @@ _PART = 1 << 15  # elements of a task
 _BACKWARDS = (..., slice(None, None, -1))
 _DOUBLE = np.dtype(np.float64)
 _EXACT = {_DOUBLE, np.dtype(np.float32)}  # whose elements are float64 numbers
-_NARROW = {d: 4.0 * float(np.finfo(d).eps) for d in _EXACT}  # of bins, beside their numbers
+_NARROW = {_DOUBLE: 2.0**-50, np.dtype(np.float32): 2.0**-21}  # of bins, beside their numbers
 
 
 def sort(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:

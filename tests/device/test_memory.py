@@ -469,6 +469,34 @@ def test_scopes_stand_in_each_other():
     assert (inner.requested, outer.requested) == (16 * MIB, 48 * MIB)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_scopes_of_several_threads_begin_and_end_in_any_order(seed):
+    """Each knows what was there most since it began, and no other's peak is lost or counted."""
+    gc.collect()
+    before = ft.device.memory_stats()["allocated_bytes.large_pool.peak"]
+    random, held, scopes, most = np.random.default_rng(seed), [], [], 0
+    for _ in range(60):
+        what = random.integers(5)
+        if what == 0 and len(scopes) < 5:
+            scope = ft.device.memory_scope()
+            scopes.append([scope, scope.__enter__(), now(), now()])
+        elif what == 1 and scopes:
+            scope, seen, first, largest = scopes.pop(random.integers(len(scopes)))
+            scope.__exit__(None, None, None)
+            assert seen.peak == largest - first
+        elif what == 2 and held:
+            held.pop(random.integers(len(held)))
+        else:
+            held.append(np.ones(int(random.integers(1, 9)) * MIB // 2))
+        most = max(most, now())
+        for entry in scopes:
+            entry[3] = max(entry[3], now())
+    for scope, seen, first, largest in scopes:
+        scope.__exit__(None, None, None)
+        assert seen.peak == largest - first
+    assert ft.device.memory_stats()["allocated_bytes.large_pool.peak"] >= max(before, most)
+
+
 def idle_bytes():
     """What is neither lent nor a piece of a divided segment: blocks that wait in bins, and whole
     free segments."""
