@@ -25,7 +25,7 @@ from funct.core import INEXACT
 from funct.errors import ArgumentError, DTypeError, ShapeError
 from funct.kernels import indexing
 from funct.kernels import searching as kernels
-from funct.kernels.counting import direction
+from funct.kernels.counting import direction, rises
 from funct.ops.fast import wrap
 
 __all__ = [
@@ -186,8 +186,8 @@ def histogram_bin_edges(x: Any, /, bins: Any = 10, range: Any = None) -> Any:
     """The edges that `histogram` uses.
 
     Raises: ArgumentError: for no bins, a range that is not two finite numbers in order, edges that
-    do not ascend, and elements that are not finite where they say the range; traced values are not
-    asked. ShapeError: for edges that are not 1-D.
+    do not ascend, bins so narrow that two edges are one number, and elements that are not finite
+    where they say the range; traced values are not asked. ShapeError: for edges that are not 1-D.
     Example:
         >>> import funct.array as xp
         >>> xp.histogram_bin_edges(xp.asarray([0.0, 3.0, 4.0]), bins=4).tolist()
@@ -234,7 +234,13 @@ def _edges(name: str, x: Any, bins: Any, range: Any) -> Any:
         low, high = ops.where(flat, low - 0.5, low), ops.where(flat, high + 0.5, high)
     steps = arange(bins + 1, dtype=low.dtype)
     edges = ops.where(ops.equal(arange(bins + 1), bins), high, low + steps * ((high - low) / bins))
-    return ops.astype(edges, dtype) if dtype in INEXACT else edges
+    edges = ops.astype(edges, dtype) if dtype in INEXACT else edges
+    if edges.__class__ is Array and not rises(edges.data):
+        raise ArgumentError(
+            f"{name}: {bins} bins between {edges[0]} and {edges[-1]} would have no width in "
+            f"{edges.dtype}"
+        )
+    return edges
 
 
 def _check_ids(name: str, x: Any) -> None:

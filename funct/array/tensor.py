@@ -46,7 +46,7 @@ from funct.errors import (
 from funct.kernels.manipulation import reshape
 from funct.ops import fast
 from funct.ops.fast import adopt, wrap
-from funct.ops.refusals import explain, shown
+from funct.ops.refusals import explain, out_of_memory, shown
 from funct.source import known_as
 
 __all__ = ["Array", "Ground", "Tensor"]
@@ -133,7 +133,10 @@ class Tensor(Operators, Methods):
 
     def tolist(self) -> Any:
         """Nested lists of Python numbers."""
-        return self.concrete().tolist()
+        try:
+            return self.concrete().tolist()
+        except MemoryError as error:
+            raise out_of_memory("tolist", error) from None
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         raise _cut("__array__", "an ndarray")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "bincount", "bounds", "direction", "distinct", "histogram", "histogram_between",
-    "plain_histogram", "sort", "weighed",
+    "plain_histogram", "rises", "sort", "weighed",
 ]  # fmt: skip
 
 _LARGEST = (1 << 63) - 1
@@ -47,6 +47,11 @@ def direction(x: Any) -> int:
     if _monotonous is not None and x.dtype.char in "fdbBhHiIlqLQ":
         return int(_monotonous(x))
     return int((x[:-1] <= x[1:]).all()) or -int((x[:-1] >= x[1:]).all())
+
+
+def rises(x: Any) -> bool:
+    """Whether each number of a row is less than the next one."""
+    return bool((x[:-1] < x[1:]).all())
 
 
 def bounds(x: NDArray[Any]) -> tuple[int, int]:

@@ -30,6 +30,7 @@ _PART = 1 << 15  # elements of a task
 _BACKWARDS = (..., slice(None, None, -1))
 _DOUBLE = np.dtype(np.float64)
 _EXACT = {_DOUBLE, np.dtype(np.float32)}  # whose elements are float64 numbers
+_NARROW = {_DOUBLE: 2.0**-50, np.dtype(np.float32): 2.0**-21}  # of bins, beside their numbers
 
 
 def sort(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
@@ -313,6 +314,9 @@ def histogram(
     low, high = x.min(), x.max()
     if not low < high or not np.isfinite(high - low):
         return None
-    edges = low + np.arange(bins + 1, dtype=x.dtype) * ((high - low) / x.dtype.type(bins))
+    step = (high - low) / x.dtype.type(bins)
+    if step <= _NARROW[x.dtype] * max(-low, high):
+        return None  # edges may be one number
+    edges = low + np.arange(bins + 1, dtype=x.dtype) * step
     edges[bins] = high
     return counting.histogram(x, edges), edges

@@ -30,7 +30,8 @@ __all__ = ["explain", "out_of_memory", "refuse", "retold", "shown"]
 
 def out_of_memory(name: str, error: MemoryError) -> AllocationError:
     """What is said where an array finds no room, with who has the memory."""
-    return AllocationError("\n    ".join([f"{name}: {error}", failure()]).rstrip())
+    said = str(error) or "the system has no room for what it needs"  # LAPACK says nothing
+    return AllocationError("\n    ".join([f"{name}: {said}", failure()]).rstrip())
 
 
 # What NumPy says of sizes that no array can have, in its several loops

@@ -246,14 +246,14 @@ def randint(
         raise DTypeError(f"random.randint: [{minval}, {maxval}) must fit the dtype, got {dtype}")
     count = high - low
     if draws.MANY_NUMBERS < count < 2**64:
-        drawn = _share(words(key, (*shape, 2), 64), count)
+        drawn = _share(words(key, (*shape, 2), 64), _word(count))
     else:
         drawn = words(key, shape, 64)
         drawn = drawn if count == 2**64 else ops.remainder(drawn, _word(count))
     return ops.astype(drawn + _word(low), dtype)  # modulo 2**64, negative numbers too
 
 
-def _share(drawn: Any, n: int) -> Any:
+def _share(drawn: Any, n: Any) -> Any:
     """The numbers below n of pairs of words: what part of 2**128 a pair is, of n, rounded down."""
     first, second = drawn[..., 0], drawn[..., 1]
     upper, lower = _product(first, n)
@@ -261,13 +261,13 @@ def _share(drawn: Any, n: int) -> Any:
     return upper + ops.astype(ops.less(lower + carried, lower), _WORD)
 
 
-def _product(x: Any, n: int) -> tuple[Any, Any]:
+def _product(x: Any, n: Any) -> tuple[Any, Any]:
     """The upper and the lower word of x n."""
     half, rest = _word(32), _word(2**32 - 1)
-    x1, x0, n1, n0 = x >> half, x & rest, _word(n >> 32), _word(n % 2**32)
+    x1, x0, n1, n0 = x >> half, x & rest, n >> half, n & rest
     left = x1 * n0 + (x0 * n0 >> half)
     right = x0 * n1 + (left & rest)
-    return x1 * n1 + (left >> half) + (right >> half), x * _word(n)
+    return x1 * n1 + (left >> half) + (right >> half), x * n
 
 
 def _ordered(limits: Any, shape: Any, minval: Any, maxval: Any, dtype: Any) -> Any:
@@ -305,20 +305,28 @@ def _word(n: int) -> Any:
 
 
 def _between(key: Any, low: Any, high: Any, shape: Any, dtype: np.dtype[Any]) -> Any:
-    """Integers between limits of which some are arrays."""
-    ends = []
-    for name, x in (("minval", low), ("maxval", high)):
-        x = asarray(x)
-        if x.dtype.kind not in "iu":
-            raise DTypeError(f"random.randint: {name} must be of integers, got {x.dtype}")
-        ends.append(ops.astype(x, _LONG))
-    low, high = ends
+    """Integers between limits of which some are arrays: those that ints would give, one by one."""
+    ends = [_end(name, x) for name, x in (("minval", low), ("maxval", high))]
+    (first, first_negative), (beyond, beyond_negative) = ends
     drawn = words(key, shape, 64)
-    if common_shape("random.randint", low.shape, high.shape, drawn.shape) != drawn.shape:
+    if common_shape("random.randint", first.shape, beyond.shape, drawn.shape) != drawn.shape:
         raise ShapeError(
-            f"random.randint: limits of shape {low.shape} and {high.shape} do not broadcast to "
+            f"random.randint: limits of shape {first.shape} and {beyond.shape} do not broadcast to "
             f"{drawn.shape}"
         )
-    first, beyond = ops.astype(low, _WORD), ops.astype(high, _WORD)
-    count = ops.where(ops.less(low, high), beyond - first, _word(1))
-    return ops.astype(first + ops.remainder(drawn, count), dtype)
+    alike = ops.equal(first_negative, beyond_negative)
+    ordered = ops.where(alike, ops.less(first, beyond), first_negative)
+    count = ops.where(ordered, beyond - first, _word(1))
+    made = ops.remainder(drawn, count)
+    many = ops.greater(count, _word(draws.MANY_NUMBERS))
+    if not isinstance(many, Array) or many.data.any():
+        made = ops.where(many, _share(words(key, (*shape, 2), 64), count), made)
+    return ops.astype(first + made, dtype)
+
+
+def _end(name: str, x: Any) -> tuple[Any, Any]:
+    """A limit modulo 2**64, and where it is negative."""
+    x = asarray(x)
+    if x.dtype.kind not in "iu":
+        raise DTypeError(f"random.randint: {name} must be of integers, got {x.dtype}")
+    return ops.astype(x, _WORD), ops.less(x, ops.astype(wrap(np.asarray(0)), x.dtype))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.array import asarray, iinfo, linalg, matmul, matrix_transpose
+from funct.array import Array, asarray, iinfo, linalg, matmul, matrix_transpose
 from funct.array.axes import normal_shape
 from funct.array.creation import served
 from funct.array.direct import direct
@@ -29,6 +29,8 @@ __all__ = [
 ]  # fmt: skip
 
 _FLOAT64 = np.dtype(np.float64)
+_FAR = -36.0  # from here down the lower tail's probability loses digits, and then is 0
+_BOTTOM = -1e100  # draws so far out are closer to their limit than the next float; it has a square
 _FEW = 32  # rows of matrices of which each draw has its own: such products are written out
 
 
@@ -78,9 +80,22 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype:
     low, high = ops.where(above, -upper, lower), ops.where(above, -lower, upper)
     start, end = ops.special.ndtr(low), ops.special.ndtr(high)
     u = open_unit(key, full, _FLOAT64, "truncated_normal")
-    x = ops.special.ndtri(start + u * (end - start))
+    p, far = start + u * (end - start), ops.less(high, _FAR)
+    if isinstance(far, Array) and not far.data.any():
+        x = ops.special.ndtri(p)
+    else:
+        tail = _far_below(u, ops.where(far, low, 2.0 * _FAR), ops.where(far, high, _FAR))
+        x = ops.where(far, tail, ops.special.ndtri(ops.where(far, 0.5, p)))
     x = ops.minimum(ops.maximum(x, low), high)
     return ops.astype(ops.where(above, -x, x), dtype)
+
+
+def _far_below(u: Any, low: Any, high: Any) -> Any:
+    """Normal numbers between limits whose probabilities may be less than any float."""
+    low, high = ops.maximum(low, 2.0 * _BOTTOM), ops.maximum(high, _BOTTOM)
+    top = ops.special.log_ndtr(high)
+    share = ops.expm1(ops.special.log_ndtr(low) - top)  # of the upper tail that is cut off, minus 1
+    return ops.special.ndtri_exp(top + ops.log1p((1.0 - u) * share))
 
 
 def _gammas(key: Any, a: Any, full: Shape, dtype: Any, logarithm: bool, second: bool) -> Any:

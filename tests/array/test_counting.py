@@ -166,6 +166,31 @@ def test_errors(call: Any, error: Any, text: str) -> None:
     assert caught.value.what == text
 
 
+@pytest.mark.parametrize("kind", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("bins", [1, 2, 7, 100])
+def test_bins_without_width_are_refused_as_by_numpy(kind: str, bins: int) -> None:
+    """Where edges of bins would be one number; a little further apart they are NumPy's."""
+    eps = 1.0 if kind == "int64" else float(np.finfo(kind).eps)
+    refused = 0
+    for start in [0.0, 1.0, -3.0, 2.0**30, 2.0**60, -(2.0**62)]:
+        for steps in [0, 1, bins - 1, bins, 2 * bins, 9 * bins]:
+            far = start * (1.0 if kind == "int64" else 1.0 + eps * steps)
+            x = np.asarray([start, far + steps * (kind == "int64")]).astype(kind)
+            for call in (xp.histogram, xp.histogram_bin_edges):
+                try:
+                    expected = np.histogram(x, bins)
+                except ValueError:
+                    refused += 1
+                    with pytest.raises(ArgumentError, match=f"{bins} bins between .* no width"):
+                        call(xp.asarray(x), bins)
+                    continue
+                edges = call(xp.asarray(x), bins)
+                edges = edges[1] if isinstance(edges, tuple) else edges
+                near = 2 * float(np.finfo(expected[1].dtype).eps)
+                np.testing.assert_allclose(np.asarray(edges), expected[1], near)
+    assert bins == 1 or refused
+
+
 @pytest.mark.parametrize("n", [1 << 40, 1 << 62, (1 << 63) - 1, 1 << 70])
 @pytest.mark.parametrize(
     "call",

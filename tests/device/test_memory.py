@@ -338,6 +338,14 @@ def test_the_limit_holds_and_the_error_says_who_has_the_memory():
     assert len(held) == 5
 
 
+def whole(x):
+    return xp.broadcast_to(xp.asarray(1), x.shape)
+
+
+def square(x):
+    return xp.reshape(x, (1 << 25, 1 << 25))
+
+
 @pytest.mark.parametrize(
     ("name", "call"),
     [
@@ -346,6 +354,12 @@ def test_the_limit_holds_and_the_error_says_who_has_the_memory():
         ("unique_values", xp.unique_values),
         ("sort", xp.sort),
         ("segment_sum", lambda x: xp.segment_sum(xp.ones(2), xp.arange(2), len(x))),
+        ("floor_divide", lambda x: whole(x) // whole(x)),
+        ("remainder", lambda x: whole(x) % whole(x)),
+        ("svd", lambda x: xp.linalg.svd(square(x))),
+        ("pinv", lambda x: xp.linalg.pinv(square(x))),
+        ("eigvals", lambda x: xp.linalg.eigvals(square(x))),
+        ("tolist", lambda x: x.tolist()),
     ],
 )
 def test_functions_of_one_kernel_refuse_by_name_too(name, call):
@@ -453,6 +467,34 @@ def test_scopes_stand_in_each_other():
     assert (outer.allocated, outer.freed, outer.peak) == (both, both, both)
     assert (inner.allocations, outer.allocations) == (1, 2)
     assert (inner.requested, outer.requested) == (16 * MIB, 48 * MIB)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_scopes_of_several_threads_begin_and_end_in_any_order(seed):
+    """Each knows what was there most since it began, and no other's peak is lost or counted."""
+    gc.collect()
+    before = ft.device.memory_stats()["allocated_bytes.large_pool.peak"]
+    random, held, scopes, most = np.random.default_rng(seed), [], [], 0
+    for _ in range(60):
+        what = random.integers(5)
+        if what == 0 and len(scopes) < 5:
+            scope = ft.device.memory_scope()
+            scopes.append([scope, scope.__enter__(), now(), now()])
+        elif what == 1 and scopes:
+            scope, seen, first, largest = scopes.pop(random.integers(len(scopes)))
+            scope.__exit__(None, None, None)
+            assert seen.peak == largest - first
+        elif what == 2 and held:
+            held.pop(random.integers(len(held)))
+        else:
+            held.append(np.ones(int(random.integers(1, 9)) * MIB // 2))
+        most = max(most, now())
+        for entry in scopes:
+            entry[3] = max(entry[3], now())
+    for scope, seen, first, largest in scopes:
+        scope.__exit__(None, None, None)
+        assert seen.peak == largest - first
+    assert ft.device.memory_stats()["allocated_bytes.large_pool.peak"] >= max(before, most)
 
 
 def idle_bytes():

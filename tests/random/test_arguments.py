@@ -135,6 +135,25 @@ def test_limits_that_are_arrays() -> None:
     laws.same(random.randint(KEY, (9,), xp.asarray(3), 12), random.randint(KEY, (9,), 3, 12))
 
 
+@pytest.mark.parametrize("kind", ["int64", "uint64"])
+def test_limits_give_what_ints_give(kind: str) -> None:
+    """However far they are apart, of either sign and in either dtype; so do compiled ones."""
+    info = np.iinfo(kind)
+    pairs = [(3, 12), (0, 2**32), (0, 2**32 + 1), (5, 3 * 2**61), (info.min, info.max)]
+    pairs += [(-7, 9), (-1, 2**63 - 1)] if kind == "int64" else [(2**63, 2**63 + 5)]
+    low, high = (xp.asarray(np.asarray(v, kind)) for v in zip(*pairs, strict=True))
+    draw = lambda a, b: random.randint(KEY, (50, len(pairs)), a, b, kind)  # noqa: E731
+    x = draw(low, high)
+    laws.same(ft.jit(draw)(low, high), x)
+    for i, (a, b) in enumerate(pairs):
+        column = random.randint(KEY, (50, len(pairs)), a, b, kind)[:, i]
+        laws.same(x[:, i], column)
+    large = xp.asarray(2**63, dtype=xp.uint64)
+    mixed = random.randint(KEY, (99,), xp.asarray(-5), large)
+    laws.same(mixed, random.randint(KEY, (99,), -5, 2**63))
+    assert (random.randint(KEY, (9,), large, 4, "uint64") == large).all()
+
+
 def test_weights() -> None:
     """Elements come up with the weights that p says, and never with a weight of 0."""
     x = np.asarray(random.choice(KEY, 5, (N,), p=P))

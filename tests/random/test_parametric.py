@@ -71,6 +71,46 @@ def test_distributions(name: str, kind: str) -> None:
     assert scipy.stats.kstest(x, expected.cdf).pvalue > 1e-3
 
 
+def _beyond(x: np.ndarray, near: float) -> np.ndarray:
+    """Φ(-x) / Φ(-near) for near from 36 on, by Mills' ratio: 1/x - 1/x³ + 3/x⁵."""
+    d = x - near
+    terms = [1.0 - v**-2.0 + 3.0 * v**-4.0 for v in (x, near)]
+    return np.exp(-d * (near + d / 2)) * near / x * terms[0] / terms[1]
+
+
+FAR = [
+    (36.0, float("inf")), (37.9, 37.95), (40.0, float("inf")), (40.0, 41.0), (1e3, 1e4),
+    (1e3, 1e3 + 1e-3), (1e6, 2e6),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("above", [True, False])
+@pytest.mark.parametrize(("near", "far"), FAR)
+def test_far_tails(near: float, far: float, above: bool) -> None:
+    """Where no float is the tail's probability, what part of it lies beyond a draw is uniform."""
+    low, high = (near, far) if above else (-far, -near)
+    x = abs(np.asarray(random.truncated_normal(KEY, low, high, (N,))))
+    assert x.min() >= near
+    assert x.max() <= far
+    left = _beyond(np.asarray(far), near)
+    share = (_beyond(x, near) - left) / (1.0 - left)
+    assert scipy.stats.kstest(share, "uniform").pvalue > 1e-3
+    limits = xp.asarray([low, -1.0, 0.5]), xp.asarray([high, 2.0, 7.0])
+    draw = lambda a, b: random.truncated_normal(KEY, a, b, (3,))  # noqa: E731
+    mixed = draw(*limits)
+    laws.close(ft.jit(draw)(*limits), mixed)
+    laws.same(mixed[0], random.truncated_normal(KEY, low, high, (3,))[0])
+    for slope in ft.grad(lambda a, b: draw(a, b).sum(), argnums=(0, 1))(*limits):
+        assert np.isfinite(np.asarray(slope)).all()
+
+
+def test_limits_without_a_square() -> None:
+    """What is drawn is the limit nearer to 0: no float lies between it and the draw."""
+    for near, far in [(1e150, 1e151), (1e200, 1e300), (1e200, float("inf"))]:
+        assert (random.truncated_normal(KEY, near, far, (9,)) == near).all()
+        assert (random.truncated_normal(KEY, -far, -near, (9,)) == -near).all()
+
+
 def test_covariances() -> None:
     """They are those asked for."""
     x = np.asarray(random.multivariate_normal(KEY, xp.zeros(2), xp.asarray(COV), (N,)))

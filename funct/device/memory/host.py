@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from funct.device.fork import in_child
 from funct.device.memory.allocator import (
@@ -143,6 +143,9 @@ class HostMemory(_Fronts):
         self.options = Options()
         self._everybody: Front | None = None
         self._private: list[Front] = []
+        # What the front's peaks are for each block that watches, in any thread; before them what
+        # they are for nobody in particular.
+        self._peaks: list[list[int]] = []
         self._recorded = 0
 
     def front(self) -> Front | None:
@@ -208,9 +211,18 @@ class HostMemory(_Fronts):
                 if ground[0].reserved > ground[0].limit:
                     self.empty_cache()
 
+    def reset_peak(self) -> None:
+        """As for any front; blocks that watch keep theirs."""
+        with lock:
+            self._look()
+            super().reset_peak()
+            if self._peaks:
+                self._peaks[0][:] = [0] * len(self._peaks[0])
+
     @contextmanager
     def watching(self) -> Iterator[Callable[[], tuple[dict[str, Stat], Statistics]]]:
-        """Peaks start anew in the block and are as if they had not afterwards.
+        """Peaks start anew in the block and are as if they had not afterwards; blocks of several
+        threads may begin and end in any order.
 
         Gives a function that sums the pools of everybody's front: private ones are apart, and in
         the statistics beside the sum.
@@ -219,20 +231,38 @@ class HostMemory(_Fronts):
         if front is None:
             yield lambda: (_sum([]), self.statistics())
             return
+        stats = _counted(front)
+
+        def total() -> tuple[dict[str, Stat], Statistics]:
+            with lock:
+                parts = [_pool(front, k) for k in range(len(_POOLS))]
+                self._look()
+                for k, part in enumerate(parts):
+                    for name, peak in zip(_QUANTITIES, own[k * len(_QUANTITIES) :], strict=False):
+                        part[name] = replace(part[name], peak=peak)
+                return _sum(parts), self.statistics()
+
         with lock:
-            stats = [s for pool in front.record.stats for s in pool]
-            outer = [s[1] for s in stats]
+            self._look()
+            own = [s[0] for s in stats]
+            self._peaks = [*(self._peaks or [[s[1] for s in stats]]), own]
             for s in stats:
                 s[1] = s[0]
         try:
-            yield lambda: (
-                _sum([_pool(front, k) for k in range(len(_POOLS))]),
-                self.statistics(),
-            )
+            yield total
         finally:
             with lock:
-                for s, peak in zip(stats, outer):
-                    s[1] = max(s[1], peak)
+                self._look()
+                self._peaks = [p for p in self._peaks if p is not own]
+                if len(self._peaks) == 1:
+                    for s, peak in zip(stats, self._peaks.pop(), strict=True):
+                        s[1] = peak
+
+    def _look(self) -> None:
+        """Let all blocks that watch know the peaks until now."""
+        for peaks in self._peaks:
+            stats = _counted(self._everybody)
+            peaks[:] = [max(p, *s[:2]) for p, s in zip(peaks, stats, strict=True)]
 
     def failed(self) -> int | None:
         """Bytes of the last request that could not be met; it is then forgotten."""
@@ -279,6 +309,11 @@ class PrivatePool(_Fronts):
 
 
 _POOLS = ("small_pool", "large_pool")
+
+
+def _counted(front: Front | None) -> list[Any]:
+    """What machine code counts, quantity by quantity of both pools."""
+    return [s for pool in front.record.stats for s in pool] if front is not None else []
 
 
 def _pool(front: Front, k: int) -> dict[str, Stat]:

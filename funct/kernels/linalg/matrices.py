@@ -16,6 +16,7 @@ import numpy as np
 
 from funct.errors import LinAlgError
 from funct.kernels import table
+from funct.kernels.cpu.broadcast import distinct
 from funct.kernels.cpu.irregular.hermitian import hermitian
 from funct.kernels.cpu.loops import ready
 from funct.kernels.linalg import stacks
@@ -101,6 +102,8 @@ def _square(x: NDArray[Any]) -> None:
 
 def _finite(x: NDArray[Any]) -> None:
     """Raise where LAPACK would not come to an end."""
+    if 0 in x.strides:
+        x = distinct(x)
     size = np.vdot(x, x)  # cheaper than looking at each, but large elements overflow
     if not abs(size) < np.inf and not np.isfinite(x).all():
         raise np.linalg.LinAlgError

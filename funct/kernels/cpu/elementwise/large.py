@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.cpu.broadcast import distinct
 from funct.kernels.cpu.elementwise import complex_loops, halves
 from funct.kernels.cpu.elementwise.byte_tables import tabled_bytes
 from funct.kernels.cpu.elementwise.halves import HALVES
@@ -160,7 +161,7 @@ def _integers(x: Any, y: Any) -> tuple[Any, Any] | None:
         return (x, np.asarray(y, x.dtype)) if fits else None
     same = y.__class__ is np.ndarray and y.dtype == x.dtype
     large = same and min(x.size, y.size) and max(x.size, y.size) >= MANY
-    return (x, y) if large and y.min() > 0 else None
+    return (x, y) if large and distinct(y).min() > 0 else None
 
 
 def _fits(number: Any, kind: np.dtype[Any]) -> bool:
