@@ -13,6 +13,7 @@ counter that an object keeps for others compiles nothing anew.
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import dis
 import functools
@@ -44,12 +45,13 @@ from funct.transforms.compiled.places import (
 __all__ = ["Watched", "watched"]
 
 _DEEP = 12  # attributes and elements from a name to an array
+_UNNAMED = "an array"  # what was found under no name that code has
 _MOST = 20_000  # objects: a function that reaches more reaches what it does not read
+_METHODS = (types.FunctionType, staticmethod, classmethod)
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, type)
 
-# Words of code that reads attributes, or keys, by names that it does not have.
+# Words of code that reads attributes by names that it does not have.
 _ATTRIBUTES = {"vars", "__dict__", "__slots__", "attrgetter", "asdict", "astuple"}
-_KEYS = {"keys", "values", "items"}
 _ASKING = {"getattr", "hasattr"}  # for an attribute that may not be there
 # Methods that no operator, call or subscript calls.
 _PASSIVE = {
@@ -81,8 +83,8 @@ def watched(fun: Any, graph: Graph | None, given: Sequence[Any] = ()) -> tuple[W
 
 
 class _Places:
-    """The places, as they are found. names: what code reads by name; walked: those of them that it
-    walks through, or spreads.
+    """The places, as they are found. names: what code reads by name; walked: those of them of
+    which it may read any element (`_walked_by`).
     """
 
     def __init__(
@@ -100,7 +102,8 @@ class _Places:
         """What a call of something reads. whole: functions and classes that it names as well."""
         if isinstance(fun, functools.partial):
             self.called(fun.func, whole=whole)
-            self.inside((fun.args, fun.keywords), _DEEP)
+            for name, value in [*zip(itertools.repeat(_UNNAMED), fun.args), *fun.keywords.items()]:
+                self.inside(value, _DEEP, name)
         elif isinstance(fun, types.MethodType):
             self.called(fun.__func__, whole=whole)
             self.inside(fun.__self__, _DEEP)
@@ -124,10 +127,11 @@ class _Places:
         if not _of_library(fun.__module__):  # else a transform, say, of what it closes over
             codes = list(_codes(fun.__code__))
             for c in codes:
-                self.names |= {*c.co_names, *[k for k in c.co_consts if isinstance(k, str | int)]}
+                self.names |= {*c.co_names, *[k for k in c.co_consts if type(k) is not type(c)]}
                 self.walked |= _walked_by(c)
             self.names |= set(fun.__code__.co_freevars)
-            self.inside((fun.__defaults__, fun.__kwdefaults__), _DEEP)
+            for name, value in _defaults(fun):
+                self.inside(value, _DEEP, name)
             named = dict.fromkeys([n for c in codes for n in _globals_of(c)])
             for name in () if self._foreign(fun.__module__, fun.__code__.co_filename) else named:
                 value = fun.__globals__.get(name)
@@ -135,6 +139,8 @@ class _Places:
                     self._module(value)
                 elif value is not None:
                     read.append((fun.__globals__, name, value))
+                elif hasattr(builtins, name):  # a global of that name may come
+                    self.places.append((fun.__globals__, name, None))
         if whole:
             self.places += [(place, name, meant(value)) for place, name, value in read]
         for place, name, value in read:
@@ -168,23 +174,25 @@ class _Places:
 
     # objects --------------------------------------------------------------------------------------
 
-    def entry(self, place: Any, name: Any, value: Any, deep: int) -> None:
-        """A place that is read, and what is read below it."""
+    def entry(self, place: Any, name: Any, value: Any, deep: int, within: Any = None) -> None:
+        """A place that is read, and what is read below it. within: the name of a container that
+        code walks through, where it calls what it finds there by other names.
+        """
         value = meant(value)
         self.places.append((place, name, value))
-        self.inside(value, deep - 1, name)
+        self.inside(value, deep - 1, name if within is None else within)
 
-    def passed(self, place: Any, name: Any, value: Any, deep: int) -> None:
+    def passed(self, place: Any, name: Any, value: Any, deep: int, within: Any = None) -> None:
         """A place that leads to what may be read."""
         if id(meant(value)) in self.held:
-            self.entry(place, name, value, deep)
+            self.entry(place, name, value, deep, within)
             return
         before = len(self.places)
-        self.inside(meant(value), deep - 1, name)
+        self.inside(meant(value), deep - 1, name if within is None else within)
         if len(self.places) > before:
             self.places.append((place, name, meant(value)))
 
-    def inside(self, x: Any, deep: int, name: Any = "an array") -> None:
+    def inside(self, x: Any, deep: int, name: Any = _UNNAMED) -> None:
         """The attributes and elements of an object that the code may read."""
         if deep == 0 or id(x) in self.seen or len(self.seen) > _MOST:
             return
@@ -208,9 +216,10 @@ class _Places:
                 self.places.append((Elements(x), name, x))
             elif not isinstance(x, set | array):
                 self.places.append((Keys(x), name, x))
+                within = name if name in self.walked else None
                 for k, value in enumerate(x):
                     read = self.entry if isinstance(value, PLAIN) else self.passed
-                    read(Items(x), k, value, deep)
+                    read(Items(x), k, value, deep, within)
         elif isinstance(x, tuple):
             for value in x:
                 self.inside(meant(value), deep - 1, name)
@@ -221,7 +230,8 @@ class _Places:
 
     def _dict(self, x: Any, deep: int, name: Any) -> None:
         named = x.keys() & self.names
-        any_key = not named or name in self.walked or not self.names.isdisjoint(_KEYS)
+        walked = name in self.walked or name == _UNNAMED
+        any_key = walked or not named
         if any_key and all([isinstance(v, PLAIN) for v in x.values()]):  # noqa: C419
             self.places.append((Elements(x), name, x))
             return
@@ -229,7 +239,7 @@ class _Places:
         for key, value in x.items():
             plain = any_key and isinstance(value, PLAIN)
             read = self.entry if key in named or plain else self.passed
-            read(x, key, value, deep)
+            read(x, key, value, deep, name if walked else None)
 
     def _attributes(self, x: Any, deep: int) -> None:
         cls, found = type(x), getattr(x, "__dict__", {})
@@ -252,8 +262,11 @@ class _Places:
                 self.entry(place, name, value, deep)
 
     def _classes(self, cls: type, own: Mapping[str, Any], deep: int) -> list[str]:
-        """What methods, properties and operators read, and class attributes: the names of these."""
+        """What methods, properties and operators read, and class attributes: the names under which
+        the object may come to have something of its own.
+        """
         shared: list[str] = []
+        before: list[type] = []  # they may come to have a method of their own, too
         for c in cls.__mro__:
             if _of_library(c.__module__):
                 continue
@@ -265,10 +278,23 @@ class _Places:
                         if id(fun) not in self.seen:
                             self.places.append((vars(c), name, value))
                         self.called(fun)
+                    if name in self.names and name not in own and isinstance(value, _METHODS):
+                        shared.append(name)
+                        nearer = [vars(b) for b in before if name not in vars(b)]
+                        self.places += [(place, name, None) for place in nearer]
                 elif name in self.names and name not in own and not hasattr(value, "__get__"):
                     self.entry(vars(c), name, value, deep)
                     shared.append(name)
+            before.append(c)
         return shared
+
+
+def _defaults(fun: types.FunctionType) -> list[tuple[str, Any]]:
+    """The parameters of a function that have defaults, and these."""
+    values = fun.__defaults__ or ()
+    first = fun.__code__.co_argcount - len(values)
+    return [*zip(fun.__code__.co_varnames[first:], values, strict=False),
+            *(fun.__kwdefaults__ or {}).items()]  # fmt: skip
 
 
 def _slots(x: Any) -> dict[str, Any]:
@@ -331,16 +357,47 @@ _LOADS = {dis.opmap.get(n) for n in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT
 
 
 @functools.lru_cache(1024)
-def _walked_by(code: types.CodeType) -> frozenset[str]:
-    """The names of what code walks through, or spreads: `for k in x`, `f(**x)`, `{**x}`."""
-    if not _WALKS.intersection(code.co_code[::2]):
-        return frozenset()
-    found = list(dis.get_instructions(code))
-    pairs = itertools.pairwise(found)
-    return frozenset([str(read.argval) for read, walk in pairs if walk.opcode in _WALKS])
+def _walked_by(code: types.CodeType) -> frozenset[Any]:
+    """The names of containers of which code may read any element: of all that is loaded, and not
+    at once asked for one known key, or for an attribute. What is walked through, passed on, or
+    given another name goes where it is not followed.
+    """
+    found = [i for i in dis.get_instructions(code) if i.opname not in _BESIDE]
+    walked: set[Any] = set()
+    for k, now in enumerate(found):
+        name = now.argval if now.opname in _NAMED else None
+        if _subscripts(now) and found[k - 1].opname in _CONSTANT:
+            name = found[k - 1].argval  # the element itself is a container, perhaps
+        if name is not None and not _asks_for_one(found[k + 1 : k + 3]):
+            walked.add(name)
+    return frozenset(walked)
 
 
-_WALKS = {dis.opmap[n] for n in ("GET_ITER", "DICT_MERGE", "DICT_UPDATE")}
+def _asks_for_one(after: list[dis.Instruction]) -> bool:
+    """Whether the instructions after a load ask the object for one attribute, or one known key."""
+    then, last = after[0], after[-1]
+    if then.opname in _CONSTANT:
+        return _subscripts(last)
+    if then.opname in _ATTRIBUTE:
+        asks = then.argval in _OF_ONE_KEY and last.opname in _CONSTANT
+        return asks or not hasattr(dict, then.argval)
+    return then.opname == "CONTAINS_OP"
+
+
+def _subscripts(i: dis.Instruction) -> bool:
+    """Whether an instruction reads or writes an element."""
+    return i.opname in _SUBSCRIPTS or (i.opname == "BINARY_OP" and i.argrepr == "[]")
+
+
+_BESIDE = {"COPY", "EXTENDED_ARG", "PUSH_NULL"}
+_CONSTANT = {"LOAD_CONST", "LOAD_SMALL_INT"}
+_ATTRIBUTE = {"LOAD_ATTR", "LOAD_METHOD"}
+_NAMED = _ATTRIBUTE | {
+    "LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF",
+    "LOAD_SUPER_ATTR", "LOAD_FROM_DICT_OR_GLOBALS", "LOAD_FROM_DICT_OR_DEREF",
+}  # fmt: skip
+_SUBSCRIPTS = {"BINARY_SUBSCR", "STORE_SUBSCR", "DELETE_SUBSCR"}
+_OF_ONE_KEY = {"get", "pop", "setdefault", "__getitem__", "__contains__"}
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
