@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import dis
 import functools
 import itertools
 import sys
@@ -41,6 +40,7 @@ from funct.transforms.compiled.places import (
     Variable,
     meant,
 )
+from funct.transforms.compiled.uses import Uses, codes_in, globals_of, uses_of
 
 __all__ = ["Watched", "watched"]
 
@@ -48,6 +48,7 @@ _DEEP = 12  # attributes and elements from a name to an array
 _UNNAMED = "an array"  # what was found under no name that code has
 _MOST = 20_000  # objects: a function that reaches more reaches what it does not read
 _METHODS = (types.FunctionType, staticmethod, classmethod)
+_LISTS = (list, deque, set, bytearray, array)
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, type)
 
 # Words of code that reads attributes by names that it does not have.
@@ -70,30 +71,26 @@ def watched(fun: Any, graph: Graph | None, given: Sequence[Any] = ()) -> tuple[W
 
     graph: None before there is one. given: fun's arguments that are no arrays.
     """
-    names: set[Any] = set()
-    walked: set[str] = set()
+    uses = [frozenset[Any]()] * len(Uses._fields)
     while True:  # code that is found late may name what was passed by
-        found = _Places(fun, graph, names, walked)
+        found = _Places(fun, graph, Uses(*uses))
         found.called(fun, whole=True)
         for x in given:
             found.inside(x, _DEEP)
-        if found.names == names and found.walked == walked:
+        if found.uses == uses:
             return tuple(found.places)
-        names, walked = found.names, found.walked
+        uses = found.uses
 
 
 class _Places:
-    """The places, as they are found. names: what code reads by name; walked: those of them of
-    which it may read any element (`_walked_by`).
-    """
+    """The places, as they are found. uses: by all code that is known, as in `Uses`."""
 
-    def __init__(
-        self, fun: Any, graph: Graph | None, names: set[Any], walked: set[str]
-    ) -> None:
+    def __init__(self, fun: Any, graph: Graph | None, uses: Uses) -> None:
         self.package = (getattr(fun, "__module__", None) or "").partition(".")[0]
         self.places: list[Watched] = []
         self.held = set(() if graph is None else _constants(graph))
-        self.names, self.walked = set(names), set(walked)
+        self.uses = list(uses)
+        self.names, self.walked, self.written, self.read = uses
         self.seen: dict[int, Any] = {}  # by identity; held, so that no other takes its place
 
     # code -----------------------------------------------------------------------------------------
@@ -125,14 +122,14 @@ class _Places:
             if place.get(name) is not None:  # else it is filled later: the function's own name, say
                 read.append((place, name, place.get(name)))
         if not _of_library(fun.__module__):  # else a transform, say, of what it closes over
-            codes = list(_codes(fun.__code__))
+            codes = list(codes_in(fun.__code__))
             for c in codes:
-                self.names |= {*c.co_names, *[k for k in c.co_consts if type(k) is not type(c)]}
-                self.walked |= _walked_by(c)
-            self.names |= set(fun.__code__.co_freevars)
+                self.uses = [a | b for a, b in zip(self.uses, uses_of(c), strict=True)]
+            self.uses[0] |= set(fun.__code__.co_freevars)
+            self.names, self.walked, self.written, self.read = self.uses
             for name, value in _defaults(fun):
                 self.inside(value, _DEEP, name)
-            named = dict.fromkeys([n for c in codes for n in _globals_of(c)])
+            named = dict.fromkeys([n for c in codes for n in globals_of(c)])
             for name in () if self._foreign(fun.__module__, fun.__code__.co_filename) else named:
                 value = fun.__globals__.get(name)
                 if isinstance(value, types.ModuleType):
@@ -204,6 +201,8 @@ class _Places:
         self.seen[id(x)] = x
         if callable(x) and not isinstance(x, type):
             self.called(x)
+        if name in self.written and name not in self.read and isinstance(x, (*_LISTS, *MAPPINGS)):
+            return
         if isinstance(x, np.ndarray):
             if x.flags.writeable or x.base is not None:
                 self.places.append((Elements(x), name, x))
@@ -211,7 +210,7 @@ class _Places:
             self._dict(x, deep, name)
         elif isinstance(x, ContextVar):
             self.entry(Variable(x), name, x.get(None), deep)
-        elif isinstance(x, list | deque | set | bytearray | array):
+        elif isinstance(x, _LISTS):
             if all([isinstance(v, PLAIN) for v in x]):  # noqa: C419  a list is faster here
                 self.places.append((Elements(x), name, x))
             elif not isinstance(x, set | array):
@@ -337,72 +336,3 @@ def _constants(graph: Graph) -> Iterator[int]:
         elif isinstance(e, Node) and isinstance(e.primitive, Control):
             for _, body in e.primitive.bodies:
                 yield from _constants(body)
-
-
-def _globals_of(code: types.CodeType) -> Iterator[str]:
-    """The names that code looks up among globals. `co_names` holds those of attributes too: who
-    calls `opt.step` reads no global `step`.
-    """
-    words, high = code.co_code, 0
-    for op, low in zip(words[::2], words[1::2], strict=True):
-        at = high << 8 | low
-        high = at if op == _EXTENDED else 0
-        if op in _LOADS:
-            yield code.co_names[at >> 1 if op == _GLOBAL else at]
-
-
-# The lowest bit of the word that loads a global says whether a call follows.
-_GLOBAL, _EXTENDED = dis.opmap["LOAD_GLOBAL"], dis.opmap["EXTENDED_ARG"]
-_LOADS = {dis.opmap.get(n) for n in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")}
-
-
-@functools.lru_cache(1024)
-def _walked_by(code: types.CodeType) -> frozenset[Any]:
-    """The names of containers of which code may read any element: of all that is loaded, and not
-    at once asked for one known key, or for an attribute. What is walked through, passed on, or
-    given another name goes where it is not followed.
-    """
-    found = [i for i in dis.get_instructions(code) if i.opname not in _BESIDE]
-    walked: set[Any] = set()
-    for k, now in enumerate(found):
-        name = now.argval if now.opname in _NAMED else None
-        if _subscripts(now) and found[k - 1].opname in _CONSTANT:
-            name = found[k - 1].argval  # the element itself is a container, perhaps
-        if name is not None and not _asks_for_one(found[k + 1 : k + 3]):
-            walked.add(name)
-    return frozenset(walked)
-
-
-def _asks_for_one(after: list[dis.Instruction]) -> bool:
-    """Whether the instructions after a load ask the object for one attribute, or one known key."""
-    then, last = after[0], after[-1]
-    if then.opname in _CONSTANT:
-        return _subscripts(last)
-    if then.opname in _ATTRIBUTE:
-        asks = then.argval in _OF_ONE_KEY and last.opname in _CONSTANT
-        return asks or not hasattr(dict, then.argval)
-    return then.opname == "CONTAINS_OP"
-
-
-def _subscripts(i: dis.Instruction) -> bool:
-    """Whether an instruction reads or writes an element."""
-    return i.opname in _SUBSCRIPTS or (i.opname == "BINARY_OP" and i.argrepr == "[]")
-
-
-_BESIDE = {"COPY", "EXTENDED_ARG", "PUSH_NULL"}
-_CONSTANT = {"LOAD_CONST", "LOAD_SMALL_INT"}
-_ATTRIBUTE = {"LOAD_ATTR", "LOAD_METHOD"}
-_NAMED = _ATTRIBUTE | {
-    "LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF",
-    "LOAD_SUPER_ATTR", "LOAD_FROM_DICT_OR_GLOBALS", "LOAD_FROM_DICT_OR_DEREF",
-}  # fmt: skip
-_SUBSCRIPTS = {"BINARY_SUBSCR", "STORE_SUBSCR", "DELETE_SUBSCR"}
-_OF_ONE_KEY = {"get", "pop", "setdefault", "__getitem__", "__contains__"}
-
-
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    """The code of a function and of those that are written in it."""
-    yield code
-    for c in code.co_consts:
-        if isinstance(c, types.CodeType):
-            yield from _codes(c)
