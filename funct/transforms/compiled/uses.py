@@ -54,7 +54,10 @@ class Uses(NamedTuple):
 def uses_of(code: types.CodeType) -> Uses:
     """What one piece of code does, without those in it."""
     found = [i for i in dis.get_instructions(code) if i.opname not in _BESIDE]
-    walks, writes, reads, stores = set(), set(), set(), set()
+    walks: set[Any] = set()
+    writes: set[Any] = set()
+    reads: set[Any] = set()
+    stores: set[Any] = set()
     asks = {k for k in code.co_consts if not isinstance(k, types.CodeType)}
     for k, now in enumerate(found):
         name = now.argval if now.opname in _NAMED else None
