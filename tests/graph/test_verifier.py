@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,9 +13,9 @@ import pytest
 
 import funct as ft
 import funct.array as xp
-from funct.core import Primitive, Sample, catalogue
+from funct.core import Primitive, Sample, catalogue, lookup
 from funct.errors import FunctError, GraphError
-from funct.graph import Call, Control, Graph, Guard, Node, Var, check, declared
+from funct.graph import Call, Control, Graph, Guard, Node, Symbol, Var, check, declared
 from funct.graph.capture import capture
 
 X = xp.asarray(np.random.default_rng(0).normal(size=(4, 4)))
@@ -147,6 +148,51 @@ def test_the_verifier_sees_what_is_broken(name: str) -> None:
             continue
         unseen.append(what)
     assert not unseen
+
+
+# What a part of a graph may be put in place of.
+_JUNK: tuple[Any, ...] = (
+    None, 1, -1, 2.5, 1j, 10**30, "x", "", b"x", (), (1,), [1], {}, {1}, np.zeros(2), X, object(),
+    np.float64(1), np.dtype("int8"), int, STRANGE, Var("q", (2,), float), Var(3, (), STRANGE.dtype),  # type: ignore[arg-type]
+    Var("z", None, STRANGE.dtype), lookup("add"), GRAPHS["sizes"],  # type: ignore[arg-type]
+)  # fmt: skip
+
+
+def _places(x: Any) -> Iterator[tuple[Any, ...]]:
+    """The ways to the parts of a graph: names of fields, and numbers of elements."""
+    below: Any = ()
+    if isinstance(x, tuple):
+        below = enumerate(x)
+    elif isinstance(x, Graph | Node | Call | Guard | Symbol | Var):
+        below = [(f.name, getattr(x, f.name)) for f in attrs.fields(type(x)) if f.init]
+    for k, part in below:
+        if k not in ("site", "primitive"):  # a node has the name of its primitive
+            yield (k,)
+            yield from [(k, *place) for place in _places(part)]
+
+
+def _replaced(x: Any, place: tuple[Any, ...], new: Any) -> Any:
+    if not place:
+        return new
+    k, *rest = place
+    if isinstance(x, tuple):
+        return _put(x, k, _replaced(x[k], tuple(rest), new))
+    return attrs.evolve(x, **{k: _replaced(getattr(x, k), tuple(rest), new)})
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_whatever_stands_in_a_graph_is_looked_at(name: str) -> None:
+    """Any object in any place is refused by an error of ours, or makes a graph that runs, or whose
+    ops refuse what they are given.
+    """
+    graph = GRAPHS[name]
+    places = list(_places(graph))
+    for k in range(6 * len(places)):
+        place, new = places[k % len(places)], _JUNK[(7 * k) % len(_JUNK)]
+        wrong = _replaced(graph, place, new)
+        with contextlib.suppress(FunctError):
+            check(wrong)
+            wrong(*[X] * len(graph.inputs))
 
 
 def _applied(prim: Primitive, sample: Sample) -> Graph:
