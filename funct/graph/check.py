@@ -127,7 +127,8 @@ class _Scope:
 
 def _check_call(e: Call, symbols: set[str]) -> None:
     body = e.body
-    if not isinstance(e.region, Region) or type(e.operands) is not tuple:
+    region: object = e.region
+    if not isinstance(region, Region) or type(e.operands) is not tuple:
         raise GraphError(f"graph: {e.region!r}{e.operands!r} is no call", site=e.site)
     if len(e.results) != len(body.outputs):
         counts = f"{len(e.results)} results, its body {len(body.outputs)}"

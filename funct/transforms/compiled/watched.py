@@ -42,7 +42,7 @@ from funct.transforms.compiled.places import (
 )
 from funct.transforms.compiled.uses import Uses, codes_in, globals_of, uses_of
 
-__all__ = ["Watched", "watched"]
+__all__ = ["Watched", "of_library", "slots_of", "watched"]
 
 _DEEP = 12  # attributes and elements from a name to an array
 _UNNAMED = "an array"  # what was found under no name that code has
@@ -121,7 +121,7 @@ class _Places:
             place = Cell(cell)
             if place.get(name) is not None:  # else it is filled later: the function's own name, say
                 read.append((place, name, place.get(name)))
-        if not _of_library(fun.__module__):  # else a transform, say, of what it closes over
+        if not of_library(fun.__module__):  # else a transform, say, of what it closes over
             codes = list(codes_in(fun.__code__))
             for c in codes:
                 self.uses = [a | b for a, b in zip(self.uses, uses_of(c), strict=True)]
@@ -148,7 +148,7 @@ class _Places:
 
     def _foreign(self, module: str | None, file: str | None) -> bool:
         """Whether a module's globals are another package's affair."""
-        if _of_library(module):
+        if of_library(module):
             return True
         own = (module or "").partition(".")[0] == self.package
         return not own and "site-packages" in (file or "")
@@ -242,7 +242,7 @@ class _Places:
 
     def _attributes(self, x: Any, deep: int) -> None:
         cls, found = type(x), getattr(x, "__dict__", {})
-        slots = _slots(x)
+        slots = slots_of(x)
         own = {**found, **slots}
         shared = self._classes(cls, own, deep)
         if isinstance(found, dict) and not _frozen(cls):  # the class's may become the object's
@@ -267,7 +267,7 @@ class _Places:
         shared: list[str] = []
         before: list[type] = []  # they may come to have a method of their own, too
         for c in cls.__mro__:
-            if _of_library(c.__module__):
+            if of_library(c.__module__):
                 continue
             for name, value in list(vars(c).items()):
                 fun = _function(value)
@@ -296,7 +296,7 @@ def _defaults(fun: types.FunctionType) -> list[tuple[str, Any]]:
             *(fun.__kwdefaults__ or {}).items()]  # fmt: skip
 
 
-def _slots(x: Any) -> dict[str, Any]:
+def slots_of(x: Any) -> dict[str, Any]:
     """The attributes of an object that stand in no dict."""
     found = {}
     for c in type(x).__mro__:
@@ -321,7 +321,7 @@ def _frozen(cls: type) -> bool:
     return getattr(cls.__setattr__, "__name__", "") == "_frozen_setattrs"
 
 
-def _of_library(name: str | None) -> bool:
+def of_library(name: str | None) -> bool:
     """Whether a module is Python's, NumPy's or ours."""
     root = (name or "builtins").partition(".")[0]
     return root in sys.stdlib_module_names or root in ("funct", "numpy", "attr", "attrs")
