@@ -219,6 +219,9 @@ OTHERS: dict[str, tuple[Any, ...]] = {  # what is of another type than the decla
     "float": (*_NEVER, "text", True, (1.5,)),
     "float | None": (*_NEVER[1:], "text", True, (1.5,)),
     "str": (*_NEVER, 1, True),
+    "Norm": (*_NEVER, 1, True, "text"),
+    "Side": (*_NEVER, 1, True, "text"),
+    "Mode": (*_NEVER, 1, True, "text"),
     "Shape": (*_NEVER, "text", 1, (1.5,), (None,), (True,), ((1,),)),
     "Pads": (*_NEVER, "text", 1, (1, 1), ((1,),), ((1, 1, 1),), ((1, None),)),
     "Triples": (*_NEVER, "text", 1, (1, 1, 1), ((1, 1),), ((1, 1, None),)),
@@ -255,7 +258,7 @@ def test_axes_are_there(name: str) -> None:
         (node,) = graph.nodes
         assert isinstance(node, Node)
         k = prim.params.index(name)
-        for what in ((99,), (-99,), (0, 0)) if name == "axes" else (99, -99):
+        for what in ((99,), (-1,), (0, 0)) if name == "axes" else (99, -1):
             params = (*node.params[:k], what, *node.params[k + 1 :])
             with pytest.raises(GraphError, match=f"{prim.name}: {name} must "):
                 check(attrs.evolve(graph, nodes=(attrs.evolve(node, params=params),)))
@@ -281,3 +284,46 @@ def test_what_is_declared_as_nothing_may_be_anything() -> None:
 def test_empty_tuples_and_complex_numbers(value: Any, kind: Any, fits: bool) -> None:
     """`tuple[()]` holds nothing; any number may stand where a complex one is declared."""
     assert declared._fits(value, kind) is fits
+
+
+def _others(v: Any) -> Iterator[Any]:
+    """Values near to a parameter."""
+    if isinstance(v, bool):
+        yield not v
+    elif isinstance(v, int):
+        yield from (v + 1, v - 1, -v - 1, v + 100)
+    elif isinstance(v, tuple):
+        yield from (v + v[-1:], v[:-1], ())
+        for k, e in enumerate(v):
+            yield from [_put(v, k, other) for other in _others(e)]
+    elif v is None:
+        yield from (0, 1)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("prim", WITH_PARAMETERS, ids=lambda p: p.name)
+def test_what_passes_has_the_types_it_is_given(prim: Primitive) -> None:
+    """With parameters near to a sample's a node is refused, or its results are typed right; what
+    depends on values may be refused when it runs.
+    """
+    for sample in prim.samples(np.random.default_rng(0)):
+        given = [a for a in sample.args if isinstance(a, np.ndarray | np.generic)]
+        for k, value in enumerate(sample.params):
+            for other in _others(value):
+                params = _put(sample.params, k, other)
+                try:
+                    graph = check(_applied(prim, attrs.evolve(sample, params=params)))
+                    outs = graph(*map(xp.asarray, given))
+                except FunctError:
+                    continue
+                except Exception:  # a graph cannot even be written down without types
+                    with pytest.raises(FunctError):
+                        check(_retyped(_applied(prim, sample), params))
+                    continue
+                assert [(o.shape, o.dtype) for o in outs] == [
+                    (v.shape, v.dtype) for v in graph.outputs
+                ], (sample.params, params)
+
+
+def _retyped(graph: Graph, params: Any) -> Graph:
+    return attrs.evolve(graph, nodes=(attrs.evolve(graph.nodes[0], params=params),))
