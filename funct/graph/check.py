@@ -12,7 +12,7 @@ from weakref import WeakSet
 import numpy as np
 
 from funct.array import Array
-from funct.core import ShapeDtype, Size
+from funct.core import Primitive, Region, ShapeDtype, Size
 from funct.errors import FunctError, GraphError
 from funct.graph.declared import misfit
 from funct.graph.given import of_graph
@@ -46,7 +46,15 @@ def check(graph: Graph) -> Graph:
     bodies keep the rules too; guards ask for what they expect; lengths are not negative, their
     symbols are read off axes that have them, and size guards compare arithmetic on them.
     """
-    return _check(graph, {s.name for s in graph.symbols})
+    try:
+        return _check(graph, {s.name for s in graph.symbols})
+    except GraphError:
+        raise
+    except Exception as error:
+        what = _misshapen("graph", graph)
+        if what is None and isinstance(error, FunctError):
+            raise
+        raise GraphError(what or f"graph: {type(error).__name__}: {error}") from None
 
 
 def _check(graph: Graph, symbols: set[str], *, of_call: bool = False) -> Graph:
@@ -119,6 +127,9 @@ class _Scope:
 
 def _check_call(e: Call, symbols: set[str]) -> None:
     body = e.body
+    region: object = e.region
+    if not isinstance(region, Region) or type(e.operands) is not tuple:
+        raise GraphError(f"graph: {e.region!r}{e.operands!r} is no call", site=e.site)
     if len(e.results) != len(body.outputs):
         counts = f"{len(e.results)} results, its body {len(body.outputs)}"
         raise GraphError(f"graph: {e.name} has {counts}", site=e.site)
@@ -140,9 +151,14 @@ def _check_symbol(s: Symbol, graph: Graph) -> None:
 
 
 def _check_guard(guard: Guard, symbols: set[str]) -> None:
-    if guard.kind != "size":
-        if guard.operand is None:
-            raise GraphError(f"graph: a {guard.kind} guard needs an operand", site=guard.site)
+    if (guard.operand is None) != (guard.kind == "size") or not isinstance(
+        guard.operand, Var | None
+    ):
+        needs = "has no" if guard.kind == "size" else "needs an"
+        raise GraphError(
+            f"graph: a {guard.kind} guard {needs} operand, got {guard.operand!r}", site=guard.site
+        )
+    if guard.operand is not None:
         answer = _ANSWERS.get(guard.kind)
         if answer is None or not isinstance(guard.expected, answer):
             text = f"a {guard.kind} guard expects {type(guard.expected).__name__}"
@@ -177,6 +193,11 @@ def _check_node(node: Node) -> None:
             verb = "gives" if what == "results" else "takes"
             raise GraphError(
                 f"graph: {node.name} {verb} {wanted} {what}, got {got}", site=node.site
+            )
+    for what, given in (("operands", node.operands), ("parameters", node.params)):
+        if type(given) is not tuple:
+            raise GraphError(
+                f"graph: {what} of {node.name} must be a tuple, got {given!r}", site=node.site
             )
     for a in node.operands:
         if not isinstance(a, Var | bool | int | float | complex):
@@ -227,3 +248,34 @@ def _one(n: Any, m: Any) -> bool:
 
 def _plain(avals: Iterable[ShapeDtype]) -> str:
     return ", ".join(f"{a.dtype}{list(a.shape)}" for a in avals)
+
+
+# What the parts of a graph are; of those with a * there is a tuple.
+_PARTS: dict[type, dict[str, Any]] = {
+    Graph: {"inputs*": Var, "constants*": tuple, "nodes*": Node | Call | Guard, "outputs*": Var,
+            "symbols*": Symbol},
+    Node: {"primitive": Primitive, "operands*": object, "params*": object, "results*": Var},
+    Call: {"region": Region, "operands*": Var, "results*": Var, "body": Graph},
+    Guard: {"kind": str},
+    Var: {"name": str, "shape*": int | Size, "dtype": np.dtype},
+    Symbol: {"name": str, "input": int, "axis": int},
+}  # fmt: skip
+
+
+def _misshapen(where: str, x: Any) -> str | None:
+    """What is no part of a graph, and where it stands; None where all are of the right kinds."""
+    for field, kind in _PARTS.get(type(x), {}).items():
+        name, many = field.removesuffix("*"), field.endswith("*")
+        value = getattr(x, name)
+        if many and type(value) is not tuple:
+            return f"{where}.{name} must be a tuple, got {type(value).__name__}"
+        for k, part in enumerate(value if many else (value,)):
+            place = f"{where}.{name}[{k}]" if many else f"{where}.{name}"
+            if not isinstance(part, kind):
+                wanted = getattr(kind, "__name__", str(kind))
+                return f"{place} must be of {wanted}, got {repr(part)[:60]}"
+            for p in part if kind is tuple else (part,):
+                found = _misshapen(place, p)
+                if found is not None:
+                    return found
+    return None

@@ -6,7 +6,7 @@ import inspect
 import sys
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -41,9 +41,9 @@ def misfit(prim: Primitive, params: Sequence[Any], ndim: int) -> str | None:
             return f"{name} must be {_spelt(kind)}, got {repr(value)[:60]}"
         if name in ("axis", "axes"):
             axes = [a for a in (value if isinstance(value, tuple) else (value,)) if type(a) is int]
-            if not all(-ndim <= a < ndim for a in axes):
-                return f"{name} must be of {ndim} axes, got {value}"
-            if len({a % ndim for a in axes}) < len(axes):
+            if not all(0 <= a < ndim for a in axes):  # public functions count from behind as well
+                return f"{name} must be of {ndim} axes from 0 on, got {value}"
+            if len(set(axes)) < len(axes):
                 return f"{name} must differ, got {value}"
     return None
 
@@ -70,6 +70,8 @@ def _fits(x: Any, kind: Any) -> bool:
     origin, of = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         return any(_fits(x, k) for k in of)
+    if origin is Literal:
+        return isinstance(x, str) and x in of
     if origin is tuple:
         if not isinstance(x, tuple):
             return False
@@ -85,4 +87,6 @@ def _fits(x: Any, kind: Any) -> bool:
 def _spelt(kind: Any) -> str:
     if kind is np.dtype or get_origin(kind) is np.dtype:
         return "a dtype"
+    if get_origin(kind) is Literal:
+        return " or ".join(map(repr, get_args(kind)))
     return kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)

@@ -126,6 +126,8 @@ def windows(x: Value, size: Shape, stride: Shape, dilation: Shape) -> Value:
 
 
 def _fold_shape(g: Shape, shape: Shape, stride: Shape, dilation: Shape) -> Shape:
+    if not len(shape) == len(stride) == len(dilation) or 2 * len(shape) > len(g):
+        raise ShapeError(f"fold_windows: {shape}, {stride} and {dilation} have other axes than {g}")
     return (*g[: len(g) - 2 * len(shape)], *shape)
 
 

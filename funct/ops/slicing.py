@@ -115,6 +115,14 @@ def _embed_raw(g: Any, index: Triples, shape: Shape) -> Any:
     return out
 
 
+def _embed_shape(g: Shape, index: Triples, shape: Shape) -> Shape:
+    room = _slice_shape(shape, index)
+    for n, m in zip(g, room, strict=True):
+        if n.__class__ is int and m.__class__ is int and n not in (1, m):
+            raise ShapeError(f"embed: {list(g)} does not go where there is room for {list(room)}")
+    return shape
+
+
 def _embed_transpose(h: Value, index: Triples) -> Value:
     return ops.slice_(h, index)
 
@@ -162,7 +170,7 @@ def _onnx_embed(w: Any, g: str, index: Triples, shape: Shape) -> str:
 
 
 @structural(
-    _embed_raw, _embed_transpose, shape=lambda g, index, shape: shape,
+    _embed_raw, _embed_transpose, shape=_embed_shape,
     batch=_embed_batch, onnx=_onnx_embed,
     samples=calls(
         lambda rng: Sample((rng.normal(size=(2, 3)),), (((1, 3, 1), (None, None, 2)), (4, 5))),

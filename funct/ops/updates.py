@@ -9,7 +9,7 @@ alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -24,6 +24,11 @@ from funct.ops.indexing import batch_size, check_bounds, lane_offsets, on_axis, 
 from funct.ops.samples import calls
 
 __all__ = ["scatter", "scatter_add", "scatter_combine"]
+
+if TYPE_CHECKING:
+    Mode = str
+else:  # what the check of graphs asks for
+    Mode = Literal["multiply", "min", "max"]
 
 Params = tuple[Any, ...]
 Args = Sequence[Any]
@@ -226,7 +231,7 @@ def _combine_samples(rng: np.random.Generator) -> list[Sample]:
     shape=lambda x, v, i, mode: x, batch=_scatter_batch, onnx=_onnx_scatter,
     samples=_combine_samples, raises=True,
 )  # fmt: skip
-def scatter_combine(x: Value, v: Value, i: Value, mode: str) -> Value:
+def scatter_combine(x: Value, v: Value, i: Value, mode: Mode) -> Value:
     """x combined with v at the positions i: "multiply", "min" or "max".
 
     Every write to a repeated position counts; equal extrema share the derivative.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,9 +13,9 @@ import pytest
 
 import funct as ft
 import funct.array as xp
-from funct.core import Primitive, Sample, catalogue
+from funct.core import Primitive, Sample, catalogue, lookup
 from funct.errors import FunctError, GraphError
-from funct.graph import Call, Control, Graph, Guard, Node, Var, check, declared
+from funct.graph import Call, Control, Graph, Guard, Node, Symbol, Var, check, declared
 from funct.graph.capture import capture
 
 X = xp.asarray(np.random.default_rng(0).normal(size=(4, 4)))
@@ -149,6 +150,51 @@ def test_the_verifier_sees_what_is_broken(name: str) -> None:
     assert not unseen
 
 
+# What a part of a graph may be put in place of.
+_JUNK: tuple[Any, ...] = (
+    None, 1, -1, 2.5, 1j, 10**30, "x", "", b"x", (), (1,), [1], {}, {1}, np.zeros(2), X, object(),
+    np.float64(1), np.dtype("int8"), int, STRANGE, Var("q", (2,), float), Var(3, (), STRANGE.dtype),  # type: ignore[arg-type]
+    Var("z", None, STRANGE.dtype), lookup("add"), GRAPHS["sizes"],  # type: ignore[arg-type]
+)  # fmt: skip
+
+
+def _places(x: Any) -> Iterator[tuple[Any, ...]]:
+    """The ways to the parts of a graph: names of fields, and numbers of elements."""
+    below: Any = ()
+    if isinstance(x, tuple):
+        below = enumerate(x)
+    elif isinstance(x, Graph | Node | Call | Guard | Symbol | Var):
+        below = [(f.name, getattr(x, f.name)) for f in attrs.fields(type(x)) if f.init]
+    for k, part in below:
+        if k not in ("site", "primitive"):  # a node has the name of its primitive
+            yield (k,)
+            yield from [(k, *place) for place in _places(part)]
+
+
+def _replaced(x: Any, place: tuple[Any, ...], new: Any) -> Any:
+    if not place:
+        return new
+    k, *rest = place
+    if isinstance(x, tuple):
+        return _put(x, k, _replaced(x[k], tuple(rest), new))
+    return attrs.evolve(x, **{k: _replaced(getattr(x, k), tuple(rest), new)})
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_whatever_stands_in_a_graph_is_looked_at(name: str) -> None:
+    """Any object in any place is refused by an error of ours, or makes a graph that runs, or whose
+    ops refuse what they are given.
+    """
+    graph = GRAPHS[name]
+    places = list(_places(graph))
+    for k in range(6 * len(places)):
+        place, new = places[k % len(places)], _JUNK[(7 * k) % len(_JUNK)]
+        wrong = _replaced(graph, place, new)
+        with contextlib.suppress(FunctError):
+            check(wrong)
+            wrong(*[X] * len(graph.inputs))
+
+
 def _applied(prim: Primitive, sample: Sample) -> Graph:
     """A graph of one node."""
     inputs = [Var(f"x{k}", np.shape(a), a.dtype) for k, a in enumerate(sample.args)
@@ -173,6 +219,9 @@ OTHERS: dict[str, tuple[Any, ...]] = {  # what is of another type than the decla
     "float": (*_NEVER, "text", True, (1.5,)),
     "float | None": (*_NEVER[1:], "text", True, (1.5,)),
     "str": (*_NEVER, 1, True),
+    "Norm": (*_NEVER, 1, True, "text"),
+    "Side": (*_NEVER, 1, True, "text"),
+    "Mode": (*_NEVER, 1, True, "text"),
     "Shape": (*_NEVER, "text", 1, (1.5,), (None,), (True,), ((1,),)),
     "Pads": (*_NEVER, "text", 1, (1, 1), ((1,),), ((1, 1, 1),), ((1, None),)),
     "Triples": (*_NEVER, "text", 1, (1, 1, 1), ((1, 1),), ((1, 1, None),)),
@@ -209,7 +258,7 @@ def test_axes_are_there(name: str) -> None:
         (node,) = graph.nodes
         assert isinstance(node, Node)
         k = prim.params.index(name)
-        for what in ((99,), (-99,), (0, 0)) if name == "axes" else (99, -99):
+        for what in ((99,), (-1,), (0, 0)) if name == "axes" else (99, -1):
             params = (*node.params[:k], what, *node.params[k + 1 :])
             with pytest.raises(GraphError, match=f"{prim.name}: {name} must "):
                 check(attrs.evolve(graph, nodes=(attrs.evolve(node, params=params),)))
@@ -235,3 +284,46 @@ def test_what_is_declared_as_nothing_may_be_anything() -> None:
 def test_empty_tuples_and_complex_numbers(value: Any, kind: Any, fits: bool) -> None:
     """`tuple[()]` holds nothing; any number may stand where a complex one is declared."""
     assert declared._fits(value, kind) is fits
+
+
+def _others(v: Any) -> Iterator[Any]:
+    """Values near to a parameter."""
+    if isinstance(v, bool):
+        yield not v
+    elif isinstance(v, int):
+        yield from (v + 1, v - 1, -v - 1, v + 100)
+    elif isinstance(v, tuple):
+        yield from (v + v[-1:], v[:-1], ())
+        for k, e in enumerate(v):
+            yield from [_put(v, k, other) for other in _others(e)]
+    elif v is None:
+        yield from (0, 1)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("prim", WITH_PARAMETERS, ids=lambda p: p.name)
+def test_what_passes_has_the_types_it_is_given(prim: Primitive) -> None:
+    """With parameters near to a sample's a node is refused, or its results are typed right; what
+    depends on values may be refused when it runs.
+    """
+    for sample in prim.samples(np.random.default_rng(0)):
+        given = [a for a in sample.args if isinstance(a, np.ndarray | np.generic)]
+        for k, value in enumerate(sample.params):
+            for other in _others(value):
+                params = _put(sample.params, k, other)
+                try:
+                    graph = check(_applied(prim, attrs.evolve(sample, params=params)))
+                    outs = graph(*map(xp.asarray, given))
+                except FunctError:
+                    continue
+                except Exception:  # a graph cannot even be written down without types
+                    with pytest.raises(FunctError):
+                        check(_retyped(_applied(prim, sample), params))
+                    continue
+                assert [(o.shape, o.dtype) for o in outs] == [
+                    (v.shape, v.dtype) for v in graph.outputs
+                ], (sample.params, params)
+
+
+def _retyped(graph: Graph, params: Any) -> Graph:
+    return attrs.evolve(graph, nodes=(attrs.evolve(graph.nodes[0], params=params),))

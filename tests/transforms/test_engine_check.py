@@ -1,8 +1,15 @@
 """check_grads, check_pure, check_primitive: right functions pass, each kind of fault is named."""
 
+import functools
 import itertools
+import os
 import random
+import re
 import sys
+import types
+from array import array
+from collections import deque
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -193,6 +200,76 @@ def test_side_effects_are_found() -> None:
     for fun, x, text in cases:
         with pytest.raises(PurityError, match=text):
             ft.check_pure(fun, x)
+
+
+class Slotted:
+    """An object without a dict."""
+
+    __slots__ = ("n",)
+
+
+def _writes(x: Any, kept: list[Any] = []) -> Any:  # noqa: B006
+    kept.append(1)
+    return x
+
+
+def _named(x: Any, *, kept: dict[str, int] = {"n": 0}) -> Any:  # noqa: B006
+    kept["n"] += 1
+    return x
+
+
+def _own(x: Any) -> Any:
+    _own.calls = getattr(_own, "calls", 0) + 1  # type: ignore[attr-defined]
+    return x
+
+
+def _counts_on_the_class(x: Any) -> Any:
+    Counter.calls += 1
+    return x
+
+
+def _helped(x: Any) -> Any:
+    return _counts_on_the_class(x) + _writes(x)
+
+
+MODULE = types.ModuleType("a_user_s_module")
+exec("n = 0\ndef f(x):\n    global n\n    n += 1\n    return x\n", vars(MODULE))
+VARIABLE: ContextVar[int] = ContextVar("variable", default=0)
+SLOTTED, QUEUE, BYTES, NUMBERS = Slotted(), deque[int](), bytearray(), array("d")
+SLOTTED.n = 0
+
+
+@pytest.mark.parametrize(
+    ("do", "text"),
+    [
+        (lambda x: (setattr(SLOTTED, "n", SLOTTED.n + 1), x)[1], "closure or global `SLOTTED`"),
+        (lambda x: (QUEUE.append(1), x)[1], "closure or global `QUEUE`"),
+        (lambda x: (BYTES.append(1), x)[1], "closure or global `BYTES`"),
+        (lambda x: (NUMBERS.append(1), x)[1], "closure or global `NUMBERS`"),
+        (lambda x: ([QUEUE.append(k) for k in range(2)], x)[1], "closure or global `QUEUE`"),
+        (lambda x: (VARIABLE.set(VARIABLE.get() + 1), x)[1], "closure or global `VARIABLE`"),
+        (lambda x: MODULE.f(x) * 2, "closure or global `n`"),
+        (lambda x: (setattr(MODULE, "n", MODULE.n + 1), x)[1], "closure or global `MODULE.n`"),
+        (_counts_on_the_class, "closure or global `Counter`"),
+        (_helped, "it changes the defaults of _writes"),
+        (functools.partial(_helped), "closure or global `Counter`"),
+        (ft.jit(lambda x: (QUEUE.append(1), x)[1]), "closure or global `QUEUE`"),
+        (lambda x: (lambda y: _writes(y) * 2)(x) + 1, "defaults of _writes"),
+        (_writes, "defaults of _writes"),
+        (_named, "defaults of _named"),
+        (_own, "attributes of the function"),
+        (lambda x: (setattr(ft.config, "memory_budget", 0.5), x)[1], "settings of funct"),
+        (lambda x: (os.environ.update(A_NAME=str(len(QUEUE))), QUEUE.append(1), x)[2],
+         "environment of the process"),
+    ],
+)  # fmt: skip
+def test_wherever_a_function_writes_is_seen(
+    do: Any, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In what holds things, in what it calls, in itself, and in what every function reaches."""
+    monkeypatch.setenv("A_NAME", "")
+    with ft.config.using(), pytest.raises(PurityError, match=re.escape(text)):
+        ft.check_pure(do, X)
 
 
 @pytest.mark.parametrize("name", ["tan", "matmul", "sort", "where", "bitwise_and", "finite"])

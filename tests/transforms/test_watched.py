@@ -363,3 +363,24 @@ def test_attributes_of_the_name_of_a_global_read_no_global() -> None:
 class _Rule:
     def step(self, p: Any) -> Any:
         return p * 2
+
+
+def test_what_is_another_number_at_each_call_is_not_compiled_for_each() -> None:
+    """After a few paths that served one call each the function is called; once its numbers stay,
+    it is compiled again.
+    """
+    state = {"step": 0.0}
+    run = ft.jit(lambda x: x * state["step"])
+    for k in range(200):
+        state["step"] = float(k)
+        assert run(X).tolist() == (X * k).tolist()
+    assert run.cache_info().misses < 8 + 200 / 64 + 1
+    assert "again and again" in run.explain()
+    for _ in range(100):
+        assert run(X).tolist() == (X * 199).tolist()
+    misses = run.cache_info().misses
+    for k in range(3):  # from now on it changes seldom
+        state["step"] = float(k)
+        for _ in range(20):
+            assert run(X).tolist() == (X * k).tolist()
+    assert run.cache_info().misses == misses + 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import collections
 import contextvars
+import functools
 import types
 from collections.abc import Callable
 from typing import Any
@@ -125,18 +126,140 @@ def _spread(x: Any, a: Any = 1.0, b: Any = 0.0) -> Any:
     return x * a + b
 
 
-@pytest.mark.parametrize("deep", [False, True], ids=["named", "below a name"])
-@pytest.mark.parametrize("way", ["loop", "arguments", "copy"])
-def test_all_values_are_read_by_who_walks_through_them(way: str, deep: bool) -> None:
-    """Also where some of the keys are named."""
-    d = {"a": 1.0, "b": 2.0}
-    o = types.SimpleNamespace(d=d)
-    ways: dict[tuple[str, bool], Any] = {
-        ("loop", False): lambda x: x * d["a"] + sum([d[k] for k in d]),
-        ("loop", True): lambda x: x * o.d["a"] + sum([o.d[k] for k in o.d]),
-        ("arguments", False): lambda x: _spread(x, **d) + d["a"],
-        ("arguments", True): lambda x: _spread(x, **o.d) + o.d["a"],
-        ("copy", False): lambda x: x * sum(list({**d}.values())) + d["a"],
-        ("copy", True): lambda x: x * sum(list({**o.d}.values())) + o.d["a"],
-    }
-    _follows(ways[way, deep], lambda: d.update(b=5.0))
+_CONFIG: dict[Any, Any] = {}
+
+
+def _sum(d: Any) -> Any:
+    total = 0.0
+    for k in d:
+        total += d[k]
+    return total
+
+
+def _below(o: Any) -> Any:
+    below = o.d
+    return sum([below[k] for k in below])
+
+
+def _default(x: Any, d: Any = _CONFIG) -> Any:
+    return x * _sum(d) + d["a"]
+
+
+def _kept() -> Any:
+    return _CONFIG
+
+
+def _alias(x: Any) -> Any:
+    d = _CONFIG
+    return x * sum([d[k] for k in d]) + d["a"]
+
+
+_O = types.SimpleNamespace(d=_CONFIG)
+_WALKS: dict[str, Callable[[Any], Any]] = {
+    "loop": lambda x: x * _CONFIG["a"] + sum([_CONFIG[k] for k in _CONFIG]),
+    "loop below": lambda x: x * _O.d["a"] + sum([_O.d[k] for k in _O.d]),
+    "arguments": lambda x: _spread(x, **_CONFIG) + _CONFIG["a"],
+    "arguments below": lambda x: _spread(x, **_O.d) + _O.d["a"],
+    "copy": lambda x: x * sum(list({**_CONFIG}.values())) + _CONFIG["a"],
+    "copy below": lambda x: x * sum(list({**_O.d}.values())) + _O.d["a"],
+    "alias": _alias,
+    "alias below": lambda x: x * _below(_O) + _O.d["a"],
+    "helper": lambda x: x * _sum(_CONFIG) + _CONFIG["a"],
+    "helper below": lambda x: x * _sum(_O.d) + _CONFIG["a"],
+    "returned": lambda x: x * _sum(_kept()) + _CONFIG["a"],
+    "default": _default,
+    "partial": functools.partial(_default, d=_CONFIG),
+    "sorted": lambda x: x * sum([_CONFIG[k] for k in sorted(_CONFIG)]) + _CONFIG["a"],
+    "values": lambda x: x * sum(_CONFIG.values()) + _CONFIG["a"],
+    "made key": lambda x: x * _CONFIG["".join(["b"])] + _CONFIG["a"],
+    "got": lambda x: x * _CONFIG.get("".join(["b"]), 0.0) + _CONFIG["a"],
+    "method": lambda x: x * functools.reduce(max, map(_CONFIG.__getitem__, _CONFIG)) + _CONFIG["a"],
+    "list of dicts": lambda x: x * sum([_sum(d) for d in [_CONFIG]]) + _CONFIG["a"],
+    "compared": lambda x: x * (_CONFIG == {"a": 1.0, "b": 2.0}) + _CONFIG["a"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", _WALKS)
+def test_all_values_are_read_by_who_may_read_any(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where some of the keys are named, and where the dict has another name for a while."""
+    monkeypatch.setitem(_CONFIG, "a", 1.0)
+    monkeypatch.setitem(_CONFIG, "b", 2.0)
+    _follows(_WALKS[way], lambda: _CONFIG.update(b=5.0))
+
+
+_MANY = [{"a": 1.0, "b": 2.0}, {"a": 3.0, "b": 4.0}]
+_BY_NAME = {"x": {"a": 1.0, "b": 2.0}, "a": 2.0, (0, 1): 4.0, None: 3.0}
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_what_is_walked_through_holds_what_is_walked_through(deep: bool) -> None:
+    """Dicts in a list, and in a dict, beside keys that are named."""
+    held: Any = {"all": _MANY} if deep else _MANY
+
+    def fun(x: Any) -> Any:
+        many = held["all"] if deep else held
+        return x * sum([d[k] for d in many for k in d]) + many[0]["a"]
+
+    _follows(fun, lambda: _MANY[1].update(b=_MANY[1]["b"] + 1.0))
+
+
+@pytest.mark.parametrize("key", [(0, 1), None], ids=str)
+def test_keys_may_be_any_constants(key: Any) -> None:
+    """Not only numbers and strings."""
+    pair: Any = lambda x: x * _BY_NAME["a"] * _BY_NAME[0, 1]  # noqa: E731
+    none: Any = lambda x: x * _BY_NAME["a"] * _BY_NAME[None]  # noqa: E731
+    _follows(none if key is None else pair, lambda: _BY_NAME.update({key: 7.0 + _BY_NAME[key]}))
+
+
+class _Twice:
+    def scale(self, x: Any) -> Any:
+        return x * 2
+
+    @staticmethod
+    def shift(x: Any) -> Any:
+        return x + 1
+
+
+class _Below(_Twice):
+    pass
+
+
+@pytest.mark.parametrize("name", ["scale", "shift"])
+@pytest.mark.parametrize("where", ["object", "class", "base"])
+def test_another_method_may_be_put_before_the_class_s(
+    name: str, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the object, or on a class nearer to it; and it may be taken away again."""
+    o = _Below()
+    fun = {"scale": lambda x: o.scale(x) + 0.0, "shift": lambda x: o.shift(x) + 0.0}[name]
+    run = ft.jit(fun)
+    assert run(X).tolist() == fun(X).tolist()
+    with monkeypatch.context() as patch:
+        mine = (lambda x: x * 5) if where == "object" else (lambda _, x: x * 5)
+        owner = {"object": o, "class": _Below, "base": _Twice}[where]
+        patch.setattr(owner, name, mine if name == "scale" or where == "object" else
+                      staticmethod(lambda x: x * 5), raising=False)  # fmt: skip
+        for _ in range(3):
+            assert run(X).tolist() == fun(X).tolist() == [5.0, 10.0]
+        assert run.cache_info().misses == 2
+    assert run(X).tolist() == fun(X).tolist() != [5.0, 10.0]
+
+
+def test_a_global_may_come_before_a_builtin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the function, and in what it calls."""
+
+    def fun(x: Any) -> Any:
+        return x * _sum_of([1.0, 2.0]) + max(1.0, 2.0)
+
+    run = ft.jit(fun)
+    assert run(X).tolist() == [5.0, 8.0]
+    monkeypatch.setitem(globals(), "max", min)
+    assert run(X).tolist() == [4.0, 7.0]
+    monkeypatch.setitem(globals(), "sum", len)
+    assert run(X).tolist() == [3.0, 5.0]
+    monkeypatch.undo()
+    assert run(X).tolist() == [5.0, 8.0]
+
+
+def _sum_of(x: Any) -> Any:
+    return sum(x)

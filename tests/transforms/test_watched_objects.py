@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import types
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -253,3 +254,39 @@ def test_what_a_function_writes_itself_is_no_input() -> None:
         for run in runs:
             run(xp.ones((n, n)))
     assert (len(calls), count) == seen == (4, 4)
+
+
+@pytest.mark.parametrize("way", ["append", "add", "setitem", "attribute", "method"])
+@pytest.mark.parametrize("order", ["grad-jit", "jit-grad", "jit"])
+def test_where_a_function_only_writes_is_no_input(way: str, order: str) -> None:
+    """Logs of hooks, which fill while the backward part runs, outside of what is captured."""
+    log: Any = {"append": [1.0], "add": {1.0}, "setitem": {"last": 1.0}}.get(way)
+    o = types.SimpleNamespace(latest=1.0, seen=[1.0])
+    write: Any = {
+        "append": lambda: log.append(2.0), "add": lambda: log.add(len("ab") + 0.0),
+        "setitem": lambda: log.update(last=3.0), "attribute": lambda: setattr(o, "latest", 3.0),
+        "method": lambda: o.seen.append(2.0),
+    }[way]  # fmt: skip
+
+    def keep(g: Any) -> None:
+        if way == "append":
+            log.append(2.0)
+        elif way == "add":
+            log.add(2.0)
+        elif way == "setitem":
+            log["last"] = 2.0
+        elif way == "attribute":
+            o.latest = 2.0
+        else:
+            o.seen.append(2.0)
+
+    def fun(x: Any) -> Any:
+        return xp.sum(ft.hook(x, backward=keep) ** 2)
+
+    run: Any = ft.jit(fun)
+    full = {"grad-jit": ft.grad(run), "jit-grad": ft.jit(ft.grad(fun)), "jit": run}[order]
+    for _ in range(4):
+        full(X)
+        write()
+    counted = full if order == "jit-grad" else run
+    assert counted.cache_info().misses == 1, counted.explain()

@@ -277,6 +277,8 @@ def betainc_slope(
     a: NDArray[Any], b: NDArray[Any], x: NDArray[Any], m: int, n: int
 ) -> NDArray[Any]:
     """∂ᵐ⁺ⁿ/∂aᵐ∂bⁿ of the regularized incomplete beta function I_x(a, b), m + n ≥ 1, a + b > 0."""
+    if min(m, n) < 0 or m + n < 1:
+        raise ValueError(f"there is no derivative of order {m}, {n}")
     shape, a, b, x = a.shape, a.ravel(), b.ravel(), x.ravel()
     valid = (a >= 0) & (b >= 0) & (a + b > 0) & np.isfinite(a) & np.isfinite(b)
     flat = np.where(valid & ((x == 0) | (x == 1)), 0.0, np.nan)

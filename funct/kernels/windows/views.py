@@ -65,7 +65,9 @@ def output_size(
     return tuple(
         [
             (s + low + high - d * (k - 1) - 1) // step + 1
-            for s, k, step, (low, high), d in zip(size, kernel, stride, padding, dilation)
+            for s, k, step, (low, high), d in zip(
+                size, kernel, stride, padding, dilation, strict=True
+            )
         ]
     )
 

@@ -200,6 +200,10 @@ class Path:
         self._served += 1
         return self._served > _OFTEN
 
+    def served(self) -> int:
+        """How many calls came to its front."""
+        return self._served + self.answered()
+
     def answered(self) -> int:
         """How many calls the machine code has answered by itself."""
         front = self._front

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from typing import Any
@@ -16,6 +15,7 @@ from funct.core import INEXACT
 from funct.errors import FunctError, PurityError
 from funct.graph import Graph
 from funct.transforms.abstract import make_graph
+from funct.transforms.compiled.surroundings import surroundings
 from funct.transforms.given import expect_functions
 
 __all__ = ["check_pure"]
@@ -26,9 +26,10 @@ def check_pure(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
 
     fun is run three times and captured twice. Found are: results that differ between equal calls
     (randomness, counters, files), graphs that differ, a compiled result that is not the computed
-    one, arguments that were written into, closure cells, globals and attributes that changed or
-    keep a traced value, NumPy's and Python's global random state, text on standard output.
-    Not found is what leaves no trace in the process, such as a network call.
+    one, arguments that were written into, closure cells, globals, defaults and attributes – its
+    own, and those of functions that it names – that changed or keep a traced value, NumPy's and
+    Python's global random state, the environment, settings of funct, text on standard output.
+    Not found is what leaves no trace in the process, such as a file that is written.
     Raises: PurityError: with everything that was found.
     Example:
         >>> import funct as ft, funct.array as xp
@@ -43,7 +44,7 @@ def check_pure(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     expect_functions("check_pure", fun=fun)
     found: list[str] = []
     name = getattr(fun, "__name__", "fun")
-    before = _surroundings(fun, args, kwargs)
+    before = surroundings(fun, args, kwargs)
     leaves, spec = tree.flatten((args, kwargs))
     given = [x for x in leaves if _is_number(x)]
 
@@ -55,13 +56,13 @@ def check_pure(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     text = io.StringIO()
     with redirect_stdout(text):
         outs = [_raw(fun(*args, **kwargs)) for _ in range(3)]
-        found += _changes(before, _surroundings(fun, args, kwargs))
+        found += _changes(before, surroundings(fun, args, kwargs))
         graphs: list[Graph] = []
         try:
             graphs = [make_graph(numbers)(*given) for _ in range(2)]
         except FunctError as error:
             found.append(f"it cannot be captured: {error.what}")
-        found += [c for c in _changes(before, _surroundings(fun, args, kwargs)) if c not in found]
+        found += [c for c in _changes(before, surroundings(fun, args, kwargs)) if c not in found]
     if text.getvalue():
         found.append("it prints")
     if not all(_same(outs[0], o) for o in outs[1:]):
@@ -105,65 +106,6 @@ def _close(a: list[Any], b: list[Any]) -> bool:
         np.allclose(x, y, rtol=1e-6, atol=1e-9, equal_nan=True)
         for x, y in zip(a, map(np.asarray, b), strict=True)
     )
-
-
-def _surroundings(fun: Any, args: Any, kwargs: Any) -> dict[str, Any]:
-    """What fun could write to: name -> something that differs if it was written."""
-    found: dict[str, Any] = {}
-    for path, leaf in tree.flatten_with_path((args, kwargs)):
-        if isinstance(leaf, np.ndarray):
-            found[f"argument {path.partition('.')[2]}"] = _fingerprint(leaf, 0)
-    for which, x in (*enumerate(args), *kwargs.items()):
-        leaves, spec = tree.flatten(x)
-        held = [id(v) if isinstance(v, np.ndarray) else _fingerprint(v, 0) for v in leaves]
-        found[f"contents of argument {which}"] = spec, held
-    owner = getattr(fun, "__self__", None)
-    if owner is not None:
-        found["attributes of its object"] = _fingerprint(owner, 0)
-    while hasattr(fun, "__wrapped__"):
-        fun = fun.__wrapped__
-    fun = getattr(fun, "__func__", fun)
-    code = getattr(fun, "__code__", None)
-    if code is None:
-        found["attributes of the function"] = _fingerprint(fun, 0)
-    else:
-        for name, cell in zip(code.co_freevars, fun.__closure__ or (), strict=True):
-            try:
-                found[f"closure or global `{name}`"] = _fingerprint(cell.cell_contents, 0)
-            except ValueError:
-                continue
-        for name in code.co_names:
-            if name in fun.__globals__:
-                found[f"closure or global `{name}`"] = _fingerprint(fun.__globals__[name], 0)
-    if "numpy.random" in sys.modules:
-        state: Any = np.random.get_state()
-        found["random state of NumPy"] = (state[1].tobytes(), *state[2:])
-    if "random" in sys.modules:
-        found["random state of Python"] = hash(sys.modules["random"].getstate())
-    return found
-
-
-_DEPTH = 3
-
-
-def _fingerprint(x: Any, depth: int) -> Any:
-    """Identity, and for what can be written into the contents, a few levels deep."""
-    if isinstance(x, np.ndarray):
-        return id(x), x.tobytes()
-    if isinstance(x, bool | int | float | complex | str | bytes | type(None)):
-        return x if x == x else "nan"
-    if depth >= _DEPTH or isinstance(x, type) or (callable(x) and not hasattr(x, "__dict__")):
-        return id(x)
-    if isinstance(x, dict):
-        return id(x), tuple([(str(k), _fingerprint(v, depth + 1)) for k, v in list(x.items())])
-    if isinstance(x, list | tuple | set | frozenset):
-        return id(x), tuple([_fingerprint(v, depth + 1) for v in list(x)])
-    held = getattr(x, "__dict__", None)
-    module = type(x).__module__ or ""
-    ours = module.partition(".")[0] in ("funct", "numpy")
-    if ours or not isinstance(held, dict) or type(x).__name__ in ("module", "function"):
-        return id(x)
-    return id(x), _fingerprint(held, depth + 1)
 
 
 def _changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:

@@ -64,7 +64,8 @@ class Table:
     exact: what a call found them by, as `jit.py` spells it. hits, misses: as in `CacheInfo`.
     spare: whether results take memory that was kept. shares: whether sizes share machine code.
     vain: of signatures without room for more paths, how many calls paths had served when one was
-    served last, and how many calls none has served since.
+    served last, and how many calls none has served since. restless: of signatures, how many paths
+    after each other served few calls before what the function reads elsewhere was another.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Table:
         self.kin: dict[Any, Kin] = {}
         self.segments: dict[Any, Executable | None] = {}
         self.vain: dict[Key, tuple[int, int]] = {}
+        self.restless: dict[Key, int] = {}
         self.numbered = Signatures(self._path_of_numbers) if numbers and dynamic else None
         self.reasons: list[str] = []
         self.asking: set[Any] = set()  # ranks where loops or branches ask for values
@@ -142,6 +144,8 @@ class Table:
                 if name is not None:
                     changed = name
                     group.remove(path)
+                    few = path.served() < _MAX_PATHS
+                    self.restless[key] = self.restless.get(key, 0) + 1 if few else 0
                     self.hits += path.answered()
                     continue
                 out = path.exe(*arrays)
@@ -158,7 +162,7 @@ class Table:
             calls = self.calls()
             self.vain[key] = calls, vain + 1 if self.vain.get(key, (calls, 0))[0] == calls else 1
             return self._wide(args, kwargs, given, open_.other)
-        if key.ranks in self.asking:
+        if key.ranks in self.asking or self._is_restless(given, changed):
             return self._stepwise(args, kwargs, given)
         before = [p.exe.captured for p in groups[0] + groups[1]]
         with self._turns.taken(key.ranks) as mine:
@@ -219,6 +223,18 @@ class Table:
             )
         self._note(other or f"{_MAX_PATHS} paths are the limit", given)
         return self._stepwise(args, kwargs, given)
+
+    def _is_restless(self, given: Split, changed: str | None) -> bool:
+        """Whether what the function reads elsewhere changes so often that it takes less time to
+        call it on these arrays than to capture it. Sometimes it is asked whether that is over.
+        """
+        count = self.restless.get(given.key, 0)
+        if count < _MAX_PATHS or self.fullgraph or _pays(given):
+            return False
+        self.restless[given.key] = count + 1
+        if changed is not None:
+            self._note(f"{changed}, again and again", given)
+        return count % _AGAIN != 0
 
     def _note(self, why: str, given: Split) -> None:
         """Tell why the function decides at each call from now on."""
@@ -346,6 +362,8 @@ class Table:
         if changed is not None:
             return changed
         known = [k for k, paths in self.paths.items() if paths and k != given.key]
+        if given.key in self.restless:
+            return "asked again whether what the function reads stays what it is"
         if not known:
             return "first call"
         return f"new signature: {difference(given.key, known, given.names())}"

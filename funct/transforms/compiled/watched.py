@@ -13,8 +13,8 @@ counter that an object keeps for others compiles nothing anew.
 
 from __future__ import annotations
 
+import builtins
 import contextlib
-import dis
 import functools
 import itertools
 import sys
@@ -40,16 +40,19 @@ from funct.transforms.compiled.places import (
     Variable,
     meant,
 )
+from funct.transforms.compiled.uses import Uses, codes_in, globals_of, uses_of
 
-__all__ = ["Watched", "watched"]
+__all__ = ["Watched", "of_library", "slots_of", "watched"]
 
 _DEEP = 12  # attributes and elements from a name to an array
+_UNNAMED = "an array"  # what was found under no name that code has
 _MOST = 20_000  # objects: a function that reaches more reaches what it does not read
+_METHODS = (types.FunctionType, staticmethod, classmethod)
+_LISTS = (list, deque, set, bytearray, array)
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, type)
 
-# Words of code that reads attributes, or keys, by names that it does not have.
+# Words of code that reads attributes by names that it does not have.
 _ATTRIBUTES = {"vars", "__dict__", "__slots__", "attrgetter", "asdict", "astuple"}
-_KEYS = {"keys", "values", "items"}
 _ASKING = {"getattr", "hasattr"}  # for an attribute that may not be there
 # Methods that no operator, call or subscript calls.
 _PASSIVE = {
@@ -68,30 +71,26 @@ def watched(fun: Any, graph: Graph | None, given: Sequence[Any] = ()) -> tuple[W
 
     graph: None before there is one. given: fun's arguments that are no arrays.
     """
-    names: set[Any] = set()
-    walked: set[str] = set()
+    uses = [frozenset[Any]()] * len(Uses._fields)
     while True:  # code that is found late may name what was passed by
-        found = _Places(fun, graph, names, walked)
+        found = _Places(fun, graph, Uses(*uses))
         found.called(fun, whole=True)
         for x in given:
             found.inside(x, _DEEP)
-        if found.names == names and found.walked == walked:
+        if found.uses == uses:
             return tuple(found.places)
-        names, walked = found.names, found.walked
+        uses = found.uses
 
 
 class _Places:
-    """The places, as they are found. names: what code reads by name; walked: those of them that it
-    walks through, or spreads.
-    """
+    """The places, as they are found. uses: by all code that is known, as in `Uses`."""
 
-    def __init__(
-        self, fun: Any, graph: Graph | None, names: set[Any], walked: set[str]
-    ) -> None:
+    def __init__(self, fun: Any, graph: Graph | None, uses: Uses) -> None:
         self.package = (getattr(fun, "__module__", None) or "").partition(".")[0]
         self.places: list[Watched] = []
         self.held = set(() if graph is None else _constants(graph))
-        self.names, self.walked = set(names), set(walked)
+        self.uses = list(uses)
+        self.names, self.walked, self.written, self.read = uses
         self.seen: dict[int, Any] = {}  # by identity; held, so that no other takes its place
 
     # code -----------------------------------------------------------------------------------------
@@ -100,7 +99,8 @@ class _Places:
         """What a call of something reads. whole: functions and classes that it names as well."""
         if isinstance(fun, functools.partial):
             self.called(fun.func, whole=whole)
-            self.inside((fun.args, fun.keywords), _DEEP)
+            for name, value in [*zip(itertools.repeat(_UNNAMED), fun.args), *fun.keywords.items()]:
+                self.inside(value, _DEEP, name)
         elif isinstance(fun, types.MethodType):
             self.called(fun.__func__, whole=whole)
             self.inside(fun.__self__, _DEEP)
@@ -121,20 +121,23 @@ class _Places:
             place = Cell(cell)
             if place.get(name) is not None:  # else it is filled later: the function's own name, say
                 read.append((place, name, place.get(name)))
-        if not _of_library(fun.__module__):  # else a transform, say, of what it closes over
-            codes = list(_codes(fun.__code__))
+        if not of_library(fun.__module__):  # else a transform, say, of what it closes over
+            codes = list(codes_in(fun.__code__))
             for c in codes:
-                self.names |= {*c.co_names, *[k for k in c.co_consts if isinstance(k, str | int)]}
-                self.walked |= _walked_by(c)
-            self.names |= set(fun.__code__.co_freevars)
-            self.inside((fun.__defaults__, fun.__kwdefaults__), _DEEP)
-            named = dict.fromkeys([n for c in codes for n in _globals_of(c)])
+                self.uses = [a | b for a, b in zip(self.uses, uses_of(c), strict=True)]
+            self.uses[0] |= set(fun.__code__.co_freevars)
+            self.names, self.walked, self.written, self.read = self.uses
+            for name, value in _defaults(fun):
+                self.inside(value, _DEEP, name)
+            named = dict.fromkeys([n for c in codes for n in globals_of(c)])
             for name in () if self._foreign(fun.__module__, fun.__code__.co_filename) else named:
                 value = fun.__globals__.get(name)
                 if isinstance(value, types.ModuleType):
                     self._module(value)
                 elif value is not None:
                     read.append((fun.__globals__, name, value))
+                elif hasattr(builtins, name):  # a global of that name may come
+                    self.places.append((fun.__globals__, name, None))
         if whole:
             self.places += [(place, name, meant(value)) for place, name, value in read]
         for place, name, value in read:
@@ -145,7 +148,7 @@ class _Places:
 
     def _foreign(self, module: str | None, file: str | None) -> bool:
         """Whether a module's globals are another package's affair."""
-        if _of_library(module):
+        if of_library(module):
             return True
         own = (module or "").partition(".")[0] == self.package
         return not own and "site-packages" in (file or "")
@@ -168,23 +171,25 @@ class _Places:
 
     # objects --------------------------------------------------------------------------------------
 
-    def entry(self, place: Any, name: Any, value: Any, deep: int) -> None:
-        """A place that is read, and what is read below it."""
+    def entry(self, place: Any, name: Any, value: Any, deep: int, within: Any = None) -> None:
+        """A place that is read, and what is read below it. within: the name of a container that
+        code walks through, where it calls what it finds there by other names.
+        """
         value = meant(value)
         self.places.append((place, name, value))
-        self.inside(value, deep - 1, name)
+        self.inside(value, deep - 1, name if within is None else within)
 
-    def passed(self, place: Any, name: Any, value: Any, deep: int) -> None:
+    def passed(self, place: Any, name: Any, value: Any, deep: int, within: Any = None) -> None:
         """A place that leads to what may be read."""
         if id(meant(value)) in self.held:
-            self.entry(place, name, value, deep)
+            self.entry(place, name, value, deep, within)
             return
         before = len(self.places)
-        self.inside(meant(value), deep - 1, name)
+        self.inside(meant(value), deep - 1, name if within is None else within)
         if len(self.places) > before:
             self.places.append((place, name, meant(value)))
 
-    def inside(self, x: Any, deep: int, name: Any = "an array") -> None:
+    def inside(self, x: Any, deep: int, name: Any = _UNNAMED) -> None:
         """The attributes and elements of an object that the code may read."""
         if deep == 0 or id(x) in self.seen or len(self.seen) > _MOST:
             return
@@ -196,6 +201,8 @@ class _Places:
         self.seen[id(x)] = x
         if callable(x) and not isinstance(x, type):
             self.called(x)
+        if name in self.written and name not in self.read and isinstance(x, (*_LISTS, *MAPPINGS)):
+            return
         if isinstance(x, np.ndarray):
             if x.flags.writeable or x.base is not None:
                 self.places.append((Elements(x), name, x))
@@ -203,14 +210,15 @@ class _Places:
             self._dict(x, deep, name)
         elif isinstance(x, ContextVar):
             self.entry(Variable(x), name, x.get(None), deep)
-        elif isinstance(x, list | deque | set | bytearray | array):
+        elif isinstance(x, _LISTS):
             if all([isinstance(v, PLAIN) for v in x]):  # noqa: C419  a list is faster here
                 self.places.append((Elements(x), name, x))
             elif not isinstance(x, set | array):
                 self.places.append((Keys(x), name, x))
+                within = name if name in self.walked else None
                 for k, value in enumerate(x):
                     read = self.entry if isinstance(value, PLAIN) else self.passed
-                    read(Items(x), k, value, deep)
+                    read(Items(x), k, value, deep, within)
         elif isinstance(x, tuple):
             for value in x:
                 self.inside(meant(value), deep - 1, name)
@@ -221,7 +229,8 @@ class _Places:
 
     def _dict(self, x: Any, deep: int, name: Any) -> None:
         named = x.keys() & self.names
-        any_key = not named or name in self.walked or not self.names.isdisjoint(_KEYS)
+        walked = name in self.walked or name == _UNNAMED
+        any_key = walked or not named
         if any_key and all([isinstance(v, PLAIN) for v in x.values()]):  # noqa: C419
             self.places.append((Elements(x), name, x))
             return
@@ -229,11 +238,11 @@ class _Places:
         for key, value in x.items():
             plain = any_key and isinstance(value, PLAIN)
             read = self.entry if key in named or plain else self.passed
-            read(x, key, value, deep)
+            read(x, key, value, deep, name if walked else None)
 
     def _attributes(self, x: Any, deep: int) -> None:
         cls, found = type(x), getattr(x, "__dict__", {})
-        slots = _slots(x)
+        slots = slots_of(x)
         own = {**found, **slots}
         shared = self._classes(cls, own, deep)
         if isinstance(found, dict) and not _frozen(cls):  # the class's may become the object's
@@ -252,10 +261,13 @@ class _Places:
                 self.entry(place, name, value, deep)
 
     def _classes(self, cls: type, own: Mapping[str, Any], deep: int) -> list[str]:
-        """What methods, properties and operators read, and class attributes: the names of these."""
+        """What methods, properties and operators read, and class attributes: the names under which
+        the object may come to have something of its own.
+        """
         shared: list[str] = []
+        before: list[type] = []  # they may come to have a method of their own, too
         for c in cls.__mro__:
-            if _of_library(c.__module__):
+            if of_library(c.__module__):
                 continue
             for name, value in list(vars(c).items()):
                 fun = _function(value)
@@ -265,13 +277,26 @@ class _Places:
                         if id(fun) not in self.seen:
                             self.places.append((vars(c), name, value))
                         self.called(fun)
+                    if name in self.names and name not in own and isinstance(value, _METHODS):
+                        shared.append(name)
+                        nearer = [vars(b) for b in before if name not in vars(b)]
+                        self.places += [(place, name, None) for place in nearer]
                 elif name in self.names and name not in own and not hasattr(value, "__get__"):
                     self.entry(vars(c), name, value, deep)
                     shared.append(name)
+            before.append(c)
         return shared
 
 
-def _slots(x: Any) -> dict[str, Any]:
+def _defaults(fun: types.FunctionType) -> list[tuple[str, Any]]:
+    """The parameters of a function that have defaults, and these."""
+    values = fun.__defaults__ or ()
+    first = fun.__code__.co_argcount - len(values)
+    return [*zip(fun.__code__.co_varnames[first:], values, strict=False),
+            *(fun.__kwdefaults__ or {}).items()]  # fmt: skip
+
+
+def slots_of(x: Any) -> dict[str, Any]:
     """The attributes of an object that stand in no dict."""
     found = {}
     for c in type(x).__mro__:
@@ -296,7 +321,7 @@ def _frozen(cls: type) -> bool:
     return getattr(cls.__setattr__, "__name__", "") == "_frozen_setattrs"
 
 
-def _of_library(name: str | None) -> bool:
+def of_library(name: str | None) -> bool:
     """Whether a module is Python's, NumPy's or ours."""
     root = (name or "builtins").partition(".")[0]
     return root in sys.stdlib_module_names or root in ("funct", "numpy", "attr", "attrs")
@@ -311,41 +336,3 @@ def _constants(graph: Graph) -> Iterator[int]:
         elif isinstance(e, Node) and isinstance(e.primitive, Control):
             for _, body in e.primitive.bodies:
                 yield from _constants(body)
-
-
-def _globals_of(code: types.CodeType) -> Iterator[str]:
-    """The names that code looks up among globals. `co_names` holds those of attributes too: who
-    calls `opt.step` reads no global `step`.
-    """
-    words, high = code.co_code, 0
-    for op, low in zip(words[::2], words[1::2], strict=True):
-        at = high << 8 | low
-        high = at if op == _EXTENDED else 0
-        if op in _LOADS:
-            yield code.co_names[at >> 1 if op == _GLOBAL else at]
-
-
-# The lowest bit of the word that loads a global says whether a call follows.
-_GLOBAL, _EXTENDED = dis.opmap["LOAD_GLOBAL"], dis.opmap["EXTENDED_ARG"]
-_LOADS = {dis.opmap.get(n) for n in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")}
-
-
-@functools.lru_cache(1024)
-def _walked_by(code: types.CodeType) -> frozenset[str]:
-    """The names of what code walks through, or spreads: `for k in x`, `f(**x)`, `{**x}`."""
-    if not _WALKS.intersection(code.co_code[::2]):
-        return frozenset()
-    found = list(dis.get_instructions(code))
-    pairs = itertools.pairwise(found)
-    return frozenset([str(read.argval) for read, walk in pairs if walk.opcode in _WALKS])
-
-
-_WALKS = {dis.opmap[n] for n in ("GET_ITER", "DICT_MERGE", "DICT_UPDATE")}
-
-
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    """The code of a function and of those that are written in it."""
-    yield code
-    for c in code.co_consts:
-        if isinstance(c, types.CodeType):
-            yield from _codes(c)

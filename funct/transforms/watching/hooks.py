@@ -30,6 +30,9 @@ def hook(x: Any, *, backward: Callable[[Any], Any]) -> Any:
     leaves have a `Zero`.
     Returns: x to go on with; the value that was given has no hook.
     Raises: TreeError, ShapeError: where the replacement has another structure or shape.
+    Notes: a compiled function captures it, as it does all Python: what else it does, is done then.
+    In `grad(jit(f))` one that asks for a number is called with real ones each time, and the first
+    time it has been called up to there by the capture that found that out.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> clipped = lambda x: xp.square(ft.hook(x, backward=lambda g: xp.clip(g, -1, 1)))
