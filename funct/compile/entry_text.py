@@ -6,7 +6,18 @@ of the inputs (dtype, rank, lengths), those of the results, and whence the progr
 
 from __future__ import annotations
 
-from funct.kernels.cpu.calls import BASE, DATA, DENSE, DTYPE, FLAGS, RANK, SHAPE, field, word
+from funct.kernels.cpu.calls import (
+    BASE,
+    DATA,
+    DENSE,
+    DTYPE,
+    FLAGS,
+    RANK,
+    SHAPE,
+    declared,
+    field,
+    word,
+)
 
 __all__ = [
     "ARRAY", "BYTE", "BYTES", "CALLS", "GIVEN", "HEAD", "INPUTS", "NDARRAY", "NONE", "PROGRAM",
@@ -31,18 +42,7 @@ def entry_text(slot: int, flags: int) -> str:
     slot: where in an Array its buffer stands. flags: of <fenv.h>, at which NumPy warns.
     """
     type_at = DATA - 8
-    return f"""
-declare i32 @fetestexcept(i32)
-declare i32 @feclearexcept(i32)
-declare ptr @PyList_New(i64)
-declare i32 @PyList_SetItem(ptr, i64, ptr)
-declare ptr @PyTuple_New(i64)
-declare i32 @PyTuple_SetItem(ptr, i64, ptr)
-declare ptr @PyType_GenericAlloc(ptr, i64)
-declare void @Py_DecRef(ptr)
-declare void @Py_IncRef(ptr)
-declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
-
+    return declared(f"""
 ; Whether the arguments are what the table says; their buffers.
 define internal i1 @fits(ptr %table, ptr %args, i64 %count, ptr %buffers) {{
 entry:
@@ -428,4 +428,4 @@ none:
   call void @Py_IncRef(ptr %nothing)
   ret ptr %nothing
 }}
-"""
+""")

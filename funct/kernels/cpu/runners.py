@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from funct.device import Code, assemble
-from funct.kernels.cpu.calls import DATA, RANK, SHAPE, builtin, field, readable, word
+from funct.kernels.cpu.calls import DATA, RANK, SHAPE, builtin, declared, field, readable, word
 from funct.kernels.cpu.record import address
 
 __all__ = ["runner"]
@@ -44,14 +44,10 @@ def _run(function: Any, *given: Any) -> None:
 
 @functools.cache
 def _code() -> Code:
-    return assemble(_TEXT).keep()
+    return assemble(declared(_TEXT)).keep()
 
 
 _TEXT = f"""
-declare i64 @PyArray_MultiplyList(ptr, i32)
-declare ptr @PyEval_SaveThread()
-declare void @PyEval_RestoreThread(ptr)
-declare void @Py_IncRef(ptr)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 define ptr @call(ptr %holder, ptr %args, i64 %count) {{

@@ -24,6 +24,7 @@ from funct.kernels.cpu.calls import (
     SHAPE,
     TYPE,
     builtin,
+    declared,
     field,
     word,
 )
@@ -77,13 +78,11 @@ class Guarded:
 
 @functools.cache
 def _code() -> Code:
-    return assemble(_TEXT).keep()
+    return assemble(declared(_TEXT)).keep()
 
 
 _TEXT = f"""
 declare double @llvm.fabs.f64(double)
-declare i64 @PyArray_MultiplyList(ptr, i32)
-declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 
 define ptr @call(ptr %holder, ptr %args, i64 %count) {{
 entry:

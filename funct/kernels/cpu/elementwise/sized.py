@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from funct.device import Code, assemble
-from funct.kernels.cpu.calls import DATA, DTYPE, RANK, SHAPE, TYPE, builtin, field, word
+from funct.kernels.cpu.calls import DATA, DTYPE, RANK, SHAPE, TYPE, builtin, declared, field, word
 
 __all__ = ["chosen"]
 
@@ -42,13 +42,10 @@ def chosen(
 
 @functools.cache
 def _code() -> Code:
-    return assemble(_TEXT).keep()
+    return assemble(declared(_TEXT)).keep()
 
 
 _TEXT = f"""
-declare i64 @PyArray_MultiplyList(ptr, i32)
-declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
-
 define ptr @call(ptr %holder, ptr %args, i64 %count) {{
 entry:
 {field("table", "%holder", DATA, "ptr")}
