@@ -7,7 +7,6 @@ columns lie one behind the other, as do the right sides of a system and its solu
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -20,7 +19,6 @@ from funct.compile.loops.kernel import CONTROL_WORDS, WRONG
 from funct.compile.steps.matrices import call_alone, call_lapack
 from funct.compile.steps.moves import copy_bytes
 from funct.device import blas
-from funct.device.machine_code import offer
 from funct.graph import Node
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, each, typed
 
@@ -136,12 +134,6 @@ def _symbol(element: str, name: str) -> str:
     return f"funct_{element}_{name}"
 
 
-def _offered(name: str) -> int:
-    found = blas.lapack(name)
-    assert found is not None, "asked for by text that was printed for it"
-    return found[0]
-
-
 for _element, _letter in _LETTERS.items():
     for _name in ("getrf", "getrs"):
-        offer(_symbol(_element, _name), functools.partial(_offered, f"{_letter}{_name}"))
+        blas.offer(_symbol(_element, _name), f"{_letter}{_name}_")

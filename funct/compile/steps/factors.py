@@ -355,12 +355,6 @@ def _symbol(loop: str, pairs: bool, inner: str) -> str:
     return f"funct_{loop}_of_{'pairs' if pairs else 'reals'}_{inner}"
 
 
-def _offered(loop: str, pairs: bool, inner: str) -> int:
-    found = _address(loop, pairs, inner)
-    assert found is not None, "asked for by text that was printed for it"
-    return found
-
-
 for _kind in _OPS.values():
     for _given in itertools.product(_kind.loops, (False, True), ("f32", "f64")):
-        offer(_symbol(*_given), functools.partial(_offered, *_given))
+        offer(_symbol(*_given), functools.partial(_address, *_given))

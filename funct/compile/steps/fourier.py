@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
@@ -212,14 +212,12 @@ def print_fourier(
     f.ret()
 
 
-def _offered(name: str, inner: str, what: Callable[[Loop], int]) -> int:
-    found = _loop(name, inner)
-    assert found is not None, "asked for by text that was printed for it"
-    return what(found)
+def _word(name: str, inner: str, which: str) -> int | None:
+    return getattr(_loop(name, inner), which, None)
 
 
 for _name in ("fft", "ifft", "irfft", "rfft_n_even", "rfft_n_odd"):
     for _inner in ("f32", "f64"):
         _symbol = f"funct_{_name}_{_inner}"
-        offer(_symbol, functools.partial(_offered, _name, _inner, lambda loop: loop.function))
-        offer(f"{_symbol}_data", functools.partial(_offered, _name, _inner, lambda loop: loop.data))
+        offer(_symbol, functools.partial(_word, _name, _inner, "function"))
+        offer(f"{_symbol}_data", functools.partial(_word, _name, _inner, "data"))

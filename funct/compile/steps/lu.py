@@ -6,7 +6,6 @@ have a last axis of two.
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -17,7 +16,6 @@ from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.groups import arrays
 from funct.compile.fusion.lower import places_of
 from funct.device import blas
-from funct.device.machine_code import offer
 from funct.graph import Node
 from funct.kernels.llvm import I32, I64, PTR, Module, Value, typed
 
@@ -133,11 +131,5 @@ def _symbol(element: str, width: int) -> str:
     return f"funct_{_LETTERS[element, width]}getrf"
 
 
-def _offered(letter: str) -> int:
-    found = _getrf(letter)
-    assert found is not None, "asked for by text that was printed for it"
-    return found[0]
-
-
 for _held, _letter in _LETTERS.items():
-    offer(_symbol(*_held), functools.partial(_offered, _letter))
+    blas.offer(_symbol(*_held), f"{_letter}getrf_")

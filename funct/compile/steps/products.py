@@ -24,7 +24,7 @@ from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import copy
 from funct.compile.loops.transposes import turned_around
 from funct.compile.loops.views import VIEWS, View, collapse, dense, through
-from funct.compile.steps.blas import KINDS, Matrix, call_gemm, library
+from funct.compile.steps.blas import KINDS, Matrix, call_gemm, counts_in_64_bits
 from funct.compile.steps.gemm import gemm, is_tiled, tiles_of
 from funct.compile.steps.gram import gram, is_gram
 from funct.compile.steps.stacks import find_products, stack_words
@@ -58,7 +58,7 @@ def is_product(node: Any) -> bool:
         return False
     sizes = (*x.shape, *y.shape)
     small = all(n < 1 << 31 for n in sizes)
-    return small and 0 not in sizes and library() is not None
+    return small and 0 not in sizes and counts_in_64_bits() is not None
 
 
 def _matrix(view: View, rows: int, columns: int) -> Matrix | None:

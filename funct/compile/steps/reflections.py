@@ -6,12 +6,10 @@ last axis of two.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 
 from funct.compile.fusion.calls import Address, Buffer, Call
 from funct.device import blas
-from funct.device.machine_code import offer
 from funct.graph import Var
 from funct.kernels.linalg.lapack import PANEL, REFLECTIONS
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
@@ -101,12 +99,6 @@ def _symbol(name: str) -> str:
     return f"funct_{name}"
 
 
-def _offered(name: str) -> int:
-    found = blas.lapack(name)
-    assert found is not None, "asked for by text that was printed for it"
-    return found[0]
-
-
 for _names in REFLECTIONS.values():
     for _name in _names:
-        offer(_symbol(_name), functools.partial(_offered, _name))
+        blas.offer(_symbol(_name), f"{_name}_")

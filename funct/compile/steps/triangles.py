@@ -7,7 +7,6 @@ of loops that are there anyway. A thread takes some of the right sides.
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -19,7 +18,6 @@ from funct.compile.steps.elimination import numbers_told, sides_of_a_task
 from funct.compile.steps.matrices import call_alone, call_lapack, refuse
 from funct.compile.steps.moves import copy_bytes
 from funct.device import blas
-from funct.device.machine_code import offer
 from funct.graph import Node
 from funct.kernels.cpu.triangular import counts_in_64_bits, triangular_symbol
 from funct.kernels.llvm import I32, I64, PTR, Module, Value, each, typed
@@ -128,11 +126,5 @@ def print_triangles(
     f.ret()
 
 
-def _offered(name: str) -> int:
-    found = blas.lapack(name)
-    assert found is not None, "asked for by text that was printed for it"
-    return found[0]
-
-
 for _element, _letter in _LETTERS.items():
-    offer(f"funct_{_element}_potrf", functools.partial(_offered, f"{_letter}potrf"))
+    blas.offer(f"funct_{_element}_potrf", f"{_letter}potrf_")
