@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.device.host import host
+from funct.kernels.cpu.irregular import combining, packing
 from funct.kernels.cpu.irregular import indexing as cpu
-from funct.kernels.cpu.irregular import packing
 from funct.kernels.cpu.loops import pays, ready
 from funct.kernels.dtypes import is_half
 from funct.kernels.statistical import counted
@@ -282,11 +282,11 @@ def _in_single(sums: Callable[..., Any], x: NDArray[Any], *rest: Any) -> NDArray
 
 def _add(g: NDArray[Any], i: Index, y: NDArray[Any], axis: int, drop: bool) -> None:
     if y.ndim == 1:
-        refuse_outside(cpu.add_elements(g, i, y, 1, i.size, y.size, drop))
+        refuse_outside(combining.add_elements(g, i, y, 1, i.size, y.size, drop))
         return
     outer, n, inner = prod(y.shape[:axis]), y.shape[axis], prod(y.shape[axis + 1 :])
     if inner == 1:
-        refuse_outside(cpu.add_elements(g, i, y, outer, i.size, n, drop))
+        refuse_outside(combining.add_elements(g, i, y, outer, i.size, n, drop))
     else:
         combine_rows(g, i, y, (outer, i.size, n, inner), "add", drop)
 
@@ -305,7 +305,7 @@ def combine_rows(
         tasks = max(1, min(_TASKS, inner // _COLUMNS, count * inner * outer // _MUCH))
         part = -(-inner // (tasks * 8)) * 8
     far = y.nbytes >= _FAR
-    cpu.combine_rows(g, _index(i), y, wrong, *sizes, mode, drop, far, part, -(-inner // part))
+    combining.combine_rows(g, _index(i), y, wrong, *sizes, mode, drop, far, part, -(-inner // part))
     _checked(y, wrong)
 
 
@@ -336,7 +336,7 @@ def sums_of_few(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any] | None:
     """`segment_sum` of few numbers by a kernel; None for dtypes and machines that have none."""
     if data.dtype.num not in _USUAL or ids.dtype is not _INT64 or not ready(data.size, 0):
         return None
-    made: NDArray[Any] = cpu.summed(data, ids, n, data.size)
+    made: NDArray[Any] = combining.summed(data, ids, n, data.size)
     return made
 
 
