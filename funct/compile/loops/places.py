@@ -9,7 +9,7 @@ from funct.compile.loops.each import read_each
 from funct.compile.loops.kernel import WRONG, Kernel, Load
 from funct.compile.loops.reductions import in_memory, read
 from funct.compile.loops.weaving import read_woven
-from funct.kernels.llvm import I64, PTR, Emitter, Value, typed
+from funct.kernels.llvm import I64, Emitter, Value, typed
 
 __all__ = ["Places", "kept_inside", "placed"]
 
@@ -71,7 +71,7 @@ class Places:
     def at(self, a: int, row: Value | None) -> Value:
         """Where an access stands in a row."""
         f, access, slot = self.f, self.k.accesses[a], self.slots[a]
-        pointer = f.load(PTR, f.at(self.frame, slot, "i64"))
+        pointer = f.pointer(self.frame, slot)
         slot += 1 + (access.inner == "some")
         for divided, wrapped in access.terms:
             stride = self._word(slot)
@@ -259,7 +259,7 @@ class Places:
     # Words of the frame
 
     def _word(self, slot: int) -> Value:
-        return self.f.load(I64, self.f.at(self.frame, slot, "i64"))
+        return self.f.word(self.frame, slot)
 
     def _counted(
         self, row: Value | None, divided: bool, wrapped: bool, slot: int

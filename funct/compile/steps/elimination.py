@@ -75,8 +75,8 @@ def print_factored(module: Module, name: str, element: str, fails: bool) -> None
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, _ = f.arguments
     own = f.at(frame, CONTROL_WORDS, "i64") if fails else frame
-    x, lu, order = (f.load(PTR, f.at(own, k, "i64")) for k in range(3))
-    count, n = (f.load(I64, f.at(own, 3 + k, "i64")) for k in range(2))
+    x, lu, order = f.pointers(own, 0, 3)
+    count, n = f.words(own, 3, 2)
     size = n * n
     copy_bytes(f, lu, x, count * size * typed(element).bytes)
     integer, (rows, told) = numbers_told(f, [n, None])
@@ -100,8 +100,8 @@ def print_solved(module: Module, name: str, element: str, turned: bool) -> None:
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
-    lu, order, b, x = (f.load(PTR, f.at(frame, k, "i64")) for k in range(4))
-    n, m, part = (f.load(I64, f.at(frame, 5 + k, "i64")) for k in range(3))
+    lu, order, b, x = f.pointers(frame, 0, 4)
+    n, m, part = f.words(frame, 5, 3)
     parts = f.div(m + part - 1, part)
     t, first = f.div(task, parts), f.rem(task, parts) * part
     some = f.min(m - first, part)

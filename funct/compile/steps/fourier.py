@@ -185,9 +185,9 @@ def print_fourier(
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     own, _ = f.arguments
-    places = [f.load(PTR, f.at(own, k, "i64")) for k in range(4)]
-    sizes = [f.load(I64, f.at(own, 4 + k, "i64")) for k in range(2)]
-    times, *steps = (f.load(I64, f.at(own, 6 + k, "i64")) for k in range(3))
+    places = f.pointers(own, 0, 4)
+    sizes = f.words(own, 4, 2)
+    times, *steps = f.words(own, 6, 3)
     lengths, strides = f.at(own, 9, "i64"), f.at(own, 12, "i64")
     alike = element == inner
     first = places[:2] if alike else places[2:]

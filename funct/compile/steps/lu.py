@@ -65,8 +65,8 @@ def print_lu(module: Module, name: str, element: str, width: int, wide: bool) ->
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, _ = f.arguments
-    x, p, low, up, made, order, pivots = (f.load(PTR, f.at(frame, k, "i64")) for k in range(7))
-    count, m, n = (f.load(I64, f.at(frame, 7 + k, "i64")) for k in range(3))
+    x, p, low, up, made, order, pivots = f.pointers(frame, 0, 7)
+    count, m, n = f.words(frame, 7, 3)
     least, real, integer = f.min(m, n), typed(element), I64 if wide else I32
     sizes = f.allocate(integer, 3)
     index = integer.element
@@ -104,12 +104,12 @@ def print_lu(module: Module, name: str, element: str, width: int, wide: bool) ->
         def swapped(k: Value) -> None:
             found = f.load(integer, f.at(pivots, k, index))
             other = (found if wide else f.convert(found, "i64")) - 1
-            a, b = (f.load(I64, f.at(order, at, "i64")) for at in (k, other))
+            a, b = (f.word(order, at) for at in (k, other))
             f.store(b, f.at(order, k, "i64"))
             f.store(a, f.at(order, other, "i64"))
 
         def one(i: Value) -> None:
-            row = f.load(I64, f.at(order, i, "i64"))
+            row = f.word(order, i)
             each(m, lambda j: f.store(f.constant(real, 0.0), f.at(p, (t * m + j) * m + i, element)))
             f.store(f.constant(real, 1.0), f.at(p, (t * m + row) * m + i, element))
 

@@ -49,8 +49,8 @@ def print_reflections(module: Module, name: str, width: int, wide: bool, forms: 
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, _ = f.arguments
-    x, q, r, made, tau, work = (f.load(PTR, f.at(frame, k, "i64")) for k in range(6))
-    numbers = [f.load(I64, f.at(frame, 6 + k, "i64")) for k in range(5)]
+    x, q, r, made, tau, work = f.pointers(frame, 0, 6)
+    numbers = f.words(frame, 6, 5)
     integer = I64 if wide else I32
     sizes = f.allocate(integer, 6)  # the last is for what LAPACK tells
     at = [f.at(sizes, k, integer.element) for k in range(6)]

@@ -69,8 +69,8 @@ def print_cholesky(module: Module, name: str, element: str) -> None:
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
     own = f.at(frame, CONTROL_WORDS, "i64")
-    x, out = (f.load(PTR, f.at(own, k, "i64")) for k in range(2))
-    n = f.load(I64, f.at(own, 2, "i64"))
+    x, out = f.pointers(own, 0, 2)
+    n = f.word(own, 2)
     x, out = (f.at(v, task * n * n, element) for v in (x, out))
     copy_bytes(f, out, x, n * n * typed(element).bytes)
     integer, (rows, told) = numbers_told(f, [n, None])
@@ -93,8 +93,8 @@ def print_triangles(
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
     own = f.at(frame, CONTROL_WORDS, "i64")
-    a, b, x = (f.load(PTR, f.at(own, k, "i64")) for k in range(3))
-    n, m, part = (f.load(I64, f.at(own, 3 + k, "i64")) for k in range(3))
+    a, b, x = f.pointers(own, 0, 3)
+    n, m, part = f.words(own, 3, 3)
     parts = f.div(m + part - 1, part)
     t, first = f.div(task, parts), f.rem(task, parts) * part
     some, size = f.min(m - first, part), typed(element).bytes
