@@ -201,40 +201,8 @@ new:
 }}
 
 ; The buffers are here as long as the program runs, whatever other threads do to their Arrays.
-define internal void @hold(ptr %buffers, i64 %count) {{
-entry:
-  br label %next
-next:
-  %k = phi i64 [ 0, %entry ], [ %k.next, %take ]
-  %done = icmp eq i64 %k, %count
-  br i1 %done, label %all, label %take
-take:
-  %place = getelementptr ptr, ptr %buffers, i64 %k
-  %buffer = load ptr, ptr %place
-  call void @Py_IncRef(ptr %buffer)
-  %k.next = add i64 %k, 1
-  br label %next
-all:
-  ret void
-}}
-
-define internal void @release(ptr %buffers, i64 %count) {{
-entry:
-  br label %next
-next:
-  %k = phi i64 [ 0, %entry ], [ %k.next, %drop ]
-  %done = icmp eq i64 %k, %count
-  br i1 %done, label %all, label %drop
-drop:
-  %place = getelementptr ptr, ptr %buffers, i64 %k
-  %buffer = load ptr, ptr %place
-  call void @Py_DecRef(ptr %buffer)
-  %k.next = add i64 %k, 1
-  br label %next
-all:
-  ret void
-}}
-
+{_for_each("hold", "Py_IncRef")}
+{_for_each("release", "Py_DecRef")}
 define ptr @serve(ptr %holder, ptr %args, i64 %count) {{
 entry:
 {field("table", "%holder", DATA, "ptr")}
@@ -429,3 +397,24 @@ none:
   ret ptr %nothing
 }}
 """)
+
+
+def _for_each(name: str, called: str) -> str:
+    return f"""
+define internal void @{name}(ptr %buffers, i64 %count) {{
+entry:
+  br label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %k.next, %take ]
+  %done = icmp eq i64 %k, %count
+  br i1 %done, label %all, label %take
+take:
+  %place = getelementptr ptr, ptr %buffers, i64 %k
+  %buffer = load ptr, ptr %place
+  call void @{called}(ptr %buffer)
+  %k.next = add i64 %k, 1
+  br label %next
+all:
+  ret void
+}}
+"""

@@ -9,7 +9,6 @@ import sys
 import textwrap
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from msgspec.structs import replace
@@ -17,6 +16,7 @@ from msgspec.structs import replace
 from funct.device import assemble, assemble_all, disk_cache, host, llvm, machine_code, objects
 from funct.device.host import Host, vector_bytes
 from funct.device.machine_code import LEAN, begin, emit
+from tests.together import together
 
 TEXT = """
 define i64 @affine(i64 %x) {
@@ -294,15 +294,12 @@ def test_how_registers_are_allocated_does_not_depend_on_other_threads(cache):
     assert quick != good[LEAN], "the text does not tell the allocators apart"
     found = {opt: set() for opt in (LEAN, 0, 1)}
 
-    def work(opt):
+    def work(k):
+        opt = (LEAN, 0, 1, 0)[k]
         for _ in range(20):
             found[opt].add(emit(CROWDED, host(), opt=opt))
 
-    threads = [threading.Thread(target=work, args=(opt,)) for opt in (LEAN, 0, 1, 0)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    together(4, work)
     assert found[LEAN] == {good[LEAN]}
     assert found[1] == {good[1]}
     assert found[0] <= {quick, good[LEAN]}
@@ -378,8 +375,7 @@ def test_texts_are_made_by_many_threads_at_once(monkeypatch):
     monkeypatch.setenv("FUNCT_CACHE_DIR", "")
     texts = [TEXT.replace("NUMBER", str(700 + n)) for n in range(24)]
     alone = [emit(text, host()) for text in texts]
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(lambda text: emit(text, host()), texts)) == alone
+    assert together(24, lambda k: emit(texts[k], host())) == alone
 
 
 @pytest.mark.parametrize("damage", [b"", b"short", b"x" * 4000])

@@ -6,8 +6,9 @@ import functools
 import operator
 
 from funct.compile.loops.each import read_each
-from funct.compile.loops.kernel import WRONG, Kernel, Load
+from funct.compile.loops.kernel import Kernel, Load
 from funct.compile.loops.reductions import in_memory, read
+from funct.compile.loops.warned import refuse
 from funct.compile.loops.weaving import read_woven
 from funct.kernels.llvm import I64, Emitter, Value, typed
 
@@ -156,13 +157,8 @@ class Places:
         f = self.f
         at, outside = kept_inside(f, index, length)
         wrong = outside if mask is None else outside & mask
-
-        def refuse() -> list[Value]:
-            assert self.space is not None, "a kernel that looks elements up knows the workspace"
-            f.store(f.constant(I64, WRONG), self.space)
-            return []
-
-        f.branch(f.any(wrong), refuse, list, rare=True)
+        assert self.space is not None, "a kernel that looks elements up knows the workspace"
+        refuse(f, wrong, self.space)
         return at
 
     # Elements
