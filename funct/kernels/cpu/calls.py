@@ -33,7 +33,7 @@ from funct.device.machine_code import offer
 
 __all__ = [
     "BASE", "DATA", "DENSE", "DTYPE", "Entries", "FLAGS", "RANK", "SHAPE", "STRIDES", "TYPE",
-    "address_in_python", "builtin", "declared", "field", "maker", "readable", "slot",
+    "address_in_python", "builtin", "code_of", "declared", "field", "maker", "readable", "slot",
     "warning_flags", "word",
 ]  # fmt: skip
 
@@ -147,6 +147,12 @@ def declared(text: str) -> str:
     return "".join(f"declare {of} @{n}{taken}\n" for n, (of, taken) in kinds.items()) + text
 
 
+@functools.cache
+def code_of(text: str) -> Code:
+    """The code of such a text, until the process ends."""
+    return assemble(declared(text)).keep()
+
+
 def word(name: str, table: str, number: int, kind: str = "i64") -> str:
     """Text that reads a word of a table."""
     return field(name, table, 8 * number, kind)
@@ -237,13 +243,7 @@ class Entries:
         self._publish()
 
     def _publish(self) -> None:
-        self.call = builtin(self._name, _finder().address("call"), self._table, self)
-
-
-@functools.cache
-def _finder() -> Code:
-    """The code that finds the code."""
-    return assemble(declared(_TEXT)).keep()
+        self.call = builtin(self._name, code_of(_TEXT).address("call"), self._table, self)
 
 
 _TEXT = f"""

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from funct.device import Code, assemble
-from funct.kernels.cpu.calls import DATA, RANK, SHAPE, builtin, declared, field, readable, word
+from funct.kernels.cpu.calls import DATA, RANK, SHAPE, builtin, code_of, field, readable, word
 from funct.kernels.cpu.record import address
 
 __all__ = ["runner"]
@@ -34,17 +33,12 @@ def runner(code: int) -> Callable[..., None]:
     """
     if not readable():
         return functools.partial(_run, ctypes.CFUNCTYPE(None, ctypes.c_char_p)(code))
-    return builtin("run", _code().address("call"), np.asarray([code, id(None)]))
+    return builtin("run", code_of(_TEXT).address("call"), np.asarray([code, id(None)]))
 
 
 def _run(function: Any, *given: Any) -> None:
     *arrays, rest = given
     function(struct.pack(f"{len(arrays)}q", *map(address, arrays)) + rest)
-
-
-@functools.cache
-def _code() -> Code:
-    return assemble(declared(_TEXT)).keep()
 
 
 _TEXT = f"""

@@ -19,10 +19,9 @@ from msgspec import Struct
 from funct.array import Array
 from funct.core import Primitive
 from funct.core.rule import parameters
-from funct.device import Code, assemble
 from funct.device.fork import whole
 from funct.device.llvm import loaded
-from funct.kernels.cpu.calls import builtin, declared, slot, warning_flags
+from funct.kernels.cpu.calls import builtin, code_of, slot, warning_flags
 from funct.kernels.cpu.elementwise.ufunc_loops import loop_of
 from funct.kernels.elementwise import real_ufunc
 from funct.ops.broadcasting import match_operand
@@ -67,7 +66,7 @@ class TapeCode:
             _NAMES, loops_text(flags), shapes_text(), pulls_text(slots), record_text(slots),
             walk_text(slots),
         )  # fmt: skip
-        self._code: Code = assemble(declared("".join(parts))).keep()
+        self._code = code_of("".join(parts))
         self._pulls: dict[Callable[..., Any], np.ndarray[Any, Any]] = {}
         self._kinds = np.zeros(max(KINDS.values()) + 4, np.int64)
         objects = {
