@@ -1,6 +1,7 @@
 """What every test may rely on: hypothesis profiles, a seeded generator and a folder of code."""
 
 import os
+from pathlib import Path
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # read when SciPy is first imported
 # Small matrices on a busy machine: threads of BLAS and torch mostly wait for each other.
@@ -24,6 +25,13 @@ settings.register_profile("dev", _CALM, max_examples=20, derandomize=True)
 settings.register_profile("ci", _CALM, max_examples=100, derandomize=True, print_blob=True)
 settings.register_profile("nightly", _CALM, max_examples=2000, print_blob=True)
 settings.load_profile(os.environ.get("FUNCT_HYPOTHESIS_PROFILE", "dev"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where code is kept: empty."""
+    monkeypatch.setenv("FUNCT_CACHE_DIR", str(tmp_path))
+    return tmp_path
 
 
 @pytest.fixture

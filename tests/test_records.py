@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import funct.array as xp
 from funct import export, nn, optim, records, serialize, tree
 from funct.errors import FunctError, TransformError, TreeError, UnsupportedOperandError
 from tests import laws
+from tests.together import together
 
 FIELDS: Any = ["w", "b"]
 CLASSES: dict[str, Callable[[], Any]] = {
@@ -356,17 +356,8 @@ def test_a_class_may_be_registered_later() -> None:
 def test_threads_may_meet_a_class_at_once() -> None:
     """One registers it, and nobody notices."""
     for _ in range(20):
-        cls, found, wall = CLASSES["frozen"](), [], threading.Barrier(4)
-
-        def run(cls: Any = cls, found: Any = found, wall: Any = wall) -> None:
-            wall.wait()
-            found.append(ft.grad(loss)(cls(W, B)).w.tolist())
-
-        threads = [threading.Thread(target=run) for _ in range(4)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
+        cls = CLASSES["frozen"]()
+        found = together(4, lambda k, cls=cls: ft.grad(loss)(cls(W, B)).w.tolist())
         assert found == [[6.0, 12.0]] * 4
 
 

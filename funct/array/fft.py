@@ -143,7 +143,7 @@ def irfftn(x: Any, /, s: Ints = None, axes: Ints = None, norm: str = "backward")
         True
     """
     at, lengths = _axes_and_lengths("irfftn", x, s, axes)
-    y = _complex("irfftn", x)
+    y = _complex(x)
     if len(at) > 1:
         for a, n in zip(at[:-1], lengths[:-1], strict=True):
             y = _resized("irfftn", y, a, n)
@@ -294,7 +294,7 @@ def _length(name: str, n: Any) -> int:
     return int(n)
 
 
-def _complex(name: str, x: Any) -> Any:
+def _complex(x: Any) -> Any:
     """x in the complex dtype of its precision; integers count as float64."""
     if x.dtype.kind == "c":
         return x
@@ -328,12 +328,12 @@ def _resized(name: str, x: Any, axis: int, n: Any) -> Any:
 
 def _along_one(name: str, x: Any, n: Any, axis: int, inverse: bool, norm: Any) -> Any:
     k = normal_axis(name, axis, len(x.shape))
-    return ops.fft(_resized(name, _complex(name, x), k, n), (k,), inverse, _norm(name, norm))
+    return ops.fft(_resized(name, _complex(x), k, n), (k,), inverse, _norm(name, norm))
 
 
 def _along_many(name: str, x: Any, s: Ints, axes: Ints, inverse: bool, norm: Any) -> Any:
     at, lengths = _axes_and_lengths(name, x, s, axes)
-    y = _complex(name, x)
+    y = _complex(x)
     for a, n in zip(at, lengths, strict=True):
         y = _resized(name, y, a, n)
     return ops.fft(y, at, inverse, _norm(name, norm))
@@ -342,7 +342,7 @@ def _along_many(name: str, x: Any, s: Ints, axes: Ints, inverse: bool, norm: Any
 def _from_half(name: str, x: Any, n: Any, axis: int, inverse: bool, norm: Any) -> Any:
     k = normal_axis(name, axis, len(x.shape))
     n = _length(name, 2 * (int(x.shape[k]) - 1) if n is None else n)
-    half = _resized(name, _complex(name, x), k, n // 2 + 1)
+    half = _resized(name, _complex(x), k, n // 2 + 1)
     return ops.hermitian_fft(half, k, n, inverse, _norm(name, norm))
 
 

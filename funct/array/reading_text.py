@@ -22,6 +22,7 @@ from funct.kernels.cpu.calls import (
     SHAPE,
     STRIDES,
     TYPE,
+    declared,
     field,
     word,
 )
@@ -33,27 +34,7 @@ _MANY = 1 << 11  # positions: from here on `selected` knows better
 
 def reading_text(at: int) -> str:
     """The LLVM text of `read`, `rows` and `bare`; at: where in an Array its buffer stands."""
-    return f"""
-declare ptr @PyList_GetItem(ptr, i64)
-declare ptr @PyList_New(i64)
-declare i32 @PyList_SetItem(ptr, i64, ptr)
-declare i64 @PyList_Size(ptr)
-declare i32 @PyErr_ExceptionMatches(ptr)
-declare void @PyErr_Clear()
-declare ptr @PyObject_GetItem(ptr, ptr)
-declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
-declare ptr @PyTuple_GetItem(ptr, i64)
-declare ptr @PyTuple_New(i64)
-declare i32 @PyTuple_SetItem(ptr, i64, ptr)
-declare i64 @PyTuple_Size(ptr)
-declare ptr @PyType_GenericAlloc(ptr, i64)
-declare void @Py_DecRef(ptr)
-declare void @Py_IncRef(ptr)
-declare ptr @PyArray_FromScalar(ptr, ptr)
-declare i64 @PyArray_MultiplyList(ptr, i32)
-declare ptr @PyArray_NewCopy(ptr, i32)
-declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
-{keys_text(at)}
+    return declared(f"""{keys_text(at)}
 ; Whether `selected` reads faster than NumPy: many positions, on one axis or on several, columns of
 ; a matrix.
 define internal i1 @otherwise(ptr %table, ptr %buffer, ptr %key) {{
@@ -288,4 +269,4 @@ miss:
   %told = call ptr @miss(ptr %table, ptr %args, i64 %count)
   ret ptr %told
 }}
-"""
+""")

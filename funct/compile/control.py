@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import NoneType
 from typing import Any
 
@@ -35,10 +35,7 @@ from funct.compile.fusion.calls import (
     size_bytes,
 )
 from funct.compile.fusion.fuse import Fused, fuse
-from funct.compile.fusion.groups import Group
-from funct.compile.fusion.lower import copy, lower, places_of
-from funct.compile.fusion.worth import FEW_ELEMENTS
-from funct.compile.gathered import is_gather, is_update
+from funct.compile.fusion.lower import copy, places_of
 from funct.compile.lines.small_loops import SmallLoop, in_registers
 from funct.compile.loops.scalars import ELEMENTS, HELD
 from funct.compile.loops.views import dense
@@ -49,36 +46,9 @@ from funct.compile.rewriting.pairs import in_pairs
 from funct.compile.rewriting.select import plain, put_in
 from funct.compile.rewriting.simplify import simplify
 from funct.compile.rewriting.triangles import triangles_called
-from funct.compile.steps.along import is_along, lower_along
-from funct.compile.steps.attention import is_attention, lower_attention
-from funct.compile.steps.elimination import is_elimination, lower_elimination
-from funct.compile.steps.factors import is_factors, lower_factors
-from funct.compile.steps.flat import is_flat, lower_flat
-from funct.compile.steps.folds import is_fold, lower_fold
-from funct.compile.steps.fourier import is_fourier, is_of_many_lines, lower_fourier
-from funct.compile.steps.gathers import lower_gather
-from funct.compile.steps.loop_products import is_numpys_product, lower_loop_product
-from funct.compile.steps.lu import is_lu, lower_lu
-from funct.compile.steps.matrices import is_matrices, lower_matrices
-from funct.compile.steps.moves import copied, is_move, lower_move
+from funct.compile.steps.moves import copied
 from funct.compile.steps.placed import placed
-from funct.compile.steps.products import is_product, lower_product
-from funct.compile.steps.quantized import (
-    is_in_few_bits,
-    is_layer,
-    lower_few_bits,
-    lower_layer,
-)
-from funct.compile.steps.sparse import is_sparse, lower_sparse
-from funct.compile.steps.systems import is_systems, lower_systems
-from funct.compile.steps.triangles import is_triangle, lower_triangle
-from funct.compile.steps.ufuncs import is_ufunc, lower_ufunc
-from funct.compile.steps.windows import (
-    is_convolution,
-    is_places,
-    lower_convolution,
-    lower_places,
-)
+from funct.compile.steps.table import in_bodies, in_programs
 from funct.graph import Control, Graph, Node, Var, share_common
 
 __all__ = ["Body", "constants_of", "is_lowered", "lower_step", "made", "why_apart"]
@@ -170,7 +140,7 @@ class Body(Struct, frozen=True, eq=False):
         fused = attrs.evolve(fused, still=frozenset(simple.inputs[:still]))
         calls: list[Call] = []
         for s in fused.steps:
-            lowered = next((lower for meant, lower in _STEPS if meant(s)), None)
+            lowered = lower_step if is_lowered(s) else in_bodies(s)
             if lowered is None:
                 raise _NoBlock(_why(s, fused))
             calls += lowered(s, fused)
@@ -383,47 +353,18 @@ def is_lowered(step: Any, *, doubtful: bool = True) -> bool:
     """Whether a step can be part of a program; doubtful: also one that may find that it must be
     done otherwise.
     """
-    if isinstance(step, Group) or is_product(step) or is_move(step) or is_update(step):
-        return True
-    if is_elimination(step) or is_triangle(step):
-        return True
-    if _of_few(step, doubtful) is not None or is_of_many_lines(step):
+    if in_programs(step, doubtful) is not None:
         return True
     made = _made(step)
     return made is not None and (doubtful or not made.doubts)
 
 
-def _of_few(step: Any, doubtful: bool = True) -> Callable[[Any, Fused], list[Call]] | None:
-    """What lowers an op on elements so few that to call it takes longer than to do it; None: it is
-    none.
-    """
-    if not isinstance(step, Node):
-        return None
-    held = [v for v in (*step.operands, *step.results) if isinstance(v, Var)]
-    if any(math.prod(v.shape) > FEW_ELEMENTS for v in held):
-        return None
-    known = (*_CALLED, *_DOUBTED) if doubtful else _CALLED
-    return next((lowered for meant, lowered in known if meant(step)), None)
-
-
 def lower_step(step: Any, fused: Fused) -> list[Call]:
     """The calls of a step that can be part of a program."""
-    if isinstance(step, Group):
-        return lower(step, fused)
-    if is_update(step):
-        return lower_gather(step, fused)
-    if is_elimination(step):
-        return lower_elimination(step, fused)
-    if is_triangle(step):
-        return lower_triangle(step, fused)
-    of_few = _of_few(step)
-    if of_few is not None:
-        return of_few(step, fused)
-    if is_of_many_lines(step):
-        return lower_fourier(step, fused)
+    lowered = in_programs(step)
+    if lowered is not None:
+        return lowered(step, fused)
     made = _made(step)
-    if made is None:
-        return lower_move(step, fused) if is_move(step) else lower_product(step, fused)
     calls, operands = places_of(step.operands, fused)
     if not isinstance(made, _Chosen):
         return [*calls, *made.repeat(operands, [Address(v) for v in step.results])]
@@ -434,24 +375,3 @@ def constants_of(step: Any) -> dict[Var, Any]:
     """The arrays whose addresses a step's calls hold."""
     made = _made(step)
     return {} if made is None else made.constants
-
-
-_Steps = tuple[tuple[Callable[[Any], bool], Callable[[Any, Fused], list[Call]]], ...]
-
-# What is a call of its own where there are many elements: what raises nothing, and what may have to
-# be done otherwise, which raises or not
-_CALLED: _Steps = (
-    (is_flat, lower_flat), (is_ufunc, lower_ufunc), (is_fold, lower_fold),
-    (is_numpys_product, lower_loop_product), (is_lu, lower_lu), (is_fourier, lower_fourier),
-)  # fmt: skip
-_DOUBTED: _Steps = (
-    (is_gather, lower_gather), (is_along, lower_along), (is_systems, lower_systems),
-    (is_matrices, lower_matrices), (is_factors, lower_factors),
-)  # fmt: skip
-
-# What a body may hold, in the order in which it is asked for: whether a step is that, and its calls
-_STEPS: _Steps = (
-    (is_lowered, lower_step), *_CALLED, *_DOUBTED, (is_convolution, lower_convolution),
-    (is_places, lower_places), (is_attention, lower_attention), (is_sparse, lower_sparse),
-    (is_in_few_bits, lower_few_bits), (is_layer, lower_layer),
-)  # fmt: skip

@@ -6,7 +6,18 @@ of the inputs (dtype, rank, lengths), those of the results, and whence the progr
 
 from __future__ import annotations
 
-from funct.kernels.cpu.calls import BASE, DATA, DENSE, DTYPE, FLAGS, RANK, SHAPE, field, word
+from funct.kernels.cpu.calls import (
+    BASE,
+    DATA,
+    DENSE,
+    DTYPE,
+    FLAGS,
+    RANK,
+    SHAPE,
+    declared,
+    field,
+    word,
+)
 
 __all__ = [
     "ARRAY", "BYTE", "BYTES", "CALLS", "GIVEN", "HEAD", "INPUTS", "NDARRAY", "NONE", "PROGRAM",
@@ -31,18 +42,7 @@ def entry_text(slot: int, flags: int) -> str:
     slot: where in an Array its buffer stands. flags: of <fenv.h>, at which NumPy warns.
     """
     type_at = DATA - 8
-    return f"""
-declare i32 @fetestexcept(i32)
-declare i32 @feclearexcept(i32)
-declare ptr @PyList_New(i64)
-declare i32 @PyList_SetItem(ptr, i64, ptr)
-declare ptr @PyTuple_New(i64)
-declare i32 @PyTuple_SetItem(ptr, i64, ptr)
-declare ptr @PyType_GenericAlloc(ptr, i64)
-declare void @Py_DecRef(ptr)
-declare void @Py_IncRef(ptr)
-declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
-
+    return declared(f"""
 ; Whether the arguments are what the table says; their buffers.
 define internal i1 @fits(ptr %table, ptr %args, i64 %count, ptr %buffers) {{
 entry:
@@ -201,40 +201,8 @@ new:
 }}
 
 ; The buffers are here as long as the program runs, whatever other threads do to their Arrays.
-define internal void @hold(ptr %buffers, i64 %count) {{
-entry:
-  br label %next
-next:
-  %k = phi i64 [ 0, %entry ], [ %k.next, %take ]
-  %done = icmp eq i64 %k, %count
-  br i1 %done, label %all, label %take
-take:
-  %place = getelementptr ptr, ptr %buffers, i64 %k
-  %buffer = load ptr, ptr %place
-  call void @Py_IncRef(ptr %buffer)
-  %k.next = add i64 %k, 1
-  br label %next
-all:
-  ret void
-}}
-
-define internal void @release(ptr %buffers, i64 %count) {{
-entry:
-  br label %next
-next:
-  %k = phi i64 [ 0, %entry ], [ %k.next, %drop ]
-  %done = icmp eq i64 %k, %count
-  br i1 %done, label %all, label %drop
-drop:
-  %place = getelementptr ptr, ptr %buffers, i64 %k
-  %buffer = load ptr, ptr %place
-  call void @Py_DecRef(ptr %buffer)
-  %k.next = add i64 %k, 1
-  br label %next
-all:
-  ret void
-}}
-
+{_for_each("hold", "Py_IncRef")}
+{_for_each("release", "Py_DecRef")}
 define ptr @serve(ptr %holder, ptr %args, i64 %count) {{
 entry:
 {field("table", "%holder", DATA, "ptr")}
@@ -427,5 +395,26 @@ none:
 {word("nothing", "%table", NONE, "ptr")}
   call void @Py_IncRef(ptr %nothing)
   ret ptr %nothing
+}}
+""")
+
+
+def _for_each(name: str, called: str) -> str:
+    return f"""
+define internal void @{name}(ptr %buffers, i64 %count) {{
+entry:
+  br label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %k.next, %take ]
+  %done = icmp eq i64 %k, %count
+  br i1 %done, label %all, label %take
+take:
+  %place = getelementptr ptr, ptr %buffers, i64 %k
+  %buffer = load ptr, ptr %place
+  call void @{called}(ptr %buffer)
+  %k.next = add i64 %k, 1
+  br label %next
+all:
+  ret void
 }}
 """

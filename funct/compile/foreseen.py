@@ -1,7 +1,7 @@
 """Memory of a first call, touched while its function is captured and made.
 
-The system gives memory page by page, at the first touch: to 16 MB in 8 ms, which is as long as the
-code of a kernel takes. How large a call's arrays are is known when its code is there; what they
+The system gives memory page by page, at the first touch, which for large arrays takes as long as to
+make the code of a kernel. How large a call's arrays are is known when its code is there; what they
 were in another process is known before, and how large the results are once the function is
 captured. So blocks of these sizes are touched by a thread of their own. They then wait in the bins
 of the allocator, where the call finds them (`device/memory`). The sizes of a call are kept on disk

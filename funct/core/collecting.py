@@ -1,9 +1,8 @@
 """Python's collector of cycles looks at new objects seldom while code is made.
 
 To capture a function and to make its code takes tens of thousands of objects that live on. The
-collector looks at them at every seven hundred new ones, seventy times for a language model's step,
-and finds nothing: a tenth of the first call. A collector that is off, or asked for by name, does
-what it did.
+collector would look at them time and again, and find nothing. A collector that is off, or asked for
+by name, does what it did.
 
     with seldom:
         ...

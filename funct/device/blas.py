@@ -20,9 +20,10 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
+from funct.device import machine_code
 from funct.device.fork import whole
 
-__all__ = ["TRIANGLE", "alone", "ask", "cblas", "entries", "function", "lapack"]
+__all__ = ["TRIANGLE", "alone", "ask", "cblas", "entries", "function", "lapack", "offer"]
 
 _GET = ("get_num_threads", "MKL_Get_Max_Threads")
 _SET = ("set_num_threads", "MKL_Set_Num_Threads")
@@ -171,6 +172,16 @@ def cblas(name: str) -> tuple[int, bool] | None:
 def lapack(name: str) -> tuple[int, bool] | None:
     """The same of its LAPACK, which is Fortran: arguments are addresses."""
     return _renamed(f"{name}_")
+
+
+def offer(symbol: str, name: str) -> None:
+    """Text may call a function of BLAS (`cblas_dgemm`) or LAPACK (`dgetrf_`) by this symbol."""
+
+    def address() -> int | None:
+        found = _renamed(name)
+        return None if found is None else found[0]
+
+    machine_code.offer(symbol, address)
 
 
 def _renamed(name: str) -> tuple[int, bool] | None:

@@ -53,7 +53,7 @@ Text = str | Callable[[], str]  # or what prints it
 _turns = Meanwhile(sys.getswitchinterval, sys.setswitchinterval, lambda now: min(now, 5e-4))
 _lock = whole(threading.Lock())  # of what is known of texts; nothing is made while it is held
 _loaded: weakref.WeakValueDictionary[str, Code] = weakref.WeakValueDictionary()
-_offered: dict[str, Callable[[], int]] = {}
+_offered: dict[str, Callable[[], int | None]] = {}
 _addresses: dict[str, int] = {}  # of what is offered, as it said last
 _working = Uncut()  # blocks in which LLVM is at work
 _under_way: dict[str, _Making] = {}  # by text: what a thread makes now that others may ask for
@@ -113,8 +113,10 @@ class Code:
         return self
 
 
-def offer(name: str, address: Callable[[], int]) -> None:
-    """Text that declares a function of this name may call it; the address is asked for then."""
+def offer(name: str, address: Callable[[], int | None]) -> None:
+    """Text that declares a function of this name may call it; the address is asked for then. None:
+    it is not there, and nobody prints such text.
+    """
     _offered[name] = address
 
 
@@ -303,7 +305,9 @@ def wanted(text: str) -> list[str]:
 def _ask(names: Iterable[str]) -> None:
     """Ask for addresses that are offered: outside of the lock, since some of them are code too."""
     for name in names:
-        _addresses[name] = _offered[name]()
+        found = _offered[name]()
+        assert found is not None, f"{name} is wanted by text that is printed only where it is"
+        _addresses[name] = found
 
 
 def wanted_by(object_file: bytes) -> list[str]:

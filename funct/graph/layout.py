@@ -16,6 +16,8 @@ __all__ = ["Layout", "Point", "lay_out"]
 
 Point = tuple[float, float]
 
+_GAP, _SWEEPS = 24.0, 6  # between neighbours in a layer; times that each layer is put in order
+
 
 class Layout(Struct, frozen=True):
     """Centres of the nodes, points along each edge (ends and bends), and the size of the whole."""
@@ -31,12 +33,10 @@ def lay_out(
     edges: Sequence[tuple[int, int]],
     *,
     row: float = 84.0,
-    gap: float = 24.0,
-    sweeps: int = 6,
 ) -> Layout:
     """A layout for nodes 0, 1, ... whose edges (a, b) lead downwards, a < b in every one.
 
-    Args: widths: of the nodes. row: distance of layers. gap: between neighbours in a layer.
+    Args: widths: of the nodes. row: distance of layers.
     """
     n = len(widths)
     layer = [0] * n
@@ -62,20 +62,18 @@ def lay_out(
     for a, b in links:
         below[a].append(b)
         above[b].append(a)
-    _order(rows, above, below, sweeps)
-    x = _positions(rows, size, above, below, gap, sweeps)
-    left = min((x[v] - size[v] / 2 for v in range(len(size))), default=0.0) - gap
+    _order(rows, above, below)
+    x = _positions(rows, size, above, below)
+    left = min((x[v] - size[v] / 2 for v in range(len(size))), default=0.0) - _GAP
     centres = tuple([(x[v] - left, (layer[v] + 0.5) * row) for v in range(len(size))])
-    width = max((c[0] + size[v] / 2 for v, c in enumerate(centres)), default=0.0) + gap
+    width = max((c[0] + size[v] / 2 for v, c in enumerate(centres)), default=0.0) + _GAP
     routes = tuple([tuple([centres[v] for v in path]) for path in chains])
     return Layout(centres[:n], routes, width, len(rows) * row)
 
 
-def _order(
-    rows: list[list[int]], above: list[list[int]], below: list[list[int]], sweeps: int
-) -> None:
+def _order(rows: list[list[int]], above: list[list[int]], below: list[list[int]]) -> None:
     place = {v: i for r in rows for i, v in enumerate(r)}
-    for k in range(sweeps):
+    for k in range(_SWEEPS):
         down = k % 2 == 0
         near = above if down else below
         for r in rows if down else rows[::-1]:
@@ -94,27 +92,25 @@ def _positions(
     size: list[float],
     above: list[list[int]],
     below: list[list[int]],
-    gap: float,
-    sweeps: int,
 ) -> list[float]:
     x = [0.0] * len(size)
     for r in rows:
         at = 0.0
         for v in r:
             x[v] = at + size[v] / 2
-            at += size[v] + gap
+            at += size[v] + _GAP
         for v in r:
             x[v] -= at / 2
-    for k in range(sweeps):
+    for k in range(_SWEEPS):
         down = k % 2 == 0
         near = above if down else below
         for r in rows if down else rows[::-1]:
             wish = [sum(x[u] for u in near[v]) / len(near[v]) if near[v] else x[v] for v in r]
-            _settle(r, wish, x, size, gap)
+            _settle(r, wish, x, size)
     return x
 
 
-def _settle(r: list[int], wish: list[float], x: list[float], size: list[float], gap: float) -> None:
+def _settle(r: list[int], wish: list[float], x: list[float], size: list[float]) -> None:
     """Positions in one layer nearest to the wishes that keep order and distances.
 
     Neighbours that push each other become a block, which stands at the mean of its wishes (pool
@@ -125,7 +121,7 @@ def _settle(r: list[int], wish: list[float], x: list[float], size: list[float], 
     offsets: list[float] = []
     for i, v in enumerate(r):
         if i:
-            offset += (size[r[i - 1]] + size[v]) / 2 + gap
+            offset += (size[r[i - 1]] + size[v]) / 2 + _GAP
         offsets.append(offset)
         total, count = wish[i] - offset, 1
         while blocks and blocks[-1][0] / blocks[-1][1] > total / count:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.kernels.cpu.irregular import indexing as cpu
+from funct.kernels.cpu.irregular import combining as cpu
 from funct.kernels.cpu.loops import ready
 from funct.kernels.indexing import (
     WORDS,

@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["FLOATING", "HALF", "INTEGER", "NAMED", "NATIVE", "is_half", "sum_dtype"]
+__all__ = [
+    "FLOATING", "HALF", "INTEGER", "MOVED", "NAMED", "NATIVE", "USUAL", "as_words", "is_half",
+    "sum_dtype",
+]  # fmt: skip
 
 # Numbers of dtypes: up to INTEGER they are of integers and booleans, then come float32 and float64;
 # all of NumPy's own are below NATIVE, those of ml_dtypes above. HALF is float16.
@@ -23,6 +26,15 @@ def _named() -> dict[Any, np.dtype[Any]]:
 
 
 NAMED = _named()
+
+
+USUAL = frozenset([np.dtype(c).num for c in "fdl"])  # for which there is code of all kinds
+MOVED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # by bytes, what is moved as one
+
+
+def as_words(x: Any) -> Any:
+    """x, or its elements as words, where code for its dtype is not made anyway."""
+    return x if x.dtype.num in USUAL else x.view(MOVED[x.itemsize])
 
 
 def is_half(d: np.dtype[Any]) -> bool:

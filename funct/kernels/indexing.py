@@ -7,19 +7,18 @@ What changes an array at positions is `combining.py`, which shares the helpers.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from funct.device.host import host
+from funct.kernels.cpu.irregular import combining, packing
 from funct.kernels.cpu.irregular import indexing as cpu
-from funct.kernels.cpu.irregular import packing
 from funct.kernels.cpu.loops import pays, ready
-from funct.kernels.dtypes import is_half
+from funct.kernels.dtypes import MOVED, USUAL, as_words, is_half
+from funct.kernels.scans import through_single
 from funct.kernels.statistical import counted
-from funct.kernels.table import call
 from funct.kernels.windows.views import memory_order
 
 if TYPE_CHECKING:
@@ -35,8 +34,6 @@ __all__ = [
 ]  # fmt: skip
 
 _INT64, _SINGLE, _DOUBLE = map(np.dtype, (np.int64, np.float32, np.float64))
-_USUAL = frozenset([np.dtype(c).num for c in "fdl"])  # for which there is code of all kinds
-_WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # by bytes, what is moved as one
 _PLACES = frozenset([np.dtype(c).num for c in "bBhHiIlq"])  # dtypes of indices
 WORDS = _INT64, np.dtype(np.int32)  # dtypes of indices that are added up
 _SOME = 1 << 11  # elements that are taken quicker than by NumPy, one for each index
@@ -95,7 +92,7 @@ def _moves(x: NDArray[Any], i: Index, count: int) -> bool:
     if i.dtype.num not in _PLACES or not ready(count, 0):
         return False
     # x may lie on another device
-    return x.itemsize in _WORDS and x.flags.c_contiguous and x.__class__ is np.ndarray
+    return x.itemsize in MOVED and x.flags.c_contiguous and x.__class__ is np.ndarray
 
 
 def _checked(y: NDArray[Any], wrong: NDArray[Any]) -> NDArray[Any]:
@@ -104,17 +101,12 @@ def _checked(y: NDArray[Any], wrong: NDArray[Any]) -> NDArray[Any]:
     return y
 
 
-def _word(x: NDArray[Any]) -> NDArray[Any]:
-    """x, or its elements as words, where code for its dtype is not made anyway."""
-    return x if x.dtype.num in _USUAL else x.view(_WORDS[x.itemsize])
-
-
 def _elements(x: NDArray[Any], i: Index) -> NDArray[Any]:
     """1-D x at i."""
     count = i.size
     y = np.empty(i.shape, x.dtype)
     wrong = np.zeros(1, np.int64)
-    cpu.take_elements(_word(x), i, _word(y), wrong, count, len(x), _PART, -(-count // _PART))
+    cpu.take_elements(as_words(x), i, as_words(y), wrong, count, len(x), _PART, -(-count // _PART))
     return _checked(y, wrong)
 
 
@@ -124,7 +116,7 @@ def _lines(x: NDArray[Any], i: Index, shape: tuple[int, ...], shared: bool) -> N
     size, count = y.size, shape[-1]
     if not size:
         return y
-    outer, given = size // count, (_word(x), i, _word(y))
+    outer, given = size // count, (as_words(x), i, as_words(y))
     sizes = outer, count, x.shape[-1], shared
     if size <= _PART:
         refuse_outside(cpu.take_few(*given, *sizes))
@@ -198,12 +190,12 @@ def flat(i: tuple[Index, ...], shape: tuple[int, ...]) -> tuple[Index, int]:
 
 def under(x: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[Any]:
     """x[mask] of 1-D x, for a mask of its length."""
-    if not pays(mask) or x.itemsize not in _WORDS:
+    if not pays(mask) or x.itemsize not in MOVED:
         return x.compress(mask)
     count = int(counted(mask))
     y = np.empty(count, x.dtype)
     if count:
-        packing.under(_word(x), mask, _word(y), len(x), count, x.itemsize >= 4 and wide())
+        packing.under(as_words(x), mask, as_words(y), len(x), count, x.itemsize >= 4 and wide())
     return y
 
 
@@ -214,18 +206,18 @@ def replaced(x: NDArray[Any], v: Any, mask: NDArray[np.bool_]) -> NDArray[Any] |
     NumPy asks element by element, and guesses wrong in every other one of an irregular mask.
     """
     n, d = x.size, x.dtype
-    if x.itemsize not in _WORDS or not ready(n, 0):
+    if x.itemsize not in MOVED or not ready(n, 0):
         return None
     single = v.__class__ is float and d is _DOUBLE
     v = v if single else np.asarray(v, d)
-    if n <= _PART and d.num in _USUAL:
+    if n <= _PART and d.num in USUAL:
         few: NDArray[Any] = packing.replaced_few(x, v, mask, single)
         return few
     if not (x.flags.c_contiguous and mask.flags.c_contiguous):
         return None
     v = np.asarray(v, d)
     y = np.empty(x.shape, x.dtype)
-    packing.replaced(_word(x), _word(v), mask, _word(y), n, _PART, -(-n // _PART))
+    packing.replaced(as_words(x), as_words(v), mask, as_words(y), n, _PART, -(-n // _PART))
     return y
 
 
@@ -259,7 +251,7 @@ def put(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
     rounded once.
     """
     if is_half(g.dtype):
-        return _in_single(put, g, i, axis, n)
+        return through_single(put, g, i, axis, n)
     if not fits(g, i):
         return plain_put(g, i, axis, n)
     order = memory_order(g) if i.ndim == 1 else None
@@ -273,20 +265,13 @@ def put(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
     return y
 
 
-def _in_single(sums: Callable[..., Any], x: NDArray[Any], *rest: Any) -> NDArray[Any]:
-    """Sums of halves, in float32."""
-    y = sums(call("cast", x.dtype, x.size, x, _SINGLE), *rest)
-    found: NDArray[Any] = call("cast", _SINGLE, y.size, y, x.dtype)
-    return found
-
-
 def _add(g: NDArray[Any], i: Index, y: NDArray[Any], axis: int, drop: bool) -> None:
     if y.ndim == 1:
-        refuse_outside(cpu.add_elements(g, i, y, 1, i.size, y.size, drop))
+        refuse_outside(combining.add_elements(g, i, y, 1, i.size, y.size, drop))
         return
     outer, n, inner = prod(y.shape[:axis]), y.shape[axis], prod(y.shape[axis + 1 :])
     if inner == 1:
-        refuse_outside(cpu.add_elements(g, i, y, outer, i.size, n, drop))
+        refuse_outside(combining.add_elements(g, i, y, outer, i.size, n, drop))
     else:
         combine_rows(g, i, y, (outer, i.size, n, inner), "add", drop)
 
@@ -305,7 +290,7 @@ def combine_rows(
         tasks = max(1, min(_TASKS, inner // _COLUMNS, count * inner * outer // _MUCH))
         part = -(-inner // (tasks * 8)) * 8
     far = y.nbytes >= _FAR
-    cpu.combine_rows(g, _index(i), y, wrong, *sizes, mode, drop, far, part, -(-inner // part))
+    combining.combine_rows(g, _index(i), y, wrong, *sizes, mode, drop, far, part, -(-inner // part))
     _checked(y, wrong)
 
 
@@ -324,7 +309,7 @@ def segment_sum(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any]:
     Halves are summed in float32, and rounded once.
     """
     if is_half(data.dtype):
-        return _in_single(segment_sum, data, ids, n)
+        return through_single(segment_sum, data, ids, n)
     if not fits(data, ids) or not n:
         return plain_segment_sum(data, ids, n)
     y = np.zeros((n, *data.shape[1:]), data.dtype)
@@ -334,9 +319,9 @@ def segment_sum(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any]:
 
 def sums_of_few(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any] | None:
     """`segment_sum` of few numbers by a kernel; None for dtypes and machines that have none."""
-    if data.dtype.num not in _USUAL or ids.dtype is not _INT64 or not ready(data.size, 0):
+    if data.dtype.num not in USUAL or ids.dtype is not _INT64 or not ready(data.size, 0):
         return None
-    made: NDArray[Any] = cpu.summed(data, ids, n, data.size)
+    made: NDArray[Any] = combining.summed(data, ids, n, data.size)
     return made
 
 
@@ -355,7 +340,7 @@ def take_along(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
     if rank == 1:
         return _elements(x, i)
     if axis == rank - 1 and i.flags.c_contiguous:
-        if count <= _PART and x.dtype.num in _USUAL and i.dtype is _INT64:
+        if count <= _PART and x.dtype.num in USUAL and i.dtype is _INT64:
             width = i.shape[axis]
             return inside(cpu.taken_along(x, i, count // width, width, x.shape[axis]))
         return _lines(x, i, i.shape, False)
@@ -366,7 +351,9 @@ def take_along(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
     if axis == rank - 1:
         return _lines(x, i, i.shape, False)
     y = np.empty(i.shape, x.dtype)
-    refuse_outside(cpu.along(_word(x), _index(i), _word(y), *_along(i, x.shape[axis], axis), True))
+    refuse_outside(
+        cpu.along(as_words(x), _index(i), as_words(y), *_along(i, x.shape[axis], axis), True)
+    )
     return y
 
 

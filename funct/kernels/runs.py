@@ -13,6 +13,7 @@ from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.irregular import repeats
 from funct.kernels.cpu.irregular import runs as cpu
 from funct.kernels.cpu.loops import pays, ready
+from funct.kernels.dtypes import MOVED, USUAL, as_words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,8 +28,6 @@ _FEW = 1 << 8  # and for differences, repetitions, and triangles, which NumPy as
 _ROWS, _SHORT = 16, 1 << 12  # rows, and bytes of one up to which NumPy loses time between them
 _LINES, _NARROW = 64, 128  # rows, and elements of one, of which few are joined sooner than by NumPy
 _PART = 1 << 15  # elements of a task
-_WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # by bytes, what is moved as one
-_USUAL = frozenset([np.dtype(c).num for c in "fdl"])  # which have code of their own
 _MOST = 1 << 28  # bytes of repeated elements
 
 
@@ -57,16 +56,16 @@ def plain_differences(x: NDArray[Any], axis: int) -> NDArray[Any]:
 def repeated(x: NDArray[Any], counts: NDArray[Any]) -> NDArray[Any] | None:
     """Elements of 1-D x, each as often as counts say; None where these are negative or huge."""
     n = x.size
-    if n < _FEW or counts.shape != x.shape or x.itemsize not in _WORDS or not pays(counts):
+    if n < _FEW or counts.shape != x.shape or x.itemsize not in MOVED or not pays(counts):
         return None
     size = cpu.total(counts, n)
     if not 0 <= size * x.itemsize < _MOST:
         return None
-    if size < _PART and x.dtype.num in _USUAL:
+    if size < _PART and x.dtype.num in USUAL:
         few: NDArray[Any] = cpu.repetitions(x, counts, size, n)
         return few
     y = memory.fresh((size,), x.dtype)
-    cpu.repeated(_word(x), counts, _word(y), n, size)
+    cpu.repeated(as_words(x), counts, as_words(y), n, size)
     return y
 
 
@@ -78,7 +77,7 @@ def evenly(x: NDArray[Any], times: int, axis: int | None) -> NDArray[Any] | None
     axis = 0 if axis is None else axis + x.ndim * (axis < 0)
     if not 2 <= times <= repeats.MOST or not x.flags.c_contiguous or not 0 <= axis < len(shape):
         return None
-    if prod(shape[axis + 1 :]) != 1 or x.size < repeats.LEAST or x.itemsize not in _WORDS:
+    if prod(shape[axis + 1 :]) != 1 or x.size < repeats.LEAST or x.itemsize not in MOVED:
         return None
     if x.dtype.hasobject or x.nbytes * times >= _MOST or not ready(x.size, 0):
         return None
@@ -109,7 +108,7 @@ def beside(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
     count = rows * (n + m)
     if rows != others or d is not b.dtype or rows < _LINES or not _FEW <= count < _PART:
         return None
-    if count > rows * _NARROW or d.num not in _USUAL or not ready(count, 0):
+    if count > rows * _NARROW or d.num not in USUAL or not ready(count, 0):
         return None
     y = np.empty((rows, n + m), d)
     cpu.joined(a, b, y, n, 0, n, m, 0, m, rows, rows, 1)
@@ -135,7 +134,7 @@ def _in_rows(x: NDArray[Any], axis: int) -> bool:
     width = prod(x.shape[axis:])
     return (
         x.flags.c_contiguous
-        and x.itemsize in _WORDS
+        and x.itemsize in MOVED
         and not x.dtype.hasobject
         and x.size >= max(_SOME, _ROWS * width)
         and width * x.itemsize <= _SHORT
@@ -148,12 +147,7 @@ def _join(
 ) -> None:
     """lies: how rows lie in a and in b: how far one is from the next, from where on, how wide."""
     part = max(1, _PART * rows // y.size)
-    cpu.joined(_word(a), _word(b), _word(y), *lies, rows, part, -(-rows // part))
-
-
-def _word(x: NDArray[Any]) -> NDArray[Any]:
-    """x, or its elements as words, where code for its dtype is not made anyway."""
-    return x if x.dtype.num in _USUAL else x.view(_WORDS[x.itemsize])
+    cpu.joined(as_words(a), as_words(b), as_words(y), *lies, rows, part, -(-rows // part))
 
 
 def triangle(x: NDArray[Any], k: int, lower: bool) -> NDArray[Any] | None:
@@ -164,15 +158,15 @@ def triangle(x: NDArray[Any], k: int, lower: bool) -> NDArray[Any] | None:
         return None
     k = max(min(k, n), -m - 1)
     lines = size // n
-    if size < _PART and x.dtype.num in _USUAL:
+    if size < _PART and x.dtype.num in USUAL:
         few: NDArray[Any] = cpu.triangles(x, lines, m, n, k, lower)
         return few
-    if not x.flags.c_contiguous or x.itemsize not in _WORDS or x.dtype.hasobject:
+    if not x.flags.c_contiguous or x.itemsize not in MOVED or x.dtype.hasobject:
         return None
     y = memory.fresh(x.shape, x.dtype)
     part = max(1, _PART // n)
     part = part // m * m or part  # whole matrices, where they are small
-    cpu.triangle(_word(x), _word(y), lines, m, n, k, lower, part, part % m, -(-lines // part))
+    cpu.triangle(as_words(x), as_words(y), lines, m, n, k, lower, part, part % m, -(-lines // part))
     return y
 
 

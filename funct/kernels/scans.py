@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "few", "linear_recurrence", "plain_argmax", "plain_extremum", "plain_recurrence",
-    "running_argmax", "running_extremum", "running_product", "running_sum",
+    "running_argmax", "running_extremum", "running_product", "running_sum", "through_single",
 ]  # fmt: skip
 
 _MANY = 1 << 6  # complex numbers, or halves, from which on a call costs less than what it saves
@@ -76,7 +76,7 @@ def _scan(x: NDArray[Any], axis: int, how: str) -> NDArray[Any]:
     if pays(x):
         return _running(x, axis, how)
     if is_half(x.dtype):
-        return _running(x, axis, how) if _in_line(x, axis) else _in_single(_scan, x, axis, how)
+        return _running(x, axis, how) if _in_line(x, axis) else through_single(_scan, x, axis, how)
     apart = x.dtype in _PARTS and (how == "add" or _last(x, axis))
     if apart and x.size >= _MANY and x.flags.c_contiguous and ready(x.size, 0):
         return _running_pairs(x, axis % x.ndim, how)
@@ -104,8 +104,8 @@ def _in_line(x: NDArray[Any], axis: int) -> bool:
     return x.size >= _MANY and _last(x, axis) and ready(x.size, 0)
 
 
-def _in_single(run: Callable[..., Any], x: NDArray[Any], *rest: Any) -> NDArray[Any]:
-    """What runs along halves, in float32."""
+def through_single(run: Callable[..., Any], x: NDArray[Any], *rest: Any) -> NDArray[Any]:
+    """What sums halves, or runs along them, in float32."""
     y = run(call("cast", x.dtype, x.size, x, _SINGLE), *rest)
     found: NDArray[Any] = call("cast", _SINGLE, y.size, y, x.dtype)
     return found
@@ -143,7 +143,7 @@ def running_extremum(x: NDArray[Any], axis: int, largest: bool) -> NDArray[Any]:
     """The first of the largest elements so far along axis, or of the smallest; NaN wins."""
     if is_half(x.dtype):
         if not _in_line(x, axis):
-            return _in_single(running_extremum, x, axis, largest)
+            return through_single(running_extremum, x, axis, largest)
     elif not pays(x):
         return plain_extremum(x, axis, largest)
     y = np.empty(x.shape, x.dtype)

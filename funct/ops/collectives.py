@@ -100,7 +100,7 @@ def _psum_scatter_batch(prim: Primitive, args: Args, batched: Flags, params: Par
     return _total(x) if batched[0] else x * size
 
 
-def _psum_scatter_shape(x: Shape, index: Shape, size: int) -> Shape:
+def _psum_scatter_shape(x: Shape, size: int) -> Shape:
     if not x or x[0] != size:
         raise TransformError(f"psum_scatter: axis 0 of x must have a row for each of {size} lanes")
     return x[1:]
@@ -110,7 +110,7 @@ def _psum_scatter_shape(x: Shape, index: Shape, size: int) -> Shape:
     _alone, _psum_scatter_rule, None, batch=_psum_scatter_batch, onnx=_NO_ONNX,
     samples=_no_samples,
     aval=lambda args, params: ShapeDtype(
-        _psum_scatter_shape(args[0].shape, args[1].shape, *params), args[0].dtype
+        _psum_scatter_shape(args[0].shape, *params), args[0].dtype
     ),
 )  # fmt: skip
 def psum_scatter(x: Value, index: Value, size: int) -> Value:

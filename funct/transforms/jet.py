@@ -260,7 +260,7 @@ def jet(fun: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
     expect_functions("jet", fun=fun)
     primals, series = as_tuple("jet", "primals", primals), as_tuple("jet", "series", series)
     values, spec = flat_arrays(primals)
-    given = _coefficients(primals, series, spec)
+    given = _coefficients(series, spec)
     for c in given:
         if not isinstance(c, list | tuple):
             raise TransformError(
@@ -292,7 +292,7 @@ def _tail(x: Any, mine: bool, order: int) -> Sequence[Any]:
     return x.series[1:] if mine else [None] * order
 
 
-def _coefficients(primals: Any, series: Any, spec: Any) -> list[Any]:
+def _coefficients(series: Any, spec: Any) -> list[Any]:
     """The list that belongs to each leaf."""
     try:
         return list(spec.flatten_up_to(series))

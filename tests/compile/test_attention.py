@@ -14,10 +14,8 @@ from funct.kernels import table
 from funct.kernels.cpu import jobs
 from funct.nn import functional
 from tests import laws
-from tests.compile.test_stored import folder, graph_of, never
+from tests.compile.test_stored import graph_of, never
 from tests.compile.test_windows import compiled, looped, steps_python
-
-__all__ = ["folder"]
 
 pytestmark = pytest.mark.skipif(
     not table.met(("llvm", "avx2", "fma")), reason="no attention for this processor"

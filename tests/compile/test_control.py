@@ -3,6 +3,7 @@
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,21 @@ from tests import laws
 
 X = xp.asarray([0.3, -0.7, 1.2])
 W = xp.asarray(np.linspace(-0.4, 0.5, 9).reshape(3, 3))
+
+
+def interrupted(call: Callable[[], Any]) -> None:
+    """The call, which would not end, hears a signal's handler."""
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(KeyboardInterrupt):
+            call()
+    finally:
+        signal.signal(signal.SIGALRM, before)
 
 
 def newton(x: Any) -> Any:
@@ -255,17 +271,7 @@ def test_endless_loops_can_be_interrupted() -> None:
     f = ft.jit(lambda x, n: ft.while_loop(lambda s: s[1] < n, lambda s: (s[0], s[1] + 1), (x, 0)))
     few, endless = xp.asarray(3), xp.asarray(1 << 62)
     assert int(f(X, few)[1]) == 3
-
-    def stop(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, stop)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
-        with pytest.raises(KeyboardInterrupt):
-            f(X, endless)
-    finally:
-        signal.signal(signal.SIGALRM, before)
+    interrupted(lambda: f(X, endless))
     assert int(f(X, few)[1]) == 3
 
 

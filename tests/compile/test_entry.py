@@ -5,7 +5,6 @@ take memory that nobody holds.
 import gc
 import itertools
 import sys
-import threading
 import warnings
 from typing import Any
 
@@ -23,6 +22,7 @@ from funct.graph import Graph
 from funct.ops.fast import wrap
 from funct.transforms.compiled import paths
 from tests import laws
+from tests.together import together
 
 
 def f32(*shape: int, seed: int = 0) -> Any:
@@ -204,21 +204,14 @@ def test_spare_memory_serves_threads_at_once() -> None:
     x, y = f32(300, 300), f32(300, 300, seed=1)
     f = ft.jit(step, mode="reduce-overhead")
     expected = [f(x * k, y) for k in range(4)]
-    wrong: list[Any] = []
 
     def work(k: int) -> None:
         mine = x * k
         for _ in range(60):
             out = f(mine, y)
-            if not all(np.array_equal(a, b) for a, b in zip(out, expected[k], strict=True)):
-                wrong.append(k)
+            assert all(np.array_equal(a, b) for a, b in zip(out, expected[k], strict=True))
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert not wrong
+    together(4, work)
 
 
 def test_modes_do_what_they_say() -> None:

@@ -8,7 +8,6 @@ import mmap
 import os
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
@@ -24,6 +23,7 @@ from funct.device.memory import touching as touching_room
 from funct.device.memory import touching_text
 from funct.graph.capture import capture
 from tests import laws
+from tests.together import together
 
 foreseen = sys.modules["funct.compile.foreseen"]
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="addresses are reserved by mmap")
@@ -314,14 +314,7 @@ def test_first_calls_give_the_same_with_and_without(folder):
 def test_threads_that_call_at_once_get_right_results():
     x = xp.asarray(np.random.default_rng(0).standard_normal((1024, 512), dtype=np.float32))
     right = [np.array(o) for o in ft.jit(step)(x)]
-    found = []
-    threads = [threading.Thread(target=lambda: found.append(ft.jit(step)(x))) for _ in range(8)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert len(found) == 8
-    for out in found:
+    for out in together(8, lambda k: ft.jit(step)(x)):
         laws.same([np.asarray(o) for o in out], right)
 
 

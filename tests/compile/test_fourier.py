@@ -10,6 +10,7 @@ import funct as ft
 import funct.array as xp
 from funct.compile import why_not_fused
 from tests import laws
+from tests.compile.test_windows import looped, steps_python
 
 fft = xp.fft
 OF_COMPLEX: dict[str, Callable[[Any], Any]] = {
@@ -33,14 +34,6 @@ OF_REALS: dict[str, Callable[[Any], Any]] = {
     "of a broadcast": lambda x: fft.rfft(xp.broadcast_to(x[:1], x.shape)),
 }
 SHAPES = [(8, 5), (3, 12), (1, 7), (2, 2), (4, 2, 6), (16, 64), (1, 512)]
-
-
-def looped(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda xs: ft.scan(lambda c, x: (c + 1.0, f(x)), 0.0, xs)[1]
-
-
-def steps_python(f: Callable[[Any], Any], *args: Any) -> bool:
-    return any("Python goes through" in line for line in why_not_fused(ft.make_graph(f)(*args)))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +15,7 @@ import funct.array as xp
 from funct.compile.forms import Repeat
 from funct.compile.lines.small_loops import SmallLoop, in_registers
 from tests import laws
+from tests.compile.test_control import interrupted
 
 Op = Callable[[Any], Any]
 
@@ -138,17 +138,7 @@ def test_loops_in_registers_can_be_interrupted(n: int) -> None:
     f = ft.jit(lambda x, n: ft.while_loop(lambda s: s[1] < n, lambda s: (s[0], s[1] + 1), (x, 0)))
     x, few, endless = xp.zeros(n), xp.asarray(3), xp.asarray(1 << 62)
     assert int(f(x, few)[1]) == 3
-
-    def stop(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, stop)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
-        with pytest.raises(KeyboardInterrupt):
-            f(x, endless)
-    finally:
-        signal.signal(signal.SIGALRM, before)
+    interrupted(lambda: f(x, endless))
     assert int(f(x, few)[1]) == 3
 
 

@@ -39,13 +39,6 @@ def data(n: int = 200) -> Any:
     return xp.asarray(np.random.default_rng(n).normal(size=(n, 64)).astype(np.float32))
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache."""
-    monkeypatch.setenv("FUNCT_CACHE_DIR", str(tmp_path))
-    return tmp_path
-
-
 def graph_of(fun: Any, *args: Any) -> Graph:
     """The graph as it is compiled."""
     return eliminate_dead(share_common(ft.make_graph(fun)(*args)))

@@ -14,13 +14,6 @@ from funct.device import disk_cache
 from tests import laws
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache."""
-    monkeypatch.setenv("FUNCT_CACHE_DIR", str(tmp_path))
-    return tmp_path
-
-
 class Way:
     """A function that says how often it was called and takes so many milliseconds."""
 

@@ -21,9 +21,7 @@ from funct.kernels.windows.convolution import convolution_work
 from funct.kernels.windows.views import Sliding
 from funct.nn import functional
 from tests import laws
-from tests.compile.test_stored import folder, graph_of, never
-
-__all__ = ["folder"]
+from tests.compile.test_stored import graph_of, never
 
 pytestmark = pytest.mark.skipif(
     not table.available().issuperset({"llvm", "avx2", "fma"}), reason="no tiles for this processor"

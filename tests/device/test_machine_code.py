@@ -9,7 +9,6 @@ import sys
 import textwrap
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from msgspec.structs import replace
@@ -17,6 +16,7 @@ from msgspec.structs import replace
 from funct.device import assemble, assemble_all, disk_cache, host, llvm, machine_code, objects
 from funct.device.host import Host, vector_bytes
 from funct.device.machine_code import LEAN, begin, emit
+from tests.together import together
 
 TEXT = """
 define i64 @affine(i64 %x) {
@@ -33,41 +33,35 @@ def affine(number):
     return code, run(5)
 
 
-@pytest.fixture
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("FUNCT_CACHE_DIR", str(tmp_path))
-    return tmp_path
-
-
-def test_the_code_computes(cache):
+def test_the_code_computes(folder):
     _, found = affine(4)
     assert found == 19
 
 
-def test_equal_texts_share_their_code_while_it_lives(cache):
+def test_equal_texts_share_their_code_while_it_lives(folder):
     first, _ = affine(5)
     second, _ = affine(5)
     assert first is second
 
 
-def test_an_unknown_name_is_an_error(cache):
+def test_an_unknown_name_is_an_error(folder):
     with pytest.raises(KeyError, match="other"):
         assemble(TEXT.replace("NUMBER", "6")).address("other")
 
 
-def test_text_that_is_not_well_formed_is_an_error_with_llvms_message(cache):
+def test_text_that_is_not_well_formed_is_an_error_with_llvms_message(folder):
     with pytest.raises(RuntimeError, match="expected"):
         assemble("define nonsense")
 
 
-def test_a_kept_object_is_loaded_and_not_made_again(cache, monkeypatch):
+def test_a_kept_object_is_loaded_and_not_made_again(folder, monkeypatch):
     affine(7)
     monkeypatch.setattr(machine_code, "emit", lambda *a, **k: pytest.fail("made again"))
     machine_code._loaded.clear()
     assert affine(7)[1] == 22
 
 
-def test_texts_made_side_by_side_are_those_made_one_by_one(cache):
+def test_texts_made_side_by_side_are_those_made_one_by_one(folder):
     texts = [TEXT.replace("NUMBER", str(n)) for n in range(20, 40)]
     kept = assemble(texts[3])
     codes = assemble_all([(t, 1) for t in [*texts, texts[0]]])
@@ -76,7 +70,7 @@ def test_texts_made_side_by_side_are_those_made_one_by_one(cache):
     assert codes[3] is kept
     assert codes[-1] is codes[0]
     assert [c.object_file for c in codes[:2]] == [emit(t, host()) for t in texts[:2]]
-    assert len(list(cache.iterdir())) == 20
+    assert len(list(folder.iterdir())) == 20
 
 
 @pytest.fixture
@@ -144,7 +138,7 @@ def test_how_threads_take_turns_is_as_before_when_all_is_made(two_cores, monkeyp
     assert sys.getswitchinterval() == before
 
 
-def test_wrong_text_that_was_begun_is_an_error_where_it_is_asked_for(two_cores, cache):
+def test_wrong_text_that_was_begun_is_an_error_where_it_is_asked_for(two_cores, folder):
     begin(["define nonsense"], 1)
     with pytest.raises(RuntimeError, match="expected"):
         assemble("define nonsense", opt=1)
@@ -156,7 +150,7 @@ def test_one_core_begins_nothing(monkeypatch):
     assert machine_code.text_key(TEXT.replace("NUMBER", "52"), 1) not in machine_code._begun
 
 
-def test_threads_that_ask_for_one_text_wait_for_one_of_them(cache, monkeypatch):
+def test_threads_that_ask_for_one_text_wait_for_one_of_them(folder, monkeypatch):
     """And whoever asks for another text meanwhile waits for nobody."""
     slow, quick = (TEXT.replace("NUMBER", n) for n in ("57", "58"))
     made, at_work, go_on = [], threading.Event(), threading.Event()
@@ -185,7 +179,7 @@ def test_threads_that_ask_for_one_text_wait_for_one_of_them(cache, monkeypatch):
     assert not machine_code._under_way
 
 
-def test_who_waited_for_a_text_that_is_wrong_has_the_error_too(cache, monkeypatch):
+def test_who_waited_for_a_text_that_is_wrong_has_the_error_too(folder, monkeypatch):
     at_work, asked, found = threading.Event(), threading.Event(), []
 
     def watched(text, *a, **k):
@@ -248,7 +242,7 @@ def test_a_fork_waits_for_llvm_and_its_child_for_nobody():
     subprocess.run(command, env=environment, check=True, timeout=60)
 
 
-def test_the_lean_level_computes_the_same_and_is_kept_apart(cache):
+def test_the_lean_level_computes_the_same_and_is_kept_apart(folder):
     text = TEXT.replace("NUMBER", "60")
     codes = assemble_all([(text, LEAN), (text, 0), (text, 1)])
     kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
@@ -285,7 +279,7 @@ CROWDED = "\n".join([
 ])  # fmt: skip
 
 
-def test_how_registers_are_allocated_does_not_depend_on_other_threads(cache):
+def test_how_registers_are_allocated_does_not_depend_on_other_threads(folder):
     """Of whatever is made at the same time: only level 0 may differ, and never what asks for the
     good allocator, whose code is kept.
     """
@@ -294,15 +288,12 @@ def test_how_registers_are_allocated_does_not_depend_on_other_threads(cache):
     assert quick != good[LEAN], "the text does not tell the allocators apart"
     found = {opt: set() for opt in (LEAN, 0, 1)}
 
-    def work(opt):
+    def work(k):
+        opt = (LEAN, 0, 1, 0)[k]
         for _ in range(20):
             found[opt].add(emit(CROWDED, host(), opt=opt))
 
-    threads = [threading.Thread(target=work, args=(opt,)) for opt in (LEAN, 0, 1, 0)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    together(4, work)
     assert found[LEAN] == {good[LEAN]}
     assert found[1] == {good[1]}
     assert found[0] <= {quick, good[LEAN]}
@@ -310,21 +301,21 @@ def test_how_registers_are_allocated_does_not_depend_on_other_threads(cache):
     assert not llvm._well
 
 
-def test_code_that_fails_leaves_the_good_allocator(cache, monkeypatch):
+def test_code_that_fails_leaves_the_good_allocator(folder, monkeypatch):
     good = emit(CROWDED, host(), opt=LEAN)
     with pytest.raises(ZeroDivisionError), llvm._allocating(well=False):
         raise ZeroDivisionError
     assert emit(CROWDED, host(), opt=LEAN) == good
 
 
-def test_of_texts_made_side_by_side_one_may_be_wrong(cache):
+def test_of_texts_made_side_by_side_one_may_be_wrong(folder):
     texts = [TEXT.replace("NUMBER", str(n)) for n in (50, 51)]
     with pytest.raises(RuntimeError, match="expected"):
         assemble_all([(t, 1) for t in [texts[0], "define nonsense", texts[1]]])
     assert affine(50)[1] == 65
 
 
-def test_code_that_offers_is_made_beside_the_text_that_calls_it(cache, monkeypatch):
+def test_code_that_offers_is_made_beside_the_text_that_calls_it(folder, monkeypatch):
     """Who offers a function assembles it when asked; here it was made in the same go, once."""
     offering = TEXT.replace("NUMBER", "60").replace("@affine", "@offered")
     calling = (
@@ -378,14 +369,13 @@ def test_texts_are_made_by_many_threads_at_once(monkeypatch):
     monkeypatch.setenv("FUNCT_CACHE_DIR", "")
     texts = [TEXT.replace("NUMBER", str(700 + n)) for n in range(24)]
     alone = [emit(text, host()) for text in texts]
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(lambda text: emit(text, host()), texts)) == alone
+    assert together(24, lambda k: emit(texts[k], host())) == alone
 
 
 @pytest.mark.parametrize("damage", [b"", b"short", b"x" * 4000])
-def test_a_damaged_file_is_made_again(cache, damage):
+def test_a_damaged_file_is_made_again(folder, damage):
     affine(8)
-    (kept,) = cache.iterdir()
+    (kept,) = folder.iterdir()
     kept.write_bytes(damage)
     machine_code._loaded.clear()
     assert affine(8)[1] == 23
@@ -411,7 +401,7 @@ def altered(good):
 
 
 @pytest.mark.skipif(not objects.LOADS, reason="elsewhere LLVM loads objects")
-def test_what_is_no_object_is_made_anew_though_its_checksum_is_right(cache):
+def test_what_is_no_object_is_made_anew_though_its_checksum_is_right(folder):
     """Whatever the file says, it leads nobody anywhere in memory."""
     code, _ = affine(80)
     text = TEXT.replace("NUMBER", "80")
@@ -430,24 +420,24 @@ def test_what_is_no_object_is_made_anew_though_its_checksum_is_right(cache):
         machine_code.load_object(b"\0" * 5)
 
 
-def test_a_time_to_come_holds_no_file(cache, monkeypatch):
+def test_a_time_to_come_holds_no_file(folder, monkeypatch):
     """A clock that was wrong: those files are the first to go, unless somebody reads them."""
     monkeypatch.setattr(disk_cache, "BOUND", 400)
     monkeypatch.setattr(disk_cache, "_EVERY", 1)
     later = time.time() + 10 * 365 * 86400
     for key in "abcd":
         disk_cache.write(key, bytes(50))
-        os.utime(cache / key, (later, later))
+        os.utime(folder / key, (later, later))
     assert disk_cache.read("c") == bytes(50)
-    assert (cache / "c").stat().st_mtime < later - 1e6
+    assert (folder / "c").stat().st_mtime < later - 1e6
     for key in "efgh":
         disk_cache.write(key, bytes(50))
-    assert not {"a", "b", "d"} & {p.name for p in cache.iterdir()}
-    assert {"f", "g", "h"} <= {p.name for p in cache.iterdir()}
+    assert not {"a", "b", "d"} & {p.name for p in folder.iterdir()}
+    assert {"f", "g", "h"} <= {p.name for p in folder.iterdir()}
     soon = time.time() + 60  # another machine's clock, a minute fast
-    os.utime(cache / "h", (soon, soon))
+    os.utime(folder / "h", (soon, soon))
     disk_cache.write("i", bytes(50))
-    assert (cache / "h").exists()
+    assert (folder / "h").exists()
 
 
 SHARING = """
@@ -463,7 +453,7 @@ for k in range(150):
 """
 
 
-def test_many_processes_share_a_folder_that_is_full(cache, monkeypatch):
+def test_many_processes_share_a_folder_that_is_full(folder, monkeypatch):
     """All write and remove at once: nobody fails, reads halves, or leaves more than the bound."""
     started = [
         subprocess.Popen([sys.executable, "-c", SHARING, str(k)], stderr=subprocess.PIPE, text=True)
@@ -474,14 +464,14 @@ def test_many_processes_share_a_folder_that_is_full(cache, monkeypatch):
     monkeypatch.setattr(disk_cache, "BOUND", 20_000)
     monkeypatch.setattr(disk_cache, "_EVERY", 1)
     disk_cache.write("last", b"")
-    files = list(cache.iterdir())
+    files = list(folder.iterdir())
     assert sum(p.stat().st_size for p in files) <= 20_000
     assert not [p for p in files if p.name.startswith(".")]
     assert len(files) > 10
 
 
 @pytest.mark.parametrize("said", [b"", b"  "])
-def test_what_says_nothing_of_the_processor_is_asked_anew(cache, monkeypatch, said):
+def test_what_says_nothing_of_the_processor_is_asked_anew(folder, monkeypatch, said):
     module = sys.modules["funct.device.host"]
     monkeypatch.setattr(module, "loaded", lambda: False)
     monkeypatch.setattr(module, "_key", lambda: "host-this")
@@ -490,20 +480,20 @@ def test_what_says_nothing_of_the_processor_is_asked_anew(cache, monkeypatch, sa
     assert disk_cache.read("host-this") not in (None, said)
 
 
-def test_a_file_under_the_name_of_another_is_a_damaged_one(cache):
+def test_a_file_under_the_name_of_another_is_a_damaged_one(folder):
     affine(8)
-    (first,) = cache.iterdir()
+    (first,) = folder.iterdir()
     affine(12)
-    (second,) = set(cache.iterdir()) - {first}
+    (second,) = set(folder.iterdir()) - {first}
     second.write_bytes(first.read_bytes())
     machine_code._loaded.clear()
     assert affine(12)[1] == 27
 
 
 @pytest.mark.parametrize("error", [PermissionError, OSError])
-def test_a_folder_that_may_not_be_written_is_tolerated(cache, monkeypatch, error):
+def test_a_folder_that_may_not_be_written_is_tolerated(folder, monkeypatch, error):
     affine(9)
-    (kept,) = cache.iterdir()
+    (kept,) = folder.iterdir()
 
     def refused(path, mode="r", *rest):
         if "x" in mode or "w" in mode:  # a mode of the folder would not stop root
@@ -514,7 +504,7 @@ def test_a_folder_that_may_not_be_written_is_tolerated(cache, monkeypatch, error
     assert affine(10)[1] == 25
     machine_code._loaded.clear()
     assert affine(9)[1] == 24  # what is there is read all the same
-    assert list(cache.iterdir()) == [kept]
+    assert list(folder.iterdir()) == [kept]
 
 
 def test_a_folder_that_cannot_be_is_tolerated(monkeypatch):
@@ -522,14 +512,14 @@ def test_a_folder_that_cannot_be_is_tolerated(monkeypatch):
     assert affine(11)[1] == 26
 
 
-def test_the_oldest_files_go_first(cache, monkeypatch):
+def test_the_oldest_files_go_first(folder, monkeypatch):
     monkeypatch.setattr(disk_cache, "BOUND", 300)
     monkeypatch.setattr(disk_cache, "_EVERY", 1)
     for k, key in enumerate("abcd"):
         disk_cache.write(key, bytes(100))
-        os.utime(cache / key, (k, k))
+        os.utime(folder / key, (k, k))
     disk_cache.write("e", bytes(100))
-    assert sorted(p.name for p in cache.iterdir()) == ["d", "e"]
+    assert sorted(p.name for p in folder.iterdir()) == ["d", "e"]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from funct.device import host, machine_code
 from funct.device.meanwhile import Meanwhile
+from tests.together import together
 
 
 class Setting:
@@ -77,22 +78,12 @@ def test_in_whatever_order_threads_leave_the_last_restores(setting, block):
 
 
 def test_threads_that_come_and_go_leave_what_held(setting, block):
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
+    def work(k):
+        for _ in range(300):
+            with block:
+                assert setting.value == 100
 
-        def work():
-            for _ in range(300):
-                with block:
-                    assert setting.value == 100
-
-        threads = [threading.Thread(target=work) for _ in range(8)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
-    finally:
-        sys.setswitchinterval(before)
+    together(8, work, turns=1e-6)
     assert setting.value == 5
     assert not block._blocks
 

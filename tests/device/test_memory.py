@@ -7,7 +7,6 @@ import os
 import pickle
 import subprocess
 import sys
-import threading
 from html.parser import HTMLParser
 
 import attrs
@@ -25,6 +24,7 @@ from funct.device.memory import host
 from funct.device.memory.front import LEAST, set_handler
 from funct.device.memory.front_record import UNIT
 from funct.errors import AllocationError, ArgumentError, FunctError
+from tests.together import together
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="addresses are reserved by mmap")
 MIB = 1 << 20
@@ -206,19 +206,14 @@ def test_zeros_are_zeros_in_a_block_that_held_something():
 
 
 def test_sixteen_threads_allocate_at_once():
-    wrong, before = [], now("allocation")
+    before = now("allocation")
 
     def work(k):
         for n in range(20):
             held = [np.full((k + n) * 3000 + j, k * 1000 + j) for j in range(1, 8)]
-            wrong.extend([k for j, x in enumerate(held, 1) if not (x == k * 1000 + j).all()])
+            assert all((x == k * 1000 + j).all() for j, x in enumerate(held, 1))
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+    together(16, work)
     assert now("allocation") == before
 
 

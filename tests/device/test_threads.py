@@ -16,6 +16,7 @@ import funct as ft
 from funct.device import PARALLEL, assemble
 from funct.device.threads import pool
 from funct.errors import ArgumentError
+from tests.together import together
 
 posix = pytest.mark.skipif(os.name != "posix", reason="POSIX threads are what the pool is made of")
 
@@ -160,20 +161,12 @@ def test_a_thread_that_is_late_takes_no_task_of_a_job_half_published():
 
 
 def test_many_python_threads_call_at_once():
-    wrong = []
-
     def work(k):
         with ft.config.using(threads=1 + k % 4):
             for _ in range(20):
-                if not (run("many", 5 + k) == 1000).all():
-                    wrong.append(k)
+                assert (run("many", 5 + k) == 1000).all()
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+    together(16, work)
 
 
 def test_limits_belong_to_the_python_thread():

@@ -7,7 +7,6 @@ import copy
 import inspect
 import operator
 import pickle
-import threading
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -24,6 +23,7 @@ from funct.errors import DTypeError, ImmutableError, IndexOutOfBoundsError, Shap
 from funct.interop import rebind
 from tests import laws
 from tests.strategies import filled, indices, shapes
+from tests.together import together
 
 FUNCTIONS = [name for name in xp.__all__ if isinstance(getattr(xp, name), FunctionType)]
 IN_PLACE = [
@@ -267,21 +267,6 @@ def test_protocols() -> None:
     assert leaf is x.unwrap()
 
 
-def _together(fill: Callable[[int], None]) -> None:
-    """fill(0) … fill(7), each in a thread of its own, begun at once."""
-    ready = threading.Barrier(8)
-
-    def run(k: int) -> None:
-        ready.wait()
-        fill(k)
-
-    threads = [threading.Thread(target=run, args=(k,)) for k in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-
 def test_threads_fill_one_array() -> None:
     """Writes from several threads into parts of one array are all there in the end."""
     x = rebind.zeros((8, 50))
@@ -291,7 +276,7 @@ def test_threads_fill_one_array() -> None:
             x[k, i] = 1.0
             x[k, i] += k
 
-    _together(fill)
+    together(8, fill)
     laws.same(x.unwrap(), np.repeat(np.arange(8.0)[:, None] + 1.0, 50, axis=1))
 
 
@@ -303,7 +288,7 @@ def test_threads_fill_one_array_through_numpy() -> None:
         def fill(k: int, x: Any = x) -> None:
             np.asarray(x[k])[:] = k + 1.0
 
-        _together(fill)
+        together(8, fill)
         laws.same(x[:, 0].unwrap(), np.arange(8.0) + 1.0)
 
 

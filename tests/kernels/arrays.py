@@ -74,6 +74,21 @@ def agree_on_new(kernel: Any, new: Any, *args: Any) -> None:
         assert found.tobytes() == expected.tobytes()
 
 
+def same_signs(a: Any, b: Any) -> None:
+    """Two arrays are the same, and so are the signs of zeros."""
+    assert (a.shape, a.dtype) == (b.shape, b.dtype)
+    np.testing.assert_array_equal(a, b)
+    if a.dtype.kind == "f":
+        np.testing.assert_array_equal(np.signbit(a)[a == a], np.signbit(b)[b == b])
+
+
+def whole_range(shape: Any, dtype: Any, seed: int) -> np.ndarray[Any, Any]:
+    """Any integers that the dtype holds."""
+    limits = np.iinfo(dtype)
+    rng = np.random.default_rng(seed)
+    return rng.integers(limits.min, limits.max, shape, dtype=dtype, endpoint=True)
+
+
 def alike(ours: Callable[[], Any], plain: Callable[[], Any]) -> None:
     """Both give the same array, or both refuse an index."""
     with np.errstate(all="ignore"):

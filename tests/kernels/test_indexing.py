@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from funct.kernels import indexing as kernels
 from funct.kernels.cpu import loops
+from funct.kernels.cpu.irregular import combining
 from funct.kernels.cpu.irregular import indexing as cpu
 from tests import guarded
 from tests.kernels.arrays import INDICES, agree, agree_on_new, alike, arrays, indices
@@ -219,9 +220,9 @@ def test_no_index_leaves_its_array(
     j = each[0, :, 0] % inner
     lines, short, by = each[..., 0].copy(), i.astype(np.int32), (8, -(-inner // 8))
     for k, args in (
-        (cpu.add_elements, (*line, *sizes, drop)),
-        (cpu.combine_rows, (*rows, *sizes, inner, "add", drop, far, *by)),
-        (cpu.combine_rows, (*rows, *sizes, inner, "max", drop, far, *by)),
+        (combining.add_elements, (*line, *sizes, drop)),
+        (combining.combine_rows, (*rows, *sizes, inner, "add", drop, far, *by)),
+        (combining.combine_rows, (*rows, *sizes, inner, "max", drop, far, *by)),
         (cpu.along, (x, each, g.copy(), *sizes, inner, True)),
         (cpu.take_few, (line[2], lines, line[0], *sizes, False)),
         (cpu.take_few, (line[2], short, line[0], *sizes, True)),
@@ -241,22 +242,22 @@ def test_no_index_leaves_its_array(
                 -(-count // 40),
             ),
         ),
-        (cpu.add_elements, (line[0], i.astype(np.int32), line[2].copy(), *sizes, drop)),
-        (cpu.combine, (line[0][0], i, line[2][0], count, n, "max")),
-        (cpu.combine, (line[0][0], i, line[2][0], count, n, "set")),
+        (combining.add_elements, (line[0], i.astype(np.int32), line[2].copy(), *sizes, drop)),
+        (combining.combine, (line[0][0], i, line[2][0], count, n, "max")),
+        (combining.combine, (line[0][0], i, line[2][0], count, n, "set")),
     ):
         agree(k, *args)
     one, new = line[2][0], line[0][0]
     for k, like, args in (
-        (cpu.combined, one, (one, 1.5, i.astype("i4"), count, "add", True)),
-        (cpu.combined, one, (one, 1.5, i, count, "add", True)),
-        (cpu.combined, one, (one, 1.5, i, count, "factors", True)),
-        (cpu.combined, one, (one, new, i, count, "set", False)),
-        (cpu.combined_pairs, x[0], (x[0], new, i, j, count, n, inner, "add", False)),
-        (cpu.combined_pairs, x[0], (x[0], new, short, j, count, n, inner, "set", False)),
+        (combining.combined, one, (one, 1.5, i.astype("i4"), count, "add", True)),
+        (combining.combined, one, (one, 1.5, i, count, "add", True)),
+        (combining.combined, one, (one, 1.5, i, count, "factors", True)),
+        (combining.combined, one, (one, new, i, count, "set", False)),
+        (combining.combined_pairs, x[0], (x[0], new, i, j, count, n, inner, "add", False)),
+        (combining.combined_pairs, x[0], (x[0], new, short, j, count, n, inner, "set", False)),
         (cpu.placed, i, (i, short, n, inner)),
-        (cpu.summed, one, (new, i, n, count)),
-        (cpu.summed, one, (new, short, n, count)),
+        (combining.summed, one, (new, i, n, count)),
+        (combining.summed, one, (new, short, n, count)),
         (cpu.taken_along, line[0], (line[2], lines, outer, count, n)),
     ):
         agree_on_new(k, like, *args)

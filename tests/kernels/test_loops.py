@@ -6,7 +6,6 @@ import importlib
 import pkgutil
 import re
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from funct.kernels.cpu.loops import Kernel, available, kernel, making, pays, rea
 from funct.kernels.cpu.vectors import gathered, lanes, loaded, spread, stored
 from funct.kernels.table import restricted
 from tests.kernels.arrays import agree, misaligned
+from tests.together import together
 
 pytestmark = pytest.mark.skipif(not available(), reason="there is no LLVM to compile with")
 
@@ -313,12 +313,11 @@ def test_every_kernel_is_run_with_its_indices_checked() -> None:
 def test_threads_may_call_at_once() -> None:
     """Short calls keep the interpreter's lock, long ones let go of it, and new dtypes may come."""
 
-    def run(dtype: str) -> Any:
-        x = np.arange(100_000).astype(dtype)
+    def run(k: int) -> Any:
+        x = np.arange(100_000).astype(("f4", "f8", "i2", "u8", "i4", "u4", "f4", "f8")[k])
         y = np.zeros_like(x)
         for n in (10, len(x)) * 20:
             _copied(x[:n], y[:n], n)
         return np.array_equal(x, y)
 
-    with ThreadPoolExecutor(8) as pool:
-        assert all(pool.map(run, ["f4", "f8", "i2", "u8", "i4", "u4", "f4", "f8"]))
+    assert all(together(8, run))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from funct.kernels import table
 from funct.kernels.cpu.dense import products as fast
 from funct.kernels.linalg.products import integer_matmul, matmul, outer_product
+from tests.kernels.arrays import whole_range
 
 INTEGERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
 here = pytest.mark.skipif(
@@ -26,12 +27,6 @@ def shapes(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...]]:
     m, k, n = (draw(st.sampled_from([0, 1, 2, 4, 5, 7, 8, 9, 17, 33])) for _ in range(3))
     lead = draw(st.sampled_from([((), ()), ((3,), ()), ((3,), (3,)), ((2, 1), (3,)), ((), (2,))]))
     return (*lead[0], m, k), (*lead[1], k, n)
-
-
-def whole_range(shape: Any, dtype: str, seed: int) -> np.ndarray[Any, Any]:
-    limits = np.iinfo(dtype)
-    rng = np.random.default_rng(seed)
-    return rng.integers(limits.min, limits.max, shape, dtype=dtype, endpoint=True)
 
 
 @given(shapes(), st.sampled_from(INTEGERS), st.booleans())

@@ -16,7 +16,7 @@ from funct.kernels import scans
 from funct.kernels.cpu import loops
 from funct.kernels.cpu.elementwise import complexes as cpu_complexes
 from funct.kernels.cpu.irregular import scans as cpu
-from tests.kernels.arrays import agree, agree_on_new, arrays, misaligned
+from tests.kernels.arrays import agree, agree_on_new, arrays, misaligned, same_signs
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
 
@@ -31,13 +31,6 @@ def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scans, "_LEAST", 1)
 
 
-def _same(a: Any, b: Any) -> None:
-    assert (a.shape, a.dtype) == (b.shape, b.dtype)
-    np.testing.assert_array_equal(a, b)
-    if a.dtype.kind == "f":
-        np.testing.assert_array_equal(np.signbit(a)[a == a], np.signbit(b)[b == b])
-
-
 @given(st.data(), st.sampled_from([np.float16, ml_dtypes.bfloat16]))
 def test_halves_run_in_single_precision(data: st.DataObject, dtype: Any) -> None:
     """Each result is rounded once; extrema are those of float32, which holds all halves."""
@@ -48,12 +41,12 @@ def test_halves_run_in_single_precision(data: st.DataObject, dtype: Any) -> None
         for run in (scans.running_sum, scans.running_product):
             found = run(x, axis)
             assert found.dtype == dtype
-            _same(found.astype(np.float32), run(wide, axis).astype(dtype).astype(np.float32))
+            same_signs(found.astype(np.float32), run(wide, axis).astype(dtype).astype(np.float32))
         for largest in (True, False):
             found = scans.running_extremum(x, axis, largest)
             expected = scans.running_extremum(wide, axis, largest)
             assert found.dtype == dtype
-            _same(found.astype(np.float32), expected)
+            same_signs(found.astype(np.float32), expected)
 
 
 def test_long_sums_of_halves_do_not_stand_still() -> None:
@@ -68,16 +61,16 @@ def test_long_sums_of_halves_do_not_stand_still() -> None:
 
 def _scan(x: Any, axis: int) -> None:
     with np.errstate(all="ignore"):
-        _same(scans.running_sum(x, axis), x.cumsum(axis))
-        _same(scans.running_product(x, axis), x.cumprod(axis))
+        same_signs(scans.running_sum(x, axis), x.cumsum(axis))
+        same_signs(scans.running_product(x, axis), x.cumprod(axis))
     for largest in (True, False):
         place = scans.plain_argmax(x, axis, largest)
-        _same(scans.running_argmax(x, axis, largest), place)
-        _same(scans.running_extremum(x, axis, largest), np.take_along_axis(x, place, axis))
+        same_signs(scans.running_argmax(x, axis, largest), place)
+        same_signs(scans.running_extremum(x, axis, largest), np.take_along_axis(x, place, axis))
     if x.dtype != bool:
         a = x[::-1]
         with np.errstate(all="ignore"):
-            _same(scans.linear_recurrence(a, x, axis), scans.plain_recurrence(a, x, axis))
+            same_signs(scans.linear_recurrence(a, x, axis), scans.plain_recurrence(a, x, axis))
 
 
 @given(st.data(), st.sampled_from(DTYPES))
@@ -125,7 +118,7 @@ def test_lines_of_halves_are_widened_by_the_kernel(dtype: Any, n: int) -> None:
     every = np.arange(1 << 16, dtype=np.uint16).view(dtype).reshape(-1, 1)
     single = np.empty_like(every)
     cpu.running_line(every, single, len(every), 1, "add")
-    _same(single.astype(np.float32), every.astype(np.float32))
+    same_signs(single.astype(np.float32), every.astype(np.float32))
     x = np.random.default_rng(n).normal(size=(3, n)).astype(dtype)
     wide = x.astype(np.float32)
     for how, run in (("add", np.cumsum), ("multiply", np.cumprod)):
@@ -134,7 +127,7 @@ def test_lines_of_halves_are_widened_by_the_kernel(dtype: Any, n: int) -> None:
         agree_on_new(cpu.running_few, wide, wide, 1, 3, n, False, how)
         found = np.empty_like(x)
         cpu.running_line(x, found, 3, n, how)
-        _same(found.astype(np.float32), run(wide, axis=1).astype(dtype).astype(np.float32))
+        same_signs(found.astype(np.float32), run(wide, axis=1).astype(dtype).astype(np.float32))
     for largest, places in ((True, False), (False, False), (True, True)):
         y = np.empty(x.shape, np.int64 if places else dtype)
         agree(cpu.running_extremum_line, x, y, 3, n, largest, places)
@@ -155,9 +148,9 @@ def test_scans_of_complex_numbers_run_by_their_parts(dtype: str) -> None:
                         (scans.running_product(a, axis), a.cumprod(axis)),
                     )
                 for found, expected in pairs:
-                    _same(found, expected)
+                    same_signs(found, expected)
                     for part in ("real", "imag"):
-                        _same(getattr(found, part), getattr(expected, part))
+                        same_signs(getattr(found, part), getattr(expected, part))
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])

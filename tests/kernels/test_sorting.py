@@ -13,7 +13,7 @@ from funct.kernels import sorting
 from funct.kernels.cpu import loops
 from funct.kernels.cpu.irregular import column_sort as cpu_columns
 from funct.kernels.cpu.irregular import sorting as cpu
-from tests.kernels.arrays import SPECIAL, agree, arrays, misaligned
+from tests.kernels.arrays import SPECIAL, agree, arrays, misaligned, same_signs
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
 
@@ -34,22 +34,15 @@ def _always(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
     monkeypatch.setattr(sorting, "_by_digits", lambda: ((100, 3), (1, 2)))
 
 
-def _same(a: Any, b: Any) -> None:
-    assert (a.shape, a.dtype) == (b.shape, b.dtype)
-    np.testing.assert_array_equal(a, b)
-    if a.dtype.kind == "f":
-        np.testing.assert_array_equal(np.signbit(a)[a == a], np.signbit(b)[b == b])
-
-
 def _ordered(x: Any, axis: int) -> None:
     for descending in (False, True):
         at = sorting.plain_argsort(x, axis, descending)
-        _same(sorting.argsort(x, axis, descending), at)
-        _same(sorting.sort(x, axis, descending), np.take_along_axis(x, at, axis))
+        same_signs(sorting.argsort(x, axis, descending), at)
+        same_signs(sorting.sort(x, axis, descending), np.take_along_axis(x, at, axis))
     n = x.shape[axis]
     for k in {0, min(1, n), n // 2, n}:
         for a, b in zip(sorting.top_k(x, axis, k), sorting.plain_top_k(x, axis, k)):
-            _same(a, b)
+            same_signs(a, b)
 
 
 @given(st.data(), st.sampled_from(DTYPES))
@@ -76,7 +69,7 @@ def test_columns_are_sorted_side_by_side(
     for descending in (False, True):
         found = sorting._side_by_side(x, 1, descending)
         assert found is not None
-        _same(found, sorting.plain_sort(x, 1, descending))
+        same_signs(found, sorting.plain_sort(x, 1, descending))
     if floats:
         x[rng.integers(outer), rng.integers(n), rng.integers(inner)] = -0.0
         assert sorting._side_by_side(x, 1, False) is None
@@ -109,7 +102,7 @@ def test_long_rows(dtype: str, kind: str, n: int) -> None:
     _ordered(x, 0)
     _ordered(misaligned(x), 0)
     for a, b in zip(sorting.top_k(x, 0, n // 10), sorting.plain_top_k(x, 0, n // 10)):
-        _same(a, b)
+        same_signs(a, b)
 
 
 @pytest.mark.parametrize("rows", [(), (3,)])
@@ -118,7 +111,7 @@ def test_few_of_rows_that_ascend(rows: tuple[int, ...]) -> None:
     x = np.sort(np.random.default_rng(5).normal(size=(*rows, 2000)), axis=-1)
     for k in (1, 2, 9, 32):
         for a, b in zip(sorting.top_k(x, x.ndim - 1, k), sorting.plain_top_k(x, x.ndim - 1, k)):
-            _same(a, b)
+            same_signs(a, b)
 
 
 @pytest.mark.parametrize("dtype", ["int64", "float64"])
@@ -143,7 +136,7 @@ def test_places_are_those_of_numpy(data: st.DataObject, dtype: str, side: str) -
     x = np.sort(data.draw(arrays(dtype, min_rank=1)).reshape(-1))
     v = data.draw(arrays(dtype))
     v = np.concatenate((np.repeat(v.reshape(-1), 9), x)) if data.draw(st.booleans()) else v
-    _same(sorting.searchsorted(x, v, side), sorting.plain_searchsorted(x, v, side))
+    same_signs(sorting.searchsorted(x, v, side), sorting.plain_searchsorted(x, v, side))
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 1000, 4097])
@@ -157,7 +150,7 @@ def test_many_places(n: int, dtype: str) -> None:
         x[n - n // 4 :] = np.nan
         v[::7] = np.nan
     for side in ("left", "right"):
-        _same(sorting.searchsorted(x, v, side), x.searchsorted(v, side))
+        same_signs(sorting.searchsorted(x, v, side), x.searchsorted(v, side))
 
 
 @pytest.mark.parametrize("table", ["bool", "uint8", "int64", "uint64", "float16", "float64"])
@@ -168,7 +161,7 @@ def test_places_among_elements_of_another_dtype(dtype: str, table: str) -> None:
     x, v = np.sort(rng.integers(0, 100, 50).astype(table)), rng.normal(40, 30, 203)
     v = np.abs(v).astype(dtype)
     for side in ("left", "right"):
-        _same(sorting.searchsorted(x, v, side), x.searchsorted(v, side))
+        same_signs(sorting.searchsorted(x, v, side), x.searchsorted(v, side))
 
 
 @given(st.data(), st.sampled_from(DTYPES))
@@ -176,11 +169,11 @@ def test_distinct_elements(data: st.DataObject, dtype: str) -> None:
     """Values, first places, inverse and counts are NumPy's, where every NaN is its own."""
     x = data.draw(arrays(dtype, min_rank=1)).reshape(-1)
     v, *expected = np.unique(x, True, True, True, equal_nan=False)
-    _same(sorting.distinct_values(x), v)
+    same_signs(sorting.distinct_values(x), v)
     for a, b in zip(sorting.distinct_counts(x), (v, expected[-1]), strict=True):
-        _same(a, b)
+        same_signs(a, b)
     for a, b in zip(sorting.distinct(x, True, True), expected, strict=True):
-        _same(a, b)
+        same_signs(a, b)
 
 
 @given(st.integers(1, 2), st.integers(1, 40), st.integers(0, 99), st.booleans(), st.booleans())

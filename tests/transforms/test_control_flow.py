@@ -1,7 +1,6 @@
 """Branches and loops: every nesting agrees with plain Python, and jit keeps them one node."""
 
 import itertools
-import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -24,6 +23,7 @@ from funct.errors import (
 )
 from funct.graph import Control, Graph, Node
 from tests import laws
+from tests.together import together
 from tests.transforms.test_grad import arr
 
 Fun = Callable[[Any], Any]
@@ -620,21 +620,12 @@ def test_threads() -> None:
     """Sixteen threads trace, compile and run the same and different loops."""
     shared = ft.jit(ft.grad(nested))
     expected = ft.grad(nested_python)(X)
-    wrong: list[Any] = []
 
     def work(k: int) -> None:
-        try:
-            laws.close(shared(X), expected, 1e-8)
-            laws.close(ft.vmap(ft.jit(ft.grad(looped)))(LANES)[0], ft.grad(looped_python)(X), 1e-8)
-        except Exception as error:
-            wrong.append(error)
+        laws.close(shared(X), expected, 1e-8)
+        laws.close(ft.vmap(ft.jit(ft.grad(looped)))(LANES)[0], ft.grad(looped_python)(X), 1e-8)
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(16)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert wrong == []
+    together(16, work)
 
 
 # errors -------------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """linear_transpose, complex conventions, integer inputs; threads, long chains, deep trees."""
 
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +11,7 @@ import funct as ft
 import funct.array as xp
 from funct.errors import ArgumentError, DTypeError, ShapeError, TransformError, TreeError
 from tests import laws
+from tests.together import together
 from tests.transforms.test_grad import arr
 
 Z = xp.asarray(np.array([3 + 4j, 1 - 2j, -0.5j]))
@@ -226,22 +226,11 @@ def test_sixteen_threads_differentiate_at_once() -> None:
     ]  # fmt: skip
     x = arr([0.1, 0.2, 0.3])
     expected = [w(x * k) for k in range(16) for w in ways]
-    found: list[Any] = [None] * 16
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
 
-    def work(k: int) -> None:
-        for _ in range(5):
-            found[k] = [w(x * k) for w in ways]
+    def work(k: int) -> list[Any]:
+        return [[w(x * k) for w in ways] for _ in range(5)][-1]
 
-    try:
-        threads = [threading.Thread(target=work, args=(k,)) for k in range(16)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
-    finally:
-        sys.setswitchinterval(interval)
+    found = together(16, work, turns=1e-5)
     laws.same([g for part in found for g in part], expected)
 
 

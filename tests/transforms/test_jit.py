@@ -5,7 +5,6 @@ import functools
 import itertools
 import math
 import pickle
-import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -17,6 +16,7 @@ import funct as ft
 import funct.array as xp
 from funct.errors import IndexOutOfBoundsError, TransformError
 from tests import laws
+from tests.together import together
 from tests.transforms.test_grad import arr
 
 
@@ -389,9 +389,7 @@ def test_threads_may_share_a_compiled_function() -> None:
         x = arr(float(k - 8) + 0.5)
         return float(f(x)), float(ft.grad(f)(x))
 
-    with ThreadPoolExecutor(16) as pool:
-        found = list(pool.map(work, range(16)))
-    for k, (value, slope) in enumerate(found):
+    for k, (value, slope) in enumerate(together(16, work)):
         x = k - 8 + 0.5
         assert value == (x * x if x > 0 else -x)
         assert slope == (2 * x if x > 0 else -1.0)
@@ -413,15 +411,7 @@ def test_threads_that_come_at_once_compile_once(options: Any) -> None:
     f = ft.jit(fun, **options)
     both = [xp.asarray(np.full((3, 5), v)) for v in (1.0, -1.0)]
     expected = [fun(x) for x in both]
-    start = threading.Barrier(16)
-
-    def work(k: int) -> Any:
-        start.wait()
-        return f(both[k % 2])
-
-    with ThreadPoolExecutor(16) as pool:
-        found = list(pool.map(work, range(16)))
-    for k, y in enumerate(found):
+    for k, y in enumerate(together(16, lambda k: f(both[k % 2]))):
         laws.close(y, expected[k % 2], 1e-12, 1e-12)
     assert f.cache_info()[1:] == (2, 2)
     assert inner.cache_info().misses <= 2

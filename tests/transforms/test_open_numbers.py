@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from funct.errors import FunctError
 from funct.nn import functional
 from funct.transforms.compiled import numbered
 from tests import laws
+from tests.together import together
 
 X = xp.asarray(np.random.default_rng(0).normal(size=(6, 5)))
 ROW = xp.asarray(np.random.default_rng(1).normal(size=5))
@@ -275,8 +275,7 @@ def test_many_threads_with_numbers_of_their_own() -> None:
             assert out["n"] == i + 1
             laws.close(out["y"], xp.sin(X[: 2 + k % 3]) * (0.01 * i + k), 1e-12, 1e-12)
 
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(work, range(8)))
+    together(8, work)
 
 
 def test_what_a_function_reads_elsewhere_is_looked_at_again() -> None:

@@ -12,15 +12,11 @@ from hypothesis import strategies as st
 import funct as ft
 import funct.array as xp
 from tests import laws
-from tests.strategies import Program, inputs
+from tests.strategies import Program
 from tests.structured import STRUCTURED, structured
+from tests.transforms.test_random_programs import arrays
 
 SEEDS = st.integers(0, 2**31)
-
-
-def arrays(seed: int) -> list[Any]:
-    """Two operands for a program."""
-    return [xp.asarray(x * 0.7) for x in inputs(seed)]
 
 
 def _alike(compiled: bool) -> Any:

@@ -2,7 +2,6 @@
 
 import gc
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -21,6 +20,7 @@ from funct.transforms.reverse import ReverseTracer
 from funct.transforms.tape import code as tape_code
 from funct.transforms.tape.nodes import Node
 from tests import laws
+from tests.together import together
 
 pytestmark = pytest.mark.skipif(tape_code.load() is None, reason="no machine code for this machine")
 
@@ -218,23 +218,13 @@ def test_many_threads() -> None:
     x = xp.asarray(np.linspace(0.1, 2.0, 7))
     with machine(True):
         wanted = [CALLS[name](x).data.tobytes() for name in ("first order", "second order")]
-        wrong: list[Any] = []
 
-        def work() -> None:
+        def work(k: int) -> None:
             for _ in range(30):
                 found = [CALLS[name](x).data.tobytes() for name in ("first order", "second order")]
-                if found != wanted:
-                    wrong.append(found)
+                assert found == wanted
 
-        threads = [threading.Thread(target=work) for _ in range(16)]
-        before = sys.getswitchinterval()
-        sys.setswitchinterval(1e-5)
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        sys.setswitchinterval(before)
-    assert not wrong
+        together(16, work, turns=1e-5)
 
 
 def test_a_closed_tape_takes_no_op() -> None:

@@ -10,7 +10,6 @@ from funct.compile.lines.text import LinesText
 from funct.compile.loops.kernel import CONTROL_WORDS
 from funct.compile.steps.moves import copy_bytes
 from funct.compile.steps.turns import look, now
-from funct.compile.steps.walker import pointer, word
 from funct.kernels.llvm import BOOL, I64, PTR, Module, Value
 
 __all__ = ["Registers", "print_registers"]
@@ -52,10 +51,10 @@ class _Loop:
         self.r = r
         self.f = f = module.function(name, [("frame", PTR), ("task", I64)])
         frame, self.task = f.arguments
-        self.space = pointer(f, frame)
+        self.space = f.pointer(frame)
         self.own = own = f.at(frame, CONTROL_WORDS, "i64")
-        given = f.ne(word(f, own, 1), 0)
-        self.n = f.branch(given, lambda: [word(f, pointer(f, own, 1))], lambda: [word(f, own)])[0]
+        given = f.ne(f.word(own, 1), 0)
+        self.n = f.branch(given, lambda: [f.word(f.pointer(own, 1))], lambda: [f.word(own)])[0]
         self.at_carries = 4 + len(r.held)
         self.at_rows = self.at_carries + 2 * len(r.carries)
 
@@ -67,8 +66,8 @@ class _Loop:
             ((_, test, body),) = r.bodies
             steps = self._steps(f.constant(I64, 0), test, body)
         else:
-            start = self.task * word(f, self.own, 3)
-            stop = f.intrinsic("smin", start + word(f, self.own, 3), f.constant(I64, r.columns))
+            start = self.task * f.word(self.own, 3)
+            stop = f.intrinsic("smin", start + f.word(self.own, 3), f.constant(I64, r.columns))
             for lanes, test, body in r.bodies:
                 end = start + (stop - start) / lanes * lanes
                 if lanes == r.columns % r.bodies[0][0]:  # what is left over, in the last task
@@ -79,12 +78,12 @@ class _Loop:
 
                 (steps,) = f.loop(start, end, lanes, some, [steps], maybe_empty=True)
                 start = end
-        counts = f.ne(word(f, self.own, 2), 0)
-        f.when(counts, lambda: f.store(steps, pointer(f, self.own, 2)))
+        counts = f.ne(f.word(self.own, 2), 0)
+        f.when(counts, lambda: f.store(steps, f.pointer(self.own, 2)))
         f.ret()
 
     def _place(self, slot: int, column: Value, size: int) -> Value:
-        place = pointer(self.f, self.own, slot)
+        place = self.f.pointer(self.own, slot)
         return self.f.at(place, column * size, "i8") if size else place
 
     def _steps(self, column: Value, test: Lines | None, body: Lines) -> Value:
@@ -127,7 +126,7 @@ class _Loop:
 
         def goes_on(carried: list[Value]) -> Value:
             k, _, go, *_ = carried
-            return f.compare("lt", k, self.n) & go & f.eq(word(f, self.space), 0)
+            return f.compare("lt", k, self.n) & go & f.eq(f.word(self.space), 0)
 
         begun = [f.constant(I64, 0), now(f), go, *first]
         count, _, _, *last = f.while_loop(begun, goes_on, step)

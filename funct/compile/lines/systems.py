@@ -71,7 +71,7 @@ class Systems(Products):
             "solve_triangular": self._substituted, "det": self._determinant,
         }  # fmt: skip
         rows = ways[e.name](many, *given, *e.params)
-        found = self._whole_of(rows, e.results[0], many)
+        found = self._whole_of(rows, many)
         if element == "f64":
             return found
         return self.op("narrow", _SINGLE, [found], element, self.widths[found])
@@ -87,8 +87,8 @@ class Systems(Products):
         at = np.arange(many * m * n).reshape(many, m, n)
         return [self.pick(whole, at[:, i].T.ravel(), "f64") for i in range(m)]
 
-    def _whole_of(self, rows: Sequence[int], v: Var, many: int) -> int:
-        """The elements of v, from its rows."""
+    def _whole_of(self, rows: Sequence[int], many: int) -> int:
+        """The elements of an array, from its rows."""
         if len(rows) == 1:
             return rows[0]
         m, parts = len(rows), []

@@ -33,7 +33,6 @@ from funct.compile.loops.reductions import combine, in_memory
 from funct.compile.loops.updates import updated
 from funct.compile.loops.warned import cases, refuses
 from funct.compile.steps.turns import look, now
-from funct.compile.steps.walker import word
 from funct.kernels.llvm import BOOL, I64, Emitter, Value, typed
 
 __all__ = ["LinesText"]
@@ -290,7 +289,7 @@ class LinesText:
 
             def each(k: Value, _: list[Value]) -> list[Value]:
                 row = get(f, line.element, f.at(from_, k * inner, element), inner)
-                move(f.load(I64, f.at(among, k, "i64")), row)
+                move(f.word(among, k), row)
                 return []
 
             f.loop(0, line.count, 1, each)
@@ -318,7 +317,7 @@ class LinesText:
             then, _, *state = carried
             *after, go = self._inside(line.body, state)
             then = look(f, self.space, after[0], then)
-            return [then, f.bitand(go, f.eq(word(f, self.space), 0)), *after]
+            return [then, f.bitand(go, f.eq(f.word(self.space), 0)), *after]
 
         return f.while_loop([now(f), go, *first], lambda c: c[1], step)[2:]
 

@@ -6,10 +6,11 @@ import functools
 import operator
 
 from funct.compile.loops.each import read_each
-from funct.compile.loops.kernel import WRONG, Kernel, Load
+from funct.compile.loops.kernel import Kernel, Load
 from funct.compile.loops.reductions import in_memory, read
+from funct.compile.loops.warned import refuse
 from funct.compile.loops.weaving import read_woven
-from funct.kernels.llvm import I64, PTR, Emitter, Value, typed
+from funct.kernels.llvm import I64, Emitter, Value, typed
 
 __all__ = ["Places", "kept_inside", "placed"]
 
@@ -71,7 +72,7 @@ class Places:
     def at(self, a: int, row: Value | None) -> Value:
         """Where an access stands in a row."""
         f, access, slot = self.f, self.k.accesses[a], self.slots[a]
-        pointer = f.load(PTR, f.at(self.frame, slot, "i64"))
+        pointer = f.pointer(self.frame, slot)
         slot += 1 + (access.inner == "some")
         for divided, wrapped in access.terms:
             stride = self._word(slot)
@@ -156,13 +157,8 @@ class Places:
         f = self.f
         at, outside = kept_inside(f, index, length)
         wrong = outside if mask is None else outside & mask
-
-        def refuse() -> list[Value]:
-            assert self.space is not None, "a kernel that looks elements up knows the workspace"
-            f.store(f.constant(I64, WRONG), self.space)
-            return []
-
-        f.branch(f.any(wrong), refuse, list, rare=True)
+        assert self.space is not None, "a kernel that looks elements up knows the workspace"
+        refuse(f, wrong, self.space)
         return at
 
     # Elements
@@ -259,7 +255,7 @@ class Places:
     # Words of the frame
 
     def _word(self, slot: int) -> Value:
-        return self.f.load(I64, self.f.at(self.frame, slot, "i64"))
+        return self.f.word(self.frame, slot)
 
     def _counted(
         self, row: Value | None, divided: bool, wrapped: bool, slot: int

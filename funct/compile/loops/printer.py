@@ -75,7 +75,7 @@ class _Printer:
     def run(self) -> None:
         """Print the function."""
         f = self.f
-        rows, self.columns, block = self.word(0), self.word(1), self.word(2)
+        rows, self.columns, block = self.f.words(self.frame, 0, 3)
         start = self.task * block
         total = self.columns if self.k.flat else rows
         stop = f.intrinsic("smin", start + block, total)
@@ -123,13 +123,6 @@ class _Printer:
         for walk in self.passes.walks:
             self._pass(walk, start, end)
         return []
-
-    def word(self, slot: int) -> Value:
-        """A word of the frame."""
-        return self.f.load(I64, self.f.at(self.frame, slot, "i64"))
-
-    def _pointer(self, slot: int) -> Value:
-        return self.f.load(PTR, self.f.at(self.frame, slot, "i64"))
 
     def _alike(self) -> frozenset[Any]:
         """How the dear functions of a float are printed that the kernel has several of: on a few
@@ -411,7 +404,7 @@ class _Printer:
         """Where this task's part of what is over everything stands, set to what changes nothing."""
         f = self.f
         for n, v, slot in self._barriers("all"):
-            self.partial[n] = f.at(self._pointer(slot), self.task, in_memory(v.element))
+            self.partial[n] = f.at(f.pointer(self.frame, slot), self.task, in_memory(v.element))
             write(f, f.constant(typed(v.element), neutral(v.how, v.element)), self.partial[n], None)
 
     def _place_partials(self, row: Value) -> None:
@@ -420,10 +413,10 @@ class _Printer:
         for n, v, slot in self._barriers("column", "stretch"):
             part, self.opens[n] = self.task, f.eq(row, self.start)
             if v.over == "stretch":
-                stretch = self.word(slot + 1)
+                stretch = self.f.word(self.frame, slot + 1)
                 part, self.opens[n] = f.div(row, stretch), f.eq(f.rem(row, stretch), 0)
             element = in_memory(v.element)
-            self.partial[n] = f.at(self._pointer(slot), part * self.columns, element)
+            self.partial[n] = f.at(f.pointer(self.frame, slot), part * self.columns, element)
 
     def _barriers(self, *over: Over) -> Iterator[tuple[int, Reduce, int]]:
         """The reductions that end the loops and are over these, with their slots."""

@@ -68,8 +68,8 @@ def print_combine(module: Module, name: str, how: str, element: str) -> None:
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
-    parts, result = (f.load(PTR, f.at(frame, k, "i64")) for k in (0, 1))
-    count, columns, block = (f.load(I64, f.at(frame, k, "i64")) for k in (2, 3, 4))
+    parts, result = f.pointers(frame, 0, 2)
+    count, columns, block = f.words(frame, 2, 3)
     start = task * block
     stop = f.intrinsic("smin", start + block, columns)
     memory = in_memory(element)

@@ -74,11 +74,9 @@ def print_transposed(module: Module, name: str, element: str, side: int) -> None
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
-    source, out = (f.load(PTR, f.at(frame, k, "i64")) for k in range(2))
-    m, step, n, stride, panel, panels, count, several = (
-        f.load(I64, f.at(frame, k, "i64")) for k in range(2, 10)
-    )
-    axes = [[f.load(I64, f.at(frame, 10 + 3 * k + j, "i64")) for j in range(3)]
+    source, out = f.pointers(frame, 0, 2)
+    m, step, n, stride, panel, panels, count, several = f.words(frame, 2, 8)
+    axes = [f.words(frame, 10 + 3 * k, 3)
             for k in range(_OUTER)]  # fmt: skip
     side = min(side, module.target.vector_bytes // typed(element).bytes)
     wide = typed(element, side)

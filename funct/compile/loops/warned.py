@@ -20,7 +20,10 @@ from funct.compile.loops.scalars import HELD
 from funct.graph import Node, Var
 from funct.kernels.llvm import I64, Emitter, Value, typed
 
-__all__ = ["CASES", "NOTED", "STOPPED", "WRONG", "cases", "may_warn", "note", "refuses", "report"]
+__all__ = [
+    "CASES", "NOTED", "STOPPED", "WRONG", "cases", "may_warn", "note", "refuse", "refuses",
+    "report",
+]  # fmt: skip
 
 STOPPED, WRONG = 1, 2  # in the workspace's first word: somebody interrupts; an op must raise
 NOTED = 1  # the word of the workspace
@@ -69,7 +72,7 @@ def note(f: Emitter, name: str, given: Sequence[Value], space: Value, mask: Valu
     x, y = given
     found = cases(name, x.type.element, y.whole)
     if refuses(name, x.type.element, y.whole):
-        _refuse(f, y < 0 if mask is None else (y < 0) & mask, space)
+        refuse(f, y < 0 if mask is None else (y < 0) & mask, space)
     if not found:
         return
 
@@ -96,7 +99,9 @@ def note(f: Emitter, name: str, given: Sequence[Value], space: Value, mask: Valu
     f.branch(f.any(functools.reduce(f.bitor, where.values())), tell, list, rare=True)
 
 
-def _refuse(f: Emitter, wrong: Value, space: Value) -> None:
+def refuse(f: Emitter, wrong: Value, space: Value) -> None:
+    """Say in the workspace that an op must raise, where a lane is wrong."""
+
     def tell() -> list[Value]:
         f.store(f.constant(I64, WRONG), space)
         return []

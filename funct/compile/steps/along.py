@@ -58,8 +58,8 @@ def print_along(
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, _ = f.arguments
     space, own = f.load(PTR, frame), f.at(frame, CONTROL_WORDS, "i64")
-    values, indices, out = (f.load(PTR, f.at(own, k, "i64")) for k in range(3))
-    outer, n, count, inner = (f.load(I64, f.at(own, 3 + k, "i64")) for k in range(4))
+    values, indices, out = f.pointers(own, 0, 3)
+    outer, n, count, inner = f.words(own, 3, 4)
     real = typed("u8" if element == "i1" else element)
 
     def each(o: Value, _: list[Value]) -> list[Value]:

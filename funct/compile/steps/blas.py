@@ -4,37 +4,24 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from msgspec import Struct
 
 from funct.compile.loops.views import View
 from funct.device import blas
-from funct.device.machine_code import offer
 from funct.kernels.llvm import F32, F64, I32, Emitter, Value
 
-__all__ = ["KINDS", "Library", "Matrix", "call_gemm", "call_syrk", "library"]
+__all__ = ["KINDS", "Matrix", "call_gemm", "call_syrk", "counts_in_64_bits"]
 
 _ROWS, _UPPER = 101, 121  # of CBLAS
 KINDS = 111, 112  # what it calls a matrix as it is, and transposed
 
 
-class Library(Struct, frozen=True):
-    """Addresses of CBLAS's functions by their names, and whether it counts in 64 bits."""
-
-    functions: dict[str, int]
-    wide: bool
-
-
 @functools.cache
-def library() -> Library | None:
-    """NumPy's BLAS, if its products can be called by address."""
-    found = {name: blas.cblas(name) for name in ("sgemm", "dgemm", "ssyrk", "dsyrk")}
-    if None in found.values():
-        return None
-    functions = {name: place[0] for name, place in found.items() if place is not None}
-    wide = found["sgemm"]
-    return Library(functions, wide is not None and wide[1])
+def counts_in_64_bits() -> bool | None:
+    """Whether NumPy's BLAS does, if its products can be called by address; None: they cannot."""
+    found = [blas.cblas(name) for name in ("sgemm", "dgemm", "ssyrk", "dsyrk")]
+    return None if None in found else found[0] is not None and found[0][1]
 
 
 class Matrix(Struct, frozen=True):
@@ -59,7 +46,7 @@ def call_gemm(
         repr(f.constant(I32, _ROWS)), *[repr(f.convert(x, "i32")) for x in kinds],
         *map(size, sizes), one, repr(a), size(lda), repr(b), size(ldb), zero, repr(c), size(ldc),
     ]  # fmt: skip
-    length = "i64" if _is_wide() else "i32"
+    length = "i64" if counts_in_64_bits() else "i32"
     _call(f, "gemm", element, given, f"i32, i32, i32, {length}, {length}, {length}, {real}, ptr, "
           f"{length}, ptr, {length}, {real}, ptr, {length}")  # fmt: skip
 
@@ -77,20 +64,14 @@ def call_syrk(
         *order, repr(f.convert(kind, "i32")), *map(size, sizes), one, repr(a), size(lda), zero,
         repr(c), size(ldc),
     ]  # fmt: skip
-    length = "i64" if _is_wide() else "i32"
+    length = "i64" if counts_in_64_bits() else "i32"
     _call(f, "syrk", element, given, f"i32, i32, i32, {length}, {length}, {real}, ptr, {length}, "
           f"{real}, ptr, {length}")  # fmt: skip
 
 
-def _is_wide() -> bool:
-    found = library()
-    assert found is not None, "there is BLAS where products are lowered"
-    return found.wide
-
-
 def _numbers(f: Emitter, element: str) -> tuple[str, str, str, Callable[[Value], str]]:
     """The name of the numbers, 1, 0, and how sizes are written."""
-    real, wide = F32 if element == "f32" else F64, _is_wide()
+    real, wide = F32 if element == "f32" else F64, counts_in_64_bits()
     one, zero = (repr(f.constant(real, n)) for n in (1, 0))
     return real.text, one, zero, lambda x: repr(x if wide else f.convert(x, "i32"))
 
@@ -101,12 +82,6 @@ def _call(f: Emitter, name: str, element: str, given: Sequence[str], types: str)
     f.line(f"call void {function}({', '.join(given)})")
 
 
-def _address(name: str) -> Any:
-    found = library()
-    assert found is not None, "asked for by text that was printed for it"
-    return found.functions[name]
-
-
 for _letter, _element in (("s", "f32"), ("d", "f64")):
     for _name in ("gemm", "syrk"):
-        offer(f"funct_{_element}_{_name}", functools.partial(_address, _letter + _name))
+        blas.offer(f"funct_{_element}_{_name}", f"cblas_{_letter}{_name}")

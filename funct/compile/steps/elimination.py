@@ -7,7 +7,6 @@ columns lie one behind the other, as do the right sides of a system and its solu
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -20,7 +19,6 @@ from funct.compile.loops.kernel import CONTROL_WORDS, WRONG
 from funct.compile.steps.matrices import call_alone, call_lapack
 from funct.compile.steps.moves import copy_bytes
 from funct.device import blas
-from funct.device.machine_code import offer
 from funct.graph import Node
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, each, typed
 
@@ -77,8 +75,8 @@ def print_factored(module: Module, name: str, element: str, fails: bool) -> None
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, _ = f.arguments
     own = f.at(frame, CONTROL_WORDS, "i64") if fails else frame
-    x, lu, order = (f.load(PTR, f.at(own, k, "i64")) for k in range(3))
-    count, n = (f.load(I64, f.at(own, 3 + k, "i64")) for k in range(2))
+    x, lu, order = f.pointers(own, 0, 3)
+    count, n = f.words(own, 3, 2)
     size = n * n
     copy_bytes(f, lu, x, count * size * typed(element).bytes)
     integer, (rows, told) = numbers_told(f, [n, None])
@@ -102,8 +100,8 @@ def print_solved(module: Module, name: str, element: str, turned: bool) -> None:
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
-    lu, order, b, x = (f.load(PTR, f.at(frame, k, "i64")) for k in range(4))
-    n, m, part = (f.load(I64, f.at(frame, 5 + k, "i64")) for k in range(3))
+    lu, order, b, x = f.pointers(frame, 0, 4)
+    n, m, part = f.words(frame, 5, 3)
     parts = f.div(m + part - 1, part)
     t, first = f.div(task, parts), f.rem(task, parts) * part
     some = f.min(m - first, part)
@@ -136,12 +134,6 @@ def _symbol(element: str, name: str) -> str:
     return f"funct_{element}_{name}"
 
 
-def _offered(name: str) -> int:
-    found = blas.lapack(name)
-    assert found is not None, "asked for by text that was printed for it"
-    return found[0]
-
-
 for _element, _letter in _LETTERS.items():
     for _name in ("getrf", "getrs"):
-        offer(_symbol(_element, _name), functools.partial(_offered, f"{_letter}{_name}"))
+        blas.offer(_symbol(_element, _name), f"{_letter}{_name}_")

@@ -268,9 +268,9 @@ def print_qr(module: Module, name: str, element: str, loop: str, width: int) -> 
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, _ = f.arguments
-    x, q, r, made, wide, tau = (f.load(PTR, f.at(frame, s, "i64")) for s in range(6))
+    x, q, r, made, wide, tau = f.pointers(frame, 0, 6)
     numbers = f.at(frame, 6, "i64")
-    count, m, n, _, k = (f.load(I64, f.at(numbers, s, "i64")) for s in range(5))
+    count, m, n, _, k = f.words(numbers, 0, 5)
     wide = q if element == "f64" else wide
     converted(f, x, made, count * m * n * width, element, "f64")
     table = f.allocate(PTR, 3)
@@ -312,15 +312,15 @@ def print_factors(
     frame, _ = f.arguments
     space, own = f.load(PTR, frame), f.at(frame, CONTROL_WORDS, "i64")
     n = len(kinds)
-    places, rooms = ([f.load(PTR, f.at(own, s + k, "i64")) for k in range(n)] for s in (0, n))
-    sizes = [f.load(I64, f.at(own, 2 * n + k, "i64")) for k in range(n)]
+    places, rooms = (f.pointers(own, s, n) for s in (0, n))
+    sizes = f.words(own, 2 * n, n)
     numbers = f.at(own, 3 * n, "i64")
     table = f.allocate(PTR, n)
     used = [p if a == b else r for p, r, (a, b) in zip(places, rooms, kinds, strict=True)]
     for k, (element, inner) in enumerate(kinds):
         f.store(used[k], f.at(table, k, "i64"))
         if k < given and not element:
-            f.store(f.load(I64, f.at(own, k, "i64")), used[k])
+            f.store(f.word(own, k), used[k])
         elif k < given and element != inner:
             converted(f, places[k], used[k], sizes[k], element, inner)
 
@@ -330,7 +330,7 @@ def print_factors(
 
     def run() -> list[Value]:
         strides = f.at(numbers, 1 + lengths, "i64")
-        rows, columns = (f.load(I64, f.at(numbers, k, "i64")) for k in (1, min(2, lengths)))
+        rows, columns = (f.word(numbers, k) for k in (1, min(2, lengths)))
         whole = [table, numbers, strides, f.null()]
         call_lapack(f, _symbol(loop, pairs, kinds[0][1]), loop, rows, columns, whole)
         for k, (element, inner) in enumerate(kinds):
@@ -355,12 +355,6 @@ def _symbol(loop: str, pairs: bool, inner: str) -> str:
     return f"funct_{loop}_of_{'pairs' if pairs else 'reals'}_{inner}"
 
 
-def _offered(loop: str, pairs: bool, inner: str) -> int:
-    found = _address(loop, pairs, inner)
-    assert found is not None, "asked for by text that was printed for it"
-    return found
-
-
 for _kind in _OPS.values():
     for _given in itertools.product(_kind.loops, (False, True), ("f32", "f64")):
-        offer(_symbol(*_given), functools.partial(_offered, *_given))
+        offer(_symbol(*_given), functools.partial(_address, *_given))

@@ -88,8 +88,8 @@ def print_fold(
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, _ = f.arguments
     held, real = data_of(f, loop, data), typed(element)
-    x, out = (f.load(PTR, f.at(frame, k, "i64")) for k in range(2))
-    before, outer, between, n, behind = (f.load(I64, f.at(frame, 2 + k, "i64")) for k in range(5))
+    x, out = f.pointers(frame, 0, 2)
+    before, outer, between, n, behind = f.words(frame, 2, 5)
     table, length, strides = f.allocate(PTR, 3), f.allocate(I64, 1), f.allocate(I64, 3)
     skipped = 0 if first is not None else 1
     byte = f.constant(I64, real.bytes)

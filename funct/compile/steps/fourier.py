@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
@@ -185,9 +185,9 @@ def print_fourier(
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     own, _ = f.arguments
-    places = [f.load(PTR, f.at(own, k, "i64")) for k in range(4)]
-    sizes = [f.load(I64, f.at(own, 4 + k, "i64")) for k in range(2)]
-    times, *steps = (f.load(I64, f.at(own, 6 + k, "i64")) for k in range(3))
+    places = f.pointers(own, 0, 4)
+    sizes = f.words(own, 4, 2)
+    times, *steps = f.words(own, 6, 3)
     lengths, strides = f.at(own, 9, "i64"), f.at(own, 12, "i64")
     alike = element == inner
     first = places[:2] if alike else places[2:]
@@ -212,14 +212,12 @@ def print_fourier(
     f.ret()
 
 
-def _offered(name: str, inner: str, what: Callable[[Loop], int]) -> int:
-    found = _loop(name, inner)
-    assert found is not None, "asked for by text that was printed for it"
-    return what(found)
+def _word(name: str, inner: str, which: str) -> int | None:
+    return getattr(_loop(name, inner), which, None)
 
 
 for _name in ("fft", "ifft", "irfft", "rfft_n_even", "rfft_n_odd"):
     for _inner in ("f32", "f64"):
         _symbol = f"funct_{_name}_{_inner}"
-        offer(_symbol, functools.partial(_offered, _name, _inner, lambda loop: loop.function))
-        offer(f"{_symbol}_data", functools.partial(_offered, _name, _inner, lambda loop: loop.data))
+        offer(_symbol, functools.partial(_word, _name, _inner, "function"))
+        offer(f"{_symbol}_data", functools.partial(_word, _name, _inner, "data"))

@@ -111,8 +111,8 @@ def print_lines(
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
-    x, out, room = (f.load(PTR, f.at(frame, k, "i64")) for k in range(3))
-    before, after, blocks, several = (f.load(I64, f.at(frame, 3 + k, "i64")) for k in range(4))
+    x, out, room = f.pointers(frame, 0, 3)
+    before, after, blocks, several = f.words(frame, 3, 4)
     lines = _Lines(f, element, n, lanes, room, task)
     real_in, real_out = kind == "rfft", kind == "irfft"
     halved = n == (given if real_in else made) // 2 and n > 1 and (real_in or real_out)

@@ -96,9 +96,9 @@ def print_gather(
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
     space, own = f.load(PTR, frame), f.at(frame, CONTROL_WORDS, "i64")
-    values, indices, out = (f.load(PTR, f.at(own, k, "i64")) for k in range(3))
-    outer, n, count, inner = (f.load(I64, f.at(own, 3 + k, "i64")) for k in range(4))
-    rows, part, parts = (f.load(I64, f.at(own, 7 + k, "i64")) for k in range(3))
+    values, indices, out = f.pointers(own, 0, 3)
+    outer, n, count, inner = f.words(own, 3, 4)
+    rows, part, parts = f.words(own, 7, 3)
     start, end = _share(f, f.div(task, parts), rows, outer)
     low, high = _share(f, f.rem(task, parts), part, count if op in _READS else inner)
     first, last = (low, high) if op in _READS else (f.constant(I64, 0), count)

@@ -128,11 +128,9 @@ def print_gemm(
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
-    a, b, c, room = (f.load(PTR, f.at(frame, s, "i64")) for s in range(4))
+    a, b, c, room = f.pointers(frame, 0, 4)
     (m, n, k, a_row, b_row, b_turned, rows_at_once, columns_at_once, scratch, row_blocks, columns,
-     column_blocks, count, group) = (
-        f.load(I64, f.at(frame, s, "i64")) for s in range(4, 18)
-    )  # fmt: skip
+     column_blocks, count, group) = f.words(frame, 4, 14)  # fmt: skip
     tiles = [Tile(element, rows, v, turned).name for v in (2, 1 if narrow else 2)]
     for tile in tiles:
         module.declare(f"@{tile}", f"declare void @{tile}()")
@@ -149,10 +147,7 @@ def print_gemm(
         f.call(driver_name(element), None, [given[name] for name in ARGUMENTS])
 
     if depth:
-        axes = [
-            [f.load(I64, f.at(frame, 18 + 4 * d + s, "i64")) for s in range(4)]
-            for d in range(depth)
-        ]
+        axes = [f.words(frame, 18 + 4 * d, 4) for d in range(depth)]
 
         def one(number: Value, _: list[Value]) -> list[Value]:
             x, y = find_products(f, number, axes, (a, b), element)

@@ -51,11 +51,8 @@ def print_gram(module: Module, name: str, element: str) -> None:
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
 
-    def word(slot: int) -> Value:
-        return f.load(I64, f.at(frame, slot, "i64"))
-
-    x, out = (f.load(PTR, f.at(frame, s, "i64")) for s in range(2))
-    n, k, leading, kind, turned, step, half = (word(s) for s in range(2, 9))
+    x, out = f.pointers(frame, 0, 2)
+    n, k, leading, kind, turned, step, half = f.words(frame, 2, 7)
     rest, first = n - half, f.constant(I64, 0)
     below = f.at(x, half * step, element)
 
@@ -84,7 +81,7 @@ def print_mirrored(module: Module, name: str, element: str) -> None:
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
     place = f.load(PTR, frame)
-    n, group = (f.load(I64, f.at(frame, s, "i64")) for s in (1, 2))
+    n, group = f.words(frame, 1, 2)
     lanes = module.target.vector_bytes // typed(element).bytes
     real, wide = typed(element, lanes), typed("i64", lanes)
     start = task * group

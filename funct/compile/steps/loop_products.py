@@ -76,7 +76,7 @@ def print_loop_product(module: Module, name: str, loop: str, data: bool) -> None
     frame, _ = f.arguments
     table = f.allocate(PTR, 3)  # which a loop may change
     for k in range(3):
-        f.store(f.load(PTR, f.at(frame, k, "i64")), f.at(table, k, "i64"))
+        f.store(f.pointer(frame, k), f.at(table, k, "i64"))
     sizes, strides = (f.at(frame, k, "i64") for k in (3, 7))
     f.call(loop, None, [table, sizes, strides, data_of(f, loop, data)])
     f.ret()

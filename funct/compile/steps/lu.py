@@ -6,7 +6,6 @@ have a last axis of two.
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -17,7 +16,6 @@ from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.groups import arrays
 from funct.compile.fusion.lower import places_of
 from funct.device import blas
-from funct.device.machine_code import offer
 from funct.graph import Node
 from funct.kernels.llvm import I32, I64, PTR, Module, Value, typed
 
@@ -67,8 +65,8 @@ def print_lu(module: Module, name: str, element: str, width: int, wide: bool) ->
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, _ = f.arguments
-    x, p, low, up, made, order, pivots = (f.load(PTR, f.at(frame, k, "i64")) for k in range(7))
-    count, m, n = (f.load(I64, f.at(frame, 7 + k, "i64")) for k in range(3))
+    x, p, low, up, made, order, pivots = f.pointers(frame, 0, 7)
+    count, m, n = f.words(frame, 7, 3)
     least, real, integer = f.min(m, n), typed(element), I64 if wide else I32
     sizes = f.allocate(integer, 3)
     index = integer.element
@@ -106,12 +104,12 @@ def print_lu(module: Module, name: str, element: str, width: int, wide: bool) ->
         def swapped(k: Value) -> None:
             found = f.load(integer, f.at(pivots, k, index))
             other = (found if wide else f.convert(found, "i64")) - 1
-            a, b = (f.load(I64, f.at(order, at, "i64")) for at in (k, other))
+            a, b = (f.word(order, at) for at in (k, other))
             f.store(b, f.at(order, k, "i64"))
             f.store(a, f.at(order, other, "i64"))
 
         def one(i: Value) -> None:
-            row = f.load(I64, f.at(order, i, "i64"))
+            row = f.word(order, i)
             each(m, lambda j: f.store(f.constant(real, 0.0), f.at(p, (t * m + j) * m + i, element)))
             f.store(f.constant(real, 1.0), f.at(p, (t * m + row) * m + i, element))
 
@@ -133,11 +131,5 @@ def _symbol(element: str, width: int) -> str:
     return f"funct_{_LETTERS[element, width]}getrf"
 
 
-def _offered(letter: str) -> int:
-    found = _getrf(letter)
-    assert found is not None, "asked for by text that was printed for it"
-    return found[0]
-
-
 for _held, _letter in _LETTERS.items():
-    offer(_symbol(*_held), functools.partial(_offered, _letter))
+    blas.offer(_symbol(*_held), f"{_letter}getrf_")

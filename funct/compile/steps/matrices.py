@@ -142,12 +142,10 @@ def print_matrices(
     frame, _ = f.arguments
     space, own = f.load(PTR, frame), f.at(frame, CONTROL_WORDS, "i64")
     loop = _LOOPS[op]
-    places, copies = (
-        [f.load(PTR, f.at(own, s + k, "i64")) for k in range(all_)] for s in (0, all_)
-    )
-    sizes = [f.load(I64, f.at(own, 2 * all_ + k, "i64")) for k in range(all_)]
+    places, copies = (f.pointers(own, s, all_) for s in (0, all_))
+    sizes = f.words(own, 2 * all_, all_)
     dimensions = f.at(own, 3 * all_, "i64")
-    count, m = (f.load(I64, f.at(dimensions, k, "i64")) for k in range(2))
+    count, m = f.words(dimensions, 0, 2)
     table = f.allocate(PTR, all_)
     alike = element == inner
     for k in range(all_):
@@ -160,7 +158,7 @@ def print_matrices(
             converted(f, places[k], copies[k], count * sizes[k], element, inner)
     strides = f.at(dimensions, lengths, "i64")
     operands = [table, dimensions, strides, f.null()]
-    sides = f.load(I64, f.at(dimensions, 2, "i64")) if loop.name == "solve" else None
+    sides = f.word(dimensions, 2) if loop.name == "solve" else None
     call_lapack(f, f"funct_{op}_of_matrices_{inner}", loop.name, m, m, operands, sides)
     first, real = places[given] if alike else copies[given], typed(inner)
     if loop.fails:
@@ -254,8 +252,8 @@ def print_triangular(module: Module, name: str, element: str, lower: bool, pairs
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, _ = f.arguments
     space, own = f.load(PTR, frame), f.at(frame, CONTROL_WORDS, "i64")
-    a, b, out = (f.load(PTR, f.at(own, k, "i64")) for k in range(3))
-    count, m, n = (f.load(I64, f.at(own, 3 + k, "i64")) for k in range(3))
+    a, b, out = f.pointers(own, 0, 3)
+    count, m, n = f.words(own, 3, 3)
     real, width = typed(element), 1 + pairs
     wide = counts_in_64_bits(element, pairs)
     assert wide is not None, "there is BLAS where systems are lowered"
@@ -279,15 +277,13 @@ def print_triangular(module: Module, name: str, element: str, lower: bool, pairs
     f.ret()
 
 
-def _offer_loop(op: str, element: str) -> int:
+def _address(op: str, element: str) -> int | None:
     char = "f" if element == "f32" else "d"
     loop = _LOOPS[op]
-    found = lapack.address(loop.name, char.upper() if loop.pairs else char)
-    assert found is not None, "asked for by text that was printed for it"
-    return found
+    return lapack.address(loop.name, char.upper() if loop.pairs else char)
 
 
 for _kind in ("f32", "f64"):
     for _op in _LOOPS:
         _name = f"funct_{_op}_of_matrices_{_kind}"
-        offer(_name, functools.partial(_offer_loop, _op, _kind))
+        offer(_name, functools.partial(_address, _op, _kind))

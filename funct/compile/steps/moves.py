@@ -105,7 +105,7 @@ def print_zeros(module: Module, name: str) -> None:
     frame, task = f.arguments
     set_ = "@llvm.memset.p0.i64"
     module.declare(set_, f"declare void {set_}(ptr, i8, i64, i1)")
-    first, size = _part(f, task, f.load(I64, f.at(frame, 1, "i64")))
+    first, size = _part(f, task, f.word(frame, 1))
     place = f.at(f.load(PTR, frame), first, "i8")
     f.line(f"call void {set_}({place!r}, i8 0, {size!r}, i1 false)")
     f.ret()
@@ -115,9 +115,9 @@ def print_copied(module: Module, name: str) -> None:
     """Add what copies bytes, if they are not there already."""
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
-    first, size = _part(f, task, f.load(I64, f.at(frame, 2, "i64")))
-    to, source = (f.at(f.load(PTR, f.at(frame, k, "i64")), first, "i8") for k in range(2))
+    first, size = _part(f, task, f.word(frame, 2))
+    to, source = (f.at(f.pointer(frame, k), first, "i8") for k in range(2))
     there = f.load(I64, frame)
-    moves = f.ne(there, f.load(I64, f.at(frame, 1, "i64")))
+    moves = f.ne(there, f.word(frame, 1))
     f.when(moves, lambda: copy_bytes(f, to, source, size))
     f.ret()

@@ -38,7 +38,7 @@ def placed(fused: Fused, is_lowered: Callable[[Any], bool]) -> Fused:
         if not is_lowered(s):
             makers = {}
         elif isinstance(s, Group):
-            makers |= {e.results[0]: s for e in s.nodes if _is_stored(e, s)}
+            makers |= {e.results[0]: s for e in s.nodes if _is_stored(e)}
         elif is_concat(s) and is_move(s):  # type: ignore[arg-type]
             for operand, part in parts(s):  # type: ignore[arg-type]
                 root = fused.views[operand].root
@@ -47,7 +47,7 @@ def placed(fused: Fused, is_lowered: Callable[[Any], bool]) -> Fused:
     return fused
 
 
-def _is_stored(e: Node, group: Group) -> bool:
+def _is_stored(e: Node) -> bool:
     """Whether the result is written element by element, if it is written."""
     return reduction(e) in (None, "row") and not is_weave(e)
 

@@ -24,7 +24,7 @@ from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import copy
 from funct.compile.loops.transposes import turned_around
 from funct.compile.loops.views import VIEWS, View, collapse, dense, through
-from funct.compile.steps.blas import KINDS, Matrix, call_gemm, library
+from funct.compile.steps.blas import KINDS, Matrix, call_gemm, counts_in_64_bits
 from funct.compile.steps.gemm import gemm, is_tiled, tiles_of
 from funct.compile.steps.gram import gram, is_gram
 from funct.compile.steps.stacks import find_products, stack_words
@@ -58,7 +58,7 @@ def is_product(node: Any) -> bool:
         return False
     sizes = (*x.shape, *y.shape)
     small = all(n < 1 << 31 for n in sizes)
-    return small and 0 not in sizes and library() is not None
+    return small and 0 not in sizes and counts_in_64_bits() is not None
 
 
 def _matrix(view: View, rows: int, columns: int) -> Matrix | None:
@@ -223,12 +223,9 @@ def print_few_sums(module: Module, name: str, element: str, depth: int, k: int) 
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, _ = f.arguments
 
-    def word(slot: int) -> Value:
-        return f.load(I64, f.at(frame, slot, "i64"))
-
-    x, y, out = (f.load(PTR, f.at(frame, s, "i64")) for s in range(3))
-    m, leading, count, group = (word(s) for s in range(3, 7))
-    axes = [[word(7 + 4 * axis + i) for i in range(4)] for axis in range(depth)]
+    x, y, out = f.pointers(frame, 0, 3)
+    m, leading, count, group = f.words(frame, 3, 4)
+    axes = [f.words(frame, 7 + 4 * axis, 4) for axis in range(depth)]
     lanes = max(16 // typed(element).bytes, 1 << (k - 1).bit_length())
     wide = typed(element, lanes)
     mask = None if k == lanes else f.first_lanes(lanes, f.constant(I64, k))
@@ -269,12 +266,9 @@ def print_few(
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, _ = f.arguments
 
-    def word(slot: int) -> Value:
-        return f.load(I64, f.at(frame, slot, "i64"))
-
-    x, y, out = (f.load(PTR, f.at(frame, s, "i64")) for s in range(3))
-    m, k, down, along, leading, count, group = (word(s) for s in range(3, 10))
-    axes = [[word(10 + 4 * axis + i) for i in range(4)] for axis in range(depth)]
+    x, y, out = f.pointers(frame, 0, 3)
+    m, k, down, along, leading, count, group = f.words(frame, 3, 7)
+    axes = [f.words(frame, 10 + 4 * axis, 4) for axis in range(depth)]
     lanes = 1 << (n - 1).bit_length()
     wide = typed(element, lanes)
     mask = None if n == lanes else f.first_lanes(lanes, f.constant(I64, n))
@@ -365,19 +359,16 @@ def print_product(module: Module, name: str, element: str, depth: int) -> None:
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
 
-    def word(slot: int) -> Value:
-        return f.load(I64, f.at(frame, slot, "i64"))
-
-    a, b, c = (f.load(PTR, f.at(frame, s, "i64")) for s in range(3))
-    m, n, k, lda, ldb, ldc = (word(s) for s in range(3, 9))
-    kind_a, kind_b, tall, panel = (word(s) for s in range(9, 13))
+    a, b, c = f.pointers(frame, 0, 3)
+    m, n, k, lda, ldb, ldc = f.words(frame, 3, 6)
+    kind_a, kind_b, tall, panel = f.words(frame, 9, 4)
     if depth:
-        c = f.at(c, task * word(16), "i8")
-        axes = [[word(17 + 4 * axis + i) for i in range(4)] for axis in range(depth)]
+        c = f.at(c, task * f.word(frame, 16), "i8")
+        axes = [f.words(frame, 17 + 4 * axis, 4) for axis in range(depth)]
         a, b = find_products(f, task, axes, (a, b), "i8")
     else:
         first = task * panel
-        a, b, c = (f.at(x, first * word(13 + i), "i8") for i, x in enumerate((a, b, c)))
+        a, b, c = (f.at(x, first * f.word(frame, 13 + i), "i8") for i, x in enumerate((a, b, c)))
         is_tall = f.ne(tall, 0)
         length = f.select(is_tall, m, n)
         count = f.intrinsic("smin", panel, length - first)

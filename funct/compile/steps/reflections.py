@@ -6,12 +6,10 @@ last axis of two.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 
 from funct.compile.fusion.calls import Address, Buffer, Call
 from funct.device import blas
-from funct.device.machine_code import offer
 from funct.graph import Var
 from funct.kernels.linalg.lapack import PANEL, REFLECTIONS
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
@@ -51,8 +49,8 @@ def print_reflections(module: Module, name: str, width: int, wide: bool, forms: 
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, _ = f.arguments
-    x, q, r, made, tau, work = (f.load(PTR, f.at(frame, k, "i64")) for k in range(6))
-    numbers = [f.load(I64, f.at(frame, 6 + k, "i64")) for k in range(5)]
+    x, q, r, made, tau, work = f.pointers(frame, 0, 6)
+    numbers = f.words(frame, 6, 5)
     integer = I64 if wide else I32
     sizes = f.allocate(integer, 6)  # the last is for what LAPACK tells
     at = [f.at(sizes, k, integer.element) for k in range(6)]
@@ -101,12 +99,6 @@ def _symbol(name: str) -> str:
     return f"funct_{name}"
 
 
-def _offered(name: str) -> int:
-    found = blas.lapack(name)
-    assert found is not None, "asked for by text that was printed for it"
-    return found[0]
-
-
 for _names in REFLECTIONS.values():
     for _name in _names:
-        offer(_symbol(_name), functools.partial(_offered, _name))
+        blas.offer(_symbol(_name), f"{_name}_")

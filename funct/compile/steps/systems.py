@@ -75,10 +75,10 @@ def print_odd(module: Module, name: str) -> None:
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, _ = f.arguments
     space, own = f.load(PTR, frame), f.at(frame, CONTROL_WORDS, "i64")
-    place, count = f.load(PTR, own), f.load(I64, f.at(own, 1, "i64"))
+    place, count = f.load(PTR, own), f.word(own, 1)
 
     def one(t: Value, _: list[Value]) -> list[Value]:
-        wrong = f.ne(f.load(I64, f.at(place, t, "i64")), 0)
+        wrong = f.ne(f.word(place, t), 0)
         f.when(wrong, lambda: f.store(f.constant(I64, WRONG), space))
         return []
 

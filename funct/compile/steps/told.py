@@ -33,6 +33,6 @@ def print_told(module: Module, name: str, words: int, places: tuple[int, ...]) -
     told, own = f.load(PTR, frame), f.allocate(I64, words)
     copy_bytes(f, own, f.at(told, 1, "i64"), f.constant(I64, 8 * words))
     for k, place in enumerate(places):
-        f.store(f.load(PTR, f.at(frame, 1 + k, "i64")), f.at(own, place, "i64"))
+        f.store(f.pointer(frame, 1 + k), f.at(own, place, "i64"))
     f.line(f"call void {f.load(PTR, told).name}({own!r})")
     f.ret()

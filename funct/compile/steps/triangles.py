@@ -7,7 +7,6 @@ of loops that are there anyway. A thread takes some of the right sides.
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -19,7 +18,6 @@ from funct.compile.steps.elimination import numbers_told, sides_of_a_task
 from funct.compile.steps.matrices import call_alone, call_lapack, refuse
 from funct.compile.steps.moves import copy_bytes
 from funct.device import blas
-from funct.device.machine_code import offer
 from funct.graph import Node
 from funct.kernels.cpu.triangular import counts_in_64_bits, triangular_symbol
 from funct.kernels.llvm import I32, I64, PTR, Module, Value, each, typed
@@ -71,8 +69,8 @@ def print_cholesky(module: Module, name: str, element: str) -> None:
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
     own = f.at(frame, CONTROL_WORDS, "i64")
-    x, out = (f.load(PTR, f.at(own, k, "i64")) for k in range(2))
-    n = f.load(I64, f.at(own, 2, "i64"))
+    x, out = f.pointers(own, 0, 2)
+    n = f.word(own, 2)
     x, out = (f.at(v, task * n * n, element) for v in (x, out))
     copy_bytes(f, out, x, n * n * typed(element).bytes)
     integer, (rows, told) = numbers_told(f, [n, None])
@@ -95,8 +93,8 @@ def print_triangles(
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
     own = f.at(frame, CONTROL_WORDS, "i64")
-    a, b, x = (f.load(PTR, f.at(own, k, "i64")) for k in range(3))
-    n, m, part = (f.load(I64, f.at(own, 3 + k, "i64")) for k in range(3))
+    a, b, x = f.pointers(own, 0, 3)
+    n, m, part = f.words(own, 3, 3)
     parts = f.div(m + part - 1, part)
     t, first = f.div(task, parts), f.rem(task, parts) * part
     some, size = f.min(m - first, part), typed(element).bytes
@@ -128,11 +126,5 @@ def print_triangles(
     f.ret()
 
 
-def _offered(name: str) -> int:
-    found = blas.lapack(name)
-    assert found is not None, "asked for by text that was printed for it"
-    return found[0]
-
-
 for _element, _letter in _LETTERS.items():
-    offer(f"funct_{_element}_potrf", functools.partial(_offered, f"{_letter}potrf"))
+    blas.offer(f"funct_{_element}_potrf", f"{_letter}potrf_")

@@ -13,7 +13,7 @@ import functools
 
 from funct.compile.loops.kernel import CONTROL_WORDS, STOPPED
 from funct.compile.steps.moves import copy_bytes
-from funct.compile.steps.walker import bytes_on, pointer, run_steps, word
+from funct.compile.steps.walker import bytes_on, run_steps
 from funct.device.machine_code import offer
 from funct.kernels.cpu.calls import address_in_python
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
@@ -45,19 +45,19 @@ class _Turns:
     def __init__(self, module: Module, name: str) -> None:
         self.f = f = module.function(name, [("frame", PTR), ("task", I64)])
         frame, _ = f.arguments
-        self.space, self.steps = pointer(f, frame), pointer(f, frame, 1)
-        self.moves, self.n_moves = f.at(self.steps, word(f, frame, 2), "i64"), word(f, frame, 3)
-        self.test, self.body = [(word(f, frame, k), word(f, frame, k + 1)) for k in (4, 6)]
-        self.goes_back = word(f, frame, 11)
-        self.asks, self.counts = f.ne(word(f, frame, 10), 0), f.ne(word(f, frame, 12), 0)
-        self.go_place, self.count_place = pointer(f, frame, 10), pointer(f, frame, 12)
-        self.n_carries, self.n_rows = word(f, frame, 13), word(f, frame, 14)
-        self.slots = pointer(f, frame, 15)
+        self.space, self.steps = f.pointer(frame), f.pointer(frame, 1)
+        self.moves, self.n_moves = f.at(self.steps, f.word(frame, 2), "i64"), f.word(frame, 3)
+        self.test, self.body = [(f.word(frame, k), f.word(frame, k + 1)) for k in (4, 6)]
+        self.goes_back = f.word(frame, 11)
+        self.asks, self.counts = f.ne(f.word(frame, 10), 0), f.ne(f.word(frame, 12), 0)
+        self.go_place, self.count_place = f.pointer(frame, 10), f.pointer(frame, 12)
+        self.n_carries, self.n_rows = f.word(frame, 13), f.word(frame, 14)
+        self.slots = f.pointer(frame, 15)
         self.carries = f.at(frame, 16, "i64")
         self.rows = f.at(self.carries, self.n_carries * 4, "i64")
         self.row_slots = f.at(self.slots, self.n_carries * 2, "i64")
-        given, limit = f.ne(word(f, frame, 9), 0), word(f, frame, 8)
-        self.n = f.branch(given, lambda: [word(f, pointer(f, frame, 9))], lambda: [limit])[0]
+        given, limit = f.ne(f.word(frame, 9), 0), f.word(frame, 8)
+        self.n = f.branch(given, lambda: [f.word(f.pointer(frame, 9))], lambda: [limit])[0]
 
     def begin(self) -> None:
         """Fill the slots, and ask whether there is a first step."""
@@ -66,15 +66,15 @@ class _Turns:
 
         def start(k: Value, _: list[Value]) -> list[Value]:
             carry, slot = self._carry(k)
-            first, result = word(f, carry), word(f, carry, 1)
-            still = f.eq(result, word(f, carry, 2))
+            first, result = f.word(carry), f.word(carry, 1)
+            still = f.eq(result, f.word(carry, 2))
 
             def bring() -> None:
-                copy_bytes(f, pointer(f, carry, 1), pointer(f, carry), word(f, carry, 3))
+                copy_bytes(f, f.pointer(carry, 1), f.pointer(carry), f.word(carry, 3))
 
             f.when(f.bitand(still, f.ne(first, result)), bring)
             f.store(f.select(still, result, first), slot)
-            into = f.select(into_result, word(f, carry, 1), word(f, carry, 2))
+            into = f.select(into_result, f.word(carry, 1), f.word(carry, 2))
             f.store(into, f.at(slot, 1, "i64"))
             return []
 
@@ -94,12 +94,12 @@ class _Turns:
         """The address of the first row that is gone through."""
         f = self.f
         row = f.at(self.rows, k * 2, "i64")
-        return word(f, row) + (self.n - 1) * word(f, row, 1) * self.goes_back
+        return f.word(row) + (self.n - 1) * f.word(row, 1) * self.goes_back
 
     def stride(self, k: Value | int) -> Value:
         """Bytes from a row to the next that is gone through."""
         f = self.f
-        stride = word(f, f.at(self.rows, k * 2, "i64"), 1)
+        stride = f.word(f.at(self.rows, k * 2, "i64"), 1)
         return f.select(f.ne(self.goes_back, 0), f.neg(stride), stride)
 
     def _move(self) -> None:
@@ -108,9 +108,9 @@ class _Turns:
 
         def move(k: Value, _: list[Value]) -> list[Value]:
             entry = f.at(self.moves, k * 3, "i64")
-            slot = bytes_on(f, self.space, word(f, entry, 1))
-            place = bytes_on(f, self.space, word(f, entry))
-            f.store(word(f, slot) + word(f, entry, 2), place)
+            slot = bytes_on(f, self.space, f.word(entry, 1))
+            place = bytes_on(f, self.space, f.word(entry))
+            f.store(f.word(slot) + f.word(entry, 2), place)
             return []
 
         f.loop(0, self.n_moves, 1, move, maybe_empty=True)
@@ -125,7 +125,7 @@ class _Turns:
         """Whether there is a k-th step."""
         f = self.f
         going = f.bitand(f.compare("lt", k, self.n), f.ne(go, 0))
-        return f.bitand(going, f.eq(word(f, self.space), 0))
+        return f.bitand(going, f.eq(f.word(self.space), 0))
 
     def run(self) -> Value:
         """All steps; how many they were."""
@@ -133,16 +133,16 @@ class _Turns:
 
         def flip(k: Value, _: list[Value]) -> list[Value]:
             carry, slot = self._carry(k)
-            now = word(f, slot, 1)
-            at_result = f.eq(now, word(f, carry, 1))
+            now = f.word(slot, 1)
+            at_result = f.eq(now, f.word(carry, 1))
             f.store(now, slot)
-            into = f.select(at_result, word(f, carry, 2), word(f, carry, 1))
+            into = f.select(at_result, f.word(carry, 2), f.word(carry, 1))
             f.store(into, f.at(slot, 1, "i64"))
             return []
 
         def advance(k: Value, _: list[Value]) -> list[Value]:
             slot = f.at(self.row_slots, k, "i64")
-            f.store(word(f, slot) + self.stride(k), slot)
+            f.store(f.word(slot) + self.stride(k), slot)
             return []
 
         def step(carried: list[Value]) -> list[Value]:
@@ -162,9 +162,9 @@ class _Turns:
 
         def bring(k: Value, _: list[Value]) -> list[Value]:
             carry, slot = self._carry(k)
-            at = word(f, slot)
-            from_, to, size = pointer(f, slot), pointer(f, carry, 1), word(f, carry, 3)
-            f.when(f.ne(at, word(f, carry, 1)), lambda: copy_bytes(f, to, from_, size))
+            at = f.word(slot)
+            from_, to, size = f.pointer(slot), f.pointer(carry, 1), f.word(carry, 3)
+            f.when(f.ne(at, f.word(carry, 1)), lambda: copy_bytes(f, to, from_, size))
             return []
 
         f.loop(0, self.n_carries, 1, bring, maybe_empty=True)
@@ -192,8 +192,8 @@ def print_choose(module: Module, name: str, element: str, blocks: int) -> None:
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, _ = f.arguments
-    space, steps = pointer(f, frame), pointer(f, frame, 1)
-    place = pointer(f, frame, CONTROL_WORDS + 2 * blocks)
+    space, steps = f.pointer(frame), f.pointer(frame, 1)
+    place = f.pointer(frame, CONTROL_WORDS + 2 * blocks)
     if element == "i1":
         index = _flag(f, place)
     else:
@@ -201,7 +201,7 @@ def print_choose(module: Module, name: str, element: str, blocks: int) -> None:
         last, zero = f.constant(I64, blocks - 1), f.constant(I64, 0)
         index = f.intrinsic("smax", f.intrinsic("smin", index, last), zero)  # whoever made it
     block = f.at(frame, index * 2 + CONTROL_WORDS, "i64")
-    run_steps(f, steps, space, word(f, block), word(f, block, 1))
+    run_steps(f, steps, space, f.word(block), f.word(block, 1))
     f.ret()
 
 

@@ -67,8 +67,8 @@ def print_rows(module: Module, name: str, element: str) -> None:
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
-    matrix, vector, out = (f.load(PTR, f.at(frame, k, "i64")) for k in range(3))
-    length, terms, leading, panel = (f.load(I64, f.at(frame, k, "i64")) for k in range(3, 7))
+    matrix, vector, out = f.pointers(frame, 0, 3)
+    length, terms, leading, panel = f.words(frame, 3, 4)
     first = task * panel
     stop = f.intrinsic("smin", first + panel, length)
     lanes = module.target.vector_bytes // typed(element).bytes
@@ -134,9 +134,9 @@ def print_columns(module: Module, name: str, element: str) -> None:
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
-    matrix, vector, out = (f.load(PTR, f.at(frame, k, "i64")) for k in range(3))
-    length, terms, leading = (f.load(I64, f.at(frame, k, "i64")) for k in range(3, 6))
-    panel, move, part, along, down = (f.load(I64, f.at(frame, k, "i64")) for k in range(6, 11))
+    matrix, vector, out = f.pointers(frame, 0, 3)
+    length, terms, leading = f.words(frame, 3, 3)
+    panel, move, part, along, down = f.words(frame, 6, 5)
     first, begin = task * move, task * along
     stop = f.intrinsic("smin", first + panel, length)
     end = f.intrinsic("smin", begin + part, terms)

@@ -32,8 +32,8 @@ from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
 from funct.settings import cores
 
 __all__ = [
-    "FIRST_WORDS", "HEAD", "assemble_kernels", "begin_walker", "bytes_on", "pointer", "reload",
-    "run_steps", "walker", "word",
+    "FIRST_WORDS", "HEAD", "assemble_kernels", "begin_walker", "bytes_on", "reload",
+    "run_steps", "walker",
 ]  # fmt: skip
 
 HEAD = (
@@ -145,16 +145,6 @@ def bytes_on(f: Emitter, place: Value, offset: Value | int) -> Value:
     return f.at(place, offset, "i8")
 
 
-def word(f: Emitter, place: Value, slot: Value | int = 0) -> Value:
-    """A word of a frame or a table."""
-    return f.load(I64, f.at(place, slot, "i64"))
-
-
-def pointer(f: Emitter, place: Value, slot: Value | int = 0) -> Value:
-    """A word that is an address."""
-    return f.load(PTR, f.at(place, slot, "i64"))
-
-
 def _call(f: Emitter, function: Value, result: str, given: str = "") -> Value:
     return f.emit(PTR, f"call {result} {function.name}({given})", pure=False)
 
@@ -166,8 +156,8 @@ def run_steps(f: Emitter, steps: Value, space: Value, first: Value, count: Value
 
     def step(k: Value, _: list[Value]) -> list[Value]:
         entry = f.at(steps, (first + k) * 3, "i64")
-        kernel, tasks = pointer(f, entry), word(f, entry, 2)
-        frame = bytes_on(f, space, word(f, entry, 1))
+        kernel, tasks = f.pointer(entry), f.word(entry, 2)
+        frame = bytes_on(f, space, f.word(entry, 1))
 
         def alone() -> list[Value]:
             def task(t: Value, _: list[Value]) -> list[Value]:
@@ -178,7 +168,7 @@ def run_steps(f: Emitter, steps: Value, space: Value, first: Value, count: Value
             return []
 
         def many() -> list[Value]:
-            parallel = pointer(f, space, _PARALLEL)
+            parallel = f.pointer(space, _PARALLEL)
             f.line(f"call void {parallel.name}({kernel!r}, {frame!r}, {tasks!r})")
             return []
 
@@ -198,73 +188,73 @@ def _print_walker(module: Module) -> None:
     """
     f = module.function("walk", [("table", PTR), ("arguments", PTR), ("count", I64)], PTR)
     holder, arguments, count = f.arguments
-    table = pointer(f, bytes_on(f, holder, DATA))
+    table = f.pointer(bytes_on(f, holder, DATA))
     head = {name: f.at(table, slot, "i64") for name, slot in _SLOT.items()}
 
     def dense(k: Value, held: list[Value]) -> list[Value]:
-        array = pointer(f, arguments, k)
+        array = f.pointer(arguments, k)
         return [held[0] & f.load(I32, bytes_on(f, array, FLAGS))]
 
     (flags,) = f.loop(0, count, 1, dense, [f.constant(I32, DENSE)])
 
     def run() -> list[Value]:
-        space = _aligned(f, pointer(f, bytes_on(f, pointer(f, arguments, count - 1), DATA)))
-        n = {name: word(f, head[name]) for name in HEAD[_SLOT["patches"] :]}
+        space = _aligned(f, f.pointer(bytes_on(f, f.pointer(arguments, count - 1), DATA)))
+        n = {name: f.word(head[name]) for name in HEAD[_SLOT["patches"] :]}
         patches = f.at(table, len(HEAD), "i64")
         controls = f.at(patches, n["patches"] * 3, "i64")
         steps = f.at(controls, n["controls"], "i64")
         frames = f.at(steps, (n["steps"] + n["moves"]) * 3, "i64")
         copy_bytes(f, space, frames, n["frames"] * 8)
-        f.store(pointer(f, head["parallel"]), f.at(space, _PARALLEL, "i64"))
+        f.store(f.pointer(head["parallel"]), f.at(space, _PARALLEL, "i64"))
 
         def patch(k: Value, _: list[Value]) -> list[Value]:
             entry = f.at(patches, k * 3, "i64")
-            array = pointer(f, bytes_on(f, arguments, word(f, entry, 1)))
-            last = f.eq(word(f, entry, 1), (count - 1) * 8)
-            data = f.select(last, space, pointer(f, bytes_on(f, array, DATA)))
-            place = bytes_on(f, space, word(f, entry))
-            f.store(bytes_on(f, data, word(f, entry, 2)), place)
+            array = f.pointer(bytes_on(f, arguments, f.word(entry, 1)))
+            last = f.eq(f.word(entry, 1), (count - 1) * 8)
+            data = f.select(last, space, f.pointer(bytes_on(f, array, DATA)))
+            place = bytes_on(f, space, f.word(entry))
+            f.store(bytes_on(f, data, f.word(entry, 2)), place)
             return []
 
         def control(k: Value, _: list[Value]) -> list[Value]:
-            frame = bytes_on(f, space, word(f, controls, k))
+            frame = bytes_on(f, space, f.word(controls, k))
             f.store(space, frame)
             f.store(steps, f.at(frame, 1, "i64"))
             return []
 
         f.loop(0, n["patches"], 1, patch, maybe_empty=True)
         f.loop(0, n["controls"], 1, control, maybe_empty=True)
-        lets_go = f.ne(word(f, head["lets_go"]), 0)
+        lets_go = f.ne(f.word(head["lets_go"]), 0)
         state = f.branch(
             lets_go,
-            lambda: [_call(f, pointer(f, head["save"]), "ptr")],
+            lambda: [_call(f, f.pointer(head["save"]), "ptr")],
             lambda: [f.null()],
         )[0]
         run_steps(f, steps, space, n["first"], n["calls"])
-        restore = pointer(f, head["restore"])
+        restore = f.pointer(head["restore"])
         f.when(lets_go, lambda: f.line(f"call void {restore.name}({state!r})"))
-        state = word(f, space)
-        told = f.select(f.eq(state, WRONG), pointer(f, head["none"]), pointer(f, head["true"]))
+        state = f.word(space)
+        told = f.select(f.eq(state, WRONG), f.pointer(head["none"]), f.pointer(head["true"]))
         told = f.select(f.eq(state, STOPPED), f.null(), told)
-        warns = f.eq(state, 0) & f.ne(word(f, space, NOTED), 0)
+        warns = f.eq(state, 0) & f.ne(f.word(space, NOTED), 0)
         return f.branch(warns, lambda: [_reported(f, head, space)], lambda: [told], rare=True)
 
     good = f.eq(flags & DENSE, DENSE)
-    found = f.branch(good, run, lambda: [pointer(f, head["false"])])[0]
-    f.line(f"call void {pointer(f, head['incref']).name}({found!r})")  # which may be null
+    found = f.branch(good, run, lambda: [f.pointer(head["false"])])[0]
+    f.line(f"call void {f.pointer(head['incref']).name}({found!r})")  # which may be null
     f.ret(found)
 
 
 def _reported(f: Emitter, head: dict[str, Value], space: Value) -> Value:
     """What is told once NumPy has warned of what is noted: null where it raised."""
-    true, false = pointer(f, head["true"]), pointer(f, head["false"])
+    true, false = f.pointer(head["true"]), f.pointer(head["false"])
     met = f.allocate(PTR, len(CASES))
     for k in range(len(CASES)):
         mark = f.load(typed("u8"), f.at(space, 8 * NOTED + k, "i8"))
         f.store(f.select(f.ne(mark, 0), true, false), f.at(met, k, "i64"))
-    given = f"{pointer(f, head['report'])!r}, {met!r}, i64 {len(CASES)}, ptr null"
-    found = _call(f, pointer(f, head["call"]), "ptr", given)
-    f.line(f"call void {pointer(f, head['decref']).name}({found!r})")  # which may be null
+    given = f"{f.pointer(head['report'])!r}, {met!r}, i64 {len(CASES)}, ptr null"
+    found = _call(f, f.pointer(head["call"]), "ptr", given)
+    f.line(f"call void {f.pointer(head['decref']).name}({found!r})")  # which may be null
     return f.select(f.eq(found, f.null()), f.null(), true)
 
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import platform
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,7 +33,8 @@ from funct.device.machine_code import offer
 
 __all__ = [
     "BASE", "DATA", "DENSE", "DTYPE", "Entries", "FLAGS", "RANK", "SHAPE", "STRIDES", "TYPE",
-    "address_in_python", "builtin", "field", "maker", "readable", "slot", "warning_flags", "word",
+    "address_in_python", "builtin", "code_of", "declared", "field", "maker", "readable", "slot",
+    "warning_flags", "word",
 ]  # fmt: skip
 
 # Where the fields of an object and of an array stand: NumPy's ABI fixes what follows the head.
@@ -47,19 +49,31 @@ _MOST = 32  # parameters
 _SPECS, _COUNT, _MISS, _ARRAY, _INT, _FLOAT, _RESULT, _SHAPE_OF, _DTYPE_OF, _FIRST = range(10)
 _ARRAYS, _STATIC, _NUMBERS = 0, 3, {id(int): 1, id(float): 2}  # kinds of parameters
 
-_API = (
-    "PyDict_GetItem", "PyDict_SetItem", "PyErr_Clear", "PyErr_ExceptionMatches", "PyErr_Occurred",
-    "PyEval_RestoreThread", "PyEval_SaveThread", "PyList_GetItem", "PyList_New", "PyList_SetItem",
-    "PyList_SetSlice", "PyList_Size", "PyLong_AsLongLong", "PyLong_FromLongLong",
-    "PyObject_GetAttrString", "PyObject_GetItem", "PyObject_RichCompareBool", "PyObject_Vectorcall",
-    "PyTuple_GetItem", "PyTuple_New", "PyTuple_SetItem", "PyTuple_Size", "PyType_GenericAlloc",
-    "Py_DecRef", "Py_IncRef",
-)  # fmt: skip
-# invalid, divide by zero, overflow, underflow, as <fenv.h> has them
+# What text may call (`declared`): of Python's C API,
+_PYTHON = {
+    "PyDict_GetItem": "ptr (ptr, ptr)", "PyDict_SetItem": "i32 (ptr, ptr, ptr)",
+    "PyErr_Clear": "void ()", "PyErr_ExceptionMatches": "i32 (ptr)", "PyErr_Occurred": "ptr ()",
+    "PyEval_RestoreThread": "void (ptr)", "PyEval_SaveThread": "ptr ()",
+    "PyList_GetItem": "ptr (ptr, i64)", "PyList_New": "ptr (i64)",
+    "PyList_SetItem": "i32 (ptr, i64, ptr)", "PyList_SetSlice": "i32 (ptr, i64, i64, ptr)",
+    "PyList_Size": "i64 (ptr)", "PyLong_AsLongLong": "i64 (ptr)",
+    "PyLong_FromLongLong": "ptr (i64)", "PyObject_GetAttrString": "ptr (ptr, ptr)",
+    "PyObject_GetItem": "ptr (ptr, ptr)", "PyObject_RichCompareBool": "i32 (ptr, ptr, i32)",
+    "PyObject_Vectorcall": "ptr (ptr, ptr, i64, ptr)", "PyTuple_GetItem": "ptr (ptr, i64)",
+    "PyTuple_New": "ptr (i64)", "PyTuple_SetItem": "i32 (ptr, i64, ptr)",
+    "PyTuple_Size": "i64 (ptr)", "PyType_GenericAlloc": "ptr (ptr, i64)",
+    "Py_DecRef": "void (ptr)", "Py_IncRef": "void (ptr)",
+}  # fmt: skip
+# of <fenv.h>, whose flags invalid, divide by zero, overflow, underflow are these,
+_LIBM = {"fetestexcept": "i32 (i32)", "feclearexcept": "i32 (i32)"}
 _FLAGS = {"x86_64": 0x1D, "aarch64": 0x0F, "arm64": 0x0F}
-_OF_FLAGS = ("fetestexcept", "feclearexcept")
-# where they stand in the table of NumPy's C API, which its ABI fixes
-_NUMPY_API = {
+# and of NumPy's, whose ABI fixes where in its table they stand.
+_NUMPY = {
+    "PyArray_FromScalar": "ptr (ptr, ptr)", "PyArray_MultiplyList": "i64 (ptr, i32)",
+    "PyArray_NewCopy": "ptr (ptr, i32)",
+    "PyArray_NewFromDescr": "ptr (ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)",
+}  # fmt: skip
+_PLACES = {
     "PyArray_FromScalar": 61, "PyArray_MultiplyList": 158, "PyArray_NewCopy": 85,
     "PyArray_NewFromDescr": 94,
 }  # fmt: skip
@@ -81,11 +95,11 @@ def _of_libm(name: str) -> int:
     return ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value or 0
 
 
-for _name in _API:
+for _name in _PYTHON:
     offer(_name, functools.partial(address_in_python, _name))
-for _name in _OF_FLAGS:
+for _name in _LIBM:
     offer(_name, functools.partial(_of_libm, _name))
-for _name, _number in _NUMPY_API.items():
+for _name, _number in _PLACES.items():
     offer(_name, functools.partial(_of_numpy, _number))
 
 
@@ -93,7 +107,7 @@ for _name, _number in _NUMPY_API.items():
 def warning_flags() -> int | None:
     """The flags at which NumPy warns; None where they cannot be asked for."""
     found = _FLAGS.get(platform.machine())
-    return found if found and all(hasattr(ctypes.CDLL(None), n) for n in _OF_FLAGS) else None
+    return found if found and all(hasattr(ctypes.CDLL(None), n) for n in _LIBM) else None
 
 
 @functools.cache
@@ -123,6 +137,20 @@ def slot(made: type, name: str) -> int | None:
     words = range(_HEAD, made.__basicsize__, 8)
     at = [k for k in words if ctypes.c_size_t.from_address(id(probe) + k).value == id(mark)]
     return at[0] if len(at) == 1 else None
+
+
+def declared(text: str) -> str:
+    """The text behind declarations of what it calls of the functions above."""
+    known = _PYTHON | _LIBM | _NUMPY
+    called = {name for name in re.findall(r"@(\w+)\(", text) if name in known}
+    kinds = {name: known[name].split(" ", 1) for name in sorted(called)}
+    return "".join(f"declare {of} @{n}{taken}\n" for n, (of, taken) in kinds.items()) + text
+
+
+@functools.cache
+def code_of(text: str) -> Code:
+    """The code of such a text, until the process ends."""
+    return assemble(declared(text)).keep()
 
 
 def word(name: str, table: str, number: int, kind: str = "i64") -> str:
@@ -215,27 +243,10 @@ class Entries:
         self._publish()
 
     def _publish(self) -> None:
-        self.call = builtin(self._name, _finder().address("call"), self._table, self)
-
-
-@functools.cache
-def _finder() -> Code:
-    """The code that finds the code."""
-    return assemble(_TEXT).keep()
+        self.call = builtin(self._name, code_of(_TEXT).address("call"), self._table, self)
 
 
 _TEXT = f"""
-declare i64 @PyLong_AsLongLong(ptr)
-declare ptr @PyLong_FromLongLong(i64)
-declare ptr @PyErr_Occurred()
-declare ptr @PyEval_SaveThread()
-declare void @PyEval_RestoreThread(ptr)
-declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
-declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
-declare i64 @PyArray_MultiplyList(ptr, i32)
-declare void @Py_IncRef(ptr)
-declare void @Py_DecRef(ptr)
-
 define ptr @call(ptr %holder, ptr %args, i64 %count) {{
 entry:
   %frame = alloca [{_MOST} x i64]

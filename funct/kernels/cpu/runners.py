@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from funct.device import Code, assemble
-from funct.kernels.cpu.calls import DATA, RANK, SHAPE, builtin, field, readable, word
+from funct.kernels.cpu.calls import DATA, RANK, SHAPE, builtin, code_of, field, readable, word
 from funct.kernels.cpu.record import address
 
 __all__ = ["runner"]
@@ -34,7 +33,7 @@ def runner(code: int) -> Callable[..., None]:
     """
     if not readable():
         return functools.partial(_run, ctypes.CFUNCTYPE(None, ctypes.c_char_p)(code))
-    return builtin("run", _code().address("call"), np.asarray([code, id(None)]))
+    return builtin("run", code_of(_TEXT).address("call"), np.asarray([code, id(None)]))
 
 
 def _run(function: Any, *given: Any) -> None:
@@ -42,16 +41,7 @@ def _run(function: Any, *given: Any) -> None:
     function(struct.pack(f"{len(arrays)}q", *map(address, arrays)) + rest)
 
 
-@functools.cache
-def _code() -> Code:
-    return assemble(_TEXT).keep()
-
-
 _TEXT = f"""
-declare i64 @PyArray_MultiplyList(ptr, i32)
-declare ptr @PyEval_SaveThread()
-declare void @PyEval_RestoreThread(ptr)
-declare void @Py_IncRef(ptr)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 define ptr @call(ptr %holder, ptr %args, i64 %count) {{

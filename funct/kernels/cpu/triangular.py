@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from funct.device import Code, blas, host, printed
-from funct.device.machine_code import offer
 from funct.kernels.cpu import scratch
 from funct.kernels.cpu.dense.turn import turn_name
 from funct.kernels.cpu.record import address
@@ -70,15 +69,9 @@ def triangular_symbol(element: str, pairs: bool = False) -> str:
     return f"funct_{element}_triangular{'_of_pairs' if pairs else ''}"
 
 
-def _offered(name: str) -> int:
-    found = blas.cblas(name)
-    assert found is not None, "asked for by text that was printed for it"
-    return found[0]
-
-
 for _of, _letter in _LETTERS.items():
-    offer(triangular_symbol(*_of), functools.partial(_offered, f"{_letter}trsm"))
-    offer(f"{triangular_symbol(*_of)}_vector", functools.partial(_offered, f"{_letter}trsv"))
+    blas.offer(triangular_symbol(*_of), f"cblas_{_letter}trsm")
+    blas.offer(f"{triangular_symbol(*_of)}_vector", f"cblas_{_letter}trsv")
 
 
 def _text(element: str, wide: bool, lower: bool) -> str:

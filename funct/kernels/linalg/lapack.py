@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from funct.device import blas
+from funct.kernels.cpu.elementwise.ufunc_loops import generalized
 from funct.kernels.linalg.in_parts import in_parts
 from funct.kernels.quiet import asking
 
@@ -50,17 +51,6 @@ _NARROW = {"d": np.dtype(np.float32), "D": np.dtype(np.complex64)}
 _LOOPS: Any = getattr(np.linalg, "_umath_linalg", None)
 
 
-class _Ufunc(ctypes.Structure):
-    """The first fields of `PyUFuncObject`, which NumPy's ABI has fixed."""
-
-    _fields_ = (
-        ("head", ctypes.c_ssize_t * 2), ("nin", ctypes.c_int), ("nout", ctypes.c_int),
-        ("nargs", ctypes.c_int), ("identity", ctypes.c_int),
-        ("functions", ctypes.POINTER(ctypes.c_void_p)), ("data", ctypes.c_void_p),
-        ("ntypes", ctypes.c_int),
-    )  # fmt: skip
-
-
 def inner(char: str, rows: int, columns: int) -> str:
     """The dtype, by its character, in which a matrix of another is computed."""
     return char if char in "dD" or rows * columns >= LARGE else _WIDE[char]
@@ -77,12 +67,8 @@ def address(name: str, char: str, beside: str = "") -> int | None:
     real = char.lower()  # what a complex matrix may have beside
     known = {char, real, *beside, *"->"}
     types = [t for t in getattr(found, "types", ()) if t[0] == char and set(t) <= known]
-    if len(types) != 1 or object.__basicsize__ != ctypes.sizeof(ctypes.c_ssize_t * 2):
-        return None
-    seen = _Ufunc.from_address(id(found))
-    if (seen.nin, seen.nout, seen.ntypes) != (found.nin, found.nout, found.ntypes):
-        return None
-    return seen.functions[found.types.index(types[0])]
+    loop = generalized(found, types[0]) if len(types) == 1 else None
+    return loop.function or None if loop is not None else None
 
 
 def _fail(error: str, flag: int) -> None:

@@ -147,6 +147,22 @@ class Emitter(Arithmetic):
         unaligned = functools.reduce(self.bitor, bits) & (self.module.target.vector_bytes - 1)
         return self.eq(unaligned, 0)
 
+    def word(self, place: Value, slot: Index = 0) -> Value:
+        """A word of a frame or a table."""
+        return self.load(I64, self.at(place, slot, "i64"))
+
+    def pointer(self, place: Value, slot: Index = 0) -> Value:
+        """A word that is an address."""
+        return self.load(PTR, self.at(place, slot, "i64"))
+
+    def words(self, place: Value, first: int, count: int) -> list[Value]:
+        """So many words, one after the other."""
+        return [self.word(place, first + k) for k in range(count)]
+
+    def pointers(self, place: Value, first: int, count: int) -> list[Value]:
+        """So many words that are addresses."""
+        return [self.pointer(place, first + k) for k in range(count)]
+
     def load(self, type: Type, pointer: Value, mask: Value | None = None) -> Value:
         """Elements from the address on; where the mask is off, nothing is read and zero given."""
         place = f"{pointer!r}, align {type.bytes}" if mask is None else ""

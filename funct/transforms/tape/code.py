@@ -19,10 +19,9 @@ from msgspec import Struct
 from funct.array import Array
 from funct.core import Primitive
 from funct.core.rule import parameters
-from funct.device import Code, assemble
 from funct.device.fork import whole
 from funct.device.llvm import loaded
-from funct.kernels.cpu.calls import builtin, slot, warning_flags
+from funct.kernels.cpu.calls import builtin, code_of, slot, warning_flags
 from funct.kernels.cpu.elementwise.ufunc_loops import loop_of
 from funct.kernels.elementwise import real_ufunc
 from funct.ops.broadcasting import match_operand
@@ -49,31 +48,7 @@ __all__ = ["TapeCode", "adopt", "load", "recorder", "walker"]
 
 _F4, _F8 = np.dtype(np.float32), np.dtype(np.float64)
 
-_DECLARED = """
-declare ptr @PyDict_GetItem(ptr, ptr)
-declare i32 @PyDict_SetItem(ptr, ptr, ptr)
-declare void @PyErr_Clear()
-declare i32 @PyErr_ExceptionMatches(ptr)
-declare ptr @PyErr_Occurred()
-declare ptr @PyList_GetItem(ptr, i64)
-declare i32 @PyList_SetItem(ptr, i64, ptr)
-declare i32 @PyList_SetSlice(ptr, i64, i64, ptr)
-declare i64 @PyList_Size(ptr)
-declare i64 @PyLong_AsLongLong(ptr)
-declare ptr @PyLong_FromLongLong(i64)
-declare ptr @PyObject_GetAttrString(ptr, ptr)
-declare i32 @PyObject_RichCompareBool(ptr, ptr, i32)
-declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
-declare ptr @PyTuple_GetItem(ptr, i64)
-declare ptr @PyTuple_New(i64)
-declare i32 @PyTuple_SetItem(ptr, i64, ptr)
-declare i64 @PyTuple_Size(ptr)
-declare ptr @PyType_GenericAlloc(ptr, i64)
-declare void @Py_DecRef(ptr)
-declare void @Py_IncRef(ptr)
-declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
-declare i32 @fetestexcept(i32)
-declare i32 @feclearexcept(i32)
+_NAMES = """
 @shape.name = private constant [6 x i8] c"shape\\00"
 @dtype.name = private constant [6 x i8] c"dtype\\00"
 """
@@ -88,10 +63,10 @@ class TapeCode:
 
     def __init__(self, slots: Slots, flags: int, level: type) -> None:
         parts = (
-            _DECLARED, loops_text(flags), shapes_text(), pulls_text(slots), record_text(slots),
+            _NAMES, loops_text(flags), shapes_text(), pulls_text(slots), record_text(slots),
             walk_text(slots),
         )  # fmt: skip
-        self._code: Code = assemble("".join(parts)).keep()
+        self._code = code_of("".join(parts))
         self._pulls: dict[Callable[..., Any], np.ndarray[Any, Any]] = {}
         self._kinds = np.zeros(max(KINDS.values()) + 4, np.int64)
         objects = {

@@ -23,6 +23,7 @@ from funct.kernels.quantized import affine as plain
 from funct.kernels.quantized import weight_only as few_bits
 from funct.kernels.windows.views import Sliding
 from tests import guarded
+from tests.kernels.arrays import whole_range as codes
 
 pytestmark = pytest.mark.skipif(
     not table.available().issuperset(("llvm", "avx2")), reason="the processor lacks AVX2"
@@ -45,12 +46,6 @@ def zero_points(dtype: Any) -> st.SearchStrategy[int]:
     limits = np.iinfo(dtype)
     low, high = int(limits.min), int(limits.max)
     return st.sampled_from([low, high, low + 1, high - 1]) | st.integers(low, high)
-
-
-def codes(shape: Any, dtype: Any, seed: int) -> np.ndarray[Any, Any]:
-    limits = np.iinfo(dtype)
-    rng = np.random.default_rng(seed)
-    return rng.integers(limits.min, limits.max, shape, dtype=dtype, endpoint=True)
 
 
 @st.composite

@@ -7,14 +7,12 @@ at an edge: a builtin function looks at the few elements of the operands, and ca
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable
 from math import inf
 from typing import Any
 
 import numpy as np
 
-from funct.device import Code, assemble
 from funct.kernels.cpu.calls import (
     DATA,
     DENSE,
@@ -24,6 +22,7 @@ from funct.kernels.cpu.calls import (
     SHAPE,
     TYPE,
     builtin,
+    code_of,
     field,
     word,
 )
@@ -72,18 +71,11 @@ class Guarded:
         head[_LOW:_COUNT].view(np.float64)[:] = low, high
         rest = [(id(d), size, parts) for d, size, parts in kinds]
         table = np.concatenate((head, np.ravel(rest)))
-        self.call = builtin("few_" + ufunc.__name__, _code().address("call"), table, self)
-
-
-@functools.cache
-def _code() -> Code:
-    return assemble(_TEXT).keep()
+        self.call = builtin("few_" + ufunc.__name__, code_of(_TEXT).address("call"), table, self)
 
 
 _TEXT = f"""
 declare double @llvm.fabs.f64(double)
-declare i64 @PyArray_MultiplyList(ptr, i32)
-declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 
 define ptr @call(ptr %holder, ptr %args, i64 %count) {{
 entry:

@@ -9,14 +9,12 @@ looks at the operands, and calls what they are for.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from funct.device import Code, assemble
-from funct.kernels.cpu.calls import DATA, DTYPE, RANK, SHAPE, TYPE, builtin, field, word
+from funct.kernels.cpu.calls import DATA, DTYPE, RANK, SHAPE, TYPE, builtin, code_of, field, word
 
 __all__ = ["chosen"]
 
@@ -37,18 +35,10 @@ def chosen(
     words = [*functions, least, len(kept), *map(id, kept)]
     name = "sized_" + getattr(plain, "__name__", "function")
     held = (plain, large, kept, unlike, beside)
-    return builtin(name, _code().address("call"), np.asarray(words), held)
-
-
-@functools.cache
-def _code() -> Code:
-    return assemble(_TEXT).keep()
+    return builtin(name, code_of(_TEXT).address("call"), np.asarray(words), held)
 
 
 _TEXT = f"""
-declare i64 @PyArray_MultiplyList(ptr, i32)
-declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
-
 define ptr @call(ptr %holder, ptr %args, i64 %count) {{
 entry:
 {field("table", "%holder", DATA, "ptr")}

@@ -1,0 +1,219 @@
+"""Scatter: what stands at indices is combined with numbers, in the order of the indices, so sums
+have NumPy's bits.
+
+As in `indexing.py`, a kernel gives 0, or 1 + the place of the first index that is out of bounds.
+It looks at indices in a pass of its own, in vectors, and then has no branch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funct.kernels.cpu.irregular.filling import cleared
+from funct.kernels.cpu.irregular.indexing import SEEN, all_inside, outside, place
+from funct.kernels.cpu.loops import kernel, making, parallel
+from funct.kernels.cpu.vectors import asked, loaded, spread, stored
+
+__all__ = ["add_elements", "combine", "combine_rows", "combined", "combined_pairs", "summed"]
+
+_LANES = 8
+_AHEAD = 16  # indices from here stands the one whose row is asked for
+
+
+@kernel
+def add_elements(g: Any, i: Any, y: Any, outer: int, count: int, n: int, drop: bool) -> int:
+    """y (outer, n) += g (outer, count) at i (count,). drop: indices outside [0, n) are left out."""
+    for o in range(outer):
+        last = o * n
+        total = y[last]  # the sum at `last` stays in a register while the index stays
+        for k in range(count):
+            at = i[k].astype(np.int64)
+            if not drop and at < 0:
+                at += n
+            if at.astype(np.uint64) < np.uint64(n):
+                at += o * n
+                if at != last:
+                    y[last] = total
+                    last = at
+                    total = y[at]
+                total = total + g[o * count + k]
+            elif not drop:
+                return k + 1
+        y[last] = total
+    return 0
+
+
+@making("n", "data")
+def summed(data: Any, ids: Any, n: int, count: int, y: Any, size: int) -> None:
+    """Sums of data (count,) by ids (count,) in a new array of n numbers; ids outside of it are left
+    out. n > 0.
+    """
+    cleared(y, n)
+    last: Any = np.int64(0)
+    total = y.dtype.type(0)  # the sum at `last` stays in a register while the index stays
+    for k in range(count):
+        at = ids[k].astype(np.int64)
+        if at.astype(np.uint64) < np.uint64(n):
+            if at != last:
+                y[last] = total
+                last = at
+                total = y[at]
+            total = total + data[k]
+    y[last] = total
+
+
+@parallel
+def combine_rows(
+    g: Any, i: Any, y: Any, wrong: Any, outer: int, count: int, n: int, inner: int, mode: str,
+    drop: bool, far: bool, part: int, task: int,
+) -> None:  # fmt: skip
+    """y (outer, n, inner) combined with g (outer, count, inner) at i (count,): see `combine`.
+
+    A task changes `part` columns, so nobody else writes where it does. drop: as above, else wrong
+    is 1 where an index is out of bounds, and nothing is changed. far: y is in no cache, so its rows
+    are asked for early; processors wait with what they read until they know where they write.
+    """
+    first = task * part
+    last = min(first + part, inner)
+    whole = first + ((last - first) & -_LANES)
+    if not drop and outside(i, 0, count, n) > 0:
+        wrong[0] = 1
+        outer = 0
+    for o in range(outer):
+        for k in range(count):
+            if far:
+                later = place(i[min(k + _AHEAD, count - 1)], n)
+                asked(y, (o * n + later) * inner + first, _LANES)
+            at = i[k] if drop else place(i[k], n)
+            if at.astype(np.uint64) < np.uint64(n):
+                to = (o * n + at) * inner
+                source = (o * count + k) * inner
+                for j in range(first, whole, _LANES):
+                    new = loaded(g, source + j, _LANES)
+                    stored(y, to + j, _combined(loaded(y, to + j, _LANES), new, mode))
+                for j in range(whole, last):
+                    y[to + j] = _combined(y[to + j], g[source + j], mode)
+
+
+@kernel
+def combine(v: Any, i: Any, y: Any, count: int, n: int, mode: str) -> int:
+    """y (n,) combined with v at i, both (count,): "set", "add", "multiply", "min", "max". It stays
+    as it is where an index is wrong.
+    """
+    wrong: int = outside(i, 0, count, n)
+    if wrong > 0:
+        return wrong
+    wrong = _combine_each(v, i, y, count, n, mode, False)
+    return wrong
+
+
+@making("x")
+def combined(x: Any, v: Any, i: Any, count: int, mode: str, single: bool, y: Any, n: int) -> int:
+    """`combine` of x in a new array, which for "factors" is 1 at first. single: v is a number."""
+    _begun(x, y, n, mode)
+    wrong: int = _combine_each(v, i, y, count, n, mode, single)
+    return wrong
+
+
+def _combine_each(v: Any, i: Any, y: Any, count: Any, n: Any, mode: str, single: bool) -> Any:
+    """0, or 1 + the place of an index that is out of bounds, before which all are combined."""
+    wrong: Any = np.int64(0)
+    first: Any = np.int64(0)
+    while first < count:
+        last = min(first + SEEN, count)
+        many = last == first + SEEN
+        if many:
+            many = all_inside(i, first, n)
+        if many:
+            for k in range(first, last, 4):
+                a, b = i[k].astype(np.int64), i[k + 1].astype(np.int64)
+                c, d = i[k + 2].astype(np.int64), i[k + 3].astype(np.int64)
+                _changed_four(y, v, a, b, c, d, k, mode, single)
+        else:
+            wrong = outside(i, first, last, n)
+            if wrong > 0:
+                break
+            for k in range(first, last):
+                _changed(y, v, place(i[k].astype(np.int64), n), k, mode, single)
+        first = last
+    return wrong
+
+
+@making("x")
+def combined_pairs(
+    x: Any, v: Any, i: Any, j: Any, count: int, n: int, m: int, mode: str, single: bool, y: Any,
+    size: int,
+) -> int:  # fmt: skip
+    """`combined` for x (n, m), at the rows i and the columns j, both (count,)."""
+    _begun(x, y, size, mode)
+    wrong: Any = np.int64(0)
+    first: Any = np.int64(0)
+    while first < count:
+        last = min(first + SEEN, count)
+        many = last == first + SEEN
+        if many:
+            many = all_inside(i, first, n) & all_inside(j, first, m)
+        if many:
+            for k in range(first, last, 4):
+                a, b = _pair(i, j, k, m), _pair(i, j, k + 1, m)
+                c, d = _pair(i, j, k + 2, m), _pair(i, j, k + 3, m)
+                _changed_four(y, v, a, b, c, d, k, mode, single)
+        else:
+            wrong = max(outside(i, first, last, n), outside(j, first, last, m))
+            if wrong > 0:
+                break
+            for k in range(first, last):
+                row, column = place(i[k].astype(np.int64), n), place(j[k].astype(np.int64), m)
+                _changed(y, v, row * m + column, k, mode, single)
+        first = last
+    return wrong
+
+
+def _changed_four(
+    y: Any, v: Any, a: Any, b: Any, c: Any, d: Any, k: Any, mode: Any, single: Any
+) -> None:
+    """`_changed` at four places, in their order."""
+    _changed(y, v, a, k, mode, single)
+    _changed(y, v, b, k + 1, mode, single)
+    _changed(y, v, c, k + 2, mode, single)
+    _changed(y, v, d, k + 3, mode, single)
+
+
+def _pair(i: Any, j: Any, k: Any, m: Any) -> Any:
+    """The place of an element in rows of m, whose row and column are inside."""
+    return i[k].astype(np.int64) * m + j[k].astype(np.int64)
+
+
+def _begun(x: Any, y: Any, n: Any, mode: str) -> None:
+    """y as it is before anything is combined."""
+    lanes = n & -SEEN
+    for k in range(0, lanes, SEEN):
+        stored(y, k, spread(_one(x), SEEN) if mode == "factors" else loaded(x, k, SEEN))
+    for k in range(lanes, n):
+        y[k] = _one(x) if mode == "factors" else x[k]
+
+
+def _one(x: Any) -> Any:
+    return x.dtype.type(1)
+
+
+def _changed(y: Any, v: Any, at: Any, k: Any, mode: str, single: bool) -> None:
+    y[at] = _combined(y[at], _picked(v, k, y.dtype, single), mode)
+
+
+def _picked(v: Any, k: Any, dtype: Any, single: bool) -> Any:
+    if single:
+        return dtype.type(v)
+    return v[k]
+
+
+def _combined(a: Any, b: Any, mode: str) -> Any:
+    if mode == "set":
+        return b
+    if mode == "add":
+        return a + b
+    if mode == "multiply" or mode == "factors":
+        return a * b
+    return np.where((a < b if mode == "min" else a > b) | (a != a), a, b)
