@@ -4,7 +4,8 @@ A program that walks over megabytes waits for the tables in which the system kee
 is, and 512 times as rarely with pages of 2 MiB. But where a machine is virtual, the first touch of
 those may cost five times that of small ones, which first calls would pay. So memory has small pages
 until its blocks were handed out many times; then they are put together by a thread that is at work
-for a part of its time only.
+for a part of its time only. What a first call is known to need has huge pages at once, as long as
+they come soon (`touching_text.py`).
 
 Source: madvise(2), MADV_COLLAPSE, since Linux 6.1; mincore(2). Older systems refuse, and all stays
 as it was.
@@ -21,10 +22,10 @@ from _thread import start_new_thread
 from collections.abc import Sequence
 from contextlib import suppress
 
-__all__ = ["has_huge_pages", "put_together"]
+__all__ = ["HUGE", "has_huge_pages", "put_together"]
 
-_HUGE = 2 << 20  # bytes
-_PAGES = _HUGE // mmap.PAGESIZE  # small pages in one
+HUGE = 2 << 20  # bytes
+_PAGES = HUGE // mmap.PAGESIZE  # small pages in one
 _COLLAPSE = 25  # of madvise
 _ENOUGH = _PAGES * 3 // 4  # pages that are there already: the rest is given by the system
 _REST = 4  # times as long as a page took, the thread sleeps
@@ -55,10 +56,10 @@ def _walk(segments: Sequence[tuple[int, int]]) -> None:
     system.mincore.argtypes = (*arguments, ctypes.c_char_p)
     there = ctypes.create_string_buffer(_PAGES)
     for start, size in segments:
-        for page in range(-(-start // _HUGE) * _HUGE, start + size - _HUGE + 1, _HUGE):
-            if system.mincore(page, _HUGE, there) or sum(there.raw) < _ENOUGH:
+        for page in range(-(-start // HUGE) * HUGE, start + size - HUGE + 1, HUGE):
+            if system.mincore(page, HUGE, there) or sum(there.raw) < _ENOUGH:
                 continue
             begin = time.perf_counter()
-            if system.madvise(page, _HUGE, _COLLAPSE):
+            if system.madvise(page, HUGE, _COLLAPSE):
                 return
             time.sleep(_REST * (time.perf_counter() - begin))
