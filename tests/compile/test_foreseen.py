@@ -18,7 +18,7 @@ import funct as ft
 import funct.array as xp
 from funct.compile import foreseen as block
 from funct.compile import returns
-from funct.compile.foreseen import _MOST, _key, _sizes, takes
+from funct.compile.foreseen import _MOST, _key, _sizes, needs, takes
 from funct.device import assemble, disk_cache, host, memory
 from funct.device.memory import touching as touching_room
 from funct.device.memory import touching_text
@@ -93,7 +93,7 @@ def test_blocks_are_touched_and_wait_in_their_bins():
     memory.HOST.empty_cache()
     note(size)
     with block(step, LARGE):
-        assert foreseen._call.get().touching.begun
+        assert foreseen._call.get().touching[0].begun
     before = ft.device.memory_stats()["num_arena_calls"]
     x = np.empty(size, np.uint8)
     assert not x[:: 1 << 12].any()
@@ -233,7 +233,7 @@ def test_nothing_is_touched_where_it_does_not_pay(folder, monkeypatch, why):
     for _ in range(2):
         with block(step, types):
             call = foreseen._call.get()
-            assert call is None or call.touching is None
+            assert call is None or not call.touching
             takes([MIB])
     assert len(kept(folder)) == (why == "full")
 
@@ -386,3 +386,32 @@ def test_functions_of_no_module_are_known_too():
     assert names["fun"].__module__ is None
     x = xp.ones((1024, 512))
     laws.close(ft.jit(names["fun"])(x), np.exp(1.0) + np.ones((1024, 512)), 1e-12, 1e-12)
+
+
+def test_what_code_takes_is_touched_before_it_is_made(monkeypatch):
+    """Nearly as much as it takes then; where it is known from before, nothing."""
+    told = []
+    native = sys.modules["funct.compile.native"]
+    monkeypatch.setattr(native, "needs", lambda sizes: told.append(list(sizes)))
+
+    def columns(x):
+        y = xp.sin(x)
+        return xp.sum(y @ y.mT, axis=0) + xp.sum(xp.flip(y, axis=0) @ y.mT, axis=0)
+
+    x = xp.asarray(np.random.default_rng(0).standard_normal((512, 512), dtype=np.float32))
+    graph, _ = capture(lambda x: [columns(x)], [x])
+    made = native.native(graph)
+    ((*sizes,),) = told
+    assert len(sizes) == len(made.programs) > 0
+    assert max(sizes) >= MIB
+    for p, size in zip(made.programs, sizes, strict=True):
+        assert 0 <= p.workspace - size < MIB // 16
+    size = 5 * MIB
+    with block(step, LARGE):
+        needs([size, 1])
+        assert len(foreseen._call.get().touching) == 1
+    note(MIB)
+    with block(step, LARGE):
+        needs([size])
+        assert len(foreseen._call.get().touching) == 1  # of what was known
+    needs([size])  # no call comes
