@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from threading import Thread
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -48,9 +50,11 @@ from funct.compile.memory.reuse import Reusable
 from funct.compile.steps.walker import walker
 from funct.device import Code, printed
 from funct.device.llvm import loaded
+from funct.device.machine_code import beside
 from funct.device.printed import kept
 from funct.graph import Var
 from funct.kernels.cpu.calls import builtin, slot, warning_flags
+from funct.settings import cores
 
 __all__ = [
     "Whole", "Reuse", "at_hand", "calls_of", "faster", "has_faster", "note_faster", "note_whole",
@@ -203,9 +207,21 @@ def _code() -> Code:
     return printed(entry_text, *given, opt=0).keep()  # every process waits for it
 
 
+_makers: list[Thread] = []  # one at most: who has LLVM make the code
+
+
 def at_hand() -> bool:
-    """Whether entries cost next to nothing: their code is kept on disk, or LLVM is loaded."""
-    return loaded() or _kept()
+    """Whether entries cost next to nothing: their code is there, or kept on disk. Where LLVM is
+    loaded it is made from now on, while others go on; with one core, by who needs it.
+    """
+    if _kept() or not loaded():
+        return _kept()
+    if not _makers and cores() > 1:
+        thread = beside(_code)
+        with suppress(RuntimeError):  # the system has no thread for that
+            thread.start()
+            _makers.append(thread)
+    return not any(t.is_alive() for t in _makers)  # in a forked child none is
 
 
 @functools.cache

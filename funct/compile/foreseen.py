@@ -2,10 +2,11 @@
 
 The system gives memory page by page, at the first touch, which for large arrays takes as long as to
 make the code of a kernel. How large a call's arrays are is known when its code is there; what they
-were in another process is known before, and how large the results are once the function is
-captured. So blocks of these sizes are touched by a thread of their own. They then wait in the bins
-of the allocator, where the call finds them (`device/memory`). The sizes of a call are kept on disk
-under the name of the function and the types of its arguments.
+were in another process is known before, how large the results are once the function is captured,
+and how large all else is before LLVM is at work. So blocks of these sizes are touched by a thread
+of their own. They then wait in the bins of the allocator, where the call finds them
+(`device/memory`). The sizes of a call are kept on disk under the name of the function and the types
+of its arguments.
 
     with foreseen(fun, types):
         ...                         # capture; `returns(graph)`
@@ -34,7 +35,7 @@ from funct.device import disk_cache, host
 from funct.device.memory import LARGE, Touching, is_serving, room, serve
 from funct.graph import Graph, Guard
 
-__all__ = ["foreseen", "returns", "takes"]
+__all__ = ["foreseen", "needs", "returns", "takes"]
 
 _Type = tuple[tuple[int, ...], Any]  # of an argument: shape and dtype
 _LEAST = 1 << 20  # bytes of all arguments, or of all results, of a call that is worth it
@@ -50,7 +51,7 @@ class _Call:
         self.key = key
         self.known = [] if key is None else _sizes(disk_cache.read(key) or b"")
         self.taken: list[int] = []
-        self.touching: Touching | None = None
+        self.touching: list[Touching] = []
         self.touch(self.known)
 
     def touch(self, sizes: Sequence[int]) -> None:
@@ -60,13 +61,12 @@ class _Call:
             serve(size)
         if is_serving() and 0 < 2 * size <= room():
             with suppress(MemoryError):  # others have taken it meanwhile
-                self.touching = Touching([np.empty(size, np.uint8) for size in sizes])
+                self.touching.append(Touching([np.empty(size, np.uint8) for size in sizes]))
 
     def begin(self, *, comes: bool) -> None:
         """The call begins, if it comes: its memory is touched, and the blocks are in their bins."""
-        if self.touching is not None:
-            self.touching.end(all_of_it=comes)
-            self.touching = None
+        while self.touching:
+            self.touching.pop().end(all_of_it=comes)
 
     def note(self) -> None:
         """Keep the sizes, where they are others than before."""
@@ -110,6 +110,15 @@ def returns(graph: Graph) -> None:
     sizes = _large([size_bytes(v) for v in outputs if v in made])
     if sum(sizes) >= _LEAST:
         call.touch(sizes)
+
+
+def needs(sizes: Iterable[int]) -> None:
+    """Say how many bytes the code that is being made takes besides its results, before it is made:
+    they are touched meanwhile, where nothing was known of the call.
+    """
+    call = _call.get()
+    if call is not None and not call.known:
+        call.touch(_large(sizes))
 
 
 def takes(sizes: Iterable[int]) -> None:

@@ -19,6 +19,7 @@ from msgspec import Struct
 from funct.compile.apart import loops_apart
 from funct.compile.control import constants_of, is_lowered, lower_step
 from funct.compile.entry import Whole, note_whole
+from funct.compile.foreseen import needs
 from funct.compile.forms import Refused
 from funct.compile.fusion.calls import Address, Call, every_call, size_bytes
 from funct.compile.fusion.fuse import Fused, fuse
@@ -30,6 +31,7 @@ from funct.compile.memory.carried import chained
 from funct.compile.memory.order import ordered
 from funct.compile.memory.reuse import reusable
 from funct.compile.memory.within import within
+from funct.compile.memory.workspace import place_buffers
 from funct.compile.program import Program, kernels_of, link
 from funct.compile.rehearsal import rehearse
 from funct.compile.rewriting.attention import with_attention
@@ -170,6 +172,7 @@ class _Writer:
         """Print all steps in order."""
         steps = self.fused.steps
         parts = self._parts()
+        needs([self._workspace(part, end) for end, part in parts.values()])
         made = kernels_of([c for _, part in parts.values() for c in part])
         k = 0
         while k < len(steps):
@@ -295,14 +298,26 @@ class _Writer:
             found[at[0]] = end, chained(calls, {v for v, k in self.last.items() if k >= end})
         return found
 
-    def _program(self, calls: Sequence[Call], end: int) -> None:
+    def _ends(
+        self, calls: Sequence[Call], end: int
+    ) -> tuple[list[Var], list[Var], dict[Var, int]]:
+        """What a program is given, what it makes for steps from `end` on, and what is there."""
         every = list(every_call(calls))
-        self.calls += calls
         read = dict.fromkeys([w.of for c in every for w in c.words if isinstance(w, Address)])
         made = dict.fromkeys([v for c in every for v in c.writes])
         held = {v: x.ctypes.data for v, x in self.constants.items() if v in read}
         given = [v for v in read if isinstance(v, Var) and v not in made and v not in held]
         results = [v for v in made if isinstance(v, Var) and self.last.get(v, -1) >= end]
+        return given, results, held
+
+    def _workspace(self, calls: Sequence[Call], end: int) -> int:
+        """Bytes that a program will take, nearly."""
+        given, results, held = self._ends(calls, end)
+        return place_buffers(calls, {*given, *results, *held})[1]
+
+    def _program(self, calls: Sequence[Call], end: int) -> None:
+        self.calls += calls
+        given, results, held = self._ends(calls, end)
         dying = [v for v in given if v in self.own and self.last[v] < end]
         taken = reusable(calls, dying, results).taken(dying, results)
         new = [(v.shape, v.dtype) for k, v in enumerate(results) if k not in taken]
@@ -346,7 +361,7 @@ class _Writer:
         otherwise = f"return slowly({', '.join(self.given)})"
         if self.alone:
             self.lines.append(f"    if not {name}({given_}{out_}{work}): {otherwise}")
-        elif any(c.checks for c in every):
+        elif any(c.checks for c in every_call(calls)):
             self.lines.append(f"    done = {name}({given_}{out_}{work})")
             self.lines.append(f"    if done is False: done = {again}")
             self.lines.append(f"    if done is None: {otherwise}")

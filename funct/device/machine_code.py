@@ -42,8 +42,8 @@ from funct.device.objects import LOADS, Mapped, mapped
 from funct.events import tell
 
 __all__ = [
-    "LEAN", "Code", "Text", "assemble", "assemble_all", "assembly", "begin", "emit", "load_object",
-    "offer", "recalled", "text_key", "wanted", "wanted_by",
+    "LEAN", "Code", "Text", "assemble", "assemble_all", "assembly", "begin", "beside", "emit",
+    "load_object", "offer", "recalled", "text_key", "wanted", "wanted_by",
 ]  # fmt: skip
 
 Text = str | Callable[[], str]  # or what prints it
@@ -260,17 +260,23 @@ def begin(texts: Sequence[str], opt: int) -> None:
     new = {k: t for k, t in keys.items() if k not in _loaded and k not in _begun}
 
     def work() -> None:
-        with _turns:
-            for key, text in new.items():
-                with suppress(RuntimeError):  # it is wrong again where it is asked for
-                    if disk_cache.read(key) is None:
-                        made = _ready[key] = emit(text, host(), opt=opt)
-                        disk_cache.write(key, made)
+        for key, text in new.items():
+            with suppress(RuntimeError):  # it is wrong again where it is asked for
+                if disk_cache.read(key) is None:
+                    made = _ready[key] = emit(text, host(), opt=opt)
+                    disk_cache.write(key, made)
 
     if new:
-        thread = threading.Thread(target=work)
+        thread = beside(work)
         _begun.update(dict.fromkeys(new, thread))
         thread.start()
+
+
+def beside(work: Callable[[], object]) -> threading.Thread:
+    """A thread for work that has code made: others need not wait long for the interpreter's lock
+    meanwhile. It is to be started.
+    """
+    return threading.Thread(target=_turns(work))
 
 
 def recalled(key: str, wants: Iterable[str]) -> Code | None:

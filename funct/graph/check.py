@@ -76,13 +76,17 @@ def _check(graph: Graph, symbols: set[str], *, of_call: bool = False) -> Graph:
         raise GraphError("graph: a symbol is read off two axes")
     for s in graph.symbols:
         _check_symbol(s, graph)
+    sound: set[Any] = set()  # forms of nodes: models repeat theirs
     for e in graph.nodes:
         scope.use(e)
         if isinstance(e, Guard):
             _check_guard(e, symbols)
             continue
         if isinstance(e, Node):
-            _check_node(e)
+            form = None if symbols else _form(e)  # symbolic lengths decide when they are compared
+            if form is None or form not in sound:
+                _check_node(e)
+                sound.add(form)
         else:
             _check_call(e, symbols)
         for v in e.results:
@@ -180,6 +184,22 @@ def _check_guard(guard: Guard, symbols: set[str]) -> None:
     named = [n.id for n in parts if isinstance(n, ast.Name) and n not in larger]
     for name in [n for n in named if n not in symbols]:
         raise GraphError(f"graph: size {name} names no symbol", site=guard.site)
+
+
+def _form(node: Node) -> Any:
+    """All that `_check_node` looks at, to compare nodes by; None where that cannot be compared."""
+    if isinstance(node.primitive, Control):
+        return None
+    given = [
+        (a.shape, a.dtype) if a.__class__ is Var else (a.__class__, a) for a in node.operands
+    ]
+    params = (node.params, repr(node.params)) if node.params else None  # True is 1, but not as text
+    form = node.primitive, *given, params, *[(v.shape, v.dtype) for v in node.results]
+    try:
+        hash(form)
+    except TypeError:
+        return None
+    return form
 
 
 def _check_node(node: Node) -> None:

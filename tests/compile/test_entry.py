@@ -437,3 +437,33 @@ def test_functions_of_their_own_bits_keep_numpys(soon: None) -> None:
     found = {np.asarray(f(x, x)).tobytes() for _ in range(12)}
     assert len(found) == 1
     assert f._table.all_paths()[0].answered()
+
+
+def test_calls_do_not_wait_for_the_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While another thread makes its code, they are answered without; then by it."""
+    entry = sys.modules["funct.compile.entry"]
+    goes_on, code = threading.Event(), entry._code
+
+    def slowly() -> Any:
+        goes_on.wait()
+        return code()
+
+    monkeypatch.setattr(entry, "_code", slowly)
+    monkeypatch.setattr(entry, "_makers", [])
+    monkeypatch.setattr(entry, "_kept", lambda: False)
+    monkeypatch.setattr(entry, "loaded", lambda: True)
+    monkeypatch.setattr(entry, "cores", lambda: 2)
+    x, y = f32(256, 256), f32(256, 256, seed=1)
+    run = ft.jit(step)
+    want = run(x, y)
+    for _ in range(5):
+        laws.close(run(x, y), want, 0, 0)
+    (path,) = run._table.all_paths()
+    assert path.answered() == 0
+    goes_on.set()
+    for thread in entry._makers:
+        thread.join()
+    for _ in range(5):
+        laws.close(run(x, y), want, 0, 0)
+    assert path.answered() > 0
+    assert run.cache_info().hits == 10

@@ -17,10 +17,11 @@ import funct as ft
 import funct.array as xp
 from funct.compile import foreseen as block
 from funct.compile import returns
-from funct.compile.foreseen import _MOST, _key, _sizes, takes
+from funct.compile.foreseen import _MOST, _key, _sizes, needs, takes
 from funct.device import assemble, disk_cache, host, memory
 from funct.device.memory import touching as touching_room
 from funct.device.memory import touching_text
+from funct.device.memory.huge_pages import has_huge_pages
 from funct.graph.capture import capture
 from tests import laws
 from tests.together import together
@@ -46,9 +47,8 @@ def own_text(monkeypatch, *replaced, **constants):
     for name, value in constants.items():
         monkeypatch.setattr(touching_text, name, value)
     text = touching_text.touching_text()
-    code = assemble(
-        f"declare i32 @madvise(ptr, i64, i32)\n{text.replace(*replaced) if replaced else text}"
-    )
+    wants = "declare i32 @madvise(ptr, i64, i32)\ndeclare i32 @clock_gettime(i32, ptr)\n"
+    code = assemble(wants + (text.replace(*replaced) if replaced else text))
     monkeypatch.setattr(touching_room, "front_code", lambda: code)
 
 
@@ -93,7 +93,7 @@ def test_blocks_are_touched_and_wait_in_their_bins():
     memory.HOST.empty_cache()
     note(size)
     with block(step, LARGE):
-        assert foreseen._call.get().touching.begun
+        assert foreseen._call.get().touching[0].begun
     before = ft.device.memory_stats()["num_arena_calls"]
     x = np.empty(size, np.uint8)
     assert not x[:: 1 << 12].any()
@@ -114,11 +114,15 @@ def test_every_page_is_touched_once_where_that_is_wanted(monkeypatch, refused):
         touching.end(all_of_it=True)  # which is none any more
         assert np.all(x[:4096] == 7)
         assert np.all(x[-4096:] == 7)
-        assert np.count_nonzero(inner == 0) <= -(-size // 4096)
+        start = inner.ctypes.data
+        assert np.count_nonzero(inner == 0) <= (start + size - 1) // 4096 - start // 4096 + 1
 
 
-def test_fresh_pages_are_there_at_the_end():
-    """Whether one is, the system says (mincore)."""
+@pytest.mark.parametrize("most", [0, 500_000, 1 << 40])
+def test_fresh_pages_are_there_at_the_end(monkeypatch, most):
+    """Whether one is, the system says (mincore). most: nanoseconds in which huge ones must come."""
+    monkeypatch.setattr(touching_room, "_slow", False)
+    own_text(monkeypatch, _SLOW=most)
     x = mmap.mmap(-1, 16 * MIB, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     memory.Touching([np.frombuffer(x, np.uint8)]).end(all_of_it=True)
     given = np.zeros(16 * MIB // mmap.PAGESIZE, np.uint8)
@@ -128,6 +132,33 @@ def test_fresh_pages_are_there_at_the_end():
     )
     assert not failed
     assert np.all(given & 1)
+    if has_huge_pages() and most != 500_000:
+        assert touching_room._slow == (most == 0)
+
+
+@pytest.mark.parametrize("slow", [False, True])
+@pytest.mark.parametrize("has", [False, True])
+def test_pieces_are_all_of_the_arrays(monkeypatch, slow, has):
+    """By small pages alone, and with huge ones, which there are none of where those are slow."""
+    monkeypatch.setattr(touching_room, "_slow", slow)
+    monkeypatch.setattr(touching_room, "has_huge_pages", lambda: has)
+    x = np.empty(16 * MIB, np.uint8)
+    start = -x.ctypes.data % (2 * MIB)  # of the first huge page
+    draw = np.random.default_rng(0).integers
+    for _ in range(200):
+        at, size = int(draw(start + 3 * MIB)), int(draw(1, 8 * MIB))
+        inner = x[at : at + size]
+        huge, loose, rest = map(set, map(pages_of, touching_room._pieces([inner])))
+        every = set(range(inner.ctypes.data // 4096, (inner.ctypes.data + size - 1) // 4096 + 1))
+        assert loose | rest == every
+        assert huge | loose == every
+        assert not huge or (has and not slow)
+
+
+def pages_of(ends):
+    """The pages of 4 KiB between starts and ends."""
+    for first, last in zip(ends[::2], ends[1::2], strict=True):
+        yield from range(first // 4096, (last - 1) // 4096 + 1)
 
 
 def test_nothing_is_touched_after_the_end():
@@ -202,7 +233,7 @@ def test_nothing_is_touched_where_it_does_not_pay(folder, monkeypatch, why):
     for _ in range(2):
         with block(step, types):
             call = foreseen._call.get()
-            assert call is None or call.touching is None
+            assert call is None or not call.touching
             takes([MIB])
     assert len(kept(folder)) == (why == "full")
 
@@ -261,9 +292,7 @@ def several(x, y):
 
 @pytest.mark.parametrize("kept_in", ["", "folder"])
 @pytest.mark.parametrize("args", [LARGE, [((4,), F32)]])
-def test_what_a_function_returns_is_touched_once_it_is_captured(
-    monkeypatch, begun, kept_in, args
-):
+def test_what_a_function_returns_is_touched_once_it_is_captured(monkeypatch, begun, kept_in, args):
     if not kept_in:
         monkeypatch.setenv("FUNCT_CACHE_DIR", "")
     x = xp.ones((1024, 512), dtype=xp.float32)
@@ -350,3 +379,32 @@ def test_functions_of_no_module_are_known_too():
     assert names["fun"].__module__ is None
     x = xp.ones((1024, 512))
     laws.close(ft.jit(names["fun"])(x), np.exp(1.0) + np.ones((1024, 512)), 1e-12, 1e-12)
+
+
+def test_what_code_takes_is_touched_before_it_is_made(monkeypatch):
+    """Nearly as much as it takes then; where it is known from before, nothing."""
+    told = []
+    native = sys.modules["funct.compile.native"]
+    monkeypatch.setattr(native, "needs", lambda sizes: told.append(list(sizes)))
+
+    def columns(x):
+        y = xp.sin(x)
+        return xp.sum(y @ y.mT, axis=0) + xp.sum(xp.flip(y, axis=0) @ y.mT, axis=0)
+
+    x = xp.asarray(np.random.default_rng(0).standard_normal((512, 512), dtype=np.float32))
+    graph, _ = capture(lambda x: [columns(x)], [x])
+    made = native.native(graph)
+    ((*sizes,),) = told
+    assert len(sizes) == len(made.programs) > 0
+    assert max(sizes) >= MIB
+    for p, size in zip(made.programs, sizes, strict=True):
+        assert 0 <= p.workspace - size < MIB // 16
+    size = 5 * MIB
+    with block(step, LARGE):
+        needs([size, 1])
+        assert len(foreseen._call.get().touching) == 1
+    note(MIB)
+    with block(step, LARGE):
+        needs([size])
+        assert len(foreseen._call.get().touching) == 1  # of what was known
+    needs([size])  # no call comes

@@ -57,6 +57,14 @@ def test_memory_is_put_together_once_it_was_handed_out_many_times(front_of_our_o
     assert asked == [[(s.start, s.size) for s in made.policy.large.segments]]
 
 
+def test_small_blocks_alone_ask_for_nothing(front_of_our_own):
+    _, asked = front_of_our_own
+    held = [np.empty(MIB // 2, np.uint8) for _ in range(40)]
+    assert asked == []
+    held += [np.empty(4 * MIB, np.uint8) for _ in range(3)]
+    assert asked == []
+
+
 def test_new_memory_waits_for_its_own_time(front_of_our_own):
     made, asked = front_of_our_own
     for turn in (1, 2):

@@ -46,8 +46,16 @@ def _of_sizes(x: Any, y: Any) -> Any:
     return [xp.reshape(x, (-1,)) * 2.0 if x.shape[0] > 2 else x, y @ xp.permute_dims(y, (1, 0))]
 
 
+def _repeated(x: Any) -> Any:
+    """Each node thrice: the later ones are broken where one like them was sound."""
+    for _ in range(3):
+        x = xp.sum(xp.permute_dims(x, (1, 0)) * 2.0, axis=0, keepdims=True) + x
+    return [x]
+
+
 GRAPHS = {
     "all kinds": ft.make_graph(_all_kinds)(X),
+    "repeated": capture(_repeated, [X])[0],
     "sizes": capture(_of_sizes, [X, X], names=[{0: "n"}, {0: "m"}])[0],
 }
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from funct.compile.gathered import is_lookup, lengths
 from funct.compile.joins import is_concat
@@ -181,8 +182,18 @@ def _row_length(wide: Sequence[int], narrow: Sequence[int]) -> int | None:
     return math.prod(wide[k:]) if tuple(narrow[:k]) == tuple(wide[:k]) else None
 
 
+_reasons: WeakKeyDictionary[Node, str] = WeakKeyDictionary()  # a dozen passes ask for each
+
+
 def why_not(node: Node) -> str:
     """Why the node is no part of loops; empty where it is."""
+    found = _reasons.get(node)
+    if found is None:
+        found = _reasons[node] = _why_not(node)
+    return found
+
+
+def _why_not(node: Node) -> str:
     if not node.results:
         return "it has no result"
     out = node.results[0]

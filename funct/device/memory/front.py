@@ -286,8 +286,9 @@ class Front:
         if start is None:
             self.failed = size
             return 0
-        if has_huge_pages():
-            self.record.due = self._handed_out() + _TIMES * self.policy.large.reserved.current
+        reserved = self.policy.large.reserved.current
+        if reserved and has_huge_pages():  # small blocks alone are not put together
+            self.record.due = self._handed_out() + _TIMES * reserved
         found = self._hand_out(self._at, (start - self.arena.base) // UNIT, n, size)
         return self._seen(found, size) if self.record.recorded else found
 

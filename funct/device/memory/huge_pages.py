@@ -5,7 +5,8 @@ is, and 512 times as rarely with pages of 2 MiB. But where a machine is virtual,
 those may cost five times that of small ones, which first calls would pay. So memory has small pages
 until its blocks were handed out many times; then a thread puts them together, without a rest: at
 any pace it is as much work, of one to five milliseconds a page where the machine is virtual, and
-programs wait for pages that are under way.
+programs wait for pages that are under way. What a first call is known to need has huge pages at
+once, as long as they come soon (`touching_text.py`).
 
 Source: madvise(2), MADV_COLLAPSE, since Linux 6.1; mincore(2). Older systems refuse, and all stays
 as it was.
@@ -22,10 +23,10 @@ from _thread import start_new_thread
 from collections.abc import Sequence
 from contextlib import suppress
 
-__all__ = ["has_huge_pages", "put_together"]
+__all__ = ["HUGE", "has_huge_pages", "put_together"]
 
-_HUGE = 2 << 20  # bytes
-_PAGES = _HUGE // mmap.PAGESIZE  # small pages in one
+HUGE = 2 << 20  # bytes
+_PAGES = HUGE // mmap.PAGESIZE  # small pages in one
 _COLLAPSE = 25  # of madvise
 _ENOUGH = _PAGES * 3 // 4  # pages that are there already: the rest is given by the system
 _NONE_MORE = (errno.EINVAL, errno.ENOMEM)  # there is no such request, or no memory for a page
@@ -56,8 +57,8 @@ def _walk(segments: Sequence[tuple[int, int]]) -> None:
     system.mincore.argtypes = (*arguments, ctypes.c_char_p)
     there = ctypes.create_string_buffer(_PAGES)
     for start, size in segments:
-        for page in range(-(-start // _HUGE) * _HUGE, start + size - _HUGE + 1, _HUGE):
-            if system.mincore(page, _HUGE, there) or sum(there.raw) < _ENOUGH:
+        for page in range(-(-start // HUGE) * HUGE, start + size - HUGE + 1, HUGE):
+            if system.mincore(page, HUGE, there) or sum(there.raw) < _ENOUGH:
                 continue
-            if system.madvise(page, _HUGE, _COLLAPSE) and ctypes.get_errno() in _NONE_MORE:
+            if system.madvise(page, HUGE, _COLLAPSE) and ctypes.get_errno() in _NONE_MORE:
                 return

@@ -127,9 +127,9 @@ class Front(NamedTuple):
         return self.raw is None and kinds == [(tuple(v.shape), v.dtype) for v in inputs]
 
 
-def _looking(inputs: Sequence[Var], often: Callable[[], bool]) -> Callable[..., Any]:
+def _looking(inputs: Sequence[Var], ends: Callable[[], bool]) -> Callable[..., Any]:
     """The buffers of arrays like those of before, as machine code would give them; None for other
-    arrays, and when the function is called often enough for that code.
+    arrays, and when it is time for that code.
     """
     kinds = [(tuple(v.shape), v.dtype) for v in inputs]
     if not all(isinstance(n, int) for shape, _ in kinds for n in shape):
@@ -137,7 +137,7 @@ def _looking(inputs: Sequence[Var], often: Callable[[], bool]) -> Callable[..., 
 
     def look(*args: Any) -> Any:
         raws = [a.data for a in args if a.__class__ is Array]
-        if len(raws) != len(args) or [(d.shape, d.dtype) for d in raws] != kinds or often():
+        if len(raws) != len(args) or [(d.shape, d.dtype) for d in raws] != kinds or ends():
             return None
         return raws
 
@@ -172,16 +172,18 @@ class Path:
         return self.exe.raw
 
     def front(self) -> Front:
-        """What answers calls: machine code when the path serves for the second time; where that
-        needs LLVM and nothing else does, and where a program may take the place of NumPy calls,
-        when it serves often.
+        """What answers calls: machine code from when the path serves for the second time, or as
+        soon as that is there; where it needs LLVM and nothing else does, and where a program may
+        take the place of NumPy calls, when it serves often.
         """
         if self._front is None:
             whole = whole_of(self.exe.made)
             given = whole is not None and self.reuse.donated  # memory that only this code takes
-            waits = not (at_hand() or given) or (whole is None and has_faster(self.exe.made))
+            may_change = whole is None and has_faster(self.exe.made)
+            waits = not (at_hand() or given) or may_change
             if waits and not self._is_often():
-                return Front(_looking(self.exe.captured.inputs, self._is_often), self.raw, self)
+                ends = self._is_often if may_change else self._is_time
+                return Front(_looking(self.exe.captured.inputs, ends), self.raw, self)
             self._front = self._machine_code(whole)
         return self._front
 
@@ -195,6 +197,9 @@ class Path:
             return Front(serve, None, self)
         inputs = self.exe.captured.inputs
         return Front(unwrapping(inputs) or _looking(inputs, lambda: False), self.raw, self)
+
+    def _is_time(self) -> bool:
+        return self._is_often() or at_hand()
 
     def _is_often(self) -> bool:
         self._served += 1
