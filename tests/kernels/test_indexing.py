@@ -248,10 +248,11 @@ def test_no_index_leaves_its_array(
         agree(k, *args)
     one, new = line[2][0], line[0][0]
     for k, like, args in (
-        (cpu.combined, one, (one, 1.5, i.astype("i4"), count, "add", True)),
-        (cpu.combined, one, (one, 1.5, i, count, "add", True)),
-        (cpu.combined, one, (one, 1.5, i, count, "factors", True)),
-        (cpu.combined, one, (one, new, i, count, "set", False)),
+        (cpu.combined, one, (one, 1.5, i.astype("i4"), count, n, 1, 0, "add", True)),
+        (cpu.combined, one, (one, 1.5, i, count, n, 1, 0, "add", True)),
+        (cpu.combined, one, (one, 1.5, i, count, n, 1, 0, "factors", True)),
+        (cpu.combined, one, (one, new, i, count, n, 1, 0, "set", False)),
+        (cpu.combined, x[0], (x[0], new, i, count, n, inner, inner - 1, "add", False)),
         (cpu.combined_pairs, x[0], (x[0], new, i, j, count, n, inner, "add", False)),
         (cpu.combined_pairs, x[0], (x[0], new, short, j, count, n, inner, "set", False)),
         (cpu.placed, i, (i, short, n, inner)),
