@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 
@@ -60,7 +61,16 @@ def _reduced(n: int) -> Iterator[Row]:
             torch=lambda t, v, name=of_torch, axis=axis: getattr(t, name)(v, axis),
             jax=lambda j, v, name=name, axis=axis: getattr(j.numpy, name)(v, axis),
         )  # fmt: skip
-
+    side = int(n**0.5)
+    square = x.reshape(-1)[: side * side].reshape(side, side)
+    for name, y in product(("sum", "max"), (square, square.astype(np.int32))):
+        yield row_of(
+            f"{name} of axis 0, {y.shape}, {y.dtype}", (y,),
+            lambda v, name=name: getattr(xp, name)(v, axis=0),
+            numpy=lambda v, name=name: getattr(np, name)(v, 0),
+            torch=lambda t, v, name=names[name]: getattr(t, name)(v, 0),
+            jax=lambda j, v, name=name: getattr(j.numpy, name)(v, 0),
+        )  # fmt: skip
     for y in (x, x.astype(np.int32)):
         yield row_of(
             f"argsort of axis 1, {y.shape}, {y.dtype}", (y,), lambda v: xp.argsort(v, axis=1),
@@ -172,4 +182,10 @@ def _narrow(n: int) -> Iterator[Row]:
         f"segment_sum, float16, {n:,}", (halves, ids), lambda v, i: xp.segment_sum(v, i, 1_000),
         torch=lambda t, v, i: t.zeros(1_000, dtype=v.dtype).index_add_(0, i, v),
         jax=lambda j, v, i: j.ops.segment_sum(v, i, 1_000),
+    )  # fmt: skip
+    wide = halves.reshape(-1, COLUMNS)
+    at = rng.integers(0, len(wide), len(wide))
+    yield row_of(
+        f"x.at[i].add(rows), float16, {wide.shape}", (wide, at), lambda a, i: a.at[i].add(a),
+        torch=lambda t, a, i: a.index_add(0, i, a), jax=lambda j, a, i: a.at[i].add(a),
     )  # fmt: skip

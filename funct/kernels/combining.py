@@ -14,6 +14,7 @@ import numpy as np
 
 from funct.kernels.cpu.irregular import combining as cpu
 from funct.kernels.cpu.loops import ready
+from funct.kernels.dtypes import is_half
 from funct.kernels.indexing import (
     WORDS,
     alike,
@@ -34,7 +35,7 @@ __all__ = [
     "combined_rows", "leading", "plain_combine_into",
 ]  # fmt: skip
 
-_INT64 = np.dtype(np.int64)
+_INT64, _BOOL = np.dtype(np.int64), np.dtype(bool)
 # By their numbers, the dtypes of which kernels take Python's numbers, and the class of those.
 _NUMBERS = {np.dtype(c).num: float if c in "fd" else int for c in "bBhHiIlfd"}
 _LIMITS = {np.dtype(c).num: np.iinfo(c) for c in "bBhHiI"}  # and those that do not hold each
@@ -42,6 +43,9 @@ _CODED = frozenset([np.dtype(c).num for c in "bBhHiIlLqQfd"])
 _MANY = 1 << 13  # elements that are put quicker than by NumPy into an array
 _FEW = 256  # and with a new array
 _LONG = 512  # bytes of a row that NumPy writes as well
+
+# What those do to truth, said of bytes that are 0 or 1
+_OF_TRUTH = {"set": "set", "add": "max", "multiply": "min", "min": "min", "max": "max"}
 
 COMBINED_AT = {
     "add": np.add.at, "multiply": np.multiply.at, "min": np.minimum.at, "max": np.maximum.at,
@@ -65,7 +69,9 @@ def combine_rows_into(y: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> 
     """`combine` of rows, in y itself: C-contiguous. v may broadcast to the rows."""
     inner = prod(y.shape[1:])
     copied = mode == "set" and inner * y.itemsize >= _LONG  # which NumPy does well
-    if copied or not fits(y, i) or not i.size or not inner or not y.flags.aligned:
+    if y.dtype is _BOOL and v.dtype is _BOOL:
+        y, v, mode = y.view(np.uint8), v.view(np.uint8), _OF_TRUTH[mode]
+    if copied or not _combines(y, i) or not i.size or not inner or not y.flags.aligned:
         plain_combine_into(y, v, i, mode)
         return
     rows = np.ascontiguousarray(np.broadcast_to(v, (*i.shape, *y.shape[1:])), y.dtype)
@@ -79,22 +85,37 @@ def combine_into(y: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> None:
     """`combine`, in y itself: 1-D and contiguous."""
     few = mode == "set" and i.size < _MANY
     same = v.shape == i.shape and v.dtype == y.dtype and y.flags.aligned
-    if few or not same or not fits(v, i):
+    if same and y.dtype is _BOOL:
+        y, v, mode = y.view(np.uint8), v.view(np.uint8), _OF_TRUTH[mode]
+    if few or not same or not _combines(v, i):
         plain_combine_into(y, v, i, mode)
     else:
         refuse_outside(cpu.combine(v, i, y, i.size, y.size, mode))
 
 
+def _combines(x: NDArray[Any], i: Index) -> bool:
+    """Whether a kernel is to be preferred for values x, also halves, at i."""
+    if is_half(x.dtype):
+        return i.dtype.kind in "iu" and i.dtype != np.uint64 and x.size >= _FEW and ready(x.size, 0)
+    return fits(x, i)
+
+
 def combined_at(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | None:
     """`combine` by a kernel, for a number or one for each position; None for all others.
 
-    Positions are an array for x of one axis, or one for each axis. The mode "factors" gives ones,
-    with all that comes to one position multiplied in.
+    Positions are an array for x of one axis, or one for each axis; on the last of several axes they
+    may be one int. The mode "factors" gives ones, with all that comes to one place multiplied in.
     """
     d, rank = x.dtype, x.ndim
     number = _NUMBERS.get(d.num)
     each = i if i.__class__ is tuple else (i,)
-    if number is None or len(each) != rank or not rank or not alike(each):
+    if number is None or len(each) != rank or not rank:
+        return None
+    m = x.shape[-1] if rank > 1 else 1
+    column = each[-1] if rank > 1 else 0
+    each = each if rank == 1 else each[:-1]
+    one = column.__class__ is int
+    if not alike(each if one else (*each, column)) or (one and not -m <= column < m):
         return None
     first, count = each[0], each[0].size
     single = v.__class__ is number
@@ -105,10 +126,10 @@ def combined_at(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | No
         return None
     if not ready(count, 0):
         return None
-    if rank == 1:
-        return inside(cpu.combined(x, v, first, count, mode, single))
-    rows, n = (first, len(x)) if rank == 2 else flat(each[:-1], x.shape)
-    return inside(cpu.combined_pairs(x, v, rows, each[-1], count, n, x.shape[-1], mode, single))
+    rows, n = (first, len(x)) if rank <= 2 else flat(each, x.shape)
+    if one:
+        return inside(cpu.combined(x, v, rows, count, n, m, column % m, mode, single))
+    return inside(cpu.combined_pairs(x, v, rows, column, count, n, m, mode, single))
 
 
 def leading(i: Any, shape: tuple[int, ...]) -> Index | None:
@@ -143,7 +164,7 @@ def combined_each(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | 
     count = i.size
     if (mode == "set" and count < _FEW) or v.shape != i.shape or not ready(count, 0):
         return None
-    return inside(cpu.combined(x, v, i, count, mode, False))
+    return inside(cpu.combined(x, v, i, count, len(x), 1, 0, mode, False))
 
 
 def combined_rows(x: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> NDArray[Any] | None:

@@ -14,6 +14,7 @@ import numpy as np
 from funct.kernels.cpu.reductions.columns import of_few_columns
 from funct.kernels.cpu.reductions.pairwise import LONG, of_long_rows
 from funct.kernels.cpu.reductions.short_rows import ROWS, of_short_rows
+from funct.kernels.cpu.reductions.wide_columns import of_many_columns
 from funct.kernels.dtypes import HALF, NAMED, NATIVE
 from funct.kernels.table import call
 
@@ -116,8 +117,10 @@ def _of_few(name: str, x: Any, axis: Any, keepdims: bool) -> Any:
     """What short rows, or few columns, are reduced to; None for others."""
     if x.ndim < 2 or x.shape[-1] * _FEW > x.size:
         return None
-    y = of_short_rows(name, x, axis, keepdims)
-    return of_few_columns(name, x, axis, keepdims) if y is None else y
+    for way in (of_short_rows, of_few_columns, of_many_columns):
+        if (y := way(name, x, axis, keepdims)) is not None:
+            return y
+    return None
 
 
 def first_most(x: Any, axis: Any, keepdims: bool) -> Any:

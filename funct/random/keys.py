@@ -81,6 +81,7 @@ def split(key: Any, n: int = 2) -> Any:
     return ops.random_split(known(key), n)
 
 
+@direct(draws.fold_in, maybe=("data",))
 def fold_in(key: Any, data: Any) -> Any:
     """Make a key from a key and an integer: one per step, say, without a chain of splits.
 

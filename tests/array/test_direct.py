@@ -853,6 +853,12 @@ CALLS |= {
         ((4,), 0, 256, np.uint8), ((4,), 0, 200, np.int8), ((4,), 0, 2**63), ((4,), 0, 2**70),
         ((4,), 0.5, 3), ((4,), 1, 9, np.float32), ((4,), 0), (5,), (), ((4,), 0, 9, None, 1),
     ),
+    "random.keys.fold_in": lambda: _drawn(
+        (3,), (0,), (2**32 - 1,), (-1,), (2**32,), (2.0,), (True,),
+        *[(xp.asarray(np.arange(-9, n - 9).astype(d)),)
+          for n in (0, 1, 63, 64, 200) for d in "bBhHiIqQ?f"],
+        (xp.reshape(xp.arange(120), (2, 60)),), (xp.asarray(5),),
+    ),
     "random.keys.split": lambda: _drawn((), (3,), (40,), (0,), (-1,), (2.0,)),
     "random.parametric.beta": lambda: _drawn(
         (2.0, 3), (2.0, 3.0, (4,)), (xp.asarray([2.0, 3.0]),) * 2, (xp.asarray([2.0]), 3.0),

@@ -16,7 +16,10 @@ from tests.kernels.arrays import alike, arrays, indices
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
 
-DTYPES = ["int8", "uint16", "int32", "int64", "uint64", "float32", "float64"]
+DTYPES = [
+    "bool", "int8", "uint16", "int32", "int64", "uint64", "float16", "bfloat16", "float32",
+    "float64",
+]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -136,7 +139,8 @@ def test_combining_at_rows_and_columns(
         return start
 
     alike(lambda: kernels.combined_at(x, v, (i, j), mode), plain)
-    for key in ((i,), (i, j, i), (i, 0), (i, j[..., None]), (i.astype("i2"), j)):
+    others = (i, x.shape[1]), (i, True), (0, i)
+    for key in ((i,), (i, j, i), (i, j[..., None]), (i.astype("i2"), j), *others):
         assert kernels.combined_at(x, v, key, mode) is None
 
 
@@ -151,6 +155,8 @@ def test_combining_at_a_position_on_each_axis(
     count = data.draw(st.integers(0, 70))
     kinds = st.sampled_from(["int32", "int64"])
     key = tuple([indices(data, (count,), n).astype(data.draw(kinds)) for n in shape])
+    if data.draw(st.booleans()):
+        key = (*key[:-1], data.draw(st.integers(-shape[-1], shape[-1] - 1)))
     v = 2.5 if single else np.linspace(1, 2, count)
 
     def plain() -> Any:

@@ -249,10 +249,11 @@ def test_no_index_leaves_its_array(
         agree(k, *args)
     one, new = line[2][0], line[0][0]
     for k, like, args in (
-        (combining.combined, one, (one, 1.5, i.astype("i4"), count, "add", True)),
-        (combining.combined, one, (one, 1.5, i, count, "add", True)),
-        (combining.combined, one, (one, 1.5, i, count, "factors", True)),
-        (combining.combined, one, (one, new, i, count, "set", False)),
+        (combining.combined, one, (one, 1.5, i.astype("i4"), count, n, 1, 0, "add", True)),
+        (combining.combined, one, (one, 1.5, i, count, n, 1, 0, "add", True)),
+        (combining.combined, one, (one, 1.5, i, count, n, 1, 0, "factors", True)),
+        (combining.combined, one, (one, new, i, count, n, 1, 0, "set", False)),
+        (combining.combined, x[0], (x[0], new, i, count, n, inner, inner - 1, "add", False)),
         (combining.combined_pairs, x[0], (x[0], new, i, j, count, n, inner, "add", False)),
         (combining.combined_pairs, x[0], (x[0], new, short, j, count, n, inner, "set", False)),
         (cpu.placed, i, (i, short, n, inner)),

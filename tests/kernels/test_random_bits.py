@@ -34,6 +34,7 @@ from funct.kernels.random.bits import (
 from funct.settings import config
 from tests.kernels.arrays import agree
 
+compiled = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
 words = st.integers(0, 2**32 - 1)
 shapes = st.lists(st.integers(0, 5), max_size=3).map(tuple)
 widths = st.sampled_from([8, 16, 32, 64])
@@ -171,6 +172,19 @@ def test_keys_batch(batch: tuple[int, ...], shape: tuple[int, ...], width: int) 
         np.testing.assert_array_equal(folded[i], fold_in(keys[i], 5))
 
 
+@compiled
+@pytest.mark.parametrize("n", [64, 65, 127, 200])
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint32, np.uint64])
+def test_many_integers_give_the_keys_that_each_gives(n: int, dtype: Any) -> None:
+    """Also negative ones, of which 32 bits count; no element outside is read or written."""
+    data = np.random.default_rng(n).integers(-99, 99, n).astype(dtype)
+    made = fold_in(seed(3), data)
+    for key, one in zip(made, data.tolist(), strict=True):
+        np.testing.assert_array_equal(key, fold_in(seed(3), one))
+    for part in (64, 128):
+        agree(cpu.fold, seed(3), data, np.zeros(n, np.uint64), n, part, -(-n // part))
+
+
 def test_keys_batch_over_several_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where tiles begin and end has no influence on the bits."""
     keys = split(seed(3), 7)
@@ -180,9 +194,6 @@ def test_keys_batch_over_several_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     for n, (bits, many) in expected.items():
         np.testing.assert_array_equal(random_bits(keys, (n,), 32), bits)
         np.testing.assert_array_equal(split(keys, n), many)
-
-
-compiled = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
 
 
 NUMBERS = {

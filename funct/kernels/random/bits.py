@@ -246,8 +246,12 @@ def fold_in(key: Words, data: int | NDArray[Any]) -> Words:
     Args:    key: (*b, 2). data: broadcasts against *b; its low 32 bits count.
     Returns: (*b, 2), *b the common shape, uint32.
     """
+    single = key.shape == (2,)
+    if single and isinstance(data, np.ndarray) and data.size >= cpu.WIDE and ready(data.size):
+        made: Words = cpu.folded(key, data)
+        return made
     low = np.asarray(data & _WORD).astype(np.uint32)
-    if low.ndim == 0 and key.shape == (2,) and ready(1):
+    if low.ndim == 0 and single and ready(1):
         return cpu.hash_one(key, low.item())
     return np.stack(threefry2x32(key[..., 0], key[..., 1], np.uint32(0), low), axis=-1)
 

@@ -9,6 +9,7 @@ import numpy as np
 from funct.kernels.cpu.irregular.random_bits import few_numbers
 from funct.kernels.cpu.loops import ready
 from funct.kernels.dtypes import NAMED
+from funct.kernels.random.bits import fold_in as fold_key
 from funct.kernels.random.bits import (
     random_bits,
     random_exponential,
@@ -20,8 +21,8 @@ from funct.kernels.random.rejection import random_gamma, random_poisson
 from funct.kernels.random.shares import share
 
 __all__ = [
-    "MANY_NUMBERS", "bernoulli", "beta", "dirichlet", "exponential", "gamma", "normal",
-    "permutation", "poisson", "randint", "split", "uniform",
+    "MANY_NUMBERS", "bernoulli", "beta", "dirichlet", "exponential", "fold_in", "gamma",
+    "normal", "permutation", "poisson", "randint", "split", "uniform",
 ]  # fmt: skip
 
 _FEW = 1 << 13  # what is larger is announced to the allocator, and sorted by machine code
@@ -32,6 +33,7 @@ MANY_NUMBERS = 1 << 32  # from which on one word is not enough to draw one of th
 _LARGE = 1 << 63  # what machine code takes as a number is below
 _DOUBLE = np.dtype(np.float64)
 _UNSET = ()
+_KEY = (2,)
 _MANY = {"unit": random_unit, "normal": random_normal, "exponential": random_exponential}
 _FLOATS = {None: _DOUBLE} | {n: d for n, d in NAMED.items() if d.char in "fd"}
 _NAMES = {None: np.dtype(np.int64)} | {n: d for n, d in NAMED.items() if d.kind in "iu"}
@@ -69,6 +71,15 @@ def _numbers(key: Any, shape: Any, dtype: Any, kind: str) -> Any:
 def split(key: Any, n: Any = 2) -> Any:
     """Independent keys."""
     return None if _shape(key, n if n.__class__ is int else None) is None else split_key(key, n)
+
+
+def fold_in(key: Any, data: Any) -> Any:
+    """The key that belongs to an integer, or those that belong to an array of them."""
+    if key.dtype is not _WORD or key.shape != _KEY:
+        return None
+    if data.__class__ is int:
+        return fold_key(key, data) if 0 <= data < MANY_NUMBERS else None
+    return fold_key(key, data) if data.dtype.kind in "iu" else None
 
 
 def uniform(

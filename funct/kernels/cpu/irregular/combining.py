@@ -15,10 +15,12 @@ from funct.kernels.cpu.irregular.filling import cleared
 from funct.kernels.cpu.irregular.indexing import SEEN, all_inside, outside, place
 from funct.kernels.cpu.loops import kernel, making, parallel
 from funct.kernels.cpu.vectors import asked, loaded, spread, stored
+from funct.kernels.dtypes import is_half
 
 __all__ = ["add_elements", "combine", "combine_rows", "combined", "combined_pairs", "summed"]
 
 _LANES = 8
+_HALF, _SINGLE = np.dtype(np.float16), np.dtype(np.float32)
 _AHEAD = 16  # indices from here stands the one whose row is asked for
 
 
@@ -105,19 +107,27 @@ def combine(v: Any, i: Any, y: Any, count: int, n: int, mode: str) -> int:
     wrong: int = outside(i, 0, count, n)
     if wrong > 0:
         return wrong
-    wrong = _combine_each(v, i, y, count, n, mode, False)
+    wrong = _combine_each(v, i, y, count, n, 1, 0, mode, False)
     return wrong
 
 
 @making("x")
-def combined(x: Any, v: Any, i: Any, count: int, mode: str, single: bool, y: Any, n: int) -> int:
-    """`combine` of x in a new array, which for "factors" is 1 at first. single: v is a number."""
-    _begun(x, y, n, mode)
-    wrong: int = _combine_each(v, i, y, count, n, mode, single)
+def combined(
+    x: Any, v: Any, i: Any, count: int, n: int, m: int, column: int, mode: str, single: bool,
+    y: Any, size: int,
+) -> int:  # fmt: skip
+    """`combine` of one column of x (n, m) in a new array, which for "factors" is 1 at first.
+
+    single: v is a number.
+    """
+    _begun(x, y, size, mode)
+    wrong: int = _combine_each(v, i, y, count, n, m, column, mode, single)
     return wrong
 
 
-def _combine_each(v: Any, i: Any, y: Any, count: Any, n: Any, mode: str, single: bool) -> Any:
+def _combine_each(
+    v: Any, i: Any, y: Any, count: Any, n: Any, m: Any, column: Any, mode: str, single: bool
+) -> Any:
     """0, or 1 + the place of an index that is out of bounds, before which all are combined."""
     wrong: Any = np.int64(0)
     first: Any = np.int64(0)
@@ -128,15 +138,16 @@ def _combine_each(v: Any, i: Any, y: Any, count: Any, n: Any, mode: str, single:
             many = all_inside(i, first, n)
         if many:
             for k in range(first, last, 4):
-                a, b = i[k].astype(np.int64), i[k + 1].astype(np.int64)
-                c, d = i[k + 2].astype(np.int64), i[k + 3].astype(np.int64)
+                a, b = _under(i, k, m, column), _under(i, k + 1, m, column)
+                c, d = _under(i, k + 2, m, column), _under(i, k + 3, m, column)
                 _changed_four(y, v, a, b, c, d, k, mode, single)
         else:
             wrong = outside(i, first, last, n)
             if wrong > 0:
                 break
             for k in range(first, last):
-                _changed(y, v, place(i[k].astype(np.int64), n), k, mode, single)
+                row = place(i[k].astype(np.int64), n)
+                _changed(y, v, row * m + column, k, mode, single)
         first = last
     return wrong
 
@@ -181,6 +192,11 @@ def _changed_four(
     _changed(y, v, d, k + 3, mode, single)
 
 
+def _under(i: Any, k: Any, m: Any, column: Any) -> Any:
+    """The place of an element of a column in rows of m, whose row is inside."""
+    return i[k].astype(np.int64) * m + column
+
+
 def _pair(i: Any, j: Any, k: Any, m: Any) -> Any:
     """The place of an element in rows of m, whose row and column are inside."""
     return i[k].astype(np.int64) * m + j[k].astype(np.int64)
@@ -210,10 +226,21 @@ def _picked(v: Any, k: Any, dtype: Any, single: bool) -> Any:
 
 
 def _combined(a: Any, b: Any, mode: str) -> Any:
+    """Halves are combined in float32 and rounded, which gives what their own arithmetic does."""
     if mode == "set":
         return b
+    if is_half(a.dtype):
+        stays = a.dtype == _HALF
+        return _made(a.astype(_SINGLE), b.astype(_SINGLE), mode, stays).astype(a.dtype)
+    return _made(a, b, mode, False)
+
+
+def _made(a: Any, b: Any, mode: str, stays: bool) -> Any:
+    """stays: of equal zeros a, as NumPy has it for float16, else b."""
     if mode == "add":
         return a + b
     if mode == "multiply" or mode == "factors":
         return a * b
+    if stays:
+        return np.where((a <= b if mode == "min" else a >= b) | (a != a), a, b)
     return np.where((a < b if mode == "min" else a > b) | (a != a), a, b)

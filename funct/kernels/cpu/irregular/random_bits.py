@@ -24,8 +24,8 @@ from funct.kernels.random.normal import (
 )
 
 __all__ = [
-    "LANES", "WIDE", "draw", "draw_all", "draw_few", "few_numbers", "fold_all", "hash_one",
-    "hash_words", "hashed", "mixed", "numbers",
+    "LANES", "WIDE", "draw", "draw_all", "draw_few", "few_numbers", "fold", "fold_all", "folded",
+    "hash_one", "hash_words", "hashed", "mixed", "numbers",
 ]  # fmt: skip
 
 LANES = 16
@@ -162,6 +162,29 @@ def fold_all(keys: Any, data: Any, y: Any, rows: int) -> None:
         y0, y1 = mixed(keys[2 * r], keys[2 * r + 1], low ^ low, low)
         y[2 * r] = y0
         y[2 * r + 1] = y1
+
+
+@parallel
+def fold(key: Any, data: Any, y: Any, n: int, part: int, task: int) -> None:
+    """y: the keys that belong to n >= WIDE integers, as words of 64 bits; a task makes `part`."""
+    k0 = key[0]
+    k1 = key[1]
+    i = task * part
+    last = min(i + part, n)
+    while i < last:
+        at = min(i, n - WIDE)
+        low = loaded(data, at, WIDE).astype(np.uint32)
+        y0, y1 = mixed(k0, k1, low ^ low, low)
+        stored(y, at, _made("split", y0, y1, y.dtype))
+        i += WIDE
+
+
+def folded(key: Any, data: Any) -> Any:
+    """(*data.shape, 2): the keys that belong to integers, WIDE of them at least."""
+    n = data.size
+    y = np.empty((*data.shape, 2), np.uint32)
+    fold(key, data, y.view(np.uint64), n, _PART, -(-n // _PART))
+    return y
 
 
 def few_numbers(
