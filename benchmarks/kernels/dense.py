@@ -81,7 +81,10 @@ DEPTHWISE = {
     "3x3, dilation 2, 64, 56x56": ((2, 64, 56, 56), (64, 1, 3, 3), 1, 2, 64, 2),
 }
 MATRICES = ("int8", "int32", "int64")
-COMPILED = ((128, 784, 512), (1024, 256, 1024), (32, 512, 512))
+COMPILED = (
+    (128, 784, 512), (1024, 256, 1024), (32, 512, 512), (8, 1024, 1024), (256, 1024, 768),
+    (128, 512, 784),
+)  # fmt: skip
 HALVES = {  # the dot that bounds each
     "float16": "f32",
     "bfloat16": "bf16" if supported(DOTS["bf16"], host()) else "f32",

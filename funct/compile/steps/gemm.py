@@ -27,10 +27,13 @@ from funct.kernels.llvm import I64, PTR, Module, Value
 __all__ = ["gemm", "is_tiled", "print_gemm", "tiles_of"]
 
 _LEAST_WORK, _LEAST_TURNED = 1 << 21, 1 << 18  # multiplications; BLAS does transposes worse
-_LEAST_ROWS = 24  # which share a panel
+_LEAST_ROWS = 4  # which share a panel
+_LEAST_TERMS = 8  # which are turned around together
+_LEAST_BLOCK = 24  # rows of a task
 _MOST_TERMS = 1 << 13  # so that two panels have room in the cache
-_MOST_FILL = 1.12  # what tiles compute, of what is asked for
+_MOST_FILL, _MOST_FILL_TURNED = 1.12, 1.4  # what tiles compute, of what is asked for
 _VECTOR = 64  # bytes
+_EVEN = 0.9  # of what tasks of one width would compute, if they compute it at all
 _WIDE = 128  # columns or rows of a task of which a core gets two
 _TASKS = 4  # for a core, of a stack
 
@@ -49,12 +52,14 @@ def is_tiled(a: Matrix, b: Matrix, out: Var, sizes: tuple[int, int, int]) -> boo
     if host().vector_bytes < _VECTOR or not supported(DOTS[element], host()):
         return False
     lanes = host().vector_bytes // out.dtype.itemsize
-    least = _LEAST_TURNED if b.transposed else _LEAST_WORK
-    if m * n * k <= least or m < _LEAST_ROWS or not lanes <= k <= _MOST_TERMS:
+    least, most = (
+        (_LEAST_TURNED, _MOST_FILL_TURNED) if b.transposed else (_LEAST_WORK, _MOST_FILL)
+    )
+    if m * n * k <= least or m < _LEAST_ROWS or not _LEAST_TERMS <= k <= _MOST_TERMS:
         return False
     rows = cut(sizes, element, a.leading, host(), turned=a.transposed).rows
     filled = -(-m // rows) * rows * -(-n // lanes) * lanes
-    return filled <= _MOST_FILL * m * n
+    return filled <= most * m * n
 
 
 class _Tasks(Struct, frozen=True):
@@ -70,7 +75,8 @@ def _tasks(a: Matrix, out: Var, count: int, sizes: tuple[int, int, int]) -> _Tas
     (m, n, k), element = sizes, ELEMENTS[out.dtype]
     lanes = host().vector_bytes // out.dtype.itemsize
     rows_first = a.transposed and m >= n  # each task lays out the whole of the other operand
-    split = _split(m, n, 2 * lanes, by_rows=rows_first) if count == 1 else _Split(1, n)
+    whole = _Split(1, n)
+    split = whole if count > 1 else _split(m, n, lanes, by_rows=rows_first, once=a.transposed)
     task = (m // split.row_blocks, split.columns, k)
     each = cut(task, element, a.leading, host(), turned=a.transposed)
     narrow = any(0 < c % (2 * lanes) <= lanes for c in (split.columns, n % split.columns))
@@ -106,15 +112,21 @@ def gemm(
     return Call(kernel, tuple(words), tasks, (out, room))
 
 
-def _split(m: int, n: int, panel: int, *, by_rows: bool) -> _Split:
-    """About as many tasks as there are cores, or twice as many if they are large."""
+def _split(m: int, n: int, lanes: int, *, by_rows: bool, once: bool) -> _Split:
+    """About as many tasks as there are cores, or twice as many if they are large.
+
+    once: whether each task lays out the whole of the left operand.
+    """
     cores = host().cores
-    parts = 2 * cores if max(m, n) >= 2 * cores * _WIDE else cores
-    columns = panel * -(-n // (panel * parts))
-    even = n >= 0.9 * columns * parts
-    if (by_rows or not even) and m >= parts * _LEAST_ROWS:
+    parts = 2 * cores if max(m, n) >= 2 * cores * _WIDE and not once else cores
+    if by_rows and m >= parts * _LEAST_BLOCK:
         return _Split(parts, n)
-    return _Split(1, columns)
+    ways = [(2 * lanes, parts), (2 * lanes, cores), (lanes, cores)]
+    columns = [unit * -(-n // (unit * many)) for unit, many in ways]
+    even = [n >= _EVEN * c * many for c, (_, many) in zip(columns, ways, strict=True)]
+    if not even[0] and m >= parts * (_WIDE if any(even) else _LEAST_BLOCK):
+        return _Split(parts, n)
+    return _Split(1, columns[even.index(True) if any(even) else 0])
 
 
 def print_gemm(

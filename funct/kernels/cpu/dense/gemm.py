@@ -1,9 +1,9 @@
 """Products of matrices of floats: C = A B, panel by panel of B's columns.
 
-B is laid out in panels, as wide as a tile, some of them at a time, which stay in the second-level
-cache. A is read where it lies, or, where its columns are what lies in memory, some rows at a time
-laid out for their tiles. A tile is a few rows times a panel: its sums are registers from the first
-term to the last, so C is written and, but for long sums, never read.
+Some terms at a time: B's rows are laid out in panels, as wide as a tile, some of them at a time,
+and A is read where it lies or, where its columns are what lies in memory, some rows at a time laid
+out for their tiles. Both stay in the second-level cache. A tile is a few rows times a panel: its
+sums are registers, so C is written and, but for long sums, never read.
 
 Note [Same bits]
     An element is summed term after term, and each `_TERMS` of them are added to those before. Which
@@ -11,7 +11,9 @@ Note [Same bits]
 
 Note [One height]
     All tiles of a task have as many rows: the last one ends where the matrix does, and makes rows
-    of the one before it again. So one tile is code enough for a product.
+    of the one before it again. So one tile is code enough for a product. Of the heights that are
+    fast the one that makes fewest rows again is best: 256 rows are 32 tiles of 8, and 19 of 14
+    would be 266.
 
 Note [Rows a page apart]
     Rows of A whose distance is a multiple of 4096 bytes share one place of the first-level cache,
@@ -39,8 +41,9 @@ __all__ = [
 ]  # fmt: skip
 
 _TERMS = 512  # of a sum in registers
-_PANELS, _STRIPS = 1 << 19, 1 << 20  # bytes of B and of A that are laid out at a time
+_PANELS, _STRIPS = 1 << 18, 1 << 19  # bytes of B and of A that are laid out at a time
 _PAGE, _LINES = 4096, 8
+_ENOUGH = 6  # rows of a tile that is as fast as a higher one
 _SQUARE = 32  # bytes
 _VECTOR = 16  # elements of the longest one
 _ALL = 1 << 40  # rows
@@ -88,11 +91,11 @@ def cut(
     a_row, turned: how A lies, as the driver is told.
     """
     m, n, k = sizes
-    byte = typed(element).bytes
+    byte, k = typed(element).bytes, min(k, _TERMS)
     most = most_rows(DOTS[element], target.vector_bytes)
     if not turned and a_row * byte % _PAGE == 0:
         most = min(most, _LINES)  # see Note [Rows a page apart]
-    rows = -(-m // -(-m // most))
+    rows = _height(m, most)
     strips = min(-(-m // rows), max(1, _STRIPS // (byte * k * rows)))
     panel = 2 * target.vector_bytes // byte
     panels = -(-n // panel)
@@ -101,6 +104,13 @@ def cut(
     if not turned:
         return Cut(rows, _ALL, columns, k * columns)
     return Cut(rows, rows * strips, columns, _left(rows * strips, k) + k * columns)
+
+
+def _height(m: int, most: int) -> int:
+    """Rows of a tile; see Note [One height]."""
+    if m <= most:
+        return m
+    return min(range(most, min(most, _ENOUGH) - 1, -1), key=lambda rows: -(-m // rows) * rows)
 
 
 def _left(rows: Any, k: Any) -> Any:
@@ -115,17 +125,17 @@ def driver_name(element: str) -> str:
 
 def print_tile(module: Module, tile: Tile) -> None:
     """Add a tile, which takes A, elements from row to row of it, a panel of B, terms, C, elements
-    from row to row of it, and columns.
+    from row to row of it, columns, and how many terms C has had before.
     """
     target = module.target
     f = module.function(
         tile.name,
         [
             ("a", PTR), ("a_row", I64), ("b", PTR), ("k", I64), ("c", PTR), ("c_row", I64),
-            ("n", I64),
+            ("n", I64), ("before", I64),
         ],
     )  # fmt: skip
-    a, a_row, b, terms, c, c_row, n = f.arguments
+    a, a_row, b, terms, c, c_row, n, before = f.arguments
     element = tile.element
     wide = typed(element, target.vector_bytes // typed(element).bytes)
     cells = [(m, v) for m in range(tile.rows) for v in range(tile.vectors)]
@@ -142,30 +152,27 @@ def print_tile(module: Module, tile: Tile) -> None:
             sums += [f.fma(x, y, held[1 + m * tile.vectors + v]) for v, y in enumerate(row)]
         return [f.at(right, 2 * wide.lanes, element), *sums]
 
-    def some(first: Value) -> None:
-        for m in range(tile.rows):
-            for v in range(tile.vectors):
-                f.prefetch(f.at(f.at(c, c_row * m, element), v * wide.lanes, element), write=True)
-        begin = [f.at(b, first * (2 * wide.lanes), element), *[f.constant(wide, 0) for _ in cells]]
-        sums = f.loop(first, f.min(first + _TERMS, terms), 1, term, begin)[1:]
-        columns = [n - v * wide.lanes for v in range(tile.vectors)]
-        masks = [f.first_lanes(wide.lanes, left) for left in columns]
-        before = [f.select(f.eq(first, 0), f.constant(I64, 0), left) for left in columns]
+    for m in range(tile.rows):
+        for v in range(tile.vectors):
+            f.prefetch(f.at(f.at(c, c_row * m, element), v * wide.lanes, element), write=True)
+    sums = f.loop(0, terms, 1, term, [b, *[f.constant(wide, 0) for _ in cells]])[1:]
+    columns = [n - v * wide.lanes for v in range(tile.vectors)]
+    masks = [f.first_lanes(wide.lanes, left) for left in columns]
+    first = f.eq(before, 0)
+    added = [f.select(first, f.constant(I64, 0), left) for left in columns]
 
-        def put(masks: list[Value | None]) -> list[Value]:
-            for (m, v), s in zip(cells, sums, strict=True):
-                place = f.at(f.at(c, c_row * m, element), v * wide.lanes, element)
-                x = f.load(wide, place, f.first_lanes(wide.lanes, before[v]))  # 0 at first
-                f.store(s + x, place, masks[v])
-            return []
+    def put(masks: list[Value | None]) -> list[Value]:
+        for (m, v), s in zip(cells, sums, strict=True):
+            place = f.at(f.at(c, c_row * m, element), v * wide.lanes, element)
+            x = f.load(wide, place, f.first_lanes(wide.lanes, added[v]))  # 0 at first
+            f.store(s + x, place, masks[v])
+        return []
 
-        if target.vector_bytes == 64:
-            put([*masks])
-        else:  # other processors are slow to store by masks
-            full = f.eq(n, tile.vectors * wide.lanes)
-            f.branch(full, lambda: put([None] * tile.vectors), lambda: put([*masks]))
-
-    each(f, 0, terms, some, _TERMS)
+    if target.vector_bytes == 64:
+        put([*masks])
+    else:  # other processors are slow to store by masks
+        full = f.eq(n, tile.vectors * wide.lanes)
+        f.branch(full, lambda: put([None] * tile.vectors), lambda: put([*masks]))
     f.ret()
 
 
@@ -189,14 +196,31 @@ class _Driver:
         self.panel = 2 * self.wide.lanes
         self.turned = f.ne(self.given["a_turned"], 0)
         rows = f.select(self.turned, self.given["rows_at_once"], f.constant(I64, 0))
-        self.panels = self.at(self.given["scratch"], _left(rows, self.given["k"]))
+        most = f.min(self.given["k"], _TERMS)
+        self.panels = self.at(self.given["scratch"], _left(rows, most))
 
     def at(self, place: Value, index: Value | int) -> Value:
         """The address of an element."""
         return self.f.at(place, index, self.element)
 
     def product(self) -> None:
-        """For some rows of A at a time, some columns of B at a time."""
+        """Some terms at a time, for some rows of A at a time, some columns of B at a time."""
+        f, whole = self.f, self.given
+        one, b_turned = f.constant(I64, 1), f.ne(whole["b_turned"], 0)
+        down = {
+            "a": f.select(self.turned, whole["a_row"], one),
+            "b": f.select(b_turned, one, whole["b_row"]),
+        }  # from term to term
+
+        def some(first: Value) -> None:
+            here = {x: self.at(whole[x], first * step) for x, step in down.items()}
+            self.given = whole | here | {"k": f.min(whole["k"] - first, _TERMS), "before": first}
+            self._terms()
+
+        each(f, 0, whole["k"], some, _TERMS)
+
+    def _terms(self) -> None:
+        """The product of some terms, added to that of those before."""
         f, g = self.f, self.given
 
         def rows(start: Value) -> None:
@@ -308,6 +332,7 @@ class _Driver:
             which = f.select(real > self.wide.lanes, g["wide"], g["narrow"])
             panel = self.at(self.panels, j * g["k"])
             given = [left, g["a_row"], panel, g["k"], self.at(out, j), g["c_row"], real]
+            given.append(g["before"])
             f.line(f"call void {which.name}({', '.join([repr(v) for v in given])})")
 
         each(f, 0, count, tile, self.panel)
