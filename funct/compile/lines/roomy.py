@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from funct.compile.loops.reductions import in_memory, write
+from funct.compile.loops.weaving import unwoven, woven
 from funct.kernels.llvm import Emitter, Value, typed
 
-__all__ = ["filled", "get", "lanes_for", "put"]
+__all__ = ["filled", "get", "lanes_for", "put", "put_together", "taken_apart"]
 
 
 def lanes_for(f: Emitter, count: int) -> int:
@@ -55,6 +56,32 @@ def put(f: Emitter, x: Value, count: int, place: Value) -> None:
         x = f.convert(x, in_memory("i1"))
     for start, n in _pieces(count):
         f.store(f.piece(x, start, n), f.at(place, start, x.type.element))
+
+
+def taken_apart(f: Emitter, element: str, place: Value, cells: int, count: int) -> list[Value]:
+    """For each of the cells of so many members, which lie one after the other, a vector."""
+    if count & (count - 1):
+        whole = get(f, element, place, count * cells)
+        each = [range(k, count * cells, cells) for k in range(cells)]
+        return [f.shuffle(whole, None, filled(f, which)) for which in each]
+    memory = in_memory(element)
+    vectors = [get(f, element, f.at(place, k * count, memory), count) for k in range(cells)]
+    return unwoven(f, vectors)
+
+
+def put_together(f: Emitter, cells: Sequence[Value], count: int) -> Value:
+    """Such vectors, of so many members, as they lie in memory."""
+    n, lanes = len(cells), cells[0].type.lanes
+    if cells[0].type.element == "i1":
+        cells = [f.convert(x, in_memory("i1")) for x in cells]
+    parts = list(cells) if count & (count - 1) else woven(f, cells)
+    parts += parts[:1] * ((1 << (n - 1).bit_length()) - n)
+    while len(parts) > 1:
+        parts = [_both(f, x, y) for x, y in zip(parts[::2], parts[1::2], strict=True)]
+    if not count & (count - 1):
+        return parts[0]
+    at = [k * lanes + i for i in range(count) for k in range(n)]
+    return f.shuffle(parts[0], None, filled(f, at))
 
 
 def _pieces(count: int) -> Iterator[tuple[int, int]]:
