@@ -26,7 +26,8 @@ from funct.kernels.llvm import I64, PTR, Module, Value
 
 __all__ = ["gemm", "is_tiled", "print_gemm", "tiles_of"]
 
-_LEAST_WORK, _LEAST_TURNED = 1 << 21, 1 << 18  # multiplications; BLAS does transposes worse
+# multiplications; BLAS does transposes worse, and small ones worst
+_LEAST_WORK, _LEAST_TURNED, _LEAST_OF_STACK = 1 << 21, 1 << 18, 1 << 14
 _LEAST_ROWS = 24  # which share a panel
 _MOST_TERMS = 1 << 13  # so that two panels have room in the cache
 _MOST_FILL = 1.12  # what tiles compute, of what is asked for
@@ -49,7 +50,8 @@ def is_tiled(a: Matrix, b: Matrix, out: Var, sizes: tuple[int, int, int]) -> boo
     if host().vector_bytes < _VECTOR or not supported(DOTS[element], host()):
         return False
     lanes = host().vector_bytes // out.dtype.itemsize
-    least = _LEAST_TURNED if b.transposed else _LEAST_WORK
+    turned = _LEAST_OF_STACK if math.prod(out.shape[:-2]) > 1 else _LEAST_TURNED
+    least = turned if b.transposed else _LEAST_WORK
     if m * n * k <= least or m < _LEAST_ROWS or not lanes <= k <= _MOST_TERMS:
         return False
     rows = cut(sizes, element, a.leading, host(), turned=a.transposed).rows
