@@ -22,11 +22,12 @@ class Registers(Struct, frozen=True):
     """The code of a loop whose body is lines.
 
     bodies: for so many lanes at a time (0: not by columns), the test of the first state and the
-    body, whose last result says whether to go on where there is a test. held, carries, rows: bytes
-    from column to column of each of them, 0 where all columns have one. strides: of the rows, from
-    step to step. inner: how many of the rows are those of xs. columns: how many there are. tables:
-    for each carry its bytes if it is a table, else 0. cells: how many values of the lines each
-    carry is (see `columns.py`).
+    body, whose last result says whether to go on where there is a test. Columns that are left over
+    have a body of their own, or there is one, which then takes some before them once more. held,
+    carries, rows: bytes from column to column of each of them, 0 where all columns have one.
+    strides: of the rows, from step to step. inner: how many of the rows are those of xs. columns:
+    how many there are. tables: for each carry its bytes if it is a table, else 0. cells: how many
+    values of the lines each carry is (see `columns.py`).
     """
 
     bodies: tuple[tuple[int, Lines | None, Lines], ...]
@@ -73,13 +74,18 @@ class _Loop:
         else:
             start = self.task * word(f, self.own, 3)
             stop = f.intrinsic("smin", start + word(f, self.own, 3), f.constant(I64, r.columns))
+            again = len(r.bodies) == 1
             for lanes, test, body in r.bodies:
-                end = start + (stop - start) / lanes * lanes
-                if lanes == r.columns % r.bodies[0][0]:  # what is left over, in the last task
+                end = stop if again else start + (stop - start) / lanes * lanes
+                if not again and lanes == r.columns % r.bodies[0][0]:  # left over, in the last task
                     end = f.select(f.eq(stop, r.columns), stop, start)
+                last = r.columns - lanes
 
-                def some(column: Value, _: list[Value], test=test, body=body) -> list[Value]:  # type: ignore[no-untyped-def]
-                    return [self._steps(column, test, body)]
+                def some(
+                    column: Value, _: list[Value], test: Lines | None = test, body: Lines = body,
+                    last: int = last,
+                ) -> list[Value]:  # fmt: skip
+                    return [self._steps(f.min(column, last), test, body)]
 
                 (steps,) = f.loop(start, end, lanes, some, [steps], maybe_empty=True)
                 start = end
@@ -142,7 +148,7 @@ class _Loop:
         for k, cells in enumerate(r.cells):
             lanes, found = kinds[sum(r.cells[:k])].lanes, [*itertools.islice(ends, cells)]
             if not r.tables[k]:
-                whole = found[0] if cells == 1 else put_together(f, found, lanes)
+                whole = found[0] if cells == 1 else put_together(f, found)
                 put(f, whole, lanes * cells, place(k, 1))
         return count
 

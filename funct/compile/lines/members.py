@@ -25,12 +25,13 @@ _MOST = 2048  # members whose cells are near enough to one another
 
 
 class Members(Struct, frozen=True):
-    """A step of so many members, and of those that are left over. cells: of each carry. held: the
-    constants, which come after all else that is.
+    """A step of so many members of a batch. cells: of each carry. held: the constants, which come
+    after all else that is.
     """
 
     batch: int
-    bodies: tuple[tuple[int, None, Lines], ...]
+    lanes: int
+    step: Lines
     cells: tuple[int, ...]
     held: dict[Var, Any]
 
@@ -49,12 +50,10 @@ def of_members(form: Repeat, body: Graph) -> Members | None:
     held: dict[Var, Any] = {}
     try:
         graph, inputs, outputs = by_cells(body, batch)
-        parts = [lanes, batch % lanes] if batch % lanes else [lanes]
-        steps = [_Step(form, body, (batch, k), held) for k in parts]
-        bodies = tuple([(s.lanes, None, s.of(graph, inputs, outputs)) for s in steps])
+        lines = _Step(form, body, (batch, lanes), held).of(graph, inputs, outputs)
     except NoLines:
         return None
-    return Members(batch, bodies, tuple(map(len, inputs[c : c + n])), held)
+    return Members(batch, lanes, lines, tuple(map(len, inputs[c : c + n])), held)
 
 
 class _Step:

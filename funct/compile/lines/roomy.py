@@ -59,29 +59,23 @@ def put(f: Emitter, x: Value, count: int, place: Value) -> None:
 
 
 def taken_apart(f: Emitter, element: str, place: Value, cells: int, count: int) -> list[Value]:
-    """For each of the cells of so many members, which lie one after the other, a vector."""
-    if count & (count - 1):
-        whole = get(f, element, place, count * cells)
-        each = [range(k, count * cells, cells) for k in range(cells)]
-        return [f.shuffle(whole, None, filled(f, which)) for which in each]
+    """For each of the cells of so many members, which lie one after the other, a vector. count: a
+    power of two.
+    """
     memory = in_memory(element)
     vectors = [get(f, element, f.at(place, k * count, memory), count) for k in range(cells)]
     return unwoven(f, vectors)
 
 
-def put_together(f: Emitter, cells: Sequence[Value], count: int) -> Value:
-    """Such vectors, of so many members, as they lie in memory."""
-    n, lanes = len(cells), cells[0].type.lanes
+def put_together(f: Emitter, cells: Sequence[Value]) -> Value:
+    """Such vectors, as they lie in memory, before lanes that do not count."""
     if cells[0].type.element == "i1":
         cells = [f.convert(x, in_memory("i1")) for x in cells]
-    parts = list(cells) if count & (count - 1) else woven(f, cells)
-    parts += parts[:1] * ((1 << (n - 1).bit_length()) - n)
+    parts = woven(f, cells)
+    parts += parts[:1] * ((1 << (len(cells) - 1).bit_length()) - len(cells))
     while len(parts) > 1:
         parts = [_both(f, x, y) for x, y in zip(parts[::2], parts[1::2], strict=True)]
-    if not count & (count - 1):
-        return parts[0]
-    at = [k * lanes + i for i in range(count) for k in range(n)]
-    return f.shuffle(parts[0], None, filled(f, at))
+    return parts[0]
 
 
 def _pieces(count: int) -> Iterator[tuple[int, int]]:

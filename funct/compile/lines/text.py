@@ -98,8 +98,7 @@ class LinesText:
                 cells = taken_apart(f, line.element, self._at(line.place), line.cells, line.lanes)
                 return cells[line.which]
             case Woven():
-                cells = [self._at(o) for o in line.operands]
-                return put_together(f, cells, self.counts[line.operands[0]])
+                return put_together(f, [self._at(o) for o in line.operands])
             case Pick():
                 return self._picked(self._at(line.operand), line.which)
             case Joined():
