@@ -34,7 +34,8 @@ LEFT, RIGHT, LONG8 = _normal(5000, 32), _normal(5000, 48), _normal(100_000, 8)
 PLATE, LINKS = _normal(256, 256), _normal(500, 500, scale=0.002)
 STACK, VECTORS = _normal(5000, 8, 8), _normal(5000, 8)
 SMALL, POINTS, OTHERS = _normal(20_000, 3, 3), _normal(100_000, 3), _normal(100_000, 3)
-SQUARES, STEPS, SLOPES = _normal(1000, 16, 16), _normal(5, 100_000), _normal(5, 100_000)
+SQUARES, HALVES = _normal(1000, 16, 16), _normal(300, 32, 32)
+STEPS, SLOPES = _normal(5, 100_000), _normal(5, 100_000)
 OF_FIVE = _normal(10_000, 5, 5)
 LARGE = _normal(2000, 2000)
 COLOURS, TURNED = _normal(512, 512, 3), _normal(100_000)
@@ -46,6 +47,7 @@ COSTS, IMAGE, FLOW = _normal(300, 300), _normal(512, 512), _normal(2, 512, 512, 
 ENDS, NODES = RNG.integers(0, 10_000, (2, 50_000)), _normal(10_000, 32)
 ENTRIES = RNG.integers(0, 100_000, (2, 1_000_000)).astype("int32")
 HEADS = _normal(3, 8, 512, 64)
+MOVES, SCORES = _normal(20, 20), _normal(500, 20)
 EDGES, WEIGHED = RNG.integers(0, 10_000, (2, 30_000)), _normal(30_000, 1)
 
 
@@ -125,6 +127,42 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         (x, y), (i, j) = (places - corner).T, corner.astype("int32").T
         above = picture[i, j] * (1 - y) + picture[i, j + 1] * y
         return above * (1 - x) + (picture[i + 1, j] * (1 - y) + picture[i + 1, j + 1] * y) * x
+
+    def decoded(moves: Any, scores: Any) -> Any:
+        def step(s: Any, x: Any) -> Any:
+            table = s[:, None] + moves
+            return ns.max(table, axis=0) + x, ns.argmax(table, axis=0)
+
+        s, came = control.scan(step, scores[0], scores[1:])
+        before = lambda k, row: (row[k], row[k])  # noqa: E731
+        return control.scan(before, ns.argmax(s), came, reverse=True)[1]
+
+    def oscillated(x: Any) -> Any:
+        def slope(x: Any) -> Any:
+            return ns.stack([x[1], 2 * (1 - x[0] ** 2) * x[1] - x[0]])
+
+        def step(x: Any, _: Any) -> Any:
+            a = slope(x)
+            b = slope(x + 0.005 * a)
+            c = slope(x + 0.005 * b)
+            return x + 0.01 / 6 * (a + 2 * b + 2 * c + slope(x + 0.01 * c)), None
+
+        return control.scan(step, x, None, length=500)[0]
+
+    def tracked(seen: Any) -> Any:
+        def moved(m: Any) -> Any:
+            return ns.stack([m[0] + 0.1 * m[1], m[1] - 0.1 * ns.sin(m[0])])
+
+        def step(state: Any, y: Any) -> Any:
+            m, p = state
+            by = transforms.jacfwd(moved)(m)
+            m, p = moved(m), by @ p @ by.T + 0.01 * ns.eye(2, dtype="float32")
+            gain = p[:, 0] / (p[0, 0] + 0.1)
+            m = m + gain * (y - m[0])
+            return (m, p - gain[:, None] * p[0]), m
+
+        first = ns.zeros(2, dtype="float32"), ns.eye(2, dtype="float32")
+        return control.scan(step, first, seen)[1]
 
     def filtered(xs: Any, c: Any) -> Any:
         return control.scan(lambda c, x: (c * 0.9 + ns.sin(x), c), c, xs)[1]
@@ -320,6 +358,12 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         "ranks of 500 pages, 100 steps": (ranks, (a(LINKS), a(V[:500]))),
         "20,000 products of 3 x 3": (lambda x, y: x @ y, (a(SMALL), a(SMALL))),
         "1000 products of 16 x 16, transposed": (lambda x, y: x @ y.mT, (a(SQUARES), a(SQUARES))),
+        "300 of 32 x 32, transposed": (lambda x, y: x @ y.mT, (a(HALVES), a(HALVES))),
+        "Viterbi, 20 states, 500 steps": (decoded, (a(MOVES), a(SCORES))),
+        "Jacobians of 32 oscillators, 500 steps": (
+            transforms.vmap(transforms.jacfwd(oscillated)), (a(P1000[:32, :2]),)
+        ),
+        "40 extended Kalman filters, 200 steps": (transforms.vmap(tracked), (a(ROWS[:40, :200]),)),
         "L-BFGS direction, 100,000": (direction, (a(SIGNAL), a(STEPS), a(SLOPES))),
         "20,000 determinants of 3 x 3": (determinants, (a(SMALL),)),
         "their gradient": (grad(determinants), (a(SMALL),)),

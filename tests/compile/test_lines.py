@@ -48,7 +48,9 @@ CLOSE: dict[str, Op] = {
     "product": lambda c: c @ c.mT,
     "functions": lambda c: xp.tanh(c) + xp.exp(-c * c),
     "branch": lambda c: ft.cond(c[0, 0] > 0, xp.sin, lambda c: xp.exp(-c), c),
-    "loop": lambda c: ft.fori_loop(0, 3, lambda i, d: d * 0.5 + xp.sin(d) * i, c),
+    "loop": lambda c: ft.fori_loop(
+        0, 3, lambda i, d: d * 0.5 + xp.sin(d) * xp.asarray(i, dtype=d.dtype), c
+    ),
     "scan": lambda c: ft.scan(lambda s, x: (s * 0.5 + x, s), c[0], c)[1],
     "scan back": lambda c: ft.scan(lambda s, x: (s + x, s * x), c[0], c, reverse=True),
     "while": lambda c: ft.while_loop(lambda d: xp.max(d) > 0.3, lambda d: d * 0.5, c),

@@ -152,6 +152,30 @@ def test_stacks_of_small_products(k: int, dtype: str) -> None:
             np.testing.assert_allclose(found, expected, rtol=0, atol=4 * scale)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(24, 24, 24), (32, 32, 32), (33, 40, 48), (64, 17, 50)], ids=str)
+def test_stacks_of_medium_products_are_programs(shape: tuple[int, int, int], dtype: str) -> None:
+    """However their operands are turned, and if one of them is the same for all."""
+    m, k, n = shape
+    rng = np.random.default_rng(m)
+    x, y = (xp.asarray(rng.normal(size=s).astype(dtype)) for s in ((120, m, k), (120, k, n)))
+    turned = [xp.asarray(np.ascontiguousarray(np.asarray(a).swapaxes(1, 2))) for a in (x, y)]
+    cases: list[tuple[Any, Any]] = [
+        (lambda x, y: x @ y, (x, y)),
+        (lambda x, y: x.mT @ y, (turned[0], y)),
+        (lambda x, y: x @ y.mT, (x, turned[1])),
+        (lambda x, y: x.mT @ y.mT, turned),
+        (lambda x, y: x[::2] @ y[:60].mT, (x, turned[1])),
+        (lambda x, y: x.reshape((12, 10, m, k)) @ y.mT, (x, turned[1][:10])),
+    ]
+    for fun, args in cases:
+        f = ft.jit(fun)
+        assert "NumPy's" not in f.show(*args, form="loops")
+        found, expected = np.asarray(f(*args)), fun(*[np.asarray(a, np.float64) for a in args])
+        scale = float(np.finfo(dtype).eps) * k * np.abs(expected).max()
+        np.testing.assert_allclose(found, expected, rtol=0, atol=scale)
+
+
 def test_small_products_of_eager_stacks_are_programs() -> None:
     """NumPy calls BLAS for each: a graph that is nothing else is worth code."""
     x = xp.asarray(np.random.default_rng(0).normal(size=(1000, 5, 5)).astype("float32"))

@@ -49,6 +49,8 @@ _LONG_STACK, _SHORT_SUM = 64, 64  # matrices, and terms of each sum, that are no
 _SHORT_ROW, _MANY_ROWS = 7, 1 << 12
 _MANY_MATRICES, _SMALL_SIDE = 256, 16
 _MATRIX = 100  # elements of an op that take NumPy as long as one of a stack of products
+_SMALL, _ALONE = 1 << 13, 1 << 18  # multiplications of a product that one core computes
+_MULTIPLICATIONS = 64  # in the time of an element
 _FEW_ROWS, _FEW_ROWS_OF_DETERMINANT = 4, 3
 _NODE_STEPS = 48  # from which a loop of known length becomes a program
 
@@ -74,6 +76,7 @@ def worth(
         short = is_stack_by_vectors(e) or is_of_small_matrices(e)
         if short or _is_small_stack(e):
             work += max([_MATRIX * math.prod(s[:-2]) for s in shapes])
+        work += _of_products(e)
         if short or loops or changes_few(e):
             work += max([math.prod(s) for s in shapes]) * _PASSES.get(e.name, 1)
         if work >= ELEMENT_OPS:  # one op on a large array is enough, and found sooner
@@ -136,6 +139,17 @@ def _is_small_stack(e: Node) -> bool:
         return False
     given = [v for v in e.operands if isinstance(v, Var)]
     return len(given) == 2 and all(n <= _SMALL_SIDE for v in given for n in v.shape[-2:])
+
+
+def _of_products(e: Node) -> int:
+    """Elements of an op that take as long as a stack of products, which NumPy computes one after
+    the other, and a program on all cores. Small ones have no use of that, large ones have threads.
+    """
+    if e.name != "matmul" or any(v.dtype not in _SUMMED for v in (*e.reads, *e.results)):
+        return 0
+    out, terms = e.results[0].shape, e.reads[0].shape[-1]
+    count, each = math.prod(out[:-2]), math.prod(out[-2:]) * terms
+    return count * each // _MULTIPLICATIONS if count > 1 and _SMALL < each <= _ALONE else 0
 
 
 def is_stack_by_vectors(e: Node) -> bool:

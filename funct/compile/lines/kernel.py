@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 from msgspec import Struct
 
 from funct.compile.lines.lines import Given, Lines
-from funct.compile.lines.roomy import get, put
+from funct.compile.lines.roomy import get, put, put_together, taken_apart
 from funct.compile.lines.text import LinesText
 from funct.compile.loops.kernel import CONTROL_WORDS
 from funct.compile.steps.moves import copy_bytes
@@ -19,10 +21,12 @@ class Registers(Struct, frozen=True):
     """The code of a loop whose body is lines.
 
     bodies: for so many lanes at a time (0: not by columns), the test of the first state and the
-    body, whose last result says whether to go on where there is a test. held, carries, rows: bytes
-    from column to column of each of them, 0 where all columns have one. strides: of the rows, from
-    step to step. inner: how many of the rows are those of xs. columns: how many there are. tables:
-    for each carry its bytes if it is a table, else 0.
+    body, whose last result says whether to go on where there is a test. Columns that are left over
+    have a body of their own, or there is one, which then takes some before them once more. held,
+    carries, rows: bytes from column to column of each of them, 0 where all columns have one.
+    strides: of the rows, from step to step. inner: how many of the rows are those of xs. columns:
+    how many there are. tables: for each carry its bytes if it is a table, else 0. cells: how many
+    values of the lines each carry is (see `columns.py`).
     """
 
     bodies: tuple[tuple[int, Lines | None, Lines], ...]
@@ -34,6 +38,7 @@ class Registers(Struct, frozen=True):
     back: bool
     columns: int
     tables: tuple[int, ...]
+    cells: tuple[int, ...]
 
 
 def print_registers(module: Module, name: str, r: Registers) -> None:
@@ -68,13 +73,18 @@ class _Loop:
         else:
             start = self.task * f.word(self.own, 3)
             stop = f.intrinsic("smin", start + f.word(self.own, 3), f.constant(I64, r.columns))
+            again = len(r.bodies) == 1
             for lanes, test, body in r.bodies:
-                end = start + (stop - start) / lanes * lanes
-                if lanes == r.columns % r.bodies[0][0]:  # what is left over, in the last task
+                end = stop if again else start + (stop - start) / lanes * lanes
+                if not again and lanes == r.columns % r.bodies[0][0]:  # left over, in the last task
                     end = f.select(f.eq(stop, r.columns), stop, start)
+                last = r.columns - lanes
 
-                def some(column: Value, _: list[Value], test=test, body=body) -> list[Value]:  # type: ignore[no-untyped-def]
-                    return [self._steps(column, test, body)]
+                def some(
+                    column: Value, _: list[Value], test: Lines | None = test, body: Lines = body,
+                    last: int = last,
+                ) -> list[Value]:  # fmt: skip
+                    return [self._steps(f.min(column, last), test, body)]
 
                 (steps,) = f.loop(start, end, lanes, some, [steps], maybe_empty=True)
                 start = end
@@ -97,12 +107,15 @@ class _Loop:
 
         kinds = {g.index: g for g in body.lines if isinstance(g, Given) and g.kind == "carry"}
 
-        def begin(k: int) -> Value:
+        def begin(k: int) -> list[Value]:
             if r.tables[k]:
-                return self._table(place(k, 0), place(k, 1), r.tables[k])
-            return get(f, kinds[k].element, place(k, 0), kinds[k].lanes)
+                return [self._table(place(k, 0), place(k, 1), r.tables[k])]
+            given = kinds[sum(r.cells[:k])]
+            if r.cells[k] == 1:
+                return [get(f, given.element, place(k, 0), given.lanes)]
+            return taken_apart(f, given.element, place(k, 0), r.cells[k], given.lanes)
 
-        first = [begin(k) for k in range(len(r.carries))]
+        first = [x for k in range(len(r.carries)) for x in begin(k)]
 
         def text(lines: Lines, state: list[Value], at: list[Value], known=()) -> LinesText:  # type: ignore[no-untyped-def]
             of = {"held": held, "carry": state, "row": at}
@@ -130,9 +143,12 @@ class _Loop:
 
         begun = [f.constant(I64, 0), now(f), go, *first]
         count, _, _, *last = f.while_loop(begun, goes_on, step)
-        for k, x in enumerate(last):
+        ends = iter(last)
+        for k, cells in enumerate(r.cells):
+            lanes, found = kinds[sum(r.cells[:k])].lanes, [*itertools.islice(ends, cells)]
             if not r.tables[k]:
-                put(f, x, kinds[k].lanes, place(k, 1))
+                whole = found[0] if cells == 1 else put_together(f, found)
+                put(f, whole, lanes * cells, place(k, 1))
         return count
 
     def _table(self, first: Value, result: Value, size: int) -> Value:

@@ -16,9 +16,9 @@ from msgspec import Struct
 from funct.compile.loops.kernel import Constant, How, Op
 
 __all__ = [
-    "Argument", "Chosen", "Dot", "Fold", "Given", "Joined", "Kept", "Line", "Lines", "Looped",
-    "Moved", "Packed", "Pick", "Read", "Refused", "Result", "Room", "Spilled", "Taken", "counts",
-    "every_line", "is_in_order",
+    "Argument", "Cell", "Chosen", "Dot", "Fold", "Given", "Joined", "Kept", "Line", "Lines",
+    "Looped", "Moved", "Packed", "Pick", "Read", "Refused", "Result", "Room", "Spilled", "Taken",
+    "Woven", "counts", "every_line", "is_in_order",
 ]  # fmt: skip
 
 
@@ -41,6 +41,24 @@ class Read(Struct, frozen=True):
 
     place: int
     offset: int
+    element: str
+    lanes: int
+
+
+class Cell(Struct, frozen=True):
+    """One of so many cells that each of some members has in memory, for all of them."""
+
+    place: int
+    cells: int
+    which: int
+    element: str
+    lanes: int
+
+
+class Woven(Struct, frozen=True):
+    """Vectors for each of the cells that members have, as they lie in memory."""
+
+    operands: tuple[int, ...]
     element: str
     lanes: int
 
@@ -222,8 +240,8 @@ class Result(Struct, frozen=True):
 
 
 Line = (
-    Given | Read | Pick | Joined | Fold | Argument | Spilled | Packed | Dot | Taken | Moved | Room
-    | Kept | Refused | Chosen | Looped | Result | Constant | Op
+    Given | Read | Cell | Woven | Pick | Joined | Fold | Argument | Spilled | Packed | Dot | Taken
+    | Moved | Room | Kept | Refused | Chosen | Looped | Result | Constant | Op
 )  # fmt: skip
 
 
@@ -276,11 +294,11 @@ def is_in_order(lines: Lines) -> bool:
 def _operands(line: Line) -> list[int]:
     """The lines that a line reads, also from within."""
     match line:
-        case Op():
+        case Op() | Woven():
             return list(line.operands)
         case Pick() | Fold() | Argument() | Spilled() | Refused() | Result():
             return [line.operand]
-        case Read() | Packed():
+        case Read() | Cell() | Packed():
             return [line.place]
         case Joined() | Dot():
             return [line.x, line.y]

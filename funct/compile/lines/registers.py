@@ -25,10 +25,9 @@ from msgspec.structs import replace
 from funct.compile.forms import Choice, Repeat
 from funct.compile.fusion.groups import REDUCTIONS
 from funct.compile.joins import is_concat
+from funct.compile.lines.elements import ARGUMENTS, Elements
 from funct.compile.lines.lines import (
-    Argument,
     Chosen,
-    Fold,
     Given,
     Kept,
     Lines,
@@ -40,12 +39,12 @@ from funct.compile.lines.lines import (
     Taken,
 )  # fmt: skip
 from funct.compile.lines.spans import span
-from funct.compile.lines.systems import SYSTEMS, Systems
+from funct.compile.lines.systems import SYSTEMS
 from funct.compile.lines.vectors import MOST_BYTES, MOST_MATRIX, Array, NoLines
-from funct.compile.loops.kernel import Constant, Op
-from funct.compile.loops.scalars import ELEMENTS, Printing, exact_number, met, unsupported
+from funct.compile.loops.kernel import Constant
+from funct.compile.loops.scalars import ELEMENTS, Printing
 from funct.compile.loops.updates import UPDATES, how_updated
-from funct.compile.loops.views import VIEWS, View, dense, through
+from funct.compile.loops.views import VIEWS, dense, through
 from funct.compile.rewriting.select import prepared
 from funct.graph import Control, Graph, Node, Var
 from funct.kernels.llvm import typed
@@ -63,7 +62,7 @@ _WIDENED = Printing(lambda f, x: f.convert(x, "i64"), _INDICES)
 _SAME = Printing(lambda f, x: x, _INDICES)
 
 
-class Making(Systems):
+class Making(Elements):
     """Who makes lines of graphs."""
 
     def graph(self, graph: Graph, arrays: Sequence[Array]) -> list[Array]:
@@ -76,9 +75,9 @@ class Making(Systems):
         for e in self._in_order(graph):
             if any(v.dtype not in ELEMENTS or 0 in v.shape for v in (*_vars(e), *e.results)):
                 raise NoLines(f"{e.name} of no elements, or of a dtype that loops do not know")
-            found = self._control(e) if isinstance(e.primitive, Control) else [self._node(e)]
-            self.arrays |= dict(zip(e.results, found, strict=True))
-        return [self.arrays[v] for v in graph.outputs]
+            found = self._control(e) if isinstance(e.primitive, Control) else self._node(e)
+            self.arrays |= dict(zip(e.results, found, strict=False))
+        return [self.of(v) for v in graph.outputs]
 
     def _in_order(self, graph: Graph) -> list[Node]:
         """The nodes. Those that write to tables stand behind all that can be before them, which may
@@ -113,19 +112,13 @@ class Making(Systems):
 
     # Nodes
 
-    def _node(self, e: Node) -> Array:
+    def _node(self, e: Node) -> list[Array]:
+        """What a node gives; nothing where it is kept in mind as what reductions read."""
         out = e.results[0]
-        element = ELEMENTS[out.dtype]
         if e.name in VIEWS:
-            a = self._of(e.operands[0])
-            seen = through(e, a.view)
-            if seen is None:
-                a = Array(self.vector(a), dense(e.operands[0]), element, False)  # type: ignore[arg-type]
-                seen = through(e, a.view)
-                assert seen is not None, "a dense array can be seen in any shape"
-            return replace(a, view=seen)
-        if e.name in REDUCTIONS or e.name in ("argmax", "argmin"):
-            return self.made(self._reduced(e), out)
+            return [self._seen_through(e)]
+        if e.name in REDUCTIONS or e.name in ARGUMENTS:
+            return [self.made(self.reduced(e), out)]
         ways = {
             "matmul": self._matmul, "concat": self._concat, "embed": self._embed,
             "take": self._take, "put": self._moved, **dict.fromkeys(UPDATES, self._moved),
@@ -135,54 +128,21 @@ class Making(Systems):
         if name in ways:
             if self.columns[0]:
                 raise NoLines(f"{name} is not elementwise")
-            return self.made(ways[name](e), out)
-        why = unsupported(e)
-        if why:
-            raise NoLines(why)
-        print_, elements, dtypes = met(e)
-        lanes, given = self.lanes(out.shape), []
-        for x, dtype in zip(e.operands, dtypes, strict=True):
-            if isinstance(x, Var):
-                given.append(self.vector(self.arrays[x], out.shape))
-                continue
-            held = exact_number(x, dtype)
-            assert held is not None, "what is supported has exact numbers"
-            line = self.add(Constant(held, ELEMENTS[dtype]), 1)
-            given.append(self.pick(line, np.zeros(lanes, int), ELEMENTS[dtype]))
-        params = e.params if print_.params else ()
-        op = Op(e.name, tuple(given), elements, element, "full", print_, params)
-        if lanes * typed(element).bytes > MOST_BYTES:
-            raise NoLines(f"{tuple(out.shape)} is too much for registers")
-        return self.made(self.add(op, lanes), out)
+            return [self.made(ways[name](e), out)]
+        return [] if self.waits(e) else [self.made(self.elementwise(e), out)]
 
-    def _of(self, a: Any) -> Array:
-        if not isinstance(a, Var):
-            raise NoLines("an operand is a number")
-        return self.arrays[a]
-
-    def _reduced(self, e: Node) -> int:
-        a, out = self._of(e.operands[0]), e.results[0]
-        shape = a.view.shape
-        axes = e.params[0] if e.name in REDUCTIONS else (e.params[0],)
-        if axes == (None,):
-            axes = tuple(range(len(shape)))
-        order = [*axes, *[k for k in range(len(shape)) if k not in axes]]
-        count = math.prod([shape[k] for k in axes])
-        if count > 1 and self.columns[0]:
-            raise NoLines("it looks at all columns")
-        lengths, strides = (tuple([x[k] for k in order]) for x in (shape, a.view.strides))
-        turned = View(a.view.root, lengths, strides, a.view.offset)
-        x = self.vector(replace(a, view=turned) if count > 1 else a)
-        lanes = self.lanes(out.shape)
-        if e.name in REDUCTIONS:
-            return self.add(Fold(REDUCTIONS[e.name], x, count, ELEMENTS[out.dtype], lanes))
-        if count > 4 * _MOST_ROWS:
-            raise NoLines(f"{e.name} of many elements")
-        self.price(count * lanes * 8)
-        return self.add(Argument(x, count, lanes, e.name == "argmin", ELEMENTS[out.dtype]))
+    def _seen_through(self, e: Node) -> Array:
+        a = self.of(e.operands[0])
+        seen = through(e, a.view)
+        if seen is None:
+            whole = dense(e.operands[0])  # type: ignore[arg-type]
+            a = Array(self.vector(a), whole, ELEMENTS[e.results[0].dtype], False)
+            seen = through(e, a.view)
+            assert seen is not None, "a dense array can be seen in any shape"
+        return replace(a, view=seen)
 
     def _matmul(self, e: Node) -> int:
-        a, b = (self._of(v) for v in e.operands)
+        a, b = (self.of(v) for v in e.operands)
         return self.product(a, b, e.results[0])
 
     # What moves elements
@@ -191,7 +151,7 @@ class Making(Systems):
         (axis,), out = e.params, e.results[0]
         total, start, parts = math.prod(out.shape), 0, []
         for v in e.operands:
-            a = self._of(v)
+            a = self.of(v)
             n = a.view.shape[axis]
             inside = np.full(out.shape, -1)
             part = (slice(None),) * axis + (slice(start, start + n),)
@@ -201,7 +161,7 @@ class Making(Systems):
         return self.joined(parts, ELEMENTS[out.dtype])
 
     def _embed(self, e: Node) -> int:
-        out, a = e.results[0], self._of(e.operands[0])
+        out, a = e.results[0], self.of(e.operands[0])
         inside = np.full(out.shape, -1)
         inside[tuple([slice(*t) for t in e.params[0]])] = np.arange(a.view.size).reshape(
             a.view.shape
@@ -212,8 +172,8 @@ class Making(Systems):
 
     def _whole(self, v: Any) -> int:
         """The line of an index, in 64 bits."""
-        x = self.vector(self._of(v))
-        if self._of(v).view.root.dtype.kind not in "iu":
+        x = self.vector(self.of(v))
+        if self.of(v).view.root.dtype.kind not in "iu":
             raise NoLines("an index is no whole number")
         return x if self.lines[x].element == "i64" else self.op("whole", _WIDENED, [x], "i64",
                                                                  self.widths[x])  # fmt: skip
@@ -224,7 +184,7 @@ class Making(Systems):
             return self._indices(e.operands[0], e.params[0], ELEMENTS[out.dtype])
         if e.operands[0] in self.counted:
             return self._indices(e.operands[1], e.operands[0].shape[0], ELEMENTS[out.dtype])
-        a, (axis,) = self._of(e.operands[0]), e.params
+        a, (axis,) = self.of(e.operands[0]), e.params
         shape = a.view.shape
         outer, n, inner = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
         indices = self._each(e.operands[1])
@@ -273,13 +233,13 @@ class Making(Systems):
         out, element = e.results[0], ELEMENTS[e.results[0].dtype]
         lanes = math.prod(out.shape)
         if e.name in UPDATES:
-            x, g, i = (self._of(v) for v in e.operands)
+            x, g, i = (self.of(v) for v in e.operands)
             length = out.shape[0]
             if x.in_memory and self.table(x):
                 return self._written(x, g, i, e)
             base = self.vector(x)
         else:
-            (g, i), (axis, length) = (self._of(v) for v in e.operands), e.params
+            (g, i), (axis, length) = (self.of(v) for v in e.operands), e.params
             if math.prod(out.shape[:axis]) > 1:
                 raise NoLines("rows are added along an inner axis")
             zero = self.add(Constant(0, element), 1)
@@ -303,7 +263,7 @@ class Making(Systems):
 
     def _control(self, e: Node) -> list[Array]:
         form = e.primitive.kind.form()  # type: ignore[attr-defined]
-        given = [self._of(v) for v in e.operands]
+        given = [self.of(v) for v in e.operands]
         if isinstance(form, Choice):
             graphs = [_of_lines(g) for g in form.graphs]
             if len(graphs) == 1:

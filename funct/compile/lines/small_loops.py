@@ -12,6 +12,7 @@ from funct.compile.forms import Repeat
 from funct.compile.fusion.calls import Address, Call, Word, size_bytes
 from funct.compile.lines.kernel import Registers
 from funct.compile.lines.lines import Given, Line, Lines, Moved, Refused, Taken, every_line
+from funct.compile.lines.members import of_members
 from funct.compile.lines.registers import Making
 from funct.compile.lines.vectors import NoLines
 from funct.compile.loops.kernel import Op
@@ -60,9 +61,11 @@ class SmallLoop(Struct, frozen=True, eq=False):
     ) -> list[Call]:  # fmt: skip
         """The loop, of at most `limit` steps if that is given; how many they were in `count`."""
         c, n, columns = self.form.constants, self.form.carry, self.code.columns
-        tasks = 1 if columns < 2 * _BLOCK else -(-columns // _BLOCK)
+        most = (max(self.code.cells, default=1) - 1).bit_length()
+        block = max(self.code.bodies[0][0], _BLOCK >> most)
+        tasks = 1 if columns < 2 * block else -(-columns // block)
         words: list[Word] = [self.form.most, limit or 0, count or 0]
-        words += [columns if tasks == 1 else _BLOCK, *operands[:c], *map(Address, self.constants)]
+        words += [columns if tasks == 1 else block, *operands[:c], *map(Address, self.constants)]
         for pair in zip(operands[c : c + n], results[:n], strict=True):
             words += pair
         words += [*operands[c + n :], *results[n:]]
@@ -95,6 +98,11 @@ def in_registers(form: Repeat) -> SmallLoop | str:
     moving = [*body.inputs[form.constants :], *body.outputs]
     if any(v.dtype not in ELEMENTS for v in (*body.inputs, *body.outputs)):
         return "its body has a dtype that loops do not know"
+    found = of_members(form, body)
+    if found is not None:
+        bodies = ((found.lanes, None, found.step),)
+        code = _code(form, body, bodies, [*found.held], found.batch, found.cells)
+        return SmallLoop(form, code, found.held)
     sizes = {math.prod(v.shape) for v in moving} - {1}
     reason = ""
     for columns in (*(sizes if len(sizes) == 1 else ()), 0):
@@ -142,23 +150,31 @@ def _lines(
 
 
 def _code(
-    form: Repeat, graph: Graph, bodies: Any, constants: Sequence[Var], columns: int
-) -> Registers:
+    form: Repeat, graph: Graph, bodies: Any, constants: Sequence[Var], columns: int,
+    cells: tuple[int, ...] = (),
+) -> Registers:  # fmt: skip
     c, n = form.constants, form.carry
     rows = (*graph.inputs[c + n :], *graph.outputs[n:])
 
     def column(vs: Sequence[Var]) -> tuple[int, ...]:
+        sizes = [v.shape[:1] if cells else (math.prod(v.shape),) for v in vs]
         return tuple(
-            [v.dtype.itemsize if columns and math.prod(v.shape) == columns else 0 for v in vs]
+            [
+                size_bytes(v) // columns if columns and size == (columns,) else 0
+                for v, size in zip(vs, sizes, strict=True)
+            ]
         )
 
     ends = bodies[0][2].lines
     inputs = {g.index for g in ends if isinstance(g, Given) and g.kind == "carry" and not g.lanes}
     tables = tuple(
-        [size_bytes(v) if k in inputs else 0 for k, v in enumerate(graph.inputs[c : c + n])]
+        [
+            size_bytes(v) if k in inputs and not cells else 0
+            for k, v in enumerate(graph.inputs[c : c + n])
+        ]
     )
     return Registers(
         bodies, column([*graph.inputs[:c], *constants]), column(graph.inputs[c : c + n]),
         column(rows), tuple([math.prod(v.shape) * v.dtype.itemsize for v in rows]),
-        len(graph.inputs) - c - n, form.back, columns, tables,
+        len(graph.inputs) - c - n, form.back, columns, tables, cells or (1,) * n,
     )  # fmt: skip

@@ -80,7 +80,7 @@ class Systems(Products):
 
     def _rows_of(self, v: Var, many: int) -> list[int]:
         """The rows of the matrices, in double."""
-        a, (m, n) = self.arrays[v], v.shape[-2:]
+        a, (m, n) = self.of(v), v.shape[-2:]
         whole = self.vector(a)
         if a.element != "f64":
             whole = self.op("widen", _DOUBLE, [whole], "f64", self.widths[whole])

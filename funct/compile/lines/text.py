@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from funct.compile.lines.dots import DotText
 from funct.compile.lines.lines import (
     Argument,
+    Cell,
     Chosen,
     Dot,
     Fold,
@@ -25,9 +26,10 @@ from funct.compile.lines.lines import (
     Room,
     Spilled,
     Taken,
+    Woven,
     counts,
 )  # fmt: skip
-from funct.compile.lines.roomy import filled, get, lanes_for, put
+from funct.compile.lines.roomy import filled, get, lanes_for, put, put_together, taken_apart
 from funct.compile.loops.kernel import WRONG, Constant, Op
 from funct.compile.loops.reductions import combine, in_memory
 from funct.compile.loops.updates import updated
@@ -91,6 +93,11 @@ class LinesText:
             case Read():
                 place = f.at(self._at(line.place), line.offset, in_memory(line.element))
                 return get(f, line.element, place, line.lanes)
+            case Cell():
+                cells = taken_apart(f, line.element, self._at(line.place), line.cells, line.lanes)
+                return cells[line.which]
+            case Woven():
+                return put_together(f, [self._at(o) for o in line.operands])
             case Pick():
                 return self._picked(self._at(line.operand), line.which)
             case Joined():
@@ -333,8 +340,10 @@ def _is_still(line: Line, same: Sequence[bool]) -> bool:
             return all(same[o] for o in line.operands) and not told
         case Pick() | Fold() | Argument() | Spilled():
             return same[line.operand]
-        case Read() | Packed():
+        case Read() | Cell() | Packed():
             return same[line.place]
+        case Woven():
+            return all(same[o] for o in line.operands)
         case Joined() | Dot():
             return same[line.x] and same[line.y]
     return False

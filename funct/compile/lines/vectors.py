@@ -94,6 +94,12 @@ class Vectors:
         if self.around is not None:
             self.around.price(work)
 
+    def of(self, a: Any) -> Array:
+        """An operand. Raises: NoLines: for a number."""
+        if not isinstance(a, Var):
+            raise NoLines("an operand is a number")
+        return self.arrays[a]
+
     def given(self, v: Var, kind: str, index: int) -> Array:
         """An input. What is carried is in registers if it fits, the rest in memory."""
         if v.dtype not in ELEMENTS:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from funct.compile.loops.reductions import in_memory, read, write
 from funct.kernels.llvm import Emitter, Value
 
-__all__ = ["read_woven", "write_woven"]
+__all__ = ["read_woven", "unwoven", "woven", "write_woven"]
 
 
 def read_woven(
@@ -27,7 +27,7 @@ def read_woven(
             read(f, element, f.at(base, start + k * width, in_memory(element)), width, m)
             for k, m in enumerate(masks)
         ]
-        found.append(_unwoven(f, vectors))
+        found.append(unwoven(f, vectors))
     return [f.joined(parts) for parts in zip(*found, strict=True)]
 
 
@@ -41,7 +41,7 @@ def write_woven(
         here = range(first, first + width)
         parts = [x if mask is not None else f.shuffle(x, None, here) for x in values]
         start = (column + first) * places
-        for k, (x, m) in enumerate(zip(_woven(f, parts), masks, strict=True)):
+        for k, (x, m) in enumerate(zip(woven(f, parts), masks, strict=True)):
             write(f, x, f.at(base, start + k * width, element), m)
 
 
@@ -53,7 +53,7 @@ def _masks(f: Emitter, places: int, lanes: int, mask: Value | None) -> list[Valu
     return [f.shuffle(mask, None, chosen) for chosen in repeated]
 
 
-def _unwoven(f: Emitter, vectors: Sequence[Value]) -> list[Value]:
+def unwoven(f: Emitter, vectors: Sequence[Value]) -> list[Value]:
     """For each place the vector of its elements; as many vectors as places."""
     places, lanes = len(vectors), vectors[0].type.lanes
     if places == 1 or lanes == 1:
@@ -62,13 +62,13 @@ def _unwoven(f: Emitter, vectors: Sequence[Value]) -> list[Value]:
         return [_place(f, vectors, k) for k in range(places)]
     pairs = list(zip(vectors[::2], vectors[1::2], strict=True))
     even, odd = (
-        _unwoven(f, [f.shuffle(x, y, range(first, 2 * lanes, 2)) for x, y in pairs])
+        unwoven(f, [f.shuffle(x, y, range(first, 2 * lanes, 2)) for x, y in pairs])
         for first in (0, 1)
     )
     return [x for both in zip(even, odd, strict=True) for x in both]
 
 
-def _woven(f: Emitter, places: Sequence[Value]) -> list[Value]:
+def woven(f: Emitter, places: Sequence[Value]) -> list[Value]:
     """The vectors that lie side by side, of a vector for each place."""
     count, lanes = len(places), places[0].type.lanes
     if count == 1 or lanes == 1:
@@ -80,7 +80,7 @@ def _woven(f: Emitter, places: Sequence[Value]) -> list[Value]:
             for v in range(count)
         ]
     found = []
-    for x, y in zip(_woven(f, places[::2]), _woven(f, places[1::2]), strict=True):
+    for x, y in zip(woven(f, places[::2]), woven(f, places[1::2]), strict=True):
         both = [k for i in range(lanes) for k in (i, lanes + i)]
         found += [f.shuffle(x, y, both[:lanes]), f.shuffle(x, y, both[lanes:])]
     return found

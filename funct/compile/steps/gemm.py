@@ -26,7 +26,8 @@ from funct.kernels.llvm import I64, PTR, Module, Value
 
 __all__ = ["gemm", "is_tiled", "print_gemm", "tiles_of"]
 
-_LEAST_WORK, _LEAST_TURNED = 1 << 21, 1 << 18  # multiplications; BLAS does transposes worse
+# multiplications; BLAS does transposes worse, and small ones worst
+_LEAST_WORK, _LEAST_TURNED, _LEAST_OF_STACK = 1 << 21, 1 << 18, 1 << 14
 _LEAST_ROWS = 4  # which share a panel
 _LEAST_TERMS = 8  # which are turned around together
 _LEAST_BLOCK = 24  # rows of a task
@@ -52,9 +53,8 @@ def is_tiled(a: Matrix, b: Matrix, out: Var, sizes: tuple[int, int, int]) -> boo
     if host().vector_bytes < _VECTOR or not supported(DOTS[element], host()):
         return False
     lanes = host().vector_bytes // out.dtype.itemsize
-    least, most = (
-        (_LEAST_TURNED, _MOST_FILL_TURNED) if b.transposed else (_LEAST_WORK, _MOST_FILL)
-    )
+    turned = _LEAST_OF_STACK if math.prod(out.shape[:-2]) > 1 else _LEAST_TURNED
+    least, most = (turned, _MOST_FILL_TURNED) if b.transposed else (_LEAST_WORK, _MOST_FILL)
     if m * n * k <= least or m < _LEAST_ROWS or not _LEAST_TERMS <= k <= _MOST_TERMS:
         return False
     rows = cut(sizes, element, a.leading, host(), turned=a.transposed).rows
