@@ -5,6 +5,7 @@ take memory that nobody holds.
 import gc
 import itertools
 import sys
+import threading
 import warnings
 from typing import Any
 
