@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import funct as ft
 import funct.array as xp
-from funct.errors import ArgumentError, UnsupportedOperandError
+from funct.errors import ArgumentError, UndefinedDerivativeError, UnsupportedOperandError
 from tests import laws
 
 S = xp.special
@@ -599,3 +599,15 @@ def test_orders_are_no_complex_numbers(name: str, order: Any) -> None:
     for way in (fun, ft.jit(fun), lambda n, x: ft.vmap(lambda x: fun(n, x))(x[None])):
         with pytest.raises(ft.errors.DTypeError, match=name):
             way(order, xp.asarray(1.5))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "wrap", [ft.grad, lambda f: ft.jit(ft.grad(f)), lambda f: ft.grad(ft.jit(f))]
+)
+@pytest.mark.parametrize("name", ["jv", "yv", "iv", "ive", "kv", "kve", "hankel1", "hankel2"])
+def test_the_order_of_a_complex_argument_has_no_derivative(name: str, wrap: Any) -> None:
+    """Which is said by the function's name; nothing is computed, and no part is dropped."""
+    f, z = getattr(xp.special, name), xp.asarray(1.0 + 0.5j)
+    with pytest.raises(UndefinedDerivativeError, match=f"{name}: no derivative in the order"):
+        wrap(lambda v: xp.real(f(v, z)))(xp.asarray(0.7))

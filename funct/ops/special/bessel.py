@@ -9,14 +9,15 @@ from typing import Any
 
 from funct import ops
 from funct.core import Absent, Operand, Value
+from funct.errors import UndefinedDerivativeError
 from funct.kernels.special import order_slopes
 from funct.kernels.special.functions import by_name
 from funct.ops.samples import ordered, ranges, reals
 from funct.ops.special.room import room
 
 __all__ = [
-    "half_difference", "half_sum", "hankel1", "hankel2", "j0", "j1", "jv", "jv_slope", "neighbours",
-    "y0", "y1", "yn", "yv", "yv_slope",
+    "by_order", "half_difference", "half_sum", "hankel1", "hankel2", "j0", "j1", "jv", "jv_slope",
+    "neighbours", "y0", "y1", "yn", "yv", "yv_slope",
 ]  # fmt: skip
 
 _INTEGER = Absent("the order is an integer")
@@ -25,6 +26,15 @@ _RIGHT = reals(0.3, 5.0)
 _ORDERED = ranges((-1.5, 3.0), (0.4, 5.0))
 _SLOPES = ranges((-1.5, 3.0), (0.4, 5.0), params=(1,))
 _INTEGERS = ordered((0, 1, 2, 5), (0.4, 5.0))
+
+
+def by_order(name: str, slope: Any, v: Value, x: Value) -> Any:
+    """The derivative in the order of a function, as a slope gives it."""
+    if x.dtype.kind == "c":
+        raise UndefinedDerivativeError(
+            f"{name}: no derivative in the order where z is complex: its integrals are for real z"
+        )
+    return slope(v, x, 1)
 
 
 def half_difference(f: Any, v: Any, *rest: Any) -> Any:
@@ -53,7 +63,7 @@ def neighbours(f: Any, ans: Value, v: Any, x: Value, sign: float) -> Value:
 
 
 def _jv_rule_v(g: Value, v: Value, x: Value) -> Value:
-    return g * ops.special.jv_slope(v, x, 1)
+    return g * by_order("jv", ops.special.jv_slope, v, x)
 
 
 def _jv_rule_x(g: Value, ans: Value, v: Value, x: Value) -> Value:
@@ -91,7 +101,7 @@ def jv_slope(v: Operand, x: Operand, /, n: int) -> Value:
 
 
 def _yv_rule_v(g: Value, v: Value, x: Value) -> Value:
-    return g * ops.special.yv_slope(v, x, 1)
+    return g * by_order("yv", ops.special.yv_slope, v, x)
 
 
 def _yv_rule_x(g: Value, v: Value, x: Value) -> Value:
@@ -119,7 +129,8 @@ def _yv_slope_rule_x(g: Value, v: Value, x: Value, n: int) -> Value:
 
 
 def _hankel1_rule_v(g: Value, v: Value, z: Value) -> Value:
-    return g * (ops.special.jv_slope(v, z, 1) + 1j * ops.special.yv_slope(v, z, 1))
+    real = by_order("hankel1", ops.special.jv_slope, v, z)
+    return g * (real + 1j * ops.special.yv_slope(v, z, 1))
 
 
 def _hankel1_rule_z(g: Value, v: Value, z: Value) -> Value:
@@ -143,7 +154,8 @@ def hankel1(v: Operand, z: Operand, /) -> Value:
 
 
 def _hankel2_rule_v(g: Value, v: Value, z: Value) -> Value:
-    return g * (ops.special.jv_slope(v, z, 1) - 1j * ops.special.yv_slope(v, z, 1))
+    real = by_order("hankel2", ops.special.jv_slope, v, z)
+    return g * (real - 1j * ops.special.yv_slope(v, z, 1))
 
 
 def _hankel2_rule_z(g: Value, v: Value, z: Value) -> Value:

@@ -12,7 +12,7 @@ from funct.core import Absent, Operand, Value
 from funct.errors import UndefinedDerivativeError
 from funct.kernels.special import order_slopes
 from funct.ops.samples import ordered, ranges, reals
-from funct.ops.special.bessel import half_sum, neighbours
+from funct.ops.special.bessel import by_order, half_sum, neighbours
 from funct.ops.special.room import room
 
 __all__ = [
@@ -50,7 +50,7 @@ def _scaled(v: Any, x: Value, ans: Value, slope: Value, grows: bool) -> Value:
 
 
 def _iv_rule_v(g: Value, v: Value, x: Value) -> Value:
-    return g * (ops.exp(x) * ops.special.ive_slope(v, x, 1))
+    return g * (ops.exp(x) * by_order("iv", ops.special.ive_slope, v, x))
 
 
 def _iv_rule_x(g: Value, ans: Value, v: Value, x: Value) -> Value:
@@ -70,7 +70,7 @@ def iv(v: Operand, x: Operand, /) -> Value:
 
 
 def _ive_rule_v(g: Value, v: Value, x: Value) -> Value:
-    return g * ops.special.ive_slope(v, x, 1)
+    return g * by_order("ive", ops.special.ive_slope, v, x)
 
 
 def _ive_rule_x(g: Value, ans: Value, v: Value, x: Value) -> Value:
@@ -112,7 +112,7 @@ def ive_slope(v: Operand, x: Operand, /, n: int) -> Value:
 
 
 def _kv_rule_v(g: Value, v: Value, x: Value) -> Value:
-    return g * (ops.exp(-x) * ops.special.kve_slope(v, x, 1))
+    return g * (ops.exp(-x) * by_order("kv", ops.special.kve_slope, v, x))
 
 
 def _kv_rule_x(g: Value, v: Value, x: Value) -> Value:
@@ -132,7 +132,7 @@ def kv(v: Operand, x: Operand, /) -> Value:
 
 
 def _kve_rule_v(g: Value, v: Value, x: Value) -> Value:
-    return g * ops.special.kve_slope(v, x, 1)
+    return g * by_order("kve", ops.special.kve_slope, v, x)
 
 
 def _kve_rule_x(g: Value, ans: Value, v: Value, x: Value) -> Value:
