@@ -149,7 +149,15 @@ def assemble_all(texts: Sequence[tuple[Text, int]]) -> list[Code]:
         [False, True]
     """
     batch = _Batch(texts)
-    batch.make()
+    try:
+        batch.make()
+        return _loaded_in_order(batch)
+    finally:  # until it is loaded, others have what was made from here
+        for k in batch.fresh:
+            _under_way.pop(k, None)
+
+
+def _loaded_in_order(batch: _Batch) -> list[Code]:
     held, given, fresh = batch.held, batch.given, batch.fresh
     for k, making in batch.others.items():
         making.done.wait()
@@ -223,10 +231,12 @@ class _Batch:
         try:
             made = emit(text, host(), opt=opt)
             disk_cache.write(key, made)
-            self.held[key] = making.made = made
             self.fresh.add(key)
+            self.held[key] = making.made = made
         finally:
-            _under_way.pop(key).done.set()
+            if making.made is None:
+                _under_way.pop(key, None)
+            making.done.set()
 
     def _help(self) -> None:
         """LLVM lets go of the interpreter's lock: another thread goes on with the next text."""

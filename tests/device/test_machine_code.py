@@ -616,3 +616,31 @@ def test_a_function_that_is_nowhere_is_left_to_llvm():
         "define void @f() {\n  call void @there_is_no_such_function()\n  ret void\n}\n"
     )
     assert objects.mapped(emit(text, host()), machine_code._found) is None
+
+
+def test_what_is_made_and_not_loaded_yet_is_made_once(monkeypatch):
+    """By a batch whose other texts take longer."""
+    monkeypatch.setenv("FUNCT_CACHE_DIR", "")
+    emitted, goes_on = [], threading.Event()
+    emit = machine_code.emit
+
+    def told(text, *given, **how):
+        emitted.append(text)
+        made = emit(text, *given, **how)
+        if "slow_one" in text:
+            assert goes_on.wait(60)
+        return made
+
+    monkeypatch.setattr(machine_code, "emit", told)
+    quick, slow = (f"define i32 @{name}() {{ ret i32 1871 }}" for name in ("quick_one", "slow_one"))
+    batch = threading.Thread(target=machine_code.assemble_all, args=([(quick, 1), (slow, 1)],))
+    batch.start()
+    while slow not in emitted:
+        time.sleep(1e-3)
+    machine_code._under_way[machine_code.text_key(quick, 1)].done.wait()
+    code = machine_code.assemble(quick)
+    goes_on.set()
+    batch.join()
+    assert code.has("quick_one")
+    assert emitted.count(quick) == 1
+    assert not {machine_code.text_key(t, 1) for t in (quick, slow)} & machine_code._under_way.keys()

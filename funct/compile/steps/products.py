@@ -44,6 +44,7 @@ _SHORT = 128  # rows, for which BLAS takes a tenth longer if the other matrix is
 _FEW = 16  # rows, columns and terms of a product that is computed in registers
 _SUMS = 8  # rows whose sums are taken side by side
 _FEW_TASK = 1 << 15  # multiplications that are worth a task
+_MAYBE_ATTENTION = 1 << 27  # multiplications, half of what makes it worth its kernel
 
 
 def is_product(node: Any) -> bool:
@@ -74,10 +75,12 @@ def _matrix(view: View, rows: int, columns: int) -> Matrix | None:
 
 def begin_products(graph: Graph) -> None:
     """Begin to make code of the tiles that a graph's products take, as far as it shows how their
-    operands lie: passes over a large graph take as long as the code.
+    operands lie: passes over a large graph take as long as the code. Those of many heads that may
+    yet become attention wait for that.
     """
     views: dict[Var, View] = {}
     tiles: dict[Tile, None] = {}
+    weighs = any(isinstance(e, Node) and e.name == "exp" for e in graph.nodes)
     for e in graph.nodes:
         if not isinstance(e, Node) or any(0 in v.shape for v in (*e.reads, *e.results)):
             continue
@@ -92,6 +95,9 @@ def begin_products(graph: Graph) -> None:
             if a is None or b is None or 1 in sizes or is_gram(a, b, m * n * k):
                 continue
             out = e.results[0]
+            heads = math.prod(y.shape[:-2])
+            if weighs and heads > 1 and heads * m * n * k >= _MAYBE_ATTENTION:
+                continue
             m, stack = _as_one(a, x, y, m, tuple(out.shape[:-2]))
             if is_tiled(a, b, out, (m, n, k)):
                 tiles |= dict.fromkeys(tiles_of(a, out, math.prod(stack), (m, n, k)))

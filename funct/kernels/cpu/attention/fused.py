@@ -18,13 +18,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import Struct
 
-from funct.device import Code, host, printed
+from funct.device import Code, host
 from funct.device.machine_code import LEAN
+from funct.device.printed import Asked, printed_all
 from funct.kernels.attention import reduced, threshold
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.attention import strips as strips
 from funct.kernels.cpu.attention import text as attention_text
 from funct.kernels.cpu.attention.few import FEW, FEW_KEYS
+from funct.kernels.cpu.attention.strip_products import TILES, products_text
+from funct.kernels.cpu.dense.turn import turn_text
 from funct.kernels.cpu.record import address
 
 if TYPE_CHECKING:
@@ -58,7 +61,13 @@ def entry(dtype: np.dtype[Any], name: str) -> int:
 
 @functools.cache
 def _code(element: str, name: str) -> Code:
-    return printed(attention_text.text, name, element, host(), opt=LEAN)
+    """With that of what it calls, which is made beside it."""
+    asked: list[Asked] = [(attention_text.text, (name, element, host()))]
+    if name != "attend_few":
+        given = element, host().vector_bytes
+        asked += [(products_text, (*given, along, host())) for along in ("steps", "rows")]
+        asked.append((turn_text, (*given, host())))
+    return printed_all(asked, opt=LEAN)[0]
 
 
 class Plan(Struct, frozen=True):
@@ -105,7 +114,7 @@ def plan(
     (_, q, _), (_, k, _), (_, v, _), *_ = operands
     queries, keys, depth, width = q[-2], k[-2], q[-1], v[-1]
     lanes = host().vector_bytes // itemsize
-    strip = max(strips.TILES[lanes * itemsize]) * lanes
+    strip = max(TILES[lanes * itemsize]) * lanes
     wide = strips.STRIPS * strip
     shared = np.broadcast_shapes(k[:-2], v[:-2])
     lead = np.broadcast_shapes(q[:-2], shared, mask[:-2], seed[:-2])

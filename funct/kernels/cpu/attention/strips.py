@@ -6,9 +6,10 @@ import functools
 from typing import TYPE_CHECKING, Literal
 
 from funct.kernels.attention import KEY_STEP, LAST_SHIFT, MIXES, QUERY_STEP
+from funct.kernels.cpu.attention.strip_products import TILES, Along, product_name
 from funct.kernels.cpu.dense.turn import turn_name
 from funct.kernels.cpu.record import Fields, Record
-from funct.kernels.llvm import I64, PTR, Module, each, typed
+from funct.kernels.llvm import I64, each, typed
 from funct.kernels.llvm.coefficients import EXP2_ABOVE, EXP2_PART
 from funct.kernels.llvm.exponential import LN2, LOG2_E, small
 from funct.kernels.llvm.scaling import (
@@ -27,16 +28,12 @@ if TYPE_CHECKING:
     from funct.kernels.llvm import Emitter, Type, Value
 
 __all__ = [
-    "ADDRESSES", "BLOCK", "HEAD", "JOB", "SOFTEST", "STRIPS", "TILES", "Start", "Strips",
+    "ADDRESSES", "BLOCK", "HEAD", "JOB", "SOFTEST", "STRIPS", "Start", "Strips",
 ]  # fmt: skip
 
-# Rows of a tile for each number of vectors; the most vectors are those of a strip. 12 sums in 16
-# registers; of 32 registers 16 sums suffice, and short strips waste less where queries end.
-TILES = {32: {3: 4, 2: 6, 1: 8}, 64: {2: 8, 1: 8}}
 STRIPS = 4  # of a task
 BLOCK = 128  # keys at a time
 SOFTEST = {"f32": -1e38, "f64": -1e300}  # below every score, but finite
-_UNROLL = 2
 
 # What changes from call to call stands first; the rest follows from shapes, strides and numbers.
 ADDRESSES = Fields((
@@ -64,12 +61,11 @@ def _mixed(f: Emitter, x: Value) -> Value:
 class Strips:
     """Prints what is done with strips of queries and blocks of keys, for one dtype."""
 
-    def __init__(self, module: Module, element: str, width: int) -> None:
-        self.module, self.element = module, element
+    def __init__(self, element: str, width: int) -> None:
+        self.element, self.width = element, width
         self.vector: Type = typed(element, width // typed(element).bytes)
         self.lanes = self.vector.lanes
-        self.tiles = TILES[width]
-        self.vectors = max(self.tiles)
+        self.vectors = max(TILES[width])
         self.strip = self.vectors * self.lanes
         self.wide = STRIPS * self.strip
         self.turn = turn_name(element, width)
@@ -77,7 +73,7 @@ class Strips:
     # Products
 
     def product(
-        self, f: Emitter, start: Start, along: Literal["rows", "steps"], vectors: int,
+        self, f: Emitter, start: Start, along: Along, vectors: int,
         operands: list[Value],
     ) -> None:  # fmt: skip
         """Call C[m, v] = start + Σ_k A[m, k] B[k, v] for a few vectors of columns.
@@ -85,12 +81,11 @@ class Strips:
         operands: A, its stride, B, its stride, C, its stride, the number of m, and of k. along:
         what lies side by side in A; the stride is the other's. start: what C holds, or zero.
         """
-        name = f"product_{along}_{vectors}"
-        self.module.shared(name, lambda n: self._define_product(n, along, vectors))
+        name = product_name(self.element, self.width, along, vectors)
         f.call(name, None, [*operands, f.constant(I64, start == "add")])
 
     def product_of_strip(
-        self, f: Emitter, start: Start, along: Literal["rows", "steps"], queries: Value,
+        self, f: Emitter, start: Start, along: Along, queries: Value,
         operands: list[Value],
     ) -> None:  # fmt: skip
         """`product` for the vectors of a strip that hold queries: the last strip may have fewer."""
@@ -104,62 +99,6 @@ class Strips:
             f.when(~many, lambda: some(vectors - 1))
 
         some(self.vectors)
-
-    def _define_product(self, name: str, along: Literal["rows", "steps"], vectors: int) -> None:
-        names = ("a", "b", "c")
-        pointers = [(n, t) for name in names for n, t in ((name, PTR), (f"{name}_row", I64))]
-        f = self.module.function(
-            name, [*pointers, ("m", I64), ("k", I64), ("adds", I64)], local=True
-        )
-        a, a_row, b, b_row, c, c_row, m_count, k_count, adds = f.arguments
-
-        def tile(m: Value, rows: int, unroll: int) -> None:
-            places = [f.at(c, (m + r) * c_row, self.element) for r in range(rows)]
-            cells = [(r, v) for r in range(rows) for v in range(vectors)]
-
-            sums = f.branch(
-                f.ne(adds, 0),
-                lambda: [self.load(f, places[r], v) for r, v in cells],
-                lambda: [f.constant(self.vector, 0) for _ in cells],
-            )
-            if along == "steps":
-                left = [f.at(a, (m + r) * a_row, self.element) for r in range(rows)]
-            else:
-                left = [f.at(f.at(a, m, self.element), r, self.element) for r in range(rows)]
-
-            def steps(count: int) -> Callable[[Value, list[Value]], list[Value]]:
-                def body(k: Value, sums: list[Value]) -> list[Value]:
-                    for u in range(count):
-                        at = f.at(b, (k + u) * b_row, self.element)
-                        right = [self.load(f, at, v) for v in range(vectors)]
-                        out = []
-                        for r in range(rows):
-                            if along == "steps":
-                                p = f.at(f.at(left[r], k, self.element), u, self.element)
-                            else:
-                                p = f.at(left[r], (k + u) * a_row, self.element)
-                            one = f.splat(f.load(self.vector.scalar, p), self.lanes)
-                            for v in range(vectors):
-                                out.append(f.fma(one, right[v], sums[r * vectors + v]))
-                        sums = out
-                    return sums
-
-                return body
-
-            main = k_count & -unroll
-            if unroll > 1:
-                sums = f.loop(0, main, unroll, steps(unroll), sums, maybe_empty=True)
-            sums = f.loop(main if unroll > 1 else 0, k_count, 1, steps(1), sums, maybe_empty=True)
-            for (r, v), s in zip(cells, sums):
-                self.store(f, s, places[r], v)
-
-        # rows that are left over are few, so their code is short
-        rows, start_m, unroll = self.tiles[vectors], f.constant(I64, 0), _UNROLL
-        while rows:
-            stop = m_count - f.rem(m_count - start_m, rows)
-            each(f, start_m, stop, functools.partial(tile, rows=rows, unroll=unroll), rows)
-            rows, start_m, unroll = rows // 2, stop, 1
-        f.ret()
 
     # Vectors in memory
 

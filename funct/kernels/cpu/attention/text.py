@@ -44,7 +44,7 @@ def text(name: str, element: str, target: Host) -> str:
     """`attend(job)`, `attend_few` or `attend_back`, for floats of this element."""
     module = Module(target)
     module.declare("@funct_parallel", PARALLEL)
-    item = _ITEMS[name](module, element, target.vector_bytes)
+    item = _ITEMS[name](element, target.vector_bytes)
     work = module.function("some", [("job", PTR), ("w", I64)], local=True)
     address, w = work.arguments
     job = Record(work, JOB, address)
@@ -355,7 +355,7 @@ class _Strips(Strips):
         self.each_strip(f, count, finish)
 
 
-_ITEMS: dict[str, Callable[[Module, str, int], Callable[[Emitter, Record, Value, Value], None]]] = {
+_ITEMS: dict[str, Callable[[str, int], Callable[[Emitter, Record, Value, Value], None]]] = {
     "attend": lambda *given: _Strips(*given).forward,
     "attend_back": lambda *given: _Strips(*given).backward,
     "attend_few": lambda *given: FewQueries(*given).forward,

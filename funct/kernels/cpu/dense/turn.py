@@ -20,7 +20,7 @@ from funct.device import Host, host, printed
 from funct.device.machine_code import LEAN, offer
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
-__all__ = ["define_turn", "transposed", "turn_name"]
+__all__ = ["define_turn", "transposed", "turn_name", "turn_text"]
 
 _LANE = 16  # bytes within which x86 interleaves in one instruction
 _FEW = (1, 2, 3, 4)  # rows
@@ -171,7 +171,9 @@ def define_turn(module: Module, element: str, width: int) -> None:
     f.ret()
 
 
-def _text(element: str, width: int, target: Host) -> str:
+@functools.cache
+def turn_text(element: str, width: int, target: Host) -> str:
+    """The function as a text of its own."""
     module = Module(target)
     define_turn(module, element, width)
     return module.text()
@@ -179,7 +181,7 @@ def _text(element: str, width: int, target: Host) -> str:
 
 @functools.cache
 def _address(element: str, width: int) -> int:
-    code = printed(_text, element, width, host(), opt=LEAN)
+    code = printed(turn_text, element, width, host(), opt=LEAN)
     return code.keep().address(turn_name(element, width))
 
 

@@ -1,0 +1,117 @@
+"""Products of attention, of a matrix with a strip of a few vectors: each is C[m, v] += A B.
+
+To make their code takes as long as all else of attention, and both directions call them. So they
+have texts of their own, whose code is made beside that of who calls them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Literal
+
+from funct.device import Host, host, printed
+from funct.device.machine_code import LEAN, offer
+from funct.kernels.llvm import I64, PTR, Module, Value, each, typed
+
+__all__ = ["TILES", "Along", "product_name", "products_text"]
+
+Along = Literal["rows", "steps"]
+
+# Rows of a tile for each number of vectors; the most vectors are those of a strip. 12 sums in 16
+# registers; of 32 registers 16 sums suffice, and short strips waste less where queries end.
+TILES = {32: {3: 4, 2: 6, 1: 8}, 64: {2: 8, 1: 8}}
+_UNROLL = 2
+
+
+def product_name(element: str, width: int, along: Along, vectors: int) -> str:
+    """The name under which any text may call the product."""
+    return f"funct_{along}_{vectors}_{element}_{width}"
+
+
+@functools.cache  # asked for with whoever calls them, and for each address
+def products_text(element: str, width: int, along: Along, target: Host) -> str:
+    """`product(a, a_row, b, b_row, c, c_row, m, k, adds)` for each number of vectors.
+
+    C[m, v] = Σ_k A[m, k] B[k, v], and what C holds where it adds. along: what lies side by side in
+    A; its stride is the other's.
+    """
+    module = Module(target)
+    for vectors in TILES[width]:
+        _define(module, element, width, along, vectors)
+    return module.text()
+
+
+def _define(module: Module, element: str, width: int, along: Along, vectors: int) -> None:
+    names = ("a", "b", "c")
+    pointers = [(n, t) for name in names for n, t in ((name, PTR), (f"{name}_row", I64))]
+    name = product_name(element, width, along, vectors)
+    f = module.function(name, [*pointers, ("m", I64), ("k", I64), ("adds", I64)])
+    a, a_row, b, b_row, c, c_row, m_count, k_count, adds = f.arguments
+
+    lanes = width // typed(element).bytes
+    vector = typed(element, lanes)
+
+    def load(pointer: Value, v: int) -> Value:
+        return f.load(vector, f.at(pointer, v * lanes, element))
+
+    def tile(m: Value, rows: int, unroll: int) -> None:
+        places = [f.at(c, (m + r) * c_row, element) for r in range(rows)]
+        cells = [(r, v) for r in range(rows) for v in range(vectors)]
+
+        sums = f.branch(
+            f.ne(adds, 0),
+            lambda: [load(places[r], v) for r, v in cells],
+            lambda: [f.constant(vector, 0) for _ in cells],
+        )
+        if along == "steps":
+            left = [f.at(a, (m + r) * a_row, element) for r in range(rows)]
+        else:
+            left = [f.at(f.at(a, m, element), r, element) for r in range(rows)]
+
+        def steps(count: int) -> Callable[[Value, list[Value]], list[Value]]:
+            def body(k: Value, sums: list[Value]) -> list[Value]:
+                for u in range(count):
+                    at = f.at(b, (k + u) * b_row, element)
+                    right = [load(at, v) for v in range(vectors)]
+                    out = []
+                    for r in range(rows):
+                        if along == "steps":
+                            p = f.at(f.at(left[r], k, element), u, element)
+                        else:
+                            p = f.at(left[r], (k + u) * a_row, element)
+                        one = f.splat(f.load(vector.scalar, p), lanes)
+                        for v in range(vectors):
+                            out.append(f.fma(one, right[v], sums[r * vectors + v]))
+                    sums = out
+                return sums
+
+            return body
+
+        main = k_count & -unroll
+        if unroll > 1:
+            sums = f.loop(0, main, unroll, steps(unroll), sums, maybe_empty=True)
+        sums = f.loop(main if unroll > 1 else 0, k_count, 1, steps(1), sums, maybe_empty=True)
+        for (r, v), s in zip(cells, sums):
+            f.store(s, f.at(places[r], v * lanes, element))
+
+    # rows that are left over are few, so their code is short
+    rows, start_m, unroll = TILES[width][vectors], f.constant(I64, 0), _UNROLL
+    while rows:
+        stop = m_count - f.rem(m_count - start_m, rows)
+        each(f, start_m, stop, functools.partial(tile, rows=rows, unroll=unroll), rows)
+        rows, start_m, unroll = rows // 2, stop, 1
+    f.ret()
+
+
+@functools.cache
+def _address(element: str, width: int, along: Along, name: str) -> int:
+    return printed(products_text, element, width, along, host(), opt=LEAN).keep().address(name)
+
+
+for _element in ("f32", "f64"):
+    for _width, _tiles in TILES.items():
+        for _along in ("rows", "steps"):
+            for _vectors in _tiles:
+                _name = product_name(_element, _width, _along, _vectors)
+                offer(_name, functools.partial(_address, _element, _width, _along, _name))
