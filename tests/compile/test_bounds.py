@@ -14,13 +14,20 @@ from hypothesis import strategies as st
 import funct as ft
 import funct.array as xp
 from funct.compile.loops.scalars import ELEMENTS
+from funct.compile.native import Native, native
+from funct.graph import eliminate_dead, inline_calls, share_common
 from tests.compile.checked import checking, run
-from tests.compile.test_native import compiled
 from tests.strategies import filled
 
 SIDES = st.sampled_from([0, 1, 1, 2, 3, 7, 16, 33, 70])
 LAYOUTS = ["C", "F", "reversed", "strided", "broadcast", "far apart"]
 NUMBERS = [d.name for d in ELEMENTS]
+
+
+def made_of(fun: Any, *args: Any) -> Native:
+    """The machine code of a function's graph."""
+    graph = ft.make_graph(fun)(*map(xp.asarray, args))
+    return native(eliminate_dead(share_common(inline_calls(graph)), guards=True))
 
 
 def in_steps(fun: Any, *args: Any) -> list[Any]:
@@ -30,7 +37,7 @@ def in_steps(fun: Any, *args: Any) -> list[Any]:
         twice = tuple([xp.stack([x[::-1] if x.shape else x, x]) for x in given])
         return ft.map(lambda rows: fun(*rows), twice)
 
-    return [np.asarray(y[1]) for y in compiled(steps, *args).run(*args)]
+    return [np.asarray(y[1]) for y in made_of(steps, *args).run(*args)]
 
 
 def laid_out(x: np.ndarray[Any, Any], how: str) -> np.ndarray[Any, Any]:
@@ -128,7 +135,7 @@ def test_loops_stay_within_their_arrays_and_have_the_bits_of_eager(case: Any) ->
     with np.errstate(all="ignore"):
         expected = steps(*map(xp.asarray, arrays))
     with checking():
-        made = compiled(steps, *arrays)
+        made = made_of(steps, *arrays)
         found = run(made, *arrays)
     for actual, wanted in zip(found, expected, strict=True):
         a, e = np.asarray(actual), np.asarray(wanted)
@@ -145,7 +152,7 @@ def test_loops_stay_within_their_arrays_and_have_the_bits_of_eager(case: Any) ->
 def test_what_lies_outside_is_found(fun: Any, short: tuple[int, int]) -> None:
     """The code of a larger array, run on a smaller one, reads behind its end."""
     with checking():
-        made = compiled(fun, np.ones((5, 7)))
+        made = made_of(fun, np.ones((5, 7)))
         run(made, np.ones((5, 7)))
         with pytest.raises(IndexError, match="accesses outside"):
             run(made, np.ones(short))

@@ -24,6 +24,7 @@ from funct.compile.steps.walker import HEAD
 from funct.core import lookup
 from funct.graph import eliminate_dead, inline_calls, optimize, share_common
 from tests import laws
+from tests.compile.test_bounds import made_of as compiled
 from tests.strategies import Program, inputs, programs
 
 EXACT = {
@@ -37,12 +38,6 @@ EXACT = {
 }  # fmt: skip
 LOOSE = {"erfc": 64, "ndtr": 64, "gammaln": 64, "logaddexp": 8}  # SciPy's own error
 LENGTHS = [1, 2, 7, 8, 31, 32, 33, 100]
-
-
-def compiled(fun: Any, *args: Any) -> Any:
-    """The machine code of a function's graph, whatever it is worth."""
-    graph = ft.make_graph(fun)(*map(xp.asarray, args))
-    return native(eliminate_dead(share_common(inline_calls(graph)), guards=True))
 
 
 def agree(actual: Any, expected: Any, *, ulps: int = 0) -> None:

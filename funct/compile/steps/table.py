@@ -55,19 +55,20 @@ def in_programs(step: Any, doubtful: bool = True) -> Lowering | None:
     """What lowers a step that can be part of a program; doubtful: also one that may find that it
     must be done otherwise. None: it is none.
     """
-    few: _Table = ()
-    if _is_of_few(step):
-        few = (*_CALLED, *_DOUBTED) if doubtful else _CALLED
-    return _found((*_FIRST, *few, *_LAST), step)
+    few = _OF_FEW if doubtful else _SURE_OF_FEW
+    return _found(few if _is_of_few(step) else _OF_MANY, step)
 
 
 def in_bodies(step: Any) -> Lowering | None:
     """What lowers a step that is part of a program only in the body of a branch or a loop."""
-    return _found((*_CALLED, *_DOUBTED, *_IN_BODIES), step)
+    return _found(_IN_BODIES, step)
 
 
 def _found(table: _Table, step: Any) -> Lowering | None:
-    return next((lowered for meant, lowered in table if meant(step)), None)
+    for meant, lowered in table:
+        if meant(step):
+            return lowered
+    return None
 
 
 def _is_group(step: Any) -> bool:
@@ -78,11 +79,13 @@ def _is_of_few(step: Any) -> bool:
     """Whether it is an op on elements so few that to call it takes longer than to do it."""
     if not isinstance(step, Node):
         return False
-    held = [v for v in (*step.operands, *step.results) if isinstance(v, Var)]
-    return all(math.prod(v.shape) <= FEW_ELEMENTS for v in held)
+    for v in (*step.operands, *step.results):
+        if isinstance(v, Var) and math.prod(v.shape) > FEW_ELEMENTS:
+            return False
+    return True
 
 
-# Whether a step is that, and its calls. First and last, around what has few elements:
+# Whether a step is that, and its calls: first and last,
 _FIRST: _Table = (
     (_is_group, lower), (is_update, lower_gather), (is_elimination, lower_elimination),
     (is_triangle, lower_triangle),
@@ -91,8 +94,8 @@ _LAST: _Table = (
     (is_of_many_lines, lower_fourier), (is_move, lower_move), (is_product, lower_product),
 )  # fmt: skip
 
-# What is a call of its own where there are many elements: what raises nothing, and what may have to
-# be done otherwise, which raises or not
+# and between them what is a call of its own where there are many elements: what raises nothing, and
+# what may have to be done otherwise, which raises or not
 _CALLED: _Table = (
     (is_flat, lower_flat), (is_ufunc, lower_ufunc), (is_fold, lower_fold),
     (is_numpys_product, lower_loop_product), (is_lu, lower_lu), (is_fourier, lower_fourier),
@@ -102,7 +105,11 @@ _DOUBTED: _Table = (
     (is_matrices, lower_matrices), (is_factors, lower_factors),
 )  # fmt: skip
 
+_OF_MANY: _Table = (*_FIRST, *_LAST)
+_SURE_OF_FEW: _Table = (*_FIRST, *_CALLED, *_LAST)
+_OF_FEW: _Table = (*_FIRST, *_CALLED, *_DOUBTED, *_LAST)
 _IN_BODIES: _Table = (
+    *_CALLED, *_DOUBTED,
     (is_convolution, lower_convolution), (is_places, lower_places), (is_attention, lower_attention),
     (is_sparse, lower_sparse), (is_in_few_bits, lower_few_bits), (is_layer, lower_layer),
 )  # fmt: skip
