@@ -283,6 +283,25 @@ def test_windows_of_one_element_are_products_of_matrices(
             np.testing.assert_array_equal(found, expected, strict=True)
 
 
+@given(
+    st.integers(1, 3), st.integers(1, 9), st.integers(1, 9),
+    st.lists(st.tuples(st.integers(1, 40), st.integers(1, 4)), min_size=1, max_size=3),
+    st.sampled_from([np.float32, np.float64]), st.booleans(),
+)  # fmt: skip
+def test_the_weights_of_single_elements_that_lie_apart_are_products_too(
+    n: int, c: int, o: int, axes: list[tuple[int, int]], dtype: Any, last: bool
+) -> None:
+    size, stride = zip(*axes)
+    slide = Sliding(stride, ((0, 0),) * len(axes), (1,) * len(axes), 1)
+    x = integers((n, c, *size), 1, dtype)
+    g = integers((n, o, *slide.size(size, (1,) * len(axes))), 2, dtype)
+    expected = convolution_products.convolution_weight(x, g, slide, (1,) * len(axes))
+    if last:
+        x, g = [np.moveaxis(np.ascontiguousarray(np.moveaxis(v, 1, -1)), -1, 1) for v in (x, g)]
+    found = pointwise.convolution_weight(x, g, slide, (1,) * len(axes))
+    np.testing.assert_array_equal(found, expected, strict=True)
+
+
 @pytest.mark.parametrize(
     "change", [{"stride": (1, 2)}, {"padding": ((0, 0), (1, 0))}, {"groups": 2}]
 )

@@ -26,13 +26,13 @@ from funct.kernels.llvm import I64, PTR, Module, Value
 
 __all__ = ["gemm", "is_tiled", "print_gemm", "tiles_of"]
 
-# multiplications; BLAS does transposes worse, and small ones worst
-_LEAST_WORK, _LEAST_TURNED, _LEAST_OF_STACK = 1 << 21, 1 << 18, 1 << 14
 _LEAST_ROWS = 4  # which share a panel
 _LEAST_TERMS = 8  # which are turned around together
 _LEAST_BLOCK = 24  # rows of a task
 _MOST_TERMS = 1 << 13  # so that two panels have room in the cache
-_MOST_FILL, _MOST_FILL_TURNED = 1.12, 1.4  # what tiles compute, of what is asked for
+# multiplications that are worth it, and how many times as many tiles may do; BLAS does transposes
+# worse, and small ones worst
+_LEAST, _LEAST_TURNED, _LEAST_OF_STACK = (3 << 19, 1.12), (1 << 18, 1.4), 1 << 14
 _VECTOR = 64  # bytes
 _EVEN = 0.9  # of what tasks of one width would compute, if they compute it at all
 _WIDE = 128  # columns or rows of a task of which a core gets two
@@ -53,8 +53,9 @@ def is_tiled(a: Matrix, b: Matrix, out: Var, sizes: tuple[int, int, int]) -> boo
     if host().vector_bytes < _VECTOR or not supported(DOTS[element], host()):
         return False
     lanes = host().vector_bytes // out.dtype.itemsize
-    turned = _LEAST_OF_STACK if math.prod(out.shape[:-2]) > 1 else _LEAST_TURNED
-    least, most = (turned, _MOST_FILL_TURNED) if b.transposed else (_LEAST_WORK, _MOST_FILL)
+    least, most = _LEAST_TURNED if b.transposed else _LEAST
+    if b.transposed and math.prod(out.shape[:-2]) > 1:
+        least = _LEAST_OF_STACK
     if m * n * k <= least or m < _LEAST_ROWS or not _LEAST_TERMS <= k <= _MOST_TERMS:
         return False
     rows = cut(sizes, element, a.leading, host(), turned=a.transposed).rows
@@ -126,7 +127,7 @@ def _split(m: int, n: int, lanes: int, *, by_rows: bool, once: bool) -> _Split:
     even = [n >= _EVEN * c * many for c, (_, many) in zip(columns, ways, strict=True)]
     if not even[0] and m >= parts * (_WIDE if any(even) else _LEAST_BLOCK):
         return _Split(parts, n)
-    return _Split(1, columns[even.index(True) if any(even) else 0])
+    return _Split(1, columns[even.index(True) if any(even) else -1])
 
 
 def print_gemm(

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from funct.kernels import table
 from funct.kernels.channels import channels_last
 from funct.kernels.cpu.scratch import fresh
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from funct.kernels.windows.views import Sizes, Sliding
+    from funct.kernels.windows.views import Index, Sizes, Sliding
 
 __all__ = [
     "convolution", "convolution_input", "convolution_weight", "in_tiles", "mapped", "single",
@@ -26,6 +27,7 @@ _LONG = 1 << 10  # pixels of several images that make one product of many weight
 # what tiles that read images where they lie do quicker
 _TILED_PIXELS = 512  # of all images, at least: weights are read and written once for so many
 _TILED_WEIGHTS = (1 << 11, 1 << 16)  # fewer leave tiles empty, more leave the cache
+_LONG_IMAGE, _SOME_CHANNELS = 1 << 11, 8  # BLAS is slow at sums of so many, be weights few or not
 _TILED_BYTES = 1 << 10  # of a pixel's channels, which are turned around
 
 
@@ -56,6 +58,8 @@ def in_tiles(x: Sizes, g: Sizes, size: Sizes, slide: Sliding, itemsize: int) -> 
     """
     (n, channels, *image), outputs = x, g[1]
     least, most = _TILED_WEIGHTS
+    if prod(image) >= _LONG_IMAGE and min(channels, outputs) >= _SOME_CHANNELS:
+        least = 0
     return (
         single(x, size, slide)
         and n * prod(image) >= _TILED_PIXELS
@@ -71,11 +75,12 @@ def _thin(w: Sizes) -> bool:
 
 
 def _mapped(matrix: NDArray[Any], x: NDArray[Any]) -> NDArray[Any]:
-    """The matrix times the channels of each pixel."""
+    """The matrix times the channels of each pixel. BLAS is slow where there is one channel."""
     n, channels, *size = x.shape
     y = fresh((n, len(matrix), *size), x.dtype)
     out = y.reshape(n, len(matrix), -1)
-    np.matmul(matrix, x.reshape(n, channels, -1), out=out)
+    product = np.multiply if channels == 1 else np.matmul
+    product(matrix, x.reshape(n, channels, -1), out=out)
     return y
 
 
@@ -101,13 +106,26 @@ def convolution_weight(
     """See `funct.kernels.windows.convolution.convolution_weight`."""
     (n, channels), outputs = x.shape[:2], g.shape[1]
     if x.dtype != g.dtype or not single(x.shape, size, slide):
-        return NotImplemented
+        return _of_some_pixels(x, g, slide, size)
     if _last(x) and _last(g):
         rows = [channels_last(v).reshape(-1, v.shape[1]) for v in (g, x)]
         w = rows[0].T @ rows[1]
     else:
         w = summed(g.reshape(n, outputs, -1), x.reshape(n, channels, -1))
     return w.reshape(outputs, channels, *size)
+
+
+def _of_some_pixels(x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes) -> NDArray[Any]:
+    """The same where windows are strides apart: a copy of what they see makes it products."""
+    alone = prod(size) == 1 and slide.groups == 1 and not any(map(any, slide.padding))
+    if x.dtype != g.dtype or not (alone and x.size and g.size) or max(slide.stride) == 1:
+        return NotImplemented
+    apart: Index = (..., *[slice(None, None, s) for s in slide.stride])
+    seen = np.ascontiguousarray(x[apart])
+    plain = slide._replace(stride=(1,) * len(size))
+    work = 2 * g.size * x.shape[1]
+    w: NDArray[Any] = table.call("convolution_weight", x.dtype, work, seen, g, plain, size)
+    return w
 
 
 def summed_behind(a: Sizes, b: Sizes) -> bool:
