@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
+from ml_dtypes import bfloat16
 
 import funct.array as xp
 from benchmarks.kernels.irregular import ORDERS, row_of
@@ -177,6 +178,11 @@ def _narrow(n: int) -> Iterator[Row]:
     yield row_of(
         f"cumulative_max, float16, {n:,}", (halves,), xp.cumulative_max,
         numpy=np.maximum.accumulate, torch=lambda t, a: t.cummax(a, 0)[0],
+    )  # fmt: skip
+    brains = halves.astype(bfloat16)
+    yield row_of(
+        f"cumulative_max, bfloat16, {n:,}", (brains,), xp.cumulative_max,
+        numpy=np.maximum.accumulate, jax=lambda j, a: j.lax.cummax(a),
     )  # fmt: skip
     yield row_of(
         f"segment_sum, float16, {n:,}", (halves, ids), lambda v, i: xp.segment_sum(v, i, 1_000),
