@@ -189,6 +189,11 @@ def _narrow(n: int) -> Iterator[Row]:
         torch=lambda t, v, i: t.zeros(1_000, dtype=v.dtype).index_add_(0, i, v),
         jax=lambda j, v, i: j.ops.segment_sum(v, i, 1_000),
     )  # fmt: skip
+    yield row_of(
+        f"x.at[i].add(v), float16, {n:,}", (halves[:1_000], halves, ids),
+        lambda a, v, i: a.at[i].add(v), torch=lambda t, a, v, i: a.index_add(0, i, v),
+        jax=lambda j, a, v, i: a.at[i].add(v),
+    )  # fmt: skip
     wide = halves.reshape(-1, COLUMNS)
     at = rng.integers(0, len(wide), len(wide))
     yield row_of(
