@@ -45,6 +45,7 @@ def rows(sizes: tuple[int, ...] = SIZES) -> Iterator[Row]:
         for kind in (_ordered, _scanned, _indexed, _random, _parametric, _sparse):
             for row in kind(n):
                 yield attrs.evolve(row, rounds=TURNS.get(n, row.rounds))
+    yield _folded()
     yield from _pooled()
 
 
@@ -375,6 +376,16 @@ def _random(n: int) -> Iterator[Row]:
         folded[JAX] = partial(_finished, jax, fold, jax.random.key(1))
     ours = partial(ft.random.fold_in, ft.random.key(1), numbers)
     yield Row(f"random.fold_in, {n:,}", 16 * n, ours, folded)
+
+
+def _folded() -> Row:
+    """The key of one step."""
+    jax = optional("jax")
+    peers: dict[str, Callable[[], object]] = {}
+    if jax is not None:
+        peers[JAX] = partial(_finished, jax, partial(jax.random.fold_in, data=3), jax.random.key(1))
+    ours = partial(ft.random.fold_in, ft.random.key(1), 3)
+    return Row("random.fold_in, one number", 16, ours, peers)
 
 
 PARAMETRIC: tuple[tuple[str, tuple[float, ...]], ...] = (

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
+from ml_dtypes import bfloat16
 
 import funct.array as xp
 from benchmarks.kernels.irregular import ORDERS, row_of
@@ -178,10 +179,20 @@ def _narrow(n: int) -> Iterator[Row]:
         f"cumulative_max, float16, {n:,}", (halves,), xp.cumulative_max,
         numpy=np.maximum.accumulate, torch=lambda t, a: t.cummax(a, 0)[0],
     )  # fmt: skip
+    brains = halves.astype(bfloat16)
+    yield row_of(
+        f"cumulative_max, bfloat16, {n:,}", (brains,), xp.cumulative_max,
+        numpy=np.maximum.accumulate, jax=lambda j, a: j.lax.cummax(a),
+    )  # fmt: skip
     yield row_of(
         f"segment_sum, float16, {n:,}", (halves, ids), lambda v, i: xp.segment_sum(v, i, 1_000),
         torch=lambda t, v, i: t.zeros(1_000, dtype=v.dtype).index_add_(0, i, v),
         jax=lambda j, v, i: j.ops.segment_sum(v, i, 1_000),
+    )  # fmt: skip
+    yield row_of(
+        f"x.at[i].add(v), float16, {n:,}", (halves[:1_000], halves, ids),
+        lambda a, v, i: a.at[i].add(v), torch=lambda t, a, v, i: a.index_add(0, i, v),
+        jax=lambda j, a, v, i: a.at[i].add(v),
     )  # fmt: skip
     wide = halves.reshape(-1, COLUMNS)
     at = rng.integers(0, len(wide), len(wide))

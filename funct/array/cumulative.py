@@ -22,12 +22,15 @@ from funct.core import NARROW
 from funct.errors import ShapeError
 from funct.kernels import cumulative as kernels
 from funct.kernels import scans
+from funct.kernels.dtypes import is_half
 from funct.ops.fast import wrap
 
 __all__ = [
     "cumprod", "cumsum", "cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum",
     "diff",
 ]  # fmt: skip
+
+_MANY = 1 << 6  # bfloat16 numbers from which on they are taken in float32
 
 
 def _scan_axis(name: str, x: Any, axis: int | None) -> int:
@@ -173,6 +176,7 @@ def cumulative_min(x: Any, /, *, axis: int | None = None) -> Any:
 
 def _running(name: str, x: Any, axis: int | None, largest: bool) -> Any:
     k = _scan_axis(name, x, axis)
-    if x.__class__ is Array and x.dtype not in NARROW:
+    plain = x.dtype not in NARROW or (is_half(x.dtype) and x.size >= _MANY)
+    if plain and x.__class__ is Array:
         return wrap(scans.running_extremum(x.data, k, largest))
     return ops.take_along_axis(x, ops.running_argmax(x, k, largest), k)

@@ -158,6 +158,8 @@ def plain_extremum(x: NDArray[Any], axis: int, largest: bool) -> NDArray[Any]:
 
 def running_argmax(x: NDArray[Any], axis: int, largest: bool) -> NDArray[np.int64]:
     """Where that element stands along axis."""
+    if is_half(x.dtype):
+        x = call("cast", x.dtype, x.size, x, _SINGLE)
     if not pays(x):
         return plain_argmax(x, axis, largest)
     y = np.empty(x.shape, np.int64)

@@ -47,6 +47,14 @@ def test_halves_run_in_single_precision(data: st.DataObject, dtype: Any) -> None
             expected = scans.running_extremum(wide, axis, largest)
             assert found.dtype == dtype
             same_signs(found.astype(np.float32), expected)
+            places = scans.running_argmax(wide, axis, largest)
+            np.testing.assert_array_equal(scans.running_argmax(x, axis, largest), places)
+            public = xp.cumulative_max if largest else xp.cumulative_min
+            for many in (x, np.repeat(x, 64, axis)):
+                found = np.asarray(public(xp.asarray(many), axis=axis))
+                assert found.dtype == dtype
+                expected = scans.running_extremum(many.astype(np.float32), axis, largest)
+                same_signs(found.astype(np.float32), expected)
 
 
 def test_long_sums_of_halves_do_not_stand_still() -> None:

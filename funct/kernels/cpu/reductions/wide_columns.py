@@ -115,4 +115,4 @@ def _combined(a: Any, b: Any, name: str) -> Any:
         return a + b
     if name == "prod":
         return a * b
-    return np.where((a < b if name == "min" else a > b) | (a != a), a, b)
+    return np.where(a != a, a, np.where(a < b if name == "min" else a > b, a, b))
