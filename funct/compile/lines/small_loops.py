@@ -100,8 +100,8 @@ def in_registers(form: Repeat) -> SmallLoop | str:
         return "its body has a dtype that loops do not know"
     found = of_members(form, body)
     if found is not None:
-        bodies = ((found.lanes, None, found.step),)
-        code = _code(form, body, bodies, [*found.held], found.batch, found.cells)
+        step = ((found.lanes, None, found.step),)
+        code = _code(form, body, step, [*found.held], found.batch, found.cells)
         return SmallLoop(form, code, found.held)
     sizes = {math.prod(v.shape) for v in moving} - {1}
     reason = ""
