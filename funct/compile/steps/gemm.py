@@ -79,7 +79,8 @@ def _tasks(a: Matrix, out: Var, count: int, sizes: tuple[int, int, int]) -> _Tas
     whole = _Split(1, n)
     split = whole if count > 1 else _split(m, n, lanes, by_rows=rows_first, once=a.transposed)
     task = (m // split.row_blocks, split.columns, k)
-    each = cut(task, element, a.leading, host(), turned=a.transposed)
+    even = m % split.row_blocks == 0
+    each = cut(task, element, a.leading, host(), turned=a.transposed, even=even)
     narrow = any(0 < c % (2 * lanes) <= lanes for c in (split.columns, n % split.columns))
     tiles = [Tile(element, each.rows, v, a.transposed) for v in ((2, 1) if narrow else (2,))]
     return _Tasks(split, each, narrow, tiles)
@@ -105,7 +106,7 @@ def gemm(
     words: list[Word] = [
         Address(a.view.root, a.view.offset * byte), Address(b.view.root, b.view.offset * byte),
         Address(out), Address(room), m, n, k, a.leading, b.leading, int(b.transposed),
-        each.rows_at_once, each.columns_at_once, each.scratch,
+        each.rows_at_once, each.columns_at_once, each.terms_at_once, each.scratch,
         split.row_blocks, split.columns, column_blocks, count, group, *stack_words(stack, a, b),
     ]  # fmt: skip
     foretell(made.tiles)
@@ -135,15 +136,15 @@ def print_gemm(
 ) -> None:
     """Add the kernel for one task: a block of a product, or some products of a stack. narrow:
     whether there are panels of one vector. Frame: both operands, result, room to lay them out;
-    rows, columns, terms; leading dimensions, whether the second operand is transposed; rows and
-    columns that are laid out at a time, elements of a task's room; blocks of rows, columns of a
-    block, blocks of columns; products, and how many are a task; the stack's axes.
+    rows, columns, terms; leading dimensions, whether the second operand is transposed; rows,
+    columns and terms that are laid out at a time, elements of a task's room; blocks of rows,
+    columns of a block, blocks of columns; products, and how many are a task; the stack's axes.
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
     a, b, c, room = f.pointers(frame, 0, 4)
-    (m, n, k, a_row, b_row, b_turned, rows_at_once, columns_at_once, scratch, row_blocks, columns,
-     column_blocks, count, group) = f.words(frame, 4, 14)  # fmt: skip
+    (m, n, k, a_row, b_row, b_turned, rows_at_once, columns_at_once, terms_at_once, scratch,
+     row_blocks, columns, column_blocks, count, group) = f.words(frame, 4, 15)  # fmt: skip
     tiles = [Tile(element, rows, v, turned).name for v in (2, 1 if narrow else 2)]
     for tile in tiles:
         module.declare(f"@{tile}", f"declare void @{tile}()")
@@ -153,6 +154,7 @@ def print_gemm(
         "k": k, "a_row": a_row, "a_turned": f.constant(I64, turned), "b_row": b_row,
         "b_turned": b_turned, "c_row": n, "rows": f.constant(I64, rows),
         "rows_at_once": rows_at_once, "columns_at_once": columns_at_once,
+        "terms_at_once": terms_at_once,
     }  # fmt: skip
 
     def product(a: Value, b: Value, c: Value, m: Value, n: Value) -> None:
@@ -160,7 +162,7 @@ def print_gemm(
         f.call(driver_name(element), None, [given[name] for name in ARGUMENTS])
 
     if depth:
-        axes = [f.words(frame, 18 + 4 * d, 4) for d in range(depth)]
+        axes = [f.words(frame, 19 + 4 * d, 4) for d in range(depth)]
 
         def one(number: Value, _: list[Value]) -> list[Value]:
             x, y = find_products(f, number, axes, (a, b), element)

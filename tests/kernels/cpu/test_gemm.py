@@ -69,7 +69,7 @@ def product(
     words = [
         *[x.ctypes.data for x in (a, b, c, room)], *tiles, m, n, k, rows_apart[0], int(a_turned),
         rows_apart[1], int(b_turned), c.strides[0] // byte, how.rows, how.rows_at_once,
-        how.columns_at_once,
+        how.columns_at_once, how.terms_at_once,
     ]  # fmt: skip
     with watched(a, b, c, room):
         CALL(made.address(driver_name(element)))(*words)
@@ -92,7 +92,8 @@ def test_sums_are_exact(element: str, width: int, module: Any) -> None:
 
     @settings(max_examples=60, deadline=None)
     @given(
-        st.integers(1, 60), st.integers(1, 150), st.integers(16, 40) | st.integers(500, 1100),
+        st.integers(1, 60), st.integers(1, 150),
+        st.integers(8, 40) | st.integers(500, 1100) | st.sampled_from([513, 519, 520, 1031, 1032]),
         st.booleans(), st.booleans(),
     )  # fmt: skip
     def run(m: int, n: int, k: int, a_turned: bool, b_turned: bool) -> None:

@@ -6,14 +6,16 @@ out for their tiles. Both stay in the second-level cache. A tile is a few rows t
 sums are registers, so C is written and, but for long sums, never read.
 
 Note [Same bits]
-    An element is summed term after term, and each `_TERMS` of them are added to those before. Which
-    tile, task or thread it falls to changes nothing, and neither does what is summed beside it.
+    An element is summed term after term, and each `_TERMS` of them are added to those before, with
+    the last ones if they are few. Which tile, task or thread it falls to changes nothing, and
+    neither does what is summed beside it.
 
 Note [One height]
     All tiles of a task have as many rows: the last one ends where the matrix does, and makes rows
     of the one before it again. So one tile is code enough for a product. Of the heights that are
     fast the one that makes fewest rows again is best: 256 rows are 32 tiles of 8, and 19 of 14
-    would be 266.
+    would be 266. What is added to C is not added twice, so where rows are made again, a tile has
+    all terms at once.
 
 Note [Rows a page apart]
     Rows of A whose distance is a multiple of 4096 bytes share one place of the first-level cache,
@@ -41,6 +43,7 @@ __all__ = [
 ]  # fmt: skip
 
 _TERMS = 512  # of a sum in registers
+_LAST = 8  # at least so many are added last: they are turned around together
 _PANELS, _STRIPS = 1 << 18, 1 << 19  # bytes of B and of A that are laid out at a time
 _PAGE, _LINES = 4096, 8
 _ENOUGH = 6  # rows of a tile that is as fast as a higher one
@@ -52,7 +55,7 @@ ARGUMENTS = (
     "a", "b", "c", "scratch", "wide", "narrow",  # the last two are tiles
     "m", "n", "k",
     "a_row", "a_turned", "b_row", "b_turned",  # how far it is from row to row or, turned, column
-    "c_row", "rows", "rows_at_once", "columns_at_once",
+    "c_row", "rows", "rows_at_once", "columns_at_once", "terms_at_once",
 )  # fmt: skip
 _POINTERS = 6  # of them
 
@@ -80,30 +83,34 @@ class Cut(Struct, frozen=True):
     rows: int
     rows_at_once: int
     columns_at_once: int
+    terms_at_once: int
     scratch: int
 
 
 def cut(
-    sizes: tuple[int, int, int], element: str, a_row: int, target: Host, *, turned: bool
-) -> Cut:
-    """For tasks of so many rows at least, columns at most, and terms.
+    sizes: tuple[int, int, int], element: str, a_row: int, target: Host, *, turned: bool,
+    even: bool = True,
+) -> Cut:  # fmt: skip
+    """For tasks of so many rows, or of so many at least if not even, columns at most, and terms.
 
     a_row, turned: how A lies, as the driver is told.
     """
     m, n, k = sizes
-    byte, k = typed(element).bytes, min(k, _TERMS)
+    byte = typed(element).bytes
     most = most_rows(DOTS[element], target.vector_bytes)
     if not turned and a_row * byte % _PAGE == 0:
         most = min(most, _LINES)  # see Note [Rows a page apart]
     rows = _height(m, most)
+    terms = _TERMS if even and m % rows == 0 else _ALL  # see Note [One height]
+    k = min(k, terms + _LAST - 1)
     strips = min(-(-m // rows), max(1, _STRIPS // (byte * k * rows)))
     panel = 2 * target.vector_bytes // byte
     panels = -(-n // panel)
     groups = -(-panels // max(1, _PANELS // (byte * k * panel)))
     columns = panel * -(-panels // groups)
     if not turned:
-        return Cut(rows, _ALL, columns, k * columns)
-    return Cut(rows, rows * strips, columns, _left(rows * strips, k) + k * columns)
+        return Cut(rows, _ALL, columns, terms, k * columns)
+    return Cut(rows, rows * strips, columns, terms, _left(rows * strips, k) + k * columns)
 
 
 def _height(m: int, most: int) -> int:
@@ -139,6 +146,7 @@ def print_tile(module: Module, tile: Tile) -> None:
     element = tile.element
     wide = typed(element, target.vector_bytes // typed(element).bytes)
     cells = [(m, v) for m in range(tile.rows) for v in range(tile.vectors)]
+    most = f.constant(I64, _TERMS)
     starts = [a if tile.turned else f.at(a, a_row * m, element) for m in range(tile.rows)]
 
     def term(t: Value, held: list[Value]) -> list[Value]:
@@ -152,28 +160,42 @@ def print_tile(module: Module, tile: Tile) -> None:
             sums += [f.fma(x, y, held[1 + m * tile.vectors + v]) for v, y in enumerate(row)]
         return [f.at(right, 2 * wide.lanes, element), *sums]
 
-    for m in range(tile.rows):
-        for v in range(tile.vectors):
-            f.prefetch(f.at(f.at(c, c_row * m, element), v * wide.lanes, element), write=True)
-    sums = f.loop(0, terms, 1, term, [b, *[f.constant(wide, 0) for _ in cells]])[1:]
-    columns = [n - v * wide.lanes for v in range(tile.vectors)]
-    masks = [f.first_lanes(wide.lanes, left) for left in columns]
-    first = f.eq(before, 0)
-    added = [f.select(first, f.constant(I64, 0), left) for left in columns]
+    def some(first: Value) -> None:
+        for m in range(tile.rows):
+            for v in range(tile.vectors):
+                f.prefetch(f.at(f.at(c, c_row * m, element), v * wide.lanes, element), write=True)
+        begin = [f.at(b, first * (2 * wide.lanes), element), *[f.constant(wide, 0) for _ in cells]]
+        sums = f.loop(first, first + _some_of(f, terms - first, most), 1, term, begin)[1:]
+        columns = [n - v * wide.lanes for v in range(tile.vectors)]
+        masks = [f.first_lanes(wide.lanes, left) for left in columns]
+        fresh = f.eq(first + before, 0)
+        added = [f.select(fresh, f.constant(I64, 0), left) for left in columns]
 
-    def put(masks: list[Value | None]) -> list[Value]:
-        for (m, v), s in zip(cells, sums, strict=True):
-            place = f.at(f.at(c, c_row * m, element), v * wide.lanes, element)
-            x = f.load(wide, place, f.first_lanes(wide.lanes, added[v]))  # 0 at first
-            f.store(s + x, place, masks[v])
-        return []
+        def put(masks: list[Value | None]) -> list[Value]:
+            for (m, v), s in zip(cells, sums, strict=True):
+                place = f.at(f.at(c, c_row * m, element), v * wide.lanes, element)
+                x = f.load(wide, place, f.first_lanes(wide.lanes, added[v]))  # 0 at first
+                f.store(s + x, place, masks[v])
+            return []
 
-    if target.vector_bytes == 64:
-        put([*masks])
-    else:  # other processors are slow to store by masks
-        full = f.eq(n, tile.vectors * wide.lanes)
-        f.branch(full, lambda: put([None] * tile.vectors), lambda: put([*masks]))
+        if target.vector_bytes == 64:
+            put([*masks])
+        else:  # other processors are slow to store by masks
+            full = f.eq(n, tile.vectors * wide.lanes)
+            f.branch(full, lambda: put([None] * tile.vectors), lambda: put([*masks]))
+
+    _each_some(f, terms, some, most)
     f.ret()
+
+
+def _some_of(f: Emitter, left: Value, terms: Value) -> Value:
+    """How many of the terms that are left come next; the last ones come with those before them."""
+    return f.select(left > terms + (_LAST - 1), terms, left)
+
+
+def _each_some(f: Emitter, k: Value, body: Callable[[Value], None], terms: Value) -> None:
+    """From which term on, of k, some come next."""
+    each(f, 0, f.max(k - (_LAST - 1), 1), body, terms)
 
 
 def print_driver(module: Module, element: str) -> None:
@@ -196,7 +218,7 @@ class _Driver:
         self.panel = 2 * self.wide.lanes
         self.turned = f.ne(self.given["a_turned"], 0)
         rows = f.select(self.turned, self.given["rows_at_once"], f.constant(I64, 0))
-        most = f.min(self.given["k"], _TERMS)
+        most = f.min(self.given["k"], self.given["terms_at_once"] + (_LAST - 1))
         self.panels = self.at(self.given["scratch"], _left(rows, most))
 
     def at(self, place: Value, index: Value | int) -> Value:
@@ -214,10 +236,11 @@ class _Driver:
 
         def some(first: Value) -> None:
             here = {x: self.at(whole[x], first * step) for x, step in down.items()}
-            self.given = whole | here | {"k": f.min(whole["k"] - first, _TERMS), "before": first}
+            k = _some_of(f, whole["k"] - first, whole["terms_at_once"])
+            self.given = whole | here | {"k": k, "before": first}
             self._terms()
 
-        each(f, 0, whole["k"], some, _TERMS)
+        _each_some(f, whole["k"], some, whole["terms_at_once"])
 
     def _terms(self) -> None:
         """The product of some terms, added to that of those before."""
