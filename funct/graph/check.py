@@ -188,7 +188,7 @@ def _check_guard(guard: Guard, symbols: set[str]) -> None:
 
 def _form(node: Node) -> Any:
     """All that `_check_node` looks at, to compare nodes by; None where that cannot be compared."""
-    if isinstance(node.primitive, Control):
+    if isinstance(node.primitive, Control) or type(node.params) is not tuple:
         return None
     given = [
         (a.shape, a.dtype) if a.__class__ is Var else (a.__class__, a) for a in node.operands

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from funct.kernels import indexing as kernels
 from funct.kernels.cpu import loops
-from funct.kernels.cpu.irregular import combining
+from funct.kernels.cpu.irregular import combining as cpu_combining
 from funct.kernels.cpu.irregular import indexing as cpu
 from tests import guarded
 from tests.kernels.arrays import INDICES, agree, agree_on_new, alike, arrays, indices
@@ -220,9 +220,9 @@ def test_no_index_leaves_its_array(
     j = each[0, :, 0] % inner
     lines, short, by = each[..., 0].copy(), i.astype(np.int32), (8, -(-inner // 8))
     for k, args in (
-        (combining.add_elements, (*line, *sizes, drop)),
-        (combining.combine_rows, (*rows, *sizes, inner, "add", drop, far, *by)),
-        (combining.combine_rows, (*rows, *sizes, inner, "max", drop, far, *by)),
+        (cpu_combining.add_elements, (*line, *sizes, drop)),
+        (cpu_combining.combine_rows, (*rows, *sizes, inner, "add", drop, far, *by)),
+        (cpu_combining.combine_rows, (*rows, *sizes, inner, "max", drop, far, *by)),
         (cpu.along, (x, each, g.copy(), *sizes, inner, True)),
         (cpu.take_few, (line[2], lines, line[0], *sizes, False)),
         (cpu.take_few, (line[2], short, line[0], *sizes, True)),
@@ -242,23 +242,23 @@ def test_no_index_leaves_its_array(
                 -(-count // 40),
             ),
         ),
-        (combining.add_elements, (line[0], i.astype(np.int32), line[2].copy(), *sizes, drop)),
-        (combining.combine, (line[0][0], i, line[2][0], count, n, "max")),
-        (combining.combine, (line[0][0], i, line[2][0], count, n, "set")),
+        (cpu_combining.add_elements, (line[0], i.astype(np.int32), line[2].copy(), *sizes, drop)),
+        (cpu_combining.combine, (line[0][0], i, line[2][0], count, n, "max")),
+        (cpu_combining.combine, (line[0][0], i, line[2][0], count, n, "set")),
     ):
         agree(k, *args)
     one, new = line[2][0], line[0][0]
     for k, like, args in (
-        (combining.combined, one, (one, 1.5, i.astype("i4"), count, n, 1, 0, "add", True)),
-        (combining.combined, one, (one, 1.5, i, count, n, 1, 0, "add", True)),
-        (combining.combined, one, (one, 1.5, i, count, n, 1, 0, "factors", True)),
-        (combining.combined, one, (one, new, i, count, n, 1, 0, "set", False)),
-        (combining.combined, x[0], (x[0], new, i, count, n, inner, inner - 1, "add", False)),
-        (combining.combined_pairs, x[0], (x[0], new, i, j, count, n, inner, "add", False)),
-        (combining.combined_pairs, x[0], (x[0], new, short, j, count, n, inner, "set", False)),
+        (cpu_combining.combined, one, (one, 1.5, i.astype("i4"), count, n, 1, 0, "add", True)),
+        (cpu_combining.combined, one, (one, 1.5, i, count, n, 1, 0, "add", True)),
+        (cpu_combining.combined, one, (one, 1.5, i, count, n, 1, 0, "factors", True)),
+        (cpu_combining.combined, one, (one, new, i, count, n, 1, 0, "set", False)),
+        (cpu_combining.combined, x[0], (x[0], new, i, count, n, inner, inner - 1, "add", False)),
+        (cpu_combining.combined_pairs, x[0], (x[0], new, i, j, count, n, inner, "add", False)),
+        (cpu_combining.combined_pairs, x[0], (x[0], new, short, j, count, n, inner, "set", False)),
         (cpu.placed, i, (i, short, n, inner)),
-        (combining.summed, one, (new, i, n, count)),
-        (combining.summed, one, (new, short, n, count)),
+        (cpu_combining.summed, one, (new, i, n, count)),
+        (cpu_combining.summed, one, (new, short, n, count)),
         (cpu.taken_along, line[0], (line[2], lines, outer, count, n)),
     ):
         agree_on_new(k, like, *args)

@@ -77,9 +77,10 @@ def fold_in(key: Any, data: Any) -> Any:
     """The key that belongs to an integer, or those that belong to an array of them."""
     if key.dtype is not _WORD or key.shape != _KEY:
         return None
-    if data.__class__ is int:
+    kind = type(data)  # an open number says that its class is int
+    if kind is int:
         return fold_key(key, data) if 0 <= data < MANY_NUMBERS else None
-    return fold_key(key, data) if data.dtype.kind in "iu" else None
+    return fold_key(key, data) if kind is np.ndarray and data.dtype.kind in "iu" else None
 
 
 def uniform(

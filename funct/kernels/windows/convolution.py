@@ -29,10 +29,11 @@ def fitting_size(x: Sizes, w: Sizes, y: Sizes | None, slide: Sliding) -> Sizes:
 
     Raises: ValueError: if they do not. y: the result's shape, if it is there already.
     """
-    size, groups = slide.size(x[2:], w[2:]), slide.groups
-    rank = len(slide.stride) + 2
+    rank, groups = len(slide.stride) + 2, slide.groups
+    ranks = len(x) == len(w) == rank > 2
+    size = slide.size(x[2:], w[2:]) if ranks else ()
     if not (
-        len(x) == len(w) == rank > 2
+        ranks
         and groups > 0
         and x[1] == w[1] * groups
         and w[0] % groups == 0

@@ -56,7 +56,7 @@ def _function(fun: Any, found: dict[str, Any], seen: set[int]) -> None:
     if owner is not None and not isinstance(owner, types.ModuleType):
         found["attributes of its object"] = _fingerprint(owner, 0)
     if isinstance(fun, functools.partial):
-        found["arguments of a partial function"] = _fingerprint((fun.args, fun.keywords), 0)
+        found["arguments of a partial function"] = _each(fun.args, fun.keywords)
         fun = fun.func
     while hasattr(fun, "__wrapped__"):
         fun = fun.__wrapped__
@@ -68,10 +68,10 @@ def _function(fun: Any, found: dict[str, Any], seen: set[int]) -> None:
     name = getattr(fun, "__name__", "the function")
     what = "attributes of the function" if len(seen) == 1 else f"attributes of {name}"
     found[what] = _fingerprint(vars(fun) if code else fun, 0)
-    if code is None or of_library(fun.__module__):
+    if code is None or (len(seen) > 1 and of_library(fun.__module__)):
         return
     if fun.__defaults__ or fun.__kwdefaults__:
-        found[f"defaults of {name}"] = _fingerprint((fun.__defaults__, fun.__kwdefaults__), 0)
+        found[f"defaults of {name}"] = _each(fun.__defaults__, fun.__kwdefaults__)
     named: dict[str, Any] = {}
     for free, cell in zip(code.co_freevars, fun.__closure__ or (), strict=True):
         if cell != types.CellType():
@@ -89,6 +89,10 @@ def _function(fun: Any, found: dict[str, Any], seen: set[int]) -> None:
         found[f"closure or global `{known}`"] = _fingerprint(x, 0)
         if isinstance(x, types.FunctionType | types.MethodType | functools.partial):
             _function(x, found, seen)
+
+
+def _each(*held: Any) -> list[Any]:
+    return [_fingerprint(x, 0) for x in held]
 
 
 def _fingerprint(x: Any, depth: int) -> Any:
