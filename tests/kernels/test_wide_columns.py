@@ -9,7 +9,7 @@ import pytest
 
 from funct.kernels import statistical
 from funct.kernels.cpu.loops import available
-from funct.kernels.cpu.reductions import wide_columns
+from funct.kernels.cpu.reductions import wide_columns as cpu
 from funct.kernels.table import restricted
 from tests.kernels.arrays import SPECIAL, agree
 
@@ -42,14 +42,14 @@ def test_columns_are_reduced_as_numpy_does(
     dtype: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Over any axis but the last, in one strip and in several; equal zeros count as one."""
-    monkeypatch.setattr(wide_columns, "_TASK", 1)
-    monkeypatch.setattr(wide_columns, "_LEAST", 16)
+    monkeypatch.setattr(cpu, "_TASK", 1)
+    monkeypatch.setattr(cpu, "_LEAST", 16)
     for shape in SHAPES:
         x, axis = numbers(shape, dtype), int(shape[0] == 3)
         for a, keepdims in ((axis, False), (axis - len(shape), True)):
             with restricted("numpy"):
                 expected = NAMES[name](x, a, keepdims)
-            found = wide_columns.of_many_columns(name, x, a, keepdims)
+            found = cpu.of_many_columns(name, x, a, keepdims)
             assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
             np.testing.assert_array_equal(found, expected)
             if name in ("sum", "prod"):
@@ -66,13 +66,13 @@ def test_what_is_left_to_numpy() -> None:
         ("sum", x.astype("f2"), 0), ("sum", x.astype("c8"), 0), ("sum", x[:9, :9], 0),
     )  # fmt: skip
     for name, a, axis in several:
-        assert wide_columns.of_many_columns(name, a, axis, False) is None
-    assert wide_columns.of_many_columns("sum", x, 0, False) is not None
+        assert cpu.of_many_columns(name, a, axis, False) is None
+    assert cpu.of_many_columns("sum", x, 0, False) is not None
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_outside_is_touched(name: str) -> None:
     for dtype in ("int32", "float64"):
         x = numbers((2, 9, 37), dtype)
-        y = np.zeros((2, 37), wide_columns.result_of(name, x.dtype))
-        agree(wide_columns.gather_rows, x, y, 9, 37, 20, 2, name, 4)
+        y = np.zeros((2, 37), cpu.result_of(name, x.dtype))
+        agree(cpu.gather_rows, x, y, 9, 37, 20, 2, name, 4)

@@ -41,7 +41,7 @@ __all__ = [
 _ALONE = 1 << 18  # multiplications that OpenBLAS leaves to one thread; of more, we do
 _NARROWEST, _WIDE = 32, 512  # rows or columns of a panel; of one that is worth being one of more
 _SHORT = 128  # rows, for which BLAS takes a tenth longer if the other matrix is transposed
-_THIN = 24  # rows, for which tiles take longer to lay the other matrix out at each step of a loop
+_THIN = 23  # rows, for which tiles take longer to lay the other matrix out at each step of a loop
 _FEW = 16  # rows, columns and terms of a product that is computed in registers
 _SUMS = 8  # rows whose sums are taken side by side
 _FEW_TASK = 1 << 15  # multiplications that are worth a task
@@ -154,11 +154,12 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
             return [*calls, _few_sums(matrix, vector, out, stack, (length, k))]
     if count == 1 and is_gram(a, b, m * n * k):
         return [*calls, *gram(a, out, (m, k))]
-    short = count == 1 and m <= _SHORT and m * n * k > _ALONE
+    tiled = is_tiled(a, b, out, (m, n, k))
+    short = count == 1 and m <= (_THIN if tiled else _SHORT) and m * n * k > _ALONE
     if short and b.transposed and b.view.root in fused.still:
-        if m < _THIN or not is_tiled(a, b, out, (m, n, k)):
-            b = operand(y, k, n, again=True)
-    if is_tiled(a, b, out, (m, n, k)):
+        b = operand(y, k, n, again=True)
+        tiled = is_tiled(a, b, out, (m, n, k))
+    if tiled:
         return [*calls, gemm(a, b, out, stack, (m, n, k))]
     tall = m >= n
     length = m if tall else n
