@@ -53,7 +53,7 @@ class Uses(NamedTuple):
 @functools.lru_cache(1024)
 def uses_of(code: types.CodeType) -> Uses:
     """What one piece of code does, without those in it."""
-    found = [i for i in dis.get_instructions(code) if i.opname not in _BESIDE]
+    found = [one for i in dis.get_instructions(code) for one in _apart(i)]
     walks: set[Any] = set()
     writes: set[Any] = set()
     reads: set[Any] = set()
@@ -74,6 +74,17 @@ def uses_of(code: types.CodeType) -> Uses:
                 walks.add(name)
     asks |= {n for n in code.co_names if n not in stores}
     return Uses(*map(frozenset, (asks, walks, writes, reads)))
+
+
+def _apart(i: dis.Instruction) -> list[dis.Instruction]:
+    """An instruction that loads two variables, or stores one first, is one for each."""
+    if i.argval.__class__ is tuple and i.opname.endswith(_PAIRS):
+        verbs = i.opname.partition("_")[0], "LOAD"
+        return [
+            i._replace(opname=f"{verb}_FAST", argval=name)
+            for verb, name in zip(verbs, i.argval, strict=True)
+        ]
+    return [] if i.opname in _BESIDE else [i]
 
 
 def _is_written(after: list[dis.Instruction]) -> bool:
@@ -101,11 +112,12 @@ def _subscripts(i: dis.Instruction) -> bool:
 
 
 _BESIDE = {"COPY", "EXTENDED_ARG", "PUSH_NULL"}
+_PAIRS = ("FAST_LOAD_FAST", "BORROW_LOAD_FAST_BORROW")  # since Python 3.13
 _CONSTANT = {"LOAD_CONST", "LOAD_SMALL_INT"}
 _ATTRIBUTE = {"LOAD_ATTR", "LOAD_METHOD"}
 _NAMED = _ATTRIBUTE | {
-    "LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF",
-    "LOAD_SUPER_ATTR", "LOAD_FROM_DICT_OR_GLOBALS", "LOAD_FROM_DICT_OR_DEREF",
+    "LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_CHECK", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF",
+    "LOAD_CLASSDEREF", "LOAD_SUPER_ATTR", "LOAD_FROM_DICT_OR_GLOBALS", "LOAD_FROM_DICT_OR_DEREF",
 }  # fmt: skip
 _SUBSCRIPTS = {"BINARY_SUBSCR", "STORE_SUBSCR", "DELETE_SUBSCR"}
 _WRITING = {"append", "appendleft", "extend", "insert", "add"}
