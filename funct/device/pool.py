@@ -79,6 +79,7 @@ define void @reset() {
   store i32 0, ptr @taken
   store i32 0, ptr @sleepers
   store i32 0, ptr @owner_sleeps
+  store i64 RANGES, ptr @job_ranges  ; none of them may stand open when a job first has so many
   call void @close(i64 0)
   %a = call i32 @pthread_mutex_init(ptr @lock, ptr null)
   %b = call i32 @pthread_cond_init(ptr @work_comes, ptr null)
