@@ -172,7 +172,7 @@ class _Writer:
         """Print all steps in order."""
         steps = self.fused.steps
         parts = self._parts()
-        needs([self._workspace(part, end) for end, part in parts.values()])
+        needs(self._workspace(part, end) for end, part in parts.values())
         made = kernels_of([c for _, part in parts.values() for c in part])
         k = 0
         while k < len(steps):

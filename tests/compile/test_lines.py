@@ -89,6 +89,11 @@ def test_bodies(
     assert isinstance(in_registers(Repeat(graph, 0, 1, steps, back=reverse)), SmallLoop)
     found = in_program(lambda c, xs: ft.scan(step, c, xs, reverse=reverse), c, xs)
     expected = by_steps(step, c, xs, reverse)
+    agree(names, found, expected, dtype)
+
+
+def agree(names: list[str], found: Any, expected: Any, dtype: str) -> None:
+    """To the bit, if all of these ops are exact."""
     if set(names) <= set(EXACT):
         laws.same(found, expected)
     else:

@@ -14,7 +14,7 @@ import funct as ft
 import funct.array as xp
 from funct.device import host
 from tests import laws
-from tests.compile.test_lines import EXACT, OPS, by_steps, in_program
+from tests.compile.test_lines import OPS, agree, by_steps, in_program
 from tests.compile.test_registers import ways_of
 
 W = xp.asarray(np.random.default_rng(1).normal(size=(3, 3)).astype("float32") * 0.4)
@@ -42,11 +42,7 @@ def test_bodies(
 
     found = in_program(lambda c, xs: ft.scan(step, c, xs, reverse=reverse), c, xs)
     expected = by_steps(step, c, xs, reverse)
-    if set(names) <= set(EXACT):
-        laws.same(found, expected)
-    else:
-        eps = 64 * float(np.finfo(dtype).eps)
-        laws.close(found, expected, eps, eps)
+    agree(names, found, expected, dtype)
 
 
 def oscillator(x: Any, _: Any) -> Any:

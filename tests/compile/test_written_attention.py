@@ -22,7 +22,7 @@ B, H, L, S, E, V = 2, 3, 5, 7, 4, 3
 def small(monkeypatch):
     """Attention on few elements is attention too."""
     monkeypatch.setattr(weights, "_LEAST", 1)
-    monkeypatch.setattr(written_attention, "_WORTH", 1)
+    monkeypatch.setattr(written_attention, "WORTH", 1)
     monkeypatch.setattr(written_attention, "_MASKED", 1)
 
 

@@ -25,12 +25,13 @@ from funct.ops.broadcasting import broadcast_shapes, match_operand
 from funct.ops.fast import wrap
 
 __all__ = [
-    "NEEDS", "PARTS", "attention", "attention_keep", "attention_pull", "job_of_attention",
+    "NEEDS", "PARTS", "WORTH", "attention", "attention_keep", "attention_pull", "job_of_attention",
     "lets_all", "with_attention",
 ]  # fmt: skip
 
 PARTS = "attention_pull_parts"
 NEEDS = ("llvm", "avx2", "fma")  # of the processor
+WORTH = 1 << 28  # multiplications of what is written out: for fewer, code takes more than it saves
 _REAL = "fd"  # characters of dtypes that machine code computes in
 
 

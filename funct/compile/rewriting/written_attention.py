@@ -19,6 +19,7 @@ import numpy as np
 from msgspec import Struct
 
 from funct import ops
+from funct.compile.rewriting.attention import WORTH
 from funct.compile.rewriting.new_nodes import Known, NewNodes
 from funct.compile.rewriting.scores import NEW, Axes, End, Mask, Product, Softmax
 from funct.compile.rewriting.terms import ROUNDED
@@ -32,7 +33,6 @@ __all__ = ["handed_over"]
 
 Lying = tuple[Var, Axes]  # an array, and which axes of the scores its own are
 
-_WORTH = 1 << 28  # multiplications of scores and values: code for fewer takes longer than it saves
 _MASKED = 1 << 16  # scores of a head, if a mask must be looked at
 _NO_SEED = wrap(np.zeros((1, 2), np.uint32))
 
@@ -124,7 +124,7 @@ class _Attention(Struct, frozen=True, eq=False):
         queries = q.shape[of_q.index(self.softmax.queries)]
         keys = k.shape[of_k.index(self.softmax.along)]
         scores, work = queries * keys, math.prod(q.shape) * keys + math.prod(v.shape) * queries
-        return work >= _WORTH and (self.mask is None or scores >= _MASKED)
+        return work >= WORTH and (self.mask is None or scores >= _MASKED)
 
     def _is_in_time(self, graph: Graph) -> bool:
         """Whether all is there where it is asked for first."""

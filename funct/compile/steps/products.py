@@ -24,6 +24,7 @@ from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import copy
 from funct.compile.loops.transposes import turned_around
 from funct.compile.loops.views import VIEWS, View, collapse, dense, through
+from funct.compile.rewriting.attention import WORTH
 from funct.compile.steps.blas import KINDS, Matrix, call_gemm, counts_in_64_bits
 from funct.compile.steps.gemm import gemm, is_tiled, tiles_of
 from funct.compile.steps.gram import gram, is_gram
@@ -45,7 +46,6 @@ _THIN = 23  # rows, for which tiles take longer to lay the other matrix out at e
 _FEW = 16  # rows, columns and terms of a product that is computed in registers
 _SUMS = 8  # rows whose sums are taken side by side
 _FEW_TASK = 1 << 15  # multiplications that are worth a task
-_MAYBE_ATTENTION = 1 << 27  # multiplications, half of what makes it worth its kernel
 
 
 def is_product(node: Any) -> bool:
@@ -97,7 +97,7 @@ def begin_products(graph: Graph) -> None:
                 continue
             out = e.results[0]
             heads = math.prod(y.shape[:-2])
-            if weighs and heads > 1 and heads * m * n * k >= _MAYBE_ATTENTION:
+            if weighs and heads > 1 and 2 * heads * m * n * k >= WORTH:
                 continue
             m, stack = _as_one(a, x, y, m, tuple(out.shape[:-2]))
             if is_tiled(a, b, out, (m, n, k)):

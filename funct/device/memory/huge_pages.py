@@ -4,9 +4,8 @@ A program that walks over megabytes waits for the tables in which the system kee
 is, and 512 times as rarely with pages of 2 MiB. But where a machine is virtual, the first touch of
 those may cost five times that of small ones, which first calls would pay. So memory has small pages
 until its blocks were handed out many times; then a thread puts them together, without a rest: at
-any pace it is as much work, of one to five milliseconds a page where the machine is virtual, and
-programs wait for pages that are under way. What a first call is known to need has huge pages at
-once, as long as they come soon (`touching_text.py`).
+any pace it is as much work, and programs wait for pages that are under way. What a first call is
+known to need has huge pages at once, as long as they come soon (`touching_text.py`).
 
 Source: madvise(2), MADV_COLLAPSE, since Linux 6.1; mincore(2). Older systems refuse, and all stays
 as it was.

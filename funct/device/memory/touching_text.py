@@ -6,9 +6,9 @@ what is wanted, the thread, and what huge pages have gained. While others work, 
 touched one by one: to ask for many at once takes a third less, but holds the lock of all addresses,
 and who maps code waits for it up to 10 ms.
 
-A huge page comes in a third of the time of the small ones in its place, or in five times as much:
-where a virtual machine has not used the memory before, or the system must move others' pages. So
-each is timed, and once they have taken longer than small ones would have, the rest are small.
+A huge page comes sooner than the small ones in its place, or much later: where a virtual machine
+has not used the memory before, or the system must move others' pages. So each is timed, and once
+they have taken longer than small ones would have, the rest are small.
 """
 
 from __future__ import annotations
