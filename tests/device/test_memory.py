@@ -151,6 +151,10 @@ class Machine(RuleBasedStateMachine):
     def empty(self):
         ft.device.empty_cache()
 
+    @rule(small_most=st.sampled_from([0, 1 << 18, MIB, 1 << 23]), divisions=st.sampled_from([1, 32]))
+    def configure(self, small_most, divisions):
+        ft.device.configure_memory(small_most=small_most, divisions=divisions)
+
     @invariant()
     def nobody_wrote_into_anothers_block(self):
         for value, x in self.held:
@@ -192,6 +196,7 @@ class Machine(RuleBasedStateMachine):
 
     def teardown(self):
         self.held.clear()
+        ft.device.configure_memory(**attrs.asdict(memory.Options()))
 
 
 Machine.TestCase.settings = settings(max_examples=15, stateful_step_count=30, deadline=None)
@@ -673,6 +678,48 @@ def test_sizes_are_rounded_to_a_division_of_the_octave(divisions):
         octave = 1 << (granules.bit_length() - 1)
         step = max(octave // divisions, 1)
         assert scope.allocated == (-(-granules // step) * step << 16) + UNIT
+
+
+def test_blocks_are_counted_as_they_were_made_whatever_is_configured_meanwhile():
+    """A block stays of its pool and of its size: sums agree, and come back to the beginning."""
+    gc.collect()
+    ft.device.configure_memory(divisions=32)
+    before = ft.device.memory_stats()
+    small, odd = np.ones(60_000), np.ones(33 << 16, np.uint8)
+    ft.device.configure_memory(divisions=1, small_most=0)
+    del odd
+    again = np.ones(32 << 16, np.uint8)  # lies in what is one granule longer
+    for pool in ("small_pool", "large_pool"):
+        blocks = [
+            block["size"]
+            for segment in ft.device.memory_snapshot()["segments"]
+            for block in segment["blocks"]
+            if segment["pool"] == pool and block["state"] == "active"
+        ]
+        assert ft.device.memory_stats()[f"allocated_bytes.{pool}.current"] == sum(blocks)
+    del small, again
+    after = ft.device.memory_stats()
+    for pool in ("small_pool", "large_pool"):
+        for name in ("allocation", "allocated_bytes", "requested_bytes"):
+            assert after[f"{name}.{pool}.current"] == before[f"{name}.{pool}.current"]
+
+
+def test_no_block_is_lent_for_more_than_it_holds_where_classes_change_in_the_middle():
+    """A thread may give back a block between the emptying of the bins and the new classes."""
+    ft.device.configure_memory(divisions=32)
+    front = memory.HOST.front()
+    x = np.ones(7 << 16, np.uint8)
+    del x  # into the bin that is for 8 granules where an octave has one class
+    front.record.divisions = 0
+    y = np.ones(8 << 16, np.uint8)
+    sizes = [
+        (block["size"], block["requested"])
+        for segment in ft.device.memory_snapshot()["segments"]
+        for block in segment["blocks"]
+        if block["state"] == "active"
+    ]
+    assert all(size >= requested for size, requested in sizes)
+    del y
 
 
 @pytest.mark.parametrize("shape", [(2**62,), (2**31, 2**31), (2**62, 8), (1 << 44,), (2**63 - 1,)])

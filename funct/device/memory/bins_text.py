@@ -87,11 +87,9 @@ define internal void @count(ptr %stat, i64 %by) {
   ret void
 }
 
-; A block of so many granules is handed out (sign 1) or comes back (sign -1).
-define internal void @note(ptr %front, i64 %n, i64 %asked, i64 %sign) {
-  %small = get small
-  %large = icmp ugt i64 %n, %small
-  %which = zext i1 %large to i64
+; A block of so many granules, of the small pool or the large one (which: 1), is handed out (sign 1)
+; or comes back (sign -1).
+define internal void @note(ptr %front, i64 %which, i64 %n, i64 %asked, i64 %sign) {
   %blocks = at stats, i64 %which, i64 0
   call void @count(ptr %blocks, i64 %sign)
   %size = shl i64 %n, GRANULE
@@ -108,28 +106,35 @@ define internal void @note(ptr %front, i64 %n, i64 %asked, i64 %sign) {
 ; A block from its bin, or null.
 define ptr @pop(ptr %front, i64 %asked) {
 entry:
-  %n = call i64 @rounded(ptr %front, i64 %asked)
-  %bin = call ptr @bin(ptr %front, i64 %n)
+  %least = call i64 @rounded(ptr %front, i64 %asked)
+  %bin = call ptr @bin(ptr %front, i64 %least)
   call void @lock(ptr %front)
   %first = load i32, ptr %bin
   %none = icmp eq i32 %first, 0
-  br i1 %none, label %empty, label %take
+  br i1 %none, label %empty, label %look
 empty:
   call void @unlock(ptr %front)
   ret ptr null
-take:
+look:                                    ; it came here by other classes if they are just changed
   %wide = zext i32 %first to i64
   %unit = sub i64 %wide, 1
   %table = get table
   %place = getelementptr %entry, ptr %table, i64 %unit
+  %n_at = of %place granules
+  %held = load i32, ptr %n_at
+  %bare = and i32 %held, COUNT
+  %n = zext i32 %bare to i64
+  %less = icmp ult i64 %n, %least
+  br i1 %less, label %empty, label %take
+take:
   %next = load i32, ptr %place
   store i32 %next, ptr %bin
   %asked_at = of %place asked
   store i64 %asked, ptr %asked_at
-  %n_at = of %place granules
-  %held = load i32, ptr %n_at
-  %narrow = trunc i64 %n to i32
-  store i32 %narrow, ptr %n_at
+  %kept = and i32 %held, 2147483647
+  store i32 %kept, ptr %n_at
+  %which_narrow = lshr i32 %kept, LARGE_BIT
+  %which = zext i32 %which_narrow to i64
   %cold = icmp slt i32 %held, 0
   %size = shl i64 %n, GRANULE
   %warm = select i1 %cold, i64 0, i64 %size
@@ -137,7 +142,7 @@ take:
   %waiting = load i64, ptr %waiting_at
   %fewer = sub i64 %waiting, %warm
   store i64 %fewer, ptr %waiting_at
-  call void @note(ptr %front, i64 %n, i64 %asked, i64 1)
+  call void @note(ptr %front, i64 %which, i64 %n, i64 %asked, i64 1)
   call void @unlock(ptr %front)
   %base = get base
   %block = call ptr @address(ptr %base, i64 %unit)
@@ -156,17 +161,23 @@ define internal ptr @address(ptr %base, i64 %unit) {
   ret ptr %address
 }
 
-; The block that Python has made for a request is handed out.
+; The block that Python has made for a request is handed out. It stays of the pool that it is made
+; for, whatever is said of sizes later.
 define ptr @hand_out(ptr %front, i64 %unit, i64 %n, i64 %asked) {
   %table = get table
   %place = getelementptr %entry, ptr %table, i64 %unit
   %n_at = of %place granules
-  %narrow = trunc i64 %n to i32
+  %small = get small
+  %large = icmp ugt i64 %n, %small
+  %which = zext i1 %large to i64
+  %bit = shl i64 %which, LARGE_BIT
+  %marked = or i64 %n, %bit
+  %narrow = trunc i64 %marked to i32
   store i32 %narrow, ptr %n_at
   %asked_at = of %place asked
   store i64 %asked, ptr %asked_at
   call void @lock(ptr %front)
-  call void @note(ptr %front, i64 %n, i64 %asked, i64 1)
+  call void @note(ptr %front, i64 %which, i64 %n, i64 %asked, i64 1)
   call void @unlock(ptr %front)
   %base = get base
   %block = call ptr @address(ptr %base, i64 %unit)
@@ -202,7 +213,8 @@ block:
   %n_at = of %place granules
   %n = load i32, ptr %n_at
   %cold = icmp slt i32 %n, 0
-  %n_wide = zext i32 %n to i64
+  %bare = and i32 %n, COUNT
+  %n_wide = zext i32 %bare to i64
   %size = shl i64 %n_wide, GRANULE
   %warm = select i1 %cold, i64 0, i64 %size
   %waiting = load i64, ptr %waiting_at

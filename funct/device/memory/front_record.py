@@ -42,7 +42,9 @@ _FIELDS: dict[str, tuple[str, Any]] = {
     "stats": _STATS,  # small, large; blocks, bytes, requested; now, most, added, taken
     "bins": _BINS,  # first unit of each bin, + 1
 }
-_ENTRY = {"next": "i32", "granules": "i32", "asked": "i64"}  # + 1; negative: cold; bytes
+# + 1; a number, and a bit for a block of the large pool, negative: cold; bytes
+_ENTRY = {"next": "i32", "granules": "i32", "asked": "i64"}
+_LARGE_BIT = 30  # granules of a block are fewer: 64 TiB
 
 
 class Record(ctypes.Structure):
@@ -72,7 +74,10 @@ def expanded(text: str) -> str:
         (r"%(\w+) = get (\w+)", got), (r"= at (\w+)", at), (r"= of (%\w+) (\w+)", of),
     ):  # fmt: skip
         text = re.sub(pattern, meaning, text)
-    sizes = {"GRANULE": GRANULE.bit_length() - 1, "UNIT": UNIT.bit_length() - 1, "BINS": BINS}
+    sizes = {
+        "GRANULE": GRANULE.bit_length() - 1, "UNIT": UNIT.bit_length() - 1, "BINS": BINS,
+        "LARGE_BIT": _LARGE_BIT, "LARGE": 1 << _LARGE_BIT, "COUNT": (1 << _LARGE_BIT) - 1,
+    }  # fmt: skip
     for name, number in sizes.items():
         text = re.sub(rf"\b{name}\b", str(number), text)
     front = ", ".join([kind for kind, _ in _FIELDS.values()])

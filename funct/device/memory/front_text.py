@@ -145,7 +145,10 @@ back:
   %place = getelementptr %entry, ptr %table, i64 %unit
   %n_at = of %place granules
   %n_narrow = load i32, ptr %n_at
-  %n = zext i32 %n_narrow to i64
+  %bare = and i32 %n_narrow, COUNT
+  %n = zext i32 %bare to i64
+  %which_narrow = lshr i32 %n_narrow, LARGE_BIT
+  %which = zext i32 %which_narrow to i64
   %asked_at = of %place asked
   %asked = load i64, ptr %asked_at
   %bytes = shl i64 %n, GRANULE
@@ -176,7 +179,7 @@ push:
   %cold = or i32 %n_narrow, -2147483648
   %held = select i1 %much, i32 %cold, i32 %n_narrow
   store i32 %held, ptr %n_at
-  call void @note(ptr %front, i64 %n, i64 %asked, i64 -1)
+  call void @note(ptr %front, i64 %which, i64 %n, i64 %asked, i64 -1)
   %recorded = get recorded
   %silent = icmp eq i64 %recorded, 0
   br i1 %silent, label %end, label %record
