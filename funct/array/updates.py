@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from funct import ops
 from funct.array.changes import cast, changed, operand
@@ -62,6 +63,9 @@ class At:
         arrays = [k for k in key if is_index(k)] if isinstance(key, tuple) else []
         if arrays and len(arrays) == lead == len(key):
             return places(list(shape[:lead]), arrays), lead
+        plain = key if isinstance(key, tuple) else (key,)
+        if all(_is_plain(k) for k in plain):
+            return _stepped([int(n) for n in shape[:lead]], plain), lead
         return wrap(np.arange(_size(shape[:lead])).reshape(shape[:lead]))[key], lead
 
     def _write(self, name: str, v: Any, mode: str | None, into: Any = None) -> Any:
@@ -224,6 +228,28 @@ def _leading(key: Any, rank: int) -> tuple[Any, int]:
     return (tuple(left), used) if used else ((*left, slice(None)), 1)
 
 
+def _is_plain(k: Any) -> bool:
+    """Whether an entry of a key is a number, a slice of numbers, or opens axes."""
+    if k.__class__ is slice:
+        return {k.start.__class__, k.stop.__class__, k.step.__class__} <= {int, type(None)}
+    return k is None or k is Ellipsis or k.__class__ is int
+
+
+def _stepped(shape: list[int], key: tuple[Any, ...]) -> Any:
+    """Positions that a key of numbers and slices selects: from where its view would begin and how
+    that would step. A view of all positions would be as long as x, for as long as it is kept.
+    """
+    nothing = np.zeros(1, np.int8)
+    _ = wrap(np.broadcast_to(nothing[0], shape))[key]  # refuses what is no index
+    steps = [_size(shape[k + 1 :]) for k in range(len(shape))]
+    key = key if Ellipsis in key else (*key, Ellipsis)  # a view for numbers too: no element is read
+    view = as_strided(nothing, shape, steps)[key]
+    at: Any = np.asarray(view.__array_interface__["data"][0] - nothing.ctypes.data)
+    for n, step in zip(view.shape, view.strides, strict=True):
+        at = at[..., None] + np.arange(n) * step
+    return wrap(at)
+
+
 def _is_whole(k: Any) -> bool:
     return isinstance(k, slice) and k.start is None and k.stop is None and k.step is None
 
@@ -266,7 +292,7 @@ def _fitted(name: str, v: Any, shape: Shape, dtype: Any) -> Any:
         ) from None
 
 
-def _size(shape: Shape) -> Any:
+def _size(shape: Shape | list[int]) -> Any:
     n: Any = 1
     for k in shape:
         n = n * k

@@ -236,6 +236,29 @@ def test_large_arrays_of_funct_come_from_the_pool_by_themselves():
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
+KEYS = (0, -1, (3, 5), slice(2, 9, 3), (slice(None, None, -1), 4), (..., 3), (None, 2, slice(1, 3)))
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+@pytest.mark.parametrize("write", ["set", "add", "multiply", "max"])
+def test_a_compiled_update_keeps_no_array_of_the_length_of_what_it_updates(key, write):
+    """Positions are of what is written, not a view of all there are."""
+
+    def update(x):
+        return getattr(x.at[key], write)(5.0)
+
+    x = xp.full((1 << 10, 1 << 7), 2.0) + 0.0
+    gc.collect()
+    before = now("requested_bytes")
+    f = ft.jit(update)
+    for _ in range(3):
+        y = f(x)
+    assert (y == update(x)).all()
+    del y
+    gc.collect()
+    assert now("requested_bytes") - before < x.nbytes / 2
+
+
 MAKERS = (
     "xp.asarray(np.ones(N))", "xp.asarray(np.ones(N), copy=False)", "xp.asarray([1.0] * N)",
     "xp.asarray(np.ones(N), dtype=xp.float32)", "xp.from_dlpack(np.ones(N))", "xp.ones(N)",
