@@ -1,5 +1,8 @@
 """The policy against a model: blocks never overlap, merging restores, limits hold, sums agree."""
 
+import random
+import sys
+
 import hypothesis.strategies as st
 import pytest
 from hypothesis import settings
@@ -9,6 +12,7 @@ from funct.device.memory.policy import MIB, Options, Policy
 from funct.errors import ArgumentError
 
 UNIT = 1 << 16
+policy_file = Policy.allocate.__code__.co_filename
 
 
 class Paper:
@@ -236,3 +240,62 @@ def test_free_pieces_of_divided_segments_are_counted():
     policy.release(b)
     assert (idle.current, idle.peak) == (0, 8 * MIB - UNIT)
     assert idle.allocated == idle.freed
+
+
+class StoppedError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("expandable", [False, True])
+def test_a_change_that_is_left_at_any_line_lends_nothing_twice(expandable):
+    """As where a handler of a signal raises: what is lent stays so, and more can be had."""
+    line, stopped = 0, True
+    while stopped:
+        rng = random.Random(7)
+        arena, held = Paper(4096 * MIB), {}
+        policy = Policy(arena, Options(expandable=expandable, large_segment=MIB), UNIT, (0, MIB))
+
+        def work(count, rng=rng, arena=arena, held=held, policy=policy):
+            for _ in range(count):
+                if held and rng.random() < 0.5:
+                    start = rng.choice(sorted(held))
+                    del held[start]
+                    policy.release(start)
+                elif rng.random() < 0.2:
+                    policy.empty()
+                else:
+                    size = rng.choice([1, 2, 17, 40]) * UNIT
+                    start = policy.allocate(size)
+                    new = arena.granules(start, size)
+                    assert new <= arena.out
+                    assert not any(new & arena.granules(*block) for block in held.items())
+                    held[start] = size
+
+        line += 1
+        stopped = stopped_at(line, lambda work=work: work(16))
+        work(16)
+
+
+def stopped_at(line, call):
+    """Whether the call came to so many lines of the policy, and was stopped there."""
+    left = line
+
+    def trace(frame, event, _):
+        nonlocal left
+        if frame.f_code.co_filename != policy_file:
+            return None
+        left -= event == "line"
+        if left == 0:
+            left = -1
+            raise StoppedError
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except StoppedError:
+        return True
+    finally:
+        sys.settrace(before)
+    return False

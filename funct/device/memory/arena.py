@@ -62,8 +62,13 @@ class HostArena:
         self.base = -(-base // _HUGE) * _HUGE
         self.size = (base + size - self.base) // _HUGE * _HUGE
         self.limit = limit
-        self.reserved = self.calls = 0
-        self._holes = [(self.base, self.size)]
+        self.calls = 0
+        self._holes = [(self.base, self.size)]  # replaced at once: a signal may come at any line
+
+    @property
+    def reserved(self) -> int:
+        """See `Arena`."""
+        return self.size - sum([length for _, length in self._holes])
 
     def take(self, size: int, near: int, at: int | None = None) -> int | None:
         """See `Arena`; near is counted from the base."""
@@ -76,10 +81,10 @@ class HostArena:
         self.calls += 1
         if not back(start, size):
             return None
-        low, length = self._holes.pop(hole)
+        low, length = self._holes[hole]
         parts = ((low, start - low), (start + size, low + length - start - size))
-        self._holes[hole:hole] = [part for part in parts if part[1]]
-        self.reserved += size
+        left = [part for part in parts if part[1]]
+        self._holes = [*self._holes[:hole], *left, *self._holes[hole + 1 :]]
         return start
 
     def give(self, start: int, size: int) -> None:
@@ -87,7 +92,6 @@ class HostArena:
         self.calls += 1
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE | _FIXED
         _system().mmap(start, size, _NONE, flags, -1, 0)
-        self.reserved -= size
         joined: list[tuple[int, int]] = []
         for low, length in sorted([*self._holes, (start, size)]):
             if joined and sum(joined[-1]) == low:

@@ -2,9 +2,9 @@
 
 Once `serve()` was called, every array of 64 KiB or more lies in a block of ours, in every thread,
 with no Python on the way: machine code (`front_text.py`) hands out what waits in a bin. Only a
-request that finds its bin empty comes here, to `Front._make`, and asks the policy. A block belongs
-to the array that NumPy made for it: views, memoryviews and DLPack capsules keep that array, so a
-block is never lent twice.
+request that finds its bin empty comes here, to `Front._answer`, and asks the policy. A block
+belongs to the array that NumPy made for it: views, memoryviews and DLPack capsules keep that array,
+so a block is never lent twice.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import ctypes
 import functools
 import gc
 import threading
-from _thread import interrupt_main
 from collections import deque
 from collections.abc import Callable
 from time import monotonic_ns
@@ -63,7 +62,7 @@ class _Handler(ctypes.Structure):
     )
 
 
-_MISS = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+_MISS = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
 _python = ctypes.pythonapi
 _python.PyCapsule_GetPointer.restype = ctypes.c_void_p
 _python.PyCapsule_GetPointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
@@ -135,7 +134,7 @@ class Front:
         self._inside = False
         self._room = (ctypes.c_int64 * 4 * _EVENTS)()
         self._units = (ctypes.c_int64 * 4096)()
-        self._miss = _for_ever(_MISS(self._make))
+        self._miss = _for_ever(_MISS(self._answer))
         self.record = _for_ever(Record())
         self.record.base = arena.base
         self.record.extent = arena.size
@@ -255,20 +254,27 @@ class Front:
         self.record.recorded = 0
         self.record.miss = front_code().address("theirs")
 
-    def _make(self, _: int, size: int) -> int:
-        """A block for a request that no bin can meet; 0 where there is no memory."""
+    def _answer(self, _: int, size: int, answer: int) -> None:
+        """Write where the block for a request is that no bin can meet; 0 where there is no memory.
+
+        Handlers of signals raise wherever Python is: NumPy gets a block then too, of its own.
+        """
         try:
-            with lock:
-                if self._inside:  # made by what runs because of us, such as a finalizer
-                    return self._theirs(self.record.context, size)
-                self._inside = True
-                try:
-                    return self._made(size)
-                finally:
-                    self._inside = False
-        except KeyboardInterrupt:
-            interrupt_main()  # the program hears of it as soon as NumPy has its block
-            return self._theirs(self.record.context, size)
+            found = self._make(size)
+        except BaseException as error:
+            self.record.raised = id(_for_ever(error))
+        else:
+            ctypes.c_int64.from_address(answer).value = found
+
+    def _make(self, size: int) -> int:
+        with lock:
+            if self._inside:  # made by what runs because of us, such as a finalizer
+                return self._theirs(self.record.context, size) or 0
+            self._inside = True
+            try:
+                return self._made(size)
+            finally:
+                self._inside = False
 
     def _made(self, size: int) -> int:
         is_due = self._handed_out() >= self.record.due

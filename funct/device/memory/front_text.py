@@ -31,17 +31,31 @@ declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare i32 @madvise(ptr, i64, i32)
 declare i32 @clock_gettime(i32, ptr)
+declare i32 @Py_AddPendingCall(ptr, ptr)
+declare void @PyErr_SetObject(ptr, ptr)
+declare void @Py_DecRef(ptr)
 
 ; What `miss` is after Python has ended.
-define ptr @theirs(ptr %front, i64 %size) {
+define void @theirs(ptr %front, i64 %size, ptr %answer) {
   %context = get context
   %malloc = get malloc
   %a = call ptr %malloc(ptr %context, i64 %size)
-  ret ptr %a
+  store ptr %a, ptr %answer
+  ret void
+}
+
+; Python's main thread runs this once NumPy has its block: nothing can be raised through NumPy.
+define internal i32 @raise(ptr %error) {
+  %type_at = getelementptr ptr, ptr %error, i64 1
+  %type = load ptr, ptr %type_at
+  call void @PyErr_SetObject(ptr %type, ptr %error)
+  call void @Py_DecRef(ptr %error)
+  ret i32 -1
 }
 
 define ptr @malloc_(ptr %front, i64 %size) {
 entry:
+  %answer = alloca i64
   %least = get least
   %small = icmp ult i64 %size, %least
   br i1 %small, label %theirs, label %ours
@@ -70,7 +84,22 @@ try:
   br i1 %hit, label %end, label %ask
 ask:
   %miss = get miss
-  %made = call ptr %miss(ptr %front, i64 %size)
+  store i64 -1, ptr %answer            ; so it stays where Python does not come to its first line
+  call void %miss(ptr %front, i64 %size, ptr %answer)
+  %made_wide = load i64, ptr %answer
+  %made = inttoptr i64 %made_wide to ptr
+  %raised_at = at raised
+  %raised = atomicrmw xchg ptr %raised_at, i64 0 acquire
+  %error = inttoptr i64 %raised to ptr
+  %quiet = icmp eq i64 %raised, 0
+  br i1 %quiet, label %asked, label %tell
+tell:
+  %t = call i32 @Py_AddPendingCall(ptr @raise, ptr %error)
+  br label %asked
+asked:
+  %unanswered = icmp eq i64 %made_wide, -1
+  br i1 %unanswered, label %theirs, label %answered
+answered:
   ret ptr %made
 end:
   ret ptr %found

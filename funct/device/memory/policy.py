@@ -7,6 +7,9 @@ merges with its free neighbours. Whole free segments go back to the arena when i
 give, when the threshold for collection is passed, or when somebody empties the cache.
 
 It counts bytes and touches none, so any address space will do: tests run it on a made-up one.
+
+A handler of a signal may raise at any line. What was being changed then is found so by the next
+call, which forgets all blocks: those that are lent stay with their arrays, and are not lent again.
 """
 
 from __future__ import annotations
@@ -182,10 +185,13 @@ class Policy:
         self.reclaim: Callable[[], object] = lambda: None  # brings back what its owner still holds
         self.pressure: Callable[[], object] = lambda: None  # and what others hold in vain
         self.clock = 0
+        self.changing = False  # whether a change has begun, and not ended
         self.retries = self.failures = 0
 
     def allocate(self, size: int) -> int | None:
         """The address of a block of `size` bytes; None where the arena has no more."""
+        if self.changing:
+            self._forget()
         pool = self.small if size <= self.options.small_most else self.large
         block = self._fitting(pool, size)
         if block is None:
@@ -199,6 +205,7 @@ class Policy:
         if block is None:
             self.failures += 1
             return None
+        self.changing = True
         pool.remove(block)
         most = self.options.max_split_size
         if block.size > size and (most is None or block.size <= most):
@@ -209,10 +216,16 @@ class Policy:
         pool.inactive.settle()
         block.free = False
         self.lent[block.start] = block
+        self.changing = False
         return block.start
 
     def release(self, start: int) -> None:
         """The block at that address is free again, and one with its free neighbours."""
+        if self.changing:
+            self._forget()
+        self.changing = start in self.lent
+        if not self.changing:
+            return  # forgotten
         self.clock += 1
         block = self.lent.pop(start)
         pool = block.segment.pool
@@ -224,17 +237,30 @@ class Policy:
                 self._merge(block, other)
         pool.add(block)
         pool.inactive.settle()
+        self.changing = False
 
     def empty(self) -> int:
         """Give free memory to the arena; how many bytes. Whole segments, unless they may change."""
-        given = 0
+        if self.changing:
+            self._forget()
+        self.changing, given = True, 0
         for pool in (self.small, self.large):
             for size, _, block in list(pool.free):
                 whole = block.before is block.after is None
                 if whole or self.options.expandable:
                     self._give(block)
                     given += size
+        self.changing = False
         return given
+
+    def _forget(self) -> None:
+        """Begin anew, with memory that is not out yet."""
+        self.lent = {}
+        for pool in (self.small, self.large):
+            pool.free, pool.segments = [], []
+            pool.inactive.add(-pool.inactive.current)
+            pool.number.add(-pool.number.current)
+        self.changing = False
 
     def _fitting(self, pool: Pool, size: int) -> Block | None:
         """The smallest free block that holds so much, among those that it may have."""
@@ -249,6 +275,12 @@ class Policy:
 
     def _grown(self, pool: Pool, size: int) -> Block | None:
         """A free block of at least so much, of memory that the arena gives for it."""
+        self.changing = True
+        block = self._made(pool, size)
+        self.changing = False
+        return block
+
+    def _made(self, pool: Pool, size: int) -> Block | None:
         self._collect(size)
         if self.options.expandable and self.options.max_split_size is None and pool.segments:
             segment = pool.segments[-1]
