@@ -80,7 +80,9 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """
     x = as_tensor("unstack", x)
     y = ops.move_axis(x, normal_axis("unstack", axis, len(x.shape)), 0)
-    return tuple([y[i] for i in range(y.shape[0])])
+    n = int(y.shape[0])
+    check_allocation("unstack", (n,), np.intp)  # of the tuple
+    return tuple([y[i] for i in range(n)])
 
 
 @direct(composed.split, gives=tuple)

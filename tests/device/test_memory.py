@@ -383,6 +383,7 @@ def square(x):
         ("pinv", lambda x: xp.linalg.pinv(square(x))),
         ("eigvals", lambda x: xp.linalg.eigvals(square(x))),
         ("tolist", lambda x: x.tolist()),
+        ("unstack", xp.unstack),
     ],
 )
 def test_functions_of_one_kernel_refuse_by_name_too(name, call):
