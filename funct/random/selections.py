@@ -126,9 +126,10 @@ def categorical(
 ) -> Any:  # fmt: skip
     """Draw indices along axis with probabilities softmax(logits).
 
-    Args:    key: uint32, shape (2,). logits: an array of real numbers; -inf never comes.
-             shape: that of logits without the axis by default, else one that ends in it.
-             replace: whether indices along the axes in front of it may repeat each other.
+    Args:    key: uint32, shape (2,). logits: an array of real numbers; -inf never comes, or without
+             replacement after all others. shape: that of logits without the axis by default, else
+             one that ends in it. replace: whether indices along the axes in front of it may repeat
+             each other.
              dtype: of integers, int64 by default.
     Returns: indices, of that shape.
     Raises:  ShapeError: when shape does not end so, or asks for more than there are without

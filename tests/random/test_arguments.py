@@ -197,6 +197,25 @@ def test_independent_orders() -> None:
     assert (np.asarray(random.permutation(KEY, x, 1, True)) == np.asarray(x)).all()
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, ft.jit])
+def test_what_has_no_weight_comes_after_all_others(wrap: Any) -> None:
+    """As many as there are can be drawn; with replacement it never comes."""
+    p = xp.asarray([0.0, 2.0, 0.0, 1e-300, 3.0])
+    logits = xp.asarray([-xp.inf, 0.7, -xp.inf, -690.0, 1.1])
+    for k in random.split(KEY, 20):
+        drawn = (
+            wrap(lambda k: random.choice(k, 5, (5,), replace=False, p=p))(k),
+            wrap(lambda k: random.categorical(k, logits, shape=(5,), replace=False))(k),
+        )
+        for x in drawn:
+            assert sorted(x[:3].tolist()) == [1, 3, 4]
+            assert sorted(x[3:].tolist()) == [0, 2]
+        repeated = wrap(lambda k: random.categorical(k, logits, shape=(50,)))(k)
+        assert set(repeated.tolist()) <= {1, 3, 4}
+        repeated = wrap(lambda k: random.choice(k, 5, (50,), p=p))(k)
+        assert set(repeated.tolist()) <= {1, 3, 4}
+
+
 def test_categorical_without_replacement() -> None:
     """No index comes twice along the axes in front; the first has the probabilities."""
     logits = xp.log(xp.asarray([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]]))
