@@ -32,7 +32,7 @@ from funct.core import (
     narrow_operands,
 )
 from funct.core.effects import act
-from funct.errors import FunctError
+from funct.errors import AllocationError, FunctError
 from funct.graph.ir import Call, Entry, Graph, Guard, Node, Symbol, Var, acts
 from funct.graph.tracer import UNKNOWN, GraphTracer, Pending
 from funct.ops.refusals import explain
@@ -182,6 +182,8 @@ class Capture(Level):
             raise explain(prim, given, params, error) from None
         many = isinstance(avals, tuple)
         each = avals if isinstance(avals, tuple) else (avals,)
+        for v in each:
+            _check_size(prim.name, v.shape, v.dtype.itemsize)
         results = tuple([self.fresh(v.shape, v.dtype) for v in each])
         for a in args:
             if a.__class__ is not GraphTracer and not isinstance(a, _OPERANDS):
@@ -273,6 +275,18 @@ class Capture(Level):
         var = self.operand(x)
         assert isinstance(var, Var)
         return GraphTracer(self, var, x, None, 0)
+
+
+def _check_size(name: str, shape: tuple[Any, ...], itemsize: int) -> None:
+    """Refuse, as NumPy does, what has more bytes than a number of the machine counts."""
+    size = itemsize
+    for n in shape:
+        if n.__class__ is int:
+            size *= n
+    if size >> 63:
+        raise AllocationError(
+            f"{name}: no array is as large as shape {shape} and {itemsize} bytes an element ask for"
+        )
 
 
 def _handed_over(

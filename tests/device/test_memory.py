@@ -781,6 +781,32 @@ def test_sizes_that_overflow_are_a_typed_error(make, shape):
         make(shape) + 1
 
 
+GROWING = {
+    "tile": lambda x, n: xp.tile(x, (n, n)),
+    "repeat": lambda x, n: xp.repeat(x, 2 * n),
+    "broadcast_to": lambda x, n: xp.broadcast_to(x[:1, :1], (n, n)) + 1,
+    "kron": lambda x, n: xp.kron(xp.broadcast_to(x[:1, :1], (n, n)), x),
+    "matmul": lambda x, n: xp.broadcast_to(x[0, 0], (n, 3)) @ xp.broadcast_to(x[0, 0], (3, n)),
+    "where": lambda x, n: xp.where(xp.broadcast_to(x[0, 0], (n,)) > 0, 1.0, 2.0),
+    "stack": lambda x, n: xp.stack([xp.broadcast_to(x[0, 0], (n,))] * 3),
+    "vmap": lambda x, n: ft.vmap(lambda y: y + 1)(xp.broadcast_to(x[0, 0], (n,))),
+}
+
+
+@pytest.mark.parametrize("name", GROWING)
+@pytest.mark.parametrize("n", [1 << 62, (1 << 63) - 1, 1 << 63, 1 << 70])
+def test_sizes_that_overflow_are_a_typed_error_where_they_are_captured_too(name, n):
+    """Also where a sum follows, so that no array of that size would be made."""
+    x = xp.asarray([[1.0, 2.0], [3.0, 4.0]])
+
+    def total(x):
+        return xp.sum(GROWING[name](x, n))
+
+    for transform in (lambda f: f, ft.jit, ft.vmap, ft.grad, lambda f: ft.jit(ft.grad(f))):
+        with pytest.raises(FunctError):
+            transform(total)(x if transform is not ft.vmap else xp.stack([x, x]))
+
+
 def test_arrays_in_blocks_pickle_and_copy():
     x = xp.ones((2, MIB)) + 1
     assert (pickle.loads(pickle.dumps(x)) == x).all()
