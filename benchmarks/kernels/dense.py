@@ -42,6 +42,7 @@ CONVOLUTIONS = {
     "1x1, 256 to 128, 28x28": ((8, 256, 28, 28), (128, 256, 1, 1), 1, 0, 1),
     "1x1, stride 2, 512 to 1024, 28x28": ((8, 512, 28, 28), (1024, 512, 1, 1), 2, 0, 1),
     "1x1, 64 to 1, 128x128": ((1, 64, 128, 128), (1, 64, 1, 1), 1, 0, 1),
+    "1x1, 1152 to 48, one pixel": ((1, 1152, 1, 1), (48, 1152, 1, 1), 1, 0, 1),
     "1x1x1, 16 to 16, 16x32x32": ((2, 16, 16, 32, 32), (16, 16, 1, 1, 1), 1, 0, 1),
     "1x1, 512 to 2048, 7x7": ((8, 512, 7, 7), (2048, 512, 1, 1), 1, 0, 1),
     "7x7 stem, stride 2, 224x224": ((2, 3, 224, 224), (64, 3, 7, 7), 2, 3, 1),
@@ -50,6 +51,7 @@ CONVOLUTIONS = {
     "3x3, 1 to 32, 28x28": ((64, 1, 28, 28), (32, 1, 3, 3), 1, 1, 1),
     "3x3, stride 2, 3 to 32, 224x224": ((2, 3, 224, 224), (32, 3, 3, 3), 2, 1, 1),
     "3x3x3, 1 to 16, 16x32x32": ((2, 1, 16, 32, 32), (16, 1, 3, 3, 3), 1, 1, 1),
+    "3x3, 4 to 320, 64x64": ((1, 4, 64, 64), (320, 4, 3, 3), 1, 1, 1),
     "3x3, 64 to 3, 64x64": ((2, 64, 64, 64), (3, 64, 3, 3), 1, 1, 1),
     "16x16 patches, 3 to 192, 224x224": ((1, 3, 224, 224), (192, 3, 16, 16), 16, 0, 1),
     "3x3, stride 2, 64 to 128, 56x56": ((8, 64, 56, 56), (128, 64, 3, 3), 2, 1, 1),
@@ -229,6 +231,14 @@ def _products() -> Iterator[Row]:
             peers["torch"] = lambda both=both: both[0] @ both[1]
         work = 2 * x.size * b[-1]
         yield Row(f"matmul {a} {b}", work, lambda x=x, y=y: matmul(x, y), peers, "f32")
+        if x.ndim == y.ndim == 2:  # weights that lie by outputs
+            w = np.ascontiguousarray(y.T)
+            peers = {"numpy": lambda x=x, w=w: np.matmul(x, w.T)}
+            if torch is not None:
+                both = [torch.from_numpy(v) for v in (x, w)]
+                peers["torch"] = lambda both=both: both[0] @ both[1].T
+            name = f"matmul {a} {w.shape}.T"
+            yield Row(name, work, lambda x=x, w=w: matmul(x, w.T), peers, "f32")
     for dtype, dot in HALVES.items():
         for a, b in HALF_PRODUCTS:
             yield _half_product(dtype, dot, a, b)

@@ -38,7 +38,6 @@ from funct.compile.steps.folds import print_fold
 from funct.compile.steps.fourier import print_fourier
 from funct.compile.steps.fourier_lines import print_lines
 from funct.compile.steps.gathers import print_gather
-from funct.compile.steps.gemm import print_gemm
 from funct.compile.steps.gram import print_gram, print_mirrored
 from funct.compile.steps.loop_products import print_loop_product
 from funct.compile.steps.lu import print_lu
@@ -57,6 +56,7 @@ from funct.compile.steps.walker import FIRST_WORDS, HEAD, assemble_kernels, relo
 from funct.device import Code, host
 from funct.device.machine_code import LEAN
 from funct.graph import Var
+from funct.kernels.cpu.dense.tiled import print_tasks
 from funct.kernels.llvm import Module
 
 __all__ = ["Program", "kernels_of", "kernels_text", "link"]
@@ -109,7 +109,7 @@ _codes: WeakValueDictionary[Any, _Made] = WeakValueDictionary()
 _recent: OrderedDict[Any, _Made] = OrderedDict()  # for functions that are made time and again
 _making = threading.Lock()
 _PRINTERS: dict[str, Callable[..., None]] = {
-    "product": print_product, "gemm": print_gemm, "combine": print_combine, "repeat": print_repeat,
+    "product": print_product, "gemm": print_tasks, "combine": print_combine, "repeat": print_repeat,
     "choose": print_choose, "zeros": print_zeros, "copied": print_copied, "gather": print_gather,
     "flat": print_flat, "fourier lines": print_lines,
     "fourier": print_fourier, "matrices": print_matrices, "triangular": print_triangular,

@@ -156,6 +156,9 @@ ROWS = (
         1 << 18,
     ),
     Row("weight_only_linear", "funct.kernels.quantized.weight_only:plain_weight_only_linear"),
+    # work: multiplications
+    Row("large_matmul", _CPU + "dense.large_products:large_matmul", _REAL, _LONG, 1 << 18),
+    Row("large_matmul", "funct.kernels.linalg.products:plain_matmul"),
     # work: elements of the result
     Row("thin_matmul", _CPU + "dense.products:thin_matmul", _REAL, _LONG, 1 << 18),
     Row("thin_matmul", "funct.kernels.linalg.products:thin_matmul"),

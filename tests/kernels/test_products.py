@@ -10,12 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import funct as ft
+from funct.device import host
 from funct.kernels import table
+from funct.kernels.cpu.dense import large_products
 from funct.kernels.cpu.dense import products as fast
-from funct.kernels.linalg.products import integer_matmul, matmul, outer_product
+from funct.kernels.linalg.products import integer_matmul, matmul, outer_product, plain_matmul
 from tests.kernels.arrays import whole_range
 
 INTEGERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
+LONG = host().vector_bytes == 64 and table.met(table._LONG)
 here = pytest.mark.skipif(
     not table.available().issuperset(("llvm", "avx2")), reason="the processor lacks AVX2"
 )
@@ -27,6 +31,95 @@ def shapes(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...]]:
     m, k, n = (draw(st.sampled_from([0, 1, 2, 4, 5, 7, 8, 9, 17, 33])) for _ in range(3))
     lead = draw(st.sampled_from([((), ()), ((3,), ()), ((3,), (3,)), ((2, 1), (3,)), ((), (2,))]))
     return (*lead[0], m, k), (*lead[1], k, n)
+
+
+@st.composite
+def large_shapes(draw: st.DrawFn) -> tuple[int, int, int]:
+    """Rows, terms and columns on both sides of where tiles begin and end to pay."""
+    m, n = (draw(st.sampled_from([1, 3, 4, 9, 14, 33, 100, 256])) for _ in range(2))
+    k = draw(st.sampled_from([1, 7, 8, 33, 511, 513, 1030, 8192, 8193]))
+    return m, k, n
+
+
+@given(large_shapes(), st.sampled_from("fd"), *[st.integers(0, 3)] * 2)
+def test_large_products_are_numpys(shape: Any, dtype: str, left: int, right: int) -> None:
+    """Exactly, on integers, however operands lie, among NaN; a result is dense."""
+    m, k, n = shape
+    x, y = lying(m, k, dtype, left), lying(k, n, dtype, right)
+    expected = x.astype(np.int64) @ y.astype(np.int64)
+    found = [matmul(x, y), plain_matmul(x, y)]
+    if LONG:
+        found.append(large_products.large_matmul(x, y))
+    for z in found:
+        if z is not NotImplemented:
+            assert z.flags.c_contiguous
+            np.testing.assert_array_equal(z, expected.astype(dtype), strict=True)
+
+
+def lying(rows: int, columns: int, dtype: str, how: int) -> Any:
+    """Small whole numbers: rows, columns, rows within longer ones, every other one of a row."""
+    drawn = np.random.default_rng(rows + columns).integers(-8, 9, (rows, columns)).astype(dtype)
+    if how < 2:
+        return drawn if how == 0 else np.asfortranarray(drawn)
+    held = np.full((rows + 2, 2 * columns + 3), np.nan, dtype)
+    apart = held[1:-1, 2 : 2 + columns] if how == 2 else held[1:-1, 2 : 2 + 2 * columns : 2]
+    apart[...] = drawn
+    return apart
+
+
+@pytest.mark.skipif(not LONG, reason="the processor's vectors are shorter")
+@pytest.mark.parametrize(("turned", "rows"), [(True, 4), (False, 64)])
+def test_large_products_go_to_tiles(turned: bool, rows: int, monkeypatch: Any) -> None:
+    """Few rows too, where BLAS is slow: by a transpose. Bits are those of any number of threads."""
+    seen = []
+    kept = large_products._plan.__wrapped__
+    monkeypatch.setattr(large_products, "_plan", lambda *a: seen.append(a) or kept(*a))
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal(s, dtype=np.float32) for s in ((rows, 640), (300, 640)))
+    w = y.T if turned else np.ascontiguousarray(y.T)
+    with ft.config.using(threads=1):
+        one = matmul(x, w)
+    with ft.config.using(threads=2):
+        two = matmul(x, w)
+    assert len(seen) == 2
+    assert kept(*seen[0]) is not None
+    np.testing.assert_array_equal(one, two)
+    np.testing.assert_allclose(one, x.astype(np.float64) @ w, rtol=0, atol=1e-4)
+
+
+@pytest.mark.skipif(not LONG, reason="the processor's vectors are shorter")
+@pytest.mark.parametrize(
+    ("x", "y", "serves"),
+    [
+        ((32, 4096), (4096, 1024), True), ((32, 4096), (4096, 1025), False),
+        ((256, 4096), (4096, 2048), True), ((2, 4096), (4096, 1024), False),
+        ((256, 256), (257, 256), False),
+    ],
+)  # fmt: skip
+def test_what_blas_does_as_well_is_left_to_it(x: Any, y: Any, serves: bool) -> None:
+    """A right operand from afar for few rows, a left one alone that is turned, what is wrong."""
+
+    def plan(x_turned: bool, y_turned: bool) -> Any:
+        strides = [
+            (4, 4 * shape[0]) if turned else (4 * shape[1], 4)
+            for shape, turned in ((x, x_turned), (y, y_turned))
+        ]
+        return large_products._plan.__wrapped__(x, y, *strides, "f")
+
+    assert (plan(False, False) is not None) == serves
+    assert plan(True, False) is None
+    assert (plan(False, True) is not None) == (x[0] > 2 and x[1] == y[0])
+
+
+@pytest.mark.skipif(not LONG, reason="the processor's vectors are shorter")
+def test_special_values_go_through_tiles() -> None:
+    """An element is made of its row and its column alone, also beside padding."""
+    x, y = np.ones((37, 300), np.float32), np.ones((300, 143), np.float32)
+    x[3, 5], x[4, 6], x[36, 299], y[7, 142] = np.inf, np.nan, -np.inf, np.inf
+    y[5, 0] = 0.0
+    with np.errstate(invalid="ignore"):
+        expected = np.matmul(x, y)
+    np.testing.assert_array_equal(large_products.large_matmul(x, y), expected)
 
 
 @given(shapes(), st.sampled_from(INTEGERS), st.booleans())

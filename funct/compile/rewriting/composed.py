@@ -230,6 +230,10 @@ def _mapped(e: Node, known: Known) -> Callable[..., Any] | None:
 
     def run(x: Value, w: Value) -> tuple[Any]:
         matrix = ops.reshape(w, w.shape[:2])
+        if prod(x.shape[2:]) == 1:  # images are rows
+            rows = ops.reshape(x, x.shape[:2])
+            found = ops.matmul(rows, matrix if back else ops.swap_last(matrix))
+            return (ops.reshape(found, out.shape),)
         pixels = ops.reshape(x, (*x.shape[:2], prod(x.shape[2:])))
         found = ops.matmul(ops.swap_last(matrix) if back else matrix, pixels)
         return (ops.reshape(found, out.shape),)

@@ -28,11 +28,12 @@ from funct.compile.rewriting.attention import WORTH
 from funct.compile.steps.blas import KINDS, Matrix, call_gemm, counts_in_64_bits
 from funct.compile.steps.gemm import gemm, is_tiled, tiles_of
 from funct.compile.steps.gram import gram, is_gram
-from funct.compile.steps.stacks import find_products, stack_words
+from funct.compile.steps.stacks import stack_words
 from funct.compile.steps.vector_products import side_by_side, vector_product
 from funct.device import host
 from funct.graph import Graph, Node, Var
 from funct.kernels.cpu.dense.gemm import Tile, foretell
+from funct.kernels.cpu.dense.tiled import find_products
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
 __all__ = [
@@ -101,7 +102,7 @@ def begin_products(graph: Graph) -> None:
                 continue
             m, stack = _as_one(a, x, y, m, tuple(out.shape[:-2]))
             if is_tiled(a, b, out, (m, n, k)):
-                tiles |= dict.fromkeys(tiles_of(a, out, math.prod(stack), (m, n, k)))
+                tiles |= dict.fromkeys(tiles_of(a, b, out, math.prod(stack), (m, n, k)))
     for element in {t.element for t in tiles}:
         foretell([t for t in tiles if t.element == element])
 

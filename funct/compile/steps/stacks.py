@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 from funct.compile.steps.blas import Matrix
-from funct.kernels.llvm import Emitter, Value
 
-__all__ = ["find_products", "stack_words"]
+__all__ = ["stack_words"]
 
 
 def _terms(stack: tuple[int, ...], matrix: Matrix) -> list[int]:
@@ -24,16 +23,3 @@ def stack_words(stack: tuple[int, ...], a: Matrix, b: Matrix, byte: int = 1) -> 
         for k, (n, (x, y)) in enumerate(zip(stack, terms, strict=True))
         for word in (math.prod(stack[k + 1 :]), n, x * byte, y * byte)
     ]
-
-
-def find_products(
-    f: Emitter, number: Value, axes: list[list[Value]], places: tuple[Value, Value], element: str
-) -> tuple[Value, Value]:
-    """Both operands of a product of a stack. axes: for each how many products are below it, its
-    length, and elements from one to the next of both.
-    """
-    a, b = places
-    for below, length, step_a, step_b in axes:
-        index = f.rem(f.div(number, below), length)
-        a, b = f.at(a, index * step_a, element), f.at(b, index * step_b, element)
-    return a, b

@@ -1,4 +1,5 @@
-"""Products of matrices, by BLAS where it has the dtype, else by something better than slow loops.
+"""Products of matrices, by BLAS or tiles where they have the dtype, else by something better than
+slow loops.
 
 NumPy multiplies integers and half-precision floats one by one, a hundred times slower than BLAS
 does float32. float16 and bfloat16 are summed in float32 here and rounded once. Integers wrap
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "half_matmul", "integer_matmul", "matmul", "outer_product", "stacked_matmul", "thin_matmul",
+    "half_matmul", "integer_matmul", "matmul", "outer_product", "plain_matmul", "stacked_matmul",
+    "thin_matmul",
 ]  # fmt: skip
 
 _BLAS = frozenset([np.dtype(t) for t in (np.float32, np.float64, np.complex64, np.complex128)])
@@ -28,6 +30,8 @@ _REAL = frozenset([np.dtype(np.float32), np.dtype(np.float64)])
 _HALVES = frozenset([np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)])
 _INTEGERS = frozenset([np.dtype(f"{sign}{size}") for sign in "iu" for size in (1, 2, 4, 8)])
 _FEW = 1 << 14  # products that NumPy's loops do in the time of a call of anything else
+_TILED = 1 << 18  # multiplications of matrices of which tiles may be better than BLAS
+_FEW_ROWS = 3  # which BLAS multiplies as vectors
 _LARGE = 1 << 11  # elements of x from which on a result may be slow to clear
 # sums of so few terms are bound by the result, whose rows fall into the same few sets of the cache
 # where they lie pages apart: BLAS is at half its speed
@@ -48,9 +52,9 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
         if rank > 1 < other and x.shape[-1] == 1 and x.size * y.size > _FEW:
             return _of_one(x, y)
         if 0 < rank < 3 > other > 0 and kind is y.dtype:
+            if rank == other == 2 and x.size * y.shape[1] > _TILED and len(x) > _FEW_ROWS:
+                return _of_matrices(x, y)
             if x.size >= _LARGE and x.flags.c_contiguous and y.flags.c_contiguous:
-                if x.shape[-1] <= _FEW_TERMS and _is_thin(x, y):
-                    return table.call("thin_matmul", kind, len(x) * y.shape[1], x, y)
                 return np.matmul(x, y)  # which does not clear the result first
             return x.dot(y)  # the same sums, at half the cost
         if rank > 2 and other == 2 and x.flags.c_contiguous and x.size and y.dtype in _BLAS:
@@ -91,10 +95,22 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
     return np.matmul(x, y)
 
 
-def _is_thin(x: NDArray[Any], y: NDArray[Any]) -> bool:
-    """Whether rows of the product of such matrices lie pages apart."""
-    here = x.__class__ is y.__class__ is np.ndarray
-    return here and x.ndim == y.ndim == 2 and not y.strides[0] % _PAGE
+def _of_matrices(x: NDArray[Any], y: NDArray[Any]) -> Any:
+    """The product of large ones."""
+    if not x.__class__ is y.__class__ is np.ndarray or x.dtype not in _REAL:
+        return plain_matmul(x, y)
+    if x.shape[1] <= _FEW_TERMS and not y.strides[0] % _PAGE and _dense(x) and _dense(y):
+        return table.call("thin_matmul", x.dtype, len(x) * y.shape[1], x, y)
+    return table.call("large_matmul", x.dtype, x.size * y.shape[1], x, y)
+
+
+def _dense(x: NDArray[Any]) -> bool:
+    return x.flags.c_contiguous
+
+
+def plain_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
+    """x @ y, by BLAS."""
+    return np.matmul(x, y) if _dense(x) and _dense(y) else x.dot(y)
 
 
 def thin_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:

@@ -1,4 +1,7 @@
-"""Convolutions whose windows are single elements: products of matrices, image by image, by BLAS."""
+"""Convolutions whose windows are single elements: products of matrices, image by image, by BLAS.
+
+Images of one pixel, as gates of channels read, are the rows of one matrix.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import numpy as np
 from funct.kernels import table
 from funct.kernels.channels import channels_last
 from funct.kernels.cpu.scratch import fresh
+from funct.kernels.linalg.products import matmul
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,7 +52,8 @@ def _last(x: NDArray[Any]) -> bool:
 
 def mapped(x: Sizes, w: Sizes, slide: Sliding) -> bool:
     """Whether a convolution, or its adjoint in x, is products of matrices: of dense x, by shape."""
-    return single(x, w[2:], slide) and prod(x[2:]) >= _FEW and _thin(w)
+    pixels = prod(x[2:])
+    return single(x, w[2:], slide) and (pixels == 1 or (pixels >= _FEW and _thin(w)))
 
 
 def in_tiles(x: Sizes, g: Sizes, size: Sizes, slide: Sliding, itemsize: int) -> bool:
@@ -77,6 +82,9 @@ def _thin(w: Sizes) -> bool:
 def _mapped(matrix: NDArray[Any], x: NDArray[Any]) -> NDArray[Any]:
     """The matrix times the channels of each pixel. BLAS is slow where there is one channel."""
     n, channels, *size = x.shape
+    if prod(size) == 1:
+        of_rows: NDArray[Any] = matmul(x.reshape(n, channels), matrix.T)
+        return of_rows.reshape(n, len(matrix), *size)
     y = fresh((n, len(matrix), *size), x.dtype)
     out = y.reshape(n, len(matrix), -1)
     product = np.multiply if channels == 1 else np.matmul
@@ -109,7 +117,7 @@ def convolution_weight(
         return _of_some_pixels(x, g, slide, size)
     if _last(x) and _last(g):
         rows = [channels_last(v).reshape(-1, v.shape[1]) for v in (g, x)]
-        w = rows[0].T @ rows[1]
+        w = matmul(rows[0].T, rows[1])
     else:
         w = summed(g.reshape(n, outputs, -1), x.reshape(n, channels, -1))
     return w.reshape(outputs, channels, *size)

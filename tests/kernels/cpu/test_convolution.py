@@ -388,6 +388,27 @@ def test_the_adjoint_in_w_is_the_plain_one(case: Case, dtype: Any) -> None:
         np.testing.assert_array_equal(w, expected, strict=True)
 
 
+@pytest.mark.parametrize("outputs", [1, 7, 8, 15, 40])
+@pytest.mark.parametrize("size", [(512,), (16, 32), (32, 32), (8, 8, 16)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_channels_that_lie_pages_apart_are_few_to_a_tile(
+    outputs: int, size: tuple[int, ...], dtype: Any, monkeypatch: Any
+) -> None:
+    d, channels = len(size), 20
+    static, kernel = Sliding((1,) * d, ((1, 1),) * d, (1,) * d, 1), (3,) * d
+    x, g = numbers((2, channels, *size), 1, dtype), numbers((2, outputs, *size), 2, dtype)
+    asked: list[int] = []
+    table_of = weight_gradient.tile_table
+    monkeypatch.setattr(
+        weight_gradient, "tile_table",
+        lambda *a, most, **k: asked.append(most) or table_of(*a, most=most, **k),
+    )  # fmt: skip
+    weight_gradient.plan.cache_clear()
+    w = weight_gradient.convolution_weight(x, g, static, kernel)
+    assert max(asked) <= 7
+    np.testing.assert_array_equal(w, plain.convolution_weight(x, g, static, kernel), strict=True)
+
+
 @st.composite
 def colours(draw: st.DrawFn) -> Case:
     """Few channels, kernels and images of several lines: a pixel of the slab may hold several."""

@@ -195,22 +195,23 @@ def call_tiles(
 
 
 def tile_table(
-    dot: str, width: int, counts: Iterable[int], columns: int, packed: bool = True
-) -> NDArray[np.int64]:
+    dot: str, width: int, counts: Iterable[int], columns: int, packed: bool = True,
+    most: int | None = None,
+) -> NDArray[np.int64]:  # fmt: skip
     """Addresses of tiles on this machine: of two vectors, then of one, by the number of rows.
 
-    There are those that `call_tiles` comes to for so many rows at a time and so many columns, which
-    are a multiple of a vector's. One array for all who ask: it lives for ever, so its address may
-    be passed on.
+    There are those that `call_tiles` comes to for so many rows at a time, `most` of them in a
+    tile (as many as the largest has), and so many columns, which are a multiple of a vector's. One
+    array for all who ask: it lives for ever, so its address may be passed on.
     """
-    most = most_rows(DOTS[dot], width)
+    largest = most_rows(DOTS[dot], width)
     lanes = width // typed(DOTS[dot].word).bytes
     vectors = [v for v in (2, 1) if (columns >= 2 * lanes if v == 2 else columns // lanes % 2)]
-    sizes = sorted({rows for count in counts for rows in _cut(count, most)})
+    sizes = sorted({rows for count in counts for rows in _cut(count, most or largest)})
     with _lock:
         found = _tables.get((dot, width, packed))
         if found is None:
-            found = _tables[dot, width, packed] = np.zeros((2, most + 1), np.int64)
+            found = _tables[dot, width, packed] = np.zeros((2, largest + 1), np.int64)
         new = [(v, rows) for v in vectors for rows in sizes if not found[2 - v, rows]]
         shapes = [Shape(DOTS[dot], width, rows, v, packed) for v, rows in new]
         pieces = [shapes[k::_PIECES] for k in range(min(_PIECES, len(shapes)))]

@@ -27,6 +27,10 @@ Note [Stacked taps]
 Note [Pitch]
     A tile reads two vectors of each pixel. Where pixels lie a power of two apart, these fall into
     few sets of the first-level cache and drive each other out; one line more between them helps.
+
+Note [Rows of a tile]
+    Each row of a tile is a channel of g. Where channels lie pages apart, or half a one, all rows
+    fall into one or two sets of eight ways, which x needs as well: tiles are lower then.
 """
 
 from __future__ import annotations
@@ -66,6 +70,7 @@ _SUMS_BYTES = 1 << 20  # more than these are not written several times: outputs 
 _SLAB_BYTES = 256 << 10
 _SLABS_BYTES = 2 << 20
 _SETS_BYTES = 256
+_HALF_PAGE, _LINES = 2048, 7  # see Note [Rows of a tile]
 _CHUNK = 256  # pixels whose channels of one tile stay in the first-level cache
 
 _ARRAYS = ("x", "g", "g_last", "w", "partial", "scratch")
@@ -162,6 +167,8 @@ def plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, name: str) -> Plan:
     row_words = 2 * lanes if once else padded
     words = words // padded * row_words // (batch.groups if once else 1)
     places = np.stack([o * prod(out), o * row_words], axis=1)
+    most = most_rows(dot, width)
+    tile_rows = min(most, _LINES) if prod(out) * word % _HALF_PAGE == 0 else most
     fields = {
         **slab, "partial_sums": sums, "splits": splits, "tasks": sums * splits, "units": units,
         "split_outputs": split, "partial_words": -(-words // line) * line,
@@ -177,8 +184,9 @@ def plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, name: str) -> Plan:
         "taps": address(taps),
     }  # fmt: skip
     job = JOB.fill(
-        **fields, x=0, g=0, g_last=0, w=0, partial=0, scratch=0, most_rows=most_rows(dot, width),
-        tiles=address(tile_table(dot.name, width, counts, padded, packed=False)),
+        **fields, x=0, g=0, g_last=0, w=0, partial=0, scratch=0, most_rows=most,
+        tile_rows=tile_rows,
+        tiles=address(tile_table(dot.name, width, counts, padded, packed=False, most=tile_rows)),
     )  # fmt: skip
     tables = (depths, slab_taps, taps, runs, places)
     partial_bytes = fields["partial_sums"] * fields["partial_words"] * word

@@ -18,7 +18,8 @@ JOB = Fields((
     "images", "unit_images", "slab_place",
     "once", "row_words",  # of partial sums
     *STACK,
-    "step", "rows", "in_order", "slab_taps", "n_taps", "most_rows", "tiles", "depths", "taps",
+    "step", "rows", "in_order", "slab_taps", "n_taps", "most_rows", "tile_rows", "tiles", "depths",
+    "taps",
 ))  # fmt: skip
 
 
@@ -121,7 +122,7 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
                             add,
                         ]
                         call_tiles(
-                            f, tiles, job.most_rows, a, job.pointer("rows"), start, stop, given
+                            f, tiles, job.tile_rows, a, job.pointer("rows"), start, stop, given
                         )
 
                     def done(o: Value) -> None:

@@ -1,0 +1,102 @@
+"""Products of large matrices of floats in tiles (`tiled.py`), wherever their rows or columns lie
+one after the other in memory.
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from funct.device import PARALLEL, Host, host, printed
+from funct.kernels.cpu import scratch as memory
+from funct.kernels.cpu.dense.gemm import foretell
+from funct.kernels.cpu.dense.tiled import Laid, is_worth, print_tasks, tasks_of
+from funct.kernels.cpu.runners import runner
+from funct.kernels.llvm import I64, PTR, Module
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    _Pair = tuple[int, int]
+
+__all__ = ["large_matmul"]
+
+_ELEMENT = {"f": ("f32", 4), "d": ("f64", 8)}  # by NumPy's name, with its bytes
+_FAR_BYTES, _MANY_ROWS = 1 << 24, 256
+_NUMBER = 19  # the word behind those of a task: how many there are
+
+
+class _Plan(Struct, frozen=True):
+    """What is known of shapes: what runs, the words behind the addresses, bytes of room."""
+
+    run: Callable[..., None]
+    words: bytes
+    room: int
+
+
+def large_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
+    """x @ y of two matrices of one dtype."""
+    plan = _plan(x.shape, y.shape, x.strides, y.strides, x.dtype.char)
+    if plan is None:
+        return NotImplemented
+    out = memory.fresh((len(x), y.shape[1]), x.dtype)
+    plan.run(x, y, out, struct.pack("q", memory.scratch(plan.room)) + plan.words)
+    return out
+
+
+def _laid(strides: tuple[int, ...], rows: int, columns: int, byte: int) -> Laid | None:
+    """How a matrix lies; None where neither its rows nor its columns are dense."""
+    down, along = strides
+    if along == byte and down >= columns * byte and not down % byte:
+        return Laid(False, down // byte)
+    if down == byte and along >= rows * byte and not along % byte:
+        return Laid(True, along // byte)
+    return None
+
+
+@functools.lru_cache(512)
+def _plan(x: _Pair, y: _Pair, x_strides: _Pair, y_strides: _Pair, char: str) -> _Plan | None:
+    """For shapes, strides and a dtype; None where BLAS is as good."""
+    element, byte = _ELEMENT[char]
+    a, b = _laid(x_strides, *x, byte), _laid(y_strides, *y, byte)
+    if x[1] != y[0] or a is None or b is None:
+        return None
+    sizes = (x[0], y[1], x[1])
+    if not is_worth(sizes, element, a, b) or _as_good(a, b, x[0], y[0] * y[1] * byte):
+        return None
+    tasks = tasks_of(sizes, element, a, b)
+    foretell(tasks.tiles())
+    run = _runner(element, *tasks.kind)
+    words = struct.pack(f"{_NUMBER - 3}q", *tasks.words(), tasks.number)
+    return _Plan(run, words, tasks.room * byte)
+
+
+def _as_good(a: Laid, b: Laid, rows: int, right_bytes: int) -> bool:
+    """Whether BLAS is, by what it lays out: both where the left one alone is turned, as tiles do;
+    a right one that comes from memory, which few rows do not read often enough for twice.
+    """
+    far = right_bytes > _FAR_BYTES and rows < _MANY_ROWS
+    return not b.turned and (a.turned or far)
+
+
+@functools.cache
+def _runner(element: str, rows: int, turned: bool, narrow: bool) -> Callable[..., None]:
+    code = printed(_text, element, rows, turned, narrow, host())
+    return runner(code.keep().address("multiply"))
+
+
+def _text(element: str, rows: int, turned: bool, narrow: bool, target: Host) -> str:
+    """`multiply(job)`: all tasks."""
+    module = Module(target)
+    module.declare("@funct_parallel", PARALLEL)
+    print_tasks(module, "task", element, 0, rows, turned, narrow)
+    f = module.function("multiply", [("job", PTR)])
+    (job,) = f.arguments
+    number = f.load(I64, f.at(job, _NUMBER, "i64"))
+    f.line(f"call void @funct_parallel(ptr @task, {job!r}, {number!r})")
+    f.ret()
+    return module.text()

@@ -1,0 +1,225 @@
+"""Products of float matrices as tasks of tiles (`gemm.py`): which are worth it, how they are cut.
+
+BLAS lays out both operands, and some writes zeros first, which are added to. Here the left one is
+read where it lies, and each task lays out its own columns of the right one. So a product is cut
+into tasks by columns or, where the left one is transposed and has to be laid out too, by rows. What
+tiles would fill badly, and what is small, is BLAS's; all is where vectors are of 32 bytes: tiles of
+six rows read each panel twice as often, and a step of training takes up to a fifth longer by them.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from funct.device import host
+from funct.kernels.cpu.dense.dots import DOTS, supported
+from funct.kernels.cpu.dense.gemm import ARGUMENTS, Cut, Tile, cut, driver_name
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+
+__all__ = ["LEAST", "Laid", "Tasks", "find_products", "is_worth", "print_tasks", "tasks_of"]
+
+LEAST = 3 << 19  # multiplications that are worth it where none is by a transpose
+_LEAST_ROWS = 4  # which share a panel
+_LEAST_TERMS = 8  # which are turned around together
+_LEAST_BLOCK = 24  # rows of a task
+_MOST_TERMS = 1 << 13  # so that two panels have room in the cache
+# multiplications that are worth it, and how many times as many tiles may do; BLAS does transposes
+# worse, and small ones worst
+_LEAST, _LEAST_TURNED, _LEAST_OF_STACK = (LEAST, 1.12), (1 << 18, 1.4), 1 << 14
+_VECTOR = 64  # bytes
+_EVEN = 0.9  # of what tasks of one width would compute, if they compute it at all
+_WIDE = 128  # columns or rows of a task of which a core gets two
+_TASKS = 4  # for a core, of a stack
+
+
+class Laid(Struct, frozen=True):
+    """How an operand lies: whether its columns are what lies in memory, and elements from row to
+    row or, turned, from column to column.
+    """
+
+    turned: bool
+    leading: int
+
+
+def is_worth(
+    sizes: tuple[int, int, int], element: str, a: Laid, b: Laid, *, several: bool = False
+) -> bool:
+    """Whether a product, or one of several, is worth it; see the module. sizes: rows, columns,
+    terms.
+    """
+    m, n, k = sizes
+    if host().vector_bytes < _VECTOR or not supported(DOTS[element], host()):
+        return False
+    lanes = host().vector_bytes // typed(element).bytes
+    least, most = _LEAST_TURNED if b.turned else _LEAST
+    if b.turned and several:
+        least = _LEAST_OF_STACK
+    if m * n * k <= least or m < _LEAST_ROWS or not _LEAST_TERMS <= k <= _MOST_TERMS:
+        return False
+    rows = cut(sizes, element, a.leading, host(), turned=a.turned).rows
+    filled = -(-m // rows) * rows * -(-n // lanes) * lanes
+    return filled <= most * m * n
+
+
+class _Split(Struct, frozen=True):
+    """How many blocks of rows there are, and of how many columns a task is."""
+
+    row_blocks: int
+    columns: int
+
+
+class Tasks(Struct, frozen=True):
+    """Products that are split into tasks. count: how many, of which a task computes `group`. sizes:
+    rows, columns, terms. narrow: whether the last columns are a tile of one vector.
+    """
+
+    sizes: tuple[int, int, int]
+    element: str
+    a: Laid
+    b: Laid
+    count: int
+    split: _Split
+    each: Cut
+    narrow: bool
+
+    @property
+    def column_blocks(self) -> int:
+        """Blocks of columns of a product."""
+        return -(-self.sizes[1] // self.split.columns)
+
+    @property
+    def group(self) -> int:
+        """Products of a task."""
+        return -(-self.count // (_TASKS * host().cores))
+
+    @property
+    def number(self) -> int:
+        """How many tasks there are: blocks of one product, or some of several."""
+        if self.count > 1:
+            return -(-self.count // self.group)
+        return self.split.row_blocks * self.column_blocks
+
+    @property
+    def room(self) -> int:
+        """Elements that all tasks take to lay out operands."""
+        return self.each.scratch * self.number
+
+    @property
+    def kind(self) -> tuple[int, bool, bool]:
+        """What `print_tasks` is to be told of them."""
+        return self.each.rows, self.a.turned, self.narrow
+
+    def tiles(self) -> list[Tile]:
+        """The tiles that they call."""
+        vectors = (2, 1) if self.narrow else (2,)
+        return [Tile(self.element, self.each.rows, v, self.a.turned) for v in vectors]
+
+    def words(self) -> list[int]:
+        """What a task reads behind the addresses: rows, columns, terms; how the operands lie; rows,
+        columns and terms that are laid out at a time, elements of a task's room; blocks of rows,
+        columns of a block, blocks of columns; products, and how many are a task.
+        """
+        (m, n, k), each = self.sizes, self.each
+        return [
+            m, n, k, self.a.leading, self.b.leading, int(self.b.turned), each.rows_at_once,
+            each.columns_at_once, each.terms_at_once, each.scratch, self.split.row_blocks,
+            self.split.columns, self.column_blocks, self.count, self.group,
+        ]  # fmt: skip
+
+
+def tasks_of(
+    sizes: tuple[int, int, int], element: str, a: Laid, b: Laid, count: int = 1
+) -> Tasks:
+    """The tasks of a product, or of so many."""
+    m, n, k = sizes
+    lanes = host().vector_bytes // typed(element).bytes
+    rows_first = a.turned and m >= n  # each task lays out the whole of the other operand
+    whole = _Split(1, n)
+    split = whole if count > 1 else _split(m, n, lanes, by_rows=rows_first, once=a.turned)
+    task = (m // split.row_blocks, split.columns, k)
+    even = m % split.row_blocks == 0
+    each = cut(task, element, a.leading, host(), turned=a.turned, even=even)
+    narrow = any(0 < c % (2 * lanes) <= lanes for c in (split.columns, n % split.columns))
+    return Tasks(sizes, element, a, b, count, split, each, narrow)
+
+
+def _split(m: int, n: int, lanes: int, *, by_rows: bool, once: bool) -> _Split:
+    """About as many tasks as there are cores, or twice as many if they are large.
+
+    once: whether each task lays out the whole of the left operand.
+    """
+    cores = host().cores
+    parts = 2 * cores if max(m, n) >= 2 * cores * _WIDE and not once else cores
+    if by_rows and m >= parts * _LEAST_BLOCK:
+        return _Split(parts, n)
+    ways = [(2 * lanes, parts), (2 * lanes, cores), (lanes, cores)]
+    columns = [unit * -(-n // (unit * many)) for unit, many in ways]
+    even = [n >= _EVEN * c * many for c, (_, many) in zip(columns, ways, strict=True)]
+    if not even[0] and m >= parts * (_WIDE if any(even) else _LEAST_BLOCK):
+        return _Split(parts, n)
+    return _Split(1, columns[even.index(True) if any(even) else -1])
+
+
+def print_tasks(
+    module: Module, name: str, element: str, depth: int, rows: int, turned: bool, narrow: bool
+) -> None:
+    """Add the kernel for one task: a block of a product, or some products of a stack of so many
+    axes. narrow: whether there are panels of one vector. Frame: addresses of both operands, of the
+    result and of room; `Tasks.words`; of each axis of the stack how many products are below it, its
+    length, and elements from one to the next of both operands.
+    """
+    f = module.function(name, [("frame", PTR), ("task", I64)])
+    frame, task = f.arguments
+    a, b, c, room = f.pointers(frame, 0, 4)
+    (m, n, k, a_row, b_row, b_turned, rows_at_once, columns_at_once, terms_at_once, scratch,
+     row_blocks, columns, column_blocks, count, group) = f.words(frame, 4, 15)  # fmt: skip
+    tiles = [Tile(element, rows, v, turned).name for v in (2, 1 if narrow else 2)]
+    for tile in tiles:
+        module.declare(f"@{tile}", f"declare void @{tile}()")
+    fixed = {
+        "scratch": f.at(room, task * scratch, element),
+        "wide": f.address(tiles[0]), "narrow": f.address(tiles[1]),
+        "k": k, "a_row": a_row, "a_turned": f.constant(I64, turned), "b_row": b_row,
+        "b_turned": b_turned, "c_row": n, "rows": f.constant(I64, rows),
+        "rows_at_once": rows_at_once, "columns_at_once": columns_at_once,
+        "terms_at_once": terms_at_once,
+    }  # fmt: skip
+
+    def product(a: Value, b: Value, c: Value, m: Value, n: Value) -> None:
+        given = fixed | {"a": a, "b": b, "c": c, "m": m, "n": n}
+        f.call(driver_name(element), None, [given[name] for name in ARGUMENTS])
+
+    if depth:
+        axes = [f.words(frame, 19 + 4 * d, 4) for d in range(depth)]
+
+        def one(number: Value, _: list[Value]) -> list[Value]:
+            x, y = find_products(f, number, axes, (a, b), element)
+            product(x, y, f.at(c, number * m * n, element), m, n)
+            return []
+
+        f.loop(task * group, f.min((task + 1) * group, count), 1, one)
+    else:
+        block = f.div(task, column_blocks)
+        first, last = (f.div(i * m, row_blocks) for i in (block, block + 1))
+        column = f.rem(task, column_blocks) * columns
+        product(
+            f.at(a, first if turned else first * a_row, element),
+            f.at(b, f.select(f.ne(b_turned, 0), column * b_row, column), element),
+            f.at(c, first * n + column, element),
+            last - first,
+            f.min(columns, n - column),
+        )
+    f.ret()
+
+
+def find_products(
+    f: Emitter, number: Value, axes: list[list[Value]], places: tuple[Value, Value], element: str
+) -> tuple[Value, Value]:
+    """Both operands of a product of a stack. axes: for each how many products are below it, its
+    length, and elements from one to the next of both.
+    """
+    a, b = places
+    for below, length, step_a, step_b in axes:
+        index = f.rem(f.div(number, below), length)
+        a, b = f.at(a, index * step_a, element), f.at(b, index * step_b, element)
+    return a, b
