@@ -26,6 +26,8 @@ class Region(Struct, frozen=True, eq=False):
     push: forward rule, `push(primals, tangents) -> (values, tangents)`, or None.
     forward, backward: reverse rule, `forward(*values) -> (values, residuals)` and
         `backward(residuals, cotangents) -> cotangents, one per operand (None: zero)`, or both None.
+    some: whether `backward` takes None for a result that no cotangent came for; else it gets a
+        zero.
     own: whether the rules may say something else than the derivatives of what `run` does.
     batch: `batch(size, flags) -> Region` for operands with a batch on axis 0 where flags say, whose
         results all have one; None for the function and its rules, batched op by op.
@@ -38,6 +40,7 @@ class Region(Struct, frozen=True, eq=False):
     backward: Callable[[Flat, Flat], Flat] | None = None
     batch: Callable[[Any, Sequence[bool]], Region] | None = None
     own: bool = False
+    some: bool = False
 
 
 class Met:

@@ -9,6 +9,7 @@ from funct.graph.capture import written as written
 from funct.graph.check import check as check
 from funct.graph.decompose import decompose as decompose
 from funct.graph.dependence import dependent as dependent
+from funct.graph.dependence import depending as depending
 from funct.graph.digest import digest as digest
 from funct.graph.draw import Drawing as Drawing
 from funct.graph.edit import extract as extract

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from funct.graph.given import of_graph
 from funct.graph.ir import Call, Control, Graph, Guard, Node, Var
 
-__all__ = ["dependent"]
+__all__ = ["dependent", "depending"]
 
 
 @of_graph
@@ -26,13 +26,15 @@ def dependent(graph: Graph, flags: Sequence[bool]) -> tuple[bool, ...]:
         if isinstance(e, Guard):
             if e.operand in live:
                 return (True,) * len(graph.outputs)
-        elif not live.isdisjoint(e.reads):
-            live.update([v for v, f in zip(e.results, _results(e, live), strict=True) if f])
+        else:
+            live.update([v for v, f in zip(e.results, depending(e, live), strict=True) if f])
     return tuple([v in live for v in graph.outputs])
 
 
-def _results(e: Node | Call, live: set[Var]) -> Sequence[bool]:
-    """Whether each result of an entry depends on a live value, of which it reads some."""
+def depending(e: Node | Call, live: set[Var]) -> Sequence[bool]:
+    """Whether each result of an entry depends on a live value."""
+    if live.isdisjoint(e.reads):
+        return (False,) * len(e.results)
     if isinstance(e, Call):
         outer = e.body.inputs[len(e.operands) :]
         return dependent(e.body, [v in live for v in (*e.operands, *outer)])

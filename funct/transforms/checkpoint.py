@@ -30,14 +30,15 @@ from funct.graph.digest import digest
 from funct.transforms import checkpoint_policies
 from funct.transforms.checkpoint_policies import OFFLOAD, Policy
 from funct.transforms.control import bodies, halving
+from funct.transforms.control.absent import without
 from funct.transforms.control.bodies import Flags, Flat
-from funct.transforms.control.staged import Staged, op_by_op, plainly_transformed
+from funct.transforms.control.staged import Less, Staged, op_by_op, plainly_transformed
 from funct.transforms.forward import jvp
 from funct.transforms.given import expect_functions
 from funct.transforms.recipes import noted
 from funct.transforms.tape.nodes import Packed
 from funct.transforms.tape.packing import Packing, host_copy, put_away
-from funct.transforms.vjp import Zero, vjp
+from funct.transforms.vjp import vjp
 from funct.transforms.vmap import BatchTracer
 from funct.transforms.watching.watch import chain
 
@@ -153,10 +154,9 @@ def _call(run: Callable[..., Flat], code: CodeType | None) -> Region:
         return bind_region(_call(recorded, code), xs), xs
 
     def backward(xs: Flat, cts: Flat) -> Flat:
-        found = vjp(run, *xs)[1].adjoint(cts, once=True)
-        return tuple([None if isinstance(g, Zero) else g for g in found])
+        return tuple(vjp(run, *xs)[1].reaching(cts, once=True))
 
-    return Region("checkpoint", run, push, forward, backward)
+    return Region("checkpoint", run, push, forward, backward, some=True)
 
 
 def as_node(
@@ -280,6 +280,11 @@ class Checkpoint(Staged):
         """Its body, with no choice."""
         return Choice((self.body,))
 
+    def without(self, moving: Flags, absent: Flags, wanted: Flags) -> Less:
+        """Its body without them, checkpointed."""
+        less = self.like(without(self.body, moving, absent, wanted))
+        return Less(less, tuple([not a for a in absent]), wanted)
+
     def mapped(self, change: Callable[[Graph], Graph]) -> Checkpoint:
         """A changed body, checkpointed."""
         return self.like(change(self.body))
@@ -332,7 +337,7 @@ class Checkpoint(Staged):
         """The body again, and its pull."""
         _, late, _, flags, _ = self.once(("halves", mine), lambda: self._halves(mine))
         residuals = tuple([r.restore() if isinstance(r, Packed) else r for r in residuals])
-        return tuple(bodies.or_none(late(*residuals, *bodies.chosen(cts, flags)), mine))
+        return tuple(bodies.or_none(late.linear(residuals, bodies.chosen(cts, flags)), mine))
 
     def batch(self, size: Any, flags: Flags, vals: Flat) -> Flat:
         """The batched body, checkpointed."""

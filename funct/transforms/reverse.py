@@ -173,14 +173,14 @@ class Reverse(Level):
         vals = tuple([a.value if m else a for a, m in zip(args, mine, strict=True)])
         if region.forward is not None and region.backward is not None:
             outs, kept = region.forward(*vals)
-            pull = region.backward
+            pull, some = region.backward, region.some
         elif region.push is not None:
             outs, kept = region.push(vals, tuple(map(zero_like, vals)))[0], vals
-            pull = self._pull_from_push(region, mine)
+            pull, some = self._pull_from_push(region, mine), True
         else:
             return region.run(*args)
         nodes = [a.node if m else None for a, m in zip(args, mine, strict=True)]
-        return self.record_call(outs, nodes, pull, region.name, kept)
+        return self.record_call(outs, nodes, pull, region.name, kept, some=some)
 
     def _pull_from_push(self, region: Region, mine: list[bool]) -> Callable[..., Any]:
         push = region.push
@@ -195,7 +195,7 @@ class Reverse(Level):
                 return push(vals, full)[1]
 
             like = [v for v, m in zip(vals, mine, strict=True) if m]
-            given = iter(transpose(tangents_only, like, cts))
+            given = iter(_transpose(tangents_only, like, cts))
             return [next(given) if m else None for m in mine]
 
         return pull
@@ -208,9 +208,11 @@ class Reverse(Level):
         name: str,
         kept: Sequence[Any],
         masked: Callable[[Any, Any], Any] | None = None,
+        some: bool = False,
     ) -> tuple[Any, ...]:
         """Results of a call that is two nodes: one runs `pull(kept, cotangents)` once, one hands a
         part to each operand. masked: the pull below ops that make structural zeros, if another.
+        some: whether they take None for a result that no cotangent came for.
         """
         at = [k for k, n in enumerate(nodes) if n is not None]
         edges = tuple([(nodes[k], itemgetter(k), ()) for k in at])
@@ -219,7 +221,10 @@ class Reverse(Level):
         types = [ShapeDtype(o.shape, o.dtype) for o in outs]
 
         def run(pull: Callable[[Any, Any], Any], slots: Slots, *kept: Any) -> list[Any]:
-            cts = [slots[i] if i in slots else zero_like(o) for i, o in enumerate(types)]
+            cts = [
+                slots[i] if i in slots else None if some else zero_like(o)
+                for i, o in enumerate(types)
+            ]
             given = pull(kept, cts)
             if len(given) != len(shapes):
                 raise TransformError(
@@ -305,6 +310,14 @@ def transpose(
     linear: Callable[..., Sequence[Any]], like: Sequence[Any], cts: Sequence[Any]
 ) -> list[Any]:
     """Transpose of a linear flat function at cotangents; `like` types its operands."""
+    found = zip(_transpose(linear, like, cts), like, strict=True)
+    return [zero_like(x) if g is None else g for g, x in found]
+
+
+def _transpose(
+    linear: Callable[..., Sequence[Any]], like: Sequence[Any], cts: Sequence[Any]
+) -> list[Any]:
+    """`transpose`, with None for each operand that no cotangent comes to."""
     level = Reverse("transpose", linear)
     leaves = [level.record(zero_like(x), sink, ()) for x in like]
     try:
@@ -312,17 +325,19 @@ def transpose(
     finally:
         level.open = False
     found = pull_back(level, outs, cts)
-    return [found[t.node] if t.node in found else zero_of(t.node) for t in leaves]
+    return [found.get(t.node) for t in leaves]
 
 
 def pull_back(
     level: Reverse, outs: Sequence[Any], cts: Sequence[Any], once: bool = False,
     masked: bool = False,
 ) -> dict[Node, Any]:  # fmt: skip
-    """Leaf cotangents for several outputs at once. once, masked: as in `backward`."""
+    """Leaf cotangents for several outputs at once; None for one that has none. once, masked: as in
+    `backward`.
+    """
     top = Node()
     top.serial, top.prim, top.shape, top.dtype = level.count + 1, sink, (), None
-    pairs = [(lower(o, level)[1], c) for o, c in zip(outs, cts, strict=True)]
+    pairs = [(lower(o, level)[1], c) for o, c in zip(outs, cts, strict=True) if c is not None]
     top.edges = tuple([(n, _constant, (c,)) for n, c in pairs if n is not None])
     return backward(top, None, once, masked) if top.edges else {}
 

@@ -99,9 +99,14 @@ def _place(args: Any, nums: Sequence[int], k: int) -> str:
 
 def cotangent_of(found: dict[Any, Any], t: Any, level: Reverse) -> Any:
     """The cotangent of a leaf; `Zero` for an integer."""
-    if lower(t, level)[1] is None:
-        return Zero(tuple(t.shape), t.dtype)
-    return found[t.node] if t.node in found else zero_of(t.node)
+    node = lower(t, level)[1]
+    return found[node] if node in found else _none_of(t, level)
+
+
+def _none_of(t: Any, level: Reverse) -> Any:
+    """The cotangent of a leaf that none came to."""
+    node = lower(t, level)[1]
+    return Zero(tuple(t.shape), t.dtype) if node is None else zero_of(node)
 
 
 def aux_below(name: str, out: Any, level: Reverse) -> tuple[Any, tuple[Any, ...]]:
@@ -169,8 +174,13 @@ class Pullback:
 
     def adjoint(self, cts: Sequence[Any], once: bool = False) -> list[Any]:
         """Flat cotangents of the leaves for flat cotangents of the outputs, in the engine's
-        convention, unchecked.
+        convention, unchecked. None: of an output that has no cotangent.
         """
+        found = zip(self.reaching(cts, once), self._traced, strict=True)
+        return [_none_of(t, self._level) if g is None else g for g, t in found]
+
+    def reaching(self, cts: Sequence[Any], once: bool = False) -> list[Any]:
+        """`adjoint`, with None for each leaf that no cotangent comes to."""
         if self._used:
             raise TransformError(
                 f"{self._level.label}: the pullback was used up by once(), which frees the tape",
@@ -178,7 +188,7 @@ class Pullback:
             )
         self._used = once
         found = pull_back(self._level, self._outs, cts, once)
-        return [cotangent_of(found, t, self._level) for t in self._traced]
+        return [found.get(node) if node is not None else None for node in self.inputs]
 
     def fitting(self, ct: Any) -> list[Any]:
         """The leaves of a cotangent, checked against the output's structure, shapes and dtypes."""

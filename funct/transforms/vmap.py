@@ -165,14 +165,17 @@ def lift(region: Region, size: Any, flags: Sequence[bool]) -> Region:
 
     def backward(residuals: Any, cts: Any) -> tuple[Any, ...]:
         m = len(residuals)
+        came = [c for c in cts if c is not None]
         absent: list[bool] = []
 
         def flat(*xs: Any) -> list[Any]:
-            given = region.backward(xs[:m], xs[m:])  # type: ignore[misc]
+            rest = iter(xs[m:])
+            full = tuple([None if c is None else next(rest) for c in cts])
+            given = region.backward(xs[:m], full)  # type: ignore[misc]
             absent[:] = [g is None for g in given]
             return [g for g in given if g is not None]
 
-        found = iter(_lanes(flat, [True] * (m + len(cts)), size)(*residuals, *cts))
+        found = iter(_lanes(flat, [True] * (m + len(came)), size)(*residuals, *came))
         out = [None if a else next(found) for a in absent]
         return tuple(
             [
@@ -196,6 +199,7 @@ def lift(region: Region, size: Any, flags: Sequence[bool]) -> Region:
         forward if region.forward is not None else None,
         backward if region.backward is not None else None,
         own=region.own,
+        some=region.some,
     )
 
 

@@ -21,7 +21,7 @@ from funct.core.collecting import seldom
 from funct.core.effects import Carried, once
 from funct.errors import GuardError, UnknownValueError
 from funct.events import tell
-from funct.graph import Graph, acting, acts, optimize
+from funct.graph import Graph, acting, acts, dependent, optimize
 from funct.graph.capture import Capture, capture
 from funct.graph.passes import own_rules
 from funct.ops.fast import wrap
@@ -30,6 +30,7 @@ from funct.settings import config
 from funct.source import raised_by_user, with_line
 from funct.transforms.compiled.backends import Compile, compiler
 from funct.transforms.compiled.carried import Carrying, carrying
+from funct.transforms.control.absent import without
 from funct.transforms.reverse import Reverse, ReverseTracer, walked
 from funct.transforms.tape.nodes import Composed
 from funct.transforms.vjp import vjp
@@ -38,6 +39,7 @@ from funct.transforms.watching.watch import Watch
 __all__ = ["Executable"]
 
 _ARRAYS = {Array}
+_ALONE = (True,)  # the one cotangent came
 _FIXED = object()  # a derivative that needs to know its sizes
 
 _default = compiler("default", None)
@@ -215,7 +217,8 @@ class Executable:
         nodes = [x.node if m else None for x, m in zip(leaves, mine, strict=True)]
         if back.single:
             return (level.record_whole(outs[0], back, nodes, kept),)
-        return level.record_call(outs, nodes, back.given, "jit", kept, back.given_masked)
+        given, masked = back.given, back.given_masked
+        return level.record_call(outs, nodes, given, "jit", kept, masked, some=True)
 
     def _halves(self, mine: tuple[bool, ...], vals: Sequence[Any]) -> Any:
         """Both halves for any size; for one size, where the derivative needs to know it."""
@@ -301,13 +304,33 @@ class _Back(Composed):
         outputs = whole.captured.outputs
         self.results = len(outputs)
         self._varying = [_varies(o) for o in outputs]
+        self._some: dict[tuple[bool, ...], tuple[Executable, tuple[bool, ...]]] = {}
         self.single = len(outputs) == 1 and outputs[0].dtype.kind in "fV"
 
     def given(self, kept: Any, cts: Any) -> list[Any]:
         """For each operand its cotangent, None for one that is not on the tape."""
         moving = [c for c, v in zip(cts, self._varying, strict=True) if v]
-        found = iter(self._half(*kept[: len(kept) - len(self._mine)], *moving))
-        return [next(found) if m else None for m in self._mine]
+        held = kept[: len(kept) - len(self._mine)]
+        came = tuple([c is not None for c in moving])
+        half, gives = self._for(came)
+        found = iter(half(*held, *[c for c in moving if c is not None]))
+        each = iter([next(found) if g else None for g in gives])
+        return [next(each) if m else None for m in self._mine]
+
+    def _for(self, came: tuple[bool, ...]) -> tuple[Executable, tuple[bool, ...]]:
+        """The way back for the cotangents that came, and which of those it has it gives."""
+        found = self._some.get(came)
+        if found is None:
+            graph = self._half.captured
+            held = (False,) * (len(graph.inputs) - len(came))
+            gives, half = dependent(graph, (*held, *came)), self._half
+            if not (all(came) and all(gives)):
+                absent = (*held, *[not c for c in came])
+                less = without(graph, (*held, *came), absent, gives)
+                half = Executable(less, guards=False, compile=half.compile)
+                half.half = True
+            found = self._some[came] = half, gives
+        return found
 
     def given_masked(self, kept: Any, cts: Any) -> list[Any]:
         """The same, op by op where a number is not finite."""
@@ -321,7 +344,11 @@ class _Back(Composed):
 
     def pull(self, g: Any, *kept: Any) -> Any:
         """The cotangents of the operands on the tape, or that of the only one."""
-        found = self._half(*kept[: -len(self._mine)], g)
+        half, gives = self._some.get(_ALONE) or self._for(_ALONE)
+        found = half(*kept[: -len(self._mine)], g)
+        if len(found) != len(gives):
+            each = iter(found)
+            found = [next(each) if f else None for f in gives]
         return found[0] if len(found) == 1 else found
 
     def masked(self, g: Any, *kept: Any) -> Any:

@@ -39,11 +39,11 @@ from funct.transforms.reverse import zero_like
 from funct.transforms.vmap import Batch, BatchTracer, whole
 
 __all__ = [
-    "Avals", "Flags", "Flat", "Reach", "SizeError", "at_sizes", "aval_of", "avals_of", "batched",
-    "chosen", "dual", "freed", "is_symbol", "known_sizes", "lanes", "lifted", "or_none", "or_zero",
-    "ordered", "paired", "picked", "reached", "reads_of", "regraph", "repeated", "repeated_where",
-    "shared", "symbols_of", "tangents_of", "trace", "unpicked", "varied", "with_symbols",
-    "zeros_of",
+    "Avals", "Flags", "Flat", "Reach", "SizeError", "at_sizes", "aval_of", "avals_of",
+    "batched", "chosen", "dual", "filled", "freed", "is_symbol", "known_sizes", "lanes",
+    "lifted", "or_none", "or_zero", "ordered", "paired", "picked", "reached", "reads_of",
+    "regraph", "repeated", "repeated_where", "shared", "symbols_of", "tangents_of", "trace",
+    "unpicked", "varied", "with_symbols", "zeros_of",
 ]  # fmt: skip
 
 Flags = tuple[bool, ...]
@@ -305,6 +305,12 @@ def or_zero(pushed: Sequence[Any], flags: Sequence[bool], values: Sequence[Any])
     """The tangents of the flagged values, and zeros for the others."""
     given = iter(pushed)
     return tuple([next(given) if f else zero_like(v) for v, f in zip(values, flags, strict=True)])
+
+
+def filled(cts: Sequence[Any], values: Sequence[Any]) -> Flat:
+    """The cotangents of values; zeros for those that are None."""
+    pairs = zip(cts, values, strict=True)
+    return tuple([zero_like(v) if c is None else c for c, v in pairs])
 
 
 def or_none(found: Sequence[Any], flags: Sequence[bool]) -> list[Any]:

@@ -22,6 +22,7 @@ from funct.graph import Control, Graph, dependent
 from funct.graph.controls import Written, agree, avals, remakes
 from funct.records import opened
 from funct.transforms.control import bodies, halving
+from funct.transforms.control.absent import without
 from funct.transforms.control.bodies import Flags, Flat, Reach
 from funct.transforms.control.carry import (
     abstract,
@@ -31,7 +32,7 @@ from funct.transforms.control.carry import (
     typed,
 )
 from funct.transforms.control.closures import captured, decides
-from funct.transforms.control.staged import Staged
+from funct.transforms.control.staged import Less, Staged
 from funct.transforms.given import expect_functions
 from funct.transforms.vmap import differs
 
@@ -253,6 +254,11 @@ class Branch(Staged):
         """What depends on flagged operands in one of the branches; if the choice does, all."""
         return (True,) * len(self.outs) if flags[0] else self._some(flags[1:], dependent)
 
+    def without(self, moving: Flags, absent: Flags, wanted: Flags) -> Less:
+        """The same choice among graphs without them."""
+        less = self.like([without(g, moving[1:], absent[1:], wanted) for g in self.graphs])
+        return Less(less, tuple([not a for a in absent]), wanted)
+
     def push(self, mine: Flags, primals: Flat, tangents: Flat) -> tuple[Flat, Flat]:
         """A choice among the bodies with their tangents."""
         flags = self._some(mine[1:], bodies.varied)
@@ -322,7 +328,7 @@ class Branch(Staged):
     def backward(self, mine: Flags, residuals: Flat, cts: Flat) -> Flat:
         """The backward halves."""
         _, branch, _, flags = self.once(("halves", mine), lambda: self._halves(mine))
-        return tuple(bodies.or_none(branch(*residuals, *bodies.chosen(cts, flags)), mine))
+        return tuple(bodies.or_none(branch.linear(residuals, bodies.chosen(cts, flags)), mine))
 
     def batch(self, size: Any, flags: Flags, vals: Flat) -> Flat:
         """The same choice of batched bodies, or all bodies and a selection by lane."""

@@ -57,7 +57,9 @@ class Deferred(Struct, frozen=True, eq=False):
 
 
 def _product(x: tuple[Any, bool], y: tuple[Any, bool]) -> Any:
-    """The sum over the steps of x @ y."""
+    """The sum over the steps of x @ y; None where one is absent."""
+    if x[0] is None or y[0] is None:
+        return None
     return ops.matmul(_side_by_side(*x, axis=1), _side_by_side(*y, axis=0))
 
 

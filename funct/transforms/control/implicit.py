@@ -233,6 +233,7 @@ class LinearSolve(_Solution):
         """The transposed system for the cotangent of x."""
         held, used, back, x = self.parts(residuals)
         flags = self.parts(mine)
+        cts = bodies.filled(cts, x)
         b = self.once("transposed", self._transposed)(*held, *back, *used, *cts)
         given: list[Any] = [None] * len(held)
         if any(flags[0]):
@@ -366,6 +367,7 @@ class Root(_Solution):
         a, s, t = self.counts
         held, kept, x = residuals[:a], residuals[a : a + t], residuals[a + t :]
         flags = self.parts(mine)[0]
+        cts = bodies.filled(cts, x)
         out: list[Any] = [None] * (a + s + t + self.n)
         if any(flags):
             y = transpose(lambda *ys: self.tangent(*x, *ys, *kept), x, cts)

@@ -14,9 +14,10 @@ from funct.core import ShapeDtype, Size, size_values
 from funct.graph import Control, Graph, dependent
 from funct.graph.controls import Written, agree, avals, remakes
 from funct.transforms.control import bodies, halving
+from funct.transforms.control.absent import without
 from funct.transforms.control.bodies import Flags, Flat, Reach
 from funct.transforms.control.deferred import deferred
-from funct.transforms.control.staged import Staged
+from funct.transforms.control.staged import Less, Staged
 
 __all__ = ["Scan", "counter"]
 
@@ -115,6 +116,17 @@ class Scan(Staged):
     def depends(self, flags: Flags) -> Flags:
         """What depends on flagged operands after any number of steps."""
         return self.steady(flags, dependent)[1]
+
+    def without(self, moving: Flags, absent: Flags, wanted: Flags) -> Less:
+        """A loop that does not carry, read or write them."""
+        moved, _ = self.steady(moving, dependent)
+        held, _, xs = self.parts(absent)
+        carried = wanted[: self.carry]
+        gone = (*held, *[not w for w in carried], *xs)
+        body = without(self.body, moved, gone, wanted)
+        constants = len(held) - sum(held)
+        less = Scan(body, constants, sum(carried), self.steps, self.reverse)
+        return Less(less, tuple([not g for g in gone]), wanted)
 
     def push(self, mine: Flags, primals: Flat, tangents: Flat) -> tuple[Flat, Flat]:
         """A loop that carries tangents too."""
@@ -237,20 +249,28 @@ class _Halves:
         n = self.held
         given = bodies.chosen(cts, self.outs)
         n_ct = sum(self.loop.parts(self.flags)[1])
-        found = self.backward(
-            *residuals[:n],
-            *given[:n_ct],
-            *bodies.zeros_of(self.sums),
-            *residuals[n:],
-            *given[n_ct:],
-            *([counter(self.loop.steps)] if self.counted else []),
-        )
+        held = [*residuals[:n]], [*bodies.zeros_of(self.sums), *residuals[n:]]
+        args = [*held[0], *given[:n_ct], *held[1], *given[n_ct:]]
+        moving = [
+            *[False] * n, *_came(given[:n_ct]), *[False] * len(held[1]), *_came(given[n_ct:]),
+        ]  # fmt: skip
+        if self.counted:
+            args.append(counter(self.loop.steps))
+            moving.append(False)
+        flags = tuple(moving)
+        found: Flat = self.backward.on_some(args, flags)
         end = len(found) - self.late.made
+        pairs = zip(found[:end], self.backward.moved(flags), strict=False)
+        found = (*[x if m else None for x, m in pairs], *found[end:])
         rows = n_ct + len(self.sums)
         sums = self.late.sums(found[n_ct:rows], found[end:], (*residuals, *given))
         each = iter((*sums, *found[:n_ct], *found[rows:end]))
         out = [next(each) if f else None for f in self.flags]
         return tuple([g if m else None for g, m in zip(out, self.mine, strict=True)])
+
+
+def _came(cts: Sequence[Any]) -> list[bool]:
+    return [c is not None for c in cts]
 
 
 @remakes("scan")

@@ -12,6 +12,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+from msgspec import Struct
+
 from funct.array import Tensor, asarray
 from funct.compile import Choice, Repeat, build, made
 from funct.core import INEXACT, Absent, Level, Met, Region, Size, join, top_level, usable
@@ -30,24 +32,36 @@ from funct.transforms.control.bodies import (
     at_sizes,
     known_sizes,
     symbols_of,
+    zeros_of,
 )
 from funct.transforms.forward import Forward, ForwardTracer
 from funct.transforms.jet import Jet, JetTracer
 from funct.transforms.reverse import Reverse, ReverseTracer, Watched
 from funct.transforms.vmap import BatchTracer
 
-__all__ = ["MANY", "Staged", "op_by_op", "plainly_transformed"]
+__all__ = ["MANY", "Less", "Staged", "op_by_op", "plainly_transformed"]
 
 _TOLD = (FunctError, Carried, MemoryError, RecursionError, Warning)  # for what they are
 
 MANY = 256  # steps of a loop that are worth capturing its body
 
 
+class Less(Struct, frozen=True):
+    """A branch, a loop or a checkpoint that needs not all of what it was made from: which operands
+    of that it takes, and which results it gives.
+    """
+
+    staged: Staged
+    takes: Flags
+    gives: Flags
+
+
 class Staged:
     """A branch, a loop or a checkpoint: a flat function made of graphs, with every rule.
 
     Subclasses give `run` on buffers, `push`, `forward`, `backward` and `batch` on values. In these
-    `mine` says which operands vary, and cotangents of the others are None.
+    `mine` says which operands vary, and cotangents of the others are None; so are, for `backward`,
+    those of results that nothing used.
     """
 
     name: ClassVar[str]
@@ -107,6 +121,51 @@ class Staged:
     def depends(self, flags: Flags) -> Flags:
         """Whether each result depends on flagged operands, of which there are some."""
         return (True,) * len(self.outs)
+
+    def without(self, moving: Flags, absent: Flags, wanted: Flags) -> Less | None:
+        """The same without absent operands, and at least with the results that are wanted; None if
+        there is no such. moving, absent: as in `absent.without`.
+        """
+        return None
+
+    def on_some(self, args: Sequence[Any], moving: Flags) -> Flat:
+        """The results where some operands are None: absent, of those that it is linear in. moving:
+        which of these are not. What depends on absent ones alone is None.
+        """
+        absent = tuple([a is None for a in args])
+        if not any(absent):
+            return self(*args)
+        less, wanted = self.once(("less", moving, absent), lambda: self._less(moving, absent))
+        given = [
+            zeros_of([t])[0] if a is None else a
+            for a, t, f in zip(args, self.ins, less.takes, strict=True)
+            if f
+        ]
+        found = iter(less.staged(*given))
+        outs = [next(found) if f else None for f in less.gives]
+        return tuple([o if f else None for o, f in zip(outs, wanted, strict=True)])
+
+    def linear(self, held: Sequence[Any], cts: Sequence[Any]) -> Flat:
+        """`on_some` of what is held, then of cotangents: its last operands, in which all results
+        are linear. What depends on none of those is zero, and None.
+        """
+        moving = (*(False,) * len(held), *[c is not None for c in cts])
+        found = zip(self.on_some((*held, *cts), moving), self.moved(moving), strict=True)
+        return tuple([x if m else None for x, m in found])
+
+    def moved(self, flags: Flags) -> Flags:
+        """`depends`; nothing does on nothing."""
+        return self.depends(flags) if any(flags) else (False,) * len(self.outs)
+
+    def _less(self, moving: Flags, absent: Flags) -> tuple[Less, Flags]:
+        pairs = zip(self.moved(moving), self.depends(absent), strict=True)
+        wanted = tuple([m or not gone for m, gone in pairs])
+        try:
+            less = self.without(moving, absent, wanted)
+        except SizeError:
+            less = None
+        whole = Less(self, (True,) * len(self.ins), (True,) * len(self.outs))
+        return less or whole, wanted
 
     def written(self) -> Written | None:
         """It taken apart, for files and hashes; None where something in it is no data."""
@@ -237,6 +296,7 @@ class Staged:
         return Region(
             self.name, self.__call__, functools.partial(self.push, mine),
             functools.partial(self.forward, mine), functools.partial(self.backward, mine),
+            some=True,
         )  # fmt: skip
 
 

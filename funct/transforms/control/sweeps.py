@@ -25,9 +25,10 @@ from funct.core import ShapeDtype
 from funct.graph import Control, Graph, dependent
 from funct.graph.controls import Written, agree, avals, remakes
 from funct.transforms.control import bodies
+from funct.transforms.control.absent import without
 from funct.transforms.control.bodies import Flags, Flat, Reach
 from funct.transforms.control.halving import recorded
-from funct.transforms.control.staged import Staged
+from funct.transforms.control.staged import Less, Staged
 from funct.transforms.control.sweep import Sweep, pulling
 from funct.transforms.control.trail import Stepwise, Whole, run_sweeps
 
@@ -134,6 +135,25 @@ class Sweeps(Staged):
             return (True,) * len(self.outs)
         return tuple([f for s, g in zip(self.sweeps, outs, strict=True) for f in g[: s.state]])
 
+    def without(self, moving: Flags, absent: Flags, wanted: Flags) -> Less:
+        """Sweeps that do not carry, read or leave them."""
+        c = self.constants
+        moved, lost = self.steady(moving, dependent), self.steady(absent, dependent)
+        states, sweeps = self.states(wanted), []
+        seen: Flags = ()
+        for k, sweep in enumerate(self.sweeps):
+            n = sweep.state
+            pairs = zip(moved[1][k][n:], lost[1][k][n:], strict=True)
+            left = tuple([m or not gone for m, gone in pairs])
+            gone = (*absent[:c], *[not w for w in (*states[k], *seen)])
+            body = without(sweep.body, moved[0][k], gone, (*states[k], *left))
+            sweeps.append(Sweep(body, sum(states[k]), sweep.back))
+            seen = (*seen, *left)
+        gone = (*absent[:c], *[not w for w in states[0]])
+        test = without(self.test, moved[0][0], gone, (True,))
+        less = Sweeps(test, sweeps, c - sum(absent[:c]))
+        return Less(less, (*[not a for a in absent[:c]], *wanted), wanted)
+
     def push(self, mine: Flags, primals: Flat, tangents: Flat) -> tuple[Flat, Flat]:
         """Sweeps that carry tangents too."""
         loop, flags, order = self.once(("push", mine), lambda: self._dual(mine))
@@ -186,11 +206,15 @@ class Sweeps(Staged):
         loop, ins, sums = self.once(("pull", mine), lambda: self._pulled(mine))
         c, n = self.constants, len(self.outs)
         states = self.states(cts)
-        starts: list[Any] = []
+        starts: list[Any] = list(residuals)
+        moving = [False] * len(residuals)
         for k in reversed(range(len(self.sweeps))):
-            starts += bodies.chosen(states[k], ins[k][c : c + self.sweeps[k].state])
-            starts += bodies.zeros_of(sums)
-        found = loop(*residuals, *starts)[n:]
+            own = bodies.chosen(states[k], ins[k][c : c + self.sweeps[k].state])
+            starts += [*own, *bodies.zeros_of(sums)]
+            moving += [*[ct is not None for ct in own], *[False] * len(sums)]
+        flags = tuple(moving)
+        pairs = list(zip(loop.on_some(starts, flags), loop.moved(flags), strict=True))
+        found = [x if m else None for x, m in pairs[n:]]
         total: list[Any] = [None] * c
         firsts: list[list[Any]] = []
         at = 0
@@ -204,7 +228,7 @@ class Sweeps(Staged):
             for i in range(c):
                 if mine[i]:
                     g = next(added)
-                    total[i] = g if total[i] is None else total[i] + g
+                    total[i] = g if total[i] is None else total[i] if g is None else total[i] + g
         every = [*total, *[g for first in reversed(firsts) for g in first]]
         return tuple([g if m else None for g, m in zip(every, mine, strict=True)])
 

@@ -90,8 +90,9 @@ class Watch(Level):
             for f in (region.push, region.forward, region.backward)
         ]
         lifted = Region(
-            region.name, self._inside(region.run), push, forward, backward, region.batch, region.own
-        )
+            region.name, self._inside(region.run), push, forward, backward, region.batch,
+            region.own, region.some,
+        )  # fmt: skip
         vals = [self.lower(a) for a in args]
         before = {level: level.count for level in _tapes(vals)}
         outs = bind_region(lifted, vals)

@@ -1,0 +1,150 @@
+"""What nothing used has no cotangent: a singular derivative of it is not to be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funct as ft
+import funct.array as xp
+
+Pair = tuple[Any, Any]
+
+X = xp.asarray([0.0, 1.0, 4.0])
+W = xp.asarray([1.0, -2.0, 0.5])
+
+
+def singular(x: Any) -> Pair:
+    """Derivatives of the first result are infinite at 0."""
+    return xp.sqrt(x) + 1 / (x + (x == 0)), xp.sin(x)
+
+
+def step(c: Pair, x: Any) -> Pair:
+    """What the first of the carry gives in the next step is singular too."""
+    return xp.sqrt(c[0] * x) + xp.sqrt(x), xp.sin(c[1]) * xp.cos(x)
+
+
+def with_push(fun: Callable[[Any], Pair]) -> Callable[[Any], Pair]:
+    own = ft.custom_jvp(fun)
+    own.defjvp(lambda primals, tangents: ft.jvp(fun, primals, tangents))
+    return own
+
+
+def chosen(fun: Callable[[Any], Pair]) -> Callable[[Any], Pair]:
+    return lambda x: ft.cond(xp.sum(x) > -1, fun, lambda x: (x, x), x)
+
+
+def switched(fun: Callable[[Any], Pair]) -> Callable[[Any], Pair]:
+    other = lambda x: (x * x, x)  # noqa: E731
+    return lambda x: ft.switch(xp.astype(xp.sum(x) > -1, xp.int64), [other, fun, other], x)
+
+
+KEEPS = ft.checkpoint_policies.everything_saveable
+
+# each is a function that must be differentiated as the plain one is
+CALLS: dict[str, Callable[[Callable[[Any], Pair]], Callable[[Any], Pair]]] = {
+    "jit": ft.jit,
+    "jit of jit": lambda fun: ft.jit(ft.jit(fun)),
+    "checkpoint": ft.checkpoint,
+    "checkpoint that keeps": lambda fun: ft.checkpoint(fun, policy=KEEPS),
+    "jit of checkpoint": lambda fun: ft.jit(ft.checkpoint(fun)),
+    "custom_jvp": with_push,
+    "jit of custom_jvp": lambda fun: ft.jit(with_push(fun)),
+    "cond": lambda fun: ft.jit(chosen(fun)),
+    "switch": lambda fun: ft.jit(switched(fun)),
+    "cond in cond": lambda fun: ft.jit(chosen(chosen(fun))),
+    "map": lambda fun: ft.jit(lambda x: ft.map(fun, x)),
+    "map of cond": lambda fun: ft.jit(lambda x: ft.map(chosen(fun), x)),
+    "rows of a scan": lambda fun: ft.jit(lambda x: ft.scan(lambda c, t: (c, fun(t)), 0.0, x)[1]),
+}
+
+
+def steps(body: Callable[[Pair, Any], Pair], x: Any) -> Pair:
+    c = (xp.ones(3), x)
+    for _ in range(3):
+        c = body(c, x)
+    return c
+
+
+# each runs a body three times
+LOOPS: dict[str, Callable[[Callable[[Pair, Any], Pair], Any], Pair]] = {
+    "scan": lambda body, x: ft.scan(
+        lambda c, _: (body(c, x), None), (xp.ones(3), x), None, length=3
+    )[0],
+    "scan of rows": lambda body, x: ft.scan(
+        lambda c, t: (body(c, t), None), (xp.ones(3), x), xp.stack([x, x, x])
+    )[0],
+    "fori_loop": lambda body, x: ft.fori_loop(0, 3, lambda _, c: body(c, x), (xp.ones(3), x)),
+    "while_loop": lambda body, x: ft.while_loop(
+        lambda c: c[2] < 3, lambda c: (*body(c[:2], x), c[2] + 1), (xp.ones(3), x, 0)
+    )[:2],
+    "checkpoint in a scan": lambda body, x: ft.scan(
+        ft.checkpoint(lambda c, _: (body(c, x), None)), (xp.ones(3), x), None, length=3
+    )[0],
+    "cond in a scan": lambda body, x: ft.scan(
+        lambda c, _: (ft.cond(xp.sum(x) > -1, body, lambda c, _: c, c, x), None),
+        (xp.ones(3), x), None, length=3,
+    )[0],
+    "scan in a scan": lambda body, x: ft.scan(
+        lambda c, _: (ft.scan(lambda c, _: (body(c, x), None), c, None, length=1)[0], None),
+        (xp.ones(3), x), None, length=3,
+    )[0],
+}  # fmt: skip
+
+
+def derivatives(fun: Callable[[Any], Pair]) -> list[Any]:
+    """Gradients of the second result: one to three times, of lanes, and compiled."""
+    value = lambda x: xp.sum(fun(x)[1] * W)  # noqa: E731
+    first = ft.grad(value)
+    second = ft.grad(lambda x: xp.sum(first(x) * W))
+    third = ft.grad(lambda x: xp.sum(second(x) * W))
+    lanes = ft.vmap(first)(xp.stack([X, X + 1]))
+    return [first(X), second(X), third(X), ft.jit(first)(X), ft.jit(second)(X), lanes]
+
+
+def same(found: list[Any], wanted: list[Any]) -> None:
+    for a, b in zip(found, wanted, strict=True):
+        assert np.isfinite(np.asarray(b)).all()
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", CALLS)
+def test_calls(name: str) -> None:
+    same(derivatives(CALLS[name](singular)), derivatives(singular))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops(name: str) -> None:
+    loop = LOOPS[name]
+    same(derivatives(ft.jit(lambda x: loop(step, x))), derivatives(lambda x: steps(step, x)))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_what_came_is_told_apart() -> None:
+    """Cotangents of either result, of both, and of neither, by one compiled call."""
+    own = ft.jit(singular)
+    x = xp.asarray([1.0, 4.0])
+    for weights in [(1.0, None), (None, 1.0), (2.0, 3.0), (None, None)]:
+
+        def value(x: Any, fun: Any, weights: Any = weights) -> Any:
+            pairs = zip(weights, fun(x), strict=True)
+            return sum([w * xp.sum(y) for w, y in pairs if w is not None], 0.0 * xp.sum(x))
+
+        wanted = ft.grad(lambda x: value(x, singular))(x)
+        np.testing.assert_allclose(
+            np.asarray(ft.grad(lambda x: value(x, own))(x)), np.asarray(wanted), rtol=1e-12
+        )
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_any_length() -> None:
+    own = ft.jit(singular)
+    for n in (2, 3, 5, 0, 7):
+        x = xp.arange(float(n))
+        found = ft.grad(lambda x: xp.sum(own(x)[1]))(x)
+        np.testing.assert_allclose(np.asarray(found), np.cos(np.arange(float(n))), rtol=1e-12)
