@@ -116,6 +116,7 @@ from funct.ops.random import random_gumbel as random_gumbel
 from funct.ops.random import random_normal as random_normal
 from funct.ops.random import random_poisson as random_poisson
 from funct.ops.random import random_share as random_share
+from funct.ops.random import random_shares as random_shares
 from funct.ops.random import random_split as random_split
 from funct.ops.random import random_unit as random_unit
 from funct.ops.rounding import ceil as ceil
@@ -209,7 +210,7 @@ __all__ = [
     "quantized_avg_pool", "quantized_convolution", "quantized_linear", "quantized_mean",
     "random_bits", "random_exponential", "random_fold_in", "random_gamma", "random_gumbel",
     "random_normal", "random_poisson",
-    "random_share", "random_split", "random_unit", "real",
+    "random_share", "random_shares", "random_split", "random_unit", "real",
     "real_fft", "reciprocal", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "relu",
     "remainder", "reshape", "restore", "round", "running_argmax", "sampled_matmul", "scatter",
     "scatter_add", "scatter_combine", "searchsorted", "settled", "sigmoid", "sign", "signbit",

@@ -17,7 +17,7 @@ from funct.core import Absent, Pair, Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import DTypeError, ShapeError
 from funct.kernels.random import bits as kernels
 from funct.kernels.random import rejection
-from funct.kernels.random.shares import share
+from funct.kernels.random.shares import share, shares
 from funct.ops.broadcasting import first_axis, match_operand, pad_rank, same_call
 from funct.ops.families import elementwise, structural
 from funct.ops.samples import calls, reals
@@ -25,7 +25,8 @@ from funct.ops.special.incomplete import gammaincinv_slope
 
 __all__ = [
     "random_bits", "random_exponential", "random_fold_in", "random_gamma", "random_gumbel",
-    "random_normal", "random_poisson", "random_share", "random_split", "random_unit",
+    "random_normal", "random_poisson", "random_share", "random_shares", "random_split",
+    "random_unit",
 ]  # fmt: skip
 
 Params = tuple[Any, ...]
@@ -242,3 +243,23 @@ def _share_rule(g: Value, ans: Value, x: Value) -> Value:
 @elementwise(share, _share_rule, code="1 / (1 + exp(-{0}))", onnx="Sigmoid", samples=reals())
 def random_share(x: Value) -> Value:
     """The logistic function with the same bits everywhere: what a gamma number is of two."""
+
+
+def _shares_pull(g: Value, ans: Value) -> Value:
+    return ans * (g - ops.reduce_sum(g * ans, (len(ans.shape) - 1,), True))
+
+
+def _shares_push(t: Value, ans: Value, logs: Value) -> Value:
+    return _shares_pull(t, ans)  # its matrix is symmetric
+
+
+@structural(
+    shares, Pair(_shares_push, _shares_pull, ["logs"]), shape=lambda s: s, batch=same_call,
+    onnx="Softmax",
+    samples=calls(
+        lambda rng: Sample((rng.normal(size=(3, 4)),)),
+        lambda rng: Sample((rng.normal(size=5),)),
+    ),
+)  # fmt: skip
+def random_shares(logs: Value) -> Value:
+    """The logistic function of many, along the last axis: a Dirichlet point of gamma numbers."""

@@ -188,9 +188,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Any
         raise ShapeError("random.dirichlet: alpha must have an axis, got a 0-d array")
     full = (*_full("dirichlet", shape, alpha.shape[:-1]), alpha.shape[-1])
     logs = _gammas(key, alpha, full, _FLOAT64, True, False)
-    axis = (len(logs.shape) - 1,)
-    weights = ops.exp(logs - ops.stop_gradient(ops.reduce_max(logs, axis, True)))
-    return ops.astype(weights / ops.reduce_sum(weights, axis, True), dtype)
+    return ops.astype(ops.random_shares(logs), dtype)
 
 
 @direct(draws.poisson, maybe=("lam",))

@@ -1,4 +1,4 @@
-"""Beta numbers of gamma numbers: the logistic function, with one rounding wherever it is made."""
+"""Shares of gamma numbers: logistic functions, with one rounding wherever they are made."""
 
 import numpy as np
 import pytest
@@ -54,3 +54,20 @@ def test_compiled_beta_numbers_have_the_eager_bits(n, dtype):
 
     for f in (draw, lambda key: draw(key) * 2 + 1):
         np.testing.assert_array_equal(np.asarray(ft.jit(f)(KEY)), np.asarray(f(KEY)))
+
+
+@pytest.mark.parametrize("n", [7, 1000, 9000])
+@pytest.mark.parametrize("dtype", [xp.float16, xp.float32, xp.float64])
+@pytest.mark.parametrize("k", [1, 3, 40])
+def test_compiled_points_of_dirichlet_distributions_have_the_eager_bits(n, dtype, k):
+    """However many are drawn, alone, beside other ops, and under vmap."""
+    alpha = xp.linspace(0.2, 5.0, k)
+
+    def draw(key):
+        return ft.random.dirichlet(key, alpha, (n,), dtype)
+
+    for f in (draw, lambda key: draw(key) * 2 + 1):
+        np.testing.assert_array_equal(np.asarray(ft.jit(f)(KEY)), np.asarray(f(KEY)))
+    keys = ft.random.split(KEY, 2)
+    lanes = np.asarray(ft.jit(ft.vmap(draw))(keys))
+    np.testing.assert_array_equal(lanes, [np.asarray(draw(k)) for k in keys])

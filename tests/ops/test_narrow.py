@@ -89,7 +89,8 @@ def check_gradients(prim: Primitive, fun: Callable[..., Any], args: Any, singles
     for g, w in zip(ft.grad(total, at)(*args), ft.grad(total, at)(*singles), strict=True):
         assert g.dtype == BFLOAT16
         size = np.max(np.abs(wide(w)), initial=0.0)
-        np.testing.assert_allclose(wide(g), wide(w), rtol=0, atol=2.0**-3 * size)
+        rounding = 2.0**-22  # of float32, which is all there is where the sum does not vary
+        np.testing.assert_allclose(wide(g), wide(w), rtol=0, atol=2.0**-3 * size + rounding)
 
 
 NUMBERS: dict[str, Callable[[Any], Any]] = {

@@ -18,7 +18,7 @@ from funct.kernels.random.bits import (
 )
 from funct.kernels.random.bits import split as split_key
 from funct.kernels.random.rejection import random_gamma, random_poisson
-from funct.kernels.random.shares import share
+from funct.kernels.random.shares import share, shares
 
 __all__ = [
     "MANY_NUMBERS", "bernoulli", "beta", "dirichlet", "exponential", "fold_in", "gamma",
@@ -196,8 +196,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Any
     every = np.empty(found[0])
     every[...] = alpha
     logs = random_gamma(key, every, found[0], _DOUBLE, True, False)
-    weights = np.exp(logs - np.maximum.reduce(logs, -1, keepdims=True))
-    made = weights / np.add.reduce(weights, -1, keepdims=True)
+    made = shares(logs)
     return made if dtype is _DOUBLE else made.astype(dtype)
 
 

@@ -1,7 +1,9 @@
-"""x / (x + y) of two positive numbers, given log x - log y: beta numbers of gamma numbers.
+"""Shares of positive numbers in their sum, given their logarithms: beta numbers and points of
+Dirichlet distributions, of gamma numbers.
 
-The logistic function, but by operations that round the same everywhere: loops of compiled programs
-(`funct/kernels/llvm/logistic.py`), machine code for large arrays and NumPy give the same bits.
+Of two numbers it is the logistic function of log x - log y, but by operations that round the same
+everywhere: loops of compiled programs (`funct/kernels/llvm/logistic.py`), machine code for large
+arrays and NumPy give the same bits. Of more it is one kernel, whoever asks.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from funct.kernels.elementwise import MANY
 from funct.kernels.random.elementary import logistic
 from funct.kernels.table import permitted
 
-__all__ = ["share"]
+__all__ = ["share", "shares"]
 
 _DOUBLE = np.dtype(np.float64)
 
@@ -32,3 +34,15 @@ def share(x: Any) -> Any:
         return few_shares(np.asarray(x))
     with np.errstate(all="ignore"):
         return logistic(x)
+
+
+def shares(logs: Any) -> Any:
+    """exp(logs), divided by its sum along the last axis; the greatest is taken out before.
+
+    NaN where all are -inf. Computed in float64.
+    """
+    if logs.dtype != _DOUBLE:
+        return shares(np.asarray(logs, _DOUBLE)).astype(logs.dtype)
+    with np.errstate(all="ignore"):
+        weights = np.exp(logs - np.maximum.reduce(logs, -1, keepdims=True, initial=-np.inf))
+        return weights / np.add.reduce(weights, -1, keepdims=True)
