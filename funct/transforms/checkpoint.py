@@ -337,7 +337,7 @@ class Checkpoint(Staged):
         """The body again, and its pull."""
         _, late, _, flags, _ = self.once(("halves", mine), lambda: self._halves(mine))
         residuals = tuple([r.restore() if isinstance(r, Packed) else r for r in residuals])
-        return tuple(bodies.or_none(late.linear(residuals, bodies.chosen(cts, flags)), mine))
+        return tuple(bodies.or_none(self.pulled(late, residuals, bodies.chosen(cts, flags)), mine))
 
     def batch(self, size: Any, flags: Flags, vals: Flat) -> Flat:
         """The batched body, checkpointed."""

@@ -148,3 +148,14 @@ def test_any_length() -> None:
         x = xp.arange(float(n))
         found = ft.grad(lambda x: xp.sum(own(x)[1]))(x)
         np.testing.assert_allclose(np.asarray(found), np.cos(np.arange(float(n))), rtol=1e-12)
+
+
+def test_a_rule_may_make_something_of_nothing() -> None:
+    """What bwd gives need not depend on the cotangent, and is no zero where it does not."""
+    own = ft.custom_vjp(lambda x, y: (x * y, y))
+    own.defvjp(lambda x, y: (own(x, y), (x, y)), lambda kept, ct: (kept[0], ct[0]))
+    for call in (own, ft.jit(own), ft.checkpoint(own), ft.jit(ft.checkpoint(own))):
+        for k in (0, 1):
+            value = lambda x, y, k=k, call=call: xp.sum(call(x, y)[k])  # noqa: E731
+            for f in (ft.grad(value), ft.jit(ft.grad(value)), ft.grad(ft.jit(value))):
+                np.testing.assert_array_equal(np.asarray(f(X, W)), np.asarray(X))

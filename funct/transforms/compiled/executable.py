@@ -323,10 +323,14 @@ class _Back(Composed):
         if found is None:
             graph = self._half.captured
             held = (False,) * (len(graph.inputs) - len(came))
-            gives, half = dependent(graph, (*held, *came)), self._half
+            half, moving = self._half, (*held, *came)
+            absent = (*held, *[not c for c in came])
+            gives = dependent(graph, moving)
+            if self._whole.own:  # rules of the user's may make something of nothing
+                pairs = zip(gives, dependent(graph, absent), strict=True)
+                gives = tuple([m or not gone for m, gone in pairs])
             if not (all(came) and all(gives)):
-                absent = (*held, *[not c for c in came])
-                less = without(graph, (*held, *came), absent, gives)
+                less = without(graph, moving, absent, gives)
                 half = Executable(less, guards=False, compile=half.compile)
                 half.half = True
             found = self._some[came] = half, gives

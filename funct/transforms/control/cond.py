@@ -328,7 +328,8 @@ class Branch(Staged):
     def backward(self, mine: Flags, residuals: Flat, cts: Flat) -> Flat:
         """The backward halves."""
         _, branch, _, flags = self.once(("halves", mine), lambda: self._halves(mine))
-        return tuple(bodies.or_none(branch.linear(residuals, bodies.chosen(cts, flags)), mine))
+        found = self.pulled(branch, residuals, bodies.chosen(cts, flags))
+        return tuple(bodies.or_none(found, mine))
 
     def batch(self, size: Any, flags: Flags, vals: Flat) -> Flat:
         """The same choice of batched bodies, or all bodies and a selection by lane."""

@@ -258,10 +258,9 @@ class _Halves:
             args.append(counter(self.loop.steps))
             moving.append(False)
         flags = tuple(moving)
-        found: Flat = self.backward.on_some(args, flags)
+        found = self.backward.on_some(args, flags)
         end = len(found) - self.late.made
-        pairs = zip(found[:end], self.backward.moved(flags), strict=False)
-        found = (*[x if m else None for x, m in pairs], *found[end:])
+        found = (*self.loop.reaching(self.backward, found, flags)[:end], *found[end:])
         rows = n_ct + len(self.sums)
         sums = self.late.sums(found[n_ct:rows], found[end:], (*residuals, *given))
         each = iter((*sums, *found[:n_ct], *found[rows:end]))

@@ -145,13 +145,18 @@ class Staged:
         outs = [next(found) if f else None for f in less.gives]
         return tuple([o if f else None for o, f in zip(outs, wanted, strict=True)])
 
-    def linear(self, held: Sequence[Any], cts: Sequence[Any]) -> Flat:
-        """`on_some` of what is held, then of cotangents: its last operands, in which all results
-        are linear. What depends on none of those is zero, and None.
-        """
+    def pulled(self, half: Staged, held: Sequence[Any], cts: Sequence[Any]) -> Flat:
+        """What its backward half gives for what is held, and for cotangents."""
         moving = (*(False,) * len(held), *[c is not None for c in cts])
-        found = zip(self.on_some((*held, *cts), moving), self.moved(moving), strict=True)
-        return tuple([x if m else None for x, m in found])
+        return self.reaching(half, half.on_some((*held, *cts), moving), moving)
+
+    def reaching(self, half: Staged, found: Flat, moving: Flags) -> Flat:
+        """What a backward half gave, None for each cotangent that nothing came to: it depends on
+        none of those given. Only a rule of the user's may make something of nothing.
+        """
+        if self.own:
+            return found
+        return tuple([x if m else None for x, m in zip(found, half.moved(moving), strict=True)])
 
     def moved(self, flags: Flags) -> Flags:
         """`depends`; nothing does on nothing."""

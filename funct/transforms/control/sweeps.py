@@ -213,8 +213,7 @@ class Sweeps(Staged):
             starts += [*own, *bodies.zeros_of(sums)]
             moving += [*[ct is not None for ct in own], *[False] * len(sums)]
         flags = tuple(moving)
-        pairs = list(zip(loop.on_some(starts, flags), loop.moved(flags), strict=True))
-        found = [x if m else None for x, m in pairs[n:]]
+        found = self.reaching(loop, loop.on_some(starts, flags), flags)[n:]
         total: list[Any] = [None] * c
         firsts: list[list[Any]] = []
         at = 0
