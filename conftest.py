@@ -11,6 +11,8 @@ _ROOT = Path(__file__).parent
 # `round` and `all`, which that file has others of.
 collect_ignore = ["funct/interop/rebind.py"]
 
+gc.disable()  # till all are collected: nothing of that is garbage
+
 
 def pytest_collect_file(file_path: Path) -> None:
     """Import a file of funct by its name before it is collected for its examples.
@@ -27,6 +29,7 @@ def pytest_collect_file(file_path: Path) -> None:
 def pytest_collection_finish() -> None:
     """Each of the tens of thousands of tests that were collected is some hundred objects."""
     _keep()
+    gc.enable()
 
 
 def pytest_runtest_logfinish() -> None:

@@ -4,9 +4,11 @@ Import-linter checks who imports whom; here stands what it cannot see.
 """
 
 import ast
+import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from importlinter.cli import lint_imports
@@ -40,11 +42,21 @@ def _name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@functools.cache
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@functools.cache
 def _parse(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    return ast.parse(_text(path), filename=str(path))
 
 
-each_source = pytest.mark.parametrize("path", SOURCES, ids=_name)
+def _those(files: Iterable[Path], wrong: Callable[[Path], Any]) -> dict[str, Any]:
+    """Return the files with something wrong, and what: one test of a thousand files costs less than
+    a thousand tests.
+    """
+    return {_name(path): found for path in files if (found := wrong(path))}
 
 
 def test_layers_are_kept(capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,73 +66,75 @@ def test_layers_are_kept(capsys: pytest.CaptureFixture[str]) -> None:
     assert kept, capsys.readouterr().out
 
 
-@each_source
-def test_file_is_short(path: Path) -> None:
+def test_files_are_short() -> None:
     """A file has at most 500 lines; one at the limit is split by chapter or family."""
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_LINES
+    lengths = {_name(path): len(_text(path).splitlines()) for path in SOURCES}
+    assert {name: n for name, n in lengths.items() if n > MAX_LINES} == {}
 
 
-@each_source
-def test_file_has_a_name_that_says_something(path: Path) -> None:
+def test_files_have_names_that_say_something() -> None:
     """No file is a drawer for whatever comes along."""
-    assert not BANNED_STEMS.fullmatch(path.stem)
+    assert _those(SOURCES, lambda path: BANNED_STEMS.fullmatch(path.stem)) == {}
 
 
-@each_source
-def test_module_is_documented(path: Path) -> None:
+def test_modules_are_documented() -> None:
     """Every module, public class, function and method says what it is."""
-    missing = [name for name, node in _public(_parse(path)) if not ast.get_docstring(node)]
-    assert missing == []
+
+    def missing(path: Path) -> list[str]:
+        return [name for name, node in _public(_parse(path)) if not ast.get_docstring(node)]
+
+    assert _those(SOURCES, missing) == {}
 
 
-@each_source
-def test_imports_of_funct_stand_at_the_top(path: Path) -> None:
+def test_imports_of_funct_stand_at_the_top() -> None:
     """No function imports a module of funct: that would hide an upward import."""
     late = {
         (_name(path), module)
+        for path in SOURCES
         for function in ast.walk(_parse(path))
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
         for module in _imported(function)
         if module.split(".")[0] in ("", "funct")
     }
-    assert late - LATE_IMPORTS == set()
+    assert late == LATE_IMPORTS
 
 
-@pytest.mark.parametrize("path", [p for p in SOURCES if p.name == "__init__.py"], ids=_name)
-def test_package_lists_its_names(path: Path) -> None:
+def test_packages_list_their_names() -> None:
     """Every package that gives names states them in `__all__`."""
-    body = _parse(path).body
-    assigned = {
-        target.id
-        for node in body
-        if isinstance(node, ast.Assign | ast.AnnAssign)
-        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-        if isinstance(target, ast.Name)
-    }
-    only_a_docstring = len(body) == 1
-    assert only_a_docstring or "__all__" in assigned
+
+    def unlisted(path: Path) -> bool:
+        body = _parse(path).body
+        assigned = {
+            target.id
+            for node in body
+            if isinstance(node, ast.Assign | ast.AnnAssign)
+            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+            if isinstance(target, ast.Name)
+        }
+        only_a_docstring = len(body) == 1
+        return not only_a_docstring and "__all__" not in assigned
+
+    assert _those((p for p in SOURCES if p.name == "__init__.py"), unlisted) == {}
 
 
-@each_source
-def test_source_uses_the_words_of_the_glossary(path: Path) -> None:
+def test_source_uses_the_words_of_the_glossary() -> None:
     """No source uses a word that the glossary replaces by another."""
-    text = path.read_text(encoding="utf-8")
-    used = [word for word in _twins() if re.search(rf"\b{re.escape(word)}\b", text, re.IGNORECASE)]
-    assert used == []
+    words = "|".join(map(re.escape, _twins()))
+    twin = re.compile(rf"\b({words or '(?!)'})\b", re.IGNORECASE)
+    assert _those(SOURCES, lambda path: twin.findall(_text(path))) == {}
 
 
-@each_source
-def test_floating_dtypes_are_told_by_a_set(path: Path) -> None:
+def test_floating_dtypes_are_told_by_a_set() -> None:
     """`x.dtype in INEXACT`, not NumPy's kind, which is "V" for bfloat16."""
-    text = path.read_text(encoding="utf-8")
-    assert path.stem == "dtypes" or not re.search(r'kind (not )?in "(fc|cf)"', text)
+    kind = re.compile(r'kind (not )?in "(fc|cf)"')
+    files = (path for path in SOURCES if path.stem != "dtypes")
+    assert _those(files, lambda path: kind.search(_text(path))) == {}
 
 
-@pytest.mark.parametrize("path", TEXTS, ids=_name)
-def test_text_names_no_folder_of_one_machine(path: Path) -> None:
+def test_texts_name_no_folder_of_one_machine() -> None:
     """Nothing depends on where somebody's checkout happens to lie."""
-    folders = "|".join(("home", "root", "work", "Users"))
-    assert not re.search(rf"(?<![\w./-])/({folders})/", path.read_text(encoding="utf-8"))
+    folder = re.compile(rf"(?<![\w./-])/({'|'.join(('home', 'root', 'work', 'Users'))})/")
+    assert _those(TEXTS, lambda path: folder.search(_text(path))) == {}
 
 
 def _public(module: ast.Module) -> Iterator[tuple[str, Documented]]:

@@ -445,9 +445,11 @@ def test_concrete_arrays_take_a_short_way_to_the_same_bits(
         x = xp.asarray([[-0.0, 2.5], [0.1, -0.0], [-np.inf, 1.3]], dtype=dtype)
         numbers = [-0.3 if update == "divide" else -0.0, 0.3, 0.5, 2, 1]
     change = lambda x, v: getattr(x.at[key], update)(v)  # noqa: E731
-    for v in (*numbers, xp.asarray(3, dtype=dtype), x[key][..., ::-1] if x[key].shape else x[key]):
-        with np.errstate(divide="ignore", invalid="ignore"):  # of 0 by 0
-            composed, known = ft.jit(lambda x, v=v: change(x, v))(x), change(x, v)
+    values = *numbers, xp.asarray(3, dtype=dtype), x[key][..., ::-1] if x[key].shape else x[key]
+    with np.errstate(divide="ignore", invalid="ignore"):  # of 0 by 0
+        every = ft.jit(lambda x: [change(x, v) for v in values])(x)
+        pairs = [(change(x, v), composed) for v, composed in zip(values, every, strict=True)]
+    for known, composed in pairs:
         if update == "power" and x.dtype.kind == "f":
             # NumPy squares for a single exponent 2; its powers on AVX-512 are not all nearest
             np.testing.assert_array_max_ulp(np.asarray(known), np.asarray(composed), 1)
