@@ -257,7 +257,8 @@ def _groups(name: str, ids: Any, fewest: int = 0) -> int:
     if bool(ops.less(least(ids), 0)):
         raise ArgumentError(f"{name}: indices must not be negative, got {int(least(ids))}")
     most = greatest(ids)
-    if fewest and bool(ops.less(ops.astype(most, _INT64), fewest)):
+    wide = most if most.dtype.itemsize == 8 else ops.astype(most, _INT64)
+    if fewest and bool(ops.less(wide, fewest)):
         return fewest
     return int(most) + 1
 

@@ -313,7 +313,7 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Any:
         k = normal_axis("roll", a, len(x.shape))
         n = x.shape[k]
         if n and traced:
-            x = ops.take(x, ops.remainder(arange(n) - ops.remainder(s, n), n), k)
+            x = ops.take(x, ops.remainder(arange(n) - _steps(s, n), n), k)
         elif n:
             at = (-s) % n
             head = (slice(None),) * k
@@ -328,7 +328,15 @@ def _is_traced(s: Any) -> bool:
 
 
 def _shift(s: Any) -> Any:
-    return ops.astype(s, np.dtype(np.int64)) if _is_traced(s) else integers("roll", "shift", s)[0]
+    return s if _is_traced(s) else integers("roll", "shift", s)[0]
+
+
+def _steps(s: Any, n: Any) -> Any:
+    """s modulo n in int64, which holds n as a narrow dtype may not, and no s of uint64."""
+    if _is_traced(s) and s.dtype != np.uint64:
+        s = ops.astype(s, np.dtype(np.int64))
+    s = ops.remainder(s, n)
+    return ops.astype(s, np.dtype(np.int64)) if _is_traced(s) else s
 
 
 @direct(kernels.ravel)

@@ -140,6 +140,12 @@ def _check_call(e: Call, symbols: set[str]) -> None:
     for a in e.operands:
         if not isinstance(a, Var):
             raise GraphError(f"graph: operand {a!r} of {e.name} is no Var", site=e.site)
+    if len(e.operands) != e.takes:
+        counts = f"takes {e.takes} operands, got {len(e.operands)}"
+        raise GraphError(f"graph: {e.name} {counts}", site=e.site)
+    if body.inputs[: e.takes] != e.operands:
+        given, begins = _names(e.operands), _names(body.inputs[: e.takes])
+        raise GraphError(f"graph: {e.name} is given {given}, its body {begins}", site=e.site)
     _check(body, symbols, of_call=True)
     _agree(e, [v.aval for v in e.results], [v.aval for v in body.outputs])
 
@@ -264,6 +270,10 @@ def _one(n: Any, m: Any) -> bool:
     if isinstance(n, Size) or isinstance(m, Size):
         return n.always(m) if isinstance(n, Size) else m.always(n)
     return repr(n) == repr(m)
+
+
+def _names(values: Iterable[Var]) -> str:
+    return ", ".join(v.name for v in values) or "nothing"
 
 
 def _plain(avals: Iterable[ShapeDtype]) -> str:

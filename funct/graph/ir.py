@@ -76,6 +76,7 @@ class Call:
     """results = region(*operands); `body` computes the same from primitives.
 
     The body may read further Vars of the enclosing graph; they are its inputs after the operands.
+    takes: how many operands the function has, whatever a call is changed to.
     """
 
     region: Region
@@ -83,6 +84,11 @@ class Call:
     results: tuple[Var, ...]
     body: Graph
     site: Site | None = None
+    takes: int = attrs.field(kw_only=True)
+
+    @takes.default
+    def _given(self) -> int:
+        return len(self.operands)
 
     @property
     def name(self) -> str:

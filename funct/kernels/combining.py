@@ -23,6 +23,7 @@ from funct.kernels.indexing import (
     flat,
     inside,
     refuse_outside,
+    signed,
 )
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def combine(x: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> NDArray[An
 
     i counts along the first axis of x (n, ...); v (*i, ...) has a row, or an element, for each.
     """
-    y = np.array(x, order="C")
+    i, y = signed(i), np.array(x, order="C")
     if y.ndim == 1:
         combine_into(y, v, i, mode)
     else:
@@ -96,8 +97,8 @@ def combine_into(y: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> None:
 def _combines(x: NDArray[Any], i: Index) -> bool:
     """Whether a kernel is to be preferred for values x, also halves, at i."""
     if is_half(x.dtype):
-        return i.dtype.kind in "iu" and i.dtype != np.uint64 and x.size >= _FEW and ready(x.size, 0)
-    return fits(x, i)
+        return i.dtype.kind in "iu" and x.size >= _FEW and ready(x.size, 0)
+    return fits(x)
 
 
 def combined_at(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | None:

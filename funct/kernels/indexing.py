@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     Index = NDArray[Any]
 
 __all__ = [
-    "WORDS", "alike", "combine_rows", "fits", "flat", "inside", "nonzero", "picked", "picked_at",
-    "plain_put", "plain_put_along", "plain_segment_sum", "plain_take_along", "put", "put_along",
-    "refuse_outside", "replaced", "segment_sum", "sums_of_few", "take", "take_along", "under",
-    "wide",
+    "PLACES", "WORDS", "alike", "combine_rows", "fits", "flat", "inside", "nonzero", "picked",
+    "picked_at", "plain_put", "plain_put_along", "plain_segment_sum", "plain_take_along", "put",
+    "put_along", "refuse_outside", "replaced", "segment_sum", "signed", "sums_of_few", "take",
+    "take_along", "under", "wide",
 ]  # fmt: skip
 
 _INT64, _SINGLE, _DOUBLE = map(np.dtype, (np.int64, np.float32, np.float64))
-_PLACES = frozenset([np.dtype(c).num for c in "bBhHiIlq"])  # dtypes of indices
+PLACES = frozenset([np.dtype(c).num for c in "bBhHiIlq"])  # dtypes of indices that int64 holds
 WORDS = _INT64, np.dtype(np.int32)  # dtypes of indices that are added up
 _SOME = 1 << 11  # elements that are taken quicker than by NumPy, one for each index
 _FEW = 256  # and those of which each line has indices of its own
@@ -46,14 +46,26 @@ _FAR = 1 << 24  # bytes that caches hold in part at most
 _MUCH, _COLUMNS, _TASKS = 1 << 16, 64, 16  # elements and columns of a task at least, and tasks
 
 
+def signed(i: Index) -> Index:
+    """Indices, none of which NumPy would take for a negative one: it casts those of 64 bits without
+    a sign, and 2**64 - 1 would be the last.
+    """
+    if i.dtype.kind != "u" or i.dtype.itemsize < 8:
+        return i
+    i = i.view(_INT64)
+    if i.size and i.min() < 0:
+        raise IndexError("an index is out of bounds")
+    return i
+
+
 def _index(i: Index) -> Any:
     """Indices as kernels that change numbers want them."""
     return i if i.dtype is _INT64 else i.astype(_INT64)
 
 
-def fits(x: NDArray[Any], i: Index, *least: int) -> bool:
-    """Whether a kernel is to be preferred for values x, at least so many, at i."""
-    return pays(x, *least) and x.dtype.kind != "b" and (i.dtype is _INT64 or i.dtype != np.uint64)
+def fits(x: NDArray[Any], *least: int) -> bool:
+    """Whether a kernel is to be preferred for values x, at least so many."""
+    return pays(x, *least) and x.dtype.kind != "b"
 
 
 def refuse_outside(found: int) -> None:
@@ -71,6 +83,7 @@ def inside(made: NDArray[Any] | None) -> NDArray[Any]:
 
 def take(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
     """As `x.take(i, axis)`, which copies rows well."""
+    i = i if i.dtype is _INT64 else signed(i)  # no call for the usual
     if x.size * i.size < _SOME:  # as many as there may be at most
         return x.take(i, axis)
     rank = x.ndim
@@ -89,7 +102,7 @@ def take(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
 
 def _moves(x: NDArray[Any], i: Index, count: int) -> bool:
     """Whether a kernel is to be preferred to take so many elements of x, as words, at i."""
-    if i.dtype.num not in _PLACES or not ready(count, 0):
+    if i.dtype.num not in PLACES or not ready(count, 0):
         return False
     # x may lie on another device
     return x.itemsize in MOVED and x.flags.c_contiguous and x.__class__ is np.ndarray
@@ -152,7 +165,7 @@ def picked(x: NDArray[Any], at: NDArray[Any]) -> NDArray[Any] | None:
     """
     if not x.ndim or at.size < _SOME:
         return None
-    if at.dtype.num in _PLACES:
+    if at.dtype.num in PLACES:
         if x.ndim == 1:
             return take(x, at, 0)
         return x.take(at, 0) if x.flags.c_contiguous else None
@@ -250,9 +263,10 @@ def put(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
     Two writes to one place are added in the order of the indices; halves in float32, and the sum is
     rounded once.
     """
+    i = signed(i)
     if is_half(g.dtype):
         return through_single(put, g, i, axis, n)
-    if not fits(g, i):
+    if not fits(g):
         return plain_put(g, i, axis, n)
     order = memory_order(g) if i.ndim == 1 else None
     if order is not None:
@@ -310,7 +324,7 @@ def segment_sum(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any]:
     """
     if is_half(data.dtype):
         return through_single(segment_sum, data, ids, n)
-    if not fits(data, ids) or not n:
+    if not fits(data) or not n:
         return plain_segment_sum(data, ids, n)
     y = np.zeros((n, *data.shape[1:]), data.dtype)
     _add(data, ids, y, 0, True)
@@ -333,6 +347,7 @@ def plain_segment_sum(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any]:
 
 def take_along(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
     """As `numpy.take_along_axis`, for shapes that agree except on axis."""
+    i = i if i.dtype is _INT64 else signed(i)
     rank, count = x.ndim, i.size
     least = _SOME if rank == 1 else max(_FEW, x.size // 8)
     if count < least or not _moves(x, i, count):
@@ -380,7 +395,8 @@ def _places(shape: tuple[int, ...]) -> tuple[Any, ...]:
 
 def put_along(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
     """Adjoint of `take_along`: zeros of length n along axis, with g added at i, of g's shape."""
-    if not fits(g, i, 1) or g.shape != i.shape:
+    i = signed(i)
+    if not fits(g, 1) or g.shape != i.shape:
         return plain_put_along(g, i, axis, n)
     order = memory_order(i)
     if order is not None:

@@ -19,6 +19,7 @@ from funct.kernels.cpu import neural as cpu
 from funct.kernels.cpu.irregular.pooling import few_windows
 from funct.kernels.cpu.loops import ready
 from funct.kernels.elementwise import times_sigmoid
+from funct.kernels.indexing import PLACES
 from funct.kernels.linalg.products import matmul
 from funct.kernels.table import call
 from funct.kernels.windows.convolution import convolution, convolution_work
@@ -122,7 +123,7 @@ def embedding(
     """The rows of weight at i."""
     if padding_idx is not None or max_norm is not None or scale_grad_by_freq or sparse:
         return None
-    if weight.ndim != 2 or i.dtype.kind not in "iu" or not 0 < i.size < FEW:
+    if weight.ndim != 2 or i.dtype.num not in PLACES or not 0 < i.size < FEW:
         return None
     if i.item(i.argmin()) < 0:
         return None

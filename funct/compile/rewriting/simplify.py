@@ -16,6 +16,7 @@
 - elementwise ops on every second element and zeros are computed in pairs (`gaps.py`);
 - indices that are known and are a box of an axis are slices of it (`boxes.py`);
 - indices at which numbers are added have four bytes;
+- indices without a sign are no negative ones in eight bytes;
 - one element of each row is taken, or put, by comparing its index with 0, 1, 2 …
   (`row_elements.py`).
 
@@ -57,6 +58,11 @@ _ELSEWHERE = frozenset({
     "checkpoint_name",
 })  # fmt: skip
 _LARGE = 256  # elements of a constant that is looked at
+_INDEX = {  # which operand is
+    "take": 1, "put": 1, "take_along_axis": 1, "put_along_axis": 1, "wrap_index": 0,
+    **dict.fromkeys(UPDATES, 2),
+}  # fmt: skip
+_MOST = np.iinfo(np.int64).max
 _FOLDED = frozenset({"add", "subtract", "multiply", "divide", "negative", "maximum", "minimum"})
 
 
@@ -101,7 +107,7 @@ class _Rewriting(Boxes, Minors, OuterSums, RowElements):
             if operands != e.operands:
                 e = attrs.evolve(e, operands=operands)
             self.site = e.site
-            e = self._numbered(e)
+            e = self._signed(self._numbered(e))
             found = self._rewritten(e)
             if found is None:
                 self.keep(e)
@@ -159,6 +165,21 @@ class _Rewriting(Boxes, Minors, OuterSums, RowElements):
         if n >= 1 << 31 or out.dtype.itemsize <= 4 or not added:
             return None
         return self.apply("wrap_index", e.operands, e.params, out.shape, np.int32)
+
+    def _signed(self, e: Node) -> Node:
+        """The node with indices that loops may take for int64: beyond all of those, none is."""
+        at = _INDEX.get(e.name)
+        i = e.operands[at] if at is not None else None
+        if not isinstance(i, Var) or i.dtype != np.uint64:
+            return e
+        if i in self.constants:
+            known = np.asarray(self.constants[i].data)
+            new = self.constant(np.minimum(known, _MOST).astype(np.int64))
+        else:
+            low = self.apply("minimum", (i, _MOST), (), i.shape, i.dtype)
+            new = self.apply("astype", (low,), (np.dtype(np.int64),), i.shape, np.int64)
+        operands = tuple([new if k == at else a for k, a in enumerate(e.operands)])
+        return attrs.evolve(e, operands=operands)
 
     # Known numbers
 
