@@ -10,12 +10,12 @@ import numpy as np
 
 from funct.kernels import indexing, runs
 from funct.kernels.cpu.scratch import fresh
-from funct.kernels.dtypes import NATIVE
+from funct.kernels.dtypes import NAMED, NATIVE
 from funct.kernels.windows.borders import padded
 from funct.kernels.windows.views import memory_order
 
 __all__ = [
-    "concat", "expand_dims", "flip", "pad", "pad_last", "permute_dims", "ravel", "repeat",
+    "astype", "concat", "expand_dims", "flip", "pad", "pad_last", "permute_dims", "ravel", "repeat",
     "reshape", "roll", "squeeze", "stack", "tile", "transpose",
 ]  # fmt: skip
 
@@ -24,7 +24,21 @@ _MODES: Any = ("edge", "reflect", "symmetric", "wrap")
 _OF_TORCH = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 _ALL, _BACK = slice(None), slice(None, None, -1)
 _FILLED = {np.dtype(char) for char in "fdFD"}  # any number has a value there
+_CAST = 1 << 12  # elements of two bytes from which on it is worth asking for kernels
 _JOINED = _FILLED | {np.dtype(char) for char in "bhilBHI"}
+
+
+def astype(x: Any, dtype: Any, copy: Any = True, device: Any = None) -> Any:
+    """x in another dtype of NumPy's, in a new array."""
+    found = NAMED.get(dtype)
+    if found is None or copy is not True or device is not None:
+        return None
+    given = x.dtype
+    if given.kind == "c" and found.kind not in "cb":
+        return None
+    if x.size >= _CAST and (given.itemsize == 2 or found.itemsize == 2):
+        return None
+    return x.astype(found)
 
 
 def reshape(x: Any, shape: Any, copy: Any = None) -> Any:
