@@ -95,6 +95,7 @@ _REPEATED = 1 << 11  # elements from which on a call of a kernel costs less than
 _SEVERAL = 1 << 24  # elements of a result that every machine has room for
 _COUNTED = 2**31  # NumPy's repeat does not see its product of sizes overflow, and crashes
 _NARROW, _WIDE = 16, 1 << 12  # lines that are rolled element by element, and of how many elements
+_FEW = 1 << 7  # elements that NumPy joins at once
 _RUNS = 1 << 8  # elements from which on machine code repeats each
 _MANY = 1 << 13  # what is larger is announced to the allocator, and compared with the memory
 
@@ -159,8 +160,11 @@ def _tiled(x: Any, shape: tuple[int, ...], repetitions: tuple[int, ...]) -> Any:
 
 def concat(arrays: Any, axis: Any = 0) -> Any:
     """Arrays joined along an existing axis."""
-    if not _join(arrays):
-        return None
+    if len(arrays) != 2 or arrays[0].dtype is not arrays[1].dtype:
+        if not _join(arrays):
+            return None
+    elif arrays[0].size < _FEW:
+        return _concatenate(arrays, axis)
     if axis == 0:
         return _concatenate(arrays)
     made = None
@@ -187,6 +191,12 @@ def stack(arrays: Any, axis: int = 0) -> Any:
     n = arrays[0].ndim
     if axis.__class__ is not int or not -n - 1 <= axis <= n or not _join(arrays):
         return None
+    if n and (axis == 0 or axis == -n - 1):
+        shape = arrays[0].shape
+        for a in arrays:
+            if a.shape != shape:
+                return None
+        return _concatenate(arrays).reshape(len(arrays), *shape)
     at = (slice(None),) * (axis if axis >= 0 else axis + n + 1) + (None,)
     new = []
     for a in arrays:
