@@ -9,6 +9,7 @@ from benchmarks.kernels import (
     large,
     mathematics,
     memory,
+    reductions,
     rowwise,
     samples,
 )
@@ -16,7 +17,9 @@ from benchmarks.kernels.row import Row, table
 
 __all__ = ["Row", "run", "table"]
 
-FILES = (attention, dense, irregular, large, mathematics, memory, rowwise, samples)
+FILES = (
+    attention, dense, irregular, large, mathematics, memory, reductions, rowwise, samples
+)  # fmt: skip
 
 
 def run() -> str:

@@ -35,6 +35,7 @@ _INEXACT = INEXACT - NARROW
 _NUMBERS: dict[str, tuple[type, ...]] = {
     "b": (bool,), "i": (int,), "u": (int,), "f": (float,), "c": (float, complex),
 }  # fmt: skip
+_QUICK = frozenset([np.dtype(c).num for c in "bBhHiIlLqQfd"])  # that NumPy's ufuncs are quick at
 _MODES = {None: "set", np.add: "add", np.multiply: "multiply", np.minimum: "min", np.maximum: "max"}
 
 
@@ -218,7 +219,7 @@ def _combine(out: Any, at: Any, v: Any, change: Any) -> None:
     """change(out[at], v) written into out, one position after the other."""
     if v.__class__ is not _OWN.get(out.dtype):
         v = np.asarray(v, out.dtype)  # a bare number would be taken as a double
-    if out.size < _MANY:
+    if out.size < _MANY and (out.dtype.num in _QUICK or at.__class__ is tuple):
         one = _OPERATORS.get(change)
         few = at.__class__ is ndarray and at.ndim == 1 == out.ndim and at.size <= _BY_ONE
         if few and one is not None and (v.__class__ is not ndarray or not v.ndim):

@@ -25,6 +25,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@direct(kernels.astype)
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
     """x in another dtype; the same array where nothing changes and copy is False.
 

@@ -150,7 +150,7 @@ class Methods(Value):
     def astype(self, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
         """x in another dtype."""
         if copy is True and device is None:
-            return ops.astype(self, as_dtype("astype", dtype))
+            return _xp.astype(self, dtype)
         return _xp.astype(self, dtype, copy=copy, device=device)
 
     def view(self, dtype: Any = None) -> Any:

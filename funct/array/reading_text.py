@@ -29,7 +29,8 @@ from funct.kernels.cpu.calls import (
 
 __all__ = ["reading_text"]
 
-_MANY = 1 << 11  # positions: from here on `selected` knows better
+_MANY = 1 << 11  # positions: from here on `selected` knows better,
+_SOME = 1 << 9  # and where there is one on each of several axes
 
 
 def reading_text(at: int) -> str:
@@ -72,7 +73,7 @@ placed:
 {field("placed.rank", "%all", RANK, "i32")}
 {field("placed.shape", "%all", SHAPE, "ptr")}
   %placed.size = call i64 @PyArray_MultiplyList(ptr %placed.shape, i32 %placed.rank)
-  %many.placed = icmp uge i64 %placed.size, {_MANY}
+  %many.placed = icmp uge i64 %placed.size, {_SOME}
   ret i1 %many.placed
 whole:
 {field("start", "%all", TYPE + 8, "ptr")}

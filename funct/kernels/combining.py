@@ -7,10 +7,12 @@ count from the end where they are negative; one that is out of bounds raises Ind
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from ml_dtypes import bfloat16
 
 from funct.kernels.cpu.irregular import combining as cpu
 from funct.kernels.cpu.loops import ready
@@ -21,6 +23,7 @@ from funct.kernels.indexing import (
     combine_rows,
     fits,
     flat,
+    in_parts,
     inside,
     refuse_outside,
     signed,
@@ -40,7 +43,7 @@ _INT64, _BOOL = np.dtype(np.int64), np.dtype(bool)
 # By their numbers, the dtypes of which kernels take Python's numbers, and the class of those.
 _NUMBERS = {np.dtype(c).num: float if c in "fd" else int for c in "bBhHiIlfd"}
 _LIMITS = {np.dtype(c).num: np.iinfo(c) for c in "bBhHiI"}  # and those that do not hold each
-_CODED = frozenset([np.dtype(c).num for c in "bBhHiIlLqQfd"])
+_CODED = frozenset([np.dtype(c).num for c in "bBhHiIlLqQfde"] + [np.dtype(bfloat16).num])
 _MANY = 1 << 13  # elements that are put quicker than by NumPy into an array
 _FEW = 256  # and with a new array
 _LONG = 512  # bytes of a row that NumPy writes as well
@@ -68,6 +71,12 @@ def combine(x: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> NDArray[An
 
 def combine_rows_into(y: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> None:
     """`combine` of rows, in y itself: C-contiguous. v may broadcast to the rows."""
+    if mode == "add" and y.dtype.kind == "c" and y.flags.c_contiguous:
+        v = np.ascontiguousarray(np.broadcast_to(v, (*i.shape, *y.shape[1:])), y.dtype)
+        into, given = in_parts(y), in_parts(v.reshape(i.size, -1))
+        if into is not None and given is not None:
+            combine_rows_into(into, given, i.reshape(-1), mode)
+            return
     inner = prod(y.shape[1:])
     copied = mode == "set" and inner * y.itemsize >= _LONG  # which NumPy does well
     if y.dtype is _BOOL and v.dtype is _BOOL:
@@ -86,6 +95,9 @@ def combine_into(y: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> None:
     """`combine`, in y itself: 1-D and contiguous."""
     few = mode == "set" and i.size < _MANY
     same = v.shape == i.shape and v.dtype == y.dtype and y.flags.aligned
+    if same and mode == "add" and y.dtype.kind == "c":
+        combine_rows_into(y, v, i, mode)
+        return
     if same and y.dtype is _BOOL:
         y, v, mode = y.view(np.uint8), v.view(np.uint8), _OF_TRUTH[mode]
     if few or not same or not _combines(v, i):
@@ -160,8 +172,10 @@ def leading(i: Any, shape: tuple[int, ...]) -> Index | None:
 def combined_each(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | None:
     """`combined_at` for 1-D x and arrays v and i of one shape, which is quicker to find out."""
     d = x.dtype
-    if i.dtype not in WORDS or v.dtype is not d or d.num not in _CODED or x.ndim != 1:
+    if i.dtype not in WORDS or v.dtype is not d or x.ndim != 1:
         return None
+    if d.num not in _CODED:
+        return _as_others(combined_each, x, v, i, mode)
     count = i.size
     if (mode == "set" and count < _FEW) or v.shape != i.shape or not ready(count, 0):
         return None
@@ -171,8 +185,12 @@ def combined_each(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | 
 def combined_rows(x: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> NDArray[Any] | None:
     """`combine` of the rows of v, one for each position, which is quicker to find out."""
     d, shape = x.dtype, x.shape
-    if i.dtype is not _INT64 or v.dtype is not d or d.num not in _CODED or mode == "set":
+    if i.dtype is not _INT64 or v.dtype is not d:
         return None
+    if mode == "set" and (prod(shape[1:]) * d.itemsize >= _LONG or v.size < _MANY):
+        return None
+    if d.num not in _CODED:
+        return _as_others(combined_rows, x, v, i, mode)
     if not x.size or not v.size or v.shape != i.shape + shape[1:] or not ready(v.size, 0):
         return None
     flags, n = v.flags, shape[0] if shape else 0
@@ -181,6 +199,25 @@ def combined_rows(x: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> NDAr
     y = x.copy()
     combine_rows(v, i, y, (1, i.size, n, y.size // n), mode, False)
     return y
+
+
+def _as_others(
+    way: Callable[..., Any], x: NDArray[Any], v: NDArray[Any], i: Index, mode: str
+) -> NDArray[Any] | None:
+    """Truth as bytes, and sums of complex numbers as rows of their parts; None for others."""
+    if v.shape != i.shape + x.shape[1:]:
+        return None
+    if x.dtype is _BOOL:
+        made = way(x.view(np.uint8), v.view(np.uint8), i, _OF_TRUTH[mode])
+        return None if made is None else made.view(_BOOL)
+    if mode not in ("add", "set") or not v.size or x.dtype.kind != "c":
+        return None
+    x, shape = np.ascontiguousarray(x), x.shape
+    parts, given = in_parts(x), in_parts(np.ascontiguousarray(v).reshape(i.size, -1))
+    if parts is None or given is None:
+        return None
+    made = combined_rows(parts, given, i.reshape(-1), mode)
+    return None if made is None else made.view(x.dtype).reshape(shape)
 
 
 def plain_combine_into(y: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> None:

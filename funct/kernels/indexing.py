@@ -27,14 +27,16 @@ if TYPE_CHECKING:
     Index = NDArray[Any]
 
 __all__ = [
-    "PLACES", "WORDS", "alike", "combine_rows", "fits", "flat", "inside", "nonzero", "picked",
-    "picked_at", "plain_put", "plain_put_along", "plain_segment_sum", "plain_take_along", "put",
-    "put_along", "refuse_outside", "replaced", "segment_sum", "signed", "sums_of_few", "take",
-    "take_along", "under", "wide",
+    "PLACES", "WORDS", "alike", "combine_rows", "fits", "flat", "in_parts", "inside", "nonzero",
+    "picked", "picked_at", "plain_put", "plain_put_along", "plain_segment_sum", "plain_take_along",
+    "put", "put_along", "refuse_outside", "replaced", "segment_sum", "signed", "sums_of_few",
+    "take", "take_along", "under", "wide",
 ]  # fmt: skip
 
 _INT64, _SINGLE, _DOUBLE = map(np.dtype, (np.int64, np.float32, np.float64))
 PLACES = frozenset([np.dtype(c).num for c in "bBhHiIlq"])  # dtypes of indices that int64 holds
+_SUMMED = frozenset([np.dtype(c).num for c in "bBhHiIlLqQfd"])
+_COMPLEX = frozenset([np.dtype(c).num for c in "FD"])
 WORDS = _INT64, np.dtype(np.int32)  # dtypes of indices that are added up
 _SOME = 1 << 11  # elements that are taken quicker than by NumPy, one for each index
 _FEW = 256  # and those of which each line has indices of its own
@@ -66,6 +68,13 @@ def _index(i: Index) -> Any:
 def fits(x: NDArray[Any], *least: int) -> bool:
     """Whether a kernel is to be preferred for values x, at least so many."""
     return pays(x, *least) and x.dtype.kind != "b"
+
+
+def in_parts(x: NDArray[Any]) -> NDArray[Any] | None:
+    """Complex numbers that lie side by side as rows of their parts; None for others."""
+    if x.dtype.num not in _COMPLEX or not x.ndim or not x.size or not x.flags.c_contiguous:
+        return None
+    return x.reshape(len(x), -1).view(x.real.dtype)
 
 
 def refuse_outside(found: int) -> None:
@@ -176,13 +185,32 @@ def picked_at(x: NDArray[Any], at: tuple[Any, ...]) -> NDArray[Any] | None:
     """x[at] for many positions on each of its first axes, two at least; None where NumPy is to do
     it, which walks through all of them side by side.
     """
-    if not 1 < len(at) <= x.ndim or not alike(at) or at[0].size < _SOME:
+    if not 1 < len(at) <= x.ndim or at[0].size < _FEW or not alike(at):
         return None
     if x.__class__ is not np.ndarray or not x.flags.c_contiguous or not ready(at[0].size, 0):
+        return None
+    if len(at) == x.ndim <= 3 and x.itemsize in MOVED and x.size:
+        return _cells(x, at)
+    if at[0].size < _SOME:
         return None
     places, n = flat(at, x.shape)
     rows = x.reshape(n, *x.shape[len(at) :])
     return take(rows, places, 0) if rows.ndim == 1 else rows.take(places, 0)
+
+
+def _cells(x: NDArray[Any], at: tuple[Any, ...]) -> NDArray[Any]:
+    """Elements of x, of two or three axes, at positions on each."""
+    i, j, k, three = at[0], at[1], at[-1], len(at) == 3
+    n, m, behind = x.shape if three else (*x.shape, 1)
+    count = i.size
+    if count <= _PART and x.dtype.num in USUAL:
+        return inside(cpu.picked(x, i, j, k, n, m, behind, three))
+    y, wrong = np.empty(i.shape, x.dtype), np.zeros(1, np.int64)
+    cpu.pick(
+        as_words(x), i, j, k, as_words(y), wrong, count, n, m, behind, three, _PART,
+        -(-count // _PART),
+    )  # fmt: skip
+    return _checked(y, wrong)
 
 
 def alike(i: tuple[Any, ...]) -> bool:
@@ -324,6 +352,12 @@ def segment_sum(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any]:
     """
     if is_half(data.dtype):
         return through_single(segment_sum, data, ids, n)
+    if data.dtype.kind == "b" and data.size >= _FEW:  # whether there is a true one
+        return segment_sum(data.astype(np.int64), ids, n) != 0
+    parts = in_parts(data) if data.dtype.kind == "c" and n else None
+    if parts is not None:
+        sums = segment_sum(parts, ids, n)
+        return sums.view(data.dtype).reshape(n, *data.shape[1:])
     if not fits(data) or not n:
         return plain_segment_sum(data, ids, n)
     y = np.zeros((n, *data.shape[1:]), data.dtype)
@@ -333,7 +367,7 @@ def segment_sum(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any]:
 
 def sums_of_few(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any] | None:
     """`segment_sum` of few numbers by a kernel; None for dtypes and machines that have none."""
-    if data.dtype.num not in USUAL or ids.dtype is not _INT64 or not ready(data.size, 0):
+    if data.dtype.num not in _SUMMED or ids.dtype is not _INT64 or not ready(data.size, 0):
         return None
     made: NDArray[Any] = combining.summed(data, ids, n, data.size)
     return made

@@ -10,12 +10,12 @@ import numpy as np
 
 from funct.kernels import indexing, runs
 from funct.kernels.cpu.scratch import fresh
-from funct.kernels.dtypes import NATIVE
+from funct.kernels.dtypes import NAMED, NATIVE
 from funct.kernels.windows.borders import padded
 from funct.kernels.windows.views import memory_order
 
 __all__ = [
-    "concat", "expand_dims", "flip", "pad", "pad_last", "permute_dims", "ravel", "repeat",
+    "astype", "concat", "expand_dims", "flip", "pad", "pad_last", "permute_dims", "ravel", "repeat",
     "reshape", "roll", "squeeze", "stack", "tile", "transpose",
 ]  # fmt: skip
 
@@ -24,7 +24,21 @@ _MODES: Any = ("edge", "reflect", "symmetric", "wrap")
 _OF_TORCH = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 _ALL, _BACK = slice(None), slice(None, None, -1)
 _FILLED = {np.dtype(char) for char in "fdFD"}  # any number has a value there
+_CAST = 1 << 12  # elements of two bytes from which on it is worth asking for kernels
 _JOINED = _FILLED | {np.dtype(char) for char in "bhilBHI"}
+
+
+def astype(x: Any, dtype: Any, copy: Any = True, device: Any = None) -> Any:
+    """x in another dtype of NumPy's, in a new array."""
+    found = NAMED.get(dtype)
+    if found is None or copy is not True or device is not None:
+        return None
+    given = x.dtype
+    if given.kind == "c" and found.kind not in "cb":
+        return None
+    if x.size >= _CAST and (given.itemsize == 2 or found.itemsize == 2):
+        return None
+    return x.astype(found)
 
 
 def reshape(x: Any, shape: Any, copy: Any = None) -> Any:
@@ -81,6 +95,7 @@ _REPEATED = 1 << 11  # elements from which on a call of a kernel costs less than
 _SEVERAL = 1 << 24  # elements of a result that every machine has room for
 _COUNTED = 2**31  # NumPy's repeat does not see its product of sizes overflow, and crashes
 _NARROW, _WIDE = 16, 1 << 12  # lines that are rolled element by element, and of how many elements
+_FEW = 1 << 7  # elements that NumPy joins at once
 _RUNS = 1 << 8  # elements from which on machine code repeats each
 _MANY = 1 << 13  # what is larger is announced to the allocator, and compared with the memory
 
@@ -145,8 +160,11 @@ def _tiled(x: Any, shape: tuple[int, ...], repetitions: tuple[int, ...]) -> Any:
 
 def concat(arrays: Any, axis: Any = 0) -> Any:
     """Arrays joined along an existing axis."""
-    if not _join(arrays):
-        return None
+    if len(arrays) != 2 or arrays[0].dtype is not arrays[1].dtype:
+        if not _join(arrays):
+            return None
+    elif arrays[0].size < _FEW:
+        return _concatenate(arrays, axis)
     if axis == 0:
         return _concatenate(arrays)
     made = None
@@ -173,6 +191,12 @@ def stack(arrays: Any, axis: int = 0) -> Any:
     n = arrays[0].ndim
     if axis.__class__ is not int or not -n - 1 <= axis <= n or not _join(arrays):
         return None
+    if n and (axis == 0 or axis == -n - 1):
+        shape = arrays[0].shape
+        for a in arrays:
+            if a.shape != shape:
+                return None
+        return _concatenate(arrays).reshape(len(arrays), *shape)
     at = (slice(None),) * (axis if axis >= 0 else axis + n + 1) + (None,)
     new = []
     for a in arrays:

@@ -12,7 +12,7 @@ import numpy as np
 
 from funct.kernels.cumulative import scanned
 from funct.kernels.dtypes import FLOATING, INTEGER
-from funct.kernels.statistical import first_least, first_most, max, mean, min, prod, sum, var
+from funct.kernels.statistical import first_least, first_most, max, mean, min, prod, std, sum, var
 
 __all__ = [
     "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod",
@@ -75,8 +75,9 @@ def nanstd(
     keepdims: bool = False,
 ) -> Any:
     """Standard deviation of what is not NaN."""
-    square = nanvar(x, axis, dtype, correction, ddof, keepdims)
-    return None if square is None else np.sqrt(square)
+    if dtype is not None:
+        return None
+    return _clean(std(x, axis, correction if ddof is None else ddof, keepdims))
 
 
 def nanargmax(x: Any, axis: Any = None, keepdims: bool = False) -> Any:

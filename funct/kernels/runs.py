@@ -4,6 +4,7 @@ machine code; both give the same bits.
 
 from __future__ import annotations
 
+import functools
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -88,18 +89,38 @@ def evenly(x: NDArray[Any], times: int, axis: int | None) -> NDArray[Any] | None
 
 def joined(a: NDArray[Any], b: NDArray[Any], axis: Any) -> NDArray[Any] | None:
     """Two arrays joined along an axis, of short rows; None where NumPy is to do it."""
-    if axis.__class__ is not int or a.dtype is not b.dtype or not -a.ndim <= axis < a.ndim:
+    if axis.__class__ is not int or a.dtype is not b.dtype:
         return None
-    axis %= a.ndim
-    if a.ndim != b.ndim or a.shape[:axis] != b.shape[:axis]:
+    plan = _joining(a.shape, b.shape, a.dtype, axis)
+    if plan is None or not (a.flags.c_contiguous and b.flags.c_contiguous) or not ready(a.size, 0):
         return None
-    if a.shape[axis + 1 :] != b.shape[axis + 1 :] or not _in_rows(a, axis) or not _in_rows(b, axis):
-        return None
-    first, second = (prod(v.shape[axis:]) for v in (a, b))
-    shape = (*a.shape[:axis], a.shape[axis] + b.shape[axis], *a.shape[axis + 1 :])
+    shape, lies = plan
     y = memory.fresh(shape, a.dtype)
-    _join(a, b, y, prod(a.shape[:axis]), (first, 0, first, second, 0, second))
+    cpu.joined(as_words(a), as_words(b), as_words(y), *lies)
     return y
+
+
+@functools.lru_cache(256)
+def _joining(
+    a: tuple[int, ...], b: tuple[int, ...], dtype: np.dtype[Any], axis: int
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """The shape of what is joined, and how rows lie, for `cpu.joined`."""
+    if not -len(a) <= axis < len(a) or len(a) != len(b):
+        return None
+    axis %= len(a)
+    if a[:axis] != b[:axis] or a[axis + 1 :] != b[axis + 1 :]:
+        return None
+    if not _are_rows(a, dtype, axis) or not _are_rows(b, dtype, axis):
+        return None
+    first, second, rows = prod(a[axis:]), prod(b[axis:]), prod(a[:axis])
+    shape = (*a[:axis], a[axis] + b[axis], *a[axis + 1 :])
+    return shape, (first, 0, first, second, 0, second, *_tasks(rows, prod(shape)))
+
+
+def _tasks(rows: int, size: int) -> tuple[int, int, int]:
+    """Rows, those of a task, and tasks."""
+    part = max(1, _PART * rows // size)
+    return rows, part, -(-rows // part)
 
 
 def beside(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
@@ -119,35 +140,24 @@ def rolled(x: NDArray[Any], at: int, axis: int) -> NDArray[Any] | None:
     """x from place `at` of an axis on, and then what is before it, of short rows; None where NumPy
     is to do it.
     """
-    if not _in_rows(x, axis):
+    shape = x.shape
+    if not _are_rows(shape, x.dtype, axis) or not x.flags.c_contiguous or not ready(x.size, 0):
         return None
-    inner = prod(x.shape[axis + 1 :])
-    width, before = x.shape[axis] * inner, at * inner
-    y = memory.fresh(x.shape, x.dtype)
-    rows = prod(x.shape[:axis])
-    _join(x, x, y, rows, (width, before, width - before, width, 0, before))
+    inner = prod(shape[axis + 1 :])
+    width, before = shape[axis] * inner, at * inner
+    y, words = memory.fresh(shape, x.dtype), as_words(x)
+    lies = width, before, width - before, width, 0, before
+    cpu.joined(words, words, as_words(y), *lies, *_tasks(prod(shape[:axis]), x.size))
     return y
 
 
-def _in_rows(x: NDArray[Any], axis: int) -> bool:
-    """Whether x lies in short rows of what is along axis and behind, many of them."""
-    width = prod(x.shape[axis:])
-    return (
-        x.flags.c_contiguous
-        and x.itemsize in MOVED
-        and not x.dtype.hasobject
-        and x.size >= max(_SOME, _ROWS * width)
-        and width * x.itemsize <= _SHORT
-        and ready(x.size, 0)
-    )
-
-
-def _join(
-    a: NDArray[Any], b: NDArray[Any], y: NDArray[Any], rows: int, lies: tuple[int, ...]
-) -> None:
-    """lies: how rows lie in a and in b: how far one is from the next, from where on, how wide."""
-    part = max(1, _PART * rows // y.size)
-    cpu.joined(as_words(a), as_words(b), as_words(y), *lies, rows, part, -(-rows // part))
+@functools.lru_cache(256)
+def _are_rows(shape: tuple[int, ...], dtype: np.dtype[Any], axis: int) -> bool:
+    """Whether arrays are short rows of what is along axis and behind, many of them."""
+    width, size = prod(shape[axis:]), dtype.itemsize
+    if size not in MOVED or dtype.hasobject or width * size > _SHORT:
+        return False
+    return prod(shape) >= max(_SOME, _ROWS * width)
 
 
 def triangle(x: NDArray[Any], k: int, lower: bool) -> NDArray[Any] | None:

@@ -45,6 +45,7 @@ _HALVED = 1 << 15  # words in a row up to which bounds are sought by counting, a
 _NETWORK, _COLUMN = 1 << 11, 1 << 12  # bytes that NumPy has networks for; elements at most, and
 _BESIDE = 16, 8  # columns at least, that are sorted together; where NumPy packs slowly
 _SHORTEST, _LESS = 32, 8  # elements of columns of which so many are enough everywhere
+_LONGEST, _IN_SHORT = 64, {4: 12, 8: np.inf}  # bytes of a vector; columns by bytes of an element
 _ROOM = cpu.LANES  # words more than are needed, and a sixteenth, are sorted, not halved away
 _FEW = 32  # of so few the largest are found by insertion, and the signs of zeros by NumPy
 _WORD = np.dtype(np.uint64)
@@ -231,6 +232,8 @@ def _worth_it(n: int, column_bytes: int) -> float:
     """How many columns of n elements are sorted together sooner than by NumPy."""
     if n <= _SHORTEST:
         return _LESS
+    if host().vector_bytes < _LONGEST:  # then NumPy packs no vectors
+        return _IN_SHORT[column_bytes // n]
     if column_bytes > _NETWORK:
         return _BESIDE[_packs_slowly()]
     return _BESIDE[0] if _packs_slowly() and column_bytes < _NETWORK >> 1 else np.inf

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.cpu.reductions.columns import of_few_columns
+from funct.kernels.cpu.reductions.long_rows import of_runs
 from funct.kernels.cpu.reductions.pairwise import LONG, of_long_rows
 from funct.kernels.cpu.reductions.short_rows import ROWS, of_short_rows
 from funct.kernels.cpu.reductions.wide_columns import of_many_columns
-from funct.kernels.dtypes import HALF, NAMED, NATIVE
+from funct.kernels.dtypes import HALF, NAMED, NATIVE, is_half
 from funct.kernels.table import call
 
 __all__ = [
@@ -70,8 +71,10 @@ def total(x: Any, axis: Any, keepdims: bool) -> Any:
 
 def product(x: Any, axis: Any, keepdims: bool) -> Any:
     """NumPy's product."""
-    if axis is not None and x.size >= ROWS:
-        y = _of_few("prod", x, axis, keepdims)
+    if x.size >= ROWS:
+        y = _of_few("prod", x, axis, keepdims) if axis is not None else None
+        if y is None:
+            y = of_runs("prod", x, axis, keepdims)
         if y is not None:
             return y
     return _multiply(x, axis, None, None, keepdims)
@@ -79,8 +82,10 @@ def product(x: Any, axis: Any, keepdims: bool) -> Any:
 
 def most(x: Any, axis: Any, keepdims: bool) -> Any:
     """NumPy's maximum."""
-    if axis is not None and x.size >= ROWS:
-        y = _of_few("max", x, axis, keepdims)
+    if x.size >= ROWS:
+        y = _of_few("max", x, axis, keepdims) if axis is not None else None
+        if y is None:
+            y = of_runs("max", x, axis, keepdims)
         if y is not None:
             return y
     return _maximum(x, axis, None, None, keepdims)
@@ -88,8 +93,10 @@ def most(x: Any, axis: Any, keepdims: bool) -> Any:
 
 def least(x: Any, axis: Any, keepdims: bool) -> Any:
     """NumPy's minimum."""
-    if axis is not None and x.size >= ROWS:
-        y = _of_few("min", x, axis, keepdims)
+    if x.size >= ROWS:
+        y = _of_few("min", x, axis, keepdims) if axis is not None else None
+        if y is None:
+            y = of_runs("min", x, axis, keepdims)
         if y is not None:
             return y
     return _minimum(x, axis, None, None, keepdims)
@@ -115,16 +122,18 @@ def some(x: Any, axis: Any, keepdims: bool) -> Any:
 
 def _of_few(name: str, x: Any, axis: Any, keepdims: bool) -> Any:
     """What short rows, or few columns, are reduced to; None for others."""
-    if x.ndim < 2 or x.shape[-1] * _FEW > x.size:
+    if x.ndim < 2:
         return None
-    for way in (of_short_rows, of_few_columns, of_many_columns):
-        if (y := way(name, x, axis, keepdims)) is not None:
-            return y
-    return None
+    if x.shape[-1] * _FEW <= x.size:
+        for way in (of_short_rows, of_few_columns):
+            if (y := way(name, x, axis, keepdims)) is not None:
+                return y
+    return of_many_columns(name, x, axis, keepdims)
 
 
 def first_most(x: Any, axis: Any, keepdims: bool) -> Any:
     """Where the first maximum stands."""
+    x = _single(x) if is_half(x.dtype) else x
     if x.size >= _PLACES and (y := of_short_rows("argmax", x, axis, keepdims)) is not None:
         return y
     return x.argmax(axis, keepdims=True) if keepdims else x.argmax(axis)
@@ -132,6 +141,7 @@ def first_most(x: Any, axis: Any, keepdims: bool) -> Any:
 
 def first_least(x: Any, axis: Any, keepdims: bool) -> Any:
     """Where the first minimum stands."""
+    x = _single(x) if is_half(x.dtype) else x
     if x.size >= _PLACES and (y := of_short_rows("argmin", x, axis, keepdims)) is not None:
         return y
     return x.argmin(axis, keepdims=True) if keepdims else x.argmin(axis)
@@ -149,8 +159,24 @@ def reduced_in_single(reduce: Any, x: Any, axes: Any, keepdims: bool) -> Any:
 
 def half_reduction(reduce: Any, x: Any, axes: Any, keepdims: bool) -> Any:
     """The same by a copy in float32."""
-    y = reduce(call("cast", x.dtype, x.size, x, _SINGLE), axes, None, None, keepdims)
-    return y.astype(x.dtype)
+    return _WAYS[reduce.__self__](_single(x), axes, keepdims).astype(x.dtype)
+
+
+_WAYS = {np.add: total, np.multiply: product, np.maximum: most, np.minimum: least}
+
+
+def _single(x: Any) -> Any:
+    """Halves as float32."""
+    return x.astype(_SINGLE) if x.size < _MANY else call("cast", x.dtype, x.size, x, _SINGLE)
+
+
+def _of_halves(way: Any, x: Any, axis: Any, keepdims: bool) -> Any:
+    """A reduction of few halves, taken in float32; None of what else is no dtype of NumPy's, and
+    of many, whose axes are to be known.
+    """
+    if x.size >= _MANY or not is_half(x.dtype):
+        return None
+    return np.asarray(way(x.astype(_SINGLE), axis, keepdims)).astype(x.dtype)
 
 
 def sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
@@ -158,7 +184,8 @@ def sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> 
     if axis is not None and not x.ndim:
         return None
     if dtype is None:
-        return total(x, axis, keepdims) if x.dtype.num < HALF else None
+        few = x.dtype.num < HALF
+        return total(x, axis, keepdims) if few else _of_halves(total, x, axis, keepdims)
     x = cast(x, dtype)
     if x is None or x.dtype.num == HALF:
         return None
@@ -170,7 +197,8 @@ def prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) ->
     if axis is not None and not x.ndim:
         return None
     if dtype is None:
-        return product(x, axis, keepdims) if x.dtype.num < HALF else None
+        few = x.dtype.num < HALF
+        return product(x, axis, keepdims) if few else _of_halves(product, x, axis, keepdims)
     x = cast(x, dtype)
     if x is None or x.dtype.num == HALF:
         return None
@@ -179,16 +207,20 @@ def prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) ->
 
 def max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Maximum over axis."""
-    if x.dtype.num >= NATIVE or (x.size >= _MANY and in_single(x)):
+    if axis is not None and not x.ndim:
         return None
-    return most(x, axis, keepdims) if axis is None or x.ndim else None
+    if x.dtype.num >= HALF:
+        return _of_halves(most, x, axis, keepdims)
+    return most(x, axis, keepdims)
 
 
 def min(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Minimum over axis."""
-    if x.dtype.num >= NATIVE or (x.size >= _MANY and in_single(x)):
+    if axis is not None and not x.ndim:
         return None
-    return least(x, axis, keepdims) if axis is None or x.ndim else None
+    if x.dtype.num >= HALF:
+        return _of_halves(least, x, axis, keepdims)
+    return least(x, axis, keepdims)
 
 
 def all(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
@@ -229,17 +261,22 @@ def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Arithmetic mean over axis."""
     n = _count(x, axis)
-    return total(_summands(x), axis, keepdims) / n if n else None
+    if not n:
+        return None
+    y = total(_summands(x), axis, keepdims) / n
+    return y.astype(x.dtype) if x.dtype.num >= HALF else y
 
 
 def _summands(x: Any) -> Any:
     """What a mean of x adds up: integers of 64 bits as float64, since their sum may leave int64."""
+    if x.dtype.num >= HALF:
+        return _single(x)
     return x.astype(np.float64) if x.dtype.num in _LONGS else x
 
 
 def _count(x: Any, axis: Any) -> int:
     """How many elements are reduced; 0 where this is not for us."""
-    if x.dtype.num >= HALF:
+    if x.dtype.num >= HALF and not is_half(x.dtype):
         return 0
     if axis is None:
         return x.size
@@ -256,12 +293,20 @@ def var(x: Any, axis: Any = None, correction: float = 0.0, keepdims: bool = Fals
     n = _count(x, axis)
     if not n or n <= correction or x.dtype.kind == "c":
         return None
-    apart = x - total(_summands(x), axis, axis is not None) / n
-    squares = total(apart * apart, axis, keepdims)
-    return squares / (n if correction == 0.0 else n - correction)
+    x, half = _summands(x), x.dtype if x.dtype.num >= HALF else None
+    apart = x - total(x, axis, axis is not None) / n
+    squares = of_long_rows(apart, axis, keepdims, True) if x.size >= LONG else None
+    if squares is None:
+        apart = np.multiply(apart, apart, apart) if x.ndim else apart * apart
+        squares = total(apart, axis, keepdims)
+    y = squares / (n if correction == 0.0 else n - correction)
+    return y if half is None else y.astype(half)
 
 
 def std(x: Any, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """Standard deviation over axis."""
+    if x.dtype.num >= HALF:
+        y = std(_single(x), axis, correction, keepdims) if is_half(x.dtype) else None
+        return None if y is None else y.astype(x.dtype)
     square = var(x, axis, correction, keepdims)
     return None if square is None else np.sqrt(square)

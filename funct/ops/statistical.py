@@ -92,6 +92,7 @@ _SAMPLES = calls(
 
 # The ufuncs' own reductions, called by position: np.sum costs twice as much.
 _add: Any = np.add.reduce
+_multiply: Any = np.multiply.reduce
 _maximum: Any = np.maximum.reduce
 _minimum: Any = np.minimum.reduce
 
@@ -169,6 +170,8 @@ def _prod_pull(g: Value, x: Value, axes: Shape, keepdims: bool) -> Value:
 
 
 def _prod_raw(x: Any, axes: Shape, keepdims: bool) -> Any:
+    if in_single(x):
+        return reduced_in_single(_multiply, x, axes, keepdims)
     if x.dtype in WIDE:
         return in_wide(_prod_raw, x, axes, keepdims)
     return product(x, axes, keepdims)

@@ -295,6 +295,14 @@ def _reshapes() -> Iterator[Call]:
             yield (x, shape), {"copy": True}
 
 
+def _cast() -> Iterator[Call]:
+    kinds = (np.dtype(np.int8), np.float32, float, bool, complex, "float16", xp.bfloat16)
+    for x in (*_arrays()[::2], _plain(np.float64, 3) * 1j, xp.ones(5000, dtype=xp.float16)):
+        for dtype in (*kinds, x.dtype, "int5", None, object, []):
+            for option in ({}, {"copy": False}, {"device": None}):
+                yield (x, dtype), option
+
+
 def _turns() -> Iterator[Call]:
     given = (0, -1, 1, (0,), (0, 1), (1, 0), (-1, 0), (0, 0), (0, 5), [1, 0], (1.0, 0), None, ())
     row = xp.ones((1, 3, 1))
@@ -749,6 +757,7 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
         {"offset": 1}, {"dtype": np.float32}, {"offset": -9}
     ),
     "joining.concat": _sequences,
+    "manipulation.astype": _cast,
     "manipulation.expand_dims": _turns,
     "manipulation.flip": lambda: _scans({"axis": (0,)}, {"axis": False}),
     "joining.pad": _padded,

@@ -1,4 +1,4 @@
-"""Sums and extrema of float16 and bfloat16, in machine code."""
+"""Sums, products and extrema of float16 and bfloat16, in machine code."""
 
 from __future__ import annotations
 
@@ -24,21 +24,24 @@ from funct.kernels.cpu.reductions.half_reductions import half_reduction, text
 
 HALVES = [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)]
 REDUCE: dict[str, Any] = {
-    "add": np.add.reduce, "maximum": np.maximum.reduce, "minimum": np.minimum.reduce
+    "add": np.add.reduce, "multiply": np.multiply.reduce, "maximum": np.maximum.reduce,
+    "minimum": np.minimum.reduce,
 }  # fmt: skip
 
 
 def assert_reduced(found: Any, name: str, x: Any, axes: Any, keepdims: bool) -> None:
-    """Extrema are exact; a sum is within half a unit, and what float32 loses in a segment."""
+    """Extrema are exact; a sum is within half a unit, and what float32 loses in a segment; so is
+    a product.
+    """
     wide = x.astype(np.float64)
     exact = REDUCE[name](wide, axes, None, None, keepdims)
     assert found.dtype == x.dtype
     assert found.shape == exact.shape
-    if name != "add":
+    if name in ("maximum", "minimum"):
         np.testing.assert_array_equal(found.astype(np.float64), exact)
         return
     info: Any = ml_dtypes.finfo(x.dtype)
-    lost = 2.0**-24 * 1100 * np.add.reduce(abs(wide), axes, None, None, keepdims)
+    lost = 2.0**-24 * 1100 * REDUCE[name](abs(wide), axes, None, None, keepdims)
     half = 0.5 * float(info.eps) * (abs(exact) + lost) + float(info.smallest_subnormal)
     assert (abs(found.astype(np.float64) - exact) <= half + lost).all()
 
@@ -85,11 +88,13 @@ def test_segments_lose_nothing(dtype: Any, shape: Any, axes: Any) -> None:
 @pytest.mark.parametrize("axis", [0, 1])
 def test_special_numbers(dtype: Any, axis: int) -> None:
     x = np.full((128, 128), -0.0, dtype)
-    for reduce in REDUCE.values():
-        assert np.signbit(half_reduction(reduce, x, (axis,), False).astype(np.float32)).all()
+    for name, reduce in REDUCE.items():
+        signs = np.signbit(half_reduction(reduce, x, (axis,), False).astype(np.float32))
+        assert (signs == (name != "multiply")).all()
     x[3, 5], x[17, 64], x[100, 127] = np.nan, np.inf, -np.inf
     for name, reduce in REDUCE.items():
-        wide = reduce(x.astype(np.float32), axis)
+        with np.errstate(invalid="ignore"):
+            wide = reduce(x.astype(np.float32), axis)
         found = half_reduction(reduce, x, (axis,), False).astype(np.float32)
         np.testing.assert_array_equal(found, wide, err_msg=name)
 

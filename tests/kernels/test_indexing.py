@@ -34,6 +34,32 @@ def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "_COLUMNS", 8)
 
 
+@given(
+    st.data(), st.sampled_from(MOVED), st.sampled_from([0, 1, 5, 33, 70]), st.integers(2, 3)
+)  # fmt: skip
+def test_elements_at_a_position_on_each_axis(
+    data: st.DataObject, dtype: str, count: int, rank: int
+) -> None:
+    shape = tuple(data.draw(st.lists(st.integers(1, 5), min_size=rank, max_size=rank)))
+    x = np.random.default_rng(0).integers(0, 9, shape).astype(dtype)
+    kinds = (np.int32, np.int64)
+    at = tuple([
+        indices(data, (count,), n).astype(data.draw(st.sampled_from(kinds))) for n in shape
+    ])  # fmt: skip
+    for part in (3, 1 << 15):
+        with pytest.MonkeyPatch.context() as m:
+            m.setattr(kernels, "_PART", part)
+            if count and x.itemsize <= 8:
+                alike(lambda: kernels.picked_at(x, at), lambda: x[at])
+
+
+@given(st.data(), st.sampled_from(["bool", "complex64", "complex128"]))
+def test_sums_of_truth_and_of_complex_numbers(data: st.DataObject, dtype: str) -> None:
+    x = data.draw(arrays(dtype, min_rank=1))
+    ids = indices(data, x.shape[:1], 5)
+    alike(lambda: kernels.segment_sum(x, ids, 4), lambda: kernels.plain_segment_sum(x, ids, 4))
+
+
 def _turned(x: Any, order: Any) -> Any:
     """x with its axes in another order in memory."""
     return np.array(x.transpose(order), order="C").transpose(np.argsort(order))
@@ -218,6 +244,7 @@ def test_no_index_leaves_its_array(
     line = np.ascontiguousarray(g[..., 0]), i, np.ascontiguousarray(x[..., 0])
     rows = g, i, x.copy(), np.zeros(1, int)
     j = each[0, :, 0] % inner
+    cube, tasks = (outer, n, inner, True), -(-count // 40)
     lines, short, by = each[..., 0].copy(), i.astype(np.int32), (8, -(-inner // 8))
     for k, args in (
         (cpu_combining.add_elements, (*line, *sizes, drop)),
@@ -245,6 +272,7 @@ def test_no_index_leaves_its_array(
         (cpu_combining.add_elements, (line[0], i.astype(np.int32), line[2].copy(), *sizes, drop)),
         (cpu_combining.combine, (line[0][0], i, line[2][0], count, n, "max")),
         (cpu_combining.combine, (line[0][0], i, line[2][0], count, n, "set")),
+        (cpu.pick, (x, i * 0, i, j, line[0][0].copy(), np.zeros(1, int), count, *cube, 40, tasks)),
     ):
         agree(k, *args)
     one, new = line[2][0], line[0][0]
@@ -260,5 +288,7 @@ def test_no_index_leaves_its_array(
         (cpu_combining.summed, one, (new, i, n, count)),
         (cpu_combining.summed, one, (new, short, n, count)),
         (cpu.taken_along, line[0], (line[2], lines, outer, count, n)),
+        (cpu.picked, i.astype(np.float32), (x[0], i, j, j, n, inner, 1, False)),
+        (cpu.picked, i.astype(np.float32), (x, i * 0, short, j, outer, n, inner, True)),
     ):
         agree_on_new(k, like, *args)

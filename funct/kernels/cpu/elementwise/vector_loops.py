@@ -35,7 +35,8 @@ __all__ = ["ELEMENTS", "OPS", "amended", "combined", "computed", "operand", "out
 ELEMENTS = {
     np.dtype(bool): "u8", np.dtype(np.uint8): "u8", np.dtype(np.int8): "i8",
     np.dtype(np.int16): "i16", np.dtype(np.uint16): "u16", np.dtype(np.int32): "i32",
-    np.dtype(np.int64): "i64", np.dtype(np.float16): "f16", np.dtype(ml_dtypes.bfloat16): "bf16",
+    np.dtype(np.uint32): "u32", np.dtype(np.int64): "i64", np.dtype(np.uint64): "u64",
+    np.dtype(np.float16): "f16", np.dtype(ml_dtypes.bfloat16): "bf16",
     np.dtype(np.float32): "f32", np.dtype(np.float64): "f64",
 }  # fmt: skip
 _WHOLE = {"bf16": 1 << 8, "f16": 1 << 11, "f32": 1 << 24, "f64": 1 << 53}  # all integers up to

@@ -15,8 +15,8 @@ from funct.kernels.cpu.loops import kernel, making, parallel
 from funct.kernels.cpu.vectors import chosen, loaded, spread, stored
 
 __all__ = [
-    "SEEN", "all_inside", "along", "outside", "place", "placed", "take_columns", "take_elements",
-    "take_few", "take_lines", "taken_along",
+    "SEEN", "all_inside", "along", "outside", "pick", "picked", "place", "placed", "take_columns",
+    "take_elements", "take_few", "take_lines", "taken_along",
 ]  # fmt: skip
 
 SEEN = 32  # indices that are looked at together
@@ -101,6 +101,75 @@ def take_elements(
                 else:
                     wrong[0] = 1
         k = last
+
+
+@making("i", "x")
+def picked(
+    x: Any, i: Any, j: Any, k: Any, n: int, m: int, l: int, three: bool, y: Any, count: int
+) -> int:
+    """Elements of x (n, m), at the rows i and the columns j; three: of (n, m, l), at k behind them.
+
+    Gives 1 where an index is out of bounds.
+    """
+    wrong: int = _picked(x, i, j, k, y, 0, count, n, m, l, three)
+    return wrong
+
+
+@parallel
+def pick(
+    x: Any, i: Any, j: Any, k: Any, y: Any, wrong: Any, count: int, n: int, m: int, l: int,
+    three: bool, part: int, task: int,
+) -> None:  # fmt: skip
+    """`picked`, into y; a task takes `part` elements, and wrong is 1 where an index is."""
+    first: Any = np.int64(task * part)
+    if _picked(x, i, j, k, y, first, min(first + part, count), n, m, l, three) > 0:
+        wrong[0] = 1
+
+
+def _picked(
+    x: Any, i: Any, j: Any, k: Any, y: Any, first: Any, end: Any, n: Any, m: Any, l: Any,
+    three: bool,
+) -> Any:  # fmt: skip
+    """1 where an index is out of bounds, else 0."""
+    wrong: Any = np.int64(0)
+    at: Any = first + 0
+    while at < end:
+        last = min(at + SEEN, end)
+        many = last == at + SEEN
+        if many:
+            many = all_inside(i, at, n) & all_inside(j, at, m)
+        if many and three:
+            many = all_inside(k, at, l)
+        if many:  # few steps for each: the more of them does a processor have under way
+            for each in range(at, last, 4):
+                a, b = _cell(i, j, k, each, m, l, three), _cell(i, j, k, each + 1, m, l, three)
+                c, d = _cell(i, j, k, each + 2, m, l, three), _cell(i, j, k, each + 3, m, l, three)
+                y[each], y[each + 1], y[each + 2], y[each + 3] = x[a], x[b], x[c], x[d]
+        else:
+            for each in range(at, last):
+                row, column = place(i[each].astype(np.int64), n), place(j[each].astype(np.int64), m)
+                outside_of = (row.astype(np.uint64) >= np.uint64(n)) | (
+                    column.astype(np.uint64) >= np.uint64(m)
+                )
+                to = row * m + column
+                if three:
+                    behind = place(k[each].astype(np.int64), l)
+                    outside_of = outside_of | (behind.astype(np.uint64) >= np.uint64(l))
+                    to = to * l + behind
+                if outside_of:
+                    wrong = np.int64(1)
+                else:
+                    y[each] = x[to]
+        at = last
+    return wrong
+
+
+def _cell(i: Any, j: Any, k: Any, each: Any, m: Any, l: Any, three: bool) -> Any:
+    """The flat place of an element whose indices are in bounds."""
+    at = i[each].astype(np.int64) * m + j[each].astype(np.int64)
+    if three:
+        return at * l + k[each].astype(np.int64)
+    return at
 
 
 def all_inside(i: Any, k: Any, n: Any) -> Any:

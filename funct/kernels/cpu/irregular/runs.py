@@ -119,11 +119,16 @@ def _covered(x: Any, at: Any, y: Any, to: Any, n: Any, lanes: int) -> None:
 
 def _copied(x: Any, at: Any, y: Any, to: Any, n: Any) -> None:
     """n elements of x from `at` on into y from `to` on."""
-    if n >= _ROW:
-        last = n - _ROW
-        for k in range(0, last, _ROW):
+    row = max(_ROW, 2 * _BYTES // y.dtype.itemsize)
+    if n >= row:
+        last = n - row
+        for k in range(0, last, row):
+            stored(y, to + k, loaded(x, at + k, row))
+        stored(y, to + last, loaded(x, at + last, row))
+    elif n >= _ROW:
+        for k in range(0, n - _ROW, _ROW):
             stored(y, to + k, loaded(x, at + k, _ROW))
-        stored(y, to + last, loaded(x, at + last, _ROW))
+        stored(y, to + n - _ROW, loaded(x, at + n - _ROW, _ROW))
     elif n >= LANES:
         stored(y, to, loaded(x, at, LANES))
         stored(y, to + n - LANES, loaded(x, at + n - LANES, LANES))

@@ -27,7 +27,7 @@ from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["of_few_columns", "text"]
+__all__ = ["COMBINED", "carried", "of_few_columns", "text"]
 
 _FIELDS = Fields(("x", "y", "tasks", "blocks", "rows"))
 _rest = struct.Struct(f"{len(_FIELDS) - 2}q").pack
@@ -99,7 +99,7 @@ def _plan(name: str, dtype: np.dtype[Any], columns: int) -> Plan | None:
     if element is None or (dtype == _BOOL and name in ("max", "min")):
         return None
     most = _OF_MANY if host().has("avx512f") else _MOST
-    if len(_starts(columns, _carried(name, element), host())[0]) > most:
+    if len(_starts(columns, carried(name, element), host())[0]) > most:
         return None
     return Plan(_entry, name, element, columns, result_of(name, dtype))
 
@@ -110,16 +110,18 @@ def _entry(name: str, element: str, columns: int) -> Any:
     return runner(code.address("reduce"))
 
 
-def _carried(name: str, element: str) -> str:
-    """In what elements are gathered: sums and products are wide, truth is bytes."""
+def carried(name: str, element: str) -> str:
+    """In what elements are gathered: halves, sums and products are wide, truth is bytes."""
+    if element in ("f16", "bf16"):
+        return "f32"
     if name in ("any", "all"):
         return typed(element).unsigned.element
     return element[0] + "64" if name in ("sum", "prod") and element[0] != "f" else element
 
 
-def _starts(columns: int, carried: str, target: Host) -> tuple[list[int], int]:
+def _starts(columns: int, kind: str, target: Host) -> tuple[list[int], int]:
     """Where the vectors of a row begin, and their lanes: the last one ends the row."""
-    lanes = min(target.vector_bytes // typed(carried).bytes, 1 << (columns.bit_length() - 1))
+    lanes = min(target.vector_bytes // typed(kind).bytes, 1 << (columns.bit_length() - 1))
     return [min(i, columns - lanes) for i in range(0, columns, lanes)], lanes
 
 
@@ -145,8 +147,8 @@ def text(name: str, element: str, columns: int, target: Host) -> str:
 def _block(
     f: Emitter, name: str, element: str, columns: int, x: Value, rows: Value, put: Any
 ) -> None:
-    carried = _carried(name, element)
-    starts, lanes = _starts(columns, carried, f.module.target)
+    kind = carried(name, element)
+    starts, lanes = _starts(columns, kind, f.module.target)
     ordered = name in ("sum", "prod") and element[0] == "f"
     abreast = 1 if ordered else max(1, min(_ROWS, _ABREAST // len(starts)))
 
@@ -156,12 +158,12 @@ def _block(
         for start in starts:
             v = f.load(typed(element, lanes), f.at(at, start, element))
             if name in ("any", "all"):
-                v = f.convert(f.ne(v, 0), carried)
-            found.append(f.convert(v, carried))
+                v = f.convert(f.ne(v, 0), kind)
+            found.append(f.convert(v, kind))
         return found
 
     def combine(a: Value, b: Value) -> Value:
-        return _COMBINED[name](f, a, b)
+        return COMBINED[name](f, a, b)
 
     def several(r: Value, held: list[Value]) -> list[Value]:
         new = [v for k in range(abreast) for v in read(r + k)]
@@ -173,7 +175,7 @@ def _block(
     # in extrema and truth the first row may count more than once
     zero = f.constant(I64, 0)
     begin = (
-        [f.constant(typed(carried, lanes), int(name == "prod"))] * len(starts)
+        [f.constant(typed(kind, lanes), int(name == "prod"))] * len(starts)
         if name in ("sum", "prod") else read(zero)
     )  # fmt: skip
     whole = rows - f.rem(rows, abreast)
@@ -184,7 +186,7 @@ def _block(
         put(start, f.convert(v, "u8") if name in ("any", "all") else v)
 
 
-_COMBINED: dict[str, Any] = {
+COMBINED: dict[str, Any] = {
     "sum": lambda f, a, b: a + b,
     "prod": lambda f, a, b: a * b,
     "max": lambda f, a, b: f.maximum(a, b),

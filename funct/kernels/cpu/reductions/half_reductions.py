@@ -1,4 +1,4 @@
-"""Sums and extrema of float16 and bfloat16, widened in registers: one pass over the array.
+"""Reductions of float16 and bfloat16, widened in registers: one pass over the array.
 
 An array is (outer, segments, length, inner), of which the length is reduced: in vectors along the
 last axis, or in as many sums as there are columns. A sum is float32 within a segment and float64
@@ -18,6 +18,7 @@ from msgspec import Struct
 from funct.device import Host, host, printed
 from funct.kernels.cpu.elementwise.vector_loops import ELEMENTS
 from funct.kernels.cpu.record import Fields, Record
+from funct.kernels.cpu.reductions.wide_columns import of_many_columns
 from funct.kernels.cpu.runners import runner
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.tasks import deal_out
@@ -41,9 +42,13 @@ _Combine = Callable[[Emitter, Value, Value], Value]
 _Put = Callable[..., None]  # a total, and from which column on it is
 _OPS: dict[str, tuple[_Combine, float]] = {
     "add": (lambda f, total, x: total + x, -0.0),
+    "multiply": (lambda f, total, x: total * x, 1.0),
     "maximum": (lambda f, total, x: f.maximum(total, x), -math.inf),
     "minimum": (lambda f, total, x: f.minimum(total, x), math.inf),
 }
+
+
+_COLUMNS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 
 
 def half_reduction(reduce: Any, x: NDArray[Any], axes: Any, keepdims: bool) -> Any:
@@ -57,6 +62,10 @@ def half_reduction(reduce: Any, x: NDArray[Any], axes: Any, keepdims: bool) -> A
         last = x.ndim - 1
         found = half_reduction(reduce, x.T, tuple([last - a for a in axes]), keepdims)
         return found if found is NotImplemented else found.T
+    if len(axes) == 1:
+        y = of_many_columns(_COLUMNS[name], x, axes, keepdims)
+        if y is not None:
+            return y
     plan = _plan(name, x.dtype, x.shape, axes, keepdims)
     if plan is None:
         return NotImplemented
@@ -64,7 +73,7 @@ def half_reduction(reduce: Any, x: NDArray[Any], axes: Any, keepdims: bool) -> A
     plan.run(x, y, plan.rest)
     if plan.left is None:
         return y
-    y = reduce(y, 1, np.dtype(np.float64) if name == "add" else None)
+    y = reduce(y, 1, np.dtype(np.float64) if name in ("add", "multiply") else None)
     return y.reshape(plan.left).astype(x.dtype)
 
 

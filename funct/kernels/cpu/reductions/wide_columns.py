@@ -1,118 +1,166 @@
-"""Sums, products and extrema of many columns: several rows at a time.
+"""Sums, products, extrema and truth of many columns: eight vectors of them stay in registers while
+all rows go by.
 
-NumPy takes row after row, and reads and writes what it has gathered for each. Here that stays in
-registers for several rows. Every column is still added from its first row on, so sums and products
-of floats have NumPy's bits.
+NumPy takes row after row, and reads and writes what it has gathered for each. Every column is still
+added from its first row on, so sums and products of floats have NumPy's bits. The last strip ends
+the row: some columns are computed twice.
 """
 
 from __future__ import annotations
 
+import functools
+import struct
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
 import numpy as np
+from msgspec import Struct
 
-from funct.kernels.cpu.loops import parallel, ready
+from funct.device import Host, host, printed
+from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.record import Fields, Record
+from funct.kernels.cpu.reductions.columns import COMBINED, carried
+from funct.kernels.cpu.reductions.pairwise import PARTS
 from funct.kernels.cpu.reductions.short_rows import result_of
+from funct.kernels.cpu.runners import runner
 from funct.kernels.cpu.scratch import fresh
-from funct.kernels.cpu.vectors import loaded, stored
+from funct.kernels.cpu.tasks import deal_out
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["gather_rows", "of_many_columns"]
+__all__ = ["ELEMENTS", "of_many_columns", "text"]
 
-LANES = 16
-ABREAST = 4  # rows that are taken at a time
-_STRIP = 1 << 11  # columns whose results stay in the first cache, and
-_LEAST = 1 << 9  # those of which it pays to read so little of each row
+_FIELDS = Fields(("x", "y", "tasks", "blocks", "rows", "columns", "strips"))
+_rest = struct.Struct(f"{len(_FIELDS) - 2}q").pack
+_ABREAST = 8  # vectors of a strip
+_LEAST_ROWS = 4
+_TERMS = 1 << 10  # of halves, that are one sum in float32
 _FAR = 1 << 23  # bytes that do not come from caches
-_TASK = 1 << 15  # elements that are worth a task, and a call of this
-_ROWS = tuple(range(1, ABREAST))
-_NAMES = frozenset(["sum", "prod", "max", "min"])
-_KINDS = frozenset([np.dtype(c).num for c in "iqlfd"])
+_TASK = 1 << 15  # elements that are worth a task,
+_PAYS = 1 << 12  # and a call of this
+ELEMENTS = {
+    np.dtype(bool): "u8", np.dtype(np.uint8): "u8", np.dtype(np.int8): "i8",
+    np.dtype(np.uint16): "u16", np.dtype(np.int16): "i16", np.dtype(np.uint32): "u32",
+    np.dtype(np.int32): "i32", np.dtype(np.int64): "i64", np.dtype(np.float32): "f32",
+    np.dtype(np.float64): "f64",
+}  # fmt: skip
+_HALVES = {np.dtype(np.float16): "f16", np.dtype(ml_dtypes.bfloat16): "bf16"}
+_TRUTH = frozenset(["any", "all"])
+_NAMES = _TRUTH | {"sum", "prod", "max", "min"}
+_BOOL = np.dtype(bool)
 
 
 def of_many_columns(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> Any:
     """What NumPy gives for one axis before the last one; None where NumPy is to do it."""
-    rank = x.ndim
-    if name not in _NAMES or x.dtype.num not in _KINDS or axis.__class__ is not int:
+    if axis.__class__ is tuple and len(axis) == 1:
+        (axis,) = axis
+    if axis.__class__ is not int or x.size < _PAYS:
         return None
-    if not -rank <= axis < rank or not x.flags.c_contiguous or not x.flags.aligned:
+    plan = _plan(name, x.shape, x.dtype, axis, keepdims)
+    if plan is None or not x.flags.c_contiguous or not x.flags.aligned or not ready(x.size):
         return None
-    k = axis % rank
-    rows, columns = x.shape[k], prod(x.shape[k + 1 :])
-    if rows < ABREAST or columns < LANES or k == rank - 1:
-        return None
-    dtype = result_of(name, x.dtype)
-    far = x.nbytes > _FAR and dtype.itemsize == x.itemsize  # NumPy, too, waits for memory alone
-    if x.size < _TASK or far or not ready(x.size):
-        return None
-    blocks = prod(x.shape[:k])
-    y = fresh((*x.shape[:k], *(1,) * keepdims, *x.shape[k + 1 :]), dtype)
-    part = min(_STRIP, max(_LEAST, _TASK // rows))
-    parts = -(-columns // part)
-    gather_rows(x, y, rows, columns, part, parts, name, blocks * parts)
+    y = fresh(plan.left, plan.dtype)
+    plan.run(x, y, plan.rest)
     return y
 
 
-@parallel
-def gather_rows(
-    x: Any, y: Any, rows: int, columns: int, part: int, parts: int, name: str, task: int
-) -> None:
-    """y (blocks, columns): of x (blocks, rows, columns), which are ABREAST rows at least.
+class _Plan(Struct, frozen=True, eq=False):
+    """The code, the shape and the dtype of what is left, and the job behind the addresses."""
 
-    A task takes `part` columns of a block, of which there are so many parts.
-    """
-    block: Any = (np.uint64(task) // np.uint64(parts)).astype(np.int64)
-    first: Any = (task - block * parts) * part
-    last: Any = min(first + part, columns)
-    to: Any = block * columns
-    at: Any = block * rows * columns
-    _strip(x, at, y, to, first, last, columns, ABREAST, True, name)
-    done: Any = np.int64(ABREAST)
-    while done + ABREAST <= rows:
-        _strip(x, at + done * columns, y, to, first, last, columns, ABREAST, False, name)
-        done += ABREAST
-    while done < rows:
-        _strip(x, at + done * columns, y, to, first, last, columns, 1, False, name)
-        done += 1
+    name: str
+    element: str
+    left: tuple[int, ...]
+    dtype: np.dtype[Any]
+    rest: bytes
+
+    @property
+    def run(self) -> Any:
+        """The code."""
+        return _entry(self.name, self.element)
 
 
-def _strip(
-    x: Any, at: Any, y: Any, to: Any, first: Any, last: Any, columns: Any, many: int, new: bool,
-    name: str,
-) -> None:  # fmt: skip
-    """The columns from first to last of so many rows; new: y has nothing yet."""
-    whole = first + ((last - first) & -LANES)
-    for j in range(first, whole, LANES):
-        held = loaded(x, at + j, LANES).astype(y.dtype)
-        if new:
-            held = _begun(held, name)
-        else:
-            held = _combined(loaded(y, to + j, LANES), held, name)
-        for k in _ROWS[: many - 1]:
-            held = _combined(held, loaded(x, at + k * columns + j, LANES).astype(y.dtype), name)
-        stored(y, to + j, held)
-    for j in range(whole, last):
-        one = x[at + j].astype(y.dtype)
-        if new:
-            one = _begun(one, name)
-        else:
-            one = _combined(y[to + j], one, name)
-        for k in _ROWS[: many - 1]:
-            one = _combined(one, x[at + k * columns + j].astype(y.dtype), name)
-        y[to + j] = one
+@functools.lru_cache(512)
+def _plan(
+    name: str, shape: tuple[int, ...], dtype: np.dtype[Any], axis: int, keepdims: bool
+) -> _Plan | None:
+    rank, part = len(shape), dtype
+    if name == "sum" and dtype in PARTS:
+        part = PARTS[dtype]
+    element = ELEMENTS.get(part) or _HALVES.get(part)
+    if element is None or (name in _TRUTH) != (dtype == _BOOL and name not in ("sum", "prod")):
+        return None
+    if name not in _NAMES or not -rank <= axis < rank - 1 or axis == -1:
+        return None
+    k = axis % rank
+    blocks, rows, columns = prod(shape[:k]), shape[k], prod(shape[k + 1 :])
+    columns *= dtype.itemsize // part.itemsize
+    strip = _ABREAST * _lanes(name, element, host())
+    if rows < _LEAST_ROWS or columns < strip or (part in _HALVES and rows > _TERMS):
+        return None
+    result = part if part in _HALVES else result_of(name, part)
+    size = blocks * rows * columns
+    if size * part.itemsize > _FAR and result.itemsize == part.itemsize:
+        return None  # NumPy, too, waits for memory alone
+    strips = -(-columns // strip)
+    tasks = max(1, min(blocks * strips, size // _TASK, 4 * host().cores))
+    left = (*shape[:k], *(1,) * keepdims, *shape[k + 1 :])
+    rest = _rest(tasks, blocks, rows, columns, strips)
+    return _Plan(name, element, left, result if part is dtype else dtype, rest)
 
 
-def _begun(v: Any, name: str) -> Any:
-    """A sum begins with 0, so it is never -0."""
-    return v + v.dtype.type(0) if name == "sum" else v
+def _lanes(name: str, element: str, target: Host) -> int:
+    return target.vector_bytes // typed(carried(name, element)).bytes
 
 
-def _combined(a: Any, b: Any, name: str) -> Any:
-    if name == "sum":
-        return a + b
-    if name == "prod":
-        return a * b
-    return np.where(a != a, a, np.where(a < b if name == "min" else a > b, a, b))
+@functools.cache
+def _entry(name: str, element: str) -> Any:
+    code = printed(text, name, element, host()).keep()
+    return runner(code.address("reduce"))
+
+
+def text(name: str, element: str, target: Host) -> str:
+    """`reduce(job)` of blocks of rows, each of a strip's columns at least."""
+    module = Module(target)
+    f = module.function("some", [("job", PTR), ("task", I64)], local=True)
+    job, task = Record(f, _FIELDS, f.arguments[0]), f.arguments[1]
+    rows, columns, strips = job.rows, job.columns, job.strips
+    kind, lanes = carried(name, element), _lanes(name, element, target)
+    wide, result = _ABREAST * lanes, element if element in _HALVES.values() else kind
+
+    def strip(u: Value) -> None:
+        block = f.div(u, strips)
+        first = f.min((u - block * strips) * wide, columns - wide)
+        x = f.at(job.pointer("x"), block * rows * columns + first, element)
+        y = f.at(job.pointer("y"), block * columns + first, result)
+        for k, v in enumerate(_gathered(f, name, element, lanes, x, rows, columns)):
+            f.store(f.convert(v, result), f.at(y, k * lanes, result))
+
+    units = job.blocks * strips
+    first, last = (f.div((task + k) * units, job.tasks) for k in range(2))
+    each(f, first, last, strip)
+    f.ret()
+    deal_out(module, "reduce", "some", _FIELDS)
+    return module.text()
+
+
+def _gathered(
+    f: Emitter, name: str, element: str, lanes: int, x: Value, rows: Value, columns: Value
+) -> list[Value]:
+    """The vectors of a strip that begins at x."""
+    kind = carried(name, element)
+
+    def read(r: Value | int) -> list[Value]:
+        at = f.at(x, columns * r, element)
+        places = [f.at(at, k * lanes, element) for k in range(_ABREAST)]
+        return [f.convert(f.load(typed(element, lanes), place), kind) for place in places]
+
+    def row(r: Value, held: list[Value]) -> list[Value]:
+        return [COMBINED[name](f, a, b) for a, b in zip(held, read(r), strict=True)]
+
+    begin = read(0)
+    if name == "sum" and element == kind:
+        begin = [v + 0 for v in begin]  # as NumPy's sums of floats are never -0
+    return f.loop(1, rows, 1, row, begin)

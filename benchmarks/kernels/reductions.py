@@ -1,0 +1,55 @@
+"""Reductions of arrays, along each kind of axis, in GB/s.
+
+Bytes are those of what goes in. The shapes are all of memory, rows that are long, middling or
+short, columns that are many or few, and an axis between others; halves are summed in float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+import funct.array as xp
+from benchmarks.kernels.row import Row
+from benchmarks.peers import optional
+
+TITLE = "reductions, one thread [GB/s]"
+
+SHAPES: tuple[tuple[tuple[int, ...], int | None], ...] = (
+    ((1_000_000,), None), ((1000,), None), ((1000, 333), 1), ((30_000, 33), 1), ((300_000, 3), 1),
+    ((316, 316), 0), ((10, 100_000), 0), ((100_000, 10), 0), ((50, 200, 100), 1),
+)  # fmt: skip
+DTYPES = ("float32", "float64", "float16", "bfloat16", "int8", "int32", "int64")
+OF_TORCH = {"sum": "sum", "prod": "prod", "max": "amax", "var": "var"}
+FLOATING = ("float32", "float64", "float16")
+
+
+def rows() -> Iterator[Row]:
+    """Every row."""
+    for name in OF_TORCH:
+        for dtype in DTYPES if name != "var" else FLOATING:
+            for shape, axis in SHAPES:
+                yield _row(name, dtype, shape, axis)
+
+
+def _row(name: str, dtype: str, shape: tuple[int, ...], axis: int | None) -> Row:
+    kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    a = np.random.default_rng(0).integers(-1, 2, shape).astype(kind)
+    x, ours = xp.asarray(a), getattr(xp, name)
+    peers: dict[str, Callable[[], object]] = {}
+    if dtype != "bfloat16":
+        theirs = getattr(np, name)
+        peers["numpy"] = lambda: theirs(a, axis)
+    torch: Any = optional("torch")
+    if torch is not None:
+        t = torch.from_numpy(a.astype(np.float32)).to(getattr(torch, dtype))
+        f = getattr(torch, OF_TORCH[name])
+        given = {} if axis is None else {"dim": axis}
+        if name == "var":
+            given["correction"] = 0
+        peers["torch"] = lambda: f(t, **given)
+    label = f"{name}, {dtype}, {shape}" + (f", axis {axis}" if axis is not None else "")
+    return Row(label, a.nbytes, lambda: ours(x, axis=axis), peers)

@@ -1,0 +1,157 @@
+"""Extrema and products of many numbers that lie side by side, in vectors, eight of them by turns.
+
+NumPy takes the factors of a product one after the other, and begins anew in each row. Extrema have
+no order. The factors of a product have one of our own, which depends on the length alone: what is
+the same place of every eighth vector is multiplied first. Long rows are halved into segments for
+the threads, where the length says, not their number.
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from msgspec import Struct
+
+from funct.device import Host, host, printed
+from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.record import Fields, Record
+from funct.kernels.cpu.reductions.columns import COMBINED, carried
+from funct.kernels.cpu.reductions.short_rows import result_of
+from funct.kernels.cpu.reductions.wide_columns import ELEMENTS
+from funct.kernels.cpu.runners import runner
+from funct.kernels.cpu.scratch import fresh
+from funct.kernels.cpu.tasks import deal_out
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["of_runs", "text"]
+
+_FIELDS = Fields(("x", "y", "tasks", "units", "segments", "segment", "length"))
+_rest = struct.Struct(f"{len(_FIELDS) - 2}q").pack
+_ABREAST = 8  # vectors that are gathered by turns
+_SHORT = 128  # elements up to which rows are short
+_SEGMENT = 1 << 17
+_TASK = 1 << 15  # elements that are worth a task,
+_PAYS = 1 << 11  # and a call of this
+_REDUCE: dict[str, Any] = {
+    "prod": np.multiply.reduce, "max": np.maximum.reduce, "min": np.minimum.reduce,
+}  # fmt: skip
+_BOOL = np.dtype(bool)
+
+
+def of_runs(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> Any:
+    """prod, max or min of all elements, or over the last axis; None where NumPy is to do it."""
+    if x.size < _PAYS or not x.flags.c_contiguous or not x.flags.aligned:
+        return None
+    if axis is not None and axis.__class__ is not int and axis.__class__ is not tuple:
+        return None
+    plan = _plan(name, x.shape, x.dtype, axis, keepdims)
+    if plan is None or not ready(x.size):
+        return None
+    y = fresh(plan.made, plan.dtype)
+    plan.run(x, y, plan.rest)
+    if plan.several:
+        y = _REDUCE[name](y, -1)
+    y = y.reshape(plan.left)
+    return y if plan.left else y[()]
+
+
+class _Plan(Struct, frozen=True, eq=False):
+    """The code, the shape of what it makes and of what is left, their dtype, and the job behind the
+    addresses. several: whether rows have segments, which are the last axis of what it makes.
+    """
+
+    run: Any
+    made: tuple[int, ...]
+    left: tuple[int, ...]
+    dtype: np.dtype[Any]
+    rest: bytes
+    several: bool
+
+
+@functools.lru_cache(512)
+def _plan(
+    name: str, shape: tuple[int, ...], dtype: np.dtype[Any], axis: Any, keepdims: bool
+) -> _Plan | None:
+    rank, element = len(shape), ELEMENTS.get(dtype)
+    axes = range(rank) if axis is None else axis if axis.__class__ is tuple else (axis,)
+    if element is None or not all(a.__class__ is int and -rank <= a < rank for a in axes):
+        return None
+    order = sorted([a % rank for a in axes])
+    if not order or order not in ([*range(rank)], [rank - 1]):
+        return None
+    kept = shape[: rank - len(order)]
+    rows, length = prod(kept), prod(shape[len(kept) :])
+    if length <= _SHORT or (dtype == _BOOL and name != "prod"):
+        return None
+    segments = -(-length // _SEGMENT)
+    tasks = max(1, min(rows * segments, rows * length // _TASK, 4 * host().cores))
+    return _Plan(
+        _entry(name, element), (rows, segments), (*kept, *(1,) * len(order)) if keepdims else kept,
+        result_of(name, dtype), several=segments > 1,
+        rest=_rest(tasks, rows * segments, segments, -(-length // segments), length),
+    )  # fmt: skip
+
+
+@functools.cache
+def _entry(name: str, element: str) -> Any:
+    code = printed(text, name, element, host()).keep()
+    return runner(code.address("reduce"))
+
+
+def text(name: str, element: str, target: Host) -> str:
+    """`reduce(job)` of rows of `length` elements, in segments."""
+    module = Module(target)
+    f = module.function("some", [("job", PTR), ("task", I64)], local=True)
+    job, task = Record(f, _FIELDS, f.arguments[0]), f.arguments[1]
+
+    def unit(u: Value) -> None:
+        row = f.div(u, job.segments)
+        start = (u - row * job.segments) * job.segment
+        count = f.min(job.segment, job.length - start)
+        x = f.at(job.pointer("x"), row * job.length + start, element)
+        found = _segment(f, name, element, x, count)
+        f.store(found, f.at(job.pointer("y"), u, found.type.element))
+
+    first, last = (f.div((task + k) * job.units, job.tasks) for k in range(2))
+    each(f, first, last, unit)
+    f.ret()
+    deal_out(module, "reduce", "some", _FIELDS)
+    return module.text()
+
+
+def _segment(f: Emitter, name: str, element: str, x: Value, count: Value) -> Value:
+    """Of a vector's elements at least."""
+    kind = carried(name, element)
+    lanes = f.module.target.vector_bytes // typed(kind).bytes
+    combine = functools.partial(COMBINED[name], f)
+
+    def read(i: Value | int, lanes: int = lanes) -> Value:
+        return f.convert(f.load(typed(element, lanes), f.at(x, i, element)), kind)
+
+    def several(i: Value, held: list[Value]) -> list[Value]:
+        return [combine(v, read(i + k * lanes)) for k, v in enumerate(held)]
+
+    def one(i: Value, held: list[Value]) -> list[Value]:
+        return [combine(held[0], read(i)), *held[1:]]
+
+    def single(i: Value, held: list[Value]) -> list[Value]:
+        return [combine(held[0], read(i, 1))]
+
+    factors = name == "prod"
+    begin = f.constant(typed(kind, lanes), 1) if factors else read(0)
+    full, whole = count & -(_ABREAST * lanes), count & -lanes
+    held = f.loop(0, full, _ABREAST * lanes, several, [begin] * _ABREAST, maybe_empty=True)
+    held = f.loop(full, whole, lanes, one, held, maybe_empty=True)
+    if not factors:
+        held[0] = combine(held[0], read(count - lanes))  # some for the second time
+    while len(held) > 1:
+        held = [combine(a, b) for a, b in zip(held[::2], held[1::2], strict=True)]
+    total = f.reduce(held[0], combine)
+    return f.loop(whole, count, 1, single, [total], maybe_empty=True)[0] if factors else total
