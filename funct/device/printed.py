@@ -74,8 +74,8 @@ def printed(text: Callable[..., str], *given: Any, opt: int = 1) -> Code:
     return printed_all([(text, given)], opt=opt)[0]
 
 
-def printed_all(asked: Sequence[Asked], *, opt: int = 1) -> list[Code]:
-    """`printed` for each; what has to be made is made side by side.
+def printed_all(asked: Sequence[Asked], *, opt: int | Sequence[int] = 1) -> list[Code]:
+    """`printed` for each; what has to be made is made side by side. opt: of all, or of each.
 
     Example:
         >>> from funct import device
@@ -84,13 +84,15 @@ def printed_all(asked: Sequence[Asked], *, opt: int = 1) -> list[Code]:
         >>> [code.has("n") for code in device.printed_all([(text, (1,)), (text, (2,))])]
         [True, True]
     """
-    names = [_name(text, given, opt) for text, given in asked]
+    levels = [opt] * len(asked) if isinstance(opt, int) else opt
+    names = [_name(text, given, level) for (text, given), level in zip(asked, levels, strict=True)]
     found = [_recalled(name) for name in names]
     new = [k for k, code in enumerate(found) if code is None]
     texts = [functools.cache(functools.partial(asked[k][0], *asked[k][1])) for k in new]
-    for k, text, code in zip(new, texts, assemble_all([(t, opt) for t in texts]), strict=True):
+    made = assemble_all([(text, levels[k]) for k, text in zip(new, texts)])
+    for k, text, code in zip(new, texts, made, strict=True):
         found[k] = code
-        _note(names[k], text(), opt)
+        _note(names[k], text(), levels[k])
     return [code for code in found if code is not None]
 
 

@@ -1,5 +1,6 @@
 """The kernel of attention is its plain implementation, in less memory, with bits of its own."""
 
+import re
 import tracemalloc
 
 import numpy as np
@@ -8,11 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from funct.device import host
+from funct.device import Host, host
+from funct.device.machine_code import assembly
 from funct.kernels import attention as plain
 from funct.kernels import table
 from funct.kernels.cpu import scratch
 from funct.kernels.cpu.attention import fused as fast
+from funct.kernels.cpu.attention.strip_products import products_level, products_text
 from funct.settings import config
 from tests import guarded
 from tests.kernels.arrays import elsewhere
@@ -240,3 +243,14 @@ def test_nothing_is_left_to_the_plain_implementation(shape):
     out, lse = plain.attention(q, q, q, ALWAYS, SEED, False, 1.0, 0.0)
     assert out.shape == shape
     assert lse.shape == shape[:-1]
+
+
+@pytest.mark.parametrize("along", ["steps", "rows"])
+@pytest.mark.parametrize("element", ["f32", "f64"])
+def test_sums_of_products_stay_in_registers(element, along):
+    """Also where they, a row of the strip and one number take all 16."""
+    narrow = Host("haswell", frozenset({"avx", "avx2", "fma"}), 32, 1)
+    text = products_text(element, 32, along, narrow)
+    made = assembly(text, narrow, opt=products_level(32))
+    assert "vfmadd" in made
+    assert not re.findall(r"%[yz]mm\d+, \S*\(%rsp\)", made)

@@ -26,7 +26,7 @@ from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.attention import strips as strips
 from funct.kernels.cpu.attention import text as attention_text
 from funct.kernels.cpu.attention.few import FEW, FEW_KEYS
-from funct.kernels.cpu.attention.strip_products import TILES, products_text
+from funct.kernels.cpu.attention.strip_products import TILES, products_level, products_text
 from funct.kernels.cpu.dense.turn import turn_text
 from funct.kernels.cpu.record import address
 
@@ -63,11 +63,13 @@ def entry(dtype: np.dtype[Any], name: str) -> int:
 def _code(element: str, name: str) -> Code:
     """With that of what it calls, which is made beside it."""
     asked: list[Asked] = [(attention_text.text, (name, element, host()))]
+    levels = [LEAN]
     if name != "attend_few":
         given = element, host().vector_bytes
         asked += [(products_text, (*given, along, host())) for along in ("steps", "rows")]
         asked.append((turn_text, (*given, host())))
-    return printed_all(asked, opt=LEAN)[0]
+        levels += [products_level(host().vector_bytes)] * 2 + [LEAN]
+    return printed_all(asked, opt=levels)[0]
 
 
 class Plan(Struct, frozen=True):

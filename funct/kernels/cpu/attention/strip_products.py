@@ -14,7 +14,7 @@ from funct.device import Host, host, printed
 from funct.device.machine_code import LEAN, offer
 from funct.kernels.llvm import I64, PTR, Module, Value, each, typed
 
-__all__ = ["TILES", "Along", "product_name", "products_text"]
+__all__ = ["TILES", "Along", "product_name", "products_level", "products_text"]
 
 Along = Literal["rows", "steps"]
 
@@ -106,7 +106,15 @@ def _define(module: Module, element: str, width: int, along: Along, vectors: int
 
 @functools.cache
 def _address(element: str, width: int, along: Along, name: str) -> int:
-    return printed(products_text, element, width, along, host(), opt=LEAN).keep().address(name)
+    code = printed(products_text, element, width, along, host(), opt=products_level(width))
+    return code.keep().address(name)
+
+
+def products_level(width: int) -> int:
+    """LLVM's level for the products. Where all of 16 registers are in use, the lean one keeps some
+    of the sums on the stack, which takes twice the time.
+    """
+    return LEAN if width == 64 else 1
 
 
 for _element in ("f32", "f64"):

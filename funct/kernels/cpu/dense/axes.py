@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -150,7 +151,8 @@ def three(values: tuple[Any, ...], fill: Any) -> tuple[Any, Any, Any]:
 
 class Batch(Struct, frozen=True):
     """The sizes apart from the spatial ones. skips: whether what stands around images is 0, which
-    need not be multiplied by.
+    need not be multiplied by. last: whether channels are last in memory. blocks: of so many groups
+    each, which have slabs of their own.
     """
 
     images: int
@@ -161,6 +163,14 @@ class Batch(Struct, frozen=True):
     lanes: int
     cores: int
     skips: bool = False
+    last: bool = False
+    blocks: int = 1
+
+    def in_blocks(self) -> Batch:
+        """The same with one group in a slab: a pixel of all channels is long, so that a slab of
+        them has few lines of the image. Where channels are last, it is read as it lies.
+        """
+        return self if self.last else replace(self, groups=1, blocks=self.groups)
 
 
 Axes = tuple[Axis, Axis, Axis]

@@ -5,8 +5,8 @@ scratch with zeros around it and the channels last (the slab), so that the chann
 one run of words. Tiles (`tile.py`) leave sums in scratch, pixels by channels; a transposing copy
 brings them to the result. All sizes are arguments: one text serves every convolution of a dtype.
 
-A unit is a band of one image or, where images are small, a few whole images: their weights come
-from afar, and all the pixels of a unit are cut into tiles together.
+A unit is a band of some groups of one image or, where images are small, of a few whole images:
+their weights come from afar, and all the pixels of a unit are cut into tiles together.
 
 A class is a set of pixels that take the same taps. A convolution has one; its adjoint in x has one
 for each residue of the pixels by the stride. Where zeros around are a good part of what small
@@ -44,10 +44,11 @@ __all__ = ["CLASS", "JOB", "PACK", "entry", "text"]
 JOB = Fields((
     *SLAB, "images", "unit_images", "slab_place", "splits", "split_channels", "y", "weights",
     "sums",  # offset in the task's scratch
+    "group_blocks",  # which have slabs of their own
     "groups", "group_channels", "depth", "piece", "group_outputs", "padded_outputs",
     "packs", "panel",  # offset in the task's scratch
     "row_pixels", "out_rows", "out_pixels", "classes", "n_classes", "row_step",
-    "most_rows", "tiles", "lanes",
+    "most_rows", "most_alone", "tiles", "lanes",  # alone: of one vector
 ))  # fmt: skip
 
 CLASS = Fields((
@@ -87,10 +88,11 @@ class _Band(Slab):
     """Prints the work on one band."""
 
     def multiply(
-        self, images: Value, rows_here: Value, channels: tuple[Value, Value], slab: Value,
-        sums: Value, own: Value,
+        self, images: Value, rows_here: Value, channels: tuple[Value, Value], group: Value,
+        slab: Value, sums: Value, own: Value,
     ) -> None:  # fmt: skip
-        """All tiles of the band. own: room for one panel."""
+        """All tiles of the band. group: the first one. own: room for one panel."""
+        self.first_group = group
         f, job = self.f, self.job
 
         def block(g: Value, c: Value, o: Value) -> None:
@@ -118,6 +120,7 @@ class _Band(Slab):
     ) -> None:  # fmt: skip
         """The tiles of a class. at: group, first channel of a piece, first output of a block."""
         f, job, (g, c, o) = self.f, self.job, at
+        of_all = self.first_group + g
         depth = f.min(job.piece, job.depth - c)
         wide = f.min(job.lanes * 2, job.padded_outputs - o)
         a = self.at(slab, g * job.group_channels + c)
@@ -128,41 +131,43 @@ class _Band(Slab):
             def lay() -> None:
                 pack = f.at(job.pointer("packs"), record.pack * len(PACK), "i64")
                 block, p = f.div(o, job.lanes * 2), f.div(c, job.piece)
-                f.call("panel", None, [pack, job.pointer("weights"), own, g, block, p])
+                f.call("panel", None, [pack, job.pointer("weights"), own, of_all, block, p])
 
             f.when(f.ne(record.first, 0), lay)
             return [own]
 
         def kept() -> list[Value]:
-            first = (g * job.padded_outputs + o) * record.panel_rows
+            first = (of_all * job.padded_outputs + o) * record.panel_rows
             place = record.panel + first + c * record.panel_taps * wide
             return [self.at(job.pointer("weights"), place)]
 
         (b,) = f.branch(f.ne(job.packs, 0), made, kept)
         y = self.at(sums, g * job.padded_outputs + o)
-        row = f.select(f.eq(wide, job.lanes), job.most_rows + 1, f.constant(I64, 0))
+        alone = f.eq(wide, job.lanes)
+        row = f.select(alone, job.most_rows + 1, f.constant(I64, 0))
+        most = f.select(alone, job.most_alone, job.most_rows)
         table = f.at(job.pointer("tiles"), row, "i64")
         add = Value(f, f.convert(c > 0, "u64").name, I64)
         given = [record.pointer("taps"), record.n_taps, b, depth, wide, y, add]
         zero = f.constant(I64, 0)
-        call_tiles(f, table, job.most_rows, a, record.pointer("pixels"), zero, count, given)
+        call_tiles(f, table, most, a, record.pointer("pixels"), zero, count, given)
 
     def write(
-        self, image: Value, band: Value, rows_here: Value, channels: tuple[Value, Value],
-        sums: Value,
+        self, image: Value, first_group: Value, band: Value, rows_here: Value,
+        channels: tuple[Value, Value], sums: Value,
     ) -> None:  # fmt: skip
         """Bring the band's sums to the result."""
         f, job = self.f, self.job
         pixels = rows_here * job.row_pixels
         first = band * job.band_rows * job.row_pixels
-        outputs = job.groups * job.group_outputs
+        outputs = job.group_blocks * job.groups * job.group_outputs
         row = job.groups * job.padded_outputs
         start = channels[0]
         count = f.min(channels[1], job.group_outputs) - start
 
         def group(g: Value) -> None:
             source = self.at(sums, g * job.padded_outputs + start)
-            channel = g * job.group_outputs + start
+            channel = (first_group + g) * job.group_outputs + start
             if not self.last:
                 place = (image * outputs + channel) * job.out_pixels + first
                 to = self.at(job.pointer("y"), place)
@@ -180,13 +185,15 @@ class _Band(Slab):
 
 
 def _define_band(module: Module, element: str, turn: str, last: bool) -> None:
-    """`bands(job, task)`: the units task, task + tasks, … of (images, band, split of channels)."""
+    """`bands(job, task)`: the units task, task + tasks, … of (images, block of groups, band,
+    split of channels).
+    """
     f = module.function("bands", [("job", PTR), ("task", I64)], local=True)
     job, task = Record(f, JOB, f.arguments[0]), f.arguments[1]
     band_of = _Band(f, job, element, turn, last)
     slab = band_of.at(job.pointer("scratch"), task * job.scratch_step)
     sums, own = band_of.at(slab, job.sums), band_of.at(slab, job.panel)
-    outputs = job.groups * job.group_outputs
+    outputs, blocks = job.groups * job.group_outputs, job.group_blocks
     # where channels are last and none is padded, sums lie as the result does
     direct = f.eq(job.padded_outputs, job.group_outputs) & last
 
@@ -194,8 +201,11 @@ def _define_band(module: Module, element: str, turn: str, last: bool) -> None:
         splits, bands = job.splits, job.bands
         rest = f.div(u, splits)
         split = u - rest * splits
-        several = f.div(rest, bands)
-        band = rest - several * bands
+        whole = f.div(rest, bands)
+        band = rest - whole * bands
+        several = f.div(whole, blocks)
+        block = whole - several * blocks
+        group = block * job.groups
         image = several * job.unit_images
         images = f.min(job.unit_images, job.images - image)
         rows_here = f.min(job.band_rows, job.out_rows - band * job.band_rows)
@@ -204,17 +214,18 @@ def _define_band(module: Module, element: str, turn: str, last: bool) -> None:
         sums_of_image = job.out_pixels * (job.groups * job.padded_outputs)
 
         def fill(i: Value) -> None:
-            band_of.fill(image + i, band, band_of.at(slab, i * job.slab_place))
+            of_block = (image + i) * blocks + block
+            band_of.fill(of_block, band, band_of.at(slab, i * job.slab_place))
 
         def write(i: Value) -> None:
             place = band_of.at(sums, i * sums_of_image)
-            band_of.write(image + i, band, rows_here, channels, place)
+            band_of.write(image + i, group, band, rows_here, channels, place)
 
         each(f, 0, images, fill)
         first = (image * job.out_pixels + band * job.band_rows * job.row_pixels) * outputs
         result = band_of.at(job.pointer("y"), first)
         place = f.select(direct, result, sums)
-        band_of.multiply(images, rows_here, channels, slab, place, own)
+        band_of.multiply(images, rows_here, channels, group, slab, place, own)
         f.when(~direct, lambda: each(f, 0, images, write))
 
     each(f, task, job.units, unit, job.tasks)

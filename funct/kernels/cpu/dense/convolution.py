@@ -25,9 +25,11 @@ _ELEMENT = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 
 @functools.lru_cache(512)
 def convolver(
-    dot: str, x: Sizes, w: Sizes, size: Sizes, slide: Sliding, adjoint: bool
+    dot: str, x: Sizes, w: Sizes, size: Sizes, slide: Sliding, adjoint: bool, last: bool = False
 ) -> Convolver:  # fmt: skip
-    """x, w: shapes of what is read and of the weights. size: *T of what is written."""
+    """x, w: shapes of what is read and of the weights. size: *T of what is written. last: whether
+    channels are last in memory.
+    """
     outputs, channels, *kernel = w
     outputs //= slide.groups
     lows = [low for low, _ in slide.padding]
@@ -38,7 +40,7 @@ def convolver(
     steps = (channels * taps, taps)  # of an output, of a channel, in w
     if adjoint:
         outputs, channels, steps = channels, outputs, steps[::-1]
-    batch = batch_of(x[0], slide.groups, channels, outputs, dot)
+    batch = batch_of(x[0], slide.groups, channels, outputs, dot, last=last)
     places = three(axes, axis(1, 1, 1, 1, 0, 1))
     return Convolver(dot, batch, places, three(tuple(kernel), 1), steps)
 
@@ -73,7 +75,7 @@ def convolved(
     if not prod(size):
         return NotImplemented
     last = not x.flags.c_contiguous and channels_last(x).flags.c_contiguous
-    made = convolver(dot, x.shape, w.shape, size, slide, adjoint)
+    made = convolver(dot, x.shape, w.shape, size, slide, adjoint, last)
     w = np.ascontiguousarray(w)
     panels = w if made.once else made.panels(w)
     outputs = w.shape[1] * slide.groups if adjoint else len(w)

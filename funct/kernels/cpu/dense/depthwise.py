@@ -42,6 +42,7 @@ _TASKS = 4  # per core
 _SUMS = 8  # registers: enough for two units of latency 4, beside weights and what is read
 _WORD_SUMS = 14  # of 32 registers: words have few weights, and each line that is read is permuted
 _NARROWEST = 32  # bytes of a vector
+_SMALL = 256  # pixels of an image, of whose lines as many as fill a vector's lanes are summed
 _NARROW = 4  # pixels of a line; of narrower ones too many lanes are empty
 
 
@@ -89,7 +90,8 @@ def planes(
     ours, theirs = w[0] // groups, w[1]  # outputs and channels of a group
     shared, terms = (theirs, ours) if adjoint else (ours, theirs)
     lanes = _lanes(dtype)
-    few = shared < lanes or terms <= lanes == shared
+    small = terms <= lanes == shared and prod(out) <= _SMALL and max(slide.stride) == 1
+    few = shared < lanes or small
     if theirs > 1 and not (few and prod(w[2:]) > 1 and out[-1] >= _NARROW):
         return None
     if not adjoint and _gathers(groups, slide):

@@ -56,6 +56,7 @@ class Plan(Struct, frozen=True, eq=False):
 @functools.lru_cache(256)
 def plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int]) -> Plan:
     """The plan of all bands."""
+    all_groups, batch = batch.groups, batch.in_blocks()
     reach = [a.reach() for a in axes]
     along = merged(batch, axes, reach)
     depth = batch.group_channels * (kernel[along] if along >= 0 else 1)
@@ -98,21 +99,21 @@ def plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int]) -> Plan:
                 len(taps), len(panels), k == 0,
             ])  # fmt: skip
         panels.append((taps, panel, panel_rows))
-        panel += batch.groups * padded * panel_rows
+        panel += all_groups * padded * panel_rows
         most_rows = max(most_rows, min(panel_rows, len(taps) * piece))
     table = np.array(classes, np.int64).reshape(-1, 10)
     sums = together * place
     sums_words = (together * band_rows * axes[1].out * axes[2].out + 16) * batch.groups * padded
     own = -(-(sums + sums_words) // line) * line
     several = -(-batch.images // together)
-    units = several * slab["bands"] * splits
+    units = several * batch.blocks * slab["bands"] * splits
     fields = {
         **slab, "images": batch.images, "unit_images": together, "slab_place": place,
         "tasks": min(units, 2 * batch.cores), "units": units, "splits": splits,
         "split_channels": split_channels, "packs": 0, "panel": own,
         "scratch_step": own + (most_rows * 2 * lanes if once else 0),
-        "sums": sums, "groups": batch.groups, "group_channels": batch.group_channels,
-        "depth": depth, "piece": piece,
+        "sums": sums, "group_blocks": batch.blocks, "groups": batch.groups,
+        "group_channels": batch.group_channels, "depth": depth, "piece": piece,
         "group_outputs": batch.group_outputs, "padded_outputs": padded,
         "row_pixels": axes[1].out * axes[2].out, "out_rows": axes[0].out,
         "out_pixels": prod([a.out for a in axes]), "classes": table.ctypes.data,
@@ -147,9 +148,8 @@ def _bands(
     if afar:
         rows = min(fitting, 4 * _SUMS_BYTES // max(1, per_row), _MANY_ROWS)
     else:
-        rows = min(
-            fitting, _SUMS_BYTES // max(1, per_row), -(-axes[0].out * batch.images // wanted)
-        )
+        units = batch.images * batch.blocks
+        rows = min(fitting, _SUMS_BYTES // max(1, per_row), -(-axes[0].out * units // wanted))
     rows = max(rows, -(-6 // (axes[1].out * axes[2].out)), 1)
     bands = max(1, axes[0].out // rows)
     rows = -(-axes[0].out // bands)
@@ -161,13 +161,14 @@ def _bands(
         fitting = min(
             times * _SLAB_BYTES // (plane * reach[0]), 2 * times * _SUMS_BYTES // (per_row * rows)
         )
-        most = min(fitting, batch.images // (batch.cores if afar else wanted))
+        units = batch.images * batch.blocks
+        most = min(fitting, units // (batch.cores if afar else wanted))
         if afar and batch.images >= _SHARE * batch.cores:
             all_fit = plane * reach[0] * batch.images * walked <= 2 * _SLAB_BYTES
             most = batch.images if all_fit else most
         together = -(-batch.images // -(-batch.images // max(1, most)))
     once = afar and bands == 1 and together == batch.images
-    units = -(-batch.images // together) * bands
+    units = -(-batch.images // together) * batch.blocks * bands
     pair = 2 * batch.lanes
     most_splits = batch.cores if once else wanted // (2 * units)  # each fills a slab of its own
     splits = max(1, min(most_splits, padded // (2 * pair)))

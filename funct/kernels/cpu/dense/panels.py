@@ -34,12 +34,14 @@ _PACK_PLACES = [bands.PACK.place(name) for name in ("source", "to")]
 _PACKS = bands.JOB.place("packs")
 
 
-def batch_of(images: int, groups: int, channels: int, outputs: int, dot: str) -> Batch:
+def batch_of(
+    images: int, groups: int, channels: int, outputs: int, dot: str, *, last: bool = False
+) -> Batch:  # fmt: skip
     """The batch for this machine; channels and outputs are those of a group, in words."""
     word = typed(DOTS[dot].word).bytes
     width = supported(DOTS[dot], host())
     skips = dot in ("f32", "f64")  # of others codes, whose 0 may be any byte
-    return Batch(images, groups, channels, outputs, word, width // word, host().cores, skips)
+    return Batch(images, groups, channels, outputs, word, width // word, host().cores, skips, last)
 
 
 class Convolver:
@@ -60,9 +62,11 @@ class Convolver:
         element, width = typed(DOTS[dot].word).element, supported(DOTS[dot], host())
         self._entries = [_entry(element, last, "convolve") for last in (False, True)]
         self._pack = _entry(element, False, "pack")
+        alone, padded = most_rows(DOTS[dot], width, 1), made.fields["padded_outputs"]
+        table = tile_table(dot, width, made.counts, padded, alone=alone)
         self.job = bands.JOB.fill(
             **made.fields, x=0, y=0, weights=0, scratch=0, most_rows=most_rows(DOTS[dot], width),
-            tiles=address(tile_table(dot, width, made.counts, made.fields["padded_outputs"])),
+            most_alone=alone, tiles=address(table),
         )  # fmt: skip
         self.scratch_bytes = made.fields["tasks"] * made.fields["scratch_step"] * self._word
         run, run_step = 1, 0

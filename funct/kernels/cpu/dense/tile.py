@@ -10,7 +10,8 @@ Note [Size of a tile]
     The accumulators, a row of B and one word of A must fit into the registers: 6 × 2 of 16 with
     AVX2, 14 × 2 of 32 with AVX-512. Where products are no part of their sums' instruction they need
     registers too. Two vectors a row make enough independent sums for two units
-    of latency 4, and one load of A serves two of them.
+    of latency 4, and one load of A serves two of them. Of one vector, as in groups of few outputs,
+    as many rows are taken as have pointers in registers: six sums leave the units idle.
 
 Note [Steps of a turn]
     With 32 registers nearly all hold sums. Where LLVM sees several k at a time, it loads later rows
@@ -34,6 +35,7 @@ from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
 __all__ = ["Shape", "address", "call_tiles", "most_rows", "text", "tile_table"]
 
+_POINTERS = 10  # of rows, in general registers
 _PIECES = 4  # of a table: as many pieces of code are made side by side
 
 _lock = threading.Lock()
@@ -72,7 +74,7 @@ class Shape(Struct, frozen=True):
 def most_rows(dot: Dot, width: int, vectors: int = 2) -> int:
     """Rows of the largest tile; see Note [Size of a tile]."""
     registers = 32 if width == 64 else 16
-    return min((registers - vectors - 1 - dot.beside) // vectors, 14)
+    return min((registers - vectors - 1 - dot.beside) // vectors, 14 if width == 64 else _POINTERS)
 
 
 def text(shape: Shape, target: Host) -> str:
@@ -196,29 +198,38 @@ def call_tiles(
 
 def tile_table(
     dot: str, width: int, counts: Iterable[int], columns: int, packed: bool = True,
-    most: int | None = None,
+    most: int | None = None, alone: int | None = None,
 ) -> NDArray[np.int64]:  # fmt: skip
     """Addresses of tiles on this machine: of two vectors, then of one, by the number of rows.
 
     There are those that `call_tiles` comes to for so many rows at a time, `most` of them in a
-    tile (as many as the largest has), and so many columns, which are a multiple of a vector's. One
-    array for all who ask: it lives for ever, so its address may be passed on.
+    tile (as many as the largest of two vectors has), and so many columns, which are a multiple of
+    a vector's. alone: the same as `most` for tiles of one vector. One array for all who ask: it
+    lives for ever, so its address may be passed on. Tiles of one vector begin where those of two
+    end.
     """
     largest = most_rows(DOTS[dot], width)
+    most = most or largest
     lanes = width // typed(DOTS[dot].word).bytes
     vectors = [v for v in (2, 1) if (columns >= 2 * lanes if v == 2 else columns // lanes % 2)]
-    sizes = sorted({rows for count in counts for rows in _cut(count, most or largest)})
+    sizes = {
+        v: sorted({rows for count in counts for rows in _cut(count, limit)})
+        for v, limit in ((2, most), (1, alone or most))
+    }
+    place = {2: 0, 1: largest + 1}
     with _lock:
         found = _tables.get((dot, width, packed))
         if found is None:
-            found = _tables[dot, width, packed] = np.zeros((2, largest + 1), np.int64)
-        new = [(v, rows) for v in vectors for rows in sizes if not found[2 - v, rows]]
+            found = _tables[dot, width, packed] = np.zeros(
+                largest + most_rows(DOTS[dot], width, 1) + 2, np.int64
+            )
+        new = [(v, rows) for v in vectors for rows in sizes[v] if not found[place[v] + rows]]
         shapes = [Shape(DOTS[dot], width, rows, v, packed) for v, rows in new]
         pieces = [shapes[k::_PIECES] for k in range(min(_PIECES, len(shapes)))]
         codes = printed_all([(_together, (tuple(p), host())) for p in pieces])
         for piece, code in zip(pieces, codes, strict=True):
             for shape in piece:
-                found[2 - shape.vectors, shape.rows] = code.keep().address(shape.name)
+                found[place[shape.vectors] + shape.rows] = code.keep().address(shape.name)
         return found
 
 

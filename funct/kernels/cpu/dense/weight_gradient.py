@@ -87,8 +87,10 @@ class Plan(Struct, frozen=True, eq=False):
 
 
 @functools.lru_cache(512)
-def plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, name: str) -> Plan:
-    """What is known of shapes, for the dot of that name."""
+def plan(
+    x: Sizes, g: Sizes, slide: Sliding, size: Sizes, name: str, last: bool = False
+) -> Plan:  # fmt: skip
+    """What is known of shapes, for the dot of that name. last: of the channels of x."""
     dot = DOTS[name]
     width = supported(dot, host())
     lows = [low for low, _ in slide.padding]
@@ -96,7 +98,8 @@ def plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, name: str) -> Plan:
     axes: Axes = three(tuple([axis(*a) for a in given]), axis(1, 1, 1, 1, 0, 1))
     kernel = three(size, 1)
     groups = slide.groups
-    batch = batch_of(x[0], groups, x[1] // groups, g[1] // groups, dot.name)
+    of_all = batch_of(x[0], groups, x[1] // groups, g[1] // groups, dot.name, last=last)
+    batch = of_all.in_blocks()
     reach = [a.reach() for a in axes]
     along = merged(batch, axes, reach)
     out = [a.out for a in axes]
@@ -125,9 +128,10 @@ def plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, name: str) -> Plan:
     n_taps = taps.size
     depth = len(depths)
     padded = -(-depth // lanes) * lanes
-    words = batch.groups * n_taps * batch.group_outputs * padded
+    words = groups * n_taps * batch.group_outputs * padded
     most_splits = max(1, min(_PARTIAL_SUMS, batch.group_outputs // 32))
-    few = _PARTIAL_SUMS // most_splits if words * word > _SUMS_BYTES else _PARTIAL_SUMS
+    most_sums = max(1, _PARTIAL_SUMS // batch.blocks)
+    few = max(1, most_sums // most_splits) if words * word > _SUMS_BYTES else most_sums
     strides = [1 if k in stacked else a.stride for k, a in enumerate(axes)]  # of the slab
     plane = at[0] * word * strides[0]
     rows = max(1, min(_SLAB_BYTES // plane, -(-out[0] * batch.images // (2 * few))))
@@ -148,32 +152,33 @@ def plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, name: str) -> Plan:
     if slab["bands"] == 1:  # see Note [Small images]
         most = min(_SLABS_BYTES // (place * word), -(-2 * _CHUNK // prod(out)), batch.images)
         together = -(-batch.images // -(-batch.images // max(1, most)))
-        apart = [prod(out) * batch.groups * batch.group_outputs, place]
+        apart = [prod(out) * groups * batch.group_outputs, place]
         runs = np.concatenate([runs + i * np.array(apart) for i in range(together)])
     units = -(-batch.images // together) * slab["bands"]
     sums = max(1, min(few, units, _PARTIAL_BYTES // (words * word)))
     length = rows if by_rows else length
     chunk = max(1, _CHUNK // length)
     # see Note [Sums of one unit]
-    once = units == 1 and along < 0 and words * word > _SUMS_BYTES
+    once = units == batch.blocks == 1 and along < 0 and words * word > _SUMS_BYTES
     if once and len(runs) * length <= 2 * _CHUNK:
         chunk = len(runs)
     once = once and len(runs) <= chunk
     cores = host().cores * (1 if once else 2)
-    splits = min(_PARTIAL_SUMS // sums, most_splits, cores)  # each copies x
+    splits = max(1, min(_PARTIAL_SUMS // (sums * batch.blocks), most_splits, cores))  # copy x
     split = -(-batch.group_outputs // splits)
     counts = {min(split, batch.group_outputs - k * split) for k in range(splits)}
     o = np.arange(batch.group_outputs)
     row_words = 2 * lanes if once else padded
-    words = words // padded * row_words // (batch.groups if once else 1)
+    words = words // padded * row_words // (groups if once else 1)
     places = np.stack([o * prod(out), o * row_words], axis=1)
     most = most_rows(dot, width)
     tile_rows = min(most, _LINES) if prod(out) * word % _HALF_PAGE == 0 else most
     fields = {
-        **slab, "partial_sums": sums, "splits": splits, "tasks": sums * splits, "units": units,
-        "split_outputs": split, "partial_words": -(-words // line) * line,
+        **slab, "partial_sums": sums, "splits": splits, "tasks": sums * splits * batch.blocks,
+        "units": units, "split_outputs": split,
+        "partial_words": -(-words // line) * line,
         "scratch_step": together * place, "slab_place": place, "images": batch.images,
-        "unit_images": together, "groups": batch.groups,
+        "unit_images": together, "group_blocks": batch.blocks, "groups": batch.groups,
         "group_channels": batch.group_channels, "group_outputs": batch.group_outputs,
         "depth": depth, "padded_depth": padded, "lanes": lanes, "out_rows": out[0],
         "row_pixels": out[1] * out[2], "out_pixels": prod(out), "runs": address(runs),
@@ -247,8 +252,8 @@ def weights(
 ) -> NDArray[Any]:
     """The same for x and g in words of the dot, whose sums are of their dtype."""
     out, c = g.shape[1], x.shape[1] // slide.groups
-    made = plan(x.shape, g.shape, slide, size, dot)
     last, turned = lie_last(x), lie_last(g)
+    made = plan(x.shape, g.shape, slide, size, dot, last)
     x = channels_last(x) if last else np.ascontiguousarray(x)
     g = channels_last(g) if turned else np.ascontiguousarray(g)
     w = memory.fresh((out, c, *size), x.dtype)

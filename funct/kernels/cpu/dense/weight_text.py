@@ -13,9 +13,9 @@ __all__ = ["JOB", "text"]
 
 JOB = Fields((
     *SLAB, "partial_sums", "splits", "split_outputs", "partial", "partial_words", "g", "g_last",
-    "w", "groups", "group_channels", "group_outputs", "depth", "padded_depth", "lanes",
-    "out_rows", "row_pixels", "out_pixels", "runs", "row_runs", "run", "run_is_rows", "chunk",
-    "images", "unit_images", "slab_place",
+    "w", "group_blocks", "groups", "group_channels", "group_outputs", "depth", "padded_depth",
+    "lanes", "out_rows", "row_pixels", "out_pixels", "runs", "row_runs", "run", "run_is_rows",
+    "chunk", "images", "unit_images", "slab_place",
     "once", "row_words",  # of partial sums
     *STACK,
     "step", "rows", "in_order", "slab_taps", "n_taps", "most_rows", "tile_rows", "tiles", "depths",
@@ -34,7 +34,7 @@ def text(element: str, target: Host, last: bool = False) -> str:
     f = module.function("gradient", [("job", PTR)])
     (given,) = f.arguments
     job = Record(f, JOB, given)
-    outputs = job.groups * job.group_outputs
+    outputs = job.group_blocks * job.groups * job.group_outputs
 
     def turned() -> None:
         f.line(f"call void @funct_parallel(ptr @turned, {given!r}, {job.images!r})")
@@ -54,7 +54,7 @@ def _define_turned(module: Module, element: str, turn: str) -> None:
     """`turned(job, image)`: g of an image, whose channels are last in memory, channels first."""
     f = module.function("turned", [("job", PTR), ("image", I64)], local=True)
     job, image = Record(f, JOB, f.arguments[0]), f.arguments[1]
-    outputs, pixels = job.groups * job.group_outputs, job.out_pixels
+    outputs, pixels = job.group_blocks * job.groups * job.group_outputs, job.out_pixels
     source, to = (
         f.at(job.pointer(name), image * outputs * pixels, element) for name in ("g_last", "g")
     )
@@ -63,13 +63,16 @@ def _define_turned(module: Module, element: str, turn: str) -> None:
 
 
 def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
-    """`sums(job, task)`: one partial sum of one split of the outputs."""
+    """`sums(job, task)`: one partial sum of one split of the outputs of a block of groups."""
     f = module.function("sums", [("job", PTR), ("task", I64)], local=True)
     job, task = Record(f, JOB, f.arguments[0]), f.arguments[1]
     slab_of = Slab(f, job, element, turn, last, stacks=True)
     slab = slab_of.at(job.pointer("scratch"), task * job.scratch_step)
-    sum_number = f.div(task, job.splits)
-    start = (task - sum_number * job.splits) * job.split_outputs
+    rest = f.div(task, job.splits)
+    start = (task - rest * job.splits) * job.split_outputs
+    sum_number = f.div(rest, job.group_blocks)
+    own_block = rest - sum_number * job.group_blocks
+    first_group = own_block * job.groups
     stop = f.min(start + job.split_outputs, job.group_outputs)
     partial = slab_of.at(job.pointer("partial"), sum_number * job.partial_words)
     once = f.ne(job.once, 0)
@@ -81,7 +84,8 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
         images = f.min(job.unit_images, job.images - image)
 
         def fill(i: Value) -> None:
-            slab_of.fill(image + i, band, slab_of.at(slab, i * job.slab_place))
+            of_block = (image + i) * job.group_blocks + own_block
+            slab_of.fill(of_block, band, slab_of.at(slab, i * job.slab_place))
 
         each(f, 0, images, fill)
         rows_here = f.min(job.band_rows, job.out_rows - band * job.band_rows)
@@ -92,7 +96,8 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
         first_pixel = band * job.band_rows * job.row_pixels
 
         def group(g: Value) -> None:
-            outputs = (image * job.groups + g) * job.group_outputs
+            of_all = first_group + g
+            outputs = (image * (job.group_blocks * job.groups) + of_all) * job.group_outputs
             a = slab_of.at(job.pointer("g"), outputs * job.out_pixels + first_pixel)
 
             def chunk(r: Value) -> None:
@@ -110,7 +115,7 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
                     def tap(t: Value) -> None:
                         here = f.load(I64, f.at(job.pointer("slab_taps"), t, "i64"))
                         b = slab_of.at(slab, here + g * job.group_channels + c)
-                        row = f.select(once, t, g * job.n_taps + t)
+                        row = f.select(once, t, of_all * job.n_taps + t)
                         place = row * job.group_outputs * job.row_words + first
                         given = [
                             table,
@@ -127,7 +132,7 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
 
                     def done(o: Value) -> None:
                         source = slab_of.at(partial, o * job.row_words)
-                        place = ((g * job.group_outputs + o) * job.depth + c) * job.n_taps
+                        place = ((of_all * job.group_outputs + o) * job.depth + c) * job.n_taps
                         to = slab_of.at(job.pointer("w"), place)
                         columns = f.min(job.lanes * 2, job.depth - c)
                         apart = job.group_outputs * job.row_words
