@@ -109,10 +109,10 @@ class _Band(Slab):
         def piece(g: Value, c: Value) -> None:
             each(f, *channels, functools.partial(block, g, c), job.lanes * 2)
 
-        def group(g: Value) -> None:
+        def of_group(g: Value) -> None:
             each(f, 0, job.depth, functools.partial(piece, g), job.piece)
 
-        each(f, 0, job.groups, group)
+        each(f, 0, job.groups, of_group)
 
     def _class(
         self, record: Record, count: Value, at: tuple[Value, Value, Value], slab: Value,
