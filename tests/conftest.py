@@ -1,7 +1,9 @@
 """What every test may rely on: hypothesis profiles, a seeded generator and a folder of code."""
 
 import os
+from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # read when SciPy is first imported
 # Small matrices on a busy machine: threads of BLAS and torch mostly wait for each other.
@@ -15,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from funct.device import disk_cache
+from tests.pairwise import covering
 
 disk_cache.BOUND = 1 << 30  # bytes
 
@@ -25,6 +28,25 @@ settings.register_profile("dev", _CALM, max_examples=20, derandomize=True)
 settings.register_profile("ci", _CALM, max_examples=100, derandomize=True, print_blob=True)
 settings.register_profile("nightly", _CALM, max_examples=2000, print_blob=True)
 settings.load_profile(os.environ.get("FUNCT_HYPOTHESIS_PROFILE", "dev"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of families marked `pairwise` what is no case is left out, and what is slow is marked."""
+    families: dict[str, dict[tuple[int, ...], pytest.Item]] = defaultdict(dict)
+    none = set()
+    for item in items:
+        if marker := item.get_closest_marker("pairwise"):
+            given: dict[str, Any] = item.callspec.params  # type: ignore[attr-defined]
+            where = marker.kwargs.get("where")
+            if where is None or where(**given):
+                families[item.nodeid.partition("[")[0]][tuple(map(id, given.values()))] = item
+            else:
+                none.add(item)
+    items[:] = [item for item in items if item not in none]
+    for cases in families.values():
+        for case in cases.keys() - covering(list(cases)):
+            cases[case].add_marker(pytest.mark.slow)
 
 
 @pytest.fixture

@@ -82,6 +82,7 @@ SUMS: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("columns", [1, 3, 16, 40])
 @pytest.mark.parametrize("rows", [20, 60, 1500])
 @pytest.mark.parametrize("dtype", [xp.float16, xp.bfloat16])

@@ -233,6 +233,7 @@ def test_update_equals_ufunc_at(name: str, case: Any, seed: int) -> None:
             laws.close(updated, expected.reshape(x.shape))
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("name", ["set", *UFUNCS])
 @pytest.mark.parametrize(
     "key", [np.asarray([0, 3, -1]), np.asarray([[1, 1], [2, 1]]), (slice(1, 4, 2),), 2], ids=repr
@@ -354,13 +355,15 @@ def test_update_keeps_the_dtype(kind: str) -> None:
     assert x.at[xp.asarray([0, 0])].add(1).dtype == kind
 
 
+@pytest.mark.pairwise(
+    where=lambda update, dtype, **_: update == "set" if dtype == "bool"
+    else dtype[0] == "f" or update not in {"divide", "power"}
+)  # fmt: skip
 @pytest.mark.parametrize("update", ["set", "add", "multiply", "divide", "power", "min", "max"])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int64", "int8", "bool"])
 @pytest.mark.parametrize("shape", [(3000,), (300, 10), (30, 10, 10)], ids=str)
 def test_updates_of_many_elements(update: str, dtype: str, shape: Any) -> None:
     """Kernels take numbers and arrays that broadcast, and give what is composed of ops."""
-    if (dtype == "bool" and update != "set") or (dtype[0] == "i" and update in {"divide", "power"}):
-        return
     rng = np.random.default_rng(0)
     x = xp.asarray(rng.integers(1, 4, shape).astype(dtype))
     i = rng.integers(-shape[0], shape[0], 3 * shape[0])
@@ -378,6 +381,7 @@ def test_updates_of_many_elements(update: str, dtype: str, shape: Any) -> None:
                 laws.close(change(x), ft.jit(change)(x))
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("name", ["set", *UFUNCS])
 @pytest.mark.parametrize("n", [3, 300])
 @pytest.mark.parametrize("shape", [(2, 2), (1, 4), (2, 3, 2), (20, 30)], ids=str)
@@ -422,6 +426,15 @@ KEYS = {
 }  # fmt: skip
 
 
+def _is_defined(update: str, dtype: str, **_: Any) -> bool:
+    """Truth is only set, integers are not divided, complex numbers are in no order."""
+    if dtype == "bool":
+        return update == "set"
+    refused = {"divide"} if dtype in {"int64", "uint8"} else {"power", "min", "max"}
+    return dtype.startswith("float") or update not in refused
+
+
+@pytest.mark.pairwise(where=_is_defined)
 @pytest.mark.parametrize("key", KEYS.values(), ids=KEYS)
 @pytest.mark.parametrize("update", ["set", "add", "multiply", "divide", "power", "min", "max"])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "uint8", "complex128", "bool"])
@@ -430,16 +443,10 @@ def test_concrete_arrays_take_a_short_way_to_the_same_bits(
 ) -> None:
     """What NumPy does at once and what is composed of ops agree, also in the sign of zero."""
     if dtype == "bool":
-        if update != "set":
-            return
         x, numbers = xp.asarray([[True, False], [False, False], [True, True]]), [True, 0]
     elif dtype == "complex128":
-        if update in {"power", "min", "max"}:
-            return
         x, numbers = xp.asarray([[-0.0, 2.5j], [0.1, -0.0j], [0.7 - 1j, -1.3]]), [-0.3, 2, 1 - 0.5j]
     elif dtype in {"int64", "uint8"}:
-        if update == "divide":
-            return
         x, numbers = xp.asarray([[0, 2], [1, 250], [7, 13]], dtype=dtype), [0, 3]
     else:
         x = xp.asarray([[-0.0, 2.5], [0.1, -0.0], [-np.inf, 1.3]], dtype=dtype)

@@ -93,6 +93,7 @@ def test_positions(name: str, case: Any, flat: bool, keepdims: bool) -> None:
     laws.check_batch(fun, [xp.asarray(y)], np.random.default_rng(0))
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("name", ["nansum", "nanprod", "nanmean", "nanvar", "nanstd"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 @pytest.mark.parametrize("v", [[np.inf, -np.inf, 1], [np.inf, np.nan, 1], [-np.inf], [np.inf, 0]])

@@ -96,6 +96,7 @@ def test_many_positions_in_a_vector() -> None:
     laws.same(x[x > 7.0], raw[raw > 7.0])
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("index", [np.int64, np.int32, np.int16, np.uint8])
 @pytest.mark.parametrize("dtype", [np.float64, np.int8, np.complex128, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("axes", [2, 3])

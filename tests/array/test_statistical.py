@@ -396,6 +396,7 @@ def test_errors(call: Any, error: Any, text: str) -> None:
     assert "in test_statistical.py:" in str(caught.value)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("name", ["mean", "var", "std", "nanmean", "nanvar", "nanstd", "average"])
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32", "int64", "uint64", "bool"])
 @pytest.mark.parametrize("axis", [None, 0, (1,)])

@@ -15,6 +15,7 @@ RNG = np.random.default_rng(0)
 SHAPES = [((5,), 0), ((4, 3), 0), ((4, 3), 1), ((2, 6, 3), 1), ((1, 1), 0)]
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("shape", "axis"), SHAPES)
 @pytest.mark.parametrize("count", [1, 7])

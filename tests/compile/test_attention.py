@@ -69,6 +69,7 @@ def near(found: Any, expected: Any) -> None:
     laws.close(found, expected, 0, 32 * eps * max(1.0, float(xp.max(xp.abs(expected)))))
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("kind", MASKS)
 @pytest.mark.parametrize("name", SIZES)

@@ -33,6 +33,7 @@ def reductions(made: Any) -> int:
     return sum([isinstance(v, Reduce) for k in kernels for v in k.values])
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize(
     ("dtype", "how"),
     [(d, h) for d in ("float32", "float64", "int64") for h in ("sum", "prod", "max", "min")]

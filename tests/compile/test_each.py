@@ -26,6 +26,7 @@ def wanted(fun: Any, *arrays: Any) -> None:
         np.testing.assert_array_equal(y, expected)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("length", [1, 31, 1000])
 @pytest.mark.parametrize("times", TIMES)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "bool"])

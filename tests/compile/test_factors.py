@@ -37,6 +37,7 @@ def numbers(*shape: int, dtype: str) -> Any:
     return x + 1j * RNG.normal(size=shape) if dtype.startswith("complex") else x
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("op", OPS)

@@ -98,6 +98,7 @@ def test_recurrences(dtype: str, shape: tuple[int, ...]) -> None:
     laws.close(ft.jit(scan)(repeated), scan(repeated), eps, eps)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 40, 131])
 @pytest.mark.parametrize("descending", [False, True])
@@ -168,6 +169,7 @@ def test_other_axes(dtype: str, axis: int) -> None:
     _same_in_a_loop(step, x)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 5), (7, 31), (64, 32), (65, 40), (300, 3)])

@@ -21,6 +21,7 @@ LOOKS: dict[str, Any] = {
 }
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("cores", [1, 2])
 @pytest.mark.parametrize("shape", [(100, 100), (201, 131), (131, 203), (70, 300)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -65,6 +65,7 @@ def looped(op: Callable[[Any, Any], Any], layout: Callable[[Any], Any], steps: i
 
 
 @pytest.mark.skipif(not lapack.address("inv", "d"), reason="NumPy's loops are not where they were")
+@pytest.mark.pairwise
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("name", OPS)

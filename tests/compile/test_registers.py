@@ -53,6 +53,7 @@ def by_steps(body: Step, w: Any, c: Any, xs: Any, reverse: bool) -> tuple[Any, A
     return c, ft.tree.map(lambda *rows: xp.stack(rows), *kept)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 8), (37,), (300,)], ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

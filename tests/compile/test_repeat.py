@@ -37,6 +37,7 @@ BODIES: dict[str, Any] = {
 }  # fmt: skip
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("name", BODIES)
 @pytest.mark.parametrize("steps", [1, 2, 40, 41])
 @pytest.mark.parametrize("reverse", [False, True])

@@ -26,6 +26,7 @@ def matrix(rows: int, n: int, dtype: Any, index: Any, density: float = 0.3) -> A
     return data, held.indices.astype(index), held.indptr.astype(index)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("index", ["int32", "int64"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "complex128"])
 @pytest.mark.parametrize("k", [1, 3, 8, 41])

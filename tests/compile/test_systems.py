@@ -102,6 +102,7 @@ def outcome(f: Callable[..., Any], *args: Any) -> Any:
         return str(error)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("count", [None, 2, 9])
 @pytest.mark.parametrize("matrix", HARD)
 @pytest.mark.parametrize("name", ["solve", "inv", "cholesky", "lower", "det"])

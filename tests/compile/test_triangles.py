@@ -51,6 +51,7 @@ def given(n: int, lead: tuple[int, ...], sides: int, dtype: str) -> tuple[Any, A
     return a.astype(dtype), RNG.normal(size=(*lead, n, sides)).astype(dtype)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("name", [*SYSTEMS, *FACTORS])

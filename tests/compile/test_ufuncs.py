@@ -30,6 +30,7 @@ SEVERAL: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", [*ONE, *SEVERAL])
 @pytest.mark.parametrize("n", [1, 8, 33])

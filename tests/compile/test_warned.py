@@ -98,6 +98,7 @@ def test_every_state(dtype: str, n: int, state: str, capfd: Any) -> None:
                 assert bool(it) == (other == state), (name, mode, other)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize(("zero", "least"), [(True, False), (False, True), (False, False)])
 @pytest.mark.parametrize("n", [1, 7, 33, 20_001])
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -44,6 +44,7 @@ WIDTHS = {
 }
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("widths", WIDTHS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -21,6 +21,7 @@ PAIRS = (
 )  # fmt: skip
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "float32", "float64", "complex128"])
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 3, 1)])

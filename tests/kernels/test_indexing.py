@@ -149,6 +149,7 @@ def test_many_indices_are_looked_at_together(
             alike(lambda i=i: kernels.take(x, i, 0), lambda i=i: x.take(i))
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("dtype", INDICES)
 @pytest.mark.parametrize("lines", [1, 7, 8, 9, 40])
 @pytest.mark.parametrize("columns", [1, 3, 130])
@@ -170,6 +171,7 @@ def test_the_same_columns_of_many_lines(
         agree(cpu.take_columns, x, at, y, lines, 70, columns, "", 9, -(-lines // 9))
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint32", "complex64"])
 @pytest.mark.parametrize("lines", [1, 33, 300])
 @pytest.mark.parametrize("columns", [1, 3, 8, 10, 16, 17, 32, 33])

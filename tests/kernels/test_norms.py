@@ -32,6 +32,7 @@ def same(a: Any, b: Any) -> None:
     assert (a.shape, a.dtype, a.tobytes()) == (b.shape, b.dtype, b.tobytes())
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("char", "fdFD")
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("keepdims", [False, True])

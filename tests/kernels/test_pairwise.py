@@ -51,6 +51,7 @@ def assert_bits(found: Any, expected: Any) -> None:
     assert found.tobytes() == expected.tobytes()
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("near", [0, 1 << 40])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", LENGTHS)
@@ -73,6 +74,7 @@ def test_sums_have_numpys_bits(
                     assert_bits(pairwise.of_long_rows(x, axis, keepdims, True), squares)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
     "shape", [(65_535,), (65_536,), (131_077,), (300_001,), (3, 70_001), (2, 3, 66_000)]

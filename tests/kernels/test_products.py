@@ -183,6 +183,7 @@ def test_sums_of_one_term_are_numpys(x: Any, y: Any, dtype: str) -> None:
         matmul(a, np.concatenate([b, b], -2))
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
 @pytest.mark.parametrize("terms", [2, 3, 16, 31, 32, 33])
 @pytest.mark.parametrize(("rows", "columns"), [(1030, 512), (257, 1024), (70, 4096), (512, 1000)])

@@ -91,6 +91,7 @@ def _long(dtype: str, n: int, kind: str) -> Any:
     return np.abs(rng.normal(size=n) * 100).astype(dtype)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("dtype", DTYPES[1:])
 @pytest.mark.parametrize("kind", ["special", "wide", "clustered", "normal"])
 @pytest.mark.parametrize("n", [1000, 5_000])

@@ -166,6 +166,7 @@ def _near(y: float, wanted: tuple[float, ...], dtype: str, units: int = 0) -> bo
     return any(y == w or abs(y - w) <= rtol * abs(w) + atol for w in fits)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("name", sorted(UNARY))
@@ -187,6 +188,7 @@ def test_of_one_operand(name: str, order: int, dtype: str) -> None:
     assert not wrong, "\n".join(map(str, wrong))
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("name", sorted(UNARY))
@@ -361,6 +363,7 @@ def partials(f: Any, which: tuple[int, ...]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("which", _ORDERS)
 @pytest.mark.parametrize("name", sorted(BINARY))

@@ -59,6 +59,7 @@ TRANSFORMS: dict[str, Callable[[Any], Callable[..., Any]]] = {
 }
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("i", [0, 2, 4, 9, 11])
 @pytest.mark.parametrize("name", TRANSFORMS)
 @pytest.mark.parametrize("f", [at, nested, chosen, inverted])

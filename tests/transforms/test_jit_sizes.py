@@ -390,6 +390,7 @@ KNOWN: dict[str, Any] = {
 }
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
 @pytest.mark.parametrize("op", ["set", "add", "multiply", "divide", "power", "min", "max"])
 @pytest.mark.parametrize("name", KNOWN)

@@ -89,6 +89,7 @@ def _ruled(x: Any) -> Any:
     return f
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("inner", DERIVATIVES)
 @pytest.mark.parametrize("outer", DERIVATIVES)
 @pytest.mark.parametrize("name", CONFUSIONS)

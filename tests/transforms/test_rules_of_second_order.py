@@ -121,6 +121,7 @@ def test_values_do_not_depend_on_where_a_rule_stands(way: str, rule: Any) -> Non
         np.testing.assert_allclose(ft.tree.leaves(FIRST[first](plain)(X))[0], value, rtol=1e-9)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("calls", [0, 1, 5])
 @pytest.mark.parametrize("rule", [reversed_value, forward_value])
 @pytest.mark.parametrize("wrap", [ft.jit, lambda f: ft.jit(ft.jit(f)), lambda f: f])

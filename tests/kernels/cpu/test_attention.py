@@ -124,6 +124,7 @@ def test_kernel_is_the_plain_implementation(width, data):
         near(a, b, dtype, reach)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("keys", [24, 31, 64, 65])
 @pytest.mark.parametrize("queries", [2, 33])
 @pytest.mark.parametrize("kind", KINDS)

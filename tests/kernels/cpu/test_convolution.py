@@ -339,6 +339,7 @@ def test_one_channel_with_long_strides_is_left_to_tiles(stride: int) -> None:
     assert left == [stride == 3, stride == 3, False]
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("kernel", [(3, 3), (5, 5), (3, 1), (1, 3), (3, 3, 3)], ids=str)
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("width", [5, 8, 15, 16, 17, 40])

@@ -95,6 +95,7 @@ def test_products_of_floats_are_fused() -> None:
     assert c[0] == np.float64(x) ** 2 - np.float64(np.float32(x * x))
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("target", [ZEN4, XEON], ids=lambda t: t.name)
 @pytest.mark.parametrize(
     ("name", "width", "instruction"),

@@ -80,6 +80,7 @@ def test_arithmetic_of_integers(element, lanes):
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("lanes", LANES)
 @pytest.mark.parametrize("element", FLOATS + INTEGERS)
 @pytest.mark.parametrize("how", ["lt", "le", "gt", "ge", "eq", "ne"])
@@ -97,6 +98,7 @@ def test_comparisons(how, element, lanes):
     np.testing.assert_array_equal(found.astype(bool), expected)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("lanes", [1, 8])
 @pytest.mark.parametrize("target", ["f16", *FLOATS, *INTEGERS])
 @pytest.mark.parametrize("source", ["f16", *FLOATS, *INTEGERS])
