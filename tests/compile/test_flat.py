@@ -138,7 +138,10 @@ def test_random_numbers(n: int) -> None:
 FLOATS = ("float32", "float64")
 
 
-@pytest.mark.parametrize("n", [1, 5, 40, 1500])
+SLOWER = [pytest.param(n, marks=pytest.mark.slow) for n in (5, 40)]
+
+
+@pytest.mark.parametrize("n", [1, *SLOWER, 1500])
 def test_draws_by_rejection(n: int) -> None:
     """They are those outside of a loop: of numbers, of arrays, of keys and parameters in lanes."""
 

@@ -1,5 +1,6 @@
 """Elements at indices that a loop computes: eager's, and eager's refusal of the first wrong one."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -39,20 +40,27 @@ INDICES = ("int8", "uint8", "int16", "int32", "uint32", "int64", "uint64")
 ELEMENTS = ("float32", "float64", "int8", "int32", "int64", "float16", "bool")
 
 
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    "a row": lambda x: x[0], "rows": lambda x: x, "backwards": lambda x: x[:, ::-1],
+}  # fmt: skip
+
+
+@pytest.mark.pairwise
 @pytest.mark.parametrize("index", INDICES)
 @pytest.mark.parametrize("dtype", ELEMENTS)
-def test_elements(index: str, dtype: str) -> None:
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("f", [walked, written])
+def test_elements(index: str, dtype: str, view: str, f: Callable[[Any, Any], Any]) -> None:
     rng = np.random.default_rng(3)
     x = xp.asarray((rng.normal(size=(2, 11)) * 9).astype(dtype))
     for count in LENGTHS:
         low = 0 if index[0] == "u" else -11
         i = xp.asarray(rng.integers(low, 11, size=count).astype(index))
-        for values in (x[0], x, x[:, ::-1]):
-            for f in (walked, written):
-                found, expected = ft.jit(f)(values, i), f(values, i)
-                for a, b in zip(ft.tree.leaves(found), ft.tree.leaves(expected), strict=True):
-                    assert a.dtype == b.dtype
-                    np.testing.assert_array_equal(a, b)
+        values = VIEWS[view](x)
+        found, expected = ft.jit(f)(values, i), f(values, i)
+        for a, b in zip(ft.tree.leaves(found), ft.tree.leaves(expected), strict=True):
+            assert a.dtype == b.dtype
+            np.testing.assert_array_equal(a, b)
 
 
 WRONG = {

@@ -51,16 +51,24 @@ def agree(fun: Callable[..., Any], *given: Any, looks: bool | None = True) -> No
                     np.testing.assert_array_equal(a, np.asarray(b))
 
 
+PLACES = np.arange(2000)
+RUNS = {
+    "one": PLACES,
+    "clipped": np.clip(PLACES, 40, 1900),
+    "interrupted": np.where(PLACES % 97 == 0, 3, PLACES),
+}
+
+
+@pytest.mark.pairwise
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shift", [-300, -1, 0, 1, 7, 300])
-def test_elements_side_by_side_and_others(dtype: str, shift: int) -> None:
+@pytest.mark.parametrize("runs", RUNS)
+def test_elements_side_by_side_and_others(dtype: str, shift: int, runs: str) -> None:
     """Runs of indices are read as vectors; one that is elsewhere has its vector gathered."""
-    rng = np.random.default_rng(0)
-    x, places = numbers(rng, dtype, 2000), np.arange(2000)
-    for i in (places, np.clip(places, 40, 1900), np.where(places % 97 == 0, 3, places)):
-        moved = lambda x, i, s: again(x[xp.clip(i + s, -2000, 1999)])  # noqa: E731
-        agree(moved, x, i, np.asarray(shift), looks=None)
-        agree(lambda x, i: again(x[i]), x, i - 2000)
+    x, i = numbers(np.random.default_rng(0), dtype, 2000), RUNS[runs]
+    moved = lambda x, i, s: again(x[xp.clip(i + s, -2000, 1999)])  # noqa: E731
+    agree(moved, x, i, np.asarray(shift), looks=None)
+    agree(lambda x, i: again(x[i]), x, i - 2000)
 
 
 # What is done with rows and elements that were looked up: of exact ops, so that bits are eager's.
@@ -121,17 +129,24 @@ RNG = np.random.default_rng(5)
 TABLE, ROWS = RNG.normal(size=(300, 67)), RNG.integers(-300, 300, 401)
 
 
+LOOKS: dict[str, Callable[[Any, Any], Any]] = {
+    "rows": lambda x, i: xp.take(x, i, axis=0),
+    "columns": lambda x, i: xp.take(x, i, axis=1),
+    "elements": lambda x, i: xp.take(x, i, axis=0),
+    "rows turned": lambda x, i: xp.take(xp.permute_dims(x, (1, 0)), i, axis=0),
+    "one of each column": lambda x, i: xp.take_along_axis(x, i[None, :67], axis=0),
+    "one of each row": lambda x, i: xp.take_along_axis(x, i[:100, None], axis=1),
+}
+
+
+@pytest.mark.pairwise
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("index", ["int32", "int64", "uint8"])
-def test_rows_columns_and_elements(dtype: str, index: str) -> None:
+@pytest.mark.parametrize("look", LOOKS)
+def test_rows_columns_and_elements(dtype: str, index: str, look: str) -> None:
     x = numbers(RNG, dtype, 100, 67)
     i = RNG.integers(0, 67, 401).astype(index)
-    agree(lambda x, i: again(xp.take(x, i, axis=0)), x, i)
-    agree(lambda x, i: again(xp.take(x, i, axis=1)), x, i)
-    agree(lambda x, i: again(xp.take(x, i, axis=0)), x[0], i)
-    agree(lambda x, i: again(xp.take(xp.permute_dims(x, (1, 0)), i, axis=0)), x, i)
-    agree(lambda x, i: again(xp.take_along_axis(x, i[None, :67], axis=0)), x, i)
-    agree(lambda x, i: again(xp.take_along_axis(x, i[:100, None], axis=1)), x, i)
+    agree(lambda x, i: again(LOOKS[look](x, i)), x[0] if look == "elements" else x, i)
 
 
 def test_one_nest_of_loops() -> None:

@@ -44,21 +44,24 @@ def pulled(f: Any) -> Any:
     return ft.grad(total)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("name", EVERY)
-def test_they_are_one_program_with_the_ops_around(name: str, dtype: str) -> None:
+@pytest.mark.parametrize("size", [((), 1), ((), 3), ((), 7), ((3,), 2)], ids=str)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_they_are_one_program_with_the_ops_around(
+    name: str, dtype: str, size: tuple[tuple[int, ...], int], layout: str
+) -> None:
     """Eager execution's numbers, of any layout; so with derivatives."""
     op = EVERY[name]
-    for lead, m in (((), 1), ((), 3), ((), 7), ((3,), 2)):
-        a, b = matrices(dtype, lead, m)
-        for layout in LAYOUTS.values():
-            f = lambda a, b, layout=layout: op(layout(a) * 2.0, b)  # noqa: E731
-            run = build(ft.make_graph(f)(a, b), mode="reduce-overhead")
-            assert whole_of(run) is not None or dtype.startswith("complex")
-            close = 2e-5 if dtype in ("float32", "complex64") else 1e-12
-            laws.close(ft.jit(f, mode="reduce-overhead")(a, b), f(a, b), close, close)
-        if name in OPS and name != "eigh" and not dtype.startswith("complex"):
-            laws.close(ft.jit(pulled(op))(a, b), pulled(op)(a, b), 10 * close, 10 * close)
+    a, b = matrices(dtype, *size)
+    f = lambda a, b: op(LAYOUTS[layout](a) * 2.0, b)  # noqa: E731
+    run = build(ft.make_graph(f)(a, b), mode="reduce-overhead")
+    assert whole_of(run) is not None or dtype.startswith("complex")
+    close = 2e-5 if dtype in ("float32", "complex64") else 1e-12
+    laws.close(ft.jit(f, mode="reduce-overhead")(a, b), f(a, b), close, close)
+    if name in OPS and name != "eigh" and not dtype.startswith("complex"):
+        laws.close(ft.jit(pulled(op))(a, b), pulled(op)(a, b), 10 * close, 10 * close)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -277,7 +277,7 @@ def test_views_and_layouts(fun: Any, layout: str) -> None:
         np.testing.assert_allclose(a, e, rtol=1e-14)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(programs(), st.booleans(), st.sampled_from([0, again._LEAST_BYTES]))
 def test_random_programs(program: Program, fortran: bool, least: int) -> None:
     """A random program gives eager's numbers, but for the last places of functions and sums;

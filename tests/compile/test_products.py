@@ -130,27 +130,34 @@ def test_many_small_matrices_times_vectors_are_loops(shape: Any, dtype: str) -> 
         assert "of BLAS" in compiled(fun, *few).show()
 
 
+SMALL = [(1, 1), (1, 3), (2, 1), (3, 5), (4, 4), (5, 16), (8, 1), (9, 8), (16, 2), (1, 9)]
+STACKS: dict[str, Any] = {  # a product, and its operands
+    "as they are": (lambda x, y: x @ y, lambda x, y: (x, y)),
+    "turned": (lambda x, y: x.mT @ y, lambda x, y: (x.swapaxes(1, 2).copy(), y)),
+    "by turned": (lambda x, y: x @ y.mT, lambda x, y: (x, y.swapaxes(1, 2).copy())),
+    "repeated": (lambda x, y: x[:, None] @ y, lambda x, y: (x, y[None, :7])),
+    "every second": (lambda x, y: x[::2] @ y[:35], lambda x, y: (x, y)),
+}
+
+
+@pytest.mark.pairwise
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("k", [1, 2, 3, 5, 8, 11, 16])
-def test_stacks_of_small_products(k: int, dtype: str) -> None:
+@pytest.mark.parametrize("size", SMALL)
+@pytest.mark.parametrize("how", STACKS)
+def test_stacks_of_small_products(k: int, dtype: str, size: tuple[int, int], how: str) -> None:
     """Of all small sizes, turned and repeated, in memory that nothing else is touched of."""
-    rng = np.random.default_rng(k)
-    for m, n in [(1, 1), (1, 3), (2, 1), (3, 5), (4, 4), (5, 16), (8, 1), (9, 8), (16, 2), (1, 9)]:
-        x, y = (rng.normal(size=s).astype(dtype) for s in ((70, m, k), (70, k, n)))
-        for fun, args in (
-            (lambda x, y: x @ y, (x, y)),
-            (lambda x, y: x.mT @ y, (x.swapaxes(1, 2).copy(), y)),
-            (lambda x, y: x @ y.mT, (x, y.swapaxes(1, 2).copy())),
-            (lambda x, y: x[:, None] @ y, (x, y[None, :7])),
-            (lambda x, y: x[::2] @ y[:35], (x, y)),
-        ):
-            with checking():
-                made = compiled(fun, *args)
-                (found,) = run(made, *args)
-            expected = eager(fun, *args)
-            assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
-            scale = float(np.finfo(dtype).eps) * k * max(1.0, np.abs(expected).max())
-            np.testing.assert_allclose(found, expected, rtol=0, atol=4 * scale)
+    (m, n), rng = size, np.random.default_rng(k)
+    x, y = (rng.normal(size=s).astype(dtype) for s in ((70, m, k), (70, k, n)))
+    fun, operands = STACKS[how]
+    args = operands(x, y)
+    with checking():
+        made = compiled(fun, *args)
+        (found,) = run(made, *args)
+    expected = eager(fun, *args)
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    scale = float(np.finfo(dtype).eps) * k * max(1.0, np.abs(expected).max())
+    np.testing.assert_allclose(found, expected, rtol=0, atol=4 * scale)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

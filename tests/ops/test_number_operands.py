@@ -73,6 +73,7 @@ def test_precision_stays(prim: Primitive, sample: Sample, i: int, dtype: str) ->
     assert ft.jvp(first, (x,), (ones,))[1].dtype == dtype
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("scalar", [np.float64, np.float32, np.int64])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize(("prim", "sample", "i"), cases())
