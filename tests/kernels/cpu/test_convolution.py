@@ -671,6 +671,34 @@ def test_how_much_is_left_out(adjoint: bool) -> None:
     assert len(codes) == 1  # what stands around codes may be any byte
 
 
+@given(
+    st.integers(1, 2), st.sampled_from([2, 17, 40]), st.integers(1, 9),
+    st.lists(st.tuples(st.integers(1, 3), st.integers(1, 40)), min_size=1, max_size=2),
+    st.sampled_from(DTYPES),
+)  # fmt: skip
+def test_windows_side_by_side_are_tiles_where_vectors_are_short(
+    n: int, c: int, o: int, axes: list[tuple[int, int]], dtype: Any
+) -> None:
+    """Where few pixels make that slower, or few channels the adjoint in x, BLAS has them."""
+    kernel, places = zip(*axes)
+    size = tuple([k * t for k, t in axes])
+    d, pixels = len(axes), n * int(np.prod(places))
+    slide = Sliding(kernel, ((0, 0),) * d, (1,) * d, 1)
+    x, w = numbers((n, c, *size), 1, dtype), numbers((o, c, *kernel), 2, dtype)
+    g = numbers((n, o, *places), 3, dtype)
+    quick = host().vector_bytes < 64 and max(kernel) > 1 and pixels >= 1024
+    for found, expected, taken in (
+        (fast.beside(x, w, slide), plain.convolution(x, w, slide), quick),
+        (fast.beside_input(g, w, slide, size), plain.convolution_input(g, w, slide, size),
+         quick and c > 16),
+        (weight_gradient.beside_weight(x, g, slide, kernel),
+         plain.convolution_weight(x, g, slide, kernel), quick),
+    ):  # fmt: skip
+        assert (found is not NotImplemented) == taken
+        if taken:
+            np.testing.assert_array_equal(found, expected, strict=True)
+
+
 def test_special_values_pass() -> None:
     """NaN and infinities reach the windows that hold them, and no others."""
     x = np.zeros((1, 9, 12, 12), np.float32)

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from funct.device import Code, Host, host, printed
+from funct.kernels.channels import lie_last
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.axes import Axis, Folded, filled, folded
 from funct.kernels.cpu.dense.byte_lines import byte_planes_text, gathering
@@ -249,6 +250,8 @@ def convolution_input(
     g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes
 ) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution_input`."""
+    if w.shape[1] > 1 and max(slide.stride) > 1 and lie_last(g):
+        return NotImplemented  # lines are copied, and tiles are not much slower
     return _run(planes(g.dtype, g.shape, w.shape, slide, size), g, w)
 
 
