@@ -85,6 +85,7 @@ DEPTHWISE = {
     "5x5, 64, 56x56": ((8, 64, 56, 56), (64, 1, 5, 5), 1, 2, 64),
     "9, 64, 1024": ((8, 64, 1024), (64, 1, 9), 1, 4, 64),
     "3x3, stride 2, 96, 56x56": ((8, 96, 56, 56), (96, 1, 3, 3), 2, 1, 96),
+    "3x3, stride 2, 96, 112x112": ((4, 96, 112, 112), (96, 1, 3, 3), 2, 1, 96),
     "7x7, 96, 56x56": ((2, 96, 56, 56), (96, 1, 7, 7), 1, 3, 96),
     "3x3, dilation 2, 64, 56x56": ((2, 64, 56, 56), (64, 1, 3, 3), 1, 2, 64, 2),
 }
@@ -119,7 +120,10 @@ def rows() -> Iterator[Row]:
         yield from _convolutions("conv " + name, *case)
     for name, case in DEPTHWISE.items():
         yield from _convolutions("depthwise " + name, *case, dense=False)
-    for name in ("3x3, 64, 56x56", "3x3, stride 2, 96, 56x56", "7x7, 96, 56x56"):
+    for name in (
+        "3x3, 64, 56x56", "3x3, stride 2, 96, 56x56", "3x3, stride 2, 96, 112x112",
+        "7x7, 96, 56x56",
+    ):  # fmt: skip
         case = DEPTHWISE[name]
         yield from _convolutions(f"depthwise {name}, last", *case, dense=False, last=True)
     for name in LAST:

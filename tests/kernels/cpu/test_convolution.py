@@ -274,6 +274,22 @@ def test_depthwise_channels_may_be_last(case: Case, dtype: Any, at_end: bool) ->
             assert y.shape == w.shape or np.moveaxis(y, 1, -1).flags.c_contiguous
 
 
+@given(last_cases(), st.booleans())
+def test_strips_of_long_lines_ask_ahead(case: Case, at_end: bool) -> None:
+    """For what may stand outside of all arrays; here every line is long."""
+    with pytest.MonkeyPatch.context() as patch, guarded.memory(at_end=at_end):
+        patch.setattr(depthwise_last, "_LONG_LINE", 0)
+        depthwise_last._plan.cache_clear()
+        x, g = (
+            np.moveaxis(guarded.copy(np.moveaxis(v, 1, -1), at_end=at_end), -1, 1)
+            for v in (numbers(case["x"], 1, np.float32), numbers(y_shape(case), 2, np.float32))
+        )
+        w = guarded.copy(numbers(case["w"], 3, np.float32), at_end=at_end)
+        for y, expected in _all_three(depthwise_last, depthwise_last, x, w, g, case["static"]):
+            np.testing.assert_array_equal(y, expected, strict=True)
+    depthwise_last._plan.cache_clear()
+
+
 @pytest.mark.parametrize("kernel", [(9,), (20,), (3, 17)], ids=str)
 @pytest.mark.parametrize(("stride", "dilation"), [(1, 1), (2, 1), (3, 2)])
 def test_depthwise_rows_of_many_taps_with_channels_last(
