@@ -75,7 +75,9 @@ ROWS = (
     # per group.
     Row("convolution", _CPU + "dense.few_products:convolution", _REAL, ("llvm",)),
     Row("convolution", "funct.kernels.windows.pointwise:convolution", _REAL),
+    Row("convolution", _CPU + "dense.convolution:beside", _REAL, _WIDE, 1 << 20),
     Row("convolution", "funct.kernels.windows.patches:convolution", _REAL, (), 1 << 20),
+    Row("convolution", "funct.kernels.windows.sent:convolution", _REAL, (), 1 << 20),
     Row("convolution", _CPU + "dense.depthwise_last:convolution", _REAL, _WIDE, 1 << 16),
     Row("convolution", _CPU + "dense.depthwise:convolution", _REAL, _WIDE, 1 << 16),
     Row("convolution", _CPU + "dense.winograd:convolution", _REAL, _WIDE, 1 << 16),
@@ -83,7 +85,9 @@ ROWS = (
     Row("convolution", "funct.kernels.windows.products:convolution"),
     Row("convolution_input", _CPU + "dense.few_products:convolution_input", _REAL, ("llvm",)),
     Row("convolution_input", "funct.kernels.windows.pointwise:convolution_input", _REAL),
+    Row("convolution_input", _CPU + "dense.convolution:beside_input", _REAL, _WIDE, 1 << 20),
     Row("convolution_input", "funct.kernels.windows.patches:convolution_input", _REAL, (), 1 << 20),
+    Row("convolution_input", "funct.kernels.windows.sent:convolution_input", _REAL, (), 1 << 20),
     Row(
         "convolution_input", _CPU + "dense.depthwise_last:convolution_input", _REAL, _WIDE, 1 << 16
     ),
@@ -100,6 +104,7 @@ ROWS = (
         1 << 21,
     ),
     Row("convolution_weight", "funct.kernels.windows.pointwise:convolution_weight", _REAL),
+    Row("convolution_weight", _CPU + "dense.weight_gradient:beside_weight", _REAL, _WIDE, 1 << 20),
     Row(
         "convolution_weight", "funct.kernels.windows.patches:convolution_weight", _REAL, (), 1 << 20
     ),

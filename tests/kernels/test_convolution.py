@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from funct.kernels.windows import patches, pointwise
+from funct.kernels.windows import patches, pointwise, sent
 from funct.kernels.windows import products as convolution_products
 from funct.kernels.windows.convolution import (
     convolution,
@@ -285,6 +285,30 @@ def test_windows_of_one_element_are_products_of_matrices(
 
 @given(
     st.integers(1, 3), st.integers(1, 9), st.integers(1, 9),
+    st.lists(st.integers(1, 5), min_size=1, max_size=3), st.integers(1, 3),
+    st.sampled_from([np.float32, np.float64]), st.booleans(),
+)  # fmt: skip
+def test_images_that_are_one_window_are_rows_of_a_matrix(
+    n: int, c: int, o: int, size: list[int], stride: int, dtype: Any, strided: bool
+) -> None:
+    d, whole = len(size), tuple(size)
+    slide = Sliding((stride,) * d, ((0, 0),) * d, (1,) * d, 1)
+    x, w = integers((n, c, *size), 1, dtype), integers((o, c, *size), 2, dtype)
+    g = integers((n, o, *[1] * d), 3, dtype)
+    if strided:
+        w, g = [np.repeat(v, 2, 1)[:, ::2] for v in (w, g)]
+    for name, *rest in (
+        ("convolution", x, w, slide), ("convolution_input", g, w, slide, whole),
+        ("convolution_weight", x, g, slide, whole),
+    ):  # fmt: skip
+        found = getattr(pointwise, name)(*rest)
+        if np.prod(size) > 1:
+            expected = getattr(convolution_products, name)(*rest)
+            np.testing.assert_array_equal(found, expected, strict=True)
+
+
+@given(
+    st.integers(1, 3), st.integers(1, 9), st.integers(1, 9),
     st.lists(st.tuples(st.integers(1, 40), st.integers(1, 4)), min_size=1, max_size=3),
     st.sampled_from([np.float32, np.float64]), st.booleans(),
 )  # fmt: skip
@@ -380,14 +404,49 @@ def test_windows_that_overlap_a_few_times_are_added_up(
     size = (max(1, k - low - high) + more,)
     g = integers((n, o, *slide.size(size, (k,))), 1, np.float32)
     w = integers((o, c, k), 2, np.float32)
-    found = patches.convolution_input(g, w, slide, size)
-    padded = low + high > 0 or k != stride  # else windows lie side by side
-    if padded:
-        taken = c <= 2 and o >= 16 and k <= 4 * stride and stride >= 4 and n > 0
-        assert (found is not NotImplemented) == taken
+    found = sent.convolution_input(g, w, slide, size)
+    taken = c <= 2 and o >= 16 and k <= 4 * stride and stride >= 4 and n > 0
+    assert (found is not NotImplemented) == taken
     if found is not NotImplemented:
         expected = convolution_products.convolution_input(g, w, slide, size)
         np.testing.assert_array_equal(found, expected, strict=True)
+
+
+@many
+@given(cases(), st.sampled_from([np.float32, np.float64]), st.booleans(), st.booleans())
+def test_what_pixels_send_is_added_up(case: Case, dtype: Any, last: bool, small: bool) -> None:
+    """For any parameters, image by image and all at once."""
+    stride, padding, dilation, _ = case["static"]
+    slide = Sliding(stride, padding, dilation, 1)
+    (n, c, *size), (o, _, *kernel) = case["x_shape"], case["w_shape"]
+    x, w = integers((n, c, *size), 1, dtype), integers((o, c, *kernel), 2, dtype)
+    g = integers((n, o, *slide.size(tuple(size), tuple(kernel))), 3, dtype)
+    plain = slide._replace(stride=(1,) * len(size))
+    expected = convolution_products.convolution_input(g, w, slide, tuple(size))
+    straight = convolution_products.convolution(x, w, plain)
+    if last:
+        x, g = [np.moveaxis(np.ascontiguousarray(np.moveaxis(v, 1, -1)), -1, 1) for v in (x, g)]
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("_MANY_TERMS", "_MANY_PIXELS", *(["_ROOM"] if small else [])):
+            patch.setattr(sent, name, 0)
+        for found, of in (
+            (sent.convolution_input(g, w, slide, tuple(size)), expected),
+            (sent.convolution(x, w, plain), straight),
+        ):
+            if found is not NotImplemented:
+                np.testing.assert_array_equal(found, of, strict=True)
+
+
+@pytest.mark.parametrize(
+    "change", [{"c": 8}, {"o": 63}, {"size": 63}, {"groups": 2}, {"kernel": 1}, {}], ids=str
+)
+def test_few_channels_of_many_terms_are_sent(change: dict[str, int]) -> None:
+    at = {"c": 2, "o": 64, "size": 64, "groups": 1, "kernel": 3} | change
+    d, per = at["size"], at["c"] // at["groups"]
+    slide = Sliding((1, 1), ((at["kernel"] // 2,) * 2,) * 2, (1, 1), at["groups"])
+    g, w = np.ones((1, at["o"], d, d)), np.ones((at["o"], per, at["kernel"], at["kernel"]))
+    found = sent.convolution_input(g, w, slide, (d, d))
+    assert (found is NotImplemented) == bool(change)
 
 
 def test_output_size_counts_positions() -> None:

@@ -28,7 +28,7 @@ from funct.graph import Control, Graph, Node, Var
 from funct.kernels.cpu.dense.few_products import products
 from funct.kernels.table import PAIRS, met
 from funct.kernels.windows.convolution import in_roles
-from funct.kernels.windows.pointwise import in_tiles, mapped, single, summed_behind
+from funct.kernels.windows.pointwise import in_tiles, mapped, single, summed_behind, whole
 from funct.kernels.windows.views import Sliding
 from funct.ops.fast import wrap
 from funct.ops.matrices import adjoint
@@ -214,25 +214,26 @@ def _transform(e: Node, known: Known) -> Callable[..., Any] | None:
 
 
 def _mapped(e: Node, known: Known) -> Callable[..., Any] | None:
-    """A convolution whose windows are single elements, or its adjoint in x: a product of matrices,
-    where eager execution has one.
+    """A convolution whose windows are single elements or whole images, or its adjoint in x: a
+    product of matrices, where eager execution has one.
     """
     x, w = e.operands
     slide, out = Sliding(*e.params[:4]), e.results[0]
     if not isinstance(x, Var) or not isinstance(w, Var) or x.dtype != w.dtype:
         return None
-    if x.dtype.char not in "fd" or not mapped(x.shape, w.shape, slide):
-        return None
     back = e.name == "convolution_input"
     images = out.shape if back else x.shape
+    as_rows = whole(images, w.shape[2:], slide) or prod(x.shape[2:]) == 1  # each image
+    if x.dtype.char not in "fd" or not (as_rows or mapped(x.shape, w.shape, slide)):
+        return None
     if products(images, w.shape, slide) is not None:
         return None
 
     def run(x: Value, w: Value) -> tuple[Any]:
-        matrix = ops.reshape(w, w.shape[:2])
-        if prod(x.shape[2:]) == 1:  # images are rows
-            rows = ops.reshape(x, x.shape[:2])
-            found = ops.matmul(rows, matrix if back else ops.swap_last(matrix))
+        matrix = ops.reshape(w, (w.shape[0], prod(w.shape[1:])))
+        if as_rows:
+            flat = ops.reshape(x, (x.shape[0], prod(x.shape[1:])))
+            found = ops.matmul(flat, matrix if back else ops.swap_last(matrix))
             return (ops.reshape(found, out.shape),)
         pixels = ops.reshape(x, (*x.shape[:2], prod(x.shape[2:])))
         found = ops.matmul(ops.swap_last(matrix) if back else matrix, pixels)
@@ -249,14 +250,19 @@ def _weighed(e: Node, known: Known) -> Callable[..., Any] | None:
     slide, size, out = Sliding(*e.params[:4]), e.params[4], e.results[0]
     if not isinstance(x, Var) or not isinstance(g, Var) or x.dtype != g.dtype:
         return None
-    if x.dtype.char not in "fd" or not single(x.shape, size, slide):
-        return None
-    if in_tiles(x.shape, g.shape, size, slide, x.dtype.itemsize):
+    alone = whole(x.shape, size, slide)
+    if x.dtype.char not in "fd" or not (alone or single(x.shape, size, slide)):
         return None
     if products(x.shape, out.shape, slide) is not None:
         return None
+    if not alone and in_tiles(x.shape, g.shape, size, slide, x.dtype.itemsize):
+        return _exchanged(e) if x.shape[1] > g.shape[1] else None
 
     def run(x: Value, g: Value) -> tuple[Any]:
+        if alone:
+            rows, columns = (ops.reshape(v, (v.shape[0], prod(v.shape[1:]))) for v in (g, x))
+            found = ops.matmul(ops.swap_last(rows), columns)
+            return (ops.reshape(found, out.shape),)
         rows, columns = (ops.reshape(v, (*v.shape[:2], prod(v.shape[2:]))) for v in (g, x))
         if summed_behind(rows.shape, columns.shape):
             found = ops.reduce_sum(ops.matmul(rows, ops.swap_last(columns)), (0,), False)
@@ -267,6 +273,16 @@ def _weighed(e: Node, known: Known) -> Callable[..., Any] | None:
             )
             found = ops.matmul(rows, ops.swap_last(columns))
         return (ops.reshape(found, out.shape),)
+
+    return run
+
+
+def _exchanged(e: Node) -> Callable[..., Any]:
+    """Tiles lay out what stands for x, which is the image of fewer channels."""
+    turned = 1, 0, *range(2, len(e.results[0].shape))
+
+    def run(x: Value, g: Value) -> tuple[Any]:
+        return (ops.permute_dims(e.primitive.fn(g, x, *e.params), turned),)
 
     return run
 

@@ -1,8 +1,8 @@
 """Convolutions whose windows lie side by side, as patches of an image: a copy makes them matrices.
 
-Where they are long, BLAS is quicker than tiles that read the image. The adjoint in x has channels
-for lanes: where they are few, it is also quicker for short windows, and along one axis for windows
-that overlap a few times, as those of sound do.
+Where they are long, BLAS is quicker than tiles that read the image, unless `in_tiles` says
+otherwise. The adjoint in x has channels for lanes: where they are few, it is also quicker for short
+windows.
 """
 
 from __future__ import annotations
@@ -20,13 +20,11 @@ if TYPE_CHECKING:
 
     from funct.kernels.windows.views import Index, Sizes, Sliding
 
-__all__ = ["convolution", "convolution_input", "convolution_weight"]
+__all__ = ["convolution", "convolution_input", "convolution_weight", "in_tiles"]
 
 _LONG = 512  # elements of a window
 _FEW_CHANNELS = 16
-_OVERLAPS = 4  # strides in a window, of one or two channels, that are added up
-_LEAST_STRIDE = 4
-_MANY_OUTPUTS = 16
+_MANY_PIXELS = 1 << 10  # of all images: their weights are read often
 
 
 def _apart(x: Any, other: Any, channels: int, kernel: Sizes, slide: Sliding, few: int) -> bool:
@@ -36,6 +34,14 @@ def _apart(x: Any, other: Any, channels: int, kernel: Sizes, slide: Sliding, few
     pays = length >= _LONG or channels <= few
     some = x.size > 0 and other.size > 0 and x.dtype == other.dtype
     return apart and pays and some and prod(kernel) > 1 and not any(map(any, slide.padding))
+
+
+def in_tiles(pixels: int, slide: Sliding) -> bool:
+    """Whether tiles of 16 registers, which fill them as BLAS does, are quicker than the copy.
+
+    pixels: of the results of all images.
+    """
+    return slide.groups == 1 and max(slide.stride) > 1 and pixels >= _MANY_PIXELS
 
 
 def _split(x: NDArray[Any], size: Sizes, kernel: Sizes) -> NDArray[Any]:
@@ -69,7 +75,7 @@ def convolution_input(
     """See `funct.kernels.windows.convolution.convolution_input`."""
     (outputs, channels, *kernel), places = w.shape, g.shape[2:]
     if not _apart(g, w, channels, tuple(kernel), slide, _FEW_CHANNELS):
-        return _overlapping_input(g, w, slide, size)
+        return NotImplemented
     sent = g.reshape(len(g), outputs, -1).swapaxes(1, 2) @ w.reshape(outputs, -1)  # (n, T, c K)
     shape = (len(g), channels, *size)
     whole = all(t * k == s for t, k, s in zip(places, kernel, size))
@@ -77,26 +83,6 @@ def convolution_input(
     to = _split(x, places, tuple(kernel))
     to[...] = sent.reshape(to.shape)
     return x
-
-
-def _overlapping_input(
-    g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes
-) -> NDArray[Any]:
-    """What each output sends to its window is cut at multiples of the stride and added up."""
-    (outputs, channels, *kernel), n, t, stride = w.shape, len(g), g.shape[-1], slide.stride[0]
-    pieces = -(-kernel[0] // stride)
-    few = channels <= 2 and pieces <= _OVERLAPS and stride >= _LEAST_STRIDE
-    few = few and outputs >= _MANY_OUTPUTS
-    plain = slide.groups == slide.dilation[0] == 1 and g.dtype == w.dtype
-    low, high = slide.padding[0]
-    if not (few and plain and len(kernel) == 1 and min(low, high) >= 0 and g.size):
-        return NotImplemented
-    sent = (w.reshape(outputs, -1).T @ g).reshape(n, channels, kernel[0], t)
-    x = np.zeros((n, channels, max(t + pieces - 1, -(-(low + size[0]) // stride)), stride), g.dtype)
-    for k in range(pieces):
-        piece = sent[:, :, k * stride : (k + 1) * stride]
-        x[:, :, k : k + t, : piece.shape[2]] += piece.swapaxes(2, 3)
-    return np.ascontiguousarray(x.reshape(n, channels, -1)[:, :, low : low + size[0]])
 
 
 def convolution_weight(

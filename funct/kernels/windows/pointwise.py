@@ -1,6 +1,7 @@
 """Convolutions whose windows are single elements: products of matrices, image by image, by BLAS.
 
-Images of one pixel, as gates of channels read, are the rows of one matrix.
+Images of one pixel, as gates of channels read, are the rows of one matrix. So are images that are
+one window, as the last ones of a network of strides are, and the first of one that draws.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "convolution", "convolution_input", "convolution_weight", "in_tiles", "mapped", "single",
-    "summed", "summed_behind",
+    "summed", "summed_behind", "whole",
 ]  # fmt: skip
 
 _FEW = 16  # pixels of an image; with fewer, products of matrices are hardly any
@@ -31,13 +32,19 @@ _LONG = 1 << 10  # pixels of several images that make one product of many weight
 # what tiles that read images where they lie do quicker
 _TILED_PIXELS = 512  # of all images, at least: weights are read and written once for so many
 _TILED_WEIGHTS = (1 << 11, 1 << 16)  # fewer leave tiles empty, more leave the cache
-_LONG_IMAGE, _SOME_CHANNELS = 1 << 11, 8  # BLAS is slow at sums of so many, be weights few or not
+_LONG_IMAGE, _SOME_CHANNELS = 1 << 11, 2  # BLAS is slow at sums of so many, be weights few or not
 _TILED_BYTES = 1 << 10  # of a pixel's channels, which are turned around
 
 
 def single(x: Sizes, kernel: Sizes, slide: Sliding) -> bool:
     """Whether windows are single elements."""
     return prod(kernel) == 1 and slide.groups == 1 and slide.pointwise and prod(x) > 0
+
+
+def whole(x: Sizes, kernel: Sizes, slide: Sliding) -> bool:
+    """Whether each image is one window."""
+    alone = slide.groups == 1 and not any(map(any, slide.padding)) and set(slide.dilation) == {1}
+    return alone and tuple(x[2:]) == tuple(kernel) and prod(kernel) > 1 and prod(x) > 0
 
 
 def _dense(x: NDArray[Any], w: NDArray[Any]) -> bool:
@@ -59,7 +66,7 @@ def mapped(x: Sizes, w: Sizes, slide: Sliding) -> bool:
 def in_tiles(x: Sizes, g: Sizes, size: Sizes, slide: Sliding, itemsize: int) -> bool:
     """Whether the adjoint in w of such a convolution is better left to our own tiles, by shape.
 
-    BLAS lays out both images for each product, tiles only x.
+    BLAS lays out both images for each product, tiles only the one of fewer channels.
     """
     (n, channels, *image), outputs = x, g[1]
     least, most = _TILED_WEIGHTS
@@ -94,6 +101,9 @@ def _mapped(matrix: NDArray[Any], x: NDArray[Any]) -> NDArray[Any]:
 
 def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution`."""
+    if _dense(x, w) and whole(x.shape, w.shape[2:], slide):
+        y: NDArray[Any] = matmul(x.reshape(len(x), -1), w.reshape(len(w), -1).T)
+        return y.reshape(*y.shape, *(1,) * len(slide.stride))
     if not (_dense(x, w) and mapped(x.shape, w.shape, slide)):
         return NotImplemented
     return _mapped(w.reshape(w.shape[:2]), x)
@@ -103,6 +113,9 @@ def convolution_input(
     g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes
 ) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution_input`."""
+    if g.dtype == w.dtype and whole((*g.shape[:2], *size), w.shape[2:], slide):
+        x: NDArray[Any] = matmul(g.reshape(len(g), -1), w.reshape(len(w), -1))
+        return x.reshape(len(g), w.shape[1], *size)
     if not (_dense(g, w) and mapped(g.shape, w.shape, slide)):
         return NotImplemented
     return _mapped(w.reshape(w.shape[:2]).T, g)
@@ -113,6 +126,9 @@ def convolution_weight(
 ) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution_weight`."""
     (n, channels), outputs = x.shape[:2], g.shape[1]
+    if _dense(x, g) and whole(x.shape, size, slide):
+        of_all: NDArray[Any] = matmul(g.reshape(n, outputs).T, x.reshape(n, -1))
+        return of_all.reshape(outputs, channels, *size)
     if x.dtype != g.dtype or not single(x.shape, size, slide):
         return _of_some_pixels(x, g, slide, size)
     if _last(x) and _last(g):

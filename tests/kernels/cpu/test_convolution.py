@@ -274,6 +274,22 @@ def test_depthwise_channels_may_be_last(case: Case, dtype: Any, at_end: bool) ->
             assert y.shape == w.shape or np.moveaxis(y, 1, -1).flags.c_contiguous
 
 
+@given(last_cases(), st.booleans())
+def test_strips_of_long_lines_ask_ahead(case: Case, at_end: bool) -> None:
+    """For what may stand outside of all arrays; here every line is long."""
+    with pytest.MonkeyPatch.context() as patch, guarded.memory(at_end=at_end):
+        patch.setattr(depthwise_last, "_LONG_LINE", 0)
+        depthwise_last._plan.cache_clear()
+        x, g = (
+            np.moveaxis(guarded.copy(np.moveaxis(v, 1, -1), at_end=at_end), -1, 1)
+            for v in (numbers(case["x"], 1, np.float32), numbers(y_shape(case), 2, np.float32))
+        )
+        w = guarded.copy(numbers(case["w"], 3, np.float32), at_end=at_end)
+        for y, expected in _all_three(depthwise_last, depthwise_last, x, w, g, case["static"]):
+            np.testing.assert_array_equal(y, expected, strict=True)
+    depthwise_last._plan.cache_clear()
+
+
 @pytest.mark.parametrize("kernel", [(9,), (20,), (3, 17)], ids=str)
 @pytest.mark.parametrize(("stride", "dilation"), [(1, 1), (2, 1), (3, 2)])
 def test_depthwise_rows_of_many_taps_with_channels_last(
@@ -670,6 +686,34 @@ def test_how_much_is_left_out(adjoint: bool) -> None:
     assert per_row @ taps == 19**2
     codes = convolver("s32", *shapes, slide, adjoint)._plan.classes
     assert len(codes) == 1  # what stands around codes may be any byte
+
+
+@given(
+    st.integers(1, 2), st.sampled_from([2, 17, 40]), st.integers(1, 9),
+    st.lists(st.tuples(st.integers(1, 3), st.integers(1, 40)), min_size=1, max_size=2),
+    st.sampled_from(DTYPES),
+)  # fmt: skip
+def test_windows_side_by_side_are_tiles_where_vectors_are_short(
+    n: int, c: int, o: int, axes: list[tuple[int, int]], dtype: Any
+) -> None:
+    """Where few pixels make that slower, or few channels the adjoint in x, BLAS has them."""
+    kernel, places = zip(*axes)
+    size = tuple([k * t for k, t in axes])
+    d, pixels = len(axes), n * int(np.prod(places))
+    slide = Sliding(kernel, ((0, 0),) * d, (1,) * d, 1)
+    x, w = numbers((n, c, *size), 1, dtype), numbers((o, c, *kernel), 2, dtype)
+    g = numbers((n, o, *places), 3, dtype)
+    quick = host().vector_bytes < 64 and max(kernel) > 1 and pixels >= 1024
+    for found, expected, taken in (
+        (fast.beside(x, w, slide), plain.convolution(x, w, slide), quick),
+        (fast.beside_input(g, w, slide, size), plain.convolution_input(g, w, slide, size),
+         quick and c > 16),
+        (weight_gradient.beside_weight(x, g, slide, kernel),
+         plain.convolution_weight(x, g, slide, kernel), quick),
+    ):  # fmt: skip
+        assert (found is not NotImplemented) == taken
+        if taken:
+            np.testing.assert_array_equal(found, expected, strict=True)
 
 
 def test_special_values_pass() -> None:

@@ -88,11 +88,11 @@ class _Band(Slab):
     """Prints the work on one band."""
 
     def multiply(
-        self, images: Value, rows_here: Value, channels: tuple[Value, Value], group: Value,
+        self, images: Value, rows_here: Value, channels: tuple[Value, Value], first_group: Value,
         slab: Value, sums: Value, own: Value,
     ) -> None:  # fmt: skip
-        """All tiles of the band. group: the first one. own: room for one panel."""
-        self.first_group = group
+        """All tiles of the band. own: room for one panel."""
+        self.first_group = first_group
         f, job = self.f, self.job
 
         def block(g: Value, c: Value, o: Value) -> None:

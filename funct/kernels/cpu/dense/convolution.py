@@ -8,18 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from funct.device import host
 from funct.kernels.channels import channels_first, channels_last
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.axes import adjoint_axis, axis, three
 from funct.kernels.cpu.dense.panels import Convolver, batch_of
+from funct.kernels.windows.patches import in_tiles
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from funct.kernels.windows.views import Sizes, Sliding
 
-__all__ = ["convolution", "convolution_input", "convolved", "convolver"]
+__all__ = [
+    "beside", "beside_input", "convolution", "convolution_input", "convolved", "convolver",
+]  # fmt: skip
 
+_FEW_CHANNELS = 16
 _ELEMENT = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 
 
@@ -56,6 +61,23 @@ def convolution_input(
 ) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution_input`."""
     return _run(g, w, slide, size, adjoint=True)
+
+
+def beside(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
+    """The same where windows lie side by side and BLAS, which takes a copy of them, is slower."""
+    pixels = len(x) * prod(x.shape[2:]) // max(1, prod(slide.stride))
+    return convolution(x, w, slide) if _quick(w, pixels, slide) else NotImplemented
+
+
+def beside_input(g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes) -> NDArray[Any]:
+    """The same of the adjoint in x, whose few channels would leave lanes empty."""
+    quick = w.shape[1] > _FEW_CHANNELS and _quick(w, g.size // max(1, len(w)), slide)
+    return convolution_input(g, w, slide, size) if quick else NotImplemented
+
+
+def _quick(w: NDArray[Any], pixels: int, slide: Sliding) -> bool:
+    narrow = host().vector_bytes < 64 and slide.stride == w.shape[2:]
+    return narrow and in_tiles(pixels, slide)
 
 
 def _run(

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from funct.device import Code, Host, host, printed
+from funct.kernels.channels import lie_last
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.axes import Axis, Folded, filled, folded
 from funct.kernels.cpu.dense.byte_lines import byte_planes_text, gathering
@@ -43,6 +44,7 @@ _SUMS = 8  # registers: enough for two units of latency 4, beside weights and wh
 _WORD_SUMS = 14  # of 32 registers: words have few weights, and each line that is read is permuted
 _NARROWEST = 32  # bytes of a vector
 _SMALL = 256  # pixels of an image, of whose lines as many as fill a vector's lanes are summed
+_FEW_OUTPUTS = 2  # leave most of the lanes of tiles empty
 _NARROW = 4  # pixels of a line; of narrower ones too many lanes are empty
 
 
@@ -242,6 +244,8 @@ def _filled(
 
 def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution`."""
+    if lie_last(x) and _copied_in_vain(len(w) // slide.groups, w.shape[1]):
+        return NotImplemented
     return _run(planes(x.dtype, x.shape, w.shape, slide, None), x, w)
 
 
@@ -249,7 +253,16 @@ def convolution_input(
     g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes
 ) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution_input`."""
+    if lie_last(g) and _copied_in_vain(w.shape[1], len(w) // slide.groups):
+        return NotImplemented
     return _run(planes(g.dtype, g.shape, w.shape, slide, size), g, w)
+
+
+def _copied_in_vain(shared: int, terms: int) -> bool:
+    """Whether tiles, which read channels that are last as they lie, do as well as lines, of which
+    copies are made. shared: outputs of a group.
+    """
+    return terms >= shared > _FEW_OUTPUTS
 
 
 def convolution_weight(

@@ -28,6 +28,7 @@ __all__ = ["convolution", "convolution_input", "convolution_weight"]
 _ELEMENT = {"float32": "f32", "float64": "f64"}
 _TASKS = 4  # per core
 _PARTS = 8  # sums of weights that are added in the end, whatever the number of cores
+_LONG_LINE = 28 << 10  # bytes
 _TAPS = 64  # of a kernel; texts grow with them
 
 
@@ -62,6 +63,7 @@ def _plan(
         _ELEMENT[dtype.name], tuple([tuple([p.taps for p in a.phases]) for a in axes]),
         tuple([a.step for a in axes]), tuple([a.stride for a in axes]), kernel, vectors,
         how != "sums" and count % lanes == 0 and host().overflows(touched),
+        axes[2].size * count * dtype.itemsize >= _LONG_LINE,
     )  # fmt: skip
     lines = images * axes[0].out * axes[1].out
     zeros = np.zeros(axes[2].size * count, dtype)

@@ -11,6 +11,8 @@ Note [Packed weights]
 Note [Asking ahead]
     A strip of the adjoint in w reads many streams, a little of each. So it asks for what the line
     of g, and the lowest of the lines of x, hold some pixels later; lines above were read before.
+    Strips of a convolution do so where a line of x fills the first-level cache; of shorter ones
+    what is asked for is there.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ _CACHE_LINE = 64
 class Pattern(Struct, frozen=True, cache_hash=True):
     """What a text is printed for; phases, steps, strides and kernel are those of `lines.Pattern`.
 
-    vectors: of a block of channels. streams: as there.
+    vectors: of a block of channels. streams: as there. asks: whether strips ask ahead.
     """
 
     element: str
@@ -51,6 +53,7 @@ class Pattern(Struct, frozen=True, cache_hash=True):
     kernel: tuple[int, int, int]
     vectors: int
     streams: bool = False
+    asks: bool = False
 
 
 class _Line:
@@ -111,6 +114,15 @@ class _Line:
                     place = f.select((at >= 0) & (at < job.size2), place, job.pointer("zeros"))
                 found[tap0, tap1, column] = place
         return found
+
+    def ahead(self, places: dict[tuple[int, int, int], Value], width: int) -> list[Value]:
+        """The pixels of a strip that no line above and no strip before has read."""
+        (taps0, taps1, _), stride = self.taps, self.pattern.strides[2]
+        if not (self.pattern.asks and taps0 and taps1 and self.columns):
+            return []
+        rows = [(taps0[-1][0], k) for k, o in taps1 if o > taps1[-1][1] - self.pattern.strides[1]]
+        columns = sorted({c for _, _, c in places})[-width * stride :]
+        return [places[*row, c] for row in rows for c in columns]
 
     def blocks(self, body: Callable[[Value, Value], None]) -> None:
         """`body(first channel, place of its block among the weights)` for each block."""
@@ -174,8 +186,12 @@ def _convolved(line: _Line, first: int, y: Value, n: Value, i0: Value, i1: Value
         places = line.places(rows, q, width, inner)
         targets = [line.at(y, ((q + j) * step + first) * job.channels) for j in range(width)]
 
+        ahead = line.ahead(places, width)
+
         def block(c: Value, packed: Value) -> None:
             w = line.at(job.pointer("w"), packed)
+            for place in ahead:
+                f.prefetch(line.at(place, c + _AHEAD // line.vector.bytes * line.lanes))
             for j, v, total in _sums(line, places, w, c, width):
                 to = line.at(targets[j], c + v * line.lanes)
                 f.store(total, to, streaming=line.pattern.streams)

@@ -54,6 +54,7 @@ from funct.kernels.cpu.dense.panels import batch_of
 from funct.kernels.cpu.dense.tile import most_rows, tile_table
 from funct.kernels.cpu.dense.weight_text import JOB, text
 from funct.kernels.cpu.record import address
+from funct.kernels.windows import patches
 from funct.kernels.windows.pointwise import in_tiles
 
 if TYPE_CHECKING:
@@ -61,7 +62,9 @@ if TYPE_CHECKING:
 
     from funct.kernels.windows.views import Sizes, Sliding
 
-__all__ = ["Plan", "convolution_weight", "entry", "plan", "pointwise_weight", "weights"]
+__all__ = [
+    "Plan", "beside_weight", "convolution_weight", "entry", "plan", "pointwise_weight", "weights",
+]  # fmt: skip
 
 _ELEMENT = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 _PARTIAL_SUMS = 8
@@ -241,10 +244,24 @@ def convolution_weight(
 
 
 def pointwise_weight(x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes) -> NDArray[Any]:
-    """The same where windows are single elements and BLAS is slower. Channels are first."""
+    """The same where windows are single elements and BLAS is slower. Channels are first.
+
+    What is laid out is the image of fewer channels: the two are alike here.
+    """
     if lie_last(x) or lie_last(g) or not in_tiles(x.shape, g.shape, size, slide, x.itemsize):
         return NotImplemented
-    return convolution_weight(x, g, slide, size)
+    if x.shape[1] <= g.shape[1]:
+        return convolution_weight(x, g, slide, size)
+    w = convolution_weight(g, x, slide, size)
+    return w if w is NotImplemented else np.ascontiguousarray(w.swapaxes(0, 1))
+
+
+def beside_weight(x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes) -> NDArray[Any]:
+    """The same where windows lie side by side and BLAS, which takes a copy of them, is slower."""
+    narrow = host().vector_bytes < 64 and slide.stride == size
+    if narrow and patches.in_tiles(g.size // max(1, g.shape[1]), slide):
+        return convolution_weight(x, g, slide, size)
+    return NotImplemented
 
 
 def weights(
