@@ -216,6 +216,21 @@ def _indexed(n: int) -> Iterator[Row]:
         lambda a, v, i: a.at[i, 1].add(v), numpy=lambda a, v, i: _added(a, v, (i, 1)),
         jax=lambda j, a, v, i: a.at[i, 1].add(v),
     )  # fmt: skip
+    yield row_of(
+        f"x.at[0, i].add(v), {square.shape}", (square, x, at % len(square)),
+        lambda a, v, i: a.at[0, i].add(v), numpy=lambda a, v, i: _added(a, v, (0, i)),
+        jax=lambda j, a, v, i: a.at[0, i].add(v),
+    )  # fmt: skip
+    half, truth = narrow.astype(np.float16), x > 0
+    yield row_of(
+        f"x.at[i].add(rows), float16, {half.shape}", (half, half, at[: len(half)] % len(half)),
+        lambda a, v, i: a.at[i].add(v), torch=lambda t, a, v, i: a.index_add(0, i, v),
+        jax=lambda j, a, v, i: a.at[i].add(v),
+    )  # fmt: skip
+    yield row_of(
+        f"segment_sum, bool, {n:,}", (truth, ids), lambda v, i: xp.segment_sum(v, i, SEGMENTS),
+        torch=lambda t, v, i: t.zeros(SEGMENTS, dtype=t.bool).index_add_(0, i, v),
+    )  # fmt: skip
     cube = x.reshape(-1, 10, 10)
     places = at // 100, at // 10 % 10, at % 10
     yield row_of(

@@ -353,7 +353,8 @@ def segment_sum(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any]:
     if is_half(data.dtype):
         return through_single(segment_sum, data, ids, n)
     if data.dtype.kind == "b" and data.size >= _FEW:  # whether there is a true one
-        return segment_sum(data.astype(np.int64), ids, n) != 0
+        found: NDArray[Any] = segment_sum(data.astype(np.int64), ids, n) != 0
+        return found
     parts = in_parts(data) if data.dtype.kind == "c" and n else None
     if parts is not None:
         sums = segment_sum(parts, ids, n)

@@ -80,7 +80,7 @@ def top_k(x: Any, k: int, axis: int = -1) -> Any:
     n = x.shape[axis]
     if not 0 <= k <= n:
         return None
-    if x.ndim > 1 or n >= _SMALL:
+    if x.ndim > 1 or n >= _SMALL or pays(x, 1):
         return sorting.top_k(x, axis, k)
     at = n - 1 - x[::-1].argsort(0, "stable")[::-1][:k]
     return x[at], at

@@ -293,7 +293,7 @@ def top_k(x: NDArray[Any], axis: int, k: int) -> tuple[NDArray[Any], Index]:
     if n >= _LONG and is_half(x.dtype):
         places = top_k(_key(x), axis, k)[1]
         return (x[places] if x.ndim == 1 else np.take_along_axis(x, places, axis)), places
-    if k == 0 or not pays(x):
+    if k == 0 or not pays(x, 1):
         return plain_top_k(x, axis, k)
     if k <= _FEW:
         rows = x.swapaxes(axis, -1)
@@ -301,6 +301,8 @@ def top_k(x: NDArray[Any], axis: int, k: int) -> tuple[NDArray[Any], Index]:
         values, places = np.empty((*lead, k), x.dtype), np.empty((*lead, k), np.int64)
         if not cpu.top_k(rows, values, places, prod(lead), n, k, False):
             return values.swapaxes(axis, -1), places.swapaxes(axis, -1)
+    if not pays(x):
+        return plain_top_k(x, axis, k)
     at = _first_of_order(x, axis, k, True)
     if at is None:
         at = argsort(x, axis, True)[(slice(None),) * axis + (slice(k),)]

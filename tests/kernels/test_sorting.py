@@ -28,6 +28,7 @@ def _always(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
     monkeypatch.setattr(sorting, "_SHORT", 1)
     monkeypatch.setattr(sorting, "_DIGITS", 1)
     monkeypatch.setattr(sorting, "_BESIDE", (1, 1))
+    monkeypatch.setattr(sorting, "_IN_SHORT", {4: 1, 8: 1})
     monkeypatch.setattr(sorting, "_NETWORK", 1)
     monkeypatch.setattr(sorting, "_SHORTEST", 0)
     monkeypatch.setattr(sorting, "_packs_slowly", lambda: request.param)

@@ -31,6 +31,8 @@ from funct.compile.steps.systems import is_systems
 from funct.compile.steps.ufuncs import NUMPYS, is_ufunc
 from funct.core import Primitive, lookup
 from funct.graph import Graph, Node, Var
+from funct.kernels.cpu.reductions.long_rows import PAYS
+from funct.kernels.elementwise import MANY, SLOW
 
 __all__ = ["as_numpy_computes", "with_drawn_bits"]
 
@@ -49,6 +51,8 @@ _IN_TURN = frozenset({
 })  # fmt: skip
 _MOVED = frozenset({"concat", "embed", "put_along_axis", "take_along_axis"})
 _FACTORS = frozenset({-2, -1, -0.5, 0.5, 1, 2, 3, 4})  # powers of arrays that are products or roots
+# From how many elements on eager execution has code of our own with other bits.
+_OURS = dict.fromkeys(SLOW, MANY) | {"reduce_prod": PAYS}
 _IN_PLACE = frozenset({"settled", "stop_gradient", "checkpoint_name"})  # views that are all of it
 
 
@@ -162,7 +166,9 @@ class _Walk(NewNodes):
         self.orders[v] = order
 
     def _is_numpys(self, e: Node, order: _Order) -> bool:
-        """Whether NumPy's loops are called as NumPy calls them."""
+        """Whether NumPy's loops are called as NumPy calls them, and eagerly as well."""
+        if max([math.prod(v.shape) for v in e.reads], default=0) >= _OURS.get(e.name, math.inf):
+            return False
         if may_fold(e):
             return order is _Order.DENSE
         if may_be_numpys_product(e):

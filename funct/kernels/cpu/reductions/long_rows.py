@@ -30,7 +30,7 @@ from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["of_runs", "text"]
+__all__ = ["PAYS", "of_runs", "text"]
 
 _FIELDS = Fields(("x", "y", "tasks", "units", "segments", "segment", "length"))
 _rest = struct.Struct(f"{len(_FIELDS) - 2}q").pack
@@ -38,7 +38,7 @@ _ABREAST = 8  # vectors that are gathered by turns
 _SHORT = 128  # elements up to which rows are short
 _SEGMENT = 1 << 17
 _TASK = 1 << 15  # elements that are worth a task,
-_PAYS = 1 << 11  # and a call of this
+PAYS = 1 << 11  # and a call of this
 _REDUCE: dict[str, Any] = {
     "prod": np.multiply.reduce, "max": np.maximum.reduce, "min": np.minimum.reduce,
 }  # fmt: skip
@@ -47,7 +47,7 @@ _BOOL = np.dtype(bool)
 
 def of_runs(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> Any:
     """prod, max or min of all elements, or over the last axis; None where NumPy is to do it."""
-    if x.size < _PAYS or not x.flags.c_contiguous or not x.flags.aligned:
+    if x.size < PAYS or not x.flags.c_contiguous or not x.flags.aligned:
         return None
     if axis is not None and axis.__class__ is not int and axis.__class__ is not tuple:
         return None
