@@ -100,3 +100,15 @@ def test_a_wrong_abstract_rule_is_noticed(name: str) -> None:
 
     with replaced(prim, "aval", wrong), pytest.raises(AssertionError):
         apply_laws(prim)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "c16", "bfloat16", "float8_e5m2"])
+def test_same_looks_at_bits(dtype: str) -> None:
+    """0 is not -0, in no part; one NaN is another; one number is not an array of it."""
+    zero = np.zeros(2, getattr(xp, dtype, dtype))
+    laws.same(zero, zero)
+    laws.same(zero + np.asarray(np.nan, zero.dtype), -(zero + np.asarray(np.nan, zero.dtype)))
+    others = [-zero, zero + np.asarray(1, zero.dtype), zero[:1], zero[0], np.zeros(2, np.int8)]
+    for other in [*others, np.conj(zero)] if zero.dtype.kind == "c" else others:
+        with pytest.raises(AssertionError):
+            laws.same(other, zero)

@@ -46,11 +46,20 @@ def close(actual: Any, expected: Any, rtol: float = 1e-9, atol: float = 1e-9) ->
 
 
 def same(actual: Any, expected: Any) -> None:
-    """Trees agree bit for bit."""
+    """Trees agree bit for bit: -0 is not 0, and one NaN is as good as another."""
     for a, e in zip(tree.leaves(actual), tree.leaves(expected), strict=True):
         a, e = raw(a), raw(e)
         assert a.dtype == e.dtype
-        np.testing.assert_array_equal(a, e)
+        if a.dtype in INEXACT:  # as NumPy's own dtypes, whose NaNs are known
+            a, e = (v.astype(np.result_type(v.dtype, np.float64)) for v in (a, e))
+            np.testing.assert_array_equal(_negative(a), _negative(e), "signs differ")
+        np.testing.assert_array_equal(a, e, strict=True)
+
+
+def _negative(x: Any) -> Any:
+    """Where numbers, the two parts of complex ones, have a minus, zeros too; no NaN has one."""
+    each = np.stack([x.real, x.imag]) if x.dtype.kind == "c" else x
+    return np.signbit(each) & ~np.isnan(x)
 
 
 def rounded_alike(actual: Any, expected: Any) -> None:

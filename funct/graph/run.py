@@ -16,7 +16,7 @@ from funct.core import INEXACT, ShapeDtype, bind_region, size_values
 from funct.errors import GraphError, GuardError, SignatureError, TransformError
 from funct.graph.capture import GraphTracer, capture
 from funct.graph.given import expect, expect_all
-from funct.graph.ir import Call, Graph, Guard, Node, Var
+from funct.graph.ir import Call, Entry, Graph, Guard, Node, Var
 from funct.ops.counting import lifted
 from funct.ops.fast import wrap
 from funct.source import follow
@@ -66,7 +66,12 @@ class Interpreter:
         if self.sizes:
             for v, c in graph.constants:
                 values[v] = lifted(c, self.sizes.values())
-        for entry in graph.nodes:
+        self._walk(graph.nodes)
+        return tuple([values[v] for v in graph.outputs])
+
+    def _walk(self, entries: Sequence[Entry]) -> None:
+        values = self.values
+        for entry in entries:
             if isinstance(entry, Guard):
                 self.guard(entry)
                 continue
@@ -77,7 +82,6 @@ class Interpreter:
                 outs = self._results(entry, outs)
             for v, o in zip(entry.results, outs, strict=True):
                 values[v] = o
-        return tuple([values[v] for v in graph.outputs])
 
     def _results(self, entry: Node | Call, outs: Any) -> tuple[Any, ...]:
         """What a method of a subclass returned, unless it is something else than the results."""
@@ -98,7 +102,15 @@ class Interpreter:
 
     def call(self, call: Call, operands: list[Any]) -> tuple[Any, ...]:
         """One call of a function with its own rules."""
-        return bind_region(call.region, operands)
+        closes = len(call.body.inputs) > call.takes  # over what was traced when it was captured
+        if call.region.own or not closes:
+            return bind_region(call.region, operands)
+        held = {v: self.values[v] for v in call.operands}
+        self.values.update(zip(call.operands, operands, strict=True))
+        self._walk(call.body.nodes)
+        outs = tuple([self.values[v] for v in call.body.outputs])
+        self.values.update(held)
+        return outs
 
     def guard(self, guard: Guard) -> None:
         """One decision."""
@@ -116,7 +128,7 @@ class Interpreter:
             )
 
 
-follow(Interpreter.run, "entry")
+follow(Interpreter._walk, "entry")
 
 
 class Transformer(Interpreter):

@@ -14,7 +14,7 @@ from funct.kernels import elementwise as kernels
 from funct.ops.families import elementwise
 from funct.ops.samples import pairs, reals
 
-__all__ = ["hypot", "pow", "reciprocal", "sqrt", "square"]
+__all__ = ["hypot", "inexact", "pow", "reciprocal", "sqrt", "square"]
 
 _ANY = reals(complex_too=True)
 _POSITIVE = reals(0.3, 2.0, complex_too=True)
@@ -74,9 +74,16 @@ def _pow_rule_x1(g: Value, x1: Value, x2: Operand) -> Value:
         if x2 == 0:
             return g * 0.0
         return g * (x2 * x1) if x2 == 2 else g * (x2 * x1 ** (x2 - 1))
+    if isinstance(x2, Value):
+        x2 = inexact(x2, g)  # 0 - 1 is no number of a dtype without a sign, nor True - 1 a bool
     # x1**0 is constant, at 0 too, where it is 0 · ∞; elsewhere it changes with x2
     flat = ops.logical_and(ops.equal(x2, 0), ops.equal(ops.square(x1), 0))
     return g * (x2 * ops.pow(ops.where(flat, 1.0, x1), x2 - 1))
+
+
+def inexact(x: Value, g: Value) -> Value:
+    """x, or integers as what they are in the result, for rules that compute with operands."""
+    return ops.astype(x, g.dtype) if x.dtype.kind in "biu" else x
 
 
 def _log(x: Any, dtype: np.dtype[Any]) -> Any:
@@ -89,6 +96,7 @@ def _log(x: Any, dtype: np.dtype[Any]) -> Any:
 def _pow_rule_x2(g: Value, ans: Value, x1: Operand, x2: Value) -> Value:
     if isinstance(x1, bool | int | float | complex):
         return g * ans * (_log(x1, x2.dtype) if x1 != 0 else 0.0)
+    x1 = inexact(x1, g)
     zero = ops.equal(x1, 0)  # 0**x2 is constantly 0 for x2 > 0
     return g * ans * ops.where(zero, 0.0, ops.log(ops.where(zero, 1.0, x1)))
 

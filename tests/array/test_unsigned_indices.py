@@ -1,5 +1,5 @@
-"""Indices without a sign count from the begin: 2**64 - 1 is beyond every axis, and never the last
-place, however they are used and whoever runs it.
+"""Indices are numbers, whatever their dtype: 2**64 - 1 is beyond every axis, and never the last
+place, and -1 of int8 is the last of 300, however they are used and whoever runs it.
 """
 
 from collections.abc import Callable
@@ -129,3 +129,23 @@ def test_large_numbers_without_a_sign_stay_what_they_are(off: int) -> None:
         assert int(how(lambda s: ft.switch(s, branches))(s)) == 2
         with pytest.raises(ft.errors.AllocationError):
             how(lambda ids: xp.bincount(ids, minlength=N))(ids)
+
+
+@pytest.mark.parametrize("how", ["eager", "jit of more", "jit(vmap)", "jit(value_and_grad)"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_narrow_indices_go_along_long_axes(name: str, how: str) -> None:
+    """An axis may be longer than the dtype of its indices counts, which mean what wide ones mean,
+    or are refused as those are.
+    """
+    fun = TRANSFORMED[how](FUNCTIONS[name])
+    x = xp.asarray(np.random.default_rng(0).normal(size=300) ** 2)
+    for given in ([1, 127, 0], [-1, -128, 3]):
+        try:
+            wanted = fun(x, xp.asarray(given))
+        except IndexOutOfBoundsError:
+            with pytest.raises(IndexOutOfBoundsError):
+                fun(x, xp.asarray(given, dtype=xp.int8))
+            continue
+        found = fun(x, xp.asarray(given, dtype=xp.int8))
+        for a, b in zip(ft.tree.leaves(found), ft.tree.leaves(wanted), strict=True):
+            laws.same(a, b)

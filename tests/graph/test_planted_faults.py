@@ -1,4 +1,4 @@
-"""The verifier names the node: one fault at a time in operands and results of each kind of it."""
+"""The verifier names the node: one fault at a time in operands and results of nodes of any kind."""
 
 from __future__ import annotations
 

@@ -309,13 +309,7 @@ def _astype(p: Pairs, e: Node) -> Parts:
     out, x = e.results[0], e.operands[0]
     if out.dtype not in REAL or not isinstance(x, Var):
         raise NoPairs
-    re, im = p.of(x)
-    dtype = REAL[out.dtype]
-    parts = [
-        p.apply("astype", (y,), (dtype,), y.shape, dtype) if isinstance(y, Var) else y
-        for y in (re, im)
-    ]
-    return parts[0], parts[1]
+    return p.of(x)
 
 
 def _complex_of(p: Pairs, e: Node) -> Parts:

@@ -85,6 +85,8 @@ class Pairs(NewNodes):
         self.afloat = islands is None  # whether an op is done in pairs
         self.whole: dict[Var, Var] = {}  # with a last axis of two
         self.parts: dict[Var, Parts] = {}
+        self.dtype: np.dtype[Any] | None = None  # of the parts that the node at hand gives
+        self.wider: dict[tuple[Var, np.dtype[Any]], Var] = {}
 
     def run(self) -> Graph:
         """Rewrite."""
@@ -145,14 +147,25 @@ class Pairs(NewNodes):
         return self.apply("broadcast_to", (one,), (v.shape,), v.shape, one.dtype)
 
     def of(self, a: Any) -> Parts:
-        """The parts of an operand. What is real has 0 beside it, as NumPy makes it."""
+        """The parts of an operand, in the precision of the result if that is complex. What is real
+        has 0 beside it, as NumPy makes it.
+        """
         if not isinstance(a, Var):
             return float(a.real), float(a.imag)
         if a.dtype not in REAL:
-            return a, 0.0
+            return self._as_wide(a), 0.0
         if a not in self.parts:
             self.parts[a] = self._part(a, 0), self._part(a, 1)
-        return self.parts[a]
+        re, im = self.parts[a]
+        return self._as_wide(re), self._as_wide(im)
+
+    def _as_wide(self, x: Any) -> Any:
+        dtype = self.dtype
+        if not isinstance(x, Var) or dtype is None or x.dtype == dtype:
+            return x
+        if (x, dtype) not in self.wider:
+            self.wider[x, dtype] = self.apply("astype", (x,), (dtype,), x.shape, dtype)
+        return self.wider[x, dtype]
 
     def _part(self, v: Var, k: int) -> Var:
         return self.reshape(self.along(self.whole[v], len(v.shape), k, k + 1), v.shape)
@@ -176,6 +189,7 @@ class Pairs(NewNodes):
         if len(e.results) != 1:
             raise NoPairs
         out = e.results[0]
+        self.dtype = REAL.get(out.dtype)
         if is_concat(e) or e.name in _EACH:
             self.parts[out] = self._each(e)
             self.afloat |= e.name not in VIEWS

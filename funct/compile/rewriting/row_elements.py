@@ -58,6 +58,9 @@ class RowElements(NewNodes):
             self.checks.append(Check(e.name, i, length, e.site))
         else:
             return None
+        if length > np.iinfo(i.dtype).max:  # no narrow index counts from the begin as far
+            wide = np.dtype(np.int32 if length < 1 << 31 else np.int64)
+            i = self.apply("astype", (i,), (wide,), i.shape, wide)
         below = self.apply("less", (i, 0), (), i.shape, bool)
         wrapped = self.apply("add", (i, length), (), i.shape, i.dtype)
         return self.apply("where", (below, wrapped, i), (), i.shape, i.dtype)

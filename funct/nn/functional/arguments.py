@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import funct.array as xp
+from funct import ops
 from funct.errors import ArgumentError, MissingKeyError, ShapeError, UnsupportedOperandError
 
 __all__ = [
-    "Ints", "Pairs", "Sizes", "batched", "hashable", "needed_key", "per_axis", "probability",
-    "refuse_inplace", "shape_of", "spatial_letters", "unbatched",
+    "Ints", "Pairs", "Sizes", "batched", "from_begin", "hashable", "needed_key", "per_axis",
+    "probability", "refuse_inplace", "shape_of", "spatial_letters", "unbatched",
 ]  # fmt: skip
 
 Ints = int | tuple[int, ...] | list[int]
@@ -33,6 +34,15 @@ def shape_of(x: Any, argument: str = "x") -> Any:
             f"{argument} must be a Tensor, got {type(x).__name__}",
             fix=f"funct.array.asarray({argument})" if isinstance(x, list | tuple) else None,
         ) from None
+
+
+def from_begin(i: Any, n: Any) -> Any:
+    """Indices into an axis of length n, which raise where they are negative: those do not count
+    from the end, but are moved beyond it.
+    """
+    if i.dtype.itemsize < 8:
+        i = xp.astype(i, xp.int64)  # a narrow dtype may have no number n
+    return ops.where(ops.less(i, 0), n, i)
 
 
 def per_axis(name: str, argument: str, value: Ints, rank: int, least: int = 1) -> Sizes:

@@ -10,6 +10,7 @@ from funct import ops
 from funct.array.direct import direct
 from funct.errors import ArgumentError, ShapeError
 from funct.kernels import neural as kernels
+from funct.nn.functional.arguments import from_begin
 from funct.nn.functional.compiled import compiled, whole
 from funct.nn.functional.reduction import (
     check_floating,
@@ -191,8 +192,7 @@ def _index_loss(
             return loss
         return xp.sum(loss) / target.size if reduction == "mean" else xp.sum(loss)
     counted = target != ignore_index
-    # a negative index would count from the end: it is moved out of bounds, so that it raises
-    index = ops.where(counted, ops.where(target < 0, logp.shape[axis], target), 0)
+    index = ops.where(counted, from_begin(target, logp.shape[axis]), 0)
     picked = _picked(logp, index, axis)
     weights = xp.astype(counted, logp.dtype)
     if weight is not None:

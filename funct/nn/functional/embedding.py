@@ -10,6 +10,7 @@ from funct.array.direct import direct
 from funct.core import INEXACT
 from funct.errors import ArgumentError, DTypeError, ShapeError
 from funct.kernels import neural as kernels
+from funct.nn.functional.arguments import from_begin
 from funct.nn.functional.distance import p_norm
 
 __all__ = ["embedding", "embedding_bag"]
@@ -106,8 +107,7 @@ def _rows(name: str, i: Any, weight: Any, max_norm: float | None, p: float) -> A
         raise ShapeError(f"{name}: weight must have shape (V, D), got {weight.shape}")
     if i.dtype in INEXACT:
         raise DTypeError(f"{name}: input must be integers, got {i.dtype}")
-    # a negative index would count from the end: it is moved out of bounds, so that it raises
-    rows = ops.take(weight, ops.where(ops.less(i, 0), weight.shape[0], i), 0)
+    rows = ops.take(weight, from_begin(i, weight.shape[0]), 0)
     if max_norm is None:
         return rows
     norm = p_norm(rows, p, (len(rows.shape) - 1,), True)

@@ -8,6 +8,7 @@ from typing import Any
 import funct.array as xp
 from funct import ops
 from funct.errors import ArgumentError, ShapeError
+from funct.nn.functional.arguments import from_begin
 from funct.nn.functional.distance import cosine_similarity, pairwise_distance
 from funct.nn.functional.reduction import check_same_shape, in_single, reduced, refuse_retired
 
@@ -179,7 +180,7 @@ def multi_margin_loss(
             f"got {target.shape}"
         )
     classes = input.shape[-1]
-    at = xp.expand_dims(ops.where(ops.less(target, 0), classes, target), -1)
+    at = xp.expand_dims(from_begin(target, classes), -1)
     short = ops.relu(margin - xp.take_along_axis(input, at, axis=-1) + input)
     loss = short if p == 1 else short * short
     if weight is not None:

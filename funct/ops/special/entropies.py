@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from funct import ops
 from funct.core import Operand, Value
+from funct.ops.powers import inexact
 from funct.ops.samples import pairs, ranges, reals
 from funct.ops.special.room import bounded, room
 
@@ -15,7 +16,7 @@ _TWO = ranges((0.3, 3.0), (0.3, 3.0))
 
 def _xlogy_rule_x(g: Value, x: Value, y: Value) -> Value:
     nothing = ops.logical_and(ops.equal(x, 0), ops.equal(y, 0))
-    return g * ops.log(ops.where(nothing, 1.0, y))
+    return g * ops.log(ops.where(nothing, 1.0, inexact(y, g)))
 
 
 def _xlogy_rule_y(g: Value, x: Value, y: Value) -> Value:
@@ -43,7 +44,7 @@ def xlogy(x: Operand, y: Operand, /) -> Value:
 
 def _xlog1py_rule_x(g: Value, x: Value, y: Value) -> Value:
     nothing = ops.logical_and(ops.equal(x, 0), ops.equal(y, -1))
-    return g * ops.log1p(ops.where(nothing, 0.0, y))
+    return g * ops.log1p(ops.where(nothing, 0.0, inexact(y, g)))
 
 
 def _xlog1py_rule_y(g: Value, x: Value, y: Value) -> Value:
@@ -154,10 +155,11 @@ def kl_div(x: Operand, y: Operand, /) -> Value:
 
 
 def _huber_rule_delta(g: Value, delta: Value, r: Value) -> Value:
-    return g * ops.maximum(ops.abs(r) - delta, 0.0)
+    return g * ops.maximum(ops.abs(inexact(r, g)) - delta, 0.0)
 
 
 def _huber_rule_r(g: Value, delta: Value, r: Value) -> Value:
+    delta = inexact(delta, g)
     return g * ops.minimum(ops.maximum(r, -delta), delta)
 
 

@@ -24,7 +24,7 @@ P = ParamSpec("P")
 
 _DOUBLE, _COMPLEX = np.dtype(np.float64), np.dtype(np.complex128)
 _WIDE = (_DOUBLE, _COMPLEX)
-_COMPLEX_SINGLE = np.dtype(np.complex64)
+_INT64, _COMPLEX_SINGLE = np.dtype(np.int64), np.dtype(np.complex64)
 
 _NO_ONNX = Absent("ONNX has no operator for this function; Erf is its only special function")
 _NO_CODE = Absent("the loop compiler has no such function")
@@ -35,11 +35,21 @@ def bounded(x: Value, most: float) -> Value:
     return ops.minimum(ops.maximum(x, -most), most)
 
 
+def _whole(x: Any) -> Any:
+    """x, integers in int64: 0 - 1 is none of uint8, True has no negative, and roots of narrow ones
+    are as narrow.
+    """
+    dtype = getattr(x, "dtype", None)
+    if dtype is None or dtype.kind not in "biu" or dtype == _INT64:
+        return x
+    return ops.astype(x, _INT64)
+
+
 def _wide(x: Any) -> Any:
-    """x in double precision; integers, which rules know as whole numbers, stay what they are."""
+    """x in double precision; integers, which rules know as whole numbers, stay some."""
     dtype = getattr(x, "dtype", None)
     if dtype is None or dtype in _WIDE or dtype.kind in "biu":
-        return x
+        return _whole(x)
     return ops.astype(x, _COMPLEX if dtype.kind == "c" else _DOUBLE)
 
 
@@ -73,12 +83,11 @@ def _in_double(rule: Callable[..., Any], names: Sequence[str], op: Callable[...,
     again = "ans" in wanted
     known = ["ans", *names] if again else wanted
     at = [known.index(n) for n in wanted]
-    whole = wanted == known
 
     def in_double(g: Value, *kept: Any) -> Any:
         dtype = g.dtype
         if dtype in _WIDE:
-            return rule(g, *kept) if whole else rule(g, *[kept[i] for i in at])
+            return rule(g, *[_whole(kept[i]) for i in at])
         values = [_wide(v) for v in kept]
         if again:
             values[0] = op(*values[1:])
