@@ -34,10 +34,10 @@ Ints = int | Sequence[int] | None
 
 
 @direct(kernels.fft)
-def fft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+def fft(x: Any, /, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Any:
     """Discrete Fourier transform along axis: X_k = Σ_j x_j exp(−2πi jk / n).
 
-    Args: n: length, x's own for None. norm: "backward", "ortho" or "forward".
+    Args: n: length, x's own for None. norm: "backward" (None), "ortho" or "forward".
     Raises: ShapeError: for n < 1. ArgumentError: for another norm.
     Example:
         >>> import funct.array as xp
@@ -50,7 +50,7 @@ def fft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward")
 
 
 @direct(kernels.ifft)
-def ifft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+def ifft(x: Any, /, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Any:
     """Inverse of `fft`: the sign of the exponent is +, the factor 1 / n by default.
 
     Raises: as `fft`.
@@ -63,7 +63,7 @@ def ifft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward"
 
 
 @direct(kernels.fftn)
-def fftn(x: Any, /, s: Ints = None, axes: Ints = None, norm: str = "backward") -> Any:
+def fftn(x: Any, /, s: Ints = None, axes: Ints = None, norm: str | None = "backward") -> Any:
     """`fft` along several axes: all of them, or the last ones that s gives lengths for.
 
     Example:
@@ -75,7 +75,7 @@ def fftn(x: Any, /, s: Ints = None, axes: Ints = None, norm: str = "backward") -
 
 
 @direct(kernels.ifftn)
-def ifftn(x: Any, /, s: Ints = None, axes: Ints = None, norm: str = "backward") -> Any:
+def ifftn(x: Any, /, s: Ints = None, axes: Ints = None, norm: str | None = "backward") -> Any:
     """Inverse of `fftn`.
 
     Example:
@@ -88,7 +88,7 @@ def ifftn(x: Any, /, s: Ints = None, axes: Ints = None, norm: str = "backward") 
 
 
 @direct(kernels.rfft)
-def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Any:
     """`fft` of a real x: the first n // 2 + 1 elements; the others are their conjugates.
 
     Raises: DTypeError: for complex x.
@@ -102,7 +102,7 @@ def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward"
 
 
 @direct(kernels.irfft)
-def irfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+def irfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Any:
     """Inverse of `rfft`: real, of length n, 2 (m - 1) for m elements of x where n is None.
 
     Example:
@@ -115,7 +115,7 @@ def irfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward
 
 
 @direct(kernels.rfftn)
-def rfftn(x: Any, /, s: Ints = None, axes: Ints = None, norm: str = "backward") -> Any:
+def rfftn(x: Any, /, s: Ints = None, axes: Ints = None, norm: str | None = "backward") -> Any:
     """`rfft` along the last of several axes, then `fft` along the others.
 
     Raises: DTypeError: for complex x.
@@ -125,7 +125,7 @@ def rfftn(x: Any, /, s: Ints = None, axes: Ints = None, norm: str = "backward") 
         (4, 4)
     """
     at, lengths = _axes_and_lengths("rfftn", x, s, axes)
-    _norm("rfftn", norm)
+    norm = _norm("rfftn", norm)
     y = _real("rfftn", x)
     for a, n in zip(at, lengths, strict=True):
         y = _resized("rfftn", y, a, n)
@@ -134,7 +134,7 @@ def rfftn(x: Any, /, s: Ints = None, axes: Ints = None, norm: str = "backward") 
 
 
 @direct(kernels.irfftn)
-def irfftn(x: Any, /, s: Ints = None, axes: Ints = None, norm: str = "backward") -> Any:
+def irfftn(x: Any, /, s: Ints = None, axes: Ints = None, norm: str | None = "backward") -> Any:
     """Inverse of `rfftn`: real; the last axis has length 2 (m - 1) where s is None.
 
     Example:
@@ -152,7 +152,7 @@ def irfftn(x: Any, /, s: Ints = None, axes: Ints = None, norm: str = "backward")
 
 
 @direct(kernels.hfft)
-def hfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+def hfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Any:
     """`fft` of a signal with x_(-j) = conj(x_j), given by its first half: real, of length n.
 
     Example:
@@ -164,7 +164,7 @@ def hfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward"
 
 
 @direct(kernels.ihfft)
-def ihfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+def ihfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Any:
     """Inverse of `hfft`: the first n // 2 + 1 elements of the inverse transform of a real x.
 
     Example:
@@ -231,7 +231,7 @@ def ifftshift(x: Any, /, axes: Ints = None) -> Any:
     return roll(x, tuple([-(x.shape[a] // 2) for a in at]), axis=at)
 
 
-def fft2(x: Any, /, s: Ints = None, axes: Ints = (-2, -1), norm: str = "backward") -> Any:
+def fft2(x: Any, /, s: Ints = None, axes: Ints = (-2, -1), norm: str | None = "backward") -> Any:
     """`fftn` along two axes, by default the last two.
 
     Example:
@@ -242,7 +242,7 @@ def fft2(x: Any, /, s: Ints = None, axes: Ints = (-2, -1), norm: str = "backward
     return fftn(x, s=s, axes=axes, norm=norm)
 
 
-def ifft2(x: Any, /, s: Ints = None, axes: Ints = (-2, -1), norm: str = "backward") -> Any:
+def ifft2(x: Any, /, s: Ints = None, axes: Ints = (-2, -1), norm: str | None = "backward") -> Any:
     """Inverse of `fft2`.
 
     Example:
@@ -254,7 +254,7 @@ def ifft2(x: Any, /, s: Ints = None, axes: Ints = (-2, -1), norm: str = "backwar
     return ifftn(x, s=s, axes=axes, norm=norm)
 
 
-def rfft2(x: Any, /, s: Ints = None, axes: Ints = (-2, -1), norm: str = "backward") -> Any:
+def rfft2(x: Any, /, s: Ints = None, axes: Ints = (-2, -1), norm: str | None = "backward") -> Any:
     """`rfftn` along two axes, by default the last two.
 
     Raises: DTypeError: for complex x.
@@ -266,7 +266,7 @@ def rfft2(x: Any, /, s: Ints = None, axes: Ints = (-2, -1), norm: str = "backwar
     return rfftn(x, s=s, axes=axes, norm=norm)
 
 
-def irfft2(x: Any, /, s: Ints = None, axes: Ints = (-2, -1), norm: str = "backward") -> Any:
+def irfft2(x: Any, /, s: Ints = None, axes: Ints = (-2, -1), norm: str | None = "backward") -> Any:
     """Inverse of `rfft2`: real.
 
     Example:
@@ -278,6 +278,8 @@ def irfft2(x: Any, /, s: Ints = None, axes: Ints = (-2, -1), norm: str = "backwa
 
 
 def _norm(name: str, norm: Any) -> str:
+    if norm is None:  # as NumPy and SciPy write the default
+        return "backward"
     if norm not in ("backward", "ortho", "forward"):
         raise ArgumentError(f"{name}: norm must be 'backward', 'ortho' or 'forward', got {norm!r}")
     return str(norm)

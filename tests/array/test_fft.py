@@ -14,7 +14,7 @@ from funct.errors import ArgumentError, DTypeError, ShapeError
 from tests import laws
 from tests.strategies import filled
 
-NORMS = st.sampled_from(["backward", "ortho", "forward"])
+NORMS = st.sampled_from([None, "backward", "ortho", "forward"])
 KINDS = ["float32", "float64", "complex64", "complex128", "int64"]
 ONE = ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"]
 MANY = ["fftn", "ifftn", "rfftn", "irfftn"]
