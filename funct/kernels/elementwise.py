@@ -40,8 +40,6 @@ _DECIMALS = 30  # powers of ten below are numbers of single precision
 _TENS = {d: [np.asarray(10.0**k, d) for k in range(_DECIMALS)] for d in _REAL}
 _LARGE = 1 << 12  # elements from which on what a call costs is nothing
 _floor_divide = np.floor_divide
-# What `np.clip` calls, in as much time again.
-_clipped: Any = getattr(getattr(getattr(np, "_core", None), "umath", None), "clip", np.clip)
 _power = np.power
 
 
@@ -56,7 +54,7 @@ SLOW = frozenset({
 })  # fmt: skip
 ASKING = SLOW | {"where"}  # what goes another way where arrays are large; a choice has its bits
 LIMITS = frozenset({"maximum", "minimum"})  # the same of an array and a number, with NumPy's bits
-MANY = 1 << 12
+MANY = 1 << 14
 SHORT = 1 << 11  # elements of a row in which NumPy loses time where operands broadcast
 
 
@@ -254,7 +252,7 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Any:
         return None
     if x.size >= _LARGE and {min.__class__, max.__class__} <= {plain, int, type(None)}:
         if min and max:
-            return _clipped(x, min, max)  # one pass; at a limit of 0 it may give the other zero
+            return np.clip(x, min, max)  # one pass; at a limit of 0 it may give the other zero
         if x.size >= MANY and kind in _VECTORS:
             return None  # ops of large arrays and a number, for which NumPy has no vectors
     y = x

@@ -121,7 +121,7 @@ def test_large_arrays_of_integers_have_the_bits_of_floats(name: str, dtype: Any)
 def test_bytes_have_the_bits_of_floats(name: str, dtype: Any) -> None:
     """Each of their values, in views and turned, at sizes that are no whole vectors."""
     fun, rng = lookup(name).fn, np.random.default_rng(0)
-    words = rng.integers(0, 256, (13, 2 * (MANY // 12) + 7), dtype=np.uint8)
+    words = rng.integers(0, 256, (129, 2 * (MANY // 129) + 7), dtype=np.uint8)
     words[0, :256] = np.arange(256)
     x = guarded.copy(words.astype(dtype))
     floats = np.asarray(lookup(name).raw(x[:1, :8])).dtype

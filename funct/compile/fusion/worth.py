@@ -12,7 +12,6 @@ from funct.compile.fusion.groups import REDUCTIONS, is_apart, why_not
 from funct.compile.gathered import changes_few
 from funct.compile.loops.views import VIEWS
 from funct.graph import Control, Graph, Node, Var
-from funct.kernels.elementwise import MANY, SLOW
 from funct.ops.linalg import contract_layout
 
 __all__ = [
@@ -78,8 +77,6 @@ def worth(
         if short or _is_small_stack(e):
             work += max([_MATRIX * math.prod(s[:-2]) for s in shapes])
         work += _of_products(e)
-        if loops and e.name in SLOW and max([math.prod(s) for s in shapes]) >= MANY:
-            return True  # eagerly that is code of our own, which has the bits of loops
         if short or loops or changes_few(e):
             work += max([math.prod(s) for s in shapes]) * _PASSES.get(e.name, 1)
         if work >= ELEMENT_OPS:  # one op on a large array is enough, and found sooner

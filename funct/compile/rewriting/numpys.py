@@ -32,7 +32,6 @@ from funct.compile.steps.ufuncs import NUMPYS, is_ufunc
 from funct.core import Primitive, lookup
 from funct.graph import Graph, Node, Var
 from funct.kernels.cpu.reductions.long_rows import PAYS
-from funct.kernels.elementwise import MANY, SLOW
 
 __all__ = ["as_numpy_computes", "with_drawn_bits"]
 
@@ -52,7 +51,7 @@ _IN_TURN = frozenset({
 _MOVED = frozenset({"concat", "embed", "put_along_axis", "take_along_axis"})
 _FACTORS = frozenset({-2, -1, -0.5, 0.5, 1, 2, 3, 4})  # powers of arrays that are products or roots
 # From how many elements on eager execution has code of our own with other bits.
-_OURS = dict.fromkeys(SLOW, MANY) | {"reduce_prod": PAYS}
+_OURS = {"reduce_prod": PAYS}
 _IN_PLACE = frozenset({"settled", "stop_gradient", "checkpoint_name"})  # views that are all of it
 
 

@@ -20,12 +20,11 @@ from funct.kernels.cpu.calls import (
     field,
     word,
 )
-from funct.kernels.elementwise import MANY
 from funct.transforms.tape.words import HELD, KINDS, STEP, Slots, wrapped
 
 __all__ = ["loops_text", "pulls_text"]
 
-_MOST = MANY - 1  # elements of an array for which NumPy is not asked; functions of more are ours
+_MOST = 4096  # elements of an array for which NumPy is not asked
 _EXACT = 1 << 24  # integers that both floating dtypes hold
 
 

@@ -28,8 +28,6 @@ from funct.kernels.table import permitted
 __all__ = ["of_large", "other_way"]
 
 _LEAST = 1 << 12  # elements from which on a call of a loop costs less than what it saves
-_FAR = 1 << 14  # and from which on it does for what has the same bits
-_EXACT = frozenset({"sqrt", "reciprocal"})
 _REAL = frozenset(map(np.dtype, "fd"))
 _SIGNS = frozenset({"abs", "negative"})  # of float16 NumPy finds them in vectors
 _COMPLEX = frozenset(map(np.dtype, "FD"))
@@ -53,9 +51,6 @@ def of_large(name: str, raw: Callable[..., Any], operands: int) -> Callable[...,
         return chosen(raw, selected(raw, narrow), _LEAST, HALVES | _REAL | _COMPLEX | _WHOLE)
     if name in SLOW:
         way = other_way(name, raw, narrow or raw)
-        if name in _EXACT:  # of which NumPy has vectors, for one operand or for some dtypes
-            raw = chosen(raw, way, _FAR, _REAL | _COMPLEX | _WHOLE)
-            return chosen(raw, way, _LEAST, HALVES)
         return chosen(raw, way, _LEAST, HALVES | _REAL | _COMPLEX | _WHOLE)
     if narrow is None:
         return raw

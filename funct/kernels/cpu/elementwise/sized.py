@@ -19,8 +19,7 @@ from funct.kernels.cpu.calls import DATA, DTYPE, RANK, SHAPE, TYPE, builtin, cod
 __all__ = ["chosen"]
 
 _NDARRAY, _PLAIN, _LARGE, _UNLIKE, _BESIDE, _LEAST, _COUNT, _DTYPES = range(8)  # words of a table
-_MANY = 1 << 14  # elements of a result from which on shapes that differ are told,
-_ALONE = 1 << 12  # and of one array beside what is none
+_MANY = 1 << 14  # elements of a result from which on shapes that differ are told, or one array
 
 
 def chosen(
@@ -103,7 +102,7 @@ alone:
 {field("one.rank", "%one", RANK, "i32")}
 {field("one.shape", "%one", SHAPE, "ptr")}
   %one.size = call i64 @PyArray_MultiplyList(ptr %one.shape, i32 %one.rank)
-  %one.many = icmp sge i64 %one.size, {_ALONE}
+  %one.many = icmp sge i64 %one.size, {_MANY}
   %one.way = select i1 %one.many, i64 {_BESIDE}, i64 {_PLAIN}
   br label %go
 ranks:
