@@ -71,7 +71,7 @@ def combine(x: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> NDArray[An
 
 def combine_rows_into(y: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> None:
     """`combine` of rows, in y itself: C-contiguous. v may broadcast to the rows."""
-    if mode == "add" and y.dtype.kind == "c" and y.flags.c_contiguous:
+    if mode == "add" and i.size and y.dtype.kind == "c" and y.flags.c_contiguous:
         v = np.ascontiguousarray(np.broadcast_to(v, (*i.shape, *y.shape[1:])), y.dtype)
         into, given = in_parts(y), in_parts(v.reshape(i.size, -1))
         if into is not None and given is not None:

@@ -155,7 +155,9 @@ def test_running_extrema(name: str, case: Any) -> None:
     x, axis = case
     fun = {"maximum": xp.cumulative_max, "minimum": xp.cumulative_min}[name]
     y = np.where(x > 1, np.nan, x) if x.dtype.kind == "f" else x
-    laws.same(fun(xp.asarray(y), axis=axis), getattr(np, name).accumulate(y, axis))
+    found = np.asarray(fun(xp.asarray(y), axis=axis))  # of 0 and -0 either
+    np.testing.assert_array_equal(found, getattr(np, name).accumulate(y, axis))
+    assert found.dtype == y.dtype
     check(lambda v: fun(v, axis=axis), x)
 
 

@@ -22,9 +22,9 @@ REALS = """
 airy_ai airy_aip airy_bi airy_bip bdtr bdtrc bdtri beta_density betainc_slope betaln_slope
 broadcast_to ellipeinc_slope ellipem1 ellipkinc_slope expn_slope exprel_slope finite fresnel_c
 fresnel_s gamma_density gammainc_slope hankel1 hankel2 ive_slope jv_slope kve_slope lambertw
-polygamma quantize quantized_add quantized_convolution quantized_linear real_fft riemann_slope
-riemann_zeta shichi_c shichi_s sici_c sici_s size_along slice_ spherical_in spherical_jn
-spherical_kn spherical_yn wofz yv_slope zeta_slope
+polygamma quantize quantized_add quantized_convolution quantized_linear random_shares
+real_fft riemann_slope riemann_zeta shichi_c shichi_s sici_c sici_s size_along slice_
+spherical_in spherical_jn spherical_kn spherical_yn wofz yv_slope zeta_slope
 """
 COMPLEX = """
 airy_ai airy_aip airy_bi airy_bip cofactor dawsn erf erfc erfcx erfi exp1 expi
