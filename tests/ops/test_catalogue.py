@@ -86,7 +86,7 @@ def test_jit(prim: Primitive, sample: Sample) -> None:
     laws.check_jit(*call(prim, sample))
 
 
-@params(smooth, quick=2)
+@params(smooth, quick=1)
 def test_nesting(prim: Primitive, sample: Sample, rng: np.random.Generator) -> None:
     """grad, vmap, jit and hessian agree in every order: what a sample has of its own, its rules,
     the other laws ask for.

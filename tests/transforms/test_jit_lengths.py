@@ -146,8 +146,16 @@ def compilations(fun: Any, lengths: tuple[int, ...]) -> int:
     return f.cache_info().misses
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("name", [*SYMBOLIC, *AS_NUMBERS])
+def in_turn() -> list[Any]:
+    """Every function in every order: quick in one, in turn, the others slow."""
+    return [
+        pytest.param(name, order, marks=[] if (k + j) % len(ORDERS) == 0 else pytest.mark.slow)
+        for k, name in enumerate([*SYMBOLIC, *AS_NUMBERS])
+        for j, order in enumerate(ORDERS)
+    ]
+
+
+@pytest.mark.parametrize(("name", "order"), in_turn())
 def test_fifty_lengths_cost_two_compilations(name: str, order: str) -> None:
     """0 and 1, even and odd ones among them, in any order."""
     fun = SYMBOLIC.get(name) or AS_NUMBERS[name]
