@@ -43,8 +43,18 @@ def fixed(prim: Primitive, sample: Sample, i: int) -> Callable[[Any], Any]:
     return fun
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize(("prim", "sample", "i"), cases())
+def in_turn() -> list[Any]:
+    """Every case in either dtype: quick in one, in turn, the other slow."""
+    return [
+        pytest.param(*c.values, dtype, id=f"{c.id}-{dtype}", marks=marks)
+        for k, c in enumerate(cases())
+        for dtype, marks in zip(
+            ("float32", "bfloat16"), ([], pytest.mark.slow)[:: 1 - k % 2 * 2], strict=True
+        )
+    ]
+
+
+@pytest.mark.parametrize(("prim", "sample", "i", "dtype"), in_turn())
 def test_precision_stays(prim: Primitive, sample: Sample, i: int, dtype: str) -> None:
     """Value, gradient and its gradient have the array's dtype, under jit and vmap too."""
     fun = fixed(prim, sample, i)
