@@ -353,8 +353,7 @@ def segment_sum(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any]:
     if is_half(data.dtype):
         return through_single(segment_sum, data, ids, n)
     if data.dtype.kind == "b" and data.size >= _FEW:  # whether there is a true one
-        found: NDArray[Any] = segment_sum(data.astype(np.int64), ids, n) != 0
-        return found
+        return np.not_equal(segment_sum(data.astype(np.int64), ids, n), 0)
     parts = in_parts(data) if data.dtype.kind == "c" and n else None
     if parts is not None:
         sums = segment_sum(parts, ids, n)

@@ -72,9 +72,7 @@ def total(x: Any, axis: Any, keepdims: bool) -> Any:
 def product(x: Any, axis: Any, keepdims: bool) -> Any:
     """NumPy's product."""
     if x.size >= ROWS:
-        y = _of_few("prod", x, axis, keepdims) if axis is not None else None
-        if y is None:
-            y = of_runs("prod", x, axis, keepdims)
+        y = _in_vectors("prod", x, axis, keepdims)
         if y is not None:
             return y
     return _multiply(x, axis, None, None, keepdims)
@@ -83,9 +81,7 @@ def product(x: Any, axis: Any, keepdims: bool) -> Any:
 def most(x: Any, axis: Any, keepdims: bool) -> Any:
     """NumPy's maximum."""
     if x.size >= ROWS:
-        y = _of_few("max", x, axis, keepdims) if axis is not None else None
-        if y is None:
-            y = of_runs("max", x, axis, keepdims)
+        y = _in_vectors("max", x, axis, keepdims)
         if y is not None:
             return y
     return _maximum(x, axis, None, None, keepdims)
@@ -94,9 +90,7 @@ def most(x: Any, axis: Any, keepdims: bool) -> Any:
 def least(x: Any, axis: Any, keepdims: bool) -> Any:
     """NumPy's minimum."""
     if x.size >= ROWS:
-        y = _of_few("min", x, axis, keepdims) if axis is not None else None
-        if y is None:
-            y = of_runs("min", x, axis, keepdims)
+        y = _in_vectors("min", x, axis, keepdims)
         if y is not None:
             return y
     return _minimum(x, axis, None, None, keepdims)
@@ -118,6 +112,12 @@ def some(x: Any, axis: Any, keepdims: bool) -> Any:
         if y is not None:
             return y
     return _or(x, axis, None, None, keepdims)
+
+
+def _in_vectors(name: str, x: Any, axis: Any, keepdims: bool) -> Any:
+    """What has no order of NumPy's: of few, or of long rows and of all; None for others."""
+    y = _of_few(name, x, axis, keepdims) if axis is not None else None
+    return of_runs(name, x, axis, keepdims) if y is None else y
 
 
 def _of_few(name: str, x: Any, axis: Any, keepdims: bool) -> Any:

@@ -36,6 +36,7 @@ from funct.transforms.tape.nodes import (
     Composed,
     Node,
     ReverseTracer,
+    SizeError,
     Slots,
     Types,
     sink,
@@ -221,11 +222,13 @@ class Reverse(Level):
         types = [ShapeDtype(o.shape, o.dtype) for o in outs]
 
         def run(pull: Callable[[Any, Any], Any], slots: Slots, *kept: Any) -> list[Any]:
-            cts = [
-                slots[i] if i in slots else None if some else zero_like(o)
-                for i, o in enumerate(types)
-            ]
-            given = pull(kept, cts)
+            def zeros() -> list[Any]:
+                return [slots[i] if i in slots else zero_like(o) for i, o in enumerate(types)]
+
+            try:
+                given = pull(kept, [*map(slots.get, range(len(types)))] if some else zeros())
+            except SizeError:  # a length is that of an absent cotangent alone
+                given = pull(kept, zeros())
             if len(given) != len(shapes):
                 raise TransformError(
                     f"{name}: the reverse rule must give {len(shapes)} cotangents, got {len(given)}"

@@ -46,6 +46,7 @@ def test_unique_gives_x_back(x: Any) -> None:
     values, indices, inverse, counts = xp.unique_all(t)
     if x.size:
         again = np.asarray(xp.take(values, inverse, axis=0))
+        assert (again.dtype, again.shape) == (x.dtype, x.shape)
         np.testing.assert_array_equal(again, x)  # 0 and -0 are one value
         laws.same(xp.take(xp.reshape(t, (-1,)), indices), np.asarray(values))
     assert int(xp.sum(counts)) == x.size

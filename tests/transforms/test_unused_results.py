@@ -141,13 +141,44 @@ def test_what_came_is_told_apart() -> None:
         )
 
 
+# what else is done to a gradient
+AROUND: list[Callable[[Any], Any]] = [
+    lambda f: f,
+    ft.jit,
+    lambda f: lambda x: ft.vmap(f)(xp.stack([x, x]))[0],
+    lambda f: ft.grad(lambda x: xp.sum(f(x) * x)),
+]
+
+LENGTHS: dict[str, Callable[[Any], Pair]] = {
+    "singular": singular,
+    "linear": lambda x: (x * 2, xp.sum(x)),  # nothing is kept that has the length
+    "longer": lambda x: (xp.concat([x, x, xp.ones(1)]), xp.sum(x) * 2),
+    "two axes": lambda x: (x[:, None] + x, xp.mean(x * x)),
+    "cond": chosen(lambda x: (x * 2, xp.sin(x))),
+    "scan": lambda x: ft.scan(lambda c, t: (c + t, xp.sqrt(t)), 0.0, x)[::-1],
+    "rows": lambda x: ft.scan(lambda c, t: (c, (t * 2, xp.sin(t))), 0.0, x)[1],
+    "while": lambda x: ft.while_loop(
+        lambda c: c[2] < 3, lambda c: (c[0] * 2, xp.sin(c[1]), c[2] + 1), (x, x, 0)
+    )[:2],
+    "checkpoint": ft.checkpoint(lambda x: (x * 2, xp.sum(xp.sin(x))), policy=KEEPS),
+}
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_any_length() -> None:
-    own = ft.jit(singular)
-    for n in (2, 3, 5, 0, 7):
-        x = xp.arange(float(n))
-        found = ft.grad(lambda x: xp.sum(own(x)[1]))(x)
-        np.testing.assert_allclose(np.asarray(found), np.cos(np.arange(float(n))), rtol=1e-12)
+@pytest.mark.parametrize("name", LENGTHS)
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_any_length(name: str, dynamic: bool) -> None:
+    """Where sizes are open, also where no other operand of the way back has them."""
+    fun = LENGTHS[name]
+    own = ft.jit(fun, dynamic=dynamic)
+    for around in AROUND:
+        found = around(ft.grad(lambda x: xp.sum(own(x)[1])))
+        wanted = around(ft.grad(lambda x: xp.sum(fun(x)[1])))
+        for n in (2, 3, 5, 1, 7):
+            x = xp.arange(float(n))
+            np.testing.assert_allclose(
+                np.asarray(found(x)), np.asarray(wanted(x)), rtol=1e-12, atol=1e-14
+            )
 
 
 def test_a_rule_may_make_something_of_nothing() -> None:

@@ -31,6 +31,7 @@ from funct.source import raised_by_user, with_line
 from funct.transforms.compiled.backends import Compile, compiler
 from funct.transforms.compiled.carried import Carrying, carrying
 from funct.transforms.control.absent import without
+from funct.transforms.control.bodies import or_none
 from funct.transforms.reverse import Reverse, ReverseTracer, walked
 from funct.transforms.tape.nodes import Composed
 from funct.transforms.vjp import vjp
@@ -313,9 +314,8 @@ class _Back(Composed):
         held = kept[: len(kept) - len(self._mine)]
         came = tuple([c is not None for c in moving])
         half, gives = self._for(came)
-        found = iter(half(*held, *[c for c in moving if c is not None]))
-        each = iter([next(found) if g else None for g in gives])
-        return [next(each) if m else None for m in self._mine]
+        found = half(*held, *[c for c in moving if c is not None])
+        return or_none(or_none(found, gives), self._mine)
 
     def _for(self, came: tuple[bool, ...]) -> tuple[Executable, tuple[bool, ...]]:
         """The way back for the cotangents that came, and which of those it has it gives."""
@@ -348,11 +348,8 @@ class _Back(Composed):
 
     def pull(self, g: Any, *kept: Any) -> Any:
         """The cotangents of the operands on the tape, or that of the only one."""
-        half, gives = self._some.get(_ALONE) or self._for(_ALONE)
-        found = half(*kept[: -len(self._mine)], g)
-        if len(found) != len(gives):
-            each = iter(found)
-            found = [next(each) if f else None for f in gives]
+        half, gives = self._for(_ALONE)
+        found = or_none(half(*kept[: -len(self._mine)], g), gives)
         return found[0] if len(found) == 1 else found
 
     def masked(self, g: Any, *kept: Any) -> Any:

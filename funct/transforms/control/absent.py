@@ -13,7 +13,7 @@ from typing import Any
 
 from funct.core import ShapeDtype, size_values
 from funct.graph import Call, Control, Graph, Interpreter, Node, Var, depending
-from funct.transforms.control.bodies import chosen, regraph, zeros_of
+from funct.transforms.control.bodies import SizeError, chosen, regraph, symbols_of, zeros_of
 
 __all__ = ["without"]
 
@@ -28,6 +28,9 @@ def without(
     """
     types = [v.aval for v in graph.inputs]
     here = [not a for a in absent]
+    known = {s.name for s in symbols_of([t.shape for t in chosen(types, here)])}
+    if not known.issuperset([s.name for s in graph.symbols]):
+        raise SizeError(())
 
     def run(*xs: Any) -> list[Any]:
         given = iter(xs)

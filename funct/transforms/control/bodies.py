@@ -36,6 +36,7 @@ from funct.graph.capture import capture
 from funct.transforms.control.closures import hoisted
 from funct.transforms.forward import jvp
 from funct.transforms.reverse import zero_like
+from funct.transforms.tape.nodes import SizeError
 from funct.transforms.vmap import Batch, BatchTracer, whole
 
 __all__ = [
@@ -137,14 +138,6 @@ def _owning(fun: Callable[..., Any], avals: Sequence[Any], closes: bool) -> Call
                 s.lift, s.measure = lift, around
 
     return run
-
-
-class SizeError(Exception):
-    """A body needs symbols that are lengths of none of its inputs."""
-
-    def __init__(self, sizes: Sequence[Size]) -> None:
-        super().__init__("sizes that cannot be read off")
-        self.sizes = tuple(sizes)
 
 
 def is_symbol(n: Any) -> bool:

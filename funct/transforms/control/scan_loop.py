@@ -249,15 +249,15 @@ class _Halves:
         n = self.held
         given = bodies.chosen(cts, self.outs)
         n_ct = sum(self.loop.parts(self.flags)[1])
-        held = [*residuals[:n]], [*bodies.zeros_of(self.sums), *residuals[n:]]
-        args = [*held[0], *given[:n_ct], *held[1], *given[n_ct:]]
-        moving = [
-            *[False] * n, *_came(given[:n_ct]), *[False] * len(held[1]), *_came(given[n_ct:]),
-        ]  # fmt: skip
-        if self.counted:
-            args.append(counter(self.loop.steps))
-            moving.append(False)
-        flags = tuple(moving)
+        groups = [  # and whether they are cotangents
+            (residuals[:n], False),
+            (given[:n_ct], True),
+            ((*bodies.zeros_of(self.sums), *residuals[n:]), False),
+            (given[n_ct:], True),
+            ([counter(self.loop.steps)] if self.counted else [], False),
+        ]
+        args = [x for group, _ in groups for x in group]
+        flags = tuple([ct and x is not None for group, ct in groups for x in group])
         found = self.backward.on_some(args, flags)
         end = len(found) - self.late.made
         found = (*self.loop.reaching(self.backward, found, flags)[:end], *found[end:])
@@ -266,10 +266,6 @@ class _Halves:
         each = iter((*sums, *found[:n_ct], *found[rows:end]))
         out = [next(each) if f else None for f in self.flags]
         return tuple([g if m else None for g, m in zip(out, self.mine, strict=True)])
-
-
-def _came(cts: Sequence[Any]) -> list[bool]:
-    return [c is not None for c in cts]
 
 
 @remakes("scan")

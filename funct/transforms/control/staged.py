@@ -16,7 +16,19 @@ from msgspec import Struct
 
 from funct.array import Tensor, asarray
 from funct.compile import Choice, Repeat, build, made
-from funct.core import INEXACT, Absent, Level, Met, Region, Size, join, top_level, usable
+from funct.core import (
+    INEXACT,
+    Absent,
+    Level,
+    Met,
+    Region,
+    ShapeDtype,
+    Size,
+    join,
+    size_values,
+    top_level,
+    usable,
+)  # fmt: skip
 from funct.core.effects import Carried, once
 from funct.errors import FunctError, TransformError
 from funct.graph import Control, Graph, Interpreter, acting, acts
@@ -130,20 +142,29 @@ class Staged:
 
     def on_some(self, args: Sequence[Any], moving: Flags) -> Flat:
         """The results where some operands are None: absent, of those that it is linear in. moving:
-        which of these are not. What depends on absent ones alone is None.
+        which of these are not. What depends on absent ones alone is None. Raises SizeError.
         """
         absent = tuple([a is None for a in args])
         if not any(absent):
             return self(*args)
         less, wanted = self.once(("less", moving, absent), lambda: self._less(moving, absent))
         given = [
-            zeros_of([t])[0] if a is None else a
+            self._zero(t, args) if a is None else a
             for a, t, f in zip(args, self.ins, less.takes, strict=True)
             if f
         ]
         found = iter(less.staged(*given))
         outs = [next(found) if f else None for f in less.gives]
         return tuple([o if f else None for o, f in zip(outs, wanted, strict=True)])
+
+    def _zero(self, aval: ShapeDtype, args: Sequence[Any]) -> Any:
+        """A zero of the type of an operand, beside these. Raises SizeError."""
+        sizes = {
+            s.name: args[s.input].shape[s.axis] for s in self.symbols if args[s.input] is not None
+        }
+        if len(sizes) < len(self.symbols):
+            raise SizeError(())
+        return zeros_of([ShapeDtype(size_values(aval.shape, sizes), aval.dtype)])[0]
 
     def pulled(self, half: Staged, held: Sequence[Any], cts: Sequence[Any]) -> Flat:
         """What its backward half gives for what is held, and for cotangents."""
@@ -165,12 +186,8 @@ class Staged:
     def _less(self, moving: Flags, absent: Flags) -> tuple[Less, Flags]:
         pairs = zip(self.moved(moving), self.depends(absent), strict=True)
         wanted = tuple([m or not gone for m, gone in pairs])
-        try:
-            less = self.without(moving, absent, wanted)
-        except SizeError:
-            less = None
         whole = Less(self, (True,) * len(self.ins), (True,) * len(self.outs))
-        return less or whole, wanted
+        return self.without(moving, absent, wanted) or whole, wanted
 
     def written(self) -> Written | None:
         """It taken apart, for files and hashes; None where something in it is no data."""

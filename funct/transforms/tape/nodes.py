@@ -23,6 +23,7 @@ __all__ = [
     "Node",
     "Packed",
     "ReverseTracer",
+    "SizeError",
     "Slots",
     "Types",
     "Composed",
@@ -38,6 +39,14 @@ class Packed:
 
     def __init__(self, restore: Any) -> None:
         self.restore = restore
+
+
+class SizeError(Exception):
+    """A body needs symbols that are lengths of none of its inputs."""
+
+    def __init__(self, sizes: Sequence[Any]) -> None:
+        super().__init__("sizes that cannot be read off")
+        self.sizes = tuple(sizes)
 
 
 class Node:

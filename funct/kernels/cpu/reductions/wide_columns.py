@@ -22,6 +22,7 @@ from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.cpu.reductions.columns import COMBINED, carried
 from funct.kernels.cpu.reductions.pairwise import PARTS
+from funct.kernels.cpu.reductions.short_rows import ELEMENTS as OF_SHORT_ROWS
 from funct.kernels.cpu.reductions.short_rows import result_of
 from funct.kernels.cpu.runners import runner
 from funct.kernels.cpu.scratch import fresh
@@ -41,11 +42,8 @@ _TERMS = 1 << 10  # of halves, that are one sum in float32
 _FAR = 1 << 23  # bytes that do not come from caches
 _TASK = 1 << 15  # elements that are worth a task,
 _PAYS = 1 << 12  # and a call of this
-ELEMENTS = {
-    np.dtype(bool): "u8", np.dtype(np.uint8): "u8", np.dtype(np.int8): "i8",
+ELEMENTS = OF_SHORT_ROWS | {
     np.dtype(np.uint16): "u16", np.dtype(np.int16): "i16", np.dtype(np.uint32): "u32",
-    np.dtype(np.int32): "i32", np.dtype(np.int64): "i64", np.dtype(np.float32): "f32",
-    np.dtype(np.float64): "f64",
 }  # fmt: skip
 _HALVES = {np.dtype(np.float16): "f16", np.dtype(ml_dtypes.bfloat16): "bf16"}
 _TRUTH = frozenset(["any", "all"])
