@@ -5,11 +5,15 @@ For kernels whose job is a `Record` with a field `tasks`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from funct.device import PARALLEL
 from funct.kernels.cpu.record import Fields, Record
-from funct.kernels.llvm import PTR, Module
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each
 
-__all__ = ["deal_out"]
+__all__ = ["Units", "deal_out", "deal_out_units"]
+
+Units = tuple[Value, Callable[[Value], None]]  # how many, and what prints one
 
 
 def deal_out(module: Module, name: str, work: str, fields: Fields) -> None:
@@ -19,3 +23,21 @@ def deal_out(module: Module, name: str, work: str, fields: Fields) -> None:
     (job,) = f.arguments
     f.line(f"call void @funct_parallel(ptr @{work}, {job!r}, {Record(f, fields, job).tasks!r})")
     f.ret()
+
+
+def deal_out_units(
+    module: Module,
+    name: str,
+    fields: Fields,
+    units: Callable[[Emitter, Record], Units],
+) -> None:
+    """Define `name(job)` for a job of units that do not wait for each other: each task does some
+    that follow each other. What `units(f, job)` reads of the job is read once for each task.
+    """
+    f = module.function("units", [("job", PTR), ("task", I64)], local=True)
+    job, task = Record(f, fields, f.arguments[0]), f.arguments[1]
+    count, unit = units(f, job)
+    tasks = job.tasks
+    each(f, f.div(task * count, tasks), f.div((task + 1) * count, tasks), unit)
+    f.ret()
+    deal_out(module, name, "units", fields)

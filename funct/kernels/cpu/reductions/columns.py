@@ -21,8 +21,8 @@ from funct.kernels.cpu.reductions.pairwise import PARTS
 from funct.kernels.cpu.reductions.short_rows import ELEMENTS, Plan, result_of
 from funct.kernels.cpu.runners import runner
 from funct.kernels.cpu.scratch import fresh
-from funct.kernels.cpu.tasks import deal_out
-from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+from funct.kernels.cpu.tasks import Units, deal_out_units
+from funct.kernels.llvm import I64, Emitter, Module, Value, typed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -128,19 +128,17 @@ def _starts(columns: int, kind: str, target: Host) -> tuple[list[int], int]:
 def text(name: str, element: str, columns: int, target: Host) -> str:
     """`reduce(job)` of blocks of rows of so many columns."""
     module = Module(target)
-    f = module.function("some", [("job", PTR), ("task", I64)], local=True)
-    job, task = Record(f, _FIELDS, f.arguments[0]), f.arguments[1]
-    x, y, rows = job.pointer("x"), job.pointer("y"), job.rows
 
-    def block(b: Value, _: list[Value]) -> list[Value]:
-        _block(f, name, element, columns, f.at(x, b * rows * columns, element), rows,
-               lambda i, v: f.store(v, f.at(y, b * columns + i, v.type.element)))  # fmt: skip
-        return []
+    def units(f: Emitter, job: Record) -> Units:
+        x, y, rows = job.pointer("x"), job.pointer("y"), job.rows
 
-    first, last = (f.div((task + k) * job.blocks, job.tasks) for k in range(2))
-    f.loop(first, last, 1, block, maybe_empty=True)
-    f.ret()
-    deal_out(module, "reduce", "some", _FIELDS)
+        def block(b: Value) -> None:
+            _block(f, name, element, columns, f.at(x, b * rows * columns, element), rows,
+                   lambda i, v: f.store(v, f.at(y, b * columns + i, v.type.element)))  # fmt: skip
+
+        return job.blocks, block
+
+    deal_out_units(module, "reduce", _FIELDS, units)
     return module.text()
 
 

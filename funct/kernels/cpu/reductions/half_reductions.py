@@ -21,8 +21,8 @@ from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.cpu.reductions.wide_columns import of_many_columns
 from funct.kernels.cpu.runners import runner
 from funct.kernels.cpu.scratch import fresh
-from funct.kernels.cpu.tasks import deal_out
-from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
+from funct.kernels.cpu.tasks import Units, deal_out_units
+from funct.kernels.llvm import Emitter, Module, Value, each, typed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -127,26 +127,25 @@ def text(name: str, element: str, result: str, across: bool, target: Host) -> st
     runs of memory.
     """
     module = Module(target)
-    f = module.function("units", [("job", PTR), ("task", I64)], local=True)
-    job, task = Record(f, _FIELDS, f.arguments[0]), f.arguments[1]
-    printing = _columns if across else _run
 
-    def unit(u: Value) -> None:
-        n = f.div(u, job.segments)
-        start = (u - n * job.segments) * job.segment
-        count = f.min(job.segment, job.length - start)
-        x = f.at(job.pointer("x"), (n * job.length + start) * job.inner, element)
-        y = f.at(job.pointer("y"), u * job.inner, result)
+    def units(f: Emitter, job: Record) -> Units:
+        printing = _columns if across else _run
 
-        def put(total: Value, column: Value | int = 0) -> None:
-            f.store(f.convert(total, result), f.at(y, column, result))
+        def unit(u: Value) -> None:
+            n = f.div(u, job.segments)
+            start = (u - n * job.segments) * job.segment
+            count = f.min(job.segment, job.length - start)
+            x = f.at(job.pointer("x"), (n * job.length + start) * job.inner, element)
+            y = f.at(job.pointer("y"), u * job.inner, result)
 
-        printing(f, name, element, x, put, count, job)
+            def put(total: Value, column: Value | int = 0) -> None:
+                f.store(f.convert(total, result), f.at(y, column, result))
 
-    first, last = (f.div((task + k) * job.units, job.tasks) for k in range(2))
-    each(f, first, last, unit)
-    f.ret()
-    deal_out(module, "reduce", "units", _FIELDS)
+            printing(f, name, element, x, put, count, job)
+
+        return job.units, unit
+
+    deal_out_units(module, "reduce", _FIELDS, units)
     return module.text()
 
 

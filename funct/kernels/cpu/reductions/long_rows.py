@@ -24,8 +24,8 @@ from funct.kernels.cpu.reductions.short_rows import result_of
 from funct.kernels.cpu.reductions.wide_columns import ELEMENTS
 from funct.kernels.cpu.runners import runner
 from funct.kernels.cpu.scratch import fresh
-from funct.kernels.cpu.tasks import deal_out
-from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
+from funct.kernels.cpu.tasks import Units, deal_out_units
+from funct.kernels.llvm import Emitter, Module, Value, typed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -108,21 +108,19 @@ def _entry(name: str, element: str) -> Any:
 def text(name: str, element: str, target: Host) -> str:
     """`reduce(job)` of rows of `length` elements, in segments."""
     module = Module(target)
-    f = module.function("some", [("job", PTR), ("task", I64)], local=True)
-    job, task = Record(f, _FIELDS, f.arguments[0]), f.arguments[1]
 
-    def unit(u: Value) -> None:
-        row = f.div(u, job.segments)
-        start = (u - row * job.segments) * job.segment
-        count = f.min(job.segment, job.length - start)
-        x = f.at(job.pointer("x"), row * job.length + start, element)
-        found = _segment(f, name, element, x, count)
-        f.store(found, f.at(job.pointer("y"), u, found.type.element))
+    def units(f: Emitter, job: Record) -> Units:
+        def unit(u: Value) -> None:
+            row = f.div(u, job.segments)
+            start = (u - row * job.segments) * job.segment
+            count = f.min(job.segment, job.length - start)
+            x = f.at(job.pointer("x"), row * job.length + start, element)
+            found = _segment(f, name, element, x, count)
+            f.store(found, f.at(job.pointer("y"), u, found.type.element))
 
-    first, last = (f.div((task + k) * job.units, job.tasks) for k in range(2))
-    each(f, first, last, unit)
-    f.ret()
-    deal_out(module, "reduce", "some", _FIELDS)
+        return job.units, unit
+
+    deal_out_units(module, "reduce", _FIELDS, units)
     return module.text()
 
 

@@ -28,7 +28,7 @@ from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.cpu.runners import runner
 from funct.kernels.cpu.scratch import fresh
-from funct.kernels.cpu.tasks import deal_out
+from funct.kernels.cpu.tasks import Units, deal_out_units
 from funct.kernels.dtypes import sum_dtype
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, typed
 
@@ -139,28 +139,24 @@ def text(element: str, parts: int, squares: bool, four: bool, target: Host) -> s
     else:
         found = _of_integers(f, x, n, element, wide)
     f.ret(found)
-    f = module.function("some", [("job", PTR), ("task", I64)], local=True)
-    job, task = Record(f, _FIELDS, f.arguments[0]), f.arguments[1]
 
-    def row(r: Value, _: list[Value]) -> list[Value]:
-        def halved(level: Value, held: list[Value]) -> list[Value]:
-            start, n = held
-            half = f.div(n, 2) & -SUMS
-            late = f.ne((r >> (job.depth - 1 - level)) & 1, 0)
-            return [f.select(late, start + half, start), f.select(late, n - half, half)]
+    def units(f: Emitter, job: Record) -> Units:
+        def row(r: Value) -> None:
+            def halved(level: Value, held: list[Value]) -> list[Value]:
+                start, n = held
+                half = f.div(n, 2) & -SUMS
+                late = f.ne((r >> (job.depth - 1 - level)) & 1, 0)
+                return [f.select(late, start + half, start), f.select(late, n - half, half)]
 
-        whole = [(r >> job.depth) * job.length, job.length]
-        first, n = f.loop(0, job.depth, 1, halved, whole, maybe_empty=True)
-        found = f.call("total", kind, [f.at(job.pointer("x"), first, element), n])
-        assert found is not None
-        f.store(found + 0, f.at(job.pointer("y"), r * parts, wide))  # of -0.0 alone it is 0
-        return []
+            whole = [(r >> job.depth) * job.length, job.length]
+            first, n = f.loop(0, job.depth, 1, halved, whole, maybe_empty=True)
+            found = f.call("total", kind, [f.at(job.pointer("x"), first, element), n])
+            assert found is not None
+            f.store(found + 0, f.at(job.pointer("y"), r * parts, wide))  # of -0.0 alone it is 0
 
-    pieces = job.rows << job.depth
-    first, last = (f.div((task + k) * pieces, job.tasks) for k in range(2))
-    f.loop(first, last, 1, row, maybe_empty=True)
-    f.ret()
-    deal_out(module, "reduce", "some", _FIELDS)
+        return job.rows << job.depth, row
+
+    deal_out_units(module, "reduce", _FIELDS, units)
     return module.text()
 
 

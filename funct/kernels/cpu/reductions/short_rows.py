@@ -23,8 +23,8 @@ from funct.kernels.cpu.reductions.pairwise import PARTS, SUMS, paired
 from funct.kernels.cpu.reductions.short_orders import DESCENDING, longest, ordered
 from funct.kernels.cpu.runners import runner
 from funct.kernels.cpu.scratch import fresh
-from funct.kernels.cpu.tasks import deal_out
-from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+from funct.kernels.cpu.tasks import Units, deal_out_units
+from funct.kernels.llvm import I64, Emitter, Module, Value, typed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -170,25 +170,23 @@ def _entry(name: str, element: str, n: int) -> Any:
 def text(name: str, element: str, n: int, target: Host) -> str:
     """`reduce(job)` of rows of n elements."""
     module = Module(target)
-    f = module.function("some", [("job", PTR), ("task", I64)], local=True)
-    job, task = Record(f, _FIELDS, f.arguments[0]), f.arguments[1]
-    x, y, pitch = job.pointer("x"), job.pointer("y"), job.pitch
 
-    def row(r: Value, _: list[Value]) -> list[Value]:
-        start = f.at(x, r * pitch, element)
-        if name in _ORDERS:
-            result = "i64" if name[0] == "a" else element
-            ordered(f, name, start, f.at(y, r * n, result), element, n)
-            return []
-        whole = _WHOLE.get(name)
-        found = whole(f, start, element, n) if whole else _parts(f, name, start, element, n)
-        f.store(found, f.at(y, r * found.type.lanes, found.type.element))
-        return []
+    def units(f: Emitter, job: Record) -> Units:
+        x, y, pitch = job.pointer("x"), job.pointer("y"), job.pitch
 
-    first, last = (f.div((task + k) * job.rows, job.tasks) for k in range(2))
-    f.loop(first, last, 1, row, maybe_empty=True)
-    f.ret()
-    deal_out(module, "reduce", "some", _FIELDS)
+        def row(r: Value) -> None:
+            start = f.at(x, r * pitch, element)
+            if name in _ORDERS:
+                result = "i64" if name[0] == "a" else element
+                ordered(f, name, start, f.at(y, r * n, result), element, n)
+                return
+            whole = _WHOLE.get(name)
+            found = whole(f, start, element, n) if whole else _parts(f, name, start, element, n)
+            f.store(found, f.at(y, r * found.type.lanes, found.type.element))
+
+        return job.rows, row
+
+    deal_out_units(module, "reduce", _FIELDS, units)
     return module.text()
 
 

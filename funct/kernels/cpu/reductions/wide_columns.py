@@ -26,8 +26,8 @@ from funct.kernels.cpu.reductions.short_rows import ELEMENTS as OF_SHORT_ROWS
 from funct.kernels.cpu.reductions.short_rows import result_of
 from funct.kernels.cpu.runners import runner
 from funct.kernels.cpu.scratch import fresh
-from funct.kernels.cpu.tasks import deal_out
-from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
+from funct.kernels.cpu.tasks import Units, deal_out_units
+from funct.kernels.llvm import Emitter, Module, Value, typed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -122,25 +122,23 @@ def _entry(name: str, element: str) -> Any:
 def text(name: str, element: str, target: Host) -> str:
     """`reduce(job)` of blocks of rows, each of a strip's columns at least."""
     module = Module(target)
-    f = module.function("some", [("job", PTR), ("task", I64)], local=True)
-    job, task = Record(f, _FIELDS, f.arguments[0]), f.arguments[1]
-    rows, columns, strips = job.rows, job.columns, job.strips
-    kind, lanes = carried(name, element), _lanes(name, element, target)
-    wide, result = _ABREAST * lanes, element if element in _HALVES.values() else kind
 
-    def strip(u: Value) -> None:
-        block = f.div(u, strips)
-        first = f.min((u - block * strips) * wide, columns - wide)
-        x = f.at(job.pointer("x"), block * rows * columns + first, element)
-        y = f.at(job.pointer("y"), block * columns + first, result)
-        for k, v in enumerate(_gathered(f, name, element, lanes, x, rows, columns)):
-            f.store(f.convert(v, result), f.at(y, k * lanes, result))
+    def units(f: Emitter, job: Record) -> Units:
+        rows, columns, strips = job.rows, job.columns, job.strips
+        kind, lanes = carried(name, element), _lanes(name, element, target)
+        wide, result = _ABREAST * lanes, element if element in _HALVES.values() else kind
 
-    units = job.blocks * strips
-    first, last = (f.div((task + k) * units, job.tasks) for k in range(2))
-    each(f, first, last, strip)
-    f.ret()
-    deal_out(module, "reduce", "some", _FIELDS)
+        def strip(u: Value) -> None:
+            block = f.div(u, strips)
+            first = f.min((u - block * strips) * wide, columns - wide)
+            x = f.at(job.pointer("x"), block * rows * columns + first, element)
+            y = f.at(job.pointer("y"), block * columns + first, result)
+            for k, v in enumerate(_gathered(f, name, element, lanes, x, rows, columns)):
+                f.store(f.convert(v, result), f.at(y, k * lanes, result))
+
+        return job.blocks * strips, strip
+
+    deal_out_units(module, "reduce", _FIELDS, units)
     return module.text()
 
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from funct.device import Host, host, printed
 from funct.kernels.cpu import scratch
 from funct.kernels.cpu.record import Fields, Record, address
-from funct.kernels.cpu.tasks import deal_out
-from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
+from funct.kernels.cpu.tasks import Units, deal_out_units
+from funct.kernels.llvm import Emitter, Module, Value, typed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -110,22 +110,21 @@ def _mask(f: Emitter, count: int) -> Value | None:
 def text(element: str, sizes: Sizes, steps: tuple[Steps, Steps], target: Host) -> str:
     """`multiply(job)` of stacks of products."""
     module = Module(target)
-    f = module.function("some", [("job", PTR), ("task", I64)], local=True)
-    job, task = Record(f, _FIELDS, f.arguments[0]), f.arguments[1]
-    x, y, z = (job.pointer(name) for name in "xyz")
-    x_pitch, y_pitch = job.x_pitch, job.y_pitch
 
-    def product(at: Value) -> None:
-        places = (
-            f.at(x, at * x_pitch, element), f.at(y, at * y_pitch, element),
-            f.at(z, at * (sizes[0] * sizes[2]), element),
-        )  # fmt: skip
-        print_product(f, element, sizes, steps, places)
+    def units(f: Emitter, job: Record) -> Units:
+        x, y, z = (job.pointer(name) for name in "xyz")
+        x_pitch, y_pitch = job.x_pitch, job.y_pitch
 
-    first, last = (f.div((task + k) * job.count, job.tasks) for k in range(2))
-    each(f, first, last, product)
-    f.ret()
-    deal_out(module, "multiply", "some", _FIELDS)
+        def product(at: Value) -> None:
+            places = (
+                f.at(x, at * x_pitch, element), f.at(y, at * y_pitch, element),
+                f.at(z, at * (sizes[0] * sizes[2]), element),
+            )  # fmt: skip
+            print_product(f, element, sizes, steps, places)
+
+        return job.count, product
+
+    deal_out_units(module, "multiply", _FIELDS, units)
     return module.text()
 
 
