@@ -8,11 +8,13 @@ import numpy as np
 
 import funct as ft
 import funct.array as xp
+from funct.device.memory import empty_cache
 from funct.nn import functional
 
 Run = Callable[[], object]
 Tree = Any
 f32 = np.float32
+forget = empty_cache  # memory of earlier calls
 
 
 def data(seed: int = 0) -> np.random.Generator:
