@@ -149,7 +149,7 @@ def rows() -> Iterator[Row]:
 
 
 def _normal(shape: Any, seed: int) -> Any:
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+    return np.random.default_rng(seed).standard_normal(shape, np.float32)
 
 
 def _by_squares() -> Iterator[Row]:
