@@ -8,9 +8,7 @@ brings them to the result. All sizes are arguments: one text serves every convol
 A unit is a band of some groups of one image or, where images are small, of a few whole images:
 their weights come from afar, and all the pixels of a unit are cut into tiles together.
 
-A class is a set of pixels that take the same taps. A convolution has one; its adjoint in x has one
-for each residue of the pixels by the stride. Where zeros around are a good part of what small
-images read, pixels at borders are classes of their own, whose taps are those inside.
+A class is a set of pixels that take the same taps (`classes.py`).
 
 Note [Same bits]
     An element is summed tap by tap and channel by channel, in pieces of channels that depend on the
@@ -47,7 +45,7 @@ JOB = Fields((
     "group_blocks",  # which have slabs of their own
     "groups", "group_channels", "depth", "piece", "group_outputs", "padded_outputs",
     "packs", "panel",  # offset in the task's scratch
-    "row_pixels", "out_rows", "out_pixels", "classes", "n_classes", "row_step",
+    "row_pixels", "out_rows", "out_pixels", "classes", "sets", "row_step",
     "most_rows", "most_alone", "tiles", "lanes",  # alone: of one vector
 ))  # fmt: skip
 
@@ -88,12 +86,15 @@ class _Band(Slab):
     """Prints the work on one band."""
 
     def multiply(
-        self, images: Value, rows_here: Value, channels: tuple[Value, Value], first_group: Value,
-        slab: Value, sums: Value, own: Value,
+        self, images: Value, band: Value, rows_here: Value, channels: tuple[Value, Value],
+        first_group: Value, slab: Value, sums: Value, own: Value,
     ) -> None:  # fmt: skip
         """All tiles of the band. own: room for one panel."""
         self.first_group = first_group
         f, job = self.f, self.job
+        of_band = f.at(job.pointer("sets"), band << 1, "i64")
+        first_class = f.load(I64, of_band)
+        last_class = first_class + f.load(I64, f.at(of_band, 1, "i64"))
 
         def block(g: Value, c: Value, o: Value) -> None:
             def one(k: Value) -> None:
@@ -104,7 +105,7 @@ class _Band(Slab):
                 tiles = functools.partial(self._class, record, count, (g, c, o), slab, sums, own)
                 f.when(count > 0, tiles)
 
-            each(f, 0, job.n_classes, one)
+            each(f, first_class, last_class, one)
 
         def piece(g: Value, c: Value) -> None:
             each(f, *channels, functools.partial(block, g, c), job.lanes * 2)
@@ -225,7 +226,7 @@ def _define_band(module: Module, element: str, turn: str, last: bool) -> None:
         first = (image * job.out_pixels + band * job.band_rows * job.row_pixels) * outputs
         result = band_of.at(job.pointer("y"), first)
         place = f.select(direct, result, sums)
-        band_of.multiply(images, rows_here, channels, group, slab, place, own)
+        band_of.multiply(images, band, rows_here, channels, group, slab, place, own)
         f.when(~direct, lambda: each(f, 0, images, write))
 
     each(f, task, job.units, unit, job.tasks)

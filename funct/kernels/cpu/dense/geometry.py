@@ -19,7 +19,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from funct.kernels.cpu.dense.axes import Axes, Axis, Batch, Phase, merged, slab_fields
+from funct.kernels.cpu.dense.axes import Axes, Batch, Phase, merged, slab_fields
+from funct.kernels.cpu.dense.classes import Classes, Pixels, classes_of, places_of
+from funct.kernels.cpu.record import address
 
 __all__ = ["Plan", "plan"]
 
@@ -31,8 +33,6 @@ _SHARE = 4  # images for each core: outputs are split rather than these
 _PANEL_BYTES = 192 << 10  # as do the weights of one tile
 _SETS_BYTES = 1 << 10  # see Note [Pitch of many channels]
 _LINE_BYTES = 64
-_MOST_BORDERS = 9  # classes of pixels,
-_WORTH = 0.96  # if they leave no more than this of the work
 
 
 class Plan(Struct, frozen=True, eq=False):
@@ -40,17 +40,15 @@ class Plan(Struct, frozen=True, eq=False):
 
     fields: of the job, addresses apart. panels: for each class that has its own, its taps, where
     its weights begin, and rows of a panel. merged: the axis whose taps are merged into k, or -1.
-    counts: how many pixels of a class a unit has. once: whether panels are used by one unit alone.
+    once: whether panels are used by one unit alone.
     """
 
     fields: dict[str, int]
-    classes: NDArray[np.int64]
-    counts: frozenset[int]
+    classes: Classes
     panels: tuple[tuple[tuple[int, ...], int, int], ...]
     merged: int
     weight_words: int
     once: bool
-    tables: tuple[NDArray[np.int64], ...]
 
 
 @functools.lru_cache(256)
@@ -75,37 +73,30 @@ def plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int]) -> Plan:
     )
     slab = slab_fields(batch, axes, band_rows, pitch)
     place = (slab["slab_words"] // line + 2) * line
-    classes, tables = [], []
     panels: list[tuple[tuple[int, ...], int, int]] = []
+    of_panels: list[Pixels] = []
     panel, most_rows = 0, 0
     pieces = -(-depth // piece)
+    row_words = batch.groups * padded
     for phases in itertools.product(*walked):
         taps, offsets = _taps(phases, kernel, reach, pitch, piece)
         # the last piece may have fewer channels, but its taps lie as far apart
         panel_rows = (pieces * len(taps) - 1) * piece + depth - (pieces - 1) * piece if taps else 0
-        rows = len(range(phases[0].start, band_rows, axes[0].step))
-        places = _pixels(phases, axes, rows, reach, pitch, batch.groups * padded)
-        apart = np.array([place, prod([a.out for a in axes]) * batch.groups * padded])
-        parts = [(phases[0].start, phases[1].count * phases[2].count, places, offsets)]
-        if batch.skips and along < 0 and band_rows == axes[0].out:
-            sizes = rows, phases[1].count, phases[2].count
-            inside = [_inside(p, a, n) for p, a, n in zip(phases, axes, sizes)]
-            parts = _borders(inside, places, offsets, band_rows) or parts
-        for k, (first, per_row, here, read) in enumerate(parts):
-            pixels = np.concatenate([here + i * apart for i in range(together)])
-            tables += [read, pixels]
-            classes.append([
-                first, per_row, pixels.ctypes.data, read.ctypes.data, len(read), panel, panel_rows,
-                len(taps), len(panels), k == 0,
-            ])  # fmt: skip
+        places = places_of(phases, axes, band_rows, reach, pitch, row_words)
+        of_panels.append(Pixels(phases, places, offsets, (panel, panel_rows)))
         panels.append((taps, panel, panel_rows))
         panel += all_groups * padded * panel_rows
         most_rows = max(most_rows, min(panel_rows, len(taps) * piece))
-    table = np.array(classes, np.int64).reshape(-1, 10)
+    several = -(-batch.images // together)
+    of_units = together, batch.images - (several - 1) * together
+    apart = place, prod([a.out for a in axes]) * row_words
+    skips = batch.skips and along < 0
+    classes = classes_of(
+        of_panels, axes, band_rows, slab["slab_step"], of_units, apart, skips=skips
+    )
     sums = together * place
     sums_words = (together * band_rows * axes[1].out * axes[2].out + 16) * batch.groups * padded
     own = -(-(sums + sums_words) // line) * line
-    several = -(-batch.images // together)
     units = several * batch.blocks * slab["bands"] * splits
     fields = {
         **slab, "images": batch.images, "unit_images": together, "slab_place": place,
@@ -116,17 +107,10 @@ def plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int]) -> Plan:
         "group_channels": batch.group_channels, "depth": depth, "piece": piece,
         "group_outputs": batch.group_outputs, "padded_outputs": padded,
         "row_pixels": axes[1].out * axes[2].out, "out_rows": axes[0].out,
-        "out_pixels": prod([a.out for a in axes]), "classes": table.ctypes.data,
-        "n_classes": len(table), "row_step": axes[0].step, "lanes": lanes,
+        "out_pixels": prod([a.out for a in axes]), "classes": address(classes.table),
+        "sets": address(classes.sets), "row_step": axes[0].step, "lanes": lanes,
     }  # fmt: skip
-    last = axes[0].out - (slab["bands"] - 1) * band_rows
-    counts = frozenset([
-        len(range(first, rows, axes[0].step)) * pixels * images
-        for rows in (band_rows, last)
-        for images in (together, batch.images - (several - 1) * together)
-        for first, pixels, *_ in classes
-    ])  # fmt: skip
-    return Plan(fields, table, counts, tuple(panels), along, panel, once, tuple(tables))
+    return Plan(fields, classes, tuple(panels), along, panel, once)
 
 
 def _bands(
@@ -193,49 +177,3 @@ def _taps(
         offsets.append((((o0 * reach[1] + o1) * reach[2] + o2) * pitch, len(taps) * piece))
         taps.append((k0 * kernel[1] + k1) * kernel[2] + k2)
     return tuple(taps), np.array(offsets, np.int64).reshape(-1, 2)
-
-
-def _inside(phase: Phase, a: Axis, count: int) -> NDArray[np.bool_]:
-    """(pixels, taps): whether what a tap of an axis reads is no zero around."""
-    reads = np.add.outer(np.arange(count) * a.stride, [o for _, o in phase.taps]) - a.low
-    return np.asarray((reads >= 0) & (reads < a.size))
-
-
-def _borders(
-    inside: list[NDArray[np.bool_]], places: NDArray[np.int64], offsets: NDArray[np.int64],
-    band_rows: int,
-) -> list[tuple[int, int, NDArray[np.int64], NDArray[np.int64]]]:  # fmt: skip
-    """The classes of pixels that read the same taps inside; none where they are worth too little.
-
-    Each has a residue and a number of pixels per row that make one row of all its pixels.
-    """
-    kinds = [np.unique(a, axis=0, return_inverse=True) for a in inside]
-    if not offsets.size or prod([len(taps) for taps, _ in kinds]) > _MOST_BORDERS:
-        return []
-    shape, taps_shape = ([a.shape[k] for a in inside] for k in (0, 1))
-    at = np.arange(prod(shape)).reshape(shape)
-    found, work = [], 0
-    for kind in itertools.product(*[range(len(taps)) for taps, _ in kinds]):
-        pixels = at[np.ix_(*[of.ravel() == k for (_, of), k in zip(kinds, kind)])].ravel()
-        rows = [taps[k] for (taps, _), k in zip(kinds, kind)]
-        on = np.ones(taps_shape, bool) & rows[0][:, None, None] & rows[1][:, None] & rows[2]
-        read = offsets[on.ravel()].copy()
-        work += len(pixels) * len(read)
-        found.append((band_rows - 1, len(pixels), places[pixels], read))
-    found.sort(key=lambda part: -part[1])
-    return found if work < _WORTH * len(places) * len(offsets) else []
-
-
-def _pixels(
-    phases: tuple[Phase, ...], axes: Axes, rows: int, reach: list[int], pitch: int,
-    row_words: int,
-) -> NDArray[np.int64]:  # fmt: skip
-    """(offset in the slab, offset in the sums) of each pixel of a class in a band."""
-    i0 = np.arange(rows)[:, None, None]
-    i1 = np.arange(phases[1].count)[:, None]
-    i2 = np.arange(phases[2].count)
-    s0, s1, s2 = [a.stride for a in axes]
-    read = ((i0 * s0 * reach[1] + i1 * s1) * reach[2] + i2 * s2) * pitch
-    p0, p1, p2 = [p.start + i * a.step for p, i, a in zip(phases, (i0, i1, i2), axes)]
-    write = ((p0 * axes[1].out + p1) * axes[2].out + p2) * row_words
-    return np.stack([np.broadcast_to(v, read.shape).ravel() for v in (read, write)], axis=1).copy()

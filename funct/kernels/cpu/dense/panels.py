@@ -63,7 +63,7 @@ class Convolver:
         self._entries = [_entry(element, last, "convolve") for last in (False, True)]
         self._pack = _entry(element, False, "pack")
         alone, padded = most_rows(DOTS[dot], width, 1), made.fields["padded_outputs"]
-        table = tile_table(dot, width, made.counts, padded, alone=alone)
+        table = tile_table(dot, width, made.classes.counts, padded, alone=alone)
         self.job = bands.JOB.fill(
             **made.fields, x=0, y=0, weights=0, scratch=0, most_rows=most_rows(DOTS[dot], width),
             most_alone=alone, tiles=address(table),

@@ -1,0 +1,164 @@
+"""Classes of the pixels of a band: those that take the same taps.
+
+A convolution has one class, and its adjoint in x one for each residue of the pixels by the stride.
+Where zeros around are a good part of what they read, pixels at borders are classes of their own,
+whose taps are those inside. Bands that lie alike in the image share their classes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from math import prod
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from funct.kernels.cpu.dense.axes import Axes, Axis, Phase
+from funct.kernels.cpu.record import address
+
+__all__ = ["Class", "Classes", "Pixels", "classes_of", "places_of"]
+
+_MOST = 9  # classes at borders of a band,
+_WORTH = 0.96  # if they leave no more than this of the work
+_LOST = 3  # pixels, about half of a tile, that a class costs in vain
+
+Ints = NDArray[np.int64]
+
+
+class Class(Struct, frozen=True, eq=False):
+    """Pixels of a band, from row `first` on, so many of each row. places: (offset in the slab,
+    offset in the sums) of each. offsets: of their taps, in the slab and in a panel.
+    """
+
+    first: int
+    per_row: int
+    places: Ints
+    offsets: Ints
+
+    def count(self, rows: int, step: int) -> int:
+        """How many are in so many rows."""
+        return len(range(self.first, rows, step)) * self.per_row
+
+
+class Pixels(Struct, frozen=True, eq=False):
+    """Those of a band whose taps are those of one panel, which begins at a place and has so many
+    rows. places, offsets: as of a class of all of them.
+    """
+
+    phases: tuple[Phase, ...]
+    places: Ints
+    offsets: Ints
+    panel: tuple[int, int]
+
+    def inside(self, axes: Axes, rows: int, start: int) -> list[NDArray[np.bool_]]:
+        """For each axis whether what a tap of a pixel reads is no zero around: (pixels, taps).
+
+        rows: of the band, which begins at row `start` of the slab of the whole image.
+        """
+        first = self.phases[0]
+        counts = len(range(first.start, rows, axes[0].step)), *[p.count for p in self.phases[1:]]
+        starts = start, 0, 0
+        return [_inside(*given) for given in zip(self.phases, axes, counts, starts, strict=True)]
+
+    def classes(
+        self, inside: list[NDArray[np.bool_]] | None, rows: int, images: int
+    ) -> list[Class]:
+        """Their classes. inside: as above, or None where zeros around are read. rows: of the band.
+        images: that share the tiles.
+        """
+        first, second, third = self.phases
+        all_rows = Class(first.start, second.count * third.count, self.places, self.offsets)
+        if inside is None or not self.offsets.size:
+            return [all_rows]
+        kinds = [np.unique(a, axis=0, return_inverse=True) for a in inside]
+        if prod([len(taps) for taps, _ in kinds]) > _MOST:
+            return [all_rows]
+        shape, taps_shape = ([a.shape[k] for a in inside] for k in (0, 1))
+        at = np.arange(prod(shape)).reshape(shape)
+        found, work = [], 0
+        for kind in itertools.product(*[range(len(taps)) for taps, _ in kinds]):
+            pixels = at[np.ix_(*[of.ravel() == k for (_, of), k in zip(kinds, kind)])].ravel()
+            on = [taps[k] for (taps, _), k in zip(kinds, kind)]
+            both = np.ones(taps_shape, bool) & on[0][:, None, None] & on[1][:, None] & on[2]
+            read = self.offsets[both.ravel()].copy()
+            work += (len(pixels) * images + _LOST) * len(read)
+            # all of them are one row, the last one
+            found.append(Class(rows - 1, len(pixels), self.places[pixels], read))
+        found.sort(key=lambda c: -c.per_row)
+        most = _WORTH * at.size * images * len(self.offsets)
+        return found if work < most and len(found) > 1 else [all_rows]
+
+
+class Classes(Struct, frozen=True, eq=False):
+    """table: as `bands.CLASS` says, of all bands. sets: for each band, its first class and how many
+    it has. counts: how many pixels of a class a unit has. tables: what the table points to.
+    """
+
+    table: Ints
+    sets: Ints
+    counts: frozenset[int]
+    tables: tuple[Ints, ...]
+
+
+def classes_of(
+    panels: list[Pixels], axes: Axes, band_rows: int, band_step: int, units: tuple[int, int],
+    apart: tuple[int, int], *, skips: bool,
+) -> Classes:  # fmt: skip
+    """The classes of all bands.
+
+    band_step: rows of the slab from one band to the next. units: images of a unit, and of the last
+    one; apart: how far in the slab and in the sums. skips: whether zeros around are left out.
+    """
+    table: list[list[int]] = []
+    tables: list[Ints] = []
+    counts: set[int] = set()
+
+    def of_band(inside: list[list[NDArray[np.bool_]]], rows: int) -> tuple[int, int]:
+        first = len(table)
+        for k, pixels in enumerate(panels):
+            parts = pixels.classes(inside[k] if skips else None, rows, units[0])
+            for number, c in enumerate(parts):
+                places = np.concatenate([c.places + i * np.array(apart) for i in range(units[0])])
+                tables.extend([c.offsets, places])
+                counts.update([c.count(rows, axes[0].step) * n for n in units])
+                table.append([
+                    c.first, c.per_row, address(places), address(c.offsets), len(c.offsets),
+                    *pixels.panel, len(pixels.offsets), k, number == 0,
+                ])  # fmt: skip
+        return first, len(table) - first
+
+    known: dict[tuple[object, ...], tuple[int, int]] = {}
+    sets = []
+    for band, start in enumerate(range(0, axes[0].out, band_rows)):
+        rows = min(band_rows, axes[0].out - start)
+        inside = [p.inside(axes, rows, band * band_step) for p in panels]
+        alike = (rows, *([of[0].tobytes() for of in inside] if skips else ()))
+        known[alike] = known.get(alike) or of_band(inside, rows)
+        sets.append(known[alike])
+    words, of_bands = np.array(table, np.int64), np.array(sets, np.int64)
+    return Classes(words, of_bands, frozenset(counts), tuple(tables))
+
+
+def places_of(
+    phases: tuple[Phase, ...], axes: Axes, band_rows: int, reach: list[int], pitch: int,
+    row_words: int,
+) -> Ints:  # fmt: skip
+    """(offset in the slab, offset in the sums) of the pixels of these phases in a band.
+
+    reach: of the slab. row_words: of a pixel's sums.
+    """
+    i0 = np.arange(len(range(phases[0].start, band_rows, axes[0].step)))[:, None, None]
+    i1 = np.arange(phases[1].count)[:, None]
+    i2 = np.arange(phases[2].count)
+    s0, s1, s2 = [a.stride for a in axes]
+    read = ((i0 * s0 * reach[1] + i1 * s1) * reach[2] + i2 * s2) * pitch
+    p0, p1, p2 = [p.start + i * a.step for p, i, a in zip(phases, (i0, i1, i2), axes)]
+    write = ((p0 * axes[1].out + p1) * axes[2].out + p2) * row_words
+    both = [np.broadcast_to(v, read.shape).ravel() for v in (read, write)]
+    return np.stack(both, axis=1).copy()
+
+
+def _inside(phase: Phase, a: Axis, count: int, start: int) -> NDArray[np.bool_]:
+    reads = np.add.outer(np.arange(count) * a.stride, [o for _, o in phase.taps]) + start - a.low
+    return np.asarray((reads >= 0) & (reads < a.size))
