@@ -24,7 +24,9 @@ __all__ = ["convolution", "convolution_input", "convolution_weight", "in_tiles"]
 
 _LONG = 512  # elements of a window
 _FEW_CHANNELS = 16
-_MANY_PIXELS = 1 << 10  # of all images: their weights are read often
+# pixels of the results of all images, by which tiles are quicker:
+_MANY_PIXELS = 1 << 10  # their weights are read often
+_SOME_PIXELS, _SOME_WEIGHTS = 192, 5 << 18  # of more than a few channels: laying these out pays
 
 
 def _apart(x: Any, other: Any, channels: int, kernel: Sizes, slide: Sliding, few: int) -> bool:
@@ -36,12 +38,14 @@ def _apart(x: Any, other: Any, channels: int, kernel: Sizes, slide: Sliding, few
     return apart and pays and some and prod(kernel) > 1 and not any(map(any, slide.padding))
 
 
-def in_tiles(pixels: int, slide: Sliding) -> bool:
+def in_tiles(pixels: int, w: Sizes, slide: Sliding) -> bool:
     """Whether tiles of 16 registers, which fill them as BLAS does, are quicker than the copy.
 
-    pixels: of the results of all images.
+    pixels: of the results of all images. w: shape of the weights.
     """
-    return slide.groups == 1 and max(slide.stride) > 1 and pixels >= _MANY_PIXELS
+    some = w[1] > _FEW_CHANNELS and prod(w) <= _SOME_WEIGHTS
+    least = _SOME_PIXELS if some else _MANY_PIXELS
+    return slide.groups == 1 and max(slide.stride) > 1 and pixels >= least
 
 
 def _split(x: NDArray[Any], size: Sizes, kernel: Sizes) -> NDArray[Any]:

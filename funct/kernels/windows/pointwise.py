@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from funct.device import host
 from funct.kernels import table
 from funct.kernels.channels import channels_last
 from funct.kernels.cpu.scratch import fresh
@@ -31,7 +32,8 @@ _MANY = 1 << 18  # weights of all images together, which are added up behind
 _LONG = 1 << 10  # pixels of several images that make one product of many weights
 # what tiles that read images where they lie do quicker
 _TILED_PIXELS = 512  # of all images, at least: weights are read and written once for so many
-_TILED_WEIGHTS = (1 << 11, 1 << 16)  # fewer leave tiles empty, more leave the cache
+_TILED_WEIGHTS = (1 << 11, 1 << 16)  # fewer leave tiles empty, more leave the cache,
+_SHORT_VECTORS, _SHORT_WEIGHTS = 32, 1 << 13  # or are BLAS's, which does better on 16 registers
 _LONG_IMAGE, _SOME_CHANNELS = 1 << 11, 2  # BLAS is slow at sums of so many, be weights few or not
 _TILED_BYTES = 1 << 10  # of a pixel's channels, which are turned around
 
@@ -70,6 +72,8 @@ def in_tiles(x: Sizes, g: Sizes, size: Sizes, slide: Sliding, itemsize: int) -> 
     """
     (n, channels, *image), outputs = x, g[1]
     least, most = _TILED_WEIGHTS
+    if host().vector_bytes <= _SHORT_VECTORS:
+        most = _SHORT_WEIGHTS
     if prod(image) >= _LONG_IMAGE and min(channels, outputs) >= _SOME_CHANNELS:
         least = 0
     return (

@@ -62,6 +62,13 @@ class Axis(Struct, frozen=True):
     stride: int
     phases: tuple[Phase, ...]
 
+    @property
+    def within(self) -> bool:
+        """Whether nothing is read outside of the image."""
+        read = [o + i * self.stride - self.low for p in self.phases if p.count for _, o in p.taps
+                for i in (0, p.count - 1)]  # fmt: skip
+        return not read or 0 <= min(read) <= max(read) < self.size
+
     def reach(self, out: int | None = None) -> int:
         """The length that the first `out` pixels of the result, or all, need in the slab."""
         out = self.out if out is None else out

@@ -2,8 +2,9 @@
 
 A band is a few rows of one result, along its first spatial axis. What it needs of x is copied to
 scratch with zeros around it and the channels last (the slab), so that the channels under a tap are
-one run of words. Tiles (`tile.py`) leave sums in scratch, pixels by channels; a transposing copy
-brings them to the result. All sizes are arguments: one text serves every convolution of a dtype.
+one run of words. Where they are last already and no class reads zeros, x itself is read. Tiles
+(`tile.py`) leave sums in scratch, pixels by channels; a transposing copy brings them to the result.
+All sizes are arguments: one text serves every convolution of a dtype.
 
 A unit is a band of some groups of one image or, where images are small, of a few whole images:
 their weights come from afar, and all the pixels of a unit are cut into tiles together.
@@ -40,7 +41,9 @@ from funct.kernels.llvm import I64, PTR, Module, Value, each, typed
 __all__ = ["CLASS", "JOB", "PACK", "entry", "text"]
 
 JOB = Fields((
-    *SLAB, "images", "unit_images", "slab_place", "splits", "split_channels", "y", "weights",
+    *SLAB, "images", "unit_images", "slab_place",
+    "in_place",  # whether x is read where it lies, and there is no slab
+    "splits", "split_channels", "y", "weights",
     "sums",  # offset in the task's scratch
     "group_blocks",  # which have slabs of their own
     "groups", "group_channels", "depth", "piece", "group_outputs", "padded_outputs",
@@ -214,6 +217,11 @@ def _define_band(module: Module, element: str, turn: str, last: bool) -> None:
         channels = start, f.min(start + job.split_channels, job.padded_outputs)
         sums_of_image = job.out_pixels * (job.groups * job.padded_outputs)
 
+        row = job.size1 * job.size2 * job.channels
+        start_row = image * job.size0 + band * job.slab_step
+        own_image = band_of.at(job.pointer("x"), start_row * row)
+        read = f.select(f.ne(job.in_place, 0), own_image, slab)
+
         def fill(i: Value) -> None:
             of_block = (image + i) * blocks + block
             band_of.fill(of_block, band, band_of.at(slab, i * job.slab_place))
@@ -222,11 +230,11 @@ def _define_band(module: Module, element: str, turn: str, last: bool) -> None:
             place = band_of.at(sums, i * sums_of_image)
             band_of.write(image + i, group, band, rows_here, channels, place)
 
-        each(f, 0, images, fill)
+        f.when(f.eq(job.in_place, 0), lambda: each(f, 0, images, fill))
         first = (image * job.out_pixels + band * job.band_rows * job.row_pixels) * outputs
         result = band_of.at(job.pointer("y"), first)
         place = f.select(direct, result, sums)
-        band_of.multiply(images, band, rows_here, channels, group, slab, place, own)
+        band_of.multiply(images, band, rows_here, channels, group, read, place, own)
         f.when(~direct, lambda: each(f, 0, images, write))
 
     each(f, task, job.units, unit, job.tasks)

@@ -19,8 +19,9 @@ from funct.kernels.cpu.record import address
 
 __all__ = ["Class", "Classes", "Pixels", "classes_of", "places_of"]
 
-_MOST = 9  # classes at borders of a band,
-_WORTH = 0.96  # if they leave no more than this of the work
+_MOST = 25  # classes at borders of a band,
+_WORTH = 0.96  # if they leave no more than this of the work,
+_IN_PLACE = 1.05  # or where nothing outside of the image is read, and so nothing is copied
 _LOST = 3  # pixels, about half of a tile, that a class costs in vain
 
 Ints = NDArray[np.int64]
@@ -62,10 +63,11 @@ class Pixels(Struct, frozen=True, eq=False):
         return [_inside(*given) for given in zip(self.phases, axes, counts, starts, strict=True)]
 
     def classes(
-        self, inside: list[NDArray[np.bool_]] | None, rows: int, images: int
-    ) -> list[Class]:
+        self, inside: list[NDArray[np.bool_]] | None, rows: int, images: int, *, in_place: bool
+    ) -> list[Class] | None:
         """Their classes. inside: as above, or None where zeros around are read. rows: of the band.
-        images: that share the tiles.
+        images: that share the tiles. in_place: whether none may read outside of the image; None
+        where that costs too much.
         """
         first, second, third = self.phases
         all_rows = Class(first.start, second.count * third.count, self.places, self.offsets)
@@ -73,7 +75,7 @@ class Pixels(Struct, frozen=True, eq=False):
             return [all_rows]
         kinds = [np.unique(a, axis=0, return_inverse=True) for a in inside]
         if prod([len(taps) for taps, _ in kinds]) > _MOST:
-            return [all_rows]
+            return None if in_place else [all_rows]
         shape, taps_shape = ([a.shape[k] for a in inside] for k in (0, 1))
         at = np.arange(prod(shape)).reshape(shape)
         found, work = [], 0
@@ -86,8 +88,12 @@ class Pixels(Struct, frozen=True, eq=False):
             # all of them are one row, the last one
             found.append(Class(rows - 1, len(pixels), self.places[pixels], read))
         found.sort(key=lambda c: -c.per_row)
-        most = _WORTH * at.size * images * len(self.offsets)
-        return found if work < most and len(found) > 1 else [all_rows]
+        plain = at.size * images * len(self.offsets)
+        if len(found) == 1 and all(map(np.all, inside)):
+            return [all_rows]
+        if in_place:
+            return found if work < _IN_PLACE * plain else None
+        return found if work < _WORTH * plain and len(found) > 1 else [all_rows]
 
 
 class Classes(Struct, frozen=True, eq=False):
@@ -103,9 +109,9 @@ class Classes(Struct, frozen=True, eq=False):
 
 def classes_of(
     panels: list[Pixels], axes: Axes, band_rows: int, band_step: int, units: tuple[int, int],
-    apart: tuple[int, int], *, skips: bool,
-) -> Classes:  # fmt: skip
-    """The classes of all bands.
+    apart: tuple[int, int], *, skips: bool, in_place: bool,
+) -> Classes | None:  # fmt: skip
+    """The classes of all bands. None where images cannot be read in place.
 
     band_step: rows of the slab from one band to the next. units: images of a unit, and of the last
     one; apart: how far in the slab and in the sums. skips: whether zeros around are left out.
@@ -114,10 +120,13 @@ def classes_of(
     tables: list[Ints] = []
     counts: set[int] = set()
 
-    def of_band(inside: list[list[NDArray[np.bool_]]], rows: int) -> tuple[int, int]:
+    def of_band(inside: list[list[NDArray[np.bool_]]], rows: int) -> tuple[int, int] | None:
         first = len(table)
         for k, pixels in enumerate(panels):
-            parts = pixels.classes(inside[k] if skips else None, rows, units[0])
+            given = inside[k] if skips else None
+            parts = pixels.classes(given, rows, units[0], in_place=in_place)
+            if parts is None:
+                return None
             for number, c in enumerate(parts):
                 places = np.concatenate([c.places + i * np.array(apart) for i in range(units[0])])
                 tables.extend([c.offsets, places])
@@ -134,8 +143,11 @@ def classes_of(
         rows = min(band_rows, axes[0].out - start)
         inside = [p.inside(axes, rows, band * band_step) for p in panels]
         alike = (rows, *([of[0].tobytes() for of in inside] if skips else ()))
-        known[alike] = known.get(alike) or of_band(inside, rows)
-        sets.append(known[alike])
+        found = known.get(alike) or of_band(inside, rows)
+        if found is None:
+            return None
+        known[alike] = found
+        sets.append(found)
     words, of_bands = np.array(table, np.int64), np.array(sets, np.int64)
     return Classes(words, of_bands, frozenset(counts), tuple(tables))
 

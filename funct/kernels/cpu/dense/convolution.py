@@ -77,7 +77,7 @@ def beside_input(g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes) 
 
 def _quick(w: NDArray[Any], pixels: int, slide: Sliding) -> bool:
     narrow = host().vector_bytes < 64 and slide.stride == w.shape[2:]
-    return narrow and in_tiles(pixels, slide)
+    return narrow and in_tiles(pixels, w.shape, slide)
 
 
 def _run(

@@ -53,7 +53,15 @@ class Plan(Struct, frozen=True, eq=False):
 
 @functools.lru_cache(256)
 def plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int]) -> Plan:
-    """The plan of all bands."""
+    """The plan of all bands. Those whose channels are last are read in place, if that pays."""
+    in_place = _plan(batch, axes, kernel, in_place=True) if batch.last else None
+    made = in_place or _plan(batch, axes, kernel, in_place=False)
+    assert made is not None, "a slab serves all"
+    return made
+
+
+def _plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int], *, in_place: bool) -> Plan | None:
+    """in_place: whether there is no slab, and all offsets are those in an image."""
     all_groups, batch = batch.groups, batch.in_blocks()
     reach = [a.reach() for a in axes]
     along = merged(batch, axes, reach)
@@ -62,24 +70,34 @@ def plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int]) -> Plan:
     channels = batch.groups * batch.group_channels
     padded = -(-batch.group_outputs // lanes) * lanes
     line = _LINE_BYTES // word
-    pitch = channels + line * (channels * word % _SETS_BYTES == 0)
+    few_sets = channels * word % _SETS_BYTES == 0
+    pitch = channels + line * (few_sets and not in_place)
     walked = [
         [replace(p, taps=((0, 0),)) for p in a.phases] if k == along else a.phases
         for k, a in enumerate(axes)
     ]
     piece = _piece(depth, prod([max([len(p.taps) for p in a]) for a in walked]), lanes * word)
+    lows = [0, 0, 0]
+    if in_place:
+        if not batch.skips or (along >= 0 and not all(a.within for a in axes)):
+            return None
+        if few_sets and (batch.groups > 1 or piece < depth):
+            return None
+        reach, lows = [a.size for a in axes], [a.low for a in axes]
     band_rows, together, splits, split_channels, once = _bands(
         batch, axes, reach, pitch, padded, piece / depth
     )
     slab = slab_fields(batch, axes, band_rows, pitch)
     place = (slab["slab_words"] // line + 2) * line
+    if in_place:
+        place = prod(reach) * channels
     panels: list[tuple[tuple[int, ...], int, int]] = []
     of_panels: list[Pixels] = []
     panel, most_rows = 0, 0
     pieces = -(-depth // piece)
     row_words = batch.groups * padded
     for phases in itertools.product(*walked):
-        taps, offsets = _taps(phases, kernel, reach, pitch, piece)
+        taps, offsets = _taps(phases, kernel, reach, lows, pitch, piece)
         # the last piece may have fewer channels, but its taps lie as far apart
         panel_rows = (pieces * len(taps) - 1) * piece + depth - (pieces - 1) * piece if taps else 0
         places = places_of(phases, axes, band_rows, reach, pitch, row_words)
@@ -92,15 +110,19 @@ def plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int]) -> Plan:
     apart = place, prod([a.out for a in axes]) * row_words
     skips = batch.skips and along < 0
     classes = classes_of(
-        of_panels, axes, band_rows, slab["slab_step"], of_units, apart, skips=skips
-    )
-    sums = together * place
+        of_panels, axes, band_rows, slab["slab_step"], of_units, apart, skips=skips,
+        in_place=in_place,
+    )  # fmt: skip
+    if classes is None:
+        return None
+    sums = 0 if in_place else together * place
     sums_words = (together * band_rows * axes[1].out * axes[2].out + 16) * batch.groups * padded
     own = -(-(sums + sums_words) // line) * line
     units = several * batch.blocks * slab["bands"] * splits
     fields = {
         **slab, "images": batch.images, "unit_images": together, "slab_place": place,
-        "tasks": min(units, 2 * batch.cores), "units": units, "splits": splits,
+        "in_place": int(in_place), "splits": splits, "units": units,
+        "tasks": min(units, 2 * batch.cores),
         "split_channels": split_channels, "packs": 0, "panel": own,
         "scratch_step": own + (most_rows * 2 * lanes if once else 0),
         "sums": sums, "group_blocks": batch.blocks, "groups": batch.groups,
@@ -168,12 +190,14 @@ def _piece(depth: int, n_taps: int, vector_bytes: int) -> int:
 
 
 def _taps(
-    phases: tuple[Phase, ...], kernel: tuple[int, ...], reach: list[int], pitch: int, piece: int
-) -> tuple[tuple[int, ...], NDArray[np.int64]]:
-    """The taps of a class, and the table of their offsets."""
+    phases: tuple[Phase, ...], kernel: tuple[int, ...], reach: list[int], lows: list[int],
+    pitch: int, piece: int,
+) -> tuple[tuple[int, ...], NDArray[np.int64]]:  # fmt: skip
+    """The taps of a class, and the table of their offsets. lows: of the slab in the image."""
     taps: list[int] = []
     offsets: list[tuple[int, int]] = []
     for (k0, o0), (k1, o1), (k2, o2) in itertools.product(*[p.taps for p in phases]):
-        offsets.append((((o0 * reach[1] + o1) * reach[2] + o2) * pitch, len(taps) * piece))
+        at = ((o0 - lows[0]) * reach[1] + o1 - lows[1]) * reach[2] + o2 - lows[2]
+        offsets.append((at * pitch, len(taps) * piece))
         taps.append((k0 * kernel[1] + k1) * kernel[2] + k2)
     return tuple(taps), np.array(offsets, np.int64).reshape(-1, 2)
