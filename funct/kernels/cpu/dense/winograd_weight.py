@@ -85,7 +85,7 @@ def plan(dot: str, x: Sizes, g: Sizes, slide: Sliding) -> Plan | None:
         "most_rows": most_rows(DOTS[dot], width), "rows": address(rows), "tap": address(tap),
         "tiles": address(tile_table(dot, width, counts, padded, packed=False)),
     }  # fmt: skip
-    job = JOB.fill(**fields, x=0, g=0, w=0, scratch=0, flag=0)
+    job = JOB.fill(**fields, x=0, g=0, g_last=0, w=0, scratch=0, flag=0)
     return Plan(text, dot, JOB, job, (own + fields["tasks"] * scratch_step) * word, (rows, tap))
 
 
@@ -93,7 +93,7 @@ def convolution_weight(
     x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes
 ) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution_weight`."""
-    if not served(size, slide) or x.dtype != g.dtype or not (x.size and g.size) or lie_last(g):
+    if not served(size, slide) or x.dtype != g.dtype or not (x.size and g.size):
         return NotImplemented
     dot = _ELEMENT[x.dtype]
     made = plan(dot, x.shape, g.shape, slide)
@@ -101,6 +101,10 @@ def convolution_weight(
         return NotImplemented
     last = lie_last(x)
     x = channels_last(x) if last else np.ascontiguousarray(x)
-    g = np.ascontiguousarray(g)
+    arrays = {"x": x, "g": g}
+    if lie_last(g):
+        arrays |= {"g": memory.fresh(g.shape, g.dtype), "g_last": channels_last(g)}
+    else:
+        arrays["g"] = np.ascontiguousarray(g)
     w = memory.fresh((g.shape[1], x.shape[-1 if last else 1] // slide.groups, *size), x.dtype)
-    return w if made.run(last, x=x, g=g, w=w) else NotImplemented
+    return w if made.run(last, **arrays, w=w) else NotImplemented

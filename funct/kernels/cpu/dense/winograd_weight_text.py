@@ -23,6 +23,7 @@ __all__ = ["JOB", "text"]
 
 JOB = Fields((
     *SLAB, *SQUARES, "g", "w",
+    "g_last",  # where g is with its channels last, or 0: `g` is room for it then
     "partial", "flags", "own",  # offsets in scratch: `own` of the first task's, and in a task's
     "of_g",
     "g_row", "g_plane",  # words from one output, and one place, to the next
@@ -37,12 +38,18 @@ def text(element: str, target: Host, last: bool = False) -> str:
     module = Module(target)
     module.declare("@funct_parallel", PARALLEL)
     turn = turn_name(element, target.vector_bytes)
+    _define_turned(module, element, turn)
     _define_units(module, element, turn, last)
     _define_gather(module, element, turn)
     f = module.function("squares", [("job", PTR)])
     given = f.arguments[0]
     job = Record(f, JOB, given)
     outputs = job.groups * job.group_outputs
+
+    def turned() -> None:
+        f.line(f"call void @funct_parallel(ptr @turned, {given!r}, {job.images!r})")
+
+    f.when(f.ne(job.g_last, 0), turned)
     for work, tasks in (("units", job.tasks), ("gather", outputs)):
         f.line(f"call void @funct_parallel(ptr @{work}, {given!r}, {tasks!r})")
     note(f, job, f.at(job.pointer("scratch"), job.flags, element), outputs, 1)
@@ -124,6 +131,18 @@ class _Unit(Squares):
             each(f, 0, job.padded_channels, block, pair)
 
         each(f, 0, PLACES, place)
+
+
+def _define_turned(module: Module, element: str, turn: str) -> None:
+    """`turned(job, image)`: g of an image, whose channels are last in memory, channels first."""
+    f = module.function("turned", [("job", PTR), ("image", I64)], local=True)
+    job, image = Record(f, JOB, f.arguments[0]), f.arguments[1]
+    outputs, pixels = job.groups * job.group_outputs, job.out_rows * job.out_columns
+    source, to = (
+        f.at(job.pointer(name), image * outputs * pixels, element) for name in ("g_last", "g")
+    )
+    f.call(turn, None, [source, to, pixels, outputs, outputs, pixels])
+    f.ret()
 
 
 def _define_units(module: Module, element: str, turn: str, last: bool) -> None:
