@@ -11,6 +11,7 @@ from funct import ops
 from funct.array import reading
 from funct.array.dtypes import DTYPES, in_native
 from funct.array.keys import MASK, POSITIONS, VIEW, selection
+from funct.array.operands import number, opened
 from funct.core import INEXACT, NARROW, OpenNumber, Value
 from funct.errors import DTypeError, ShapeError
 from funct.kernels import combining as kernels
@@ -177,7 +178,7 @@ def _of_kind(name: str, v: Any, dtype: Any) -> Any:
         if c is int and -_EXACT < v < _EXACT:
             return float(v)
     if c is not fast.Array:
-        v = operand(name, v)
+        v = operand(name, v, dtype)
         if v.__class__ is not fast.Array:
             return None
     return v.data if v.data.dtype == dtype else cast(name, v, dtype).data
@@ -246,17 +247,31 @@ def _combine(out: Any, at: Any, v: Any, change: Any) -> None:
     kernels.combine_into(out.reshape(-1), v, at.reshape(-1), _MODES[change])
 
 
-def operand(name: str, v: Any) -> Any:
-    """v as an operand of ops. Raises: ShapeError, DTypeError: if it is ragged, or no number."""
+def operand(name: str, v: Any, dtype: Any) -> Any:
+    """v as an operand of ops on an array of that dtype, which integers in v must fit.
+
+    Raises: ShapeError, DTypeError: if it is ragged, or no number.
+    """
+    name = f"x.at[...].{name}"
     if isinstance(v, Value):
         return v
     if type(v) is OpenNumber:
-        return v.__funct_array__()
+        return opened(name, v, dtype)
+    if v.__class__ is int:
+        return wrap(number(name, v, dtype))
     try:
         raw = np.asarray(v)
     except ValueError:
-        raise ShapeError(f"x.at[...].{name}: v must not be ragged, got {v!r}") from None
-    return wrap(in_native(f"x.at[...].{name}", raw))
+        raise ShapeError(f"{name}: v must not be ragged, got {v!r}") from None
+    if isinstance(v, list | tuple) and dtype.kind in "iu" and _are_real(raw):
+        raw = number(name, v, dtype)
+    return wrap(in_native(name, raw))
+
+
+def _are_real(raw: Any) -> bool:
+    """Whether NumPy found real numbers alone, among them integers of more than 64 bits."""
+    kind = raw.dtype.kind
+    return kind in "iuf" or (kind == "O" and {int, float}.issuperset(map(type, raw.flat)))
 
 
 def cast(name: str, v: Any, dtype: Any) -> Any:

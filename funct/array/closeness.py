@@ -10,7 +10,7 @@ from funct import ops
 from funct.array.conversion import asarray
 from funct.array.direct import direct
 from funct.array.dtypes import finfo
-from funct.array.elementwise import both, floating
+from funct.array.elementwise import compared, floating
 from funct.array.statistical import all as every
 from funct.core import INEXACT
 from funct.errors import DTypeError
@@ -33,7 +33,7 @@ def isclose(
 
     Source: NumPy `isclose`.
     """
-    x1, x2 = both(x1, x2)
+    x1, x2 = compared(x1, x2)
     exact = ops.equal(x1, x2)
     x1, x2 = floating(x1), floating(x2)  # differences of integers may wrap around
     near = ops.less_equal(ops.abs(x1 - x2), atol + rtol * ops.abs(x2))
@@ -70,7 +70,7 @@ def array_equal(x1: Any, x2: Any, /, equal_nan: bool = False) -> Any:
 
     Source: NumPy `array_equal`.
     """
-    x1, x2 = both(x1, x2)
+    x1, x2 = compared(x1, x2)
     if x1.shape != x2.shape:
         return asarray(False)
     same = ops.equal(x1, x2)

@@ -14,8 +14,9 @@ from funct import ops
 from funct.array.device import CPU, as_device
 from funct.array.direct import direct
 from funct.array.dtypes import DTYPES, as_dtype, in_native, result_type
+from funct.array.operands import number, opened
 from funct.array.tensor import Array, Tensor
-from funct.core import NARROW, OpenNumber, narrow_of
+from funct.core import OpenNumber
 from funct.device.memory import LARGE, serve
 from funct.device.places import place_at
 from funct.errors import (
@@ -33,7 +34,7 @@ from funct.ops.by_size import arrived
 from funct.ops.fast import BARE, OWN, wrap
 
 __all__ = [
-    "as_tensor", "as_tensors", "asarray", "check_allocation", "from_dlpack", "joined", "number",
+    "as_tensor", "as_tensors", "asarray", "check_allocation", "from_dlpack", "joined",
     "promoted",
 ]  # fmt: skip
 
@@ -161,7 +162,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     if copy is None and dtype is None and obj.__class__ is np.ndarray and obj.dtype in DTYPES:
         return wrap(_copied(obj))
     if hasattr(obj, "__funct_array__"):
-        obj = obj.__funct_array__()
+        obj = opened("asarray", obj, dtype)
     if isinstance(obj, Tensor):
         return _cast_tensor(obj, obj.dtype if dtype is None else dtype, copy)
     if _lies_elsewhere(obj):
@@ -265,22 +266,6 @@ def _known(name: str, data: Any) -> Any:
     if data.dtype not in DTYPES:
         data = in_native(name, data)
     return data if data.__class__ is np.ndarray else np.asarray(data)
-
-
-def number(name: str, value: Any, dtype: Any = None) -> Any:
-    """A 0-d buffer of a Python number; an integer must fit its dtype."""
-    if value.__class__ is int and dtype is None and not -(2**63) <= value < 2**63:
-        raise RangeError(f"{name}: {value} does not fit int64", fix="dtype=funct.array.float64")
-    if value.__class__ is complex and dtype is not None and dtype.kind not in "cb":
-        raise DTypeError(f"{name}: {value} has no {dtype} value")
-    try:
-        if dtype in NARROW:
-            value = narrow_of(value, dtype)
-        return np.asarray(value, dtype=dtype)
-    except OverflowError as error:
-        raise RangeError(f"{name}: {error}") from None
-    except ValueError as error:  # NaN as an integer
-        raise ArgumentError(f"{name}: {error}") from None
 
 
 def as_tensor(name: str, x: Any, argument: str = "x") -> Any:

@@ -10,10 +10,11 @@ import numpy as np
 
 from funct import ops
 from funct.array.axes import normal_shape
-from funct.array.conversion import as_tensor, asarray, check_allocation, from_dlpack, number
+from funct.array.conversion import as_tensor, asarray, check_allocation, from_dlpack
 from funct.array.device import CPU, as_device, placed
 from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
+from funct.array.operands import number
 from funct.array.tensor import Array, Tensor
 from funct.core import Size
 from funct.device.memory import LARGE

@@ -14,12 +14,12 @@ from funct.array.direct import direct
 from funct.array.dtypes import result_type
 from funct.array.tensor import Tensor
 from funct.core import INEXACT
-from funct.errors import ArgumentError, DTypeError
+from funct.errors import ArgumentError, DTypeError, RangeError
 from funct.kernels import composed
 from funct.kernels import elementwise as kernels
 
 __all__ = [
-    "both", "clip", "conjugate", "floating", "fmax", "fmin", "heaviside", "positive", "rounded",
+    "both", "clip", "compared", "conjugate", "floating", "fmax", "fmin", "heaviside", "positive", "rounded",
     "select",
 ]  # fmt: skip
 
@@ -52,6 +52,14 @@ def both(x1: Any, x2: Any) -> Any:
     if not isinstance(x2, Tensor):
         x2 = _adopted(x2, x1)
     return promoted([x1, x2])
+
+
+def compared(x1: Any, x2: Any) -> Any:
+    """The same for who asks which are equal: an integer that the other's dtype has not is kept."""
+    try:
+        return both(x1, x2)
+    except RangeError:
+        return promoted([asarray(x1), asarray(x2)])
 
 
 def _adopted(number: Any, other: Any) -> Any:
@@ -109,7 +117,8 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
 
     Source: NumPy `heaviside`.
     """
-    x1, x2 = (floating(x) for x in both(x1, x2))
+    x1, x2 = both(*[floating(x) if isinstance(x, Tensor) else x for x in (x1, x2)])
+    x1, x2 = floating(x1), floating(x2)
     if x1.dtype.kind == "c":
         raise DTypeError(f"heaviside: x1 and x2 must be real, got {x1.dtype}")
     step = ops.where(ops.equal(x1, 0), x2, ops.astype(ops.greater(x1, 0), x1.dtype))

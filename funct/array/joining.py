@@ -216,7 +216,7 @@ def pad(x: Any, pad_width: Any, /, mode: str = "constant", *, constant_values: A
         return y
     ones = ops.fast.wrap(np.ones((), bool))
     inside = ops.pad_axes(ops.broadcast_to(lifted(ones, x.shape), x.shape), pairs)
-    return ops.where(inside, y, ops.astype(asarray(constant_values), x.dtype))
+    return ops.where(inside, y, asarray(constant_values, dtype=x.dtype))
 
 
 def _pairs(x: Any, pad_width: Any) -> Any:

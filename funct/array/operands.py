@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from funct.array.dtypes import in_native
-from funct.core import OpenNumber, Size, Value
+from funct.core import NARROW, OpenNumber, Size, Value, narrow_of
+from funct.errors import ArgumentError, DTypeError, RangeError
 from funct.ops.fast import wrap
 
-__all__ = ["OpenOperandError", "bare"]
+__all__ = ["OpenOperandError", "bare", "number", "opened"]
 
 
 def bare(name: str, a: Any) -> Any:
@@ -50,3 +51,29 @@ class OpenOperandError(Exception):
 def _held(a: Any) -> Any:
     """An array of NumPy's or ours as one of ours."""
     return a if isinstance(a, Value) else wrap(np.asarray(a))
+
+
+def number(name: str, value: Any, dtype: Any = None) -> Any:
+    """A buffer of a Python number, or a list of them; an integer must fit its dtype."""
+    if value.__class__ is int and dtype is None and not -(2**63) <= value < 2**63:
+        raise RangeError(f"{name}: {value} does not fit int64", fix="dtype=funct.array.float64")
+    if value.__class__ is complex and dtype is not None and dtype.kind not in "cb":
+        raise DTypeError(f"{name}: {value} has no {dtype} value")
+    try:
+        if dtype in NARROW:
+            value = narrow_of(value, dtype)
+            if value.__class__ is int:
+                raise OverflowError(f"Python integer {value} out of bounds for {dtype}")
+        return np.asarray(value, dtype=dtype)
+    except OverflowError as error:
+        raise RangeError(f"{name}: {error}") from None
+    except ValueError as error:  # NaN as an integer
+        raise ArgumentError(f"{name}: {error}") from None
+
+
+def opened(name: str, x: Any, dtype: Any = None) -> Any:
+    """What stands for a Tensor, as one; an integer that is kept open must fit an integer dtype."""
+    if type(x) is OpenNumber and dtype is not None and dtype.kind in "iu" and isinstance(x, int):
+        number(name, x.value, dtype)
+        return x.sheet.measured(x, dtype)
+    return x.__funct_array__()

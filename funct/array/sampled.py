@@ -86,6 +86,7 @@ def interp(
 
     Source: NumPy `interp`. Differentiable in all three.
     """
+    x = asarray(x, dtype=np.dtype(np.float64)) if isinstance(x, int) else asarray(x)
     x, at, f = (floating(asarray(v)) for v in (x, xp, fp))
     if len(at.shape) != 1 or at.shape != f.shape or at.shape[0] == 0:
         raise ShapeError(

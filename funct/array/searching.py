@@ -14,6 +14,7 @@ from funct.array.indexing import nonzero_axes
 from funct.array.joining import stack
 from funct.array.manipulation import reshape
 from funct.array.tensor import Tensor
+from funct.core import INEXACT
 from funct.errors import ArgumentError, DTypeError, ShapeError
 from funct.kernels import composed, statistical
 from funct.kernels import searching as kernels
@@ -249,7 +250,11 @@ def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) ->
         x1 = ops.take(x1, _indices("searchsorted", sorter), 0)
     if len(x1.shape) != 1:
         raise ShapeError(f"searchsorted: x1 must be 1-D, got shape {x1.shape}")
-    x2 = x2 if isinstance(x2, Tensor) else asarray(x2, dtype=x1.dtype)
+    if not isinstance(x2, Tensor):
+        if x1.dtype in INEXACT:
+            x2 = asarray(x2, dtype=x1.dtype)
+        else:  # which has no 2.5 and, being short, no 300
+            x1, x2 = promoted([x1, asarray(x2)])
     return ops.searchsorted(x1, x2, side)
 
 

@@ -15,7 +15,7 @@ from funct import ops
 from funct.array.conversion import as_tensor, asarray, joined
 from funct.array.creation import full
 from funct.array.direct import direct
-from funct.array.elementwise import both
+from funct.array.elementwise import both, compared
 from funct.array.manipulation import reshape
 from funct.array.tensor import Array
 from funct.core import NARROW
@@ -137,7 +137,7 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
 
     Source: Array API 2025.12 `isin`.
     """
-    x1, x2 = both(x1, x2)
+    x1, x2 = compared(x1, x2)
     pool = ops.sort(reshape(x2, (-1,)), 0, False)
     if pool.shape[0] == 0:
         found = full(x1.shape, False)

@@ -78,7 +78,7 @@ class At:
             return ops.where(mask, v if mode is None else _COMBINED[mode](base, v), base)
         at, lead = self._positions()
         row = x.shape[lead:]
-        v = _fitted(name, operand(name, v), (*at.shape, *row), x.dtype)
+        v = _fitted(name, operand(name, v, x.dtype), (*at.shape, *row), x.dtype)
         flat, many = ops.reshape(base, (_size(x.shape[:lead]), *row)), _size(at.shape)
         v, at = ops.reshape(v, (many, *row)), ops.reshape(at, (many,))
         if mode is None:
@@ -98,7 +98,7 @@ class At:
         if found is None:
             return None
         mask, rest, first = found
-        v = operand(name, v)
+        v = operand(name, v, self._x.dtype)
         extra = len(v.shape) - len(rest)
         if extra > 0 and all(is_one(n) for n in v.shape[:extra]):
             v = ops.reshape(v, v.shape[extra:])

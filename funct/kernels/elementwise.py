@@ -23,9 +23,9 @@ from funct.kernels.dtypes import FLOATING, INTEGER
 from funct.kernels.quiet import vdot
 
 __all__ = [
-    "ASKING", "LIMITS", "MANY", "SHORT", "SLOW", "as_it_is", "clip", "complex_of", "conj", "expm1",
-    "floor_divide", "is_ufunc", "known_by_number", "log1p", "plain_cast", "power", "real_ufunc",
-    "rint", "rounded", "sigmoid", "tanh", "times_sigmoid",
+    "ASKING", "LIMITS", "MANY", "SHORT", "SLOW", "as_it_is", "choice", "clip", "complex_of", "conj",
+    "expm1", "floor_divide", "is_ufunc", "known_by_number", "log1p", "plain_cast", "power",
+    "real_ufunc", "rint", "rounded", "sigmoid", "tanh", "times_sigmoid",
 ]  # fmt: skip
 
 ndarray = np.ndarray
@@ -358,6 +358,24 @@ def rounded(x: Any, decimals: int = 0) -> Any:
         return None
     np.rint(y, y)
     return np.divide(y, ten, y)
+
+
+def choice(condition: Any, x: Any, y: Any) -> Any:
+    """x where condition holds, else y. OverflowError: for a Python integer that the other's dtype
+    has not, as of ufuncs; NumPy's `where` takes it modulo a power of two.
+    """
+    if x.__class__ is int:
+        _fits(x, y)
+    if y.__class__ is int:
+        _fits(y, x)
+    return np.where(condition, x, y)
+
+
+def _fits(number: int, other: Any) -> None:
+    if not 0 <= number < 128 and other.__class__ is not float:
+        dtype = np.result_type(number, other)
+        if dtype.kind in "iu":
+            np.asarray(number, dtype)
 
 
 def sigmoid(x: Any) -> Any:

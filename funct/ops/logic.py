@@ -8,6 +8,7 @@ import numpy as np
 
 from funct import ops
 from funct.core import Operand, Value
+from funct.kernels import elementwise as kernels
 from funct.ops.elementwise import onnx_signbit
 from funct.ops.families import elementwise
 from funct.ops.samples import booleans, integers, pairs, reals, specials
@@ -336,7 +337,7 @@ def _where_samples(rng: np.random.Generator) -> list[Any]:
 
 
 @elementwise(
-    np.where, None, _where_rule_x1, _where_rule_x2,
+    kernels.choice, None, _where_rule_x1, _where_rule_x2,
     code="{1} if {0} else {2}", onnx="Where", samples=_where_samples, masks=True,
 )  # fmt: skip
 def where(condition: Operand, x1: Operand, x2: Operand, /) -> Value:

@@ -1,27 +1,53 @@
-"""How what transforms give is made again: a compiled function of it pickles as the calls that made
-it, since Python pickles a function by its name alone, and these have none.
+"""What transforms give: functions that pickle, as the calls that made them. Python pickles a
+function by its name alone, and these have none.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from types import MethodType
+from typing import Any
 
-__all__ = ["as_given", "by_name", "by_recipe", "noted"]
-
-F = TypeVar("F", bound=Callable[..., Any])
+__all__ = ["Made", "by_name", "noted"]
 
 
-def noted(given: F, transform: Callable[..., Any], args: tuple[Any, ...], *named: Any) -> F:
+class Made(functools.partial[Any]):
+    """A function with a note of how it was made: a partial function without arguments, which
+    Python calls from C. Attributes are the function's own.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.func, name)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<function {self.__name__} at {id(self):#x}>"
+
+    def __reduce__(self) -> Any:
+        transform, args, named = self.__recipe__
+        keywords = dict(zip(named[::2], named[1::2], strict=True))
+        return by_name(self) or (_made, (transform, args, keywords))
+
+
+def noted(
+    given: Callable[..., Any], transform: Callable[..., Any], args: tuple[Any, ...], *named: Any
+) -> Made:
     """A function that is the transform of args, with a note of that: a tuple, it costs less than
     what it is for.
 
     named: the transform's keywords and their values, by turns.
     """
-    given.__recipe__ = id(given), transform, args, named  # type: ignore[attr-defined]
-    return given
+    made = Made(given)
+    own = made.__dict__
+    own.update(given.__dict__)
+    own["__recipe__"] = transform, args, named
+    own["__doc__"], own["__module__"] = given.__doc__, given.__module__
+    return made
 
 
 def by_name(given: Any) -> Any:
@@ -39,7 +65,7 @@ def by_name(given: Any) -> Any:
         at = str(getattr(f, "__module__", "")), str(getattr(f, "__qualname__", ""))
         if at[0] in sys.modules and _standing(*at) is given:
             return _standing, at
-        _, _, args, _ = getattr(f, "__dict__", {}).get("__recipe__", (None, None, (), ()))
+        args = f.__recipe__[1] if isinstance(f, Made) else ()
         asked += [getattr(f, "__wrapped__", None), *args]
     return None
 
@@ -51,33 +77,5 @@ def _standing(module: str, name: str) -> Any:
     return found
 
 
-class _Recipe:
-    """Pickles as a call, and comes back as what that gives."""
-
-    def __init__(self, made: Any, transform: Callable[..., Any], args: tuple[Any, ...],
-                 keywords: tuple[Any, ...]) -> None:  # fmt: skip
-        self.made = made
-        self.transform = transform
-        self.args = args
-        self.kwargs = dict(zip(keywords[::2], keywords[1::2], strict=True))
-
-    def __reduce__(self) -> Any:
-        call = _made, (self.transform, tuple(map(by_recipe, self.args)), self.kwargs)
-        return by_name(self.made) or call
-
-
-def by_recipe(fun: Any) -> Any:
-    """fun; in place of what a transform gave, something that pickles and comes back as that."""
-    owner, *recipe = getattr(fun, "__dict__", {}).get("__recipe__", (None,))
-    if owner != id(fun):  # `functools.wraps` copies notes onto functions that are others
-        return fun
-    return _Recipe(fun, *recipe)
-
-
-def as_given(fun: Any) -> Any:
-    """What `by_recipe` was given, where what it gave was not pickled but copied."""
-    return fun.made if isinstance(fun, _Recipe) else fun
-
-
-def _made(transform: Callable[..., Any], args: tuple[Any, ...], kwargs: Any) -> Any:
-    return transform(*map(as_given, args), **kwargs)
+def _made(transform: Callable[..., Any], args: tuple[Any, ...], keywords: Any) -> Any:
+    return transform(*args, **keywords)

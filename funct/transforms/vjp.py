@@ -28,6 +28,7 @@ from funct.settings import config
 from funct.transforms.forward import split_aux
 from funct.transforms.given import expect_functions
 from funct.transforms.hidden import flat_results, visible
+from funct.transforms.recipes import noted
 from funct.transforms.reverse import (
     Reverse,
     ReverseTracer,
@@ -358,7 +359,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., An
     def transposed(ct: Any, /) -> tuple[Any, ...]:
         return tuple(spec.unflatten(graph(*flat, *pull.fitting(ct), *outer)))
 
-    return transposed
+    return noted(transposed, linear_transpose, (fun, *zeros))
 
 
 def _conj(x: Any) -> Any:

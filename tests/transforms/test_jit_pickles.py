@@ -1,8 +1,10 @@
-"""What a compiled function was made from decides how it pickles: by name, or by the calls that made
-it. Copies are made in the same way.
+"""What a transformed function was made from decides how it pickles: by name, or by the calls that
+made it. Copies are made in the same way.
 """
 
 import copy
+import functools
+import inspect
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +22,11 @@ X = xp.asarray([0.5, 1.0, 2.0])
 def plain(x: Any) -> Any:
     """Nothing around it."""
     return xp.sum(xp.sin(x) * x)
+
+
+def doubled(x: Any) -> Any:
+    """A linear function."""
+    return 2.0 * x
 
 
 @ft.checkpoint
@@ -75,6 +82,12 @@ MADE: dict[str, Any] = {
     "nested": ft.jit(ft.hessian(ft.jit(ft.checkpoint(plain)))),
     **{f"standing {k}": ft.jit(f) for k, f in enumerate(STANDING)},
     **{f"derivative of standing {k}": ft.jit(ft.jacrev(f)) for k, f in enumerate(STANDING)},
+    "alone: once differentiable": ft.once_differentiable(plain),
+    "alone: a batch": ft.vmap(ft.value_and_grad(plain), in_axes=(0,), out_axes=(0, 0)),
+    "alone: transposed": ft.linear_transpose(doubled, X),
+    "alone: of a standing one": ft.jacfwd(sloped),
+    "alone: without integers": ft.grad(plain, allow_int=True),
+    **{f"alone {k}": t(plain) for k, t in enumerate(TRANSFORMS)},
     **{f"transform {k}": ft.jit(t(plain)) for k, t in enumerate(TRANSFORMS)},
     **{f"transform of a batch {k}": ft.jit(ft.vmap(t(plain))) for k, t in enumerate(TRANSFORMS)},
 }
@@ -102,3 +115,21 @@ def test_what_stands_in_a_module_is_found_there(way: str) -> None:
     """One that is decorated with `jit` or with rules is itself."""
     assert WAYS[way](compiled_slope) is compiled_slope
     assert WAYS[way](ruled) is ruled
+    assert WAYS[way](sloped) is sloped
+
+
+@pytest.mark.parametrize("transform", [*TRANSFORMS, ft.vmap, ft.once_differentiable])
+def test_what_has_no_name_is_refused_by_pickle(transform: Any) -> None:
+    """A lambda inside is what pickle says it is; who wraps the result makes another function."""
+    with pytest.raises((pickle.PicklingError, AttributeError), match="lambda"):
+        pickle.dumps(transform(lambda x: plain(x)))  # noqa: PLW0108
+    made = transform(plain)
+    assert "plain" in made.__name__ and "plain" in repr(made)
+    inspect.signature(made).bind(X)
+
+    class Holder:
+        method = made
+
+    assert Holder().method.__self__.__class__ is Holder  # it binds, as functions do
+    with pytest.raises((pickle.PicklingError, AttributeError), match="pickle"):
+        pickle.dumps(functools.wraps(made)(lambda x: made(x)))  # noqa: PLW0108

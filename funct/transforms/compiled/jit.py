@@ -37,7 +37,7 @@ from funct.transforms.compiled.lowered import Lowered, Ready
 from funct.transforms.compiled.purity import check_pure
 from funct.transforms.compiled.table import Table
 from funct.transforms.given import expect_functions
-from funct.transforms.recipes import as_given, by_name, by_recipe
+from funct.transforms.recipes import by_name
 from funct.transforms.tape.nodes import ReverseTracer
 
 __all__ = ["CacheInfo", "Compiled", "jit"]
@@ -125,7 +125,7 @@ class Compiled(Calls):
             self.static_argnums, self.static_argnames, self.donate_argnums, self.dynamic,
             self.fullgraph, self.mode, self.backend, self.fast,
         )  # fmt: skip
-        return _made, (by_recipe(self.fun), *options)
+        return _made, (self.fun, *options)
 
     # calls ----------------------------------------------------------------------------------------
 
@@ -280,7 +280,7 @@ _FORMS: dict[str, Callable[[Graph], str]] = {
 
 def _made(fun: Any, *options: Any) -> Compiled:
     """What `Compiled.__reduce__` took apart."""
-    return Compiled(as_given(fun), *options)
+    return Compiled(fun, *options)
 
 
 def _as_tuple(what: str, x: Any, kind: type) -> tuple[Any, ...]:

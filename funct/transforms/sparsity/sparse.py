@@ -21,6 +21,7 @@ from funct.ops.fast import wrap
 from funct.transforms.forward import jvp
 from funct.transforms.given import expect_functions
 from funct.transforms.grad import grad
+from funct.transforms.recipes import noted
 from funct.transforms.sparsity.dependence import dependence
 from funct.transforms.vjp import vjp
 from funct.transforms.vmap import vmap
@@ -73,7 +74,7 @@ def sparse_jacobian(
         return coo(products[pulled[rows], columns], rows, columns, shape)
 
     run.__name__ = f"sparse_jacobian({getattr(fun, '__name__', 'fun')})"
-    return run
+    return noted(run, sparse_jacobian, (fun, argnums), "sparsity", sparsity)
 
 
 def sparse_hessian(
@@ -112,7 +113,7 @@ def sparse_hessian(
         return coo(products[plain[columns], rows], rows, columns, (n, n))
 
     run.__name__ = f"sparse_hessian({getattr(fun, '__name__', 'fun')})"
-    return run
+    return noted(run, sparse_hessian, (fun, argnums), "sparsity", sparsity)
 
 
 def _one_argument(

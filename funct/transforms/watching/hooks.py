@@ -17,6 +17,7 @@ from funct.array.trees import flat_arrays
 from funct.core import INEXACT, Region, bind_region
 from funct.errors import UndefinedDerivativeError
 from funct.transforms.given import expect_functions
+from funct.transforms.recipes import noted
 from funct.transforms.vjp import Zero
 
 __all__ = ["hook", "node_hook", "once_differentiable"]
@@ -155,4 +156,4 @@ def once_differentiable(fun: Callable[..., Any]) -> Callable[..., Any]:
         outs = bind_region(region, [leaves[k] for k in at])
         return shape[0].unflatten(outs)
 
-    return run
+    return noted(run, once_differentiable, (fun,))
