@@ -19,8 +19,8 @@ from funct.kernels import composed
 from funct.kernels import elementwise as kernels
 
 __all__ = [
-    "both", "clip", "compared", "conjugate", "floating", "fmax", "fmin", "heaviside", "positive", "rounded",
-    "select",
+    "both", "clip", "compared", "conjugate", "floating", "fmax", "fmin", "heaviside", "positive",
+    "rounded", "select",
 ]  # fmt: skip
 
 

@@ -100,10 +100,10 @@ def test_a_number_outside_is_refused_or_computed_with(name: str) -> None:
         for n in OUTSIDE:
             expected, found = told(call, WIDE, n), told(call, SHORT, n)
             assert _agrees(found, expected), (argument, n, found, expected)
-        captured = told(_by_graph, lambda x: call(x, OUTSIDE[0]), SHORT)
+        captured = told(_by_graph, call, OUTSIDE[0])
         expected = told(call, WIDE, OUTSIDE[0])
         assert _agrees(captured, expected), (argument, captured, expected)
 
 
-def _by_graph(fun: Callable[[Any], Any], x: Any) -> Any:
-    return Interpreter(ft.make_graph(fun)(x)).run(x)
+def _by_graph(call: Call, n: int) -> Any:
+    return Interpreter(ft.make_graph(lambda x: call(x, n))(SHORT)).run(SHORT)
