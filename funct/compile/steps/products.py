@@ -28,8 +28,12 @@ from funct.compile.rewriting.attention import WORTH
 from funct.compile.steps.blas import KINDS, Matrix, call_gemm, counts_in_64_bits
 from funct.compile.steps.gemm import gemm, is_tiled, tiles_of
 from funct.compile.steps.gram import gram, is_gram
-from funct.compile.steps.stacks import stack_words
-from funct.compile.steps.vector_products import side_by_side, vector_product
+from funct.compile.steps.stacks import each_product, stack_words
+from funct.compile.steps.vector_products import (
+    side_by_side,
+    vector_product,
+    vector_products,
+)
 from funct.device import host
 from funct.graph import Graph, Node, Var
 from funct.kernels.cpu.dense.gemm import Tile, foretell
@@ -144,6 +148,7 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
     byte = out.dtype.itemsize
     if count == 1 and 1 in (m, n) and max(m, n) > 1 and k > 1:
         return [*calls, *_by_vector(a, b, out, fused)]
+    given = a, b
     if count > 1 and n == 1 < m and a.transposed:  # the vector by rows, as they lie
         a, b = (replace(x, transposed=not x.transposed) for x in (b, a))
         m, n = n, m
@@ -153,6 +158,8 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
         matrix, vector, length, step = (a, b, m, -2) if n == 1 else (b, a, n, -1)
         if matrix.transposed == (n != 1) and vector.view.strides[step] == 1:
             return [*calls, _few_sums(matrix, vector, out, stack, (length, k))]
+    if count > 1 and 1 in (m, n) and max(m, n) > 1 and k > 1:
+        return [*calls, *_by_vectors(*given, out, stack, fused)]
     if count == 1 and is_gram(a, b, m * n * k):
         return [*calls, *gram(a, out, (m, k))]
     tiled = is_tiled(a, b, out, (m, n, k))
@@ -257,7 +264,7 @@ def print_few_sums(module: Module, name: str, element: str, depth: int, k: int) 
 
         f.loop(0, m, _SUMS, rows)
 
-    _each(f, (count, group), product)
+    each_product(f, (count, group), product)
 
 
 def print_few(
@@ -323,7 +330,7 @@ def print_few(
 
         f.loop(0, m, several, rows)
 
-    _each(f, (count, group), product)
+    each_product(f, (count, group), product)
 
 
 def _by_vector(a: Matrix, b: Matrix, out: Var, fused: Fused) -> list[Call]:
@@ -339,6 +346,26 @@ def _by_vector(a: Matrix, b: Matrix, out: Var, fused: Fused) -> list[Call]:
     return [*calls, *vector_product(at, given, out, seen.size, matrix.leading, across=across)]
 
 
+def _by_vectors(
+    a: Matrix, b: Matrix, out: Var, stack: tuple[int, ...], fused: Fused
+) -> list[Call]:
+    """The calls for a stack of matrices by a vector each."""
+    calls: list[Call] = []
+    by_column, byte = b.view.shape[-1] == 1, out.dtype.itemsize
+    matrix, vector = (a, b) if by_column else (b, a)
+    if vector.view.strides[-2 if by_column else -1] != 1:
+        made, view = copy(vector.view, fused)
+        calls += made
+        stacked = zip(view.shape[:-2], view.strides[:-2], strict=True)
+        vector = replace(vector, view=view, stack=tuple(stacked))
+    at, given = (Address(v.view.root, v.view.offset * byte) for v in (matrix, vector))
+    terms = vector.view.shape[-2 if by_column else -1]
+    sizes = math.prod(out.shape) // math.prod(stack), terms, matrix.leading
+    axes = stack_words(stack, matrix, vector)
+    across = matrix.transposed == by_column
+    return [*calls, vector_products(at, given, out, sizes, (stack, axes), across=across)]
+
+
 def _panels(length: int, work: int) -> int:
     """Into how many panels so many rows or columns are cut: one for each core, or two if wide.
 
@@ -349,19 +376,6 @@ def _panels(length: int, work: int) -> int:
     cores = host().cores
     most = 2 * cores if length >= 2 * cores * _WIDE else cores
     return max(1, min(most, length // _NARROWEST))
-
-
-def _each(f: Emitter, words: tuple[Value, Value], body: Callable[[Value], None]) -> None:
-    """The products of this task. words: how many there are, and how many are a task."""
-    count, group = words
-    first = f.arguments[1] * group
-
-    def one(number: Value, _: list[Value]) -> list[Value]:
-        body(number)
-        return []
-
-    f.loop(first, f.intrinsic("smin", first + group, count), 1, one)
-    f.ret()
 
 
 def print_product(module: Module, name: str, element: str, depth: int) -> None:

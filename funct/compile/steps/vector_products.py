@@ -10,16 +10,19 @@ sum, which are added up afterwards.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from funct.compile.fusion.calls import Address, Buffer, Call, Word
 from funct.compile.loops.scalars import ELEMENTS
+from funct.compile.steps.stacks import each_product
 from funct.graph import Var
+from funct.kernels.cpu.dense.tiled import find_products
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 from funct.kernels.llvm.shuffles import first_blocks, first_halves
 
-__all__ = ["print_columns", "print_rows", "side_by_side", "vector_product"]
+__all__ = ["print_columns", "print_rows", "side_by_side", "vector_product", "vector_products"]
 
 _TASK = 1 << 16  # elements of the matrix that are worth a task of their own
 _MOST_TASKS = 16
@@ -38,12 +41,12 @@ def vector_product(
     if not across:
         panel = _even(length, wanted, _ROWS)
         words: tuple[Word, ...] = (matrix, vector, Address(out), length, terms, leading, panel)
-        return [Call(("rows", element), words, -(-length // panel), (out,))]
+        return [Call(("rows", element, 0), words, -(-length // panel), (out,))]
     columns = _SUMS * 64 // out.dtype.itemsize  # of two of the largest vectors there are
     if wanted == 1 or length >= wanted * columns:
         panel = _even(length, wanted, columns)
         words = (matrix, vector, Address(out), length, terms, leading, panel, panel, terms, 0, 0)
-        return [Call(("columns", element), words, -(-length // panel), (out,))]
+        return [Call(("columns", element, 0), words, -(-length // panel), (out,))]
     part = _even(terms, wanted, _ROWS)
     count = -(-terms // part)
     parts = Buffer(length * count, np.dtype(out.dtype))
@@ -51,9 +54,25 @@ def vector_product(
     words = (*places, length, 0, part, part, length)
     combined = (Address(parts), Address(out), count, length, length)
     return [
-        Call(("columns", element), words, count, (parts,)),
+        Call(("columns", element, 0), words, count, (parts,)),
         Call(("combine", "sum", element), combined, 1, (out,)),
     ]
+
+
+def vector_products(
+    matrix: Address, vector: Address, out: Var, sizes: tuple[int, int, int],
+    stack: tuple[tuple[int, ...], list[int]], *, across: bool,
+) -> Call:  # fmt: skip
+    """The call for a stack of them, each whole in one task. sizes: elements of a result, terms,
+    elements from row to row. stack: its shape, and where its products lie (`stack_words`).
+    """
+    shape, axes = stack
+    (length, terms, leading), count = sizes, math.prod(shape)
+    wanted = max(1, min(_MOST_TASKS, count, -(-count * length * terms // _TASK)))
+    several = -(-count // wanted)
+    words = (matrix, vector, Address(out), length, terms, leading, count, several, *axes)
+    kernel = ("columns" if across else "rows", ELEMENTS[out.dtype], len(shape))
+    return Call(kernel, words, -(-count // several), (out,))
 
 
 def _even(length: int, tasks: int, step: int) -> int:
@@ -61,43 +80,70 @@ def _even(length: int, tasks: int, step: int) -> int:
     return -(-math.ceil(length / tasks) // step) * step
 
 
-def print_rows(module: Module, name: str, element: str) -> None:
+def print_rows(module: Module, name: str, element: str, depth: int) -> None:
     """Add the kernel for rows along the sum. Frame: matrix, vector, result; elements of the result,
-    terms of the sum, elements from row to row, rows of a task.
+    terms of the sum, elements from row to row; rows of a task, or for a stack of that depth what
+    `_each_of_stack` reads.
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
-    matrix, vector, out = f.pointers(frame, 0, 3)
-    length, terms, leading, panel = f.words(frame, 3, 4)
-    first = task * panel
-    stop = f.intrinsic("smin", first + panel, length)
+    places = f.pointers(frame, 0, 3)
+    length, terms, leading = f.words(frame, 3, 3)
     lanes = module.target.vector_bytes // typed(element).bytes
     wide, zero = typed(element, lanes), f.constant(typed(element, lanes), 0)
     bulk = terms - f.rem(terms, lanes)
 
-    def rows(i: Value, _: list[Value]) -> list[Value]:
-        places = [f.intrinsic("smin", i + r, stop - 1) for r in range(_ROWS)]  # the last one again
-        starts = [f.at(matrix, p * leading, element) for p in places]
+    def some_rows(matrix: Value, vector: Value, out: Value, first: Value, stop: Value) -> None:
+        def rows(i: Value, _: list[Value]) -> list[Value]:
+            places = [f.intrinsic("smin", i + r, stop - 1) for r in range(_ROWS)]  # the last again
+            starts = [f.at(matrix, p * leading, element) for p in places]
 
-        def some(t: Value, sums: list[Value], mask: Value | None = None) -> list[Value]:
-            x = f.load(wide, f.at(vector, t, element), mask)
-            read = [f.load(wide, f.at(s, t, element), mask) for s in starts]
-            return [f.fma(a, x, total) for a, total in zip(read, sums, strict=True)]
+            def some(t: Value, sums: list[Value], mask: Value | None = None) -> list[Value]:
+                x = f.load(wide, f.at(vector, t, element), mask)
+                read = [f.load(wide, f.at(s, t, element), mask) for s in starts]
+                return [f.fma(a, x, total) for a, total in zip(read, sums, strict=True)]
 
-        def rest(t: Value, sums: list[Value]) -> list[Value]:
-            return some(t, sums, f.first_lanes(lanes, terms - t))
+            def rest(t: Value, sums: list[Value]) -> list[Value]:
+                return some(t, sums, f.first_lanes(lanes, terms - t))
 
-        sums = f.loop(0, bulk, lanes, some, [zero] * _ROWS, maybe_empty=True)
-        sums = f.loop(bulk, terms, lanes, rest, sums, maybe_empty=True)
-        at = i
-        for found in side_by_side(f, sums):
-            count = found.type.lanes
-            f.store(found, f.at(out, at, element), _inside(f, count, stop - at))
-            at = at + count
-        return []
+            sums = f.loop(0, bulk, lanes, some, [zero] * _ROWS, maybe_empty=True)
+            sums = f.loop(bulk, terms, lanes, rest, sums, maybe_empty=True)
+            at = i
+            for found in side_by_side(f, sums):
+                count = found.type.lanes
+                f.store(found, f.at(out, at, element), _inside(f, count, stop - at))
+                at = at + count
+            return []
 
-    f.loop(first, stop, _ROWS, rows)
+        f.loop(first, stop, _ROWS, rows)
+
+    if depth:
+        each = lambda *one: some_rows(*one, f.constant(I64, 0), length)  # noqa: E731
+        _each_of_stack(f, places, length, depth, element, each)
+        return
+    panel = f.word(frame, 6)
+    first = task * panel
+    some_rows(*places, first, f.intrinsic("smin", first + panel, length))
     f.ret()
+
+
+def _each_of_stack(
+    f: Emitter, places: Sequence[Value], length: Value, depth: int, element: str,
+    product: Callable[[Value, Value, Value], None],
+) -> None:  # fmt: skip
+    """Each product of this task: matrix, vector, result. Frame, behind six words: how many products
+    there are, how many are a task, and the stack's axes (`find_products`).
+    """
+    frame = f.arguments[0]
+    matrix, vector, out = places
+    count, group = f.words(frame, 6, 2)
+    axes = [f.words(frame, 8 + 4 * axis, 4) for axis in range(depth)]
+
+    def one(number: Value) -> None:
+        found = find_products(f, number, axes, (matrix, vector), element)
+        product(*found, f.at(out, number * length, element))
+
+    each_product(f, (count, group), one)
 
 
 def side_by_side(f: Emitter, rows: list[Value]) -> list[Value]:
@@ -127,21 +173,41 @@ def _paired(f: Emitter, rows: list[Value], low: list[int], half: int) -> list[Va
     return [f.shuffle(x, y, low) + f.shuffle(x, y, high) for x, y in pairs]
 
 
-def print_columns(module: Module, name: str, element: str) -> None:
+def print_columns(module: Module, name: str, element: str, depth: int) -> None:
     """Add the kernel for rows along the result. Frame: matrix, vector, result; elements of the
-    result, terms of the sum, elements from row to row; columns of a task, and how far a task moves
-    along them; terms of a task, and how far it moves along these; how far it moves in the result.
+    result, terms of the sum, elements from row to row; for a stack of that depth what
+    `_each_of_stack` reads, else columns of a task, and how far a task moves along them; terms of a
+    task, and how far it moves along these; how far it moves in the result.
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
     matrix, vector, out = f.pointers(frame, 0, 3)
     length, terms, leading = f.words(frame, 3, 3)
+    if depth:
+        zero = f.constant(I64, 0)
+
+        def whole(matrix: Value, vector: Value, out: Value) -> None:
+            _columns(f, (matrix, vector, out), leading, element, (zero, length), (zero, terms))
+
+        _each_of_stack(f, (matrix, vector, out), length, depth, element, whole)
+        return
     panel, move, part, along, down = f.words(frame, 6, 5)
     first, begin = task * move, task * along
     stop = f.intrinsic("smin", first + panel, length)
     end = f.intrinsic("smin", begin + part, terms)
     out = f.at(out, task * down, element)
-    lanes = module.target.vector_bytes // typed(element).bytes
+    _columns(f, (matrix, vector, out), leading, element, (first, stop), (begin, end))
+    f.ret()
+
+
+def _columns(
+    f: Emitter, places: tuple[Value, Value, Value], leading: Value, element: str,
+    columns: tuple[Value, Value], terms: tuple[Value, Value],
+) -> None:  # fmt: skip
+    """Sums of these terms for these columns. places: matrix, vector, result."""
+    matrix, vector, out = places
+    (first, stop), (begin, end) = columns, terms
+    lanes = f.module.target.vector_bytes // typed(element).bytes
 
     def strip(j: Value, t: Value, until: Value, vectors: int, edge: Value | None) -> None:
         """Sums of some terms for so many vectors of columns, up to the edge if there is one."""
@@ -174,7 +240,6 @@ def print_columns(module: Module, name: str, element: str) -> None:
         return []
 
     f.loop(begin, end, _TERMS, block)
-    f.ret()
 
 
 def _inside(f: Emitter, lanes: int, count: Value) -> Value:
