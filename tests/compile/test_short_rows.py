@@ -125,6 +125,21 @@ def test_functions_of_short_rows_are_computed_in_vectors(name: str, how: str, co
         np.testing.assert_allclose(ft.jit(f)(a), np.asarray(f(a)), rtol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["exp", "log", "tanh"])
+def test_functions_that_short_rows_read_are_computed_in_vectors(name: str) -> None:
+    """Where one element for each row is given, and not where the row is reduced to it."""
+
+    def outer(x: Any, y: Any) -> Any:
+        return y * getattr(xp, name)(x)[:, None] + 1
+
+    x, y = (RNG.uniform(1, 2, n).astype(np.float32) for n in (700, 64))
+    assert not heavy_rows(outer, x, y)
+    expected = np.asarray(outer(*map(xp.asarray, (x, y))))
+    np.testing.assert_allclose(ft.jit(outer)(*map(xp.asarray, (x, y))), expected, rtol=1e-6)
+    summed = lambda x: x - getattr(xp, name)(xp.sum(x, axis=-1, keepdims=True))  # noqa: E731
+    assert heavy_rows(summed, np.ones((700, 64), np.float32)) == [name]
+
+
 def test_functions_of_rows_stay_in_their_loops_where_rows_are_long_or_read_them() -> None:
     def softmax(x: Any) -> Any:
         return xp.exp(x) / xp.sum(xp.exp(x), axis=-1, keepdims=True)

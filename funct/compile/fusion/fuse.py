@@ -31,7 +31,7 @@ from funct.compile.fusion.groups import (
 from funct.compile.fusion.merge import merged
 from funct.compile.fusion.shifted import computed_shifted
 from funct.compile.gathered import is_lookup
-from funct.compile.loops.scalars import ELEMENTS, is_exact
+from funct.compile.loops.scalars import ELEMENTS, is_exact, printing
 from funct.compile.loops.views import VIEWS, View, dense, embedded, through
 from funct.compile.readers import decisive, readers
 from funct.graph import Graph, Guard, Node, Var
@@ -90,6 +90,7 @@ class _Walk:
         self.places: list[Group | Node | Guard] = []
         self.uses: dict[Var, list[_Use]] = {}
         self.readers = readers(graph)
+        self.made_by = {v: e for e in graph.nodes if isinstance(e, Node) for v in e.results}
         # what must raise is found late, and all is done again
         self.is_pure = not any(isinstance(e, Node) and e.primitive.effect for e in graph.nodes)
 
@@ -272,9 +273,30 @@ class _Walk:
         return True
 
     def _is_row(self, group: Group, e: Node) -> bool:
-        return group.columns is not None and (
-            math.prod(e.results[0].shape) * group.columns == group.size
-        )
+        if group.columns is None or math.prod(e.results[0].shape) * group.columns != group.size:
+            return False
+        return not self._is_costly_row(group, e)
+
+    def _is_costly_row(self, group: Group, e: Node) -> bool:
+        """Whether a function of one element for each row, for which no row is reduced, takes about
+        as long as the row: a scalar waits for itself, and in loops of their own such elements are
+        vectors.
+        """
+        found, rows = printing(e), math.prod(e.results[0].shape)
+        assert group.columns is not None
+        costly = found is not None and found.cost >= max(_COSTLY, group.columns // _ROW_COST)
+        if not costly or is_exact(e) or rows < _MANY_ROWS:
+            return False
+        seen, waiting = {e}, [e]
+        while waiting:
+            of = waiting.pop()
+            if reduction(of) is not None:
+                return False
+            made = [self.made_by.get(v) for v in of.reads if math.prod(v.shape) == rows]
+            new = {m for m in made if m is not None and m not in seen and not why_not(m)}
+            seen |= new
+            waiting += new
+        return True
 
     def _open(self, e: Node) -> None:
         over = reduction(e)

@@ -14,7 +14,6 @@ call of BLAS would take longer than the product.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
@@ -38,7 +37,7 @@ from funct.device import host
 from funct.graph import Graph, Node, Var
 from funct.kernels.cpu.dense.gemm import Tile, foretell
 from funct.kernels.cpu.dense.tiled import find_products
-from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+from funct.kernels.llvm import I64, PTR, Module, Value, typed
 
 __all__ = [
     "begin_products", "is_product", "lower_product", "print_few", "print_few_sums", "print_product",
