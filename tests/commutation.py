@@ -338,11 +338,12 @@ def _refusal(fun: Fun, args: Any) -> str:
 
 
 def rotation(k: int) -> list[tuple[str, str]]:
-    """The pairs that the k-th primitive is checked on in short: every transform once outside and
-    once inside; after as many primitives as there are transforms, every pair.
+    """The pairs that the k-th primitive is checked on in short: of two that follow each other,
+    one has every other transform outside, one the rest; after twice as many primitives as there
+    are transforms every pair was met.
     """
     names = list(TRANSFORMS)
-    return [(names[i], names[(k - i) % len(names)]) for i in range(len(names))]
+    return [(names[i], names[(k // 2 - i) % len(names)]) for i in range(k % 2, len(names), 2)]
 
 
 # The page.

@@ -25,7 +25,7 @@ disk_cache.BOUND = 1 << 30  # bytes
 _CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 settings.register_profile("dev", _CALM, max_examples=20, derandomize=True)
-settings.register_profile("ci", _CALM, max_examples=40, derandomize=True, print_blob=True)
+settings.register_profile("ci", _CALM, max_examples=25, derandomize=True, print_blob=True)
 settings.register_profile("nightly", _CALM, max_examples=2000, print_blob=True)
 settings.load_profile(os.environ.get("FUNCT_HYPOTHESIS_PROFILE", "dev"))
 

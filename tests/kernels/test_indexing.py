@@ -173,7 +173,7 @@ def test_the_same_columns_of_many_lines(
 
 @pytest.mark.pairwise
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint32", "complex64"])
-@pytest.mark.parametrize("lines", [1, 33, 300])
+@pytest.mark.parametrize("lines", [1, 33, 130])
 @pytest.mark.parametrize("columns", [1, 3, 8, 10, 16, 17, 32, 33])
 def test_the_same_columns_of_short_lines(
     columns: int, lines: int, dtype: str, monkeypatch: pytest.MonkeyPatch
@@ -185,7 +185,7 @@ def test_the_same_columns_of_short_lines(
     monkeypatch.setattr(kernels, "_LINES", 1)
     rng = np.random.default_rng(lines)
     x = guarded.copy(rng.integers(0, 99, (lines, columns)).astype(dtype))
-    for count in (1, 4, 7, 8, 9, 16, 31, 32, 33):
+    for count in (1, 4, 7, 8, 9, 32, 33):
         i = rng.integers(-columns, columns, count)
         for part in (64, 640, 2000):
             monkeypatch.setattr(kernels, "_PART", part)
