@@ -16,7 +16,9 @@ from funct.core.level import bind as bind
 from funct.core.level import bind1 as bind1
 from funct.core.level import bind2 as bind2
 from funct.core.level import bind_region as bind_region
+from funct.core.level import expect_below as expect_below
 from funct.core.level import ground_level as ground_level
+from funct.core.level import handed_on as handed_on
 from funct.core.level import set_ground as set_ground
 from funct.core.level import top_level as top_level
 from funct.core.level import usable as usable
@@ -65,8 +67,9 @@ __all__ = [
     "Rule", "Sample",
     "Shape", "ShapeDtype", "Size", "SizeScope", "Value", "ask", "bind", "bind1", "bind2",
     "bind_region",
-    "catalogue", "common_dtype", "enter", "ground_level", "in_wide", "is_one", "join", "larger",
-    "lookup", "narrow_of", "narrow_operands", "no_capture", "open_shape", "product_dtype",
+    "catalogue", "common_dtype", "enter", "expect_below", "ground_level", "handed_on",
+    "in_wide", "is_one", "join", "larger", "lookup",
+    "narrow_of", "narrow_operands", "no_capture", "open_shape", "product_dtype",
     "product_in_wide",
     "set_ground", "size_values", "smaller", "top_level", "usable", "variant",
 ]  # fmt: skip

@@ -8,7 +8,8 @@ that outlives its level is recognised at its next use.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from funct.core.foreign import ask
 from funct.core.region import Met
 from funct.core.value import Value
-from funct.errors import EscapedTracerError
+from funct.errors import EscapedTracerError, TransformError
 from funct.source import known_as_op
 
 if TYPE_CHECKING:
@@ -31,7 +32,9 @@ __all__ = [
     "bind2",
     "bind_region",
     "general",
+    "expect_below",
     "ground_level",
+    "handed_on",
     "set_ground",
     "top_level",
     "usable",
@@ -45,7 +48,7 @@ class Level:
 
     open: False once its transform has returned. While the body of a branch or a loop is written
     down it is, for the levels around it, the level that writes: what is done to their tracers is
-    done in the body.
+    done in the body. So it is where another level goes on for this one (`handed_on`).
     """
 
     __slots__ = ("label", "open", "serial", "fun")
@@ -181,9 +184,55 @@ def general(prim: Primitive) -> Callable[..., Any]:
 Value.ways = Ways(general)
 
 
+@contextmanager
+def handed_on(level: Level, other: Level) -> Iterator[None]:
+    """While other goes on for a level, which may be closed: it takes what is done to its tracers,
+    and has its place among the levels.
+    """
+    held = level.open, level.serial
+    level.open, level.serial = other, other.serial
+    try:
+        yield
+    finally:
+        level.open, level.serial = held
+
+
 def bind_region(region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
-    """Give a region to the highest level among the operands."""
+    """Give a region to the highest level among the operands and what its function closes over."""
     level = usable(region.name, top_level(args))
     if region.own:
         Met.latest = object()
-    return level.region(region, args)
+    while True:
+        try:
+            return level.region(region, args)
+        except _ReachesError as reached:
+            level = usable(region.name, reached.level)
+
+
+class _ReachesError(Exception):
+    """A region has turned out to close over values of a level above the one that it was given."""
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
+
+
+def expect_below(level: Level, region: Region, values: Sequence[Any]) -> None:
+    """Look at what a region gave one level down: what it closes over shows in that.
+
+    Raises: TransformError: where it closes over values of the level itself, which its rules do not
+    know of.
+    """
+    top = top_level(values)
+    if top.serial > level.serial:
+        raise _ReachesError(top)
+    if top is level:
+        unruled(level.label, region)
+
+
+def unruled(label: str, region: Region) -> NoReturn:
+    """Raise the error for what a function with rules closes over."""
+    raise TransformError(
+        f"{region.name}: the function closes over a value of {label}, and its rules are for "
+        "its arguments alone",
+        fix="pass the value as an argument",
+    )

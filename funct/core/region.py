@@ -29,8 +29,9 @@ class Region(Struct, frozen=True, eq=False):
     some: whether `backward` takes None for a result that no cotangent came for; else it gets a
         zero.
     own: whether the rules may say something else than the derivatives of what `run` does.
-    batch: `batch(size, flags) -> Region` for operands with a batch on axis 0 where flags say, whose
-        results all have one; None for the function and its rules, batched op by op.
+    batch: `batch(level, flags) -> Region`, for the level of the batch and operands that have it on
+        axis 0 where flags say, whose results all have it; None for the function and its rules,
+        batched op by op.
     """
 
     name: str
@@ -41,6 +42,11 @@ class Region(Struct, frozen=True, eq=False):
     batch: Callable[[Any, Sequence[bool]], Region] | None = None
     own: bool = False
     some: bool = False
+
+    @property
+    def ruled(self) -> bool:
+        """Whether it brings derivative rules."""
+        return self.push is not None or self.forward is not None
 
 
 class Met:

@@ -14,8 +14,8 @@ from funct.array.trees import flat_arrays
 from funct.errors import ExportError
 from funct.export.dynamic_shapes import DynamicShapes
 from funct.graph import Graph, Guard, capture, check, eliminate_dead, share_common
-from funct.graph.passes.inline_calls import substituted
 from funct.graph.program import ExportedProgram
+from funct.graph.renaming import substituted
 from funct.transforms.hidden import flat_results
 
 __all__ = ["export"]

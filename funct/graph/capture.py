@@ -28,12 +28,15 @@ from funct.core import (
     SizeScope,
     closed,
     dtype_beside,
+    expect_below,
     lookup,
     narrow_operands,
+    top_level,
 )
 from funct.core.effects import act
 from funct.errors import AllocationError, FunctError
 from funct.graph.ir import Call, Entry, Graph, Guard, Node, Symbol, Var, acts
+from funct.graph.renaming import resolved, substituted
 from funct.graph.tracer import UNKNOWN, GraphTracer, Pending
 from funct.ops.refusals import explain
 from funct.source import active_levels, user_site
@@ -204,20 +207,22 @@ class Capture(Level):
         """Write a call down, with the body that one run of its function gives."""
         args = [a if isinstance(a, Tensor) else asarray(a) for a in args]
         operands = tuple([self.operand(a) for a in args])
-        inner = [
-            a if a.__class__ is GraphTracer and a.level is self else self.constant(a) for a in args
-        ]
+        inner, alias = self._arguments(args)
         before, self.entries = self.entries, []
         waiting, self.acts = self.acts, []
         try:
             outs = region.run(*inner)
+            if top_level(outs).serial > self.serial:
+                expect_below(self, region, outs)
             entries = self.entries
         finally:
             self.entries = before
             self.acts = waiting
-        outputs = tuple([self.operand(o if isinstance(o, Tensor) else asarray(o)) for o in outs])
+        outputs = [self.operand(o if isinstance(o, Tensor) else asarray(o)) for o in outs]
         names: Any = operands
-        body = Graph((*names, *_free(entries, outputs, names)), (), tuple(entries), outputs)  # type: ignore[arg-type]
+        free = _free(entries, outputs, list(alias))
+        nodes = tuple([substituted(e, alias) for e in entries])
+        body = Graph((*names, *free), (), nodes, tuple([resolved(v, alias) for v in outputs]))  # type: ignore[arg-type]
         results = tuple([self.fresh(v.shape, v.dtype) for v in body.outputs])
         call = Call(region, names, results, body, user_site(keep=True))
         pending = Pending(region.run, args, ())
@@ -231,6 +236,18 @@ class Capture(Level):
         self.acts.append(pending)
         out: tuple[GraphTracer, ...] = act(self, call.name, write)
         return out
+
+    def _arguments(self, args: Sequence[Any]) -> tuple[list[GraphTracer], dict[Var, Var]]:
+        """What a function is called with, and what its names stand for: it may close over the
+        same values.
+        """
+        inner, alias = [], {}
+        for a in args:
+            mine = a if a.__class__ is GraphTracer and a.level is self else self.constant(a)
+            var = Var(mine.ref.name, mine.ref.shape, mine.ref.dtype)
+            inner.append(GraphTracer(self, var, mine.have, mine.pending, mine.index))
+            alias[var] = mine.ref
+        return inner, alias
 
     def value_of(self, tracer: GraphTracer) -> Any:
         """The value of a tracer, with whatever it needs."""

@@ -7,12 +7,15 @@ line of the user's code that the failing node came from.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
 import numpy as np
+from msgspec.structs import replace
 
 from funct.array import Tensor, asarray
-from funct.core import INEXACT, ShapeDtype, bind_region, size_values
+from funct.core import INEXACT, Region, ShapeDtype, bind_region, size_values
+from funct.core.level import unruled
 from funct.errors import GraphError, GuardError, SignatureError, TransformError
 from funct.graph.capture import GraphTracer, capture
 from funct.graph.given import expect, expect_all
@@ -43,6 +46,10 @@ def same(found: Any, expected: Any) -> bool:
         return same(found.real, expected.real) and same(found.imag, expected.imag)
     signs = [np.signbit(x) & ~np.isnan(x) for x in (found, expected)]
     return np.array_equal(found, expected, equal_nan=True) and np.array_equal(*signs)
+
+
+def _stale(region: Region, *_: Any) -> NoReturn:
+    unruled("the captured function around it", region)
 
 
 class Interpreter:
@@ -102,15 +109,26 @@ class Interpreter:
 
     def call(self, call: Call, operands: list[Any]) -> tuple[Any, ...]:
         """One call of a function with its own rules."""
+        region = call.region
         closes = len(call.body.inputs) > call.takes  # over what was traced when it was captured
-        if call.region.own or not closes:
-            return bind_region(call.region, operands)
+        if closes and region.ruled and not region.own:
+            return self._body(call, *operands)
+        if closes or not region.ruled:
+            region = replace(region, run=partial(self._body, call))
+        if closes and region.ruled:
+            no = partial(_stale, region)
+            region = replace(region, push=no, forward=no, backward=no)
+        return bind_region(region, operands)
+
+    def _body(self, call: Call, *operands: Any) -> tuple[Any, ...]:
+        """What a call computes, without the function: that may know of what is there no more."""
         held = {v: self.values[v] for v in call.operands}
         self.values.update(zip(call.operands, operands, strict=True))
-        self._walk(call.body.nodes)
-        outs = tuple([self.values[v] for v in call.body.outputs])
-        self.values.update(held)
-        return outs
+        try:
+            self._walk(call.body.nodes)
+            return tuple([self.values[v] for v in call.body.outputs])
+        finally:
+            self.values.update(held)
 
     def guard(self, guard: Guard) -> None:
         """One decision."""

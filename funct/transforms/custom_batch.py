@@ -18,7 +18,7 @@ from funct.errors import ShapeError
 from funct.graph import GraphTracer
 from funct.transforms.forward import jvp
 from funct.transforms.vjp import vjp
-from funct.transforms.vmap import BatchTracer, lift
+from funct.transforms.vmap import Batch, BatchTracer, lift
 
 __all__ = ["BatchRule", "batched_call", "needs_rule", "spread_out", "with_rule"]
 
@@ -38,10 +38,9 @@ def needs_rule(x: Any) -> bool:
 def with_rule(region: Region, rule: BatchRule) -> Region:
     """A call with derivative rules of its own, which are batched op by op, and a batching rule."""
 
-    def batch(size: Any, flags: Sequence[bool]) -> Region:
-        return replace(
-            lift(region, size, flags), run=lambda *xs: rule(size, tuple(flags), *xs)
-        )
+    def batch(level: Batch, flags: Sequence[bool]) -> Region:
+        run = lambda *xs: rule(level.size, tuple(flags), *xs)  # noqa: E731
+        return replace(lift(region, level, flags), run=run)
 
     return replace(region, batch=batch)
 
@@ -90,8 +89,8 @@ def batched_call(name: str, run: Callable[..., Flat], rule: BatchRule) -> Region
         given = iter(bind_region(batched_call(f"pull of {name}", pull, batched), (*xs, *cts)))
         return tuple([next(given) if k in at else None for k in range(n)])
 
-    def batch(size: Any, flags: Sequence[bool]) -> Region:
-        return Region(name, lambda *xs: rule(size, tuple(flags), *xs))
+    def batch(level: Batch, flags: Sequence[bool]) -> Region:
+        return Region(name, lambda *xs: rule(level.size, tuple(flags), *xs))
 
     region = Region(name, run, push, forward, backward, batch)
     return region

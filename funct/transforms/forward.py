@@ -8,7 +8,17 @@ from typing import Any
 from funct import ops, pytree
 from funct.array import Tensor, asarray
 from funct.array.trees import flat_arrays
-from funct.core import INEXACT, Absent, Joint, Level, Primitive, Region, ShapeDtype
+from funct.core import (
+    INEXACT,
+    Absent,
+    Joint,
+    Level,
+    Primitive,
+    Region,
+    ShapeDtype,
+    expect_below,
+)
+from funct.core.level import unruled
 from funct.errors import DTypeError, ShapeError, TransformError, TreeError
 from funct.graph import Graph, inline_calls
 from funct.graph.capture import capture
@@ -66,11 +76,14 @@ class Forward(Level):
         """A call with its own rules."""
         mine = [a.__class__ is ForwardTracer and a.level is self for a in args]
         vals = tuple([a.value if m else a for a, m in zip(args, mine, strict=True)])
+        if region.ruled and not any(mine):  # it got here by what it closes over
+            unruled(self.label, region)
         found = push_region(
             region, vals, [a.tangent if m else None for a, m in zip(args, mine, strict=True)]
         )
         if found is None:
             return region.run(*args)
+        expect_below(self, region, (*found[0], *found[1]))
         return tuple(
             [
                 ForwardTracer(o, asarray(t), self) if o.dtype in INEXACT else o

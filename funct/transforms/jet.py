@@ -19,7 +19,8 @@ from typing import Any
 from funct import ops
 from funct.array import Tensor, asarray
 from funct.array.trees import flat_arrays
-from funct.core import INEXACT, Level, Linear, Primitive, Region
+from funct.core import INEXACT, Level, Linear, Primitive, Region, expect_below
+from funct.core.level import unruled
 from funct.errors import ShapeError, TransformError, TreeError
 from funct.transforms.forward import as_tuple, push_forward, push_region
 from funct.transforms.given import expect_functions
@@ -93,16 +94,20 @@ class Jet(Level):
 
     def region(self, region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
         """A call with its own rules."""
-        _, vals, series = self._lowered(args)
-        if region.push is None and region.forward is None:
+        mine, vals, series = self._lowered(args)
+        if not region.ruled:
             return region.run(*args)
+        if not any(mine):  # it got here by what it closes over
+            unruled(self.label, region)
 
         def push(primals: Any, tangents: Any, known: Any) -> Any:
             found = push_region(region, tuple(primals), tangents)
             assert found is not None
             return found[1]
 
-        return self._by_order(region.run(*vals), series, push)
+        outs = region.run(*vals)
+        expect_below(self, region, outs)
+        return self._by_order(outs, series, push)
 
     def _lowered(self, args: Sequence[Any]) -> tuple[list[bool], list[Any], list[Series]]:
         moving = [a.__class__ is JetTracer and a.level is self for a in args]

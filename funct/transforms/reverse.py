@@ -26,8 +26,9 @@ from funct.core import (
     Region,
     ShapeDtype,
     Value,
+    expect_below,
 )
-from funct.core.level import birth
+from funct.core.level import birth, unruled
 from funct.errors import ShapeError, TransformError
 from funct.ops.broadcasting import match_operand
 from funct.transforms.tape.backward import backward
@@ -172,6 +173,8 @@ class Reverse(Level):
         """A call with its own rules: one node whose pull is the reverse rule, given or derived."""
         mine = [a.__class__ is ReverseTracer and a.level is self for a in args]
         vals = tuple([a.value if m else a for a, m in zip(args, mine, strict=True)])
+        if region.ruled and not any(mine):  # it got here by what it closes over
+            unruled(self.label, region)
         if region.forward is not None and region.backward is not None:
             outs, kept = region.forward(*vals)
             pull, some = region.backward, region.some
@@ -180,6 +183,7 @@ class Reverse(Level):
             pull, some = self._pull_from_push(region, mine), True
         else:
             return region.run(*args)
+        expect_below(self, region, (*outs, *kept))
         nodes = [a.node if m else None for a, m in zip(args, mine, strict=True)]
         return self.record_call(outs, nodes, pull, region.name, kept, some=some)
 

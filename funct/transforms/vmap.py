@@ -13,7 +13,8 @@ from funct.array import Tensor, arange, asarray
 from funct.array.axes import normal_axis
 from funct.array.conversion import as_tensor
 from funct.array.trees import flat_arrays, tell_leaf
-from funct.core import Primitive, Region, Shared, Size, bind_region
+from funct.core import Primitive, Region, Shared, Size, bind_region, expect_below, handed_on
+from funct.core.level import unruled
 from funct.errors import (
     ArgumentError,
     DTypeError,
@@ -81,19 +82,44 @@ class BatchTracer(Tensor):
 
 
 class Batch(Laned):
-    """The level that carries a batch axis along."""
+    """The level that carries a batch axis along.
 
-    __slots__ = ("size",)
+    around: the level for which this one goes on, within a function with rules, and which of its
+    lanes it has; what was made there has lanes here.
+    """
+
+    __slots__ = ("around", "size")
     computes = True
 
-    def __init__(self, fun: Callable[..., Any] | None, size: Any) -> None:
+    def __init__(
+        self, fun: Callable[..., Any] | None, size: Any, around: tuple[Batch, Lanes] | None = None
+    ) -> None:
         super().__init__("vmap", fun)
         self.size = size
+        self.around = around
+
+    def rows(self, x: Any) -> Any:
+        """All lanes of x; None where it has none."""
+        if x.__class__ is not BatchTracer:
+            return None
+        if x.level is self or self.around is None:
+            return x.value if x.level is self else None
+        outer, lanes = self.around
+        found = outer.rows(x)
+        return None if found is None else select(found, lanes)
+
+    def _lowered(self, args: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+        """Operands one level down, and which of them have lanes."""
+        if self.around is None:
+            flags = [a.__class__ is BatchTracer and a.level is self for a in args]
+            return [a.value if f else a for a, f in zip(args, flags, strict=True)], flags
+        rows = [self.rows(a) for a in args]
+        vals = [a if r is None else r for a, r in zip(args, rows, strict=True)]
+        return vals, [r is not None for r in rows]
 
     def run(self, prim: Primitive, args: Sequence[Any], params: tuple[Any, ...]) -> Any:
         """The primitive's batching rule, one level down."""
-        batched = [a.__class__ is BatchTracer and a.level is self for a in args]
-        vals = [a.value if b else a for a, b in zip(args, batched, strict=True)]
+        vals, batched = self._lowered(args)
         for i, a in enumerate(vals):
             if not isinstance(a, Tensor | bool | int | float | complex | Size):
                 vals[i] = _operand(prim, args, params, a)
@@ -110,10 +136,12 @@ class Batch(Laned):
 
     def region(self, region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
         """The same call of the batched function, with batched rules."""
-        flags = [a.__class__ is BatchTracer and a.level is self for a in args]
-        vals = [a.value if b else a for a, b in zip(args, flags, strict=True)]
+        vals, flags = self._lowered(args)
         make = region.batch if region.batch is not None else partial(lift, region)
-        outs = bind_region(make(self.size, flags), vals)
+        if region.batch is not None and not any(flags):  # it got here by what it closes over
+            unruled(self.label, region)
+        outs = bind_region(make(self, flags), vals)
+        expect_below(self, region, outs)
         return tuple([BatchTracer(o, self) for o in outs])
 
 
@@ -129,25 +157,30 @@ def _operand(prim: Primitive, args: Sequence[Any], params: tuple[Any, ...], a: A
 
 
 def _lanes(
-    fun: Callable[..., Any], flags: Sequence[bool], size: Any
+    fun: Callable[..., Any], flags: Sequence[bool], outer: Batch
 ) -> Callable[..., tuple[Any, ...]]:
     """A flat function of flat operands, batched where flags say; every result is batched."""
 
     def run(*args: Any) -> tuple[Any, ...]:
         def part(lanes: Lanes, count: Any) -> tuple[Batch, Callable[[], list[Any]]]:
-            level = Batch(fun, count)
+            level = Batch(fun, count, (outer, lanes))
             ins = [
                 BatchTracer(select(a, lanes), level) if f else a
                 for a, f in zip(args, flags, strict=True)
             ]
-            return level, lambda: [whole(o, level) for o in fun(*ins)]
 
-        return tuple(joined("vmap", by_path(part, size), size))
+            def call() -> list[Any]:
+                with handed_on(outer, level):
+                    return [whole(o, level) for o in fun(*ins)]
+
+            return level, call
+
+        return tuple(joined("vmap", by_path(part, outer.size), outer.size))
 
     return run
 
 
-def lift(region: Region, size: Any, flags: Sequence[bool]) -> Region:
+def lift(region: Region, level: Batch, flags: Sequence[bool]) -> Region:
     """The batched call: the function and its rules, op by op."""
     n = len(flags)
     counts: list[int] = []
@@ -160,7 +193,7 @@ def lift(region: Region, size: Any, flags: Sequence[bool]) -> Region:
             counts[:] = [len(outs)]
             return (*outs, *residuals)
 
-        both = _lanes(flat, flags, size)(*args)
+        both = _lanes(flat, flags, level)(*args)
         return both[: counts[0]], both[counts[0] :]
 
     def backward(residuals: Any, cts: Any) -> tuple[Any, ...]:
@@ -175,7 +208,7 @@ def lift(region: Region, size: Any, flags: Sequence[bool]) -> Region:
             absent[:] = [g is None for g in given]
             return [g for g in given if g is not None]
 
-        found = iter(_lanes(flat, [True] * (m + len(came)), size)(*residuals, *came))
+        found = iter(_lanes(flat, [True] * (m + len(came)), level)(*residuals, *came))
         out = [None if a else next(found) for a in absent]
         return tuple(
             [
@@ -189,12 +222,12 @@ def lift(region: Region, size: Any, flags: Sequence[bool]) -> Region:
             outs, pushed = region.push(xs[:n], xs[n:])  # type: ignore[misc]
             return (*outs, *pushed)
 
-        both = _lanes(flat, [*flags, *flags], size)(*primals, *tangents)
+        both = _lanes(flat, [*flags, *flags], level)(*primals, *tangents)
         return both[: len(both) // 2], both[len(both) // 2 :]
 
     return Region(
         region.name,
-        _lanes(region.run, flags, size),
+        _lanes(region.run, flags, level),
         push if region.push is not None else None,
         forward if region.forward is not None else None,
         backward if region.backward is not None else None,
@@ -205,8 +238,9 @@ def lift(region: Region, size: Any, flags: Sequence[bool]) -> Region:
 
 def whole(x: Any, level: Batch) -> Any:
     """All lanes of a result; a Python number stays one until the lanes are joined."""
-    if x.__class__ is BatchTracer and x.level is level:
-        return x.value
+    rows = level.rows(x)
+    if rows is not None:
+        return rows
     if isinstance(x, bool | int | float | complex):
         return x
     x = as_result(level.label, x)

@@ -7,8 +7,6 @@ from funct.graph.passes.eliminate_dead import eliminate_dead as eliminate_dead
 from funct.graph.passes.fold_constants import fold_constants as fold_constants
 from funct.graph.passes.inline_calls import inline_calls as inline_calls
 from funct.graph.passes.inline_calls import own_rules as own_rules
-from funct.graph.passes.inline_calls import resolved as resolved
-from funct.graph.passes.inline_calls import substituted as substituted
 from funct.graph.passes.lay_out import lay_out as lay_out
 from funct.graph.passes.optimize import optimize as optimize
 from funct.graph.passes.peephole import fresh_names as fresh_names
@@ -18,6 +16,8 @@ from funct.graph.passes.share_common import exact as exact
 from funct.graph.passes.share_common import share_common as share_common
 from funct.graph.passes.simplify import simplify as simplify
 from funct.graph.passes.then import then as then
+from funct.graph.renaming import resolved as resolved
+from funct.graph.renaming import substituted as substituted
 
 __all__ = [
     "approximate", "compose_views", "eliminate_dead", "exact", "fold_constants", "fresh_names",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import attrs
 
 from funct.graph.given import of_graph
-from funct.graph.ir import Call, Control, Entry, Graph, Guard, Node, Var
+from funct.graph.ir import Call, Control, Entry, Graph, Node, Var
+from funct.graph.renaming import resolved, substituted
 
-__all__ = ["inline_calls", "own_rules", "resolved", "substituted"]
+__all__ = ["inline_calls", "own_rules"]
 
 
 @of_graph
@@ -44,28 +43,3 @@ def _splice(entries: tuple[Entry, ...], alias: dict[Var, Var], nodes: list[Entry
             alias.update(zip(e.results, e.body.outputs, strict=True))
         else:
             nodes.append(substituted(e, alias))
-
-
-def resolved(v: Var, alias: dict[Var, Var]) -> Var:
-    """What stands for a value."""
-    while v in alias:
-        v = alias[v]
-    return v
-
-
-def substituted(e: Any, alias: dict[Var, Var]) -> Any:
-    """An entry with its operands replaced."""
-    if not alias:
-        return e
-    if isinstance(e, Guard):
-        return e if e.operand is None else attrs.evolve(e, operand=resolved(e.operand, alias))
-    operands = tuple([resolved(a, alias) if isinstance(a, Var) else a for a in e.operands])
-    if isinstance(e, Call):
-        body = attrs.evolve(
-            e.body,
-            inputs=tuple([resolved(v, alias) for v in e.body.inputs]),
-            nodes=tuple([substituted(n, alias) for n in e.body.nodes]),
-            outputs=tuple([resolved(v, alias) for v in e.body.outputs]),
-        )
-        return attrs.evolve(e, operands=operands, body=body)
-    return e if operands == e.operands else attrs.evolve(e, operands=operands)

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from funct.graph.ir import Call, Entry, Graph, Node, Var
-from funct.graph.passes.inline_calls import resolved, substituted
+from funct.graph.renaming import resolved, substituted
 
 __all__ = ["Maker", "Rule", "fresh_names", "made_by", "peephole", "rebuilt", "same_type"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from funct.core import Size
 from funct.graph.given import of_graph
 from funct.graph.ir import Entry, Graph, Node, Var
-from funct.graph.passes.inline_calls import substituted
+from funct.graph.renaming import substituted
 
 __all__ = ["exact", "share_common"]
 

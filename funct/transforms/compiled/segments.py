@@ -15,6 +15,7 @@ from typing import Any
 
 from funct.array import Tensor, asarray
 from funct.core import Region, bind_region
+from funct.core.level import unruled
 from funct.core.primitive import Primitive
 from funct.graph import Capture, Control, Entry, Graph, GraphTracer, Node, Var, exact, written
 from funct.graph.capture import UNKNOWN
@@ -98,7 +99,13 @@ class Segments(Capture):
 
     def region(self, region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
         """A function with its own rules runs at once, one level down."""
-        return tuple([self.known(o) for o in bind_region(region, [self._have(a) for a in args])])
+        if any(map(self._is_own, args)):
+            outs = bind_region(region, [self._have(a) for a in args])
+        elif region.own:  # it got here by what it closes over
+            unruled(self.label, region)
+        else:
+            outs = region.run(*args)
+        return tuple([o if self._is_own(o) else self.known(o) for o in outs])
 
     def chosen(self, x: Any, mask: Any) -> Any:
         """The elements, at once: to look for their places first takes several times as long."""
@@ -106,9 +113,11 @@ class Segments(Capture):
         with self.before():
             return self.known(x[mask])
 
+    def _is_own(self, a: Any) -> bool:
+        return a.__class__ is GraphTracer and a.level is self
+
     def _have(self, a: Any) -> Any:
-        mine = a.__class__ is GraphTracer and a.level is self
-        return self.value_of(a) if mine else a if isinstance(a, Tensor) else asarray(a)
+        return self.value_of(a) if self._is_own(a) else a if isinstance(a, Tensor) else asarray(a)
 
     def value_of(self, tracer: GraphTracer) -> Any:
         """The value, for which everything written so far is computed."""

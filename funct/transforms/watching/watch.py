@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from funct import pytree, tree
 from funct.array import Array, Tensor, asarray
-from funct.core import Level, Primitive, Region, bind_region
+from funct.core import Level, Primitive, Region, bind_region, expect_below, handed_on
 from funct.core.level import birth
 from funct.errors import TransformError
 from funct.graph import Control, Graph, GraphTracer, check
@@ -43,9 +44,18 @@ class WatchTracer(Tensor):
 
 
 class Watch(Level):
-    """Every op passes one level down; a subclass may look at it, or answer it."""
+    """Every op passes one level down; a subclass may look at it, or answer it.
 
-    __slots__ = ()
+    around: the level for which this one goes on, within a function with rules.
+    """
+
+    __slots__ = ("around",)
+
+    around: Watch | None
+
+    def __init__(self, label: str, fun: Callable[..., Any] | None = None) -> None:
+        super().__init__(label, fun)
+        self.around = None
 
     def op(self, prim: Primitive, vals: Sequence[Any], params: tuple[Any, ...]) -> Any:
         """What an op gives, on values one level down."""
@@ -85,25 +95,32 @@ class Watch(Level):
 
     def region(self, region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
         """The same call one level down; what it and its rules do is watched."""
-        push, forward, backward = [
-            None if f is None else self._inside(f)
-            for f in (region.push, region.forward, region.backward)
-        ]
-        lifted = Region(
-            region.name, self._inside(region.run), push, forward, backward, region.batch,
-            region.own, region.some,
-        )  # fmt: skip
+        lifted = self._lifted(region)
         vals = [self.lower(a) for a in args]
         before = {level: level.count for level in _tapes(vals)}
         outs = bind_region(lifted, vals)
+        expect_below(self, region, outs)
         self.born(_new_nodes(outs, before))
         return tuple([self.wrap(o) for o in outs])
+
+    def _lifted(self, region: Region) -> Region:
+        """The region with all that it and its rules do watched."""
+        run, push, forward, backward = [
+            None if f is None else self._inside(f)
+            for f in (region.run, region.push, region.forward, region.backward)
+        ]
+        batch = region.batch
+        return replace(
+            region, run=run, push=push, forward=forward, backward=backward,
+            batch=None if batch is None else lambda *given: self._lifted(batch(*given)),
+        )  # fmt: skip
 
     def _inside(self, fun: Callable[..., Any]) -> Callable[..., Any]:
         def run(*args: Any) -> Any:
             level = copy.copy(self)
-            level.serial, level.open = birth(), True
-            return run_under(level, fun, args, {})
+            level.serial, level.open, level.around = birth(), True, self
+            with handed_on(self, level):
+                return run_under(level, fun, args, {})
 
         return run
 
@@ -115,7 +132,12 @@ class Watch(Level):
 
     def lower(self, x: Any) -> Any:
         """What a tracer of this level stands for; anything else is itself."""
-        return x.value if x.__class__ is WatchTracer and x.level is self else x
+        if x.__class__ is not WatchTracer:
+            return x
+        level: Watch | None = self
+        while level is not None and x.level is not level:
+            level = level.around
+        return x if level is None else x.value
 
 
 def run_under(level: Watch, fun: Callable[..., Any], args: Any, kwargs: Any) -> Any:
