@@ -46,6 +46,7 @@ __all__ = ["UNKNOWN", "Capture", "GraphTracer", "acting", "capture", "writing", 
 _MANY = 24  # values
 _innermost: ContextVar[Capture | None] = ContextVar("capture", default=None)
 _BARE = (np.generic, np.ndarray)
+_NUMBERS = (bool, int, float, complex)
 _OPERANDS = (Tensor, bool, int, float, complex, *_BARE)
 
 
@@ -158,7 +159,7 @@ class Capture(Level):
         if isinstance(a, _BARE):
             a = asarray(a)
         if not isinstance(a, Tensor):
-            return a
+            return _plain(a)
         found = self.constants.get(id(a))
         if found is None:
             var = Var(f"c{len(self.constants)}", tuple(a.shape), a.dtype)
@@ -292,6 +293,17 @@ class Capture(Level):
         var = self.operand(x)
         assert isinstance(var, Var)
         return GraphTracer(self, var, x, None, 0)
+
+
+def _plain(a: Any) -> Any:
+    """A number as Python's own: graphs tell them apart by how they print, and members of enums,
+    say, print otherwise.
+    """
+    if a.__class__ in _NUMBERS:
+        return a
+    if isinstance(a, int | float):
+        return a.real
+    return complex(a.real, a.imag) if isinstance(a, complex) else a
 
 
 def _check_size(name: str, shape: tuple[Any, ...], itemsize: int) -> None:

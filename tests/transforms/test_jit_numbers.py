@@ -1,5 +1,6 @@
 """jit and arguments that are Python's numbers: how many compilations fifty of them cost."""
 
+import enum
 import gc
 import math
 import weakref
@@ -58,6 +59,44 @@ def test_what_numbers_are_no_arrays_of() -> None:
             found, expected = f(x, r), xp.exp(x) * r
         laws.close(found, expected, 1e-6, 1e-6)
         assert found.dtype == expected.dtype
+
+
+class _Count(enum.IntEnum):
+    ONE = 1
+    TWO = 2
+
+
+class _Unit(float):
+    def __repr__(self) -> str:
+        return "a unit"
+
+
+class _Phase(complex):
+    def __repr__(self) -> str:
+        return "a phase"
+
+
+NAMED = [_Count.ONE, _Count.TWO, _Unit(1.5), _Unit(-0.0), _Phase(1 + 2j), _Phase(2j)]
+
+
+@pytest.mark.parametrize("op", [xp.multiply, xp.add, xp.pow, xp.where, xp.equal])
+def test_numbers_that_print_otherwise(op: Any) -> None:
+    """Members of enums and other numbers with names compute what Python's numbers do, given or
+    closed over, one after the other; so do their graphs in files.
+    """
+    x = xp.abs(X[:3, :2])
+
+    def fun(x: Any, r: Any) -> Any:
+        return op(x > 0.5, x, r) if op is xp.where else op(x, r)
+
+    given, static = ft.jit(fun), ft.jit(fun, static_argnums=1)
+    for r in NAMED:
+        expected = fun(x, r)
+        closing = ft.jit(lambda x, r=r: fun(x, r))
+        graph = ft.Graph.from_json(ft.make_graph(lambda x, r=r: fun(x, r))(x).to_json())
+        for found in (given(x, r), static(x, r), closing(x), graph(x)[0]):
+            laws.close(found, expected, 1e-14, 1e-14)
+            assert found.dtype == expected.dtype
 
 
 def test_numbers_in_trees_and_keywords_and_lengths_that_vary() -> None:

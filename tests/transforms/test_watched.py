@@ -250,6 +250,12 @@ def of_a_module() -> Any:
     return fun, lambda: setattr(module, "K", 5.0)
 
 
+def of_a_module_in_a_cell() -> Any:
+    module: Any = sys.modules[SETTINGS]
+    module.K = 2.0
+    return lambda x: x * module.K, lambda: setattr(module, "K", 5.0)
+
+
 def number_of_numpys() -> Any:
     m = Layer()
     m.gain = np.float64(2.0)
@@ -287,7 +293,8 @@ def worked_out_once() -> Any:
 
 CASES = [
     numbers_in_a_list, another_sign_of_zero, numbers_by_any_key, members, far_below, default,
-    of_a_module, number_of_numpys, function, dtype, inside_of_what_is_frozen, worked_out_once,
+    of_a_module, of_a_module_in_a_cell, number_of_numpys, function, dtype,
+    inside_of_what_is_frozen, worked_out_once,
     numpy_array, numpy_global, numpy_attribute, numpy_element, numpy_number, numpy_view,
     numpy_of_a_helper, by_other_methods, attribute, number, deep, another_object, key,
     numbers_by_key, element, longer, shorter,

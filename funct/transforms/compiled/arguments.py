@@ -57,7 +57,9 @@ def static(x: Any) -> tuple[Any, Any]:
     if isinstance(x, tuple | slice):
         parts = x if isinstance(x, tuple) else (x.start, x.stop, x.step)
         return (type(x), tuple([static(v) for v in parts])), _InParts(x)
-    return type(x), repr(x) if isinstance(x, float | complex) else x
+    if isinstance(x, float | complex):  # by Python's text: classes of others may print less
+        return type(x), (float if isinstance(x, float) else complex).__repr__(x)
+    return type(x), x
 
 
 @attrs.frozen

@@ -119,8 +119,12 @@ class _Places:
         read: list[tuple[Any, str, Any]] = []
         for name, cell in zip(fun.__code__.co_freevars, fun.__closure__ or (), strict=True):
             place = Cell(cell)
-            if place.get(name) is not None:  # else it is filled later: the function's own name, say
-                read.append((place, name, place.get(name)))
+            value = place.get(name)
+            if isinstance(value, types.ModuleType):
+                self.places.append((place, name, value))
+                self._module(value)
+            elif value is not None:  # else it is filled later: the function's own name, say
+                read.append((place, name, value))
         if not of_library(fun.__module__):  # else a transform, say, of what it closes over
             codes = list(codes_in(fun.__code__))
             for c in codes:
