@@ -394,8 +394,13 @@ def _taken(take: Callable[[Any], Any], x: Any) -> Any:
 
 
 def check_allocation(name: str, shape: tuple[int, ...], dtype: Any) -> None:
-    """Refuse an array that is larger than the machine's memory, before it is asked for."""
-    size = math.prod(shape, start=np.dtype(dtype).itemsize)
+    """Refuse an array that is larger than the machine's memory, before it is asked for.
+
+    For functions whose arguments name a size, in captures too: no loop should run over so many
+    elements. What broadcasting makes of arrays may be larger, where nothing has to hold it.
+    """
+    known = [n for n in shape if n.__class__ is int]
+    size = math.prod(known, start=np.dtype(dtype).itemsize)
     if size >= LARGE:
         serve(size)
     if size > _MEMORY:

@@ -158,6 +158,7 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Any:
 def _repeated(x: Any, count: int, k: int) -> Any:
     """Each element as often: an axis of length count behind axis k, folded into it."""
     head, n, tail = x.shape[:k], x.shape[k], x.shape[k + 1 :]
+    check_allocation("repeat", (*x.shape, count), x.dtype)
     wide = ops.broadcast_to(ops.reshape(x, (*head, n, 1, *tail)), (*head, n, count, *tail))
     return ops.reshape(wide, (*head, n * count, *tail))
 
@@ -179,6 +180,7 @@ def tile(x: Any, repetitions: tuple[int, ...], /) -> Any:
     rank = max(len(x.shape), len(repetitions))
     shape = (1,) * (rank - len(x.shape)) + tuple(x.shape)
     reps = (1,) * (rank - len(repetitions)) + tuple(repetitions)
+    check_allocation("tile", (*shape, *reps), x.dtype)
     doubled = tuple([v for n in shape for v in (1, n)])
     wide = tuple([v for n, r in zip(shape, reps, strict=True) for v in (r, n)])
     out = ops.broadcast_to(ops.reshape(x, doubled), wide)
@@ -211,6 +213,8 @@ def pad(x: Any, pad_width: Any, /, mode: str = "constant", *, constant_values: A
         raise ArgumentError(
             f"pad: mode must be 'constant', 'edge', 'reflect', 'symmetric' or 'wrap', got {mode!r}"
         )
+    wide = [n + low + high for n, (low, high) in zip(x.shape, pairs, strict=True)]
+    check_allocation("pad", tuple(wide), x.dtype)
     y = ops.pad_axes(x, pairs)
     if not isinstance(constant_values, Tensor) and constant_values == 0:
         return y

@@ -8,7 +8,7 @@ import numpy as np
 
 from funct import ops
 from funct.array.axes import integers
-from funct.array.conversion import asarray, promoted
+from funct.array.conversion import asarray, check_allocation, promoted
 from funct.array.creation import arange, eye, ones_like, zeros
 from funct.array.cumulative import cumulative_prod
 from funct.array.direct import direct
@@ -139,7 +139,8 @@ def vander(x: Any, /, N: int | None = None, increasing: bool = False) -> Any:
     if x.dtype not in INEXACT:
         x = ops.astype(x, np.result_type(x.dtype, np.int64))
     n = x.shape[0] if N is None else _order("vander", N)
-    if n.__class__ is not int or n > _MOST:  # a length that varies, or more ops than are worth it
+    check_allocation("vander", (*x.shape, n), x.dtype)
+    if n.__class__ is not int or n > _COLUMNS:  # a length that varies, or many ops
         factors = broadcast_to(x[:, None], (x.shape[0], n - 1))
         factors = concat([ones_like(x)[:, None], factors], axis=1)
         powers = cumulative_prod(factors, axis=1)
@@ -194,6 +195,7 @@ def _vector(name: str, argument: str, x: Any) -> Any:
 
 
 _MOST = 4096
+_COLUMNS = 64  # of which each is an op
 
 
 def _order(name: str, n: Any) -> int:

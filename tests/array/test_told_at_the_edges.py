@@ -12,7 +12,7 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct import optim, tree
-from funct.errors import DTypeError, TransformError, TreeError
+from funct.errors import AllocationError, DTypeError, TransformError, TreeError
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -166,3 +166,43 @@ def test_tangents_that_are_numbers(dtype: str, number: Any) -> None:
     y, t = ft.jvp(xp.sin, (x,), (number,))
     assert y.dtype == t.dtype == x.dtype
     assert complex(t) == 1.0
+
+
+FAR = 1 << 40
+NAMED = {  # functions that are given a size
+    "arange": lambda x: xp.arange(FAR) * x[0],
+    "eye": lambda x: xp.eye(FAR) * x[0],
+    "fft": lambda x: xp.fft.fft(x, FAR),
+    "linspace": lambda x: xp.linspace(x[0], 1.0, FAR),
+    "one_hot": lambda x: xp.one_hot(xp.astype(x, xp.int64), FAR),
+    "pad": lambda x: xp.pad(x, (0, FAR)),
+    "pad at the edge": lambda x: xp.pad(x, FAR, mode="edge"),
+    "repeat": lambda x: xp.repeat(x, FAR),
+    "repeat as often": lambda x: xp.repeat(x, [FAR, 1]),
+    "segment_sum": lambda x: xp.segment_sum(x, xp.asarray([0, 1]), FAR),
+    "tile": lambda x: xp.tile(x, (2, FAR)),
+    "vander": lambda x: xp.vander(x, FAR),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_sizes_beyond_all_memory_are_refused_in_captures_too(name: str) -> None:
+    """Although a sum of the elements would need no room for them."""
+    fun = lambda x: xp.sum(NAMED[name](x))  # noqa: E731
+    for way in (fun, ft.jit(fun), ft.grad(fun), lambda x: ft.vmap(fun)(x[None])):
+        with pytest.raises(AllocationError):
+            way(xp.ones(2))
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        xp.vander,
+        xp.special.multigammaln,
+        lambda x, n: xp.linalg.matrix_power(x[:, None] * x, n),
+        lambda x, n: x**n,
+    ],
+)
+def test_graphs_are_not_as_long_as_numbers_are_large(fun: Any) -> None:
+    """What is done often is done by few ops."""
+    assert len(ft.make_graph(lambda x: fun(x, 2000))(xp.ones(2)).nodes) < 512

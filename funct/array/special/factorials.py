@@ -5,9 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from funct import ops
+from funct.array.conversion import as_tensor, asarray
 from funct.array.creation import how_many
 from funct.array.direct import direct
+from funct.array.elementwise import floating
+from funct.array.manipulation import expand_dims
 from funct.errors import ArgumentError
 from funct.kernels.special import functions as kernels
 
@@ -27,7 +32,8 @@ def zeta(x: Any, q: Any = None, /) -> Any:
     return ops.special.riemann_zeta(x) if q is None else ops.special.zeta(x, q)
 
 
-_MOST_TERMS = 1 << 16  # each is an op
+_MOST_TERMS = 1 << 16
+_TOGETHER = 64  # terms that are computed at once, behind as many that are an op each
 
 
 def multigammaln(a: Any, d: int) -> Any:
@@ -43,9 +49,14 @@ def multigammaln(a: Any, d: int) -> Any:
     d = how_many("multigammaln", "d", d)
     if not 0 < d <= _MOST_TERMS:
         raise ArgumentError(f"multigammaln: d must be between 1 and {_MOST_TERMS}, got {d}")
+    a = floating(as_tensor("multigammaln", a, "a"))
     y = ops.special.gammaln(a) + 0.25 * d * (d - 1) * math.log(math.pi)
-    for j in range(1, d):
+    for j in range(1, min(d, _TOGETHER)):
         y = y + ops.special.gammaln(a - 0.5 * j)
+    for first in range(_TOGETHER, d, _TOGETHER):  # of which a graph has one op, not one for each
+        j = np.arange(first, min(first + _TOGETHER, d), dtype=np.float64)
+        terms = ops.special.gammaln(expand_dims(a, -1) - asarray(0.5 * j, dtype=a.dtype))
+        y = y + ops.reduce_sum(terms, (len(a.shape),), False)
     return ops.where(ops.greater(a, 0.5 * (d - 1)), y, math.nan)
 
 

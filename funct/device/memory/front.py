@@ -62,7 +62,6 @@ class _Handler(ctypes.Structure):
     )
 
 
-_MISS = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
 _python = ctypes.pythonapi
 _python.PyCapsule_GetPointer.restype = ctypes.c_void_p
 _python.PyCapsule_GetPointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
@@ -134,7 +133,6 @@ class Front:
         self._inside = False
         self._room = (ctypes.c_int64 * 4 * _EVENTS)()
         self._units = (ctypes.c_int64 * 4096)()
-        self._miss = _for_ever(_MISS(self._answer))
         self.record = _for_ever(Record())
         self.record.base = arena.base
         self.record.extent = arena.size
@@ -142,7 +140,7 @@ class Front:
         self.record.least = LEAST
         self.record.zero_most = _ZERO_MOST
         self.record.due = _NEVER
-        self.record.miss = ctypes.cast(self._miss, ctypes.c_void_p).value
+        self.record.answer = id(_for_ever(self._answer))
         theirs = _Handler.from_buffer_copy(_NUMPYS)
         for name, address in zip(NUMPY, theirs.functions, strict=True):
             setattr(self.record, name, address)
@@ -150,6 +148,7 @@ class Front:
         self.record.length = _EVENTS
         at = self._at = ctypes.addressof(self.record)
         code = front_code()
+        self.record.miss = code.address("ask")
         functions = [code.address(name) for name in ("malloc_", "calloc_", "realloc_", "free_")]
         self._handler = _for_ever(_Handler(b"funct", 1, (ctypes.c_void_p * 5)(at, *functions)))
         self.capsule = _capsule(self._handler)
@@ -254,19 +253,12 @@ class Front:
         self.record.recorded = 0
         self.record.miss = front_code().address("theirs")
 
-    def _answer(self, _: int, size: int, answer: int) -> None:
-        """Write where the block for a request is that no bin can meet; 0 where there is no memory.
+    def _answer(self, size: int) -> int:
+        """Where the block for a request is that no bin can meet; 0 where there is no memory.
 
-        Handlers of signals raise wherever Python is: NumPy gets a block then too, of its own.
+        Handlers of signals raise wherever Python is: NumPy gets a block then too, of its own, and
+        the program hears of what was raised when that is done.
         """
-        try:
-            found = self._make(size)
-        except BaseException as error:
-            self.record.raised = id(_for_ever(error))
-        else:
-            ctypes.c_int64.from_address(answer).value = found
-
-    def _make(self, size: int) -> int:
         with lock:
             if self._inside:  # made by what runs because of us, such as a finalizer
                 return self._theirs(self.record.context, size) or 0

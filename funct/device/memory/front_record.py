@@ -35,7 +35,8 @@ _FIELDS: dict[str, tuple[str, Any]] = {
     "waiting": _WORD,  # bytes that do
     "due": _WORD,  # bytes of large blocks, handed out until now, with which Python is asked
     "miss": _PLACE,
-    "raised": _PLACE,  # in `miss`, and not yet heard of
+    "answer": _PLACE,  # the function of Python's that `miss` calls
+    "raised": _PLACE,  # by that, and not yet heard of
     **dict.fromkeys(NUMPY, _PLACE),
     "room": _PLACE,  # for a record of frees
     "count": _WORD,

@@ -1,7 +1,8 @@
 """The front of the allocator as LLVM text: what NumPy calls for each array (NEP 49).
 
 Small requests go to NumPy's own functions. Others take a block from their bin (`bins_text.py`). A
-request that finds its bin empty asks `miss`, which is Python and knows how to make room; giving a
+request that finds its bin empty asks `miss`: that calls Python, which knows how to make room, by
+CPython's own functions, so that what is raised anywhere in there is known; giving a
 block back never calls Python, so it is safe wherever an array may die.
 """
 
@@ -33,6 +34,14 @@ declare i32 @madvise(ptr, i64, i32)
 declare i32 @clock_gettime(i32, ptr)
 declare i32 @Py_AddPendingCall(ptr, ptr)
 declare void @PyErr_SetObject(ptr, ptr)
+declare void @PyErr_Fetch(ptr, ptr, ptr)
+declare void @PyErr_NormalizeException(ptr, ptr, ptr)
+declare i32 @PyGILState_Ensure()
+declare void @PyGILState_Release(i32)
+declare ptr @PyLong_FromUnsignedLongLong(i64)
+declare i64 @PyLong_AsLongLong(ptr)
+declare ptr @PyObject_CallOneArg(ptr, ptr)
+declare i32 @PyException_SetTraceback(ptr, ptr)
 declare void @Py_DecRef(ptr)
 
 ; What `miss` is after Python has ended.
@@ -41,6 +50,45 @@ define void @theirs(ptr %front, i64 %size, ptr %answer) {
   %malloc = get malloc
   %a = call ptr %malloc(ptr %context, i64 %size)
   store ptr %a, ptr %answer
+  ret void
+}
+
+; What `miss` is before.
+define void @ask(ptr %front, i64 %size, ptr %found) {
+entry:
+  %type = alloca ptr
+  %error = alloca ptr
+  %trace = alloca ptr
+  %gil = call i32 @PyGILState_Ensure()
+  %answer = get answer
+  %asked = call ptr @PyLong_FromUnsignedLongLong(i64 %size)
+  %unasked = icmp eq ptr %asked, null
+  br i1 %unasked, label %failed, label %call
+call:
+  %made = call ptr @PyObject_CallOneArg(ptr %answer, ptr %asked)
+  call void @Py_DecRef(ptr %asked)
+  %unmade = icmp eq ptr %made, null
+  br i1 %unmade, label %failed, label %met
+met:
+  %place = call i64 @PyLong_AsLongLong(ptr %made)
+  store i64 %place, ptr %found
+  call void @Py_DecRef(ptr %made)
+  br label %end
+failed:
+  call void @PyErr_Fetch(ptr %type, ptr %error, ptr %trace)
+  call void @PyErr_NormalizeException(ptr %type, ptr %error, ptr %trace)
+  %e = load ptr, ptr %error
+  %raised_at = at raised
+  store ptr %e, ptr %raised_at
+  %t = load ptr, ptr %trace
+  %untraced = icmp eq ptr %t, null
+  br i1 %untraced, label %end, label %traced
+traced:
+  %s = call i32 @PyException_SetTraceback(ptr %e, ptr %t)
+  call void @Py_DecRef(ptr %t)
+  br label %end
+end:
+  call void @PyGILState_Release(i32 %gil)
   ret void
 }
 
@@ -84,7 +132,7 @@ try:
   br i1 %hit, label %end, label %ask
 ask:
   %miss = get miss
-  store i64 -1, ptr %answer            ; so it stays where Python does not come to its first line
+  store i64 -1, ptr %answer            ; so it stays where Python raises
   call void %miss(ptr %front, i64 %size, ptr %answer)
   %made_wide = load i64, ptr %answer
   %made = inttoptr i64 %made_wide to ptr
