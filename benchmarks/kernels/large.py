@@ -21,6 +21,7 @@ from funct.kernels.table import find
 TITLE = "elementwise functions and sums of 512x512 numbers [GB/s]"
 
 _SHAPE = (512, 512)
+_SOME = 1000  # of a vector in the first cache
 _HALVES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 _ONE: dict[str, Callable[..., Any]] = {
     "exp": np.exp, "isnan": np.isnan, "sigmoid": sigmoid, "sqrt": np.sqrt, "tanh": np.tanh,
@@ -49,6 +50,9 @@ def rows() -> Iterator[Row]:
             ours, title = choose(name, prim.raw, count), f"{name} {np.dtype(real).name}"
             moved = given[0].nbytes * (count + 1)
             yield _row(title, moved, ours, prim.raw, name, tuple(given[:count]), torch)
+            some = tuple([x.reshape(-1)[:_SOME].copy() for x in given[:count]])
+            title, moved = f"{title}, {_SOME:,} numbers", moved * _SOME // given[0].size
+            yield _row(title, moved, ours, prim.raw, name, some, torch)
         yield _limits(given[0], torch)
     for whole in (np.int32, np.int64):
         counts = [rng.integers(1, 1000, _SHAPE).astype(whole) for _ in range(2)]

@@ -7,7 +7,7 @@ Nor may the order of elements in memory differ from that of a fresh result (Note
 Note [Layouts]: NumPy lays a fresh result out like its operands, rows or columns first, and sums in
 memory order. A reused buffer that is laid out otherwise gives, some sums later, other last bits
 than eager execution. So a buffer is taken over only where every operand that has a say is laid out
-like it.
+like it. What has another kernel for many elements (`asks`) makes its results itself.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from funct.compile.text import asks
 from funct.core import is_one
 from funct.graph import Graph, Guard, Node, Var, eliminate_dead, inline_calls, share_common
 from funct.kernels.elementwise import is_ufunc
@@ -123,7 +124,7 @@ def _layouts(graph: Graph) -> dict[Var, Any]:
         if isinstance(e, Node):
             for v in e.results:
                 found[v] = v
-            if is_ufunc(e.primitive.raw):
+            if is_ufunc(e.primitive.raw) and not asks(e):
                 tokens = tuple(dict.fromkeys(found[a] for a in _shaping(e)))
                 found[e.results[0]] = (
                     tokens[0] if len(tokens) == 1 else mixed.setdefault(tokens, object())
@@ -145,7 +146,7 @@ def _reusable(
     layouts: Mapping[Var, Any],
     taken: set[Var],
 ) -> Var | None:
-    if not is_ufunc(node.primitive.raw) or node.params:
+    if not is_ufunc(node.primitive.raw) or node.params or asks(node):
         return None
     out = node.results[0]
     if len({layouts[v] for v in _shaping(node)}) > 1:

@@ -28,6 +28,8 @@ from funct.device.printed import CODE
 from funct.events import tell
 from funct.graph import Control, Graph, Node, digest
 from funct.kernels.cpu.jobs import Job, job
+from funct.kernels.thresholds import ASKING
+from funct.ops.by_size import chosen
 from funct.settings import config
 from funct.source import SITES
 
@@ -98,7 +100,9 @@ def _encoded(made: Native, graph: Graph) -> bytes | None:
     """The code as bytes; None where something in it has no form."""
     given = {id(x.data): k for k, (_, x) in enumerate(graph.constants)}
     nodes = [e for e in made.fused.graph.nodes if isinstance(e, Node)]
-    ops = {id(e.primitive.raw): e.name for e in nodes if not isinstance(e.primitive, Control)}
+    known = [e.primitive for e in nodes if not isinstance(e.primitive, Control)]
+    ops = {id(p.raw): ["op", p.name] for p in known}
+    ops |= {id(chosen(p)): ["asked", p.name] for p in known if p.name in ASKING}
     controls = {id(run): k for k, run in enumerate(_controls(graph))}
     programs = {id(p.run): k for k, p in enumerate(made.programs)}
     base = base_names()
@@ -131,7 +135,7 @@ def _encoded(made: Native, graph: Graph) -> bytes | None:
         if id(value) in programs:
             names[name] = ["program", programs[id(value)]]
         elif id(value) in ops:
-            names[name] = ["op", ops[id(value)]]
+            names[name] = ops[id(value)]
         elif id(value) in controls:
             names[name] = ["control", controls[id(value)]]
         elif isinstance(value, tuple):
@@ -217,11 +221,11 @@ def _decoded(body: bytes, graph: Graph, slowly: Callable[..., Any]) -> Callable[
     for name, (kind, what) in head["names"].items():
         if kind == "program":
             names[name] = programs[what]
-        elif kind == "op":
+        elif kind in ("op", "asked"):
             prim = lookup(what)
             if prim is None:
                 raise KeyError(what)
-            names[name] = prim.raw
+            names[name] = prim.raw if kind == "op" else chosen(prim)
         elif kind == "control":
             names[name] = _controls(graph)[what]
         elif kind == "types":

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from funct.core import NARROW, Size
 from funct.graph import Graph, Guard, Node, Var, same
+from funct.kernels.thresholds import EXACT, MANY, SLOW
+from funct.ops.by_size import chosen
 
-__all__ = ["MISS", "call_text", "guard_text", "literal", "scope"]
+__all__ = ["MISS", "asks", "call_text", "guard_text", "literal", "scope"]
 
 MISS = object()
+_ASKING = SLOW - EXACT
 
 
 def scope(graph: Graph) -> dict[str, Any]:
@@ -22,14 +26,27 @@ def scope(graph: Graph) -> dict[str, Any]:
     return names | {v.name: x.data for v, x in graph.constants}
 
 
+def asks(node: Node) -> bool:
+    """Whether eager execution has another kernel for so many elements, or may have one: where their
+    number is not known the kernel is asked for at each call.
+    """
+    if node.name not in _ASKING:
+        return False
+    shapes = [v.shape for v in node.reads]
+    known = all(isinstance(n, int) for shape in shapes for n in shape)
+    return not known or any(math.prod(shape) >= MANY for shape in shapes)
+
+
 def call_text(node: Node, reuse: Var | None, names: dict[str, Any]) -> str:
     """The line that computes a node, into the buffer of `reuse` where one is given."""
     prim = node.primitive
     fn = prim.name.replace(":", "_").replace(".", "_") + "_"  # a user's op has a namespace
-    names.setdefault(fn, prim.raw)
-    if names[fn] is not prim.raw:  # two ops of one name: a user's and ours
+    raw = prim.raw
+    if asks(node):
+        fn, raw = f"{fn}of_many_", chosen(prim)
+    if names.setdefault(fn, raw) is not raw:  # two ops of one name: a user's and ours
         fn = f"{fn}{id(prim)}"
-        names[fn] = prim.raw
+        names[fn] = raw
     args = [a.name if isinstance(a, Var) else literal(a, names) for a in node.operands]
     args += [literal(p, names) for p in node.params]
     if reuse is not None:

@@ -21,11 +21,12 @@ from funct.kernels.cpu.elementwise.guarded import Guarded
 from funct.kernels.cpu.loops import ready
 from funct.kernels.dtypes import FLOATING, INTEGER
 from funct.kernels.quiet import vdot
+from funct.kernels.thresholds import FAR, MANY
 
 __all__ = [
-    "ASKING", "LIMITS", "MANY", "SHORT", "SLOW", "as_it_is", "choice", "clip", "complex_of", "conj",
-    "expm1", "floor_divide", "is_ufunc", "known_by_number", "log1p", "plain_cast", "power",
-    "real_ufunc", "rint", "rounded", "sigmoid", "tanh", "times_sigmoid",
+    "as_it_is", "choice", "clip", "complex_of", "conj", "expm1", "floor_divide", "is_ufunc",
+    "known_by_number", "log1p", "plain_cast", "power", "real_ufunc", "rint", "rounded", "sigmoid",
+    "tanh", "times_sigmoid",
 ]  # fmt: skip
 
 ndarray = np.ndarray
@@ -35,27 +36,13 @@ _REAL = tuple(map(np.dtype, "fd"))
 _COMPLEX = tuple(map(np.dtype, "FD"))
 _WHOLE = tuple(map(np.dtype, "?bhilqBHILQ"))
 _VECTORS = frozenset(_REAL)  # what `vdot` is quick for
-_FEW = 1 << 12  # elements for which the calls cost more than what they compute
 _DECIMALS = 30  # powers of ten below are numbers of single precision
 _TENS = {d: [np.asarray(10.0**k, d) for k in range(_DECIMALS)] for d in _REAL}
 _LARGE = 1 << 12  # elements from which on what a call costs is nothing
 _floor_divide = np.floor_divide
+# What `np.clip` calls, in as much time again.
+_clipped: Any = getattr(getattr(getattr(np, "_core", None), "umath", None), "clip", np.clip)
 _power = np.power
-
-
-# functions of real numbers that NumPy computes one by one or slowly, at least in one of these
-# dtypes, and how many elements of an operand make it worth to compute them in code of our own
-SLOW = frozenset({
-    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "copysign", "cos", "cosh",
-    "entr", "erf", "erfc", "erfinv", "exp", "exp10", "exp2", "expit", "expm1", "floor_divide",
-    "fmod", "gammaln", "hypot", "log", "log10", "log1p", "log2", "log_expit", "logaddexp", "logit",
-    "ndtr", "nextafter", "pow", "reciprocal", "remainder", "sign", "sin", "sinh", "sqrt", "tan",
-    "tanh",
-})  # fmt: skip
-ASKING = SLOW | {"where"}  # what goes another way where arrays are large; a choice has its bits
-LIMITS = frozenset({"maximum", "minimum"})  # the same of an array and a number, with NumPy's bits
-MANY = 1 << 14
-SHORT = 1 << 11  # elements of a row in which NumPy loses time where operands broadcast
 
 
 def as_it_is(name: str, raw: Callable[..., Any], operands: int) -> Callable[..., Any]:
@@ -252,8 +239,8 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Any:
         return None
     if x.size >= _LARGE and {min.__class__, max.__class__} <= {plain, int, type(None)}:
         if min and max:
-            return np.clip(x, min, max)  # one pass; at a limit of 0 it may give the other zero
-        if x.size >= MANY and kind in _VECTORS:
+            return _clipped(x, min, max)  # one pass; at a limit of 0 it may give the other zero
+        if x.size >= FAR and kind in _VECTORS:
             return None  # ops of large arrays and a number, for which NumPy has no vectors
     y = x
     if min is not None:
@@ -402,7 +389,7 @@ def _sigmoid(x: Any) -> Any:
 def _few_sigmoids(x: Any, times: bool) -> Any:
     """The same for few elements, in one call; None where that does not serve."""
     n = x.size
-    if n >= _FEW or x.__class__ is not ndarray or x.dtype not in _VECTORS or not ready(n):
+    if n >= MANY or x.__class__ is not ndarray or x.dtype not in _VECTORS or not ready(n):
         return None
     if not n or not x.flags.c_contiguous or not neural.usable():
         return None

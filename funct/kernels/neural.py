@@ -22,6 +22,7 @@ from funct.kernels.elementwise import times_sigmoid
 from funct.kernels.indexing import PLACES
 from funct.kernels.linalg.products import matmul
 from funct.kernels.table import call
+from funct.kernels.thresholds import MANY
 from funct.kernels.windows.convolution import convolution, convolution_work
 from funct.kernels.windows.pooling import few, max_pool, sum_pool
 from funct.kernels.windows.views import Sliding
@@ -72,6 +73,8 @@ def softmax(x: Any, dim: Any, dtype: Any = None) -> Any:
         y = _empty(x.shape, x.dtype)
         cpu.softmax(x, y, x.size // n, n)
         return y
+    if x.size >= MANY:
+        return None  # functions of so many are code of our own
     e = x - _maximum(x, dim, None, None, True)
     np.exp(e, e)
     e *= 1.0 / _add(e, dim, None, None, True)
@@ -86,6 +89,8 @@ def log_softmax(x: Any, dim: Any, dtype: Any = None) -> Any:
         y = _empty(x.shape, x.dtype)
         cpu.log_softmax(x, y, _empty(x.size, x.dtype), x.size // n, n)
         return y
+    if x.size >= MANY:
+        return None
     shifted = x - _maximum(x, dim, None, None, True)
     shifted -= np.log(_add(np.exp(shifted), dim, None, None, True))
     return shifted
@@ -98,7 +103,7 @@ def relu(x: Any, inplace: Any = False) -> Any:
 
 def sigmoid(x: Any) -> Any:
     """1 / (1 + exp(-x))."""
-    return elementwise.sigmoid(x) if _few(x) else None
+    return elementwise.sigmoid(x) if _few(x) and x.size < MANY else None
 
 
 def linear(x: Any, w: Any, bias: Any = None) -> Any:
@@ -132,7 +137,7 @@ def embedding(
 
 def silu(x: Any, inplace: Any = False) -> Any:
     """x sigmoid(x)."""
-    return times_sigmoid(x) if not inplace and _few(x) else None
+    return times_sigmoid(x) if not inplace and _few(x) and x.size < MANY else None
 
 
 def softplus(x: Any, beta: Any = 1, threshold: Any = 20) -> Any:
@@ -155,6 +160,8 @@ def gelu(x: Any, approximate: Any = "none") -> Any:
         y = _empty(x.shape, x.dtype)
         cpu.gelu(x, y, x.size)
         return y
+    if x.size >= MANY:
+        return None
     inner = x * x
     inner *= x
     inner *= 0.044715
@@ -236,7 +243,7 @@ def _class_loss(
         if cpu.class_loss(x, target, loss, room, n, classes, logits, reduction):
             return None
         return loss
-    if target.item(target.argmin()) < 0:
+    if target.item(target.argmin()) < 0 or (logits and x.size >= MANY):
         return None
     if logits:
         x = log_softmax(x, 1)

@@ -7,6 +7,7 @@ call chooses by size. That is put into the cells `raw` and `beside` of their clo
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -17,8 +18,9 @@ from numpy import ndarray
 from funct.core import FLOATING, Primitive
 from funct.device.fork import whole
 from funct.device.memory import serve
-from funct.kernels.elementwise import ASKING, MANY, SHORT, as_it_is
+from funct.kernels.elementwise import as_it_is
 from funct.kernels.table import find
+from funct.kernels.thresholds import ASKING, EXACT, FAR, MANY, SHORT, SLOW
 
 __all__ = ["SMALL_ONLY", "arrived", "asking", "chosen", "limiting"]
 
@@ -65,9 +67,12 @@ def _cell_of(op: Any, name: str) -> Any:
 
 def chosen(prim: Primitive) -> Callable[..., Any]:
     """What the fast function of a primitive calls on bare arrays, now and later."""
-    if prim.name not in ASKING:
-        return prim.raw
-    cell = _cell_of(prim.fn, "raw")
+    return _asked(prim.name, prim.fn) if prim.name in ASKING else prim.raw
+
+
+@functools.cache
+def _asked(name: str, op: Any) -> Callable[..., Any]:
+    cell = _cell_of(op, "raw")
 
     def now(*args: Any) -> Any:
         return cell.cell_contents(*args)
@@ -80,19 +85,20 @@ def asking(prim: Primitive, make: Callable[..., Any]) -> Callable[..., Any]:
     loaded when there is one.
     """
     plain = prim.raw
+    least = MANY if prim.name in SLOW - EXACT else FAR
 
     def one(x: Any) -> Any:
-        return plain(x) if x.size < MANY else large(x)
+        return plain(x) if x.size < least else large(x)
 
     def two(x: Any, y: Any) -> Any:
-        if (x.__class__ is ndarray and x.size >= MANY) or (
-            y.__class__ is ndarray and y.size >= MANY
+        if (x.__class__ is ndarray and x.size >= least) or (
+            y.__class__ is ndarray and y.size >= least
         ):
             return large(x, y)
         return plain(x, y)
 
     def three(x: Any, y: Any, z: Any) -> Any:
-        return plain(x, y, z) if x.size < MANY else large(x, y, z)
+        return plain(x, y, z) if x.size < least else large(x, y, z)
 
     def large(*args: Any) -> Any:
         if all(a.dtype.kind in "biufc" for a in args if a.__class__ is ndarray):
@@ -111,7 +117,7 @@ def limiting(prim: Primitive, make: Callable[..., Any]) -> Callable[..., Any]:
 
     def beside(x: Any, y: Any) -> Any:
         array = x if x.__class__ is ndarray else y
-        if array.size >= MANY and array.dtype in _DOUBLES_AND_SINGLES:
+        if array.size >= FAR and array.dtype in _DOUBLES_AND_SINGLES:
             _choose(_DOUBLE)
             return _cell_of(op, "raw").cell_contents(x, y)
         return plain(x, y)

@@ -14,8 +14,8 @@ from funct.core import lookup
 from funct.errors import FunctError
 from funct.kernels.cpu.elementwise import byte_tables, large
 from funct.kernels.cpu.loops import available
-from funct.kernels.elementwise import MANY, SLOW
 from funct.kernels.table import restricted
+from funct.kernels.thresholds import FAR, MANY, SLOW
 from tests import guarded
 
 if not available():
@@ -121,7 +121,7 @@ def test_large_arrays_of_integers_have_the_bits_of_floats(name: str, dtype: Any)
 def test_bytes_have_the_bits_of_floats(name: str, dtype: Any) -> None:
     """Each of their values, in views and turned, at sizes that are no whole vectors."""
     fun, rng = lookup(name).fn, np.random.default_rng(0)
-    words = rng.integers(0, 256, (129, 2 * (MANY // 129) + 7), dtype=np.uint8)
+    words = rng.integers(0, 256, (2 * MANY // 256 + 1, 263), dtype=np.uint8)
     words[0, :256] = np.arange(256)
     x = guarded.copy(words.astype(dtype))
     floats = np.asarray(lookup(name).raw(x[:1, :8])).dtype
@@ -212,7 +212,7 @@ def test_choices_have_numpys_bits(dtype: str) -> None:
 
 
 def test_choices_take_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    x = xp.asarray(np.arange(2.0 * MANY))
+    x = xp.asarray(np.arange(2.0 * FAR))
     xp.where(x > 9.0, x, 0.0)
     monkeypatch.setattr(large, "combined", lambda *_: np.zeros(()))
     assert xp.where(x > 9.0, x, 0.0).shape == xp.where(x > 9.0, 0.0, x).shape == ()

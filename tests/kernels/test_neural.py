@@ -8,10 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+import funct as ft
+import funct.array as xp
+from funct.graph import Interpreter
 from funct.kernels import elementwise, neural
 from funct.kernels.cpu import neural as cpu
 from funct.kernels.cpu.loops import available
 from funct.kernels.table import restricted
+from funct.kernels.thresholds import MANY
+from funct.nn import functional
 from tests.kernels.arrays import agree
 
 pytestmark = pytest.mark.skipif(not available(), reason="there is no LLVM to compile with")
@@ -38,7 +43,7 @@ CALLS: dict[str, Call] = {
 
 def _arrays(dtype: Any) -> list[Any]:
     rng = np.random.default_rng(3)
-    found = [rng.normal(size=s) * 4 for s in ((1, 1), (3, 4), (4, 9), (2, 131), (7, 300), (30, 8))]
+    found = [rng.normal(size=s) * 4 for s in ((1, 1), (3, 4), (4, 9), (2, 131), (7, 73), (30, 8))]
     found += [rng.choice(_EDGES, (12, 10)), rng.normal(size=(9, 5)).T, rng.normal(size=(8, 6))[::2]]
     return [x.astype(dtype) for x in found]
 
@@ -58,6 +63,21 @@ def test_code_has_the_bits_of_numpy(name: str, dtype: Any) -> None:
             np.testing.assert_array_equal(found, expected)
             number = found == found
             assert (np.signbit(found) == np.signbit(expected))[number].all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "sigmoid", "silu", "gelu", "softplus"])
+def test_more_have_the_bits_of_the_ops_they_are_made_of(name: str, dtype: Any) -> None:
+    """From MANY elements on functions are code of our own, in the layer as in its ops."""
+    given = {"softmax": (-1,), "log_softmax": (-1,), "gelu": ("tanh",)}.get(name, ())
+
+    def layer(x: Any) -> Any:
+        return getattr(functional, name)(x, *given)
+
+    for shape in ((1, MANY), (7, 300), (300, 7)):
+        x = xp.asarray(np.random.default_rng(3).normal(size=shape).astype(dtype) * 4)
+        (expected,) = Interpreter(ft.make_graph(layer)(x)).run(x)
+        np.testing.assert_array_equal(np.asarray(layer(x)), np.asarray(expected))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -7,9 +7,9 @@ import funct as ft
 import funct.array as xp
 from funct import ops
 from funct.kernels.cpu.irregular import shares as cpu
-from funct.kernels.elementwise import MANY
 from funct.kernels.random.elementary import logistic
 from funct.kernels.random.shares import share
+from funct.kernels.thresholds import FAR
 
 KEY = ft.random.key(42)
 
@@ -17,7 +17,7 @@ KEY = ft.random.key(42)
 def test_shares_are_logistic_with_the_same_bits_everywhere():
     """NumPy, machine code for large arrays and compiled loops; infinite and tiny ones too."""
     r = np.random.default_rng(0)
-    x = np.concatenate([r.normal(size=MANY) * s for s in (1e-9, 1.0, 40.0, 400.0)])
+    x = np.concatenate([r.normal(size=FAR) * s for s in (1e-9, 1.0, 40.0, 400.0)])
     ends = [0.0, -0.0, np.inf, -np.inf, np.nan, 745.2, -745.2, -1e308, 36.8, -708.5]
     x = np.concatenate([x, ends, r.uniform(-760, -700, 1000)])
     with np.errstate(all="ignore"):

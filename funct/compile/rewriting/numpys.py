@@ -29,6 +29,7 @@ from funct.compile.steps.matrices import is_matrices
 from funct.compile.steps.moves import is_move
 from funct.compile.steps.systems import is_systems
 from funct.compile.steps.ufuncs import NUMPYS, is_ufunc
+from funct.compile.text import asks
 from funct.core import Primitive, lookup
 from funct.graph import Graph, Node, Var
 from funct.kernels.cpu.reductions.long_rows import PAYS
@@ -126,6 +127,9 @@ class _Walk(NewNodes):
             return True
         turned = order is _Order.TURNED and not may_be_numpys_product(e)
         self.orders |= dict.fromkeys(e.results, _Order.TURNED if turned else _Order.DENSE)
+        if _is_ours(e):
+            self.keep(e)
+            return True
         if e.name == "sigmoid" and e.results[0].dtype.char in "fd":
             return self._sigmoid(e)
         if e.name == "relu" and e.results[0].dtype.char in "fd":
@@ -168,6 +172,8 @@ class _Walk(NewNodes):
         """Whether NumPy's loops are called as NumPy calls them, and eagerly as well."""
         if max([math.prod(v.shape) for v in e.reads], default=0) >= _OURS.get(e.name, math.inf):
             return False
+        if asks(e):
+            return False
         if may_fold(e):
             return order is _Order.DENSE
         if may_be_numpys_product(e):
@@ -183,6 +189,17 @@ def _primitive(name: str) -> Primitive:
 
 def _numpys(e: Node) -> Node:
     return attrs.evolve(e, primitive=attrs.evolve(e.primitive, name=f"{NUMPYS}{e.name}"))
+
+
+def _is_ours(e: Node) -> bool:
+    """Whether it is a function that eager execution has code of our own for, as loops have it."""
+    out = e.results[0].dtype
+    alike = out.char in "fd" and all(v.dtype == out for v in e.reads)
+    return alike and asks(e) and not why_not(e) and not (e.name == "pow" and not _by_arrays(e))
+
+
+def _by_arrays(power: Node) -> bool:
+    return all(isinstance(v, Var) and v.shape for v in power.operands)
 
 
 def _is_few(e: Node) -> bool:

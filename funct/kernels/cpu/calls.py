@@ -212,18 +212,19 @@ class Entries:
 
     result: the numbers of the arguments that have the shape of a new array (an int is the length
     of one axis) and its dtype. The frame then goes on with its address and how many elements it
-    has; the call gives it if the code answers 0, and is a miss if not.
+    has; the call gives it if the code answers 0, and is a miss if not. alike: all arguments are
+    arrays, and those of several shapes are a miss.
     """
 
     def __init__(
         self, name: str, count: int, miss: Callable[..., Any],
-        result: tuple[int, int] | None = None,
+        result: tuple[int, int] | None = None, alike: bool = False,
     ) -> None:  # fmt: skip
         assert count + 2 <= _MOST, name
         self._name = name
         self._kept: list[object] = [miss]
         head = [0, count, *map(id, (miss, np.ndarray, int, float))]
-        head += [0, 0, 0] if result is None else [1, *result]
+        head += [0, 0, 0] if result is None else [1 + alike, *result]
         self._table = np.asarray(head, np.int64)
         self._publish()
 
@@ -264,6 +265,8 @@ entry:
   %parameters = load i64, ptr %parameters.at
   %pairs = shl i64 %parameters, 1
   %length = add i64 %pairs, 1
+{word("compares", "%table", _RESULT)}
+  %alike = icmp eq i64 %compares, 2
   %right = icmp eq i64 %count, %parameters
   br i1 %right, label %try, label %miss
 
@@ -357,10 +360,29 @@ times:
   br label %axis
 add:
   %sum = add i64 %work, %size
-  br label %fits
+  br i1 %alike, label %compare, label %fits
+compare:
+  %one = load ptr, ptr %args
+{field("one.rank", "%one", RANK, "i32")}
+{field("one.shape", "%one", SHAPE, "ptr")}
+  %same.rank = icmp eq i32 %rank, %one.rank
+  br i1 %same.rank, label %same.axis, label %other
+same.axis:
+  %c = phi i32 [ 0, %compare ], [ %c.next, %lengths ]
+  %compared = icmp eq i32 %c, %rank
+  br i1 %compared, label %fits, label %lengths
+lengths:
+  %c.wide = zext i32 %c to i64
+  %one.n.at = getelementptr i64, ptr %one.shape, i64 %c.wide
+  %this.n.at = getelementptr i64, ptr %shape, i64 %c.wide
+  %one.n = load i64, ptr %one.n.at
+  %this.n = load i64, ptr %this.n.at
+  %c.next = add i32 %c, 1
+  %same.n = icmp eq i64 %one.n, %this.n
+  br i1 %same.n, label %same.axis, label %other
 fits:
   %work.next = phi i64 [ %work, %static ], [ %work, %convert ], [ %work, %suspect ],
-                       [ %work, %real ], [ %sum, %add ]
+                       [ %work, %real ], [ %sum, %add ], [ %sum, %same.axis ]
   %k.next = add i64 %k, 1
   br label %parameter
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.elementwise.ufunc_loops import offered
+from funct.kernels.cpu.elementwise.ufunc_loops import by_count
 from funct.kernels.cpu.vectors import INT, TRUTH, Pointer, Type, Value, element
 
 __all__ = ["Registers"]
@@ -320,7 +320,7 @@ class Registers:
     def applied(
         self, ufunc: np.ufunc, x: Pointer, at: Any, y: Pointer, to: Any, count: Any, *rest: float
     ) -> None:
-        """Let NumPy's own loop of a ufunc write into y."""
+        """Let what eager code runs for a ufunc write into y."""
         assert x.type == y.type, (x.type, y.type)
         source, target = self.address(x, at), self.address(y, to)
         self.written.add(y.text)
@@ -340,7 +340,7 @@ class Registers:
 
         The loop of a sum adds to one place, in which it finds its first operand too.
         """
-        loop, data = offered(ufunc, kind.dtype)
+        loop, data = by_count(ufunc, kind.dtype)
         sums, step = ufunc is np.add, kind.bits // 8
         name = "@" + "_".join([loop, "of", *[f"{v}".replace("-", "m") for v in rest]])
         if sums:

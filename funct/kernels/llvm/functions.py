@@ -96,6 +96,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "remainder": remainder.remainder,
     "round": one_operand("round"),
     "rsqrt": power.rsqrt,
+    "sigmoid": exponential.sigmoid,
     "sign": sign,
     "silu": exponential.silu,
     "sin": trigonometric.sin,

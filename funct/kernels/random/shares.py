@@ -15,9 +15,9 @@ import numpy as np
 from funct.kernels.cpu.elementwise.vector_loops import combined
 from funct.kernels.cpu.irregular.shares import few_shares
 from funct.kernels.cpu.loops import ready
-from funct.kernels.elementwise import MANY
 from funct.kernels.random.elementary import logistic
 from funct.kernels.table import permitted
+from funct.kernels.thresholds import FAR
 
 __all__ = ["share", "shares"]
 
@@ -28,7 +28,7 @@ def share(x: Any) -> Any:
     """1 / (1 + exp(-x)), float64 within 2 ulp; float32 is rounded once more."""
     if x.dtype != _DOUBLE:
         return share(np.asarray(x, _DOUBLE)).astype(x.dtype)
-    if x.size >= MANY and permitted("llvm"):
+    if x.size >= FAR and permitted("llvm"):
         return combined("share", (x,), _DOUBLE)
     if ready(x.size):
         return few_shares(np.asarray(x))

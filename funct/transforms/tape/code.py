@@ -24,9 +24,10 @@ from funct.device.llvm import loaded
 from funct.kernels.cpu.calls import builtin, code_of, slot, warning_flags
 from funct.kernels.cpu.elementwise.ufunc_loops import loop_of
 from funct.kernels.elementwise import real_ufunc
+from funct.kernels.thresholds import EXACT, MANY, SLOW
 from funct.ops.broadcasting import match_operand
 from funct.ops.by_size import chosen
-from funct.transforms.tape.loops import loops_text, pulls_text
+from funct.transforms.tape.loops import MOST, loops_text, pulls_text
 from funct.transforms.tape.nodes import Node, ReverseTracer
 from funct.transforms.tape.pulls import written
 from funct.transforms.tape.record import record_text
@@ -68,7 +69,7 @@ class TapeCode:
         )  # fmt: skip
         self._code = code_of("".join(parts))
         self._pulls: dict[Callable[..., Any], np.ndarray[Any, Any]] = {}
-        self._kinds = np.zeros(max(KINDS.values()) + 4, np.int64)
+        self._kinds = np.zeros(max(KINDS.values()) + 5, np.int64)
         objects = {
             "array": Array, "ndarray": np.ndarray, "float": float, "int": int, "tuple": tuple,
             "tracer": ReverseTracer, "level": level, "node": Node, "primitive": Primitive,
@@ -79,9 +80,9 @@ class TapeCode:
         }  # fmt: skip
         for name, x in objects.items():
             self._kinds[KINDS[name]] = id(x)
-        self._kinds[KINDS["plus"] :][:4] = _loops(np.add)
-        self._kinds[KINDS["times"] :][:4] = _loops(np.multiply)
-        self._kinds[KINDS["power.single"] :][:2] = _loops(np.power)[::2]
+        self._kinds[KINDS["plus"] :][:5] = _loops(np.add)
+        self._kinds[KINDS["times"] :][:5] = _loops(np.multiply)
+        self._kinds[KINDS["power.single"] :][:2] = _loops(np.power)[:3:2]
         self.walk = builtin("walk", self._code.address("walk"), self._kinds, (self, objects))
 
     def way(self, prim: Primitive, printed: Callable[..., Any]) -> Callable[..., Any]:
@@ -112,7 +113,7 @@ class TapeCode:
         for name, word in named.items():
             table[WAY[name]] = word
         if (ufunc := real_ufunc(prim.raw)) is not None and not prim.params:
-            table[WAY["loops"] :][:4] = _loops(ufunc)
+            table[WAY["loops"] :][:5] = _loops(ufunc, prim)
         return builtin("way", self._code.address("way"), table, (self, prim, printed, raw))
 
     def _learn(
@@ -122,7 +123,10 @@ class TapeCode:
         text = written(rule, prim.operands) if prim.spread is not None else None
         if text is None:
             return
-        steps = [(ufunc, names) for raw, names in text.steps if (ufunc := real_ufunc(raw))]
+        steps = [
+            (_loops(ufunc, step), names)
+            for step, names in text.steps if (ufunc := real_ufunc(step.raw))
+        ]  # fmt: skip
         if len(steps) < len(text.steps):
             return
         given, constants = text.given, text.constants
@@ -132,19 +136,22 @@ class TapeCode:
         if len(places) > HELD or (not steps and text.out != f"{given[0]}.data"):
             return
         words = [len(steps), len(given) - 1, len(constants), *map(id, constants.values())]
-        for ufunc, names in steps:
-            step = [*_loops(ufunc), len(names), *[places[n] for n in names]]
+        for loops, names in steps:
+            step = [*loops, len(names), *[places[n] for n in names]]
             words += step + [0] * (STEP - len(step))
         self._pulls[rule] = self._pulls[printed] = np.asarray(words, np.int64)
 
 
-def _loops(ufunc: Any) -> list[int]:
-    """What the text's `direct` is told of a function: its loops for both dtypes, 0 for none."""
+def _loops(ufunc: Any, prim: Primitive | None = None) -> list[int]:
+    """What the text's `direct` is told of a function: its loops for both dtypes, 0 for none, and
+    how many elements they are for at most.
+    """
     words: list[int] = []
     for dtype in (_F4, _F8):
         loop = loop_of(ufunc, dtype)
         words += [0, 0] if loop is None else [loop.function, loop.data]
-    return words
+    other = prim is not None and prim.name in SLOW - EXACT
+    return [*words, MANY - 1 if other else MOST]
 
 
 def _slots(level: type) -> Slots | None:

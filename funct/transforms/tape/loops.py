@@ -2,7 +2,8 @@
 
 Note [Loops]: `direct` calls NumPy's loop as NumPy would: same function, count and strides, so the
 bits are NumPy's. It takes only what that is simple for: few elements, one dtype, one shape beside
-single elements. Where the loop raises a flag of floating point NumPy does it again, and warns.
+single elements; fewer of functions that eager code has kernels of its own for. Where the loop
+raises a flag of floating point NumPy does it again, and warns.
 A square is a product, as in `kernels.power`, to which other whole exponents are left, and halves.
 """
 
@@ -22,9 +23,9 @@ from funct.kernels.cpu.calls import (
 )
 from funct.transforms.tape.words import HELD, KINDS, STEP, Slots, wrapped
 
-__all__ = ["loops_text", "pulls_text"]
+__all__ = ["MOST", "loops_text", "pulls_text"]
 
-_MOST = 4096  # elements of an array for which NumPy is not asked
+MOST = 4096  # elements of an array for which NumPy is not asked
 _EXACT = 1 << 24  # integers that both floating dtypes hold
 
 
@@ -189,7 +190,11 @@ sized:
   %given.shape = phi ptr [ null, %measure ], [ %shape, %axis ]
   store i64 %size, ptr %size.at
   %below = sub i64 %size, 1
-  %few = icmp ult i64 %below, {_MOST}
+{word("most", "%loops", 4)}
+  %own.few = icmp ult i64 %below, %most
+  %any.few = icmp ult i64 %below, {MOST}
+  %may.square = icmp eq ptr %loop, %power
+  %few = select i1 %may.square, i1 %any.few, i1 %own.few
   %one = icmp eq i64 %size, 1
   %step = select i1 %one, i64 0, i64 %bytes
   br i1 %few, label %before, label %no
@@ -229,7 +234,9 @@ elements:
   %y.step = select i1 %y.stays, i64 0, i64 %step
   store i64 %y.step, ptr %step.at
   %y.single = icmp eq i64 %y.step, 0
-  %y.may.be.half = and i1 %y.single, %exponent
+  %y.many = xor i1 %own.few, true
+  %y.not.known = or i1 %y.single, %y.many
+  %y.may.be.half = and i1 %y.not.known, %exponent
   br i1 %y.may.be.half, label %no, label %filled
 convert:
   store ptr %number.at, ptr %place.at
@@ -276,7 +283,9 @@ square:
 other.power:  ; `kernels.power` has ways of its own for whole numbers and for halves
   %twice = fmul double %value, 2.0
   %cut = call double @llvm.trunc.f64(double %twice)
-  %own = fcmp oeq double %cut, %twice
+  %is.half = fcmp oeq double %cut, %twice
+  %are.many = xor i1 %own.few, true
+  %own = or i1 %is.half, %are.many
   br i1 %own, label %no, label %cast
 cast:
   br i1 %single, label %narrow, label %wide
@@ -388,9 +397,9 @@ begin:
 step:
   %s = phi i64 [ 0, %begin ], [ %s.next, %stepped ]
   %spec = phi ptr [ %first.step, %begin ], [ %spec.next, %stepped ]
-  %n.at = getelementptr i64, ptr %spec, i64 4
+  %n.at = getelementptr i64, ptr %spec, i64 5
   %n = load i64, ptr %n.at
-  %which.at = getelementptr i64, ptr %spec, i64 5
+  %which.at = getelementptr i64, ptr %spec, i64 6
   br label %operand
 operand:
   %o = phi i64 [ 0, %step ], [ %o.next, %take ]

@@ -24,7 +24,7 @@ from funct.array import Array, Tensor
 from funct.core import Level, Primitive, Region
 from funct.core.rule import parameters
 from funct.kernels.dtypes import FLOATING, INTEGER, NATIVE
-from funct.kernels.elementwise import ASKING, MANY
+from funct.ops.by_size import chosen
 from funct.ops.fast import CONSTANT, make
 
 __all__ = ["Written", "on_arrays", "written"]
@@ -80,19 +80,17 @@ CONSTANT.add(_Word)  # nobody differentiates a text
 class _Text(Level):
     """The level that writes a rule down as calls of kernels."""
 
-    __slots__ = ("asks", "constants", "real", "steps")
+    __slots__ = ("constants", "real", "steps")
 
-    asks: bool
     real: bool
-    steps: list[tuple[Callable[..., Any], tuple[str, ...]]]
+    steps: list[tuple[Primitive, tuple[str, ...]]]
     constants: dict[str, Any]
 
     def run(self, prim: Primitive, args: Sequence[Any], params: tuple[Any, ...]) -> Any:
         """One line."""
         if prim.spread is None or prim.results != 1 or prim.effect:
             raise _DependsError
-        self.asks = self.asks or prim.name in ASKING
-        self.steps.append((prim.raw, tuple([self.word(a) for a in (*args, *params)])))
+        self.steps.append((prim, tuple([self.word(a) for a in (*args, *params)])))
         return _Word(self, f"t{len(self.steps) - 1}")
 
     def word(self, a: Any) -> str:
@@ -111,18 +109,16 @@ class _Text(Level):
 
 
 class Written(Struct, frozen=True):
-    """A rule as a list of kernels. given: its parameters; the buffer of one is named `g.data`.
+    """A rule as a list of ops. given: its parameters; the buffer of one is named `g.data`.
 
-    steps: (kernel, names of what it takes); step k makes `tk`. out: the name of the result. asks:
-    whether some op has another kernel for large arrays, which its own function finds. real: of
+    steps: (op, names of what it takes); step k makes `tk`. out: the name of the result. real: of
     float32 and float64 alone.
     """
 
     given: tuple[str, ...]
-    steps: tuple[tuple[Callable[..., Any], tuple[str, ...]], ...]
+    steps: tuple[tuple[Primitive, tuple[str, ...]], ...]
     constants: dict[str, Any]
     out: str
-    asks: bool = False
     real: bool = False
 
 
@@ -136,7 +132,7 @@ def written(rule: Callable[..., Any], operands: tuple[str, ...]) -> Written | No
     if not {*operands, "ans"}.issuperset(given[1:]):
         return None
     level = _Text("text", rule)
-    level.steps, level.constants, level.asks, level.real = [], {}, False, False
+    level.steps, level.constants, level.real = [], {}, False
     try:
         out = rule(*[_Word(level, f"{name}.data") for name in given])
     except Exception:
@@ -148,7 +144,7 @@ def written(rule: Callable[..., Any], operands: tuple[str, ...]) -> Written | No
     taken = {name for _, names in level.steps for name in names}
     if level.real and not taken.issuperset(f"{name}.data" for name in given):
         return None  # of one it asks for nothing but its dtype: the machine code would not look
-    return Written(given, tuple(level.steps), level.constants, out.name, level.asks, level.real)
+    return Written(given, tuple(level.steps), level.constants, out.name, level.real)
 
 
 @functools.cache
@@ -161,7 +157,7 @@ def on_arrays(rule: Callable[..., Any], operands: tuple[str, ...]) -> Callable[.
         "rule": rule, "Array": Array, "ndarray": np.ndarray, "asarray": np.asarray,
         "make": make, "__name__": __name__, **text.constants,
     }  # fmt: skip
-    names |= {f"f{k}": kernel for k, (kernel, _) in enumerate(text.steps)}
+    names |= {f"f{k}": chosen(prim) for k, (prim, _) in enumerate(text.steps)}
     call = ", ".join(text.given)
     general = [f"{n}.__class__ is not Array" for n in text.given]
     if text.real:
@@ -169,8 +165,6 @@ def on_arrays(rule: Callable[..., Any], operands: tuple[str, ...]) -> Callable[.
     elif text.constants:
         # beside NumPy's own dtypes a number needs no look
         general += [f"{n}.data.dtype.num >= {NATIVE}" for n in text.given]
-    if text.asks:
-        general += [f"{text.given[0]}.data.size >= {MANY}"]
     steps = [f"t{k} = f{k}({', '.join(taken)})" for k, (_, taken) in enumerate(text.steps)]
     lines = "\n    ".join([
         f"def pull({call}):",

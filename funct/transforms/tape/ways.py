@@ -29,8 +29,8 @@ from funct.array import Array
 from funct.core import Diagonal, Linear, Primitive, bind1, bind2
 from funct.core.level import Ways, general
 from funct.core.rule import parameters
-from funct.kernels.elementwise import ASKING, MANY
 from funct.ops.broadcasting import align
+from funct.ops.by_size import chosen
 from funct.ops.fast import make
 from funct.transforms.tape.code import adopt, recorder
 from funct.transforms.tape.nodes import Node, ReverseTracer
@@ -153,8 +153,9 @@ def _printed(prim: Primitive, kind: _Kind) -> Callable[..., Any]:
     if not kind.takes(prim):
         return general(prim)
     names: dict[str, Any] = {
-        "fn": prim.fn, "raw": prim.raw, "new": object.__new__, "make": make, "asarray": np.asarray,
-        "ndarray": np.ndarray, "Array": Array, "Node": Node, "ReverseTracer": ReverseTracer,
+        "fn": prim.fn, "raw": chosen(prim), "new": object.__new__, "make": make,
+        "asarray": np.asarray, "ndarray": np.ndarray, "Array": Array, "Node": Node,
+        "ReverseTracer": ReverseTracer,
         "Tracer": kind.tracer, "Level": kind.level, "bind1": bind1, "bind2": bind2,
         "broadcast_to": ops.broadcast_to, "astype": ops.astype, "__name__": __name__,
     }  # fmt: skip
@@ -195,8 +196,6 @@ def _result(prim: Primitive, kind: _Kind, values: Sequence[str], parts: Names) -
     call = ", ".join([*values, *params])
     otherwise = "bind1(prim, x, params)" if len(values) == 1 else "bind2(prim, x, y, params)"
     known = [f"{v}.__class__ is Array" for v in values]
-    if prim.name in ASKING:  # which has another kernel for large arrays
-        known += [f"{v}.data.size < {MANY}" for v in values]
     below = f"ans = fn({call}); d = ans.node if ans.__class__ is ReverseTracer else ans"
     if kind.part == "value":
         known += _level_ranks(values, parts)

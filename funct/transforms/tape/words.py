@@ -21,19 +21,20 @@ KINDS = {
     for k, name in enumerate((
         "array", "ndarray", "float", "int", "tuple", "tracer", "level", "node", "primitive",
         "true", "false", "none", "one", "f4", "f8", "c8", "c16", "exception", "asarray", "match",
-        "programs", "add", "power.single", "power.double", "plus", "", "", "", "times",
+        "programs", "add", "power.single", "power.double", "plus", "", "", "", "", "times",
     ))
 }  # fmt: skip
 WAY = {
     name: k
     for k, name in enumerate((
-        "kinds", "operands", "params", "plain", "raw", "fn", "spread", "loops", "", "", "", "rules",
+        "kinds", "operands", "params", "plain", "raw", "fn", "spread", "loops", "", "", "", "",
+        "rules",
     ))
 }  # fmt: skip
 KEPT = 8  # at most, of what one pull keeps, and of parameters
 OPERAND = 3 + KEPT  # words: whether it has a rule, its pull, how many it keeps, and which
 ANS, PARAMS, SHAPES = 0, 3, 3 + KEPT  # which: the result, values from 1 on, parameters, shapes
-STEP = 8  # words: loops, how many operands, up to three of them
+STEP = 9  # words: loops and for how many, how many operands, up to three of them
 
 HELD = 24  # values of a pull: cotangent, kept ones, constants, and what its steps give
 

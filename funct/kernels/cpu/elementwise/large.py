@@ -16,14 +16,16 @@ import numpy as np
 
 from funct.kernels.cpu.broadcast import distinct
 from funct.kernels.cpu.elementwise import complex_loops, halves
+from funct.kernels.cpu.elementwise.alike import of_alike
 from funct.kernels.cpu.elementwise.byte_tables import tabled_bytes
 from funct.kernels.cpu.elementwise.halves import HALVES
 from funct.kernels.cpu.elementwise.sized import chosen
 from funct.kernels.cpu.elementwise.unlike import of_unlike
 from funct.kernels.cpu.elementwise.vector_loops import combined, operand
-from funct.kernels.elementwise import MANY, SLOW, known_by_number
+from funct.kernels.elementwise import known_by_number
 from funct.kernels.llvm.complexes import COMPLEX
 from funct.kernels.table import permitted
+from funct.kernels.thresholds import EXACT, FAR, MANY, SLOW
 
 __all__ = ["of_large", "other_way"]
 
@@ -37,6 +39,7 @@ _DIVIDED = frozenset(map(np.dtype, (np.int32, np.int64)))
 _LIMITS = {"maximum": "at_least", "minimum": "at_most"}  # NumPy has vectors for two arrays alone
 _PRODUCTS: dict[float, str] = {3: "cube", 4: "fourth"}  # of which NumPy makes two passes
 _QUOTIENTS = frozenset({"floor_divide", "remainder"})
+_KEPT = _QUOTIENTS | {"fmod", "pow", "sign"}  # of integers they are integers
 _KNOWN = _REAL | _COMPLEX | _WHOLE
 _BOOL, _OTHER = np.dtype(bool), np.dtype(object)
 _INTEGERS = {"f": (-(1 << 24), 1 << 24), "i": (-128, 127), "u": (0, 255)}  # that all of them have
@@ -48,10 +51,18 @@ def of_large(name: str, raw: Callable[..., Any], operands: int) -> Callable[...,
     """raw, the function of elements of that name, with another way for large arrays."""
     narrow = halves.other_way(name, raw, operands)
     if name == "where" and narrow is not None:
-        return chosen(raw, selected(raw, narrow), _LEAST, HALVES | _REAL | _COMPLEX | _WHOLE)
+        return chosen(raw, selected(raw, narrow), _LEAST, HALVES | _KNOWN)
     if name in SLOW:
         way = other_way(name, raw, narrow or raw)
-        return chosen(raw, way, _LEAST, HALVES | _REAL | _COMPLEX | _WHOLE)
+        if name in EXACT:
+            raw = chosen(raw, way, FAR, _KNOWN)
+            return chosen(raw, way, _LEAST, HALVES)
+        some = of_alike(name, operands, way)
+        sooner = _REAL | _COMPLEX | (set() if name in _KEPT else _WHOLE)
+        return chosen(
+            raw, way, _LEAST, HALVES | _KNOWN, some=of_powers(raw, some) if name == "pow" else some,
+            sooner=sooner, least_of_some=MANY,
+        )  # fmt: skip
     if narrow is None:
         return raw
     if name == "negative":
@@ -75,7 +86,7 @@ def other_way(name: str, raw: Callable[..., Any], narrow: Callable[..., Any]) ->
         if name == "pow" and known_by_number(args[1]):
             product = _PRODUCTS.get(args[1]) if args[1].__class__ in (int, float) else None
             x = args[0]
-            if product is None or x.dtype not in _REAL or x.size < MANY or not permitted("llvm"):
+            if product is None or x.dtype not in _REAL or x.size < FAR or not permitted("llvm"):
                 return raw(*args)
             return combined(product, (x,), x.dtype)
         if name in _QUOTIENTS:
@@ -96,6 +107,16 @@ def other_way(name: str, raw: Callable[..., Any], narrow: Callable[..., Any]) ->
         return combined(name, operands, kind)
 
     return large
+
+
+def of_powers(raw: Callable[..., Any], some: Callable[..., Any]) -> Callable[..., Any]:
+    """Powers of some elements, but for those by a number that NumPy has short functions for."""
+
+    def call(x: Any, y: Any) -> Any:
+        known = y.__class__ is not np.ndarray and known_by_number(y)
+        return raw(x, y) if known else some(x, y)
+
+    return call
 
 
 def selected(raw: Callable[..., Any], narrow: Callable[..., Any]) -> Callable[..., Any]:

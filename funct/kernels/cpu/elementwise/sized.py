@@ -15,26 +15,33 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.cpu.calls import DATA, DTYPE, RANK, SHAPE, TYPE, builtin, code_of, field, word
+from funct.kernels.thresholds import FAR
 
 __all__ = ["chosen"]
 
-_NDARRAY, _PLAIN, _LARGE, _UNLIKE, _BESIDE, _LEAST, _COUNT, _DTYPES = range(8)  # words of a table
-_MANY = 1 << 14  # elements of a result from which on shapes that differ are told, or one array
+# Words of a table
+(
+    _NDARRAY, _PLAIN, _LARGE, _UNLIKE, _BESIDE, _SOME, _LEAST, _LEAST_OF_SOME, _SOONER, _COUNT,
+    _DTYPES,
+) = range(11)  # fmt: skip
 
 
 def chosen(
     plain: Callable[..., Any], large: Callable[..., Any], least: int, dtypes: Iterable[Any],
     unlike: Callable[..., Any] | None = None, beside: Callable[..., Any] | None = None,
+    some: Callable[..., Any] | None = None, sooner: Iterable[Any] = (), least_of_some: int = 0,
 ) -> Callable[..., Any]:  # fmt: skip
     """plain, but large where an operand has one of the dtypes and at least so many elements, and
     unlike where two arrays have different shapes and a result may have many elements, and beside
-    where an array of many elements meets what is none.
+    where an array of many elements meets what is none. some: what is called in place of large
+    for operands of the dtypes `sooner`, from `least_of_some` elements on and up to many.
     """
-    kept = [*dtypes]
-    functions = map(id, (np.ndarray, plain, large, unlike or plain, beside or plain))
-    words = [*functions, least, len(kept), *map(id, kept)]
+    first = [*sooner]
+    kept = [*first, *[d for d in dtypes if d not in first]]
+    functions = map(id, (np.ndarray, plain, large, unlike or plain, beside or plain, some or large))
+    words = [*functions, least, least_of_some, len(first), len(kept), *map(id, kept)]
     name = "sized_" + getattr(plain, "__name__", "function")
-    held = (plain, large, kept, unlike, beside)
+    held = (plain, large, kept, unlike, beside, some)
     return builtin(name, code_of(_TEXT).address("call"), np.asarray(words), held)
 
 
@@ -43,7 +50,9 @@ define ptr @call(ptr %holder, ptr %args, i64 %count) {{
 entry:
 {field("table", "%holder", DATA, "ptr")}
 {word("ndarray", "%table", _NDARRAY, "ptr")}
-{word("least", "%table", _LEAST)}
+{word("least.of.most", "%table", _LEAST)}
+{word("least.of.some", "%table", _LEAST_OF_SOME)}
+{word("sooner", "%table", _SOONER)}
 {word("kinds", "%table", _COUNT)}
   %first = getelementptr i64, ptr %table, i64 {_DTYPES}
   br label %operand
@@ -75,7 +84,12 @@ measure:
 {field("rank", "%x", RANK, "i32")}
 {field("shape", "%x", SHAPE, "ptr")}
   %n = call i64 @PyArray_MultiplyList(ptr %shape, i32 %rank)
+  %soon = icmp slt i64 %i, %sooner
+  %least = select i1 %soon, i64 %least.of.some, i64 %least.of.most
   %few = icmp slt i64 %n, %least
+  %not.many = icmp slt i64 %n, {FAR}
+  %is.some = and i1 %soon, %not.many
+  %large.way = select i1 %is.some, i64 {_SOME}, i64 {_LARGE}
   br i1 %few, label %next, label %go
 next:
   %k.next = add i64 %k, 1
@@ -102,7 +116,7 @@ alone:
 {field("one.rank", "%one", RANK, "i32")}
 {field("one.shape", "%one", SHAPE, "ptr")}
   %one.size = call i64 @PyArray_MultiplyList(ptr %one.shape, i32 %one.rank)
-  %one.many = icmp sge i64 %one.size, {_MANY}
+  %one.many = icmp sge i64 %one.size, {FAR}
   %one.way = select i1 %one.many, i64 {_BESIDE}, i64 {_PLAIN}
   br label %go
 ranks:
@@ -158,13 +172,13 @@ met:
   %e.next = add i32 %e, 1
   br label %meet
 told:
-  %many = icmp sge i64 %met.size, {_MANY}
+  %many = icmp sge i64 %met.size, {FAR}
   %way = select i1 %many, i64 {_UNLIKE}, i64 {_PLAIN}
   br label %go
 
 go:
   %chosen = phi i64 [ {_PLAIN}, %pair ], [ {_PLAIN}, %other.one ], [ %one.way, %alone ],
-                    [ {_PLAIN}, %axis ], [ %way, %told ], [ {_LARGE}, %measure ]
+                    [ {_PLAIN}, %axis ], [ %way, %told ], [ %large.way, %measure ]
   %function.at = getelementptr ptr, ptr %table, i64 %chosen
   %function = load ptr, ptr %function.at
   %result = call ptr @PyObject_Vectorcall(ptr %function, ptr %args, i64 %count, ptr null)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib
 from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
 from funct.device.machine_code import offer
+from funct.kernels.thresholds import SLOW
 
-__all__ = ["Loop", "generalized", "loop_of", "offered"]
+__all__ = ["Loop", "by_count", "generalized", "loop_of", "offered"]
 
 
 class _UFunc(ctypes.Structure):
@@ -75,6 +77,21 @@ def offered(ufunc: np.ufunc, dtype: np.dtype[Any]) -> tuple[str, str]:
         return name, "null"
     offer(f"{name}_data", lambda: loop.data)
     return name, f"@{name}_data"
+
+
+@functools.cache
+def by_count(ufunc: np.ufunc, dtype: np.dtype[Any]) -> tuple[str, str]:
+    """The same of what eager code runs, for few elements and for many (`alike.loop`).
+
+    Raises: LookupError: as `offered`.
+    """
+    theirs = offered(ufunc, dtype)
+    if ufunc.__name__ not in SLOW:
+        return theirs
+    name = f"{theirs[0]}_by_count"
+    beside = f"{__package__}.alike"  # the functions, which few processes ask for
+    offer(name, lambda: importlib.import_module(beside).loop(ufunc, dtype))
+    return name, "null"
 
 
 def _is_right(loop: Loop, ufunc: np.ufunc, dtype: np.dtype[Any]) -> bool:

@@ -30,7 +30,10 @@ from funct.kernels.llvm.functions import FUNCTIONS
 from funct.kernels.llvm.logistic import share
 from funct.kernels.llvm.remainder import integer_quotient
 
-__all__ = ["ELEMENTS", "OPS", "amended", "combined", "computed", "operand", "outer_product"]
+__all__ = [
+    "ELEMENTS", "OPS", "PRINTED", "SHORTEST", "amended", "combined", "computed", "operand",
+    "outer_product", "registers",
+]  # fmt: skip
 
 ELEMENTS = {
     np.dtype(bool): "u8", np.dtype(np.uint8): "u8", np.dtype(np.int8): "i8",
@@ -42,15 +45,15 @@ ELEMENTS = {
 _WHOLE = {"bf16": 1 << 8, "f16": 1 << 11, "f32": 1 << 24, "f64": 1 << 53}  # all integers up to
 _BLOCK = 1 << 12  # elements of a row where everything lies in one
 _NARROWEST = 32  # columns; shorter rows are no work for vectors of a function's many steps
-_SHORTEST = 8  # elements of a vector
+SHORTEST = 8  # elements of a vector
 _REPEATED = 1 << 9  # elements of a row of what repeats
 _PARTS = 8  # vectors of a row that is short
 _TASK = 1 << 14  # elements that are worth a task
 _MOST = 3  # operands
 _LONG = frozenset({
     "acos", "acosh", "asin", "asinh", "atanh", "cbrt", "cos", "cosh", "erfc", "erfinv",
-    "exp", "exp2", "expit", "expm1", "gammaln", "logaddexp", "ndtr", "pow", "sin", "sinh", "tan",
-    "tanh",
+    "exp", "exp2", "expit", "expm1", "gammaln", "logaddexp", "ndtr", "pow", "sigmoid", "sin",
+    "sinh", "tan", "tanh",
 })  # fmt: skip
 
 _PLACES = ["y", *[f"x{k}" for k in range(_MOST)]]  # addresses, which a call fills in
@@ -105,7 +108,7 @@ OPS: dict[str, Callable[..., Value]] = {
 
 # x * y + 0: of sums of one term none is -0
 _SHORT = OPS | {"outer_product": lambda f, x, y: x * y + 0}
-_PRINTED: dict[str, Callable[..., Value]] = FUNCTIONS | ENTROPIES | _SHORT
+PRINTED: dict[str, Callable[..., Value]] = FUNCTIONS | ENTROPIES | _SHORT
 
 
 def amended(name: str, odd: Sequence[tuple[float, float]], signed: bool, negative: bool) -> str:
@@ -123,7 +126,7 @@ def amended(name: str, odd: Sequence[tuple[float, float]], signed: bool, negativ
             y = f.select(f.isnan(y), -f.abs(y), y)
         return f.select(f.isnan(x), x if signed else f.abs(x), y)
 
-    _PRINTED.setdefault(own, emit)
+    PRINTED.setdefault(own, emit)
     return own
 
 
@@ -186,7 +189,7 @@ def _row(f: Emitter, form: _Form, job: Record, k: Value, block: Value, within: V
         for at, e, one in zip(rows, form.elements, still, strict=True):
             x = f.load(typed(e, lanes), f.at(at, i, e)) if one is None else f.splat(one, lanes)
             given.append(f.convert(x, "f32") if e in ("f16", "bf16") else x)
-        f.store(f.convert(_PRINTED[form.name](f, *given), form.result), f.at(y, i, form.result))
+        f.store(f.convert(PRINTED[form.name](f, *given), form.result), f.at(y, i, form.result))
 
     if form.parts:
         for part in range(form.parts - 1):
@@ -195,23 +198,23 @@ def _row(f: Emitter, form: _Form, job: Record, k: Value, block: Value, within: V
         return
     most = max([typed(e).bytes for e in (*form.elements, form.result)])
     done = f.constant(I64, 0)
-    vectors = [registers * host().vector_bytes // most for registers in _registers(form.name)]
-    for lanes in dict.fromkeys([max(n, _SHORTEST) for n in (*vectors, _SHORTEST)]):
+    vectors = [registers * host().vector_bytes // most for registers in registers(form.name)]
+    for lanes in dict.fromkeys([max(n, SHORTEST) for n in (*vectors, SHORTEST)]):
         whole = length - f.rem(length, lanes)
         each(f, done, whole, functools.partial(some, lanes=lanes), lanes)
         done = whole
 
     def last() -> None:
-        some(length - _SHORTEST, _SHORTEST)
+        some(length - SHORTEST, SHORTEST)
 
     def one_by_one() -> None:
         each(f, 0, length, lambda i: some(i, 1))
 
-    f.when((done < length) & (length > _SHORTEST), last)  # some for the second time
-    f.when(length < _SHORTEST, one_by_one)
+    f.when((done < length) & (length > SHORTEST), last)  # some for the second time
+    f.when(length < SHORTEST, one_by_one)
 
 
-def _registers(name: str) -> tuple[int, ...]:
+def registers(name: str) -> tuple[int, ...]:
     """How many are walked at a time, the widest first.
 
     A processor holds few operations that wait; those of one vector of a long function nearly all
