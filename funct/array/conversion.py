@@ -30,7 +30,7 @@ from funct.errors import (
     UnsupportedOperandError,
 )
 from funct.kernels import dlpack
-from funct.ops.by_size import arrived
+from funct.ops.by_size import NOTED, arrived
 from funct.ops.fast import BARE, OWN, wrap
 
 __all__ = [
@@ -68,7 +68,7 @@ def _at_once(obj: Any, dtype: Any, device: Any, copy: bool | None) -> Any:
     data = np.array(obj) if dtype is None else np.array(obj, as_dtype("asarray", dtype))
     if data.dtype not in OWN or (c is int and dtype is None and data.dtype is not _INT64):
         return None  # refused, or another's affair
-    if data.nbytes >= LARGE:
+    if data.nbytes >= NOTED:
         arrived(data)
     return data
 
@@ -178,7 +178,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
 
 
 def _copied(data: Any) -> Any:
-    if data.nbytes >= LARGE:
+    if data.nbytes >= NOTED:
         arrived(data)
     return data.copy("K")
 
@@ -261,7 +261,7 @@ def _all_integers(data: Any) -> bool:
 
 def _known(name: str, data: Any) -> Any:
     """Data of a dtype that arrays have, in native byte order."""
-    if data.nbytes >= LARGE:
+    if data.nbytes >= NOTED:
         arrived(data)
     if data.dtype not in DTYPES:
         data = in_native(name, data)

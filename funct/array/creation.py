@@ -17,7 +17,6 @@ from funct.array.dtypes import as_dtype
 from funct.array.operands import number
 from funct.array.tensor import Array, Tensor
 from funct.core import Size
-from funct.device.memory import LARGE
 from funct.errors import (
     ArgumentError,
     DTypeError,
@@ -27,7 +26,7 @@ from funct.errors import (
     UnsupportedOperandError,
 )
 from funct.kernels import creation as kernels
-from funct.ops.by_size import arrived
+from funct.ops.by_size import NOTED, arrived
 from funct.ops.counting import counted, lifted
 from funct.ops.fast import wrap
 
@@ -67,7 +66,7 @@ def _constant(name: str, shape: Any, fill_value: Any, dtype: Any) -> Any:
 
 def served(x: Any) -> Any:
     """x; if it is large, results that follow come from the allocator of `funct.device`."""
-    if x.__class__ is Array and x.data.nbytes >= LARGE:
+    if x.__class__ is Array and x.data.nbytes >= NOTED:
         arrived(x.data)
     return x
 

@@ -78,7 +78,7 @@ def complex_of(re: Any, im: Any, /) -> Any:
 
 def conj(x: Any, /, out: Any = None) -> Any:
     """Complex conjugate; real numbers are their own, without a copy."""
-    real = x.__class__ is ndarray and x.dtype.kind in "fiu" and out is None
+    real = x.__class__ is ndarray and x.dtype.kind in "fiuV" and out is None
     return x if real else np.conj(x, out)
 
 

@@ -17,13 +17,14 @@ from numpy import ndarray
 
 from funct.core import FLOATING, Primitive
 from funct.device.fork import whole
-from funct.device.memory import serve
+from funct.device.memory import LARGE, serve
 from funct.kernels.elementwise import as_it_is
 from funct.kernels.table import find
 from funct.kernels.thresholds import ASKING, EXACT, FAR, MANY, SHORT, SLOW
 
-__all__ = ["SMALL_ONLY", "arrived", "asking", "chosen", "limiting"]
+__all__ = ["NOTED", "SMALL_ONLY", "arrived", "asking", "chosen", "limiting"]
 
+NOTED = 2 * MANY  # bytes of an array that may change what functions ask for
 SMALL_ONLY: list[tuple[Primitive, Any]] = []  # functions of elements that do not choose yet
 _choosing = whole(threading.Lock())
 _DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)
@@ -32,13 +33,14 @@ _SPREAD = frozenset({_SINGLE, _DOUBLE, np.dtype(np.int32), np.dtype(np.int64)})
 
 
 def arrived(raw: Any) -> None:
-    """What is done where a bare array of `LARGE` bytes or more is made, or comes from outside."""
-    serve(raw.nbytes)
+    """What is done where a bare array of `NOTED` bytes or more is made, or comes from outside."""
+    if raw.nbytes >= LARGE:
+        serve(raw.nbytes)
     if SMALL_ONLY:
         dtype = raw.dtype
         if dtype.itemsize == 2 and dtype in FLOATING:
             _choose(dtype)
-        elif raw.ndim > 1 and raw.shape[-1] <= SHORT and dtype in _SPREAD:
+        elif raw.nbytes >= LARGE and raw.ndim > 1 and raw.shape[-1] <= SHORT and dtype in _SPREAD:
             _choose(_DOUBLE)
 
 

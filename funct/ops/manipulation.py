@@ -13,11 +13,10 @@ import numpy as np
 
 from funct import ops
 from funct.core import Linear, Primitive, Sample, Shape, ShapeDtype, Value
-from funct.device.memory import LARGE
 from funct.errors import DTypeError, ShapeError
 from funct.kernels.table import call
 from funct.ops.broadcasting import broadcast_shapes, match_operand
-from funct.ops.by_size import arrived
+from funct.ops.by_size import NOTED, arrived
 from funct.ops.families import structural
 from funct.ops.samples import calls
 
@@ -202,7 +201,7 @@ def _astype_raw(x: Any, dtype: np.dtype[Any]) -> Any:
     if x.size < _MANY or not (x.dtype.itemsize == 2 or dtype.itemsize == 2):
         return x.astype(dtype)
     y = call("cast", x.dtype, x.size, x, dtype)
-    if y.nbytes >= LARGE:
+    if y.nbytes >= NOTED:
         arrived(y)
     return y
 

@@ -3,15 +3,16 @@
     exp = of_alike("exp", 1, otherwise)     # otherwise(*args): what all other operands are for
     exp(x)                                  # 0.4 µs and the loop
 
-The operands are dense arrays of one shape, in float32 or float64. `vector_loops.py` has the same
-functions, with the same bits, for arrays that broadcast or are many elements.
+The operands are dense arrays of one shape and dtype, which the result has too; numbers of two bytes
+are computed in float32. `vector_loops.py` has the same functions, with the same bits, for arrays
+that broadcast or are many elements.
 """
 
 from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,21 +28,28 @@ from funct.kernels.thresholds import MANY
 
 __all__ = ["loop", "of_alike"]
 
-_REAL = (np.dtype(np.float32), np.dtype(np.float64))
 _making = whole(threading.RLock())
 
 
-def of_alike(name: str, operands: int, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of that name of so many arrays; they have MANY elements or more."""
-    waiting = {*_REAL} if readable() else set()
+def of_alike(
+    name: str, operands: int, kinds: Iterable[np.dtype[Any]], otherwise: Callable[..., Any],
+    named: Callable[[Any], str | None] | None = None,
+) -> Callable[..., Any]:  # fmt: skip
+    """The function of that name of so many arrays of such dtypes, with MANY elements or more.
+
+    named: what it is called for an array of halves, or None, at this call.
+    """
+    waiting = {d: d for d in kinds} if readable() else {}
 
     def miss(*args: Any) -> Any:
         kind = args[0].dtype if args[0].__class__ is np.ndarray else None
         with _making:
             if kind in waiting and all(_fits(a, args[0]) for a in args):
-                waiting.remove(kind)
-                code = printed(_entry, name, operands, ELEMENTS[kind])
-                entries.add([_REAL[_REAL.index(kind)]] * operands, code.address("entry"), code)
+                own = named(args[0]) if named and kind.itemsize == 2 else name
+                if own is None:
+                    return otherwise(*args)
+                code = printed(_entry, own, operands, ELEMENTS[kind])
+                entries.add([waiting.pop(kind)] * operands, code.address("entry"), code)
                 return entries.call(*args)
         return otherwise(*args)
 
@@ -117,7 +125,10 @@ def _all(
 
     def value(i: Value, lanes: int) -> Value:
         given = [f.load(typed(element, lanes), f.at(x, i, element)) for x in arrays]
-        return PRINTED[name](f, *given, *[f.splat(v, lanes) for v in numbers])
+        if typed(element).bytes == 2:
+            given = [f.convert(x, "f32") for x in given]
+        made = PRINTED[name](f, *given, *[f.splat(v, lanes) for v in numbers])
+        return f.convert(made, element)
 
     def some(i: Value, lanes: int) -> None:
         f.store(value(i, lanes), f.at(y, i, element))

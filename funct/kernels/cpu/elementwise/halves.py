@@ -24,7 +24,7 @@ from funct.kernels.llvm.functions import FUNCTIONS
 from funct.kernels.table import permitted
 from funct.settings import config
 
-__all__ = ["HALVES", "look_up", "other_way", "tabled"]
+__all__ = ["HALVES", "TRUTH", "in_vectors", "look_up", "other_way", "tabled"]
 
 _BRAIN = np.dtype(ml_dtypes.bfloat16)
 HALVES = frozenset([np.dtype(np.float16), _BRAIN])
@@ -36,7 +36,7 @@ _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _IDENTITIES = frozenset({
     "checkpoint_name", "conj", "imag", "keep_float", "real", "settled", "stop_gradient",
 })  # fmt: skip
-_TRUTH = frozenset({
+TRUTH = frozenset({
     "equal", "greater", "greater_equal", "isfinite", "isinf", "isnan", "less", "less_equal",
     "not_equal",
 })  # fmt: skip
@@ -70,6 +70,29 @@ def tabled(raw: Callable[..., Any], name: str = "") -> Callable[..., Any]:
         return way(x) if permitted("llvm") else raw(x)
 
     return large
+
+
+def in_vectors(raw: Callable[..., Any], name: str) -> Callable[[Any], str | None]:
+    """What gives the name by which vectors have raw's bits on arrays of halves like x; None where
+    there is none, and before they are so many that it pays to look for it.
+    """
+    waiting = dict.fromkeys(HALVES, _CODES)
+    known: dict[Any, str | None] = {}
+
+    def named(x: Any) -> str | None:
+        kind = x.dtype
+        if kind not in known:
+            waiting[kind] -= x.size
+            if waiting[kind] > 0:
+                return None
+            values = np.arange(_CODES, dtype=np.uint16).view(kind)
+            with np.errstate(all="ignore"):
+                table = np.ascontiguousarray(raw(values))
+                told = table.dtype == kind and name in FUNCTIONS
+                known[kind] = _with_bits_of(table, name, values) if told else None
+        return known[kind]
+
+    return named
 
 
 def _quickest(raw: Callable[..., Any], name: str, kind: Any) -> Callable[[Any], Any]:
@@ -151,7 +174,7 @@ def _met(name: str, raw: Callable[..., Any]) -> Callable[..., Any]:
         if name != "where":
             if kind is _BRAIN and name in _EXTREMA:
                 operands.reverse()
-            return combined(name, operands, _BOOL if name in _TRUTH else kind)
+            return combined(name, operands, _BOOL if name in TRUTH else kind)
         bits = [operands[0], *[a.view(np.uint16) for a in operands[1:]]]
         return combined(name, bits, _BITS).view(kind)
 

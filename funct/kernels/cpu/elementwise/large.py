@@ -9,6 +9,7 @@ is one of words: NumPy takes a branch for each, which a processor cannot foretel
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -18,10 +19,10 @@ from funct.kernels.cpu.broadcast import distinct
 from funct.kernels.cpu.elementwise import complex_loops, halves
 from funct.kernels.cpu.elementwise.alike import of_alike
 from funct.kernels.cpu.elementwise.byte_tables import tabled_bytes
-from funct.kernels.cpu.elementwise.halves import HALVES
+from funct.kernels.cpu.elementwise.halves import HALVES, TRUTH
 from funct.kernels.cpu.elementwise.sized import chosen
 from funct.kernels.cpu.elementwise.unlike import of_unlike
-from funct.kernels.cpu.elementwise.vector_loops import combined, operand
+from funct.kernels.cpu.elementwise.vector_loops import OPS, combined, operand
 from funct.kernels.elementwise import known_by_number
 from funct.kernels.llvm.complexes import COMPLEX
 from funct.kernels.table import permitted
@@ -39,8 +40,11 @@ _DIVIDED = frozenset(map(np.dtype, (np.int32, np.int64)))
 _LIMITS = {"maximum": "at_least", "minimum": "at_most"}  # NumPy has vectors for two arrays alone
 _PRODUCTS: dict[float, str] = {3: "cube", 4: "fourth"}  # of which NumPy makes two passes
 _QUOTIENTS = frozenset({"floor_divide", "remainder"})
+# Functions of halves that are of the dtype of their operands, and of which none is bfloat16's own.
+_ROUNDED = OPS.keys() - {*_LIMITS, "where", "astype"} - TRUTH
 _KEPT = _QUOTIENTS | {"fmod", "pow", "sign"}  # of integers they are integers
 _KNOWN = _REAL | _COMPLEX | _WHOLE
+_HALF = np.dtype(np.float16)
 _BOOL, _OTHER = np.dtype(bool), np.dtype(object)
 _INTEGERS = {"f": (-(1 << 24), 1 << 24), "i": (-128, 127), "u": (0, 255)}  # that all of them have
 _INTEGERS["c"] = _INTEGERS["f"]
@@ -56,13 +60,17 @@ def of_large(name: str, raw: Callable[..., Any], operands: int) -> Callable[...,
         way = other_way(name, raw, narrow or raw)
         if name in EXACT:
             raw = chosen(raw, way, FAR, _KNOWN)
-            return chosen(raw, way, _LEAST, HALVES)
-        some = of_alike(name, operands, way)
-        sooner = _REAL | _COMPLEX | (set() if name in _KEPT else _WHOLE)
+            some = of_alike(name, operands, HALVES if name in OPS else (), way)
+            return chosen(raw, way, _LEAST, (), some=some, sooner=HALVES, least_of_some=MANY)
+        own = halves.in_vectors(raw, name) if operands == 1 else None
+        halved = HALVES if operands == 1 or name in OPS else frozenset()
+        some = of_alike(name, operands, _REAL | halved, way, own)
+        if name == "pow":
+            some = of_powers(raw, some)
+        sooner = halved | _REAL | _COMPLEX | (set() if name in _KEPT else _WHOLE)
         return chosen(
-            raw, way, _LEAST, HALVES | _KNOWN, some=of_powers(raw, some) if name == "pow" else some,
-            sooner=sooner, least_of_some=MANY,
-        )  # fmt: skip
+            raw, way, _LEAST, HALVES | _KNOWN, some=some, sooner=sooner, least_of_some=MANY
+        )
     if narrow is None:
         return raw
     if name == "negative":
@@ -70,7 +78,14 @@ def of_large(name: str, raw: Callable[..., Any], operands: int) -> Callable[...,
         return chosen(raw, way, _LEAST, [*HALVES, *_COMPLEX])
     halved = [d for d in HALVES if name not in _SIGNS or d.kind != "f"]
     beside = limited(name, raw) if name in _LIMITS else None
-    return chosen(raw, narrow, _LEAST, halved, of_unlike(name, raw), beside)
+    unlike = of_unlike(name, raw)
+    if beside is not None:
+        some = of_alike(name, operands, [_HALF], narrow)
+        return chosen(raw, narrow, _LEAST, halved, unlike, beside, some, [_HALF], MANY)
+    if name not in _ROUNDED:
+        return chosen(raw, narrow, _LEAST, halved, unlike)
+    some = of_alike(name, operands, halved, narrow)
+    return chosen(raw, narrow, _LEAST, (), unlike, None, some, halved, MANY)
 
 
 def other_way(name: str, raw: Callable[..., Any], narrow: Callable[..., Any]) -> Callable[..., Any]:
@@ -198,8 +213,18 @@ def _in_floats(raw: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, ...
     kinds = {a.dtype for a in args if a.__class__ is np.ndarray}
     if len(kinds) > 1 or not kinds <= _WHOLE:
         return args
-    none = [np.empty(0, a.dtype) if a.__class__ is np.ndarray else a for a in args]
-    kind = raw(*none).dtype
+    if any(a.__class__ is not np.ndarray for a in args):
+        none = [np.empty(0, a.dtype) if a.__class__ is np.ndarray else a for a in args]
+        kind = raw(*none).dtype
+    else:
+        kind = _made_of(raw, *[a.dtype for a in args])
     if kind not in _REAL and kind not in HALVES:
         return args
     return tuple([a.astype(kind) if a.__class__ is np.ndarray else a for a in args])
+
+
+@functools.lru_cache(1024)
+def _made_of(raw: Callable[..., Any], *kinds: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype that raw makes of arrays of these."""
+    made: np.dtype[Any] = raw(*[np.empty(0, d) for d in kinds]).dtype
+    return made
