@@ -9,9 +9,13 @@ from funct.compile.loops.scalars import ELEMENTS, HELD
 from funct.compile.loops.updates import UPDATES
 from funct.graph import Node, Var
 
-__all__ = ["INDEX", "changes_few", "is_gather", "is_lookup", "is_update", "lengths"]
+__all__ = [
+    "INDEX", "changes_few", "is_gather", "is_lookup", "is_moving", "is_update", "lengths",
+]  # fmt: skip
 
 _LARGE, _FEW = 1 << 14, 16  # elements; and one of how many is changed at most
+_ALONE = 1 << 17  # elements that one thread moves one by one
+_LEAST_ROW = 8  # elements
 INDEX = {"take": 1, "put": 1, "wrap_index": 0} | dict.fromkeys(UPDATES, 2)  # which operand it is
 
 
@@ -25,6 +29,18 @@ def is_gather(step: Any) -> bool:
         return False
     values = [v for k, v in enumerate(held) if k != INDEX[step.name]]
     return held[INDEX[step.name]].dtype.kind in "iu" and len({v.dtype for v in values}) == 1
+
+
+def is_moving(step: Any) -> bool:
+    """Whether a step takes rows, or adds some up, as quickly in a program as by a call of its own:
+    long ones, or elements that are so few that no threads are of use.
+    """
+    if not isinstance(step, Node) or step.name not in ("take", "put") or not is_gather(step):
+        return False
+    along = step.results[0] if step.name == "put" else step.operands[0]
+    behind = math.prod(along.shape[step.params[0] + 1 :])  # type: ignore[union-attr]
+    few = behind == 1 and max([math.prod(v.shape) for v in step.reads]) <= _ALONE
+    return few or behind >= _LEAST_ROW
 
 
 def is_lookup(step: Any) -> bool:

@@ -1,4 +1,6 @@
-"""Elements at indices that a loop computes: eager's, and eager's refusal of the first wrong one."""
+"""Elements at indices that a loop computes, and rows between loops: eager's, and eager's refusal of
+the first wrong one.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -84,3 +86,32 @@ def test_no_element(index: str, wrong: int) -> None:
             with pytest.raises(IndexOutOfBoundsError, match="out of bounds"):
                 g(x, xp.asarray(i))
     assert f(x, xp.asarray([1, 2, 10]))[1].shape == (3, 3)
+
+
+def put_together(x: Any, i: Any, j: Any) -> Any:
+    """Rows at some indices are added up at others, between loops."""
+    return xp.zeros_like(x).at[j].add((x + x)[i]) + x
+
+
+@pytest.mark.pairwise
+@pytest.mark.parametrize("index", INDICES[2:])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+@pytest.mark.parametrize("row", [(), (8,), (2, 9), (67,)], ids=str)
+def test_rows_are_moved_between_loops(index: str, dtype: str, row: tuple[int, ...]) -> None:
+    """In one program, by any number of threads; what must raise does, and nothing is lost."""
+    rng = np.random.default_rng(3)
+    x = xp.asarray((rng.normal(size=(4000, *row)) * 9).astype(dtype))
+    low = 0 if index[0] == "u" else -4000
+    i, j = (rng.integers(low, 4000, size=5000).astype(index) for _ in range(2))
+    expected = put_together(x, i, j)
+    f = ft.jit(put_together, donate_argnums=0)
+    for threads in (1, 2):
+        with ft.config.using(threads=threads):
+            for k in range(3):
+                if k == 1:
+                    wrong = np.where(np.arange(5000) == 4990, 4000, j).astype(index)
+                    with pytest.raises(IndexOutOfBoundsError, match="out of bounds"):
+                        f(xp.asarray(np.array(x)), xp.asarray(i), xp.asarray(wrong))
+                found = f(xp.asarray(np.array(x)), xp.asarray(i), xp.asarray(j))
+                assert found.dtype == expected.dtype
+                np.testing.assert_array_equal(found, expected)

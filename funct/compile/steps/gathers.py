@@ -27,7 +27,7 @@ from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, typed
 
 __all__ = ["lower_gather", "print_gather"]
 
-_MUCH, _COLUMNS, _TASKS = 1 << 16, 256, 16  # elements and columns of a task at least, and tasks
+_MUCH, _COLUMNS, _TASKS = 1 << 16, 32, 16  # elements and columns of a task at least, and tasks
 _WIDE = 4  # vectors of a row at once
 _READS = ("take", "wrap_index")
 

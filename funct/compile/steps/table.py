@@ -13,7 +13,7 @@ from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.groups import Group
 from funct.compile.fusion.lower import lower
 from funct.compile.fusion.worth import FEW_ELEMENTS
-from funct.compile.gathered import is_gather, is_update
+from funct.compile.gathered import is_gather, is_moving, is_update
 from funct.compile.steps.along import is_along, lower_along
 from funct.compile.steps.attention import is_attention, lower_attention
 from funct.compile.steps.elimination import is_elimination, lower_elimination
@@ -55,8 +55,8 @@ def in_programs(step: Any, doubtful: bool = True) -> Lowering | None:
     """What lowers a step that can be part of a program; doubtful: also one that may find that it
     must be done otherwise. None: it is none.
     """
-    few = _OF_FEW if doubtful else _SURE_OF_FEW
-    return _found(few if _is_of_few(step) else _OF_MANY, step)
+    few, many = (_OF_FEW, _OF_MANY) if doubtful else (_SURE_OF_FEW, _SURE_OF_MANY)
+    return _found(few if _is_of_few(step) else many, step)
 
 
 def in_bodies(step: Any) -> Lowering | None:
@@ -105,7 +105,8 @@ _DOUBTED: _Table = (
     (is_matrices, lower_matrices), (is_factors, lower_factors),
 )  # fmt: skip
 
-_OF_MANY: _Table = (*_FIRST, *_LAST)
+_SURE_OF_MANY: _Table = (*_FIRST, *_LAST)
+_OF_MANY: _Table = (*_FIRST, (is_moving, lower_gather), *_LAST)
 _SURE_OF_FEW: _Table = (*_FIRST, *_CALLED, *_LAST)
 _OF_FEW: _Table = (*_FIRST, *_CALLED, *_DOUBTED, *_LAST)
 _IN_BODIES: _Table = (
