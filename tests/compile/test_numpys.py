@@ -36,6 +36,8 @@ MOVED: list[Any] = [
     lambda x: xp.concat([x, x * 2], axis=0),
     lambda x: xp.take_along_axis(x, xp.argsort(x, axis=-1), axis=-1),
     lambda x: x.mT @ x if x.ndim == 2 else x, lambda x: x @ x.mT if x.ndim == 2 else x,
+    lambda x: x @ xp.reshape(x, (-1, x.shape[-1]))[: x.shape[-1]].mT if x.ndim > 1 else x,
+    lambda x: xp.reshape(x, (-1, x.shape[-2]))[:3] @ x if x.ndim > 1 else x,
 ]  # fmt: skip
 
 
@@ -70,6 +72,8 @@ def same_bits(x: Any, y: Any) -> bool:
         lambda x, m: xp.mean((x - 1) ** 2),
         lambda x, m: xp.sin(x) * x + 1,
         lambda x, m: xp.tanh(m @ m.mT + 1),
+        lambda x, m: xp.tanh(m[:, None] @ m),
+        lambda x, m: m @ xp.reshape(x, (2, 4, 2)) + 1,
         lambda x, m: xp.sum(m * m, axis=0) * xp.argmax(x),
         lambda x, m: xp.cumulative_sum(xp.sort(x)) + xp.var(m),
         lambda x, m: xp.sum(xp.reshape(x, (2, 4, 2)), axis=(0, 2)),

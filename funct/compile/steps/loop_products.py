@@ -30,7 +30,7 @@ def is_numpys_product(step: Any) -> bool:
 
 def may_be_numpys_product(e: Node) -> bool:
     """Whether a node is a product of two matrices that may be such a step, or of as many as many of
-    which the elements follow each other.
+    which the elements follow each other, or of many and one.
     """
     if e.name != "matmul":
         return False
@@ -38,7 +38,8 @@ def may_be_numpys_product(e: Node) -> bool:
     if len(held) < 3 or len({v.dtype for v in held}) > 1 or held[0].dtype.char not in "fd":
         return False
     few = all(0 < math.prod(v.shape) < _FEW for v in held)
-    alike = len({v.shape[:-2] for v in held}) == 1
+    leads = {v.shape[:-2] for v in held}
+    alike = len(leads - {()}) < 2
     return few and alike and loop_of_numpy(np.matmul, held[0].dtype) is not None
 
 
@@ -62,8 +63,12 @@ def lower_loop_product(node: Node, fused: Fused) -> list[Call]:
     places = [Address(v.root, v.offset * byte) for v in seen]
     *lead, rows, columns = out.shape
     terms = x.shape[-1]
-    within = (*left.strides[-2:], *right.strides[-2:], columns, 1)
-    strides = [s * byte for s in (rows * terms, terms * columns, rows * columns, *within)]
+    if len(x.shape) > 2 and len(y.shape) == 2:  # eagerly it is one tall matrix
+        lead, rows = [], math.prod(x.shape[:-1])
+    down = left.strides[-2:] if len(x.shape) == 2 else (terms, 1)
+    within = (*down, *right.strides[-2:], columns, 1)
+    apart = [math.prod(v.shape[-2:]) if v.shape[:-2] else 0 for v in (x, y, out)]
+    strides = [s * byte for s in (*apart, *within)]
     words = (*places, Address(out), math.prod(lead), rows, terms, columns, *strides)
     return [*calls, Call(("loop product", *loop), words, 1, (out,))]
 
