@@ -10,7 +10,7 @@ sum, which are added up afterwards.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -87,7 +87,7 @@ def print_rows(module: Module, name: str, element: str, depth: int) -> None:
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
-    places = f.pointers(frame, 0, 3)
+    matrix, vector, out = f.pointers(frame, 0, 3)
     length, terms, leading = f.words(frame, 3, 3)
     lanes = module.target.vector_bytes // typed(element).bytes
     wide, zero = typed(element, lanes), f.constant(typed(element, lanes), 0)
@@ -118,17 +118,20 @@ def print_rows(module: Module, name: str, element: str, depth: int) -> None:
         f.loop(first, stop, _ROWS, rows)
 
     if depth:
-        each = lambda *one: some_rows(*one, f.constant(I64, 0), length)  # noqa: E731
-        _each_of_stack(f, places, length, depth, element, each)
+
+        def whole(matrix: Value, vector: Value, out: Value) -> None:
+            some_rows(matrix, vector, out, f.constant(I64, 0), length)
+
+        _each_of_stack(f, (matrix, vector, out), length, depth, element, whole)
         return
     panel = f.word(frame, 6)
     first = task * panel
-    some_rows(*places, first, f.intrinsic("smin", first + panel, length))
+    some_rows(matrix, vector, out, first, f.intrinsic("smin", first + panel, length))
     f.ret()
 
 
 def _each_of_stack(
-    f: Emitter, places: Sequence[Value], length: Value, depth: int, element: str,
+    f: Emitter, places: tuple[Value, Value, Value], length: Value, depth: int, element: str,
     product: Callable[[Value, Value, Value], None],
 ) -> None:  # fmt: skip
     """Each product of this task: matrix, vector, result. Frame, behind six words: how many products
