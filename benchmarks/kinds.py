@@ -47,6 +47,7 @@ COSTS, IMAGE, FLOW = _normal(300, 300), _normal(512, 512), _normal(2, 512, 512, 
 ENDS, NODES = RNG.integers(0, 10_000, (2, 50_000)), _normal(10_000, 32)
 ENTRIES = RNG.integers(0, 100_000, (2, 1_000_000)).astype("int32")
 HEADS = _normal(3, 8, 512, 64)
+JOINED = _normal(64, 32, scale=0.2)
 MOVES, SCORES = _normal(20, 20), _normal(500, 20)
 EDGES, WEIGHED = RNG.integers(0, 10_000, (2, 30_000)), _normal(30_000, 1)
 
@@ -252,6 +253,26 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
     def learned(nodes: Any, edges: Any, weights: Any) -> Any:
         return ns.sum(passed(passed(nodes, edges, weights), edges, weights) ** 2)
 
+    def layers(x: Any, ends: Any, w: Any) -> Any:
+        for _ in range(2):
+            came = (x * 0).at[ends[1]].add(x[ends[0]])
+            x = ns.maximum(ns.concat([x, came], axis=1) @ w, 0)
+        return ns.sum(x**2)
+
+    def bags(table: Any, words: Any, w: Any) -> Any:
+        return ns.sum(ns.tanh(ns.mean(table[words], axis=1) @ w) ** 2)
+
+    def remembered(heads: Any) -> Any:
+        def step(held: Any, given: Any) -> Any:
+            (s, z), (q, k, v) = held, given
+            k, q = (ns.where(x > 0, x + 1, ns.exp(x)) for x in (k, q))
+            s, z = s + k[:, :, None] * v[:, None], z + k
+            return (s, z), ns.einsum("hd,hde->he", q, s) / ns.sum(q * z, axis=1)[:, None]
+
+        first = heads[0, :, 0] * 0
+        rows = tuple(ns.moveaxis(heads, 2, 1))
+        return control.scan(step, (first[:, :, None] * first[:, None], first), rows)[1]
+
     def moved(table: Any, words: Any) -> Any:
         rows = table[words]
         return table.at[words].add(0.1 * (ns.mean(rows, axis=1, keepdims=True) - rows))
@@ -343,6 +364,13 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         "gradient of two layers of them": (
             grad(learned, 2), (a(TABLE), a(EDGES), a(WEIGHED)),
         ),
+        "gradient of layers of a graph, 50,000 edges": (
+            grad(layers, 2), (a(NODES), a(ENDS), a(JOINED)),
+        ),
+        "gradient of bags of 32 rows": (
+            grad(bags, (0, 2)), (a(TABLE), a(WORDS), a(LAYERS[2][:64])),
+        ),
+        "linear attention in turn, 8 x 512 x 64": (remembered, (a(HEADS),)),
         "matrix of 1M entries times a vector": (multiplied, (a(MILLION), a(ENTRIES), a(SIGNAL))),
         "1M numbers counted in 100 bins": (counted, (a(MILLION),)),
         "Sinkhorn in logarithms, 300 x 300, 20 steps": (transported, (a(COSTS),)),

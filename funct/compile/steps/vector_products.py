@@ -70,7 +70,9 @@ def vector_products(
     (length, terms, leading), count = sizes, math.prod(shape)
     wanted = max(1, min(_MOST_TASKS, count, -(-count * length * terms // _TASK)))
     several = -(-count // wanted)
-    words = (matrix, vector, Address(out), length, terms, leading, count, several, *axes)
+    words: tuple[Word, ...] = (
+        matrix, vector, Address(out), length, terms, leading, count, several, *axes,
+    )  # fmt: skip
     kernel = ("columns" if across else "rows", ELEMENTS[out.dtype], len(shape))
     return Call(kernel, words, -(-count // several), (out,))
 
