@@ -13,7 +13,7 @@ import numpy as np
 
 from funct.device import host
 from funct.kernels import table
-from funct.kernels.channels import channels_last
+from funct.kernels.channels import channels_first, channels_last
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.linalg.products import matmul
 
@@ -33,7 +33,11 @@ _LONG = 1 << 10  # pixels of several images that make one product of many weight
 # what tiles that read images where they lie do quicker
 _TILED_PIXELS = 512  # of all images, at least: weights are read and written once for so many
 _TILED_WEIGHTS = (1 << 11, 1 << 16)  # fewer leave tiles empty, more leave the cache,
-_SHORT_VECTORS, _SHORT_WEIGHTS = 32, 1 << 13  # or are BLAS's, which does better on 16 registers
+_SHORT_WEIGHTS = 1 << 13  # or are BLAS's, where vectors are short
+# bytes of vectors with which BLAS does better than tiles, and pixels of one of several images, for
+# each of which it lays all weights out
+_SHORT_VECTORS, _SOME = 32, 128
+_MOST_ROWS = 1 << 10  # pixels whose channels are last; of more, tiles lay weights out once as well
 _LONG_IMAGE, _SOME_CHANNELS = 1 << 11, 2  # BLAS is slow at sums of so many, be weights few or not
 _TILED_BYTES = 1 << 10  # of a pixel's channels, which are turned around
 
@@ -62,7 +66,9 @@ def _last(x: NDArray[Any]) -> bool:
 def mapped(x: Sizes, w: Sizes, slide: Sliding) -> bool:
     """Whether a convolution, or its adjoint in x, is products of matrices: of dense x, by shape."""
     pixels = prod(x[2:])
-    return single(x, w[2:], slide) and (pixels == 1 or (pixels >= _FEW and _thin(w)))
+    if not single(x, w[2:], slide) or 1 < pixels < _FEW:
+        return False
+    return pixels == 1 or _thin(w) or (_short() and (x[0] == 1 or pixels >= _SOME))
 
 
 def in_tiles(x: Sizes, g: Sizes, size: Sizes, slide: Sliding, itemsize: int) -> bool:
@@ -72,7 +78,7 @@ def in_tiles(x: Sizes, g: Sizes, size: Sizes, slide: Sliding, itemsize: int) -> 
     """
     (n, channels, *image), outputs = x, g[1]
     least, most = _TILED_WEIGHTS
-    if host().vector_bytes <= _SHORT_VECTORS:
+    if _short():
         most = _SHORT_WEIGHTS
     if prod(image) >= _LONG_IMAGE and min(channels, outputs) >= _SOME_CHANNELS:
         least = 0
@@ -82,6 +88,29 @@ def in_tiles(x: Sizes, g: Sizes, size: Sizes, slide: Sliding, itemsize: int) -> 
         and least <= channels * outputs <= most
         and channels * itemsize <= _TILED_BYTES
     )
+
+
+def _short() -> bool:
+    return host().vector_bytes <= _SHORT_VECTORS
+
+
+def _in_rows(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> bool:
+    """Whether the pixels of all images, whose channels are last, are rows of one product: where
+    they are few beside the weights.
+    """
+    alike = _short() and x.dtype == w.dtype and not x.flags.c_contiguous and _last(x)
+    pixels = x.size // max(1, x.shape[1])
+    few = _FEW <= pixels <= _MOST_ROWS and not _thin(w.shape)
+    return alike and few and single(x.shape, w.shape[2:], slide)
+
+
+def _rows(x: NDArray[Any], matrix: NDArray[Any]) -> NDArray[Any]:
+    """The channels of each pixel times the matrix."""
+    n, channels, *size = x.shape
+    y = fresh((n, *size, matrix.shape[1]), x.dtype)
+    rows = channels_last(x).reshape(-1, channels)
+    np.matmul(rows, matrix, out=y.reshape(len(rows), -1))
+    return channels_first(y)
 
 
 def _thin(w: Sizes) -> bool:
@@ -108,6 +137,8 @@ def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any
     if _dense(x, w) and whole(x.shape, w.shape[2:], slide):
         y: NDArray[Any] = matmul(x.reshape(len(x), -1), w.reshape(len(w), -1).T)
         return y.reshape(*y.shape, *(1,) * len(slide.stride))
+    if _in_rows(x, w, slide):
+        return _rows(x, w.reshape(w.shape[:2]).T)
     if not (_dense(x, w) and mapped(x.shape, w.shape, slide)):
         return NotImplemented
     return _mapped(w.reshape(w.shape[:2]), x)
@@ -120,6 +151,8 @@ def convolution_input(
     if g.dtype == w.dtype and whole((*g.shape[:2], *size), w.shape[2:], slide):
         x: NDArray[Any] = matmul(g.reshape(len(g), -1), w.reshape(len(w), -1))
         return x.reshape(len(g), w.shape[1], *size)
+    if _in_rows(g, w, slide):
+        return _rows(g, w.reshape(w.shape[:2]))
     if not (_dense(g, w) and mapped(g.shape, w.shape, slide)):
         return NotImplemented
     return _mapped(w.reshape(w.shape[:2]).T, g)
