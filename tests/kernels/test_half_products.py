@@ -163,6 +163,20 @@ def test_few_rows_are_summed_as_many_are(rows: int, n: int) -> None:
 
 
 @here
+@pytest.mark.parametrize("n", [2047, 2048, 2500])
+def test_one_row_of_many_columns_is_summed_as_many_are(n: int) -> None:
+    """Where rows of the other one lie pages apart, runs of some of them are read at a time."""
+    rng = np.random.default_rng(0)
+    for dtype in HALVES:
+        x, y = (rng.standard_normal(s).astype(dtype) for s in ((20, 45), (45, n)))
+        for dot in ways(dtype):
+            many = by(dot, x, y).view("u2")
+            for row in range(2):
+                found = by(dot, x[row : row + 1], y).view("u2")
+                np.testing.assert_array_equal(found, many[row : row + 1])
+
+
+@here
 def test_subnormal_numbers() -> None:
     """Those of float16 count; those of bfloat16 may be 0 where pairs are multiplied at once."""
     tiny = np.full((40, 64), 2.0**-24, np.float16)

@@ -19,7 +19,7 @@ from msgspec import Struct
 from funct.device import host, printed
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.dots import DOTS, supported
-from funct.kernels.cpu.dense.half_rows import NARROWEST
+from funct.kernels.cpu.dense.half_rows import KEPT, NARROWEST
 from funct.kernels.cpu.dense.half_text import CALL, JOB, STRIP, text
 from funct.kernels.cpu.dense.tile import most_rows, tile_table
 from funct.kernels.cpu.record import address
@@ -172,7 +172,7 @@ def _job(element: str, dot: str, stack: int, sizes: tuple[int, int, int], left_r
     packed_row = depth + (0 if few and depth <= _SHORT else _GAP)
     parts = {
         "left": 0 if left_row else block * packed_row, "panels": chunk * piece,
-        "sums": block * chunk, "lines": STRIP * max(block, 2 * lanes),
+        "sums": max(block * chunk, KEPT if few else 0), "lines": STRIP * max(block, 2 * lanes),
     }  # fmt: skip
     starts, end = {}, 0
     for name, size in parts.items():

@@ -279,7 +279,7 @@ def _define_unit(module: Module, element: str, dot: Dot, turn: str, lay: str) ->
 
         def few() -> list[Value]:
             begin = left, words.place(y, start), words.place(out, start)
-            few_rows(f, job, element, dot, *begin, count, stop - start)
+            few_rows(f, job, element, dot, *begin, room("sums"), count, stop - start)
             return []
 
         def many() -> list[Value]:
