@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from funct.kernels import sorting
-from funct.kernels.dtypes import INTEGER
+from funct.kernels.dtypes import INTEGER, is_half
+from funct.kernels.quiet import vdot
 
 __all__ = ["median", "nanmedian", "nanquantile", "quantile"]
 
@@ -64,18 +65,20 @@ def quantile(
     for v in fractions:
         if v.__class__ is not float or not 0.0 <= v <= 1.0:
             return None
+    half = None
     if x.dtype not in _FLOATS:
-        if x.dtype.num > INTEGER:
+        half = x.dtype if q.__class__ is float and is_half(x.dtype) else None
+        if x.dtype.num > INTEGER and half is None:
             return None
-        x = x.astype(np.float64)
+        x = x.astype(np.float64 if half is None else np.float32)
     kept: Any = (1,) * x.ndim
     if axis is not None:
         x, kept = _first(x, (axis,) if axis.__class__ is int else axis)
     x = x.reshape(-1) if axis is None else x
-    how = method, np.float32 if single else np.float64
+    how = method, half.type if half else np.float32 if single else np.float64, half
     if len(x) >= _LONG and len(fractions) <= _SELECTED and x.size <= len(x) ** 2 // _LONG:
         runs: Any = x if x.ndim == 1 else np.ascontiguousarray(x.reshape(len(x), -1).T)
-        if not _finite(_least(runs, -1)) or not _finite(_most(runs, -1)):
+        if not _all_finite(runs):
             return None
         runs = [x] if x.ndim == 1 else runs
         found = [np.asarray([_selected(run, v, *how) for run in runs]) for v in fractions]
@@ -113,6 +116,12 @@ def _ascending(x: Any) -> Any:
     return s
 
 
+def _all_finite(runs: Any) -> bool:
+    if math.isfinite(vdot(runs, runs)):
+        return True
+    return bool(_finite(_least(runs, -1)) and _finite(_most(runs, -1)))
+
+
 def _finite(x: Any) -> Any:
     return np.isfinite(x).all() if x.ndim else math.isfinite(x)
 
@@ -125,24 +134,28 @@ def _place(n: int, q: float, method: str, kind: Any) -> tuple[int, Any]:
 
 
 def _between(a: Any, b: Any, part: Any) -> Any:
-    return a + (b - a) * part if part < 0.5 else b - (b - a) * (1 - part)
+    return a + (b - a) * part if part < 0.5 else b - (b - a) * (part.__class__(1) - part)
 
 
-def _one(s: Any, q: float, method: str, kind: Any) -> Any:
-    """A quantile along the first axis of what is sorted."""
+def _one(s: Any, q: float, method: str, kind: Any, half: Any) -> Any:
+    """A quantile along the first axis of what is sorted. half: what is computed in, if narrow."""
     k, part = _place(len(s), q, method, kind)
-    return _between(s[k], s[k + 1], part) if part else s[k] + 0.0 * part
+    s = s if half is None else s[k : k + 2].astype(half)
+    k = k if half is None else 0
+    return _between(s[k], s[k + 1], part) if part else s[k] + part
 
 
-def _selected(run: Any, q: float, method: str, kind: Any) -> Any:
+def _selected(run: Any, q: float, method: str, kind: Any, half: Any) -> Any:
     """A quantile of a run, which need not be sorted: what `_one` gives of it if it is."""
     k, part = _place(len(run), q, method, kind)
     s = np.partition(run, k)
     a = _of_zeros(run, k) if s[k] == 0 else s[k]
+    a = a if half is None else kind(a)
     if not part:
-        return a + 0.0 * part
+        return a + part
     b = _least(s[k + 1 :])
-    return _between(a, _of_zeros(run, k + 1) if b == 0 else b, part)
+    b = _of_zeros(run, k + 1) if b == 0 else b
+    return _between(a, b if half is None else kind(b), part)
 
 
 def _of_zeros(run: Any, k: int) -> Any:
