@@ -182,7 +182,11 @@ def _of_some_pixels(x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Size
     if x.dtype != g.dtype or not (alone and x.size and g.size) or max(slide.stride) == 1:
         return NotImplemented
     apart: Index = (..., *[slice(None, None, s) for s in slide.stride])
-    seen = np.ascontiguousarray(x[apart])
+    seen = x[apart]
+    if _last(x):  # stays so
+        seen = channels_first(np.ascontiguousarray(channels_last(seen)))
+    else:
+        seen = np.ascontiguousarray(seen)
     plain = slide._replace(stride=(1,) * len(size))
     work = 2 * g.size * x.shape[1]
     w: NDArray[Any] = table.call("convolution_weight", x.dtype, work, seen, g, plain, size)
