@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
@@ -13,6 +14,7 @@ from funct import errors
 from funct import graph as g
 from funct.compile import whole_of
 from funct.compile.tuned import tuned
+from funct.core import catalogue
 from tests import laws
 
 TUNED = sys.modules[tuned.__module__]
@@ -123,6 +125,43 @@ def test_check_looks_at_every_call_and_the_others_at_none(x: Any) -> None:
     for mode in ("default", "reduce-overhead", "max-autotune"):
         h = ft.jit(small, mode=mode, backend=worn)
         assert not np.allclose(np.asarray([h(x) for _ in range(9)][-1]), np.asarray(small(x)))
+
+
+def astray(graph: g.Graph) -> g.Graph:
+    """A backend that computes a logistic function where a hyperbolic tangent stands."""
+    found = {prim.name: prim for prim in catalogue()}
+    nodes = [
+        attrs.evolve(e, primitive=found["sigmoid"]) if e.name == "tanh" else e
+        for e in graph.nodes
+        if isinstance(e, g.Node)
+    ]
+    return attrs.evolve(graph, nodes=tuple(nodes))
+
+
+TAKEN: dict[str, Any] = {
+    "as it is": lambda f: f,
+    "vjp": lambda f: lambda x: ft.vjp(f, x)[0],
+    "grad": lambda f: ft.grad(lambda x: xp.sum(f(x))),
+    "jvp": lambda f: lambda x: ft.jvp(f, (x,), (x,)),
+    "vmap": ft.vmap,
+    "hessian": lambda f: ft.hessian(lambda x: xp.sum(f(x))),
+}
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_check_looks_under_every_transform(name: str, x: Any) -> None:
+    """What is compiled for derivatives and batches is compared, too: the first node that differs
+    is named, with its line.
+    """
+
+    def fun(x: Any) -> Any:
+        return xp.sin(x) * xp.tanh(x * 0.5) + x
+
+    right = TAKEN[name](ft.jit(fun, mode="check"))(x)
+    laws.close(right, TAKEN[name](fun)(x), 1e-12, 1e-12)
+    with pytest.raises(errors.MismatchError, match=r"jit\(fun\): .* at tanh") as told:
+        TAKEN[name](ft.jit(fun, mode="check", backend=astray))(x)
+    assert "xp.tanh(x * 0.5)" in str(told.value)
 
 
 @pytest.mark.parametrize("mode", MODES)

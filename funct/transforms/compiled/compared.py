@@ -7,20 +7,30 @@ first node that differs is the one to look at.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
 import numpy as np
 
 from funct.array import finfo
+from funct.compile import MISS
 from funct.core import INEXACT, size_values
 from funct.errors import MismatchError
-from funct.graph import Graph, Node, Var, eliminate_dead, inline_calls, share_common
+from funct.graph import (
+    Graph,
+    Node,
+    Var,
+    acts,
+    eliminate_dead,
+    inline_calls,
+    optimize,
+    share_common,
+)
 from funct.ops.fast import wrap
 from funct.transforms.compiled.backends import Compile
 
-__all__ = ["ULPS", "compare_nodes", "compare_results"]
+__all__ = ["ULPS", "compare_results", "comparing"]
 
 ULPS = 8  # what fused math may differ by from NumPy's, in units in the last place of the result
 
@@ -31,17 +41,44 @@ _SUMS = frozenset({
 })  # fmt: skip
 
 
-def compare_nodes(name: str, graph: Graph, buffers: Sequence[Any], compile: Compile) -> None:
+def comparing(name: str, compile: Compile) -> Compile:
+    """compile, whose functions look at every run of theirs: graphs of derivatives and of batches
+    are compiled as well, wherever these are taken.
+    """
+
+    def compiled(graph: Graph, guards: bool) -> Callable[..., Any]:
+        run = compile(graph, guards)
+        again: list[tuple[Graph, Callable[..., Any]]] = []  # with every node a result
+
+        def compared(*buffers: Any) -> Any:
+            out = run(*buffers)
+            if out is not MISS:
+                if not again:
+                    every = _every_node(optimize(graph, guards=guards))
+                    again.append((every, compile(every, False)))
+                _compare_nodes(name, *again[0], buffers)
+            return out
+
+        return run if acts(graph) else compared  # running it again would be another effect
+
+    return compiled
+
+
+def _every_node(graph: Graph) -> Graph:
+    graph = eliminate_dead(share_common(inline_calls(graph)), guards=False)
+    nodes = [e for e in graph.nodes if isinstance(e, Node)]
+    return attrs.evolve(graph, outputs=tuple([v for e in nodes for v in e.results]))
+
+
+def _compare_nodes(
+    name: str, graph: Graph, run: Callable[..., Any], buffers: Sequence[Any]
+) -> None:
     """Raise MismatchError for the first node whose result is more than `ULPS` from eager's.
 
     Sums of n terms may differ by √n of them, measured against the sum of the terms' sizes.
     """
-    graph = eliminate_dead(share_common(inline_calls(graph)), guards=False)
     nodes = [e for e in graph.nodes if isinstance(e, Node)]
-    if any(e.primitive.effect for e in nodes):
-        return  # running it again would be another effect
-    made = tuple([v for e in nodes for v in e.results])
-    found = compile(attrs.evolve(graph, outputs=made), False)(*buffers)
+    made, found = graph.outputs, run(*buffers)
     values: dict[Var, Any] = dict(graph.constants)
     values |= {v: wrap(b) for v, b in zip(graph.inputs, buffers, strict=True)}
     values |= {v: wrap(b) for v, b in zip(made, found, strict=True)}

@@ -30,7 +30,7 @@ from funct.ops.fast import make, wrap
 from funct.transforms.compiled.arguments import is_array, positions, resolved
 from funct.transforms.compiled.backends import Backend, compiler
 from funct.transforms.compiled.calls import Calls
-from funct.transforms.compiled.compared import compare_nodes, compare_results
+from funct.transforms.compiled.compared import compare_results, comparing
 from funct.transforms.compiled.donation import check_donation, give_away
 from funct.transforms.compiled.executable import Executable
 from funct.transforms.compiled.lowered import Lowered, Ready
@@ -96,6 +96,8 @@ class Compiled(Calls):
         self.__doc__ = getattr(fun, "__doc__", None)
         self.__wrapped__ = fun
         self._compile_graph = compiler(mode, backend, fast)
+        if mode == "check":
+            self._compile_graph = comparing(self.__name__, self._compile_graph)
         self._static = bool(self.static_argnums or self.static_argnames)
         self._special = self._static or bool(self.donate_argnums) or mode == "check"
         self.clear_cache()
@@ -218,11 +220,9 @@ class Compiled(Calls):
                 given.call.__name__ = self.__name__
                 check_pure(given.call, *given.arrays)
             if path is not None:
-                graph, buffers = path.exe.graph, [x.data for x in given.arrays]
-                compare_nodes(self.__name__, graph, buffers, self._compile_graph)
                 eager = [x for x in pytree.leaves(given.call(*given.arrays)) if is_array(x)]
                 ours = [x for x in pytree.leaves(out) if is_array(x)]
-                compare_results(self.__name__, graph, ours, eager)
+                compare_results(self.__name__, path.exe.graph, ours, eager)
         if self.donate_argnums:
             at = positions(self.donate_argnums, len(args))
             leaves = pytree.leaves([a for i, a in enumerate(args) if i in at])
