@@ -73,7 +73,8 @@ def number(name: str, value: Any, dtype: Any = None) -> Any:
 
 def opened(name: str, x: Any, dtype: Any = None) -> Any:
     """What stands for a Tensor, as one; an integer that is kept open must fit an integer dtype."""
-    if type(x) is OpenNumber and dtype is not None and dtype.kind in "iu" and isinstance(x, int):
+    integer = dtype is not None and dtype.kind in "iu"
+    if integer and type(x) is OpenNumber and x.value.__class__ is int:
         number(name, x.value, dtype)
         return x.sheet.measured(x, dtype)
     return x.__funct_array__()

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "FLOATING", "HALF", "INTEGER", "MOVED", "NAMED", "NATIVE", "USUAL", "as_words", "is_half",
-    "sum_dtype",
+    "FLOATING", "HALF", "INTEGER", "MOVED", "NAMED", "NATIVE", "NO_AXIS", "USUAL", "as_words",
+    "is_half", "sum_dtype",
 ]  # fmt: skip
 
 # Numbers of dtypes: up to INTEGER they are of integers and booleans, then come float32 and float64;
 # all of NumPy's own are below NATIVE, those of ml_dtypes above. HALF is float16.
 INTEGER, FLOATING, HALF, NATIVE = 10, 12, 23, 24
+NO_AXIS = -(1 << 31)  # by which NumPy means all of them, as by None
 
 
 def _named() -> dict[Any, np.dtype[Any]]:

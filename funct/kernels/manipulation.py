@@ -10,7 +10,7 @@ import numpy as np
 
 from funct.kernels import indexing, runs
 from funct.kernels.cpu.scratch import fresh
-from funct.kernels.dtypes import NAMED, NATIVE
+from funct.kernels.dtypes import NAMED, NATIVE, NO_AXIS
 from funct.kernels.windows.borders import padded
 from funct.kernels.windows.views import memory_order
 
@@ -63,8 +63,8 @@ def permute_dims(x: Any, axes: Any) -> Any:
     if axes.__class__ is not tuple and axes.__class__ is not list:
         return None
     for a in axes:
-        if a.__class__ is not int:
-            return None
+        if a.__class__ is not int or not -_MOST_AXES <= a < _MOST_AXES:
+            return None  # NumPy takes the last 32 bits of others
     return x.transpose(axes)
 
 
@@ -79,6 +79,7 @@ def squeeze(x: Any, axis: Any) -> Any:
 
 
 _AXES = (int, tuple)
+_MOST_AXES = 64
 
 
 def expand_dims(x: Any, axis: Any) -> Any:
@@ -102,7 +103,7 @@ _MANY = 1 << 13  # what is larger is announced to the allocator, and compared wi
 
 def repeat(x: Any, repeats: Any, axis: Any = None) -> Any:
     """Each element as often, or as often as is said of it."""
-    if axis is not None and (axis.__class__ is not int or not x.ndim):
+    if axis is not None and (axis.__class__ is not int or axis == NO_AXIS or not x.ndim):
         return None
     if repeats.__class__ is np.ndarray:
         if axis is None:
@@ -160,6 +161,8 @@ def _tiled(x: Any, shape: tuple[int, ...], repetitions: tuple[int, ...]) -> Any:
 
 def concat(arrays: Any, axis: Any = 0) -> Any:
     """Arrays joined along an existing axis."""
+    if axis == NO_AXIS:
+        return None
     if len(arrays) != 2 or arrays[0].dtype is not arrays[1].dtype:
         if not _join(arrays):
             return None

@@ -13,7 +13,7 @@ import numpy as np
 from funct.kernels import counting, indexing, sorting
 from funct.kernels.cpu.irregular.places import among
 from funct.kernels.cpu.loops import pays
-from funct.kernels.dtypes import NAMED, NATIVE
+from funct.kernels.dtypes import NAMED, NATIVE, NO_AXIS
 
 __all__ = [
     "argsort", "bincount", "digitize", "histogram", "isin", "nonzero", "one_hot", "searchsorted",
@@ -57,7 +57,9 @@ def _turned(x: Any, axis: int) -> Any:
 
 def argsort(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """The permutation that sorts x along axis."""
-    if axis.__class__ is not int or x.dtype.num >= NATIVE or not x.size or not x.ndim:
+    if axis.__class__ is not int or axis == NO_AXIS or x.dtype.num >= NATIVE:
+        return None
+    if not x.size or not x.ndim:
         return None
     if x.size >= _SMALL:
         return sorting.argsort(x, range(x.ndim)[axis], bool(descending))

@@ -16,7 +16,7 @@ from funct.kernels.cpu.reductions.long_rows import of_runs
 from funct.kernels.cpu.reductions.pairwise import LONG, of_long_rows
 from funct.kernels.cpu.reductions.short_rows import ROWS, of_short_rows
 from funct.kernels.cpu.reductions.wide_columns import of_many_columns
-from funct.kernels.dtypes import HALF, NAMED, NATIVE, is_half
+from funct.kernels.dtypes import HALF, NAMED, NATIVE, NO_AXIS, is_half
 from funct.kernels.table import call
 
 __all__ = [
@@ -235,14 +235,14 @@ def any(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 def argmax(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Index of the first maximum."""
-    if axis is not None and not x.ndim:
+    if axis is not None and (axis == NO_AXIS or not x.ndim):
         return None
     return first_most(x, axis, keepdims)
 
 
 def argmin(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Index of the first minimum."""
-    if axis is not None and not x.ndim:
+    if axis is not None and (axis == NO_AXIS or not x.ndim):
         return None
     return first_least(x, axis, keepdims)
 

@@ -105,5 +105,38 @@ def test_a_number_outside_is_refused_or_computed_with(name: str) -> None:
         assert _agrees(captured, expected), (argument, captured, expected)
 
 
-def _by_graph(call: Call, n: int) -> Any:
-    return Interpreter(ft.make_graph(lambda x: call(x, n))(SHORT)).run(SHORT)
+def _by_graph(call: Call, n: int, x: Any = SHORT) -> Any:
+    return Interpreter(ft.make_graph(lambda x: call(x, n))(x)).run(x)
+
+
+SQUARE = xp.asarray([[1.0, 2.0], [3.0, 4.0]])
+# functions of an axis, of an offset or of a count, which NumPy or SciPy takes as a C int
+AXES: dict[str, Call] = {
+    "argmax": xp.argmax, "argsort": lambda x, n: xp.argsort(x, axis=n),
+    "concat": lambda x, n: xp.concat([x, x], axis=n),
+    "cumulative_sum": lambda x, n: xp.cumulative_sum(x, axis=n),
+    "diag": xp.diag, "diagonal": lambda x, n: xp.linalg.diagonal(x, offset=n), "flip": xp.flip,
+    "flipped": lambda x, n: xp.flip(x, axis=(0, n)), "jv": lambda x, n: xp.special.jv(n, x),
+    "moveaxis": lambda x, n: xp.moveaxis(x, n, 0), "nbdtr": lambda x, n: xp.special.nbdtr(n, 2, x),
+    "pdtri": lambda x, n: xp.special.pdtri(n, x / 9),
+    "permute_dims": lambda x, n: xp.permute_dims(x, (n, 0)),
+    "repeat": lambda x, n: xp.repeat(x, 2, n), "roll": xp.roll,
+    "sort": lambda x, n: xp.sort(x, axis=n), "squeeze": xp.squeeze,
+    "stack": lambda x, n: xp.stack([x, x], axis=n), "sum": lambda x, n: xp.sum(x, axis=n),
+    "swapaxes": lambda x, n: x.swapaxes(n, 0), "trace": lambda x, n: xp.linalg.trace(x, offset=n),
+    "tril": lambda x, n: xp.tril(x, k=n),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AXES)
+def test_integers_of_more_bits_are_not_cut_off(name: str) -> None:
+    """They are refused, or give what primitives give, which are told by Python."""
+    fun = AXES[name]
+    for n in (2**31, 2**32, 2**32 + 1, 2**63 - 1, -(2**31), -(2**32), -(2**63)):
+        found = told(fun, SQUARE, n)
+        compiled = told(_by_graph, fun, n, SQUARE)
+        if isinstance(found, FunctError):
+            assert isinstance(compiled, FunctError), n
+            continue
+        for a, b in zip(found, compiled, strict=True):
+            np.testing.assert_array_equal(a, b)

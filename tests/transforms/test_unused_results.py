@@ -124,6 +124,60 @@ def test_loops(name: str) -> None:
     same(derivatives(ft.jit(lambda x: loop(step, x))), derivatives(lambda x: steps(step, x)))
 
 
+# steps whose derivatives are infinite where they are not used, or not of what is differentiated
+UNEVEN: dict[str, Callable[[Pair, Any], Pair]] = {
+    "the last one stays": lambda c, t: (xp.sqrt(t), xp.sin(c[1]) * xp.cos(t)),
+    "each one later": lambda c, t: (xp.sqrt(c[1]), xp.sqrt(t)),
+    "from a number": lambda c, t: (xp.sqrt(c[0]) + t, c[1] * xp.sin(t)),
+    "by turns": lambda c, t: (c[1] * t, xp.sqrt(c[0] + 1) + xp.sqrt(t)),
+}
+COUNTED: dict[str, Callable[[Callable[[Pair, Any], Pair], Any], Pair]] = {
+    "scan": lambda body, x: ft.scan(lambda c, t: (body(c, t), None), (0.0, x[1]), x)[0],
+    "scan from the end": lambda body, x: ft.scan(
+        lambda c, t: (body(c, t), c), (0.0, x[1]), x[::-1], reverse=True
+    )[0],
+    "fori_loop": lambda body, x: ft.fori_loop(0, 3, lambda k, c: body(c, x[k]), (0.0, x[1])),
+    "scan of lanes": lambda body, x: ft.vmap(
+        lambda x: ft.scan(lambda c, t: (body(c, t), None), (0.0, x[1]), x)[0]
+    )(x[None]),
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("name", "loop"),
+    [
+        pytest.param(name, loop, marks=[] if (k + n) % 4 == 3 else pytest.mark.slow)
+        for k, name in enumerate(UNEVEN)
+        for n, loop in enumerate(COUNTED)
+    ],
+)
+def test_steps_that_differ(name: str, loop: str) -> None:
+    """What a step has no cotangent of, or no tangent, meets nothing infinite in it."""
+    body = UNEVEN[name]
+
+    def plain(x: Any) -> Pair:
+        c: Pair = (0.0, x[1])
+        for t in x:
+            c = body(c, t)
+        return c
+
+    x = X + 1.0 if name == "from a number" else X
+    for k in (0, 1):
+        wanted = lambda x, k=k: xp.sum(plain(x)[k])  # noqa: E731
+        found = lambda x, k=k: xp.sum(COUNTED[loop](body, x)[k])  # noqa: E731
+        slopes = np.asarray(ft.grad(wanted)(x))
+        for way in (ft.grad(ft.jit(found)), ft.jit(ft.grad(found))):
+            np.testing.assert_allclose(np.asarray(way(x)), slopes, rtol=1e-12)
+        t = xp.ones(3) * (x > 0)
+        np.testing.assert_allclose(
+            np.asarray(ft.jvp(ft.jit(found), (x + 1.0,), (t,))[1]),
+            np.asarray(ft.jvp(wanted, (x + 1.0,), (t,))[1]), rtol=1e-12,
+        )  # fmt: skip
+        curves = [ft.grad(lambda x, f=f: xp.sum(ft.grad(f)(x)))(x + 1.0) for f in (wanted, found)]
+        np.testing.assert_allclose(np.asarray(curves[1]), np.asarray(curves[0]), rtol=1e-12)
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_what_came_is_told_apart() -> None:
     """Cotangents of either result, of both, and of neither, by one compiled call."""

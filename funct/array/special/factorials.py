@@ -54,8 +54,8 @@ def multigammaln(a: Any, d: int) -> Any:
     for j in range(1, min(d, _TOGETHER)):
         y = y + ops.special.gammaln(a - 0.5 * j)
     for first in range(_TOGETHER, d, _TOGETHER):  # of which a graph has one op, not one for each
-        j = np.arange(first, min(first + _TOGETHER, d), dtype=np.float64)
-        terms = ops.special.gammaln(expand_dims(a, -1) - asarray(0.5 * j, dtype=a.dtype))
+        below = 0.5 * np.arange(first, min(first + _TOGETHER, d))
+        terms = ops.special.gammaln(expand_dims(a, -1) - asarray(below, dtype=a.dtype))
         y = y + ops.reduce_sum(terms, (len(a.shape),), False)
     return ops.where(ops.greater(a, 0.5 * (d - 1)), y, math.nan)
 

@@ -41,6 +41,7 @@ _LEAST_SINGLE, _LEAST_DOUBLE = 2.0**-90, 2.0**-900
 LEAST_SQUARES = {"f": _LEAST_SINGLE, "d": _LEAST_DOUBLE}
 _VECTORS = 1024  # elements below which one kernel squares, adds and roots them
 _FEW = 32  # numbers that Python looks through before NumPy has begun
+_FAR = 1 << 31  # of a diagonal: NumPy counts in 32 bits
 _SHORT = 1024  # elements up to which nobody asks whether the result fits into memory
 
 
@@ -62,12 +63,14 @@ def diag(x: Any, k: int = 0) -> Any:
 
 def diagonal(x: Any, offset: int = 0) -> Any:
     """The elements x[..., i, i + offset]."""
-    return x.diagonal(offset, -2, -1) if offset.__class__ is int else None
+    if offset.__class__ is not int or not -_FAR < offset < _FAR:
+        return None
+    return x.diagonal(offset, -2, -1)
 
 
 def trace(x: Any, offset: int = 0, dtype: Any = None) -> Any:
     """Sum of a diagonal."""
-    if offset.__class__ is not int or x.dtype.num >= NATIVE:
+    if offset.__class__ is not int or not -_FAR < offset < _FAR or x.dtype.num >= NATIVE:
         return None
     return statistical.sum(x.diagonal(offset, -2, -1), -1, dtype)
 

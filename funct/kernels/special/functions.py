@@ -30,6 +30,7 @@ ndarray = np.ndarray
 _SINGLE = np.dtype(np.float32)
 _DOUBLE = np.dtype(np.float64)
 _COMPLEX = np.dtype(np.complex128)
+_INT = 1 << 31  # what a C int is below
 _SINGLES = {_SINGLE, np.dtype(np.complex64)}
 _NARROW_INTEGERS = ("int4", "uint4")  # whose kind is that of the narrow floats
 
@@ -247,7 +248,10 @@ def by_name(name: str, operands: int, *, complex_too: bool = False) -> Raw:
             if a.__class__ is ndarray:
                 if a.dtype is not _DOUBLE and a.dtype is not _COMPLEX:
                     return _in_one_precision(f, args)
-            elif a.__class__ is not float and a.__class__ is not int:
+            elif a.__class__ is int:
+                if not -_INT < a < _INT:  # SciPy would take the last 32 bits for a count
+                    return _in_one_precision(f, args)
+            elif a.__class__ is not float:
                 return _in_one_precision(f, args)
         return f(*args)
 

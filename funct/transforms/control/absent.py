@@ -15,7 +15,7 @@ from funct.core import ShapeDtype, size_values
 from funct.graph import Call, Control, Graph, Interpreter, Node, Var, depending
 from funct.transforms.control.bodies import SizeError, chosen, regraph, symbols_of, zeros_of
 
-__all__ = ["without"]
+__all__ = ["present", "without"]
 
 
 def without(
@@ -37,11 +37,20 @@ def without(
         full = [next(given) if h else zeros_of([t])[0] for t, h in zip(types, here, strict=True)]
         found = chosen(_Present(graph, moving, absent).run(*full), wanted)
         outs = chosen(graph.outputs, wanted)
-        return [
-            zeros_of([v.aval])[0] if x is None else x for x, v in zip(found, outs, strict=True)
-        ]
+        return [zeros_of([v.aval])[0] if x is None else x for x, v in zip(found, outs, strict=True)]
 
     return regraph(run, chosen(types, here))
+
+
+def present(graph: Graph, args: Sequence[Any], moving: Sequence[bool]) -> tuple[Any, ...]:
+    """The outputs where inputs are absent, which are None: as `without`, computed at once. Outputs
+    that depend on absent inputs, and on none that moves, are None. The graph has no symbols.
+    """
+    absent = [a is None for a in args]
+    full = [
+        zeros_of([v.aval])[0] if a is None else a for a, v in zip(args, graph.inputs, strict=True)
+    ]
+    return tuple(_Present(graph, moving, absent).run(*full))
 
 
 class _Present(Interpreter):
@@ -51,15 +60,17 @@ class _Present(Interpreter):
         super().__init__(graph)
         self.moving = set(chosen(graph.inputs, moving))
         self.absent = set(chosen(graph.inputs, absent))
-        for e in graph.nodes:
-            if isinstance(e, Node | Call):
-                moved, lost = depending(e, self.moving), depending(e, self.absent)
-                self.moving.update(chosen(e.results, moved))
-                self.absent.update(set(chosen(e.results, lost)) - self.moving)
+
+    def _is_absent(self, e: Node | Call) -> bool:
+        """Whether all results are, where it is known which of the operands are."""
+        self.moving.update(chosen(e.results, depending(e, self.moving)))
+        lost = chosen(e.results, depending(e, self.absent))
+        self.absent.update(set(lost) - self.moving)
+        return self.absent.issuperset(e.results)
 
     def node(self, node: Node, operands: list[Any]) -> tuple[Any, ...]:
         """One primitive, on zeros where it needs something absent."""
-        if self.absent.issuperset(node.results):
+        if self._is_absent(node):
             return (None,) * len(node.results)
         lost = [a in self.absent for a in node.operands]
         if not any(lost):
@@ -69,12 +80,16 @@ class _Present(Interpreter):
         if isinstance(node.primitive, Control):
             moving = tuple([a in self.moving for a in node.operands])
             given = [None if gone else x for x, gone in zip(operands, lost, strict=True)]
-            return node.primitive.kind.on_some(given, moving)
+            outs: tuple[Any, ...] = node.primitive.kind.on_some(given, moving)
+            gone = chosen(node.results, [x is None for x in outs])  # a loop knows each step
+            self.absent.update(gone)
+            self.moving.difference_update(gone)
+            return outs
         return super().node(node, self._filled(node, operands))
 
     def call(self, call: Call, operands: list[Any]) -> tuple[Any, ...]:
         """One call of a function with its own rules, on zeros where it needs something absent."""
-        if self.absent.issuperset(call.results):
+        if self._is_absent(call):
             return (None,) * len(call.results)
         return super().call(call, self._filled(call, operands))
 

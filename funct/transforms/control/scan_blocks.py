@@ -13,7 +13,7 @@ from funct.transforms.checkpoint import Checkpoint
 from funct.transforms.checkpoint_policies import nothing_saveable
 from funct.transforms.control import bodies
 from funct.transforms.control.bodies import Flat
-from funct.transforms.control.scan_loop import Scan
+from funct.transforms.control.scan_loop import Scan, part
 
 __all__ = ["in_blocks"]
 
@@ -30,7 +30,7 @@ def in_blocks(
     first, rest = (n - whole, 0) if loop.reverse else (0, whole)  # where blocks and rest begin
     block = _again(loop, size) if again else _unrolled(loop, size)
     rows = [
-        ops.reshape(_part(x, first, first + whole), (whole // size, size, *x.shape[1:]))
+        ops.reshape(part(x, first, first + whole), (whole // size, size, *x.shape[1:]))
         for x in columns
     ]
     outs = Scan(block, len(outer), c, whole // size, loop.reverse)(*outer, *carry, *rows)
@@ -38,14 +38,10 @@ def in_blocks(
     if whole == n:
         return (*outs[:c], *ys)
     single = Scan(loop.body, len(outer), c, n - whole, loop.reverse)
-    left = [_part(x, rest, rest + n - whole) for x in columns]
+    left = [part(x, rest, rest + n - whole) for x in columns]
     last = single(*outer, *outs[:c], *left)
     pairs = zip(ys, last[c:], strict=True)
     return (*last[:c], *[concat([b, a] if loop.reverse else [a, b]) for a, b in pairs])
-
-
-def _part(x: Any, start: int, stop: int) -> Any:
-    return ops.slice_(x, ((start, stop, 1), *((None, None, 1),) * (len(x.shape) - 1)))
 
 
 def _types(loop: Scan, size: int) -> list[ShapeDtype]:
@@ -70,7 +66,7 @@ def _unrolled(loop: Scan, size: int) -> Graph:
         ys: list[Any] = [None] * size
         for k in order:
             outs = loop.body(
-                *held, *carry, *[ops.reshape(_part(x, k, k + 1), x.shape[1:]) for x in xs]
+                *held, *carry, *[ops.reshape(part(x, k, k + 1), x.shape[1:]) for x in xs]
             )
             carry, ys[k] = outs[: loop.carry], outs[loop.carry :]
         return [*carry, *[stack(list(column)) for column in zip(*ys, strict=True)]]
