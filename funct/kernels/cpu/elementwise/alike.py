@@ -28,21 +28,29 @@ from funct.kernels.thresholds import MANY
 
 __all__ = ["loop", "of_alike"]
 
+_REAL = frozenset(map(np.dtype, "fd"))
+_WHOLE = frozenset(map(np.dtype, "hilqHILQ"))  # of one byte there are tables
 _making = whole(threading.RLock())
 
 
 def of_alike(
     name: str, operands: int, kinds: Iterable[np.dtype[Any]], otherwise: Callable[..., Any],
     named: Callable[[Any], str | None] | None = None,
+    made: Callable[..., np.dtype[Any]] | None = None,
 ) -> Callable[..., Any]:  # fmt: skip
     """The function of that name of so many arrays of such dtypes, with MANY elements or more.
 
-    named: what it is called for an array of halves, or None, at this call.
+    named: what it is called for an array of halves, or None, at this call. made: the dtype that it
+    makes of integers of some dtypes, which are computed in that.
     """
     waiting = {d: d for d in kinds} if readable() else {}
 
     def miss(*args: Any) -> Any:
         kind = args[0].dtype if args[0].__class__ is np.ndarray else None
+        if made and kind in _WHOLE and all(_fits(a, args[0]) for a in args):
+            floats = made(*[kind] * operands)
+            if floats in _REAL:
+                return entries.call(*[a.astype(floats) for a in args])
         with _making:
             if kind in waiting and all(_fits(a, args[0]) for a in args):
                 own = named(args[0]) if named and kind.itemsize == 2 else name

@@ -64,7 +64,8 @@ def of_large(name: str, raw: Callable[..., Any], operands: int) -> Callable[...,
             return chosen(raw, way, _LEAST, (), some=some, sooner=HALVES, least_of_some=MANY)
         own = halves.in_vectors(raw, name) if operands == 1 else None
         halved = HALVES if operands == 1 or name in OPS else frozenset()
-        some = of_alike(name, operands, _REAL | halved, way, own)
+        made = functools.partial(_made_of, raw)
+        some = of_alike(name, operands, _REAL | halved, way, own, made)
         if name == "pow":
             some = of_powers(raw, some)
         sooner = halved | _REAL | _COMPLEX | (set() if name in _KEPT else _WHOLE)
