@@ -367,10 +367,13 @@ def segment_sum(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any]:
 
 def sums_of_few(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any] | None:
     """`segment_sum` of few numbers by a kernel; None for dtypes and machines that have none."""
-    if data.dtype.num not in _SUMMED or ids.dtype is not _INT64 or not ready(data.size, 0):
+    d = data.dtype
+    kind = _SINGLE if is_half(d) else _INT64 if d.kind == "b" else d
+    if ids.dtype is not _INT64 or kind.num not in _SUMMED or not ready(data.size, 0):
         return None
-    made: NDArray[Any] = combining.summed(data, ids, n, data.size)
-    return made
+    given = data if kind is d else data.astype(kind)
+    made: NDArray[Any] = combining.summed(given, ids, n, data.size)
+    return made if kind is d else made.astype(d)  # of truth: whether it is not 0
 
 
 def plain_segment_sum(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any]:
