@@ -90,6 +90,24 @@ def test_a_few_ops_are_one_call(fun: Any, dtype: Any) -> None:
     assert same_bits(first, later.data)
 
 
+@pytest.mark.skipif(not available(), reason="no LLVM here")
+@pytest.mark.parametrize("draw", ["uniform", "normal", "gumbel", "exponential", "gamma", "split"])
+@pytest.mark.parametrize("dtype", [xp.float32, xp.float64])
+def test_draws_are_part_of_it(draw: str, dtype: Any) -> None:
+    """They have the same bits however a function is run, and so has what follows from them."""
+
+    def drawn(key: Any) -> Any:
+        if draw == "split":
+            return ft.random.uniform(ft.random.split(key, 3)[1], (4,), dtype) * 2
+        given = (xp.asarray(2.5, dtype=dtype), (5, 3)) if draw == "gamma" else ((5, 3), dtype)
+        return xp.sum(getattr(ft.random, draw)(key, *given), axis=0) * 2
+
+    for seed in range(3):
+        first, later = taken(drawn, ft.random.key(seed))
+        assert later is not None
+        assert same_bits(first, later.data)
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_code_has_the_bits_of_numpys_calls(data: st.DataObject) -> None:

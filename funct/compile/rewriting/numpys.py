@@ -221,7 +221,7 @@ def _is_same(e: Node) -> bool:
     if e.name in _PLACES:
         (x,) = e.reads
         return x.dtype in ELEMENTS and x.dtype.kind != "b" and 0 not in x.shape
-    if e.name in _IN_TURN:
+    if e.name in _IN_TURN or _draws(e):
         return is_flat(e)
     if e.name in _MOVED:
         return is_move(e) or is_along(e)
