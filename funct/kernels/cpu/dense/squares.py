@@ -54,6 +54,7 @@ _SETS_BYTES = 1 << 10  # pixels a multiple of this apart fall into few sets of t
 _PLAIN = 36.0  # of a square and a channel, tap by tap
 _FAST = 17.6  # of the same by places
 _TURNED = 85.0  # of a transform of a square, over all outputs or channels
+_SHORT, _TURNED_SHORT = 32, 180.0  # the same of vectors of so many bytes
 _WORTH = 1.05
 _LEAST = 1 << 20  # floating-point operations, tap by tap
 _MOST_BYTES = 64 << 20  # of transformed weights, which scratch holds on to
@@ -64,7 +65,8 @@ def worth(batch: Batch, rows: int, columns: int, weights: int) -> bool:
     long as the transform of the weights does.
     """
     squares = batch.images * -(-rows // 2) * -(-columns // 2)
-    turned = _TURNED * squares * (1 / batch.group_channels + 1 / batch.group_outputs)
+    turned = _TURNED_SHORT if batch.lanes * batch.word_bytes <= _SHORT else _TURNED
+    turned *= squares * (1 / batch.group_channels + 1 / batch.group_outputs)
     pixels = batch.images * rows * columns
     numbers = batch.groups * batch.group_channels * batch.group_outputs
     if 2 * pixels * TAPS * numbers < _LEAST or PLACES * numbers * batch.word_bytes > _MOST_BYTES:
