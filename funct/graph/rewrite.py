@@ -34,6 +34,7 @@ from funct.graph.passes import (
     share_common,
     substituted,
 )
+from funct.graph.run import same
 
 __all__ = ["Match", "find", "rewrite"]
 
@@ -340,8 +341,13 @@ def _unify(
         return
     if ours in p.constants:
         x, y = p.constants[ours], place.constants.get(theirs)
-        same = y is not None and (loose or same_type(ours, theirs)) and x.size == y.size
-        if same and np.array_equal(np.ravel(x.data), np.ravel(y.data), equal_nan=True):  # type: ignore[union-attr]
+        if y is None:
+            return
+        if loose:  # whatever dtype, too
+            fits = np.array_equal(np.ravel(x.data), np.ravel(y.data), equal_nan=True)
+        else:
+            fits = same_type(ours, theirs) and same(x.data, y.data)
+        if fits:
             yield {**bound, ours: theirs}
         return
     mine = p.makers.get(ours)

@@ -272,6 +272,11 @@ def test_patterns_of_two_operands_numbers_and_constants() -> None:
     table = lambda x: x * xp.asarray([1.0, 2.0, 3.0])  # noqa: E731
     found = g.find(graph_of(lambda x, y: table(x) + y, x, y), table, [ft.ShapeDtype((3,), "f8")])
     assert len(found) == 1
+    constants = [np.asarray(c) for c in ([0.0], [-0.0], [np.nan], [0j], [complex(-0.0, 0.0)], [0])]
+    adding = lambda c: lambda x: x + xp.asarray(c)  # noqa: E731
+    for k, c in enumerate(constants):  # another sign of zero, or dtype, is another constant
+        graph = graph_of(adding(c), x)
+        assert [len(g.find(graph, adding(d))) for d in constants] == [j == k for j in range(6)]
     kept = g.rewrite(
         graph_of(lambda x, y: (xp.exp(x) * 2.0, xp.exp(x)), x, y),
         lambda x: xp.exp(x) * 2.0,
