@@ -18,7 +18,7 @@ from numpy import ndarray
 from funct.core import FLOATING, Primitive
 from funct.device.fork import whole
 from funct.device.memory import LARGE, serve
-from funct.kernels.elementwise import as_it_is
+from funct.kernels.elementwise import as_it_is, choice
 from funct.kernels.table import find
 from funct.kernels.thresholds import ASKING, EXACT, FAR, MANY, SHORT, SLOW
 
@@ -87,6 +87,7 @@ def asking(prim: Primitive, make: Callable[..., Any]) -> Callable[..., Any]:
     loaded when there is one.
     """
     plain = prim.raw
+    beside = np.where if plain is choice else plain  # without a look at integers of Python's
     least = MANY if prim.name in SLOW - EXACT else FAR
 
     def one(x: Any) -> Any:
@@ -100,7 +101,9 @@ def asking(prim: Primitive, make: Callable[..., Any]) -> Callable[..., Any]:
         return plain(x, y)
 
     def three(x: Any, y: Any, z: Any) -> Any:
-        return plain(x, y, z) if x.size < least else large(x, y, z)
+        if x.size >= least:
+            return large(x, y, z)
+        return (plain if y.__class__ is int or z.__class__ is int else beside)(x, y, z)
 
     def large(*args: Any) -> Any:
         if all(a.dtype.kind in "biufc" for a in args if a.__class__ is ndarray):
