@@ -193,9 +193,11 @@ def _numpys(e: Node) -> Node:
 
 def _is_ours(e: Node) -> bool:
     """Whether it is a function that eager execution has code of our own for, as loops have it."""
+    if not asks(e):
+        return False  # such as an effect without results
     out = e.results[0].dtype
     alike = out.char in "fd" and all(v.dtype == out for v in e.reads)
-    return alike and asks(e) and not why_not(e) and not (e.name == "pow" and not _by_arrays(e))
+    return alike and not why_not(e) and not (e.name == "pow" and not _by_arrays(e))
 
 
 def _by_arrays(power: Node) -> bool:
