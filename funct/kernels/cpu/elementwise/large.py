@@ -77,16 +77,16 @@ def of_large(name: str, raw: Callable[..., Any], operands: int) -> Callable[...,
     if name == "negative":
         way = of_parts(raw, narrow)
         return chosen(raw, way, _LEAST, [*HALVES, *_COMPLEX])
-    halved = [d for d in HALVES if name not in _SIGNS or d.kind != "f"]
+    widened = [d for d in HALVES if name not in _SIGNS or d.kind != "f"]
     beside = limited(name, raw) if name in _LIMITS else None
     unlike = of_unlike(name, raw)
     if beside is not None:
         some = of_alike(name, operands, [_HALF], narrow)
-        return chosen(raw, narrow, _LEAST, halved, unlike, beside, some, [_HALF], MANY)
+        return chosen(raw, narrow, _LEAST, widened, unlike, beside, some, [_HALF], MANY)
     if name not in _ROUNDED:
-        return chosen(raw, narrow, _LEAST, halved, unlike)
-    some = of_alike(name, operands, halved, narrow)
-    return chosen(raw, narrow, _LEAST, (), unlike, None, some, halved, MANY)
+        return chosen(raw, narrow, _LEAST, widened, unlike)
+    some = of_alike(name, operands, widened, narrow)
+    return chosen(raw, narrow, _LEAST, (), unlike, None, some, widened, MANY)
 
 
 def other_way(name: str, raw: Callable[..., Any], narrow: Callable[..., Any]) -> Callable[..., Any]:
