@@ -45,6 +45,8 @@ _WORD_SUMS = 14  # of 32 registers: words have few weights, and each line that i
 _NARROWEST = 32  # bytes of a vector
 _SMALL = 256  # pixels of an image, of whose lines as many as fill a vector's lanes are summed
 _FEW_OUTPUTS = 2  # leave most of the lanes of tiles empty
+_SHORT = 32  # bytes of a vector, with which the second-level cache is small:
+_AFAR = 4 << 20  # bytes that all outputs of a group read of an image are from afar, by lines
 _NARROW = 4  # pixels of a line; of narrower ones too many lanes are empty
 
 
@@ -95,6 +97,9 @@ def planes(
     small = terms <= lanes == shared and prod(out) <= _SMALL and max(slide.stride) == 1
     few = shared < lanes or small
     if theirs > 1 and not (few and prod(w[2:]) > 1 and out[-1] >= _NARROW):
+        return None
+    afar = host().vector_bytes <= _SHORT and coded is None and theirs > 1
+    if afar and shared * terms * prod(x[2:]) * dtype.itemsize >= _AFAR:
         return None
     if not adjoint and _gathers(groups, slide):
         return None
