@@ -39,9 +39,10 @@ __all__ = [
 @direct(kernels.full, arrays=0, maybe=("fill_value",))
 @placed
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Any:
-    """An array of `shape` whose elements are all fill_value; O(1) memory until it is used.
+    """An array of `shape` whose elements are all fill_value.
 
-    fill_value is a number or a 0-d array; its dtype is the result's unless one is given.
+    Of more than 4,096 elements it takes O(1) memory until it is used. fill_value is a number or a
+    0-d array; its dtype is the result's unless one is given.
     Raises: as `zeros`. ShapeError: for a fill_value that does not broadcast to shape.
     Example:
         >>> import funct.array as xp

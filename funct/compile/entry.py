@@ -1,9 +1,10 @@
 """One call from Python for a whole compiled function: machine code between it and the arrays.
 
 Most calls of a compiled function have the arguments of the call before, but for the elements. An
-entry looks at them in machine code: each must be an `Array` whose buffer is a dense ndarray of the
-very dtype and shape that the function was compiled for. All else is answered with None, and the
-caller goes the long way. Two entries stand on that:
+entry looks at them in machine code: each must be an `Array` whose buffer is an ndarray of the very
+dtype and shape that the function was compiled for, dense or of so few elements that a copy is next
+to nothing. All else is answered with None, and the caller goes the long way. Two entries stand on
+that:
 
 - `unwrapping(inputs)(*arrays)` gives the buffers, for a function that is run as Python;
 - `serving(whole)(*arrays)` makes the results, runs the program and wraps them, for a function that

@@ -34,6 +34,7 @@ SPARE = 2  # kept buffers for each result
 _OUT = 6 + SPARE
 _SMALL = 1 << 13  # bytes of a workspace that lies on the stack
 _OWN = 0x0004 | 0x0400  # flags: it owns its elements, and may be written into
+_FEW = 1 << 12  # elements that are copied where they do not lie side by side
 
 
 def entry_text(slot: int, flags: int) -> str:
@@ -43,9 +44,12 @@ def entry_text(slot: int, flags: int) -> str:
     """
     type_at = DATA - 8
     return declared(f"""
-; Whether the arguments are what the table says; their buffers.
-define internal i1 @fits(ptr %table, ptr %args, i64 %count, ptr %buffers) {{
+; Whether the arguments are what the table says; their buffers, or copies of them, which are listed
+; and whoever has them lets go of.
+define internal i1 @fits(
+    ptr %table, ptr %args, i64 %count, ptr %buffers, ptr %copies, ptr %copied) {{
 entry:
+  store i64 0, ptr %copied
 {word("inputs", "%table", INPUTS)}
 {word("array.type", "%table", ARRAY, "ptr")}
 {word("ndarray.type", "%table", NDARRAY, "ptr")}
@@ -53,8 +57,8 @@ entry:
   %right = icmp eq i64 %count, %inputs
   br i1 %right, label %next, label %no
 next:
-  %k = phi i64 [ 0, %entry ], [ %k.next, %good ]
-  %spec = phi ptr [ %first, %entry ], [ %spec.next, %good ]
+  %k = phi i64 [ 0, %entry ], [ %k.next, %put ]
+  %spec = phi ptr [ %first, %entry ], [ %spec.next, %put ]
   %done = icmp eq i64 %k, %inputs
   br i1 %done, label %yes, label %look
 look:
@@ -62,15 +66,15 @@ look:
   %arg = load ptr, ptr %arg.at
 {field("type", "%arg", type_at, "ptr")}
   %is.array = icmp eq ptr %type, %array.type
-  br i1 %is.array, label %array, label %no
+  br i1 %is.array, label %array, label %refuse
 array:
 {field("buffer", "%arg", slot, "ptr")}
   %gone = icmp eq ptr %buffer, null
-  br i1 %gone, label %no, label %held
+  br i1 %gone, label %refuse, label %held
 held:
 {field("buffer.type", "%buffer", type_at, "ptr")}
   %is.ndarray = icmp eq ptr %buffer.type, %ndarray.type
-  br i1 %is.ndarray, label %ndarray, label %no
+  br i1 %is.ndarray, label %ndarray, label %refuse
 ndarray:
 {word("wanted", "%spec", 0)}
 {field("dtype", "%buffer", DTYPE)}
@@ -83,12 +87,12 @@ ndarray:
   %masked = and i32 %flags, {DENSE}
   %dense = icmp eq i32 %masked, {DENSE}
   %both = and i1 %same.dtype, %same.rank
-  %all = and i1 %both, %dense
 {field("shape", "%buffer", SHAPE, "ptr")}
   %lengths = getelementptr i64, ptr %spec, i64 2
-  br i1 %all, label %axis, label %no
+  br i1 %both, label %axis, label %refuse
 axis:
   %d = phi i64 [ 0, %ndarray ], [ %d.next, %length ]
+  %size = phi i64 [ 1, %ndarray ], [ %size.next, %length ]
   %last = icmp eq i64 %d, %axes
   br i1 %last, label %good, label %length
 length:
@@ -98,13 +102,38 @@ length:
   %theirs = load i64, ptr %theirs.at
   %same = icmp eq i64 %ours, %theirs
   %d.next = add i64 %d, 1
-  br i1 %same, label %axis, label %no
+  %size.next = mul i64 %size, %ours
+  br i1 %same, label %axis, label %refuse
 good:
+  br i1 %dense, label %put, label %strided
+strided:
+  %is.few = icmp ule i64 %size, {_FEW}
+  br i1 %is.few, label %copy, label %refuse
+copy:
+  %made = call ptr @PyArray_NewCopy(ptr %buffer, i32 0)
+  %failed = icmp eq ptr %made, null
+  br i1 %failed, label %clear, label %keep
+clear:
+  call void @PyErr_Clear()
+  br label %refuse
+keep:
+  %number = load i64, ptr %copied
+  %copy.at = getelementptr ptr, ptr %copies, i64 %number
+  store ptr %made, ptr %copy.at
+  %number.next = add i64 %number, 1
+  store i64 %number.next, ptr %copied
+  br label %put
+put:
+  %found = phi ptr [ %buffer, %good ], [ %made, %keep ]
   %place = getelementptr ptr, ptr %buffers, i64 %k
-  store ptr %buffer, ptr %place
+  store ptr %found, ptr %place
   %k.next = add i64 %k, 1
   %spec.next = getelementptr i64, ptr %lengths, i64 %axes
   br label %next
+refuse:
+  %listed = load i64, ptr %copied
+  call void @release(ptr %copies, i64 %listed)
+  br label %no
 yes:
   ret i1 true
 no:
@@ -115,7 +144,10 @@ define ptr @unwrap(ptr %holder, ptr %args, i64 %count) {{
 entry:
 {field("table", "%holder", DATA, "ptr")}
   %buffers = alloca ptr, i64 %count
-  %fits = call i1 @fits(ptr %table, ptr %args, i64 %count, ptr %buffers)
+  %copies = alloca ptr, i64 %count
+  %copied = alloca i64
+  %fits = call i1 @fits(
+    ptr %table, ptr %args, i64 %count, ptr %buffers, ptr %copies, ptr %copied)
   br i1 %fits, label %make, label %none
 make:
   %tuple = call ptr @PyTuple_New(i64 %count)
@@ -133,6 +165,8 @@ put:
   %k.next = add i64 %k, 1
   br label %next
 give:
+  %listed = load i64, ptr %copied
+  call void @release(ptr %copies, i64 %listed)
   ret ptr %tuple
 none:
 {word("nothing", "%table", NONE, "ptr")}
@@ -209,7 +243,10 @@ entry:
 {word("results", "%table", RESULTS)}
   %some = add i64 %count, %results
   %buffers = alloca ptr, i64 %some
-  %fits = call i1 @fits(ptr %table, ptr %args, i64 %count, ptr %buffers)
+  %copies = alloca ptr, i64 %count
+  %copied = alloca i64
+  %fits = call i1 @fits(
+    ptr %table, ptr %args, i64 %count, ptr %buffers, ptr %copies, ptr %copied)
   br i1 %fits, label %make, label %none
 make:
 {word("specs.from", "%table", SPECS_OUT)}
@@ -348,6 +385,8 @@ count.it:
   br i1 %is.single, label %one, label %many
 one:
   %only = load ptr, ptr %wrapped
+  %copied.of.one = load i64, ptr %copied
+  call void @release(ptr %copies, i64 %copied.of.one)
   ret ptr %only
 many:
   %list = call ptr @PyList_New(i64 %results)
@@ -364,6 +403,8 @@ put:
   %e.next = add i64 %e, 1
   br label %element
 listed:
+  %copied.of.many = load i64, ptr %copied
+  call void @release(ptr %copies, i64 %copied.of.many)
   ret ptr %list
 
 undo.buffer:
@@ -376,6 +417,8 @@ undo:
   %declined = phi i1 [ 0, %result ], [ 0, %undo.buffer ], [ 0, %heap ], [ 0, %many ],
                      [ 0, %answer ], [ 1, %ended ],
                      [ 1, %decline ]
+  %copied.in.vain = load i64, ptr %copied
+  call void @release(ptr %copies, i64 %copied.in.vain)
   br label %drop
 drop:
   %m = phi i64 [ 0, %undo ], [ %m.next, %dropping ]

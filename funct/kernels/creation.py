@@ -26,6 +26,7 @@ _ZERO, _ONE = np.zeros((), _DOUBLE), np.ones((), _DOUBLE)
 _ZEROS = {name: np.zeros((), dtype) for name, dtype in NAMED.items()}
 _ONES = {name: np.ones((), dtype) for name, dtype in NAMED.items()}
 _MANY = 1 << 13  # what is larger is announced to the allocator, and compared with the memory
+_DENSE = 1 << 12  # and of fewer whoever reads them loses more time with one than memory is worth
 _GREAT = 1e38
 _FAR = 1 << 62  # from here on integers do not fit
 _SMALL = 32  # triangles up to here are kept
@@ -91,6 +92,8 @@ def _repeated(one: Any, shape: Any) -> Any:
 def _seen(one: Any, shape: Any) -> Any:
     """A 0-d buffer as an array of that shape, if it is small: large ones are announced first."""
     found = ndarray(shape, one.dtype, one, 0, (0,) * len(shape))
+    if found.size <= _DENSE:
+        return found.copy()
     return found if found.size <= _MANY else None
 
 
