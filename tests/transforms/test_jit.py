@@ -492,6 +492,35 @@ def test_other_structures_cost_no_printing(monkeypatch):
     assert len(printed) <= 2
 
 
+def test_numpys_arrays_find_their_path_as_arrays_do(monkeypatch):
+    """Among arguments, in containers, by keyword, as scalars, beside tapes and lanes; what they
+    hold later changes nothing.
+    """
+    n = np.arange(6, dtype=np.float32).reshape(2, 3)
+    f = ft.jit(lambda p, q, *, r=1.0: (p["a"] * q + r, q))
+    calls = [
+        (({"a": x}, q), {"r": r})
+        for x in (xp.asarray(n), n, n.T.copy().T, n[::-1])
+        for q in (xp.asarray(n), n, np.float32(2.5), np.float64(2.5))
+        for r in (2.0, n, np.int8(3), xp.asarray(n))
+    ]
+    own = lambda v: xp.asarray(v) if isinstance(v, np.ndarray | np.generic) else v  # noqa: E731
+    expected = [f.fun(*ft.tree.map(own, a), **ft.tree.map(own, k)) for a, k in calls]
+    for _ in range(2):
+        for (a, k), right in zip(calls, expected, strict=True):
+            laws.same(f(*a, **k), right)
+    monkeypatch.setattr(type(f), "_split", None)  # which the long way begins with
+    for (a, k), right in zip(calls, expected, strict=True):
+        laws.same(f(*a, **k), right)
+    monkeypatch.undo()
+    held = n.copy()
+    _, out = f({"a": n}, held, r=2.0)
+    held[:] = 7
+    laws.same(out, xp.asarray(n))
+    laws.same(ft.grad(lambda x: xp.sum(f({"a": x}, n, r=2.0)[0]))(xp.asarray(n)), xp.asarray(n))
+    laws.same(ft.vmap(lambda x: f({"a": n[0]}, x, r=2.0)[1])(xp.asarray(n)), xp.asarray(n))
+
+
 def test_a_tape_finds_its_path_as_arrays_do(monkeypatch):
     """By shapes and dtypes, also beside constants: the call is taken apart the first time only."""
     f = ft.jit(lambda x, n, y: xp.sum(x**n * y))

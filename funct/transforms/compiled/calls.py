@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from funct import pytree
-from funct.array import Array
+from funct.array import Array, asarray
+from funct.array.dtypes import DTYPES
 from funct.compile import MISS
 from funct.core import OpenNumber
 from funct.ops.fast import wrap
@@ -21,6 +24,8 @@ from funct.transforms.compiled.table import Groups, Table
 from funct.transforms.tape.nodes import ReverseTracer
 
 __all__ = ["Calls"]
+
+_NUMPYS = frozenset({np.ndarray, *[d.type for d in DTYPES]})  # what is an Array once it is copied
 
 
 class _Before(NamedTuple):
@@ -111,8 +116,15 @@ class Calls:
                 out = self._again(before.front, leaves)
                 if out is not MISS:
                     return out
-        if OpenNumber in set(map(type, leaves)):  # the capture around this call writes all down
+        kinds = set(map(type, leaves))
+        if OpenNumber in kinds:  # the capture around this call writes all down
             return self.fun(*args, **kwargs)
+        if not kinds.isdisjoint(_NUMPYS):
+            leaves = [asarray(x) if x.__class__ in _NUMPYS else x for x in leaves]
+            if before is not None and held == before.held:
+                out = self._again(before.front, leaves)
+                if out is not MISS:
+                    return out
         raws, types, taped = [], [], False
         for x in leaves:
             kind = x.__class__
