@@ -269,7 +269,8 @@ def _unpickled(
     region = Region(name, run, forward=lambda *_: (run(), ()), backward=lambda _, cts: graph(*cts))
     level = Reverse(name, None)
     traced = [level.record(_zeros(t), sink, ()) if t.dtype in INEXACT else _zeros(t) for t in ins]
-    found = iter(level.region(region, [t for t in traced if t.__class__ is ReverseTracer]))
+    mine = [t for t in traced if t.__class__ is ReverseTracer]
+    found = iter(level.region(region, mine) if mine else run())
     full = [next(found) if v else _zeros(o) for o, v in zip(outs, varies, strict=True)]
     level.open = False
     return Pullback(level, traced, spec, full, structure)

@@ -12,7 +12,6 @@ import itertools
 from fractions import Fraction
 from typing import Any
 
-import mpmath
 import numpy as np
 import pytest
 import scipy.special
@@ -250,24 +249,3 @@ def test_huge_operands_take_no_time() -> None:
     single = ft.grad(S.ive)(xp.asarray(1e6), xp.asarray(1e6))
     assert np.isnan(expected) or np.isclose(float(single), expected, 1e-3)
     assert all(s.shape == (50,) for s in (*slopes, second))
-
-
-@pytest.mark.parametrize("n", [2**30 + 1, 2**31 - 1, 2**31, 2**32 + 3, 2**53, 2**63 - 1])
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_orders_that_a_c_int_has_not(n: int, dtype: str) -> None:
-    """As a number, as an array and in compiled code; negative orders of yn have the sign of odd
-    ones, and of none of them do the last bits count alone.
-    """
-    x = xp.asarray([1.0, 2.5], dtype=getattr(xp, dtype))
-    odd = -np.inf if n % 2 == 0 or n > 2**53 else np.inf
-    for name, order, value in [
-        ("expn", n, [float(mpmath.expint(n, float(v))) for v in x]), ("expn", -n, [np.nan] * 2),
-        ("yn", n, [-np.inf] * 2), ("yn", -n, [odd] * 2),
-    ]:  # fmt: skip
-        fun = getattr(xp.special, name)
-        for way in (fun, ft.jit(fun), lambda n, x: fun(xp.asarray(n), x)):  # noqa: B023
-            rtol = 1e-6 if dtype == "float32" else 1e-14
-            np.testing.assert_allclose(np.asarray(way(order, x)), value, rtol=rtol)
-    slope = ft.grad(lambda x: xp.sum(xp.special.expn(n, x)))(x)
-    expected = [-float(mpmath.expint(n - 1, float(v))) for v in x]
-    np.testing.assert_allclose(np.asarray(slope), expected, rtol=1e-6)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "Raw", "by_name", "comb", "digamma", "erf", "erfc", "erfinv", "find",
+    "Raw", "by_name", "comb", "digamma", "erf", "erfc", "erfinv", "expn_slope", "find",
     "gammaln", "in_double", "keep_dtype", "lambertw", "numpys", "perm", "several", "spherical",
 ]  # fmt: skip
 
@@ -325,6 +325,28 @@ _erf, _erfc, _erfinv, _gammaln, _digamma = (
 )
 for _raw in (digamma, erf, erfc, gammaln):
     vars(_raw)["ufunc"] = functools.partial(_ufunc_of, _raw.__name__, 1)
+
+
+def expn_slope(n: Any, x: Any, order: int) -> Any:
+    """Derivative of SciPy's expn in x, (−1)ᵒʳᵈᵉʳ ∫₁^∞ e^−xt / tⁿ⁻ᵒʳᵈᵉʳ dt: DLMF 8.19.13.
+
+    For n − order ≤ 0, where SciPy has no integral, by DLMF 8.19.1: Γ(1 − n, x) xⁿ⁻¹.
+    """
+
+    @keep_dtype
+    def slope(n: NDArray[Any], x: NDArray[Any]) -> NDArray[Any]:
+        whole = np.trunc(n)
+        left = whole - order
+        below = left <= 0
+        a = np.where(below, 1.0 - left, 1.0).astype(x.dtype)
+        finite = np.where(x > 0, x, 1.0).astype(x.dtype)
+        size = find("gamma")(a) * find("gammaincc")(a, finite) / finite**a
+        at_zero = np.where(x == 0, np.inf, np.nan)
+        closed = np.where(x > 0, size, at_zero)
+        y = np.where(below, closed, find("expn")(np.maximum(left, 1), x)) * (-1.0) ** order
+        return np.where(whole < 0, y.dtype.type(np.nan), y)
+
+    return slope(n, x)
 
 
 @in_double(1)

@@ -10,7 +10,7 @@ from typing import Any
 from funct import ops
 from funct.core import Absent, Operand, Value
 from funct.errors import UndefinedDerivativeError
-from funct.kernels.special import order_slopes, orders
+from funct.kernels.special import order_slopes
 from funct.kernels.special.functions import by_name
 from funct.ops.samples import ordered, ranges, reals
 from funct.ops.special.room import room
@@ -192,7 +192,7 @@ def _yn_rule(g: Value, n: Operand, x: Value) -> Value:
     return g * half_difference(ops.special.yn, n, x)
 
 
-@room(orders.yn, _INTEGER, _yn_rule, samples=_INTEGERS)
+@room("yn", _INTEGER, _yn_rule, samples=_INTEGERS)
 def yn(n: Operand, x: Operand, /) -> Value:
     """Bessel function of the second kind of integer order n.
 

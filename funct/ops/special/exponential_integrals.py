@@ -13,7 +13,6 @@ import numpy as np
 from funct import ops
 from funct.core import Absent, Operand, Value
 from funct.kernels.special import functions as kernels
-from funct.kernels.special import orders
 from funct.ops.samples import ordered, ranges, reals
 from funct.ops.special.room import room
 
@@ -65,7 +64,7 @@ def _expn_rule(g: Value, n: Operand, x: Value) -> Value:
 _ORDERS = (0, 1, 2, 5)
 
 
-@room(orders.expn, _INTEGER, _expn_rule, samples=ordered(_ORDERS, (0.4, 5.0)))
+@room("expn", _INTEGER, _expn_rule, samples=ordered(_ORDERS, (0.4, 5.0)))
 def expn(n: Operand, x: Operand, /) -> Value:
     """Integral of exp(-x t) / t**n from 1 to infinity for n = 0, 1, 2, …; NaN for n < 0.
 
@@ -82,7 +81,7 @@ def _expn_slope_rule(g: Value, n: Operand, x: Value, order: int) -> Value:
 
 
 @room(
-    orders.expn_slope,
+    kernels.expn_slope,
     _INTEGER,
     _expn_slope_rule,
     samples=ordered(_ORDERS, (0.4, 5.0), params=(1,)),
