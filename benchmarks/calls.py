@@ -22,6 +22,8 @@ def run() -> str:
 
     plus = ft.jit(lambda x, y: x + y)
     plain, native = ft.jit(three), ft.jit(three, mode="reduce-overhead")
+    turned, given = ft.jit(three), ft.jit(three)
+    square, ones = xp.reshape(x, (4, 4)), xp.ones(16, dtype=x.dtype)
     sine = ft.jit(lambda x, y: xp.sin(x) * y + x)
     many = [x + k for k in range(200)]
     named = {f"w{k}": v for k, v in enumerate(many)}
@@ -34,6 +36,9 @@ def run() -> str:
         "NumPy: three ops": lambda: (a + a) * a - a,
         "three ops": lambda: plain(x, x),
         "three ops, reduce-overhead": lambda: native(x, x),
+        "three ops, of 4 x 4, turned": lambda: turned(square.T, square.T),
+        "three ops, of ones": lambda: plain(ones, x),
+        "three ops, of NumPy's arrays": lambda: given(a, a),
         "NumPy: sin(x) * y + x": lambda: np.sin(a) * a + a,
         "sin(x) * y + x": lambda: sine(x, x),
         "flattening a list of 200": lambda: spec.flatten_up_to(many),

@@ -86,8 +86,8 @@ def interp(
 
     Source: NumPy `interp`. Differentiable in all three.
     """
-    x = asarray(x, dtype=np.dtype(np.float64)) if isinstance(x, int) else asarray(x)
-    x, at, f = (floating(asarray(v)) for v in (x, xp, fp))
+    x = floating(asarray(x, dtype=np.dtype(np.float64) if isinstance(x, int) else None))
+    at, f = floating(asarray(xp)), floating(asarray(fp))
     if len(at.shape) != 1 or at.shape != f.shape or at.shape[0] == 0:
         raise ShapeError(
             "interp: xp and fp must be 1-D, of one length and not empty, "

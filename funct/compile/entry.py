@@ -26,7 +26,7 @@ import numpy as np
 from msgspec import Struct
 
 from funct.array import Array
-from funct.compile.entry_text import (
+from funct.compile.entry_table import (
     ARRAY,
     BYTE,
     BYTES,
@@ -40,13 +40,12 @@ from funct.compile.entry_text import (
     RESULTS,
     ROOM,
     SINGLE,
-    SPARE,
     SPECS_OUT,
     WALK,
     WARNS,
     WHENCE,
-    entry_text,
 )
+from funct.compile.entry_text import SPARE, entry_text
 from funct.compile.memory.reuse import Reusable
 from funct.compile.steps.walker import walker
 from funct.device import Code, printed

@@ -1,40 +1,35 @@
-"""The LLVM text of entries (`entry.py`): builtin functions that look at Arrays and run a program.
-
-What they are told stands in a table of 64-bit words: a head, whose words are named here, the specs
-of the inputs (dtype, rank, lengths), those of the results, and whence the program's arguments come.
-"""
+"""The LLVM text of entries (`entry.py`): builtins that look at Arrays and run a program."""
 
 from __future__ import annotations
 
-from funct.kernels.cpu.calls import (
-    BASE,
-    DATA,
-    DENSE,
-    DTYPE,
-    FLAGS,
-    RANK,
-    SHAPE,
-    declared,
-    field,
-    word,
+from funct.compile.entry_arguments import arguments_text
+from funct.compile.entry_table import (
+    ARRAY,
+    BYTE,
+    BYTES,
+    CALLS,
+    GIVEN,
+    NDARRAY,
+    NONE,
+    PROGRAM,
+    RESULTS,
+    ROOM,
+    SINGLE,
+    SPECS_OUT,
+    WALK,
+    WARNS,
+    WHENCE,
 )
+from funct.kernels.cpu.calls import BASE, DATA, DENSE, FLAGS, declared, field, word
 
-__all__ = [
-    "ARRAY", "BYTE", "BYTES", "CALLS", "GIVEN", "HEAD", "INPUTS", "NDARRAY", "NONE", "PROGRAM",
-    "RESULTS", "ROOM", "SINGLE", "SPARE", "SPECS_OUT", "WALK", "WARNS", "WHENCE",
-    "entry_text",
-]  # fmt: skip
+__all__ = ["SPARE", "entry_text"]
 
-INPUTS, RESULTS, GIVEN, CALLS, ARRAY, NDARRAY, NONE = range(7)
-PROGRAM, WALK, BYTES, BYTE, ROOM, SINGLE, SPECS_OUT, WHENCE, WARNS = range(7, 16)
-HEAD = 16
 SPARE = 2  # kept buffers for each result
 
 # words of a result's spec: dtype, rank, shape, input, spare buffers, how many, shared buffer
 _OUT = 6 + SPARE
 _SMALL = 1 << 13  # bytes of a workspace that lies on the stack
 _OWN = 0x0004 | 0x0400  # flags: it owns its elements, and may be written into
-_FEW = 1 << 12  # elements that are copied where they do not lie side by side
 
 
 def entry_text(slot: int, flags: int) -> str:
@@ -42,104 +37,8 @@ def entry_text(slot: int, flags: int) -> str:
 
     slot: where in an Array its buffer stands. flags: of <fenv.h>, at which NumPy warns.
     """
-    type_at = DATA - 8
     return declared(f"""
-; Whether the arguments are what the table says; their buffers, or copies of them, which are listed
-; and whoever has them lets go of.
-define internal i1 @fits(
-    ptr %table, ptr %args, i64 %count, ptr %buffers, ptr %copies, ptr %copied) {{
-entry:
-  store i64 0, ptr %copied
-{word("inputs", "%table", INPUTS)}
-{word("array.type", "%table", ARRAY, "ptr")}
-{word("ndarray.type", "%table", NDARRAY, "ptr")}
-  %first = getelementptr i64, ptr %table, i64 {HEAD}
-  %right = icmp eq i64 %count, %inputs
-  br i1 %right, label %next, label %no
-next:
-  %k = phi i64 [ 0, %entry ], [ %k.next, %put ]
-  %spec = phi ptr [ %first, %entry ], [ %spec.next, %put ]
-  %done = icmp eq i64 %k, %inputs
-  br i1 %done, label %yes, label %look
-look:
-  %arg.at = getelementptr ptr, ptr %args, i64 %k
-  %arg = load ptr, ptr %arg.at
-{field("type", "%arg", type_at, "ptr")}
-  %is.array = icmp eq ptr %type, %array.type
-  br i1 %is.array, label %array, label %refuse
-array:
-{field("buffer", "%arg", slot, "ptr")}
-  %gone = icmp eq ptr %buffer, null
-  br i1 %gone, label %refuse, label %held
-held:
-{field("buffer.type", "%buffer", type_at, "ptr")}
-  %is.ndarray = icmp eq ptr %buffer.type, %ndarray.type
-  br i1 %is.ndarray, label %ndarray, label %refuse
-ndarray:
-{word("wanted", "%spec", 0)}
-{field("dtype", "%buffer", DTYPE)}
-  %same.dtype = icmp eq i64 %dtype, %wanted
-{word("axes", "%spec", 1)}
-{field("rank", "%buffer", RANK, "i32")}
-  %rank.wide = sext i32 %rank to i64
-  %same.rank = icmp eq i64 %rank.wide, %axes
-{field("flags", "%buffer", FLAGS, "i32")}
-  %masked = and i32 %flags, {DENSE}
-  %dense = icmp eq i32 %masked, {DENSE}
-  %both = and i1 %same.dtype, %same.rank
-{field("shape", "%buffer", SHAPE, "ptr")}
-  %lengths = getelementptr i64, ptr %spec, i64 2
-  br i1 %both, label %axis, label %refuse
-axis:
-  %d = phi i64 [ 0, %ndarray ], [ %d.next, %length ]
-  %size = phi i64 [ 1, %ndarray ], [ %size.next, %length ]
-  %last = icmp eq i64 %d, %axes
-  br i1 %last, label %good, label %length
-length:
-  %ours.at = getelementptr i64, ptr %lengths, i64 %d
-  %ours = load i64, ptr %ours.at
-  %theirs.at = getelementptr i64, ptr %shape, i64 %d
-  %theirs = load i64, ptr %theirs.at
-  %same = icmp eq i64 %ours, %theirs
-  %d.next = add i64 %d, 1
-  %size.next = mul i64 %size, %ours
-  br i1 %same, label %axis, label %refuse
-good:
-  br i1 %dense, label %put, label %strided
-strided:
-  %is.few = icmp ule i64 %size, {_FEW}
-  br i1 %is.few, label %copy, label %refuse
-copy:
-  %made = call ptr @PyArray_NewCopy(ptr %buffer, i32 0)
-  %failed = icmp eq ptr %made, null
-  br i1 %failed, label %clear, label %keep
-clear:
-  call void @PyErr_Clear()
-  br label %refuse
-keep:
-  %number = load i64, ptr %copied
-  %copy.at = getelementptr ptr, ptr %copies, i64 %number
-  store ptr %made, ptr %copy.at
-  %number.next = add i64 %number, 1
-  store i64 %number.next, ptr %copied
-  br label %put
-put:
-  %found = phi ptr [ %buffer, %good ], [ %made, %keep ]
-  %place = getelementptr ptr, ptr %buffers, i64 %k
-  store ptr %found, ptr %place
-  %k.next = add i64 %k, 1
-  %spec.next = getelementptr i64, ptr %lengths, i64 %axes
-  br label %next
-refuse:
-  %listed = load i64, ptr %copied
-  call void @release(ptr %copies, i64 %listed)
-  br label %no
-yes:
-  ret i1 true
-no:
-  ret i1 false
-}}
-
+{arguments_text(slot)}
 define ptr @unwrap(ptr %holder, ptr %args, i64 %count) {{
 entry:
 {field("table", "%holder", DATA, "ptr")}
@@ -234,9 +133,6 @@ new:
   ret ptr %made
 }}
 
-; The buffers are here as long as the program runs, whatever other threads do to their Arrays.
-{_for_each("hold", "Py_IncRef")}
-{_for_each("release", "Py_DecRef")}
 define ptr @serve(ptr %holder, ptr %args, i64 %count) {{
 entry:
 {field("table", "%holder", DATA, "ptr")}
@@ -440,24 +336,3 @@ none:
   ret ptr %nothing
 }}
 """)
-
-
-def _for_each(name: str, called: str) -> str:
-    return f"""
-define internal void @{name}(ptr %buffers, i64 %count) {{
-entry:
-  br label %next
-next:
-  %k = phi i64 [ 0, %entry ], [ %k.next, %take ]
-  %done = icmp eq i64 %k, %count
-  br i1 %done, label %all, label %take
-take:
-  %place = getelementptr ptr, ptr %buffers, i64 %k
-  %buffer = load ptr, ptr %place
-  call void @{called}(ptr %buffer)
-  %k.next = add i64 %k, 1
-  br label %next
-all:
-  ret void
-}}
-"""

@@ -112,19 +112,17 @@ class Calls:
         else:
             assert before is not None
             spec = before.spec
-            if held == before.held:
-                out = self._again(before.front, leaves)
-                if out is not MISS:
-                    return out
+            out = self._again(before, held, leaves)
+            if out is not MISS:
+                return out
         kinds = set(map(type, leaves))
         if OpenNumber in kinds:  # the capture around this call writes all down
             return self.fun(*args, **kwargs)
         if not kinds.isdisjoint(_NUMPYS):
             leaves = [asarray(x) if x.__class__ in _NUMPYS else x for x in leaves]
-            if before is not None and held == before.held:
-                out = self._again(before.front, leaves)
-                if out is not MISS:
-                    return out
+            out = self._again(before, held, leaves)
+            if out is not MISS:
+                return out
         raws, types, taped = [], [], False
         for x in leaves:
             kind = x.__class__
@@ -179,9 +177,13 @@ class Calls:
                     return out[0] if path.single else path.rebuild(list(out))
         return MISS
 
-    def _again(self, front: Front, leaves: Sequence[Any]) -> Any:
-        """The result, if the leaves are arrays of the types of the call before; else MISS."""
-        entry, raw, path = front
+    def _again(self, before: _Before | None, held: Any, leaves: Sequence[Any]) -> Any:
+        """The result, if the leaves are arrays of the types of the call before and its static
+        values are held; else MISS.
+        """
+        if before is None or held != before.held:
+            return MISS
+        entry, raw, path = before.front
         if path.watched and not path.current():
             return MISS
         try:

@@ -198,7 +198,7 @@ def _row(f: Emitter, form: _Form, job: Record, k: Value, block: Value, within: V
         return
     most = max([typed(e).bytes for e in (*form.elements, form.result)])
     done = f.constant(I64, 0)
-    vectors = [registers * host().vector_bytes // most for registers in registers(form.name)]
+    vectors = [n * host().vector_bytes // most for n in registers(form.name)]
     for lanes in dict.fromkeys([max(n, SHORTEST) for n in (*vectors, SHORTEST)]):
         whole = length - f.rem(length, lanes)
         each(f, done, whole, functools.partial(some, lanes=lanes), lanes)
