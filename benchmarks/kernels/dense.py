@@ -24,6 +24,7 @@ from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.dense.products import multiplier, multiply
 from funct.kernels.cpu.quantized.words import best
 from funct.kernels.linalg import matrices as linalg
+from funct.kernels.linalg.dots import vdot
 from funct.kernels.linalg.matrices import solve_triangular
 from funct.kernels.linalg.products import matmul
 from funct.kernels.quantized import affine as quantized
@@ -246,6 +247,15 @@ def _products() -> Iterator[Row]:
                 peers["torch"] = lambda both=both: both[0] @ both[1].T
             name = f"matmul {a} {w.shape}.T"
             yield Row(name, work, lambda x=x, w=w: matmul(x, w.T), peers, "f32")
+    x, y, v = _normal((300, 400), 0), _normal((1000, 1000), 1), _normal((1000,), 2)
+    terms = _normal((300_000,), 3).astype(np.float64)
+    for name, work, call, plain in (
+        ("matmul (300, 400) by itself", 2 * 300 * x.size, lambda: matmul(x, x.T), lambda: x @ x.T),
+        ("matmul (1000, 1000) (1000,)", 2 * y.size, lambda: matmul(y, v), lambda: y @ v),
+        ("vdot (300000,), float64", 2 * terms.size, lambda: vdot(terms, terms),
+         lambda: np.vdot(terms, terms)),
+    ):  # fmt: skip
+        yield Row(name, work, call, {"numpy": plain}, "f32")
     for dtype, dot in HALVES.items():
         for a, b in HALF_PRODUCTS:
             yield _half_product(dtype, dot, a, b)

@@ -38,12 +38,11 @@ from funct.compile.steps.folds import print_fold
 from funct.compile.steps.fourier import print_fourier
 from funct.compile.steps.fourier_lines import print_lines
 from funct.compile.steps.gathers import print_gather
-from funct.compile.steps.gram import print_gram, print_mirrored
 from funct.compile.steps.loop_products import print_loop_product
 from funct.compile.steps.lu import print_lu
 from funct.compile.steps.matrices import print_matrices, print_triangular
 from funct.compile.steps.moves import print_copied, print_zeros
-from funct.compile.steps.products import print_few, print_few_sums, print_product
+from funct.compile.steps.products import print_few, print_few_sums
 from funct.compile.steps.reflections import print_reflections
 from funct.compile.steps.sparse import print_judged, print_verdict
 from funct.compile.steps.systems import print_odd
@@ -56,6 +55,8 @@ from funct.compile.steps.walker import FIRST_WORDS, HEAD, assemble_kernels, relo
 from funct.device import Code, host
 from funct.device.machine_code import LEAN
 from funct.graph import Var
+from funct.kernels.cpu.dense.blas_products import print_product
+from funct.kernels.cpu.dense.gram import print_gram, print_mirrored
 from funct.kernels.cpu.dense.tiled import print_tasks
 from funct.kernels.llvm import Module
 

@@ -74,7 +74,7 @@ def call_line(call: Call) -> str:
             m, k = call.words[3:5]
             return f"products ({m}, {k}) @ ({k}, {kernel[3]}), {call.tasks} tasks"
         case "gram", *_:
-            n, k = call.words[2:4]
+            n, _, k = call.words[2:5]
             return f"half of a product ({n}, {k}) @ ({k}, {n}) of BLAS, {call.tasks} tasks"
         case "few sums", *_:
             return f"matrices ({call.words[3]}, {kernel[3]}) times vectors, {call.tasks} tasks"

@@ -14,7 +14,8 @@ import numpy as np
 
 from funct.kernels.dtypes import INTEGER
 from funct.kernels.linalg import matrices
-from funct.kernels.quiet import vdot
+from funct.kernels.linalg.dots import vdot
+from funct.kernels.linalg.products import matmul
 from funct.kernels.searching import unique_values
 
 __all__ = [
@@ -241,7 +242,7 @@ def multi_dot(arrays: Any) -> Any:
     if len(arrays) == 2:
         a, b = arrays
         fits = a.dtype is b.dtype and a.ndim == 2 and b.ndim in (1, 2)
-        return np.matmul(a, b) if fits else None
+        return matmul(a, b) if fits else None
     sizes, last = [], arrays[-1]
     for k, x in enumerate(arrays, 1):
         if x.dtype is not last.dtype or not (x.ndim == 2 or (x.ndim == 1 and k == len(arrays))):
@@ -254,7 +255,7 @@ def multi_dot(arrays: Any) -> Any:
 def _product(arrays: Any, order: Any) -> Any:
     if order.__class__ is int:
         return arrays[order]
-    return np.matmul(_product(arrays, order[0]), _product(arrays, order[1]))
+    return matmul(_product(arrays, order[0]), _product(arrays, order[1]))
 
 
 @functools.cache

@@ -20,7 +20,7 @@ from funct.kernels.cpu.elementwise import complexes
 from funct.kernels.cpu.elementwise.guarded import Guarded
 from funct.kernels.cpu.loops import ready
 from funct.kernels.dtypes import FLOATING, INTEGER
-from funct.kernels.quiet import vdot
+from funct.kernels.linalg.dots import vdot
 from funct.kernels.thresholds import FAR, MANY
 
 __all__ = [

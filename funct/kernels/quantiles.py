@@ -12,7 +12,7 @@ import numpy as np
 
 from funct.kernels import sorting
 from funct.kernels.dtypes import INTEGER, is_half
-from funct.kernels.quiet import vdot
+from funct.kernels.linalg.dots import vdot
 
 __all__ = ["median", "nanmedian", "nanquantile", "quantile"]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["asking", "quiet", "vdot"]
+__all__ = ["asking", "quiet"]
 
 
 def _settled(how: dict[str, Any], handler: Any = None) -> Any:
@@ -24,10 +24,6 @@ def _settled(how: dict[str, Any], handler: Any = None) -> Any:
 
 quiet = _settled({"all": "ignore"})
 """`quiet().run(f, *args)` is f(*args) without warnings."""
-
-
-vdot: Any = getattr(np.vdot, "_implementation", np.vdot)  # past the search for others' arrays
-"""Σ x y without a warning. It is not finite if anything in x or y is not: 0 · inf is NaN."""
 
 
 def asking(handler: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from funct.kernels.cpu.irregular import places
 from funct.kernels.cpu.loops import ready
 from funct.kernels.dtypes import FLOATING, INTEGER, NATIVE
-from funct.kernels.quiet import vdot
+from funct.kernels.linalg.dots import vdot
 from funct.kernels.statistical import total
 
 __all__ = ["convolve", "even_slope", "interp", "trapezoid"]

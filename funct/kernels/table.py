@@ -163,7 +163,16 @@ ROWS = (
     Row("weight_only_linear", "funct.kernels.quantized.weight_only:plain_weight_only_linear"),
     # work: multiplications
     Row("large_matmul", _CPU + "dense.large_products:large_matmul", _REAL, _LONG, 1 << 18),
+    Row("large_matmul", _CPU + "dense.blas_products:large_matmul", _REAL, ("llvm",), 1 << 18),
     Row("large_matmul", "funct.kernels.linalg.products:plain_matmul"),
+    # work: terms; OpenBLAS gives more than 10,000 to several threads
+    Row("vdot", _CPU + "dense.blas_products:dot", ("float64",), ("llvm",), 10_001),
+    Row("vdot", "funct.kernels.linalg.dots:plain_vdot"),
+    Row("gram_matmul", _CPU + "dense.gram:gram_matmul", _REAL, ("llvm",), 1 << 18),
+    Row("gram_matmul", "funct.kernels.linalg.products:gram_matmul"),
+    # work: elements of the matrix; fewer are not worth threads to OpenBLAS
+    Row("vector_matmul", _CPU + "dense.blas_products:vector_matmul", _REAL, ("llvm",), 9216),
+    Row("vector_matmul", "funct.kernels.linalg.products:vector_matmul"),
     # work: elements of the result
     Row("thin_matmul", _CPU + "dense.products:thin_matmul", _REAL, _LONG, 1 << 18),
     Row("thin_matmul", "funct.kernels.linalg.products:thin_matmul"),

@@ -21,10 +21,11 @@ from funct.compile.loops.reductions import print_combine
 from funct.compile.loops.transposes import print_transposed
 from funct.compile.steps.along import print_along
 from funct.compile.steps.gathers import print_gather
-from funct.compile.steps.gram import print_gram, print_mirrored
 from funct.compile.steps.moves import print_zeros
-from funct.compile.steps.products import print_few, print_few_sums, print_product
+from funct.compile.steps.products import print_few, print_few_sums
 from funct.compile.steps.vector_products import print_columns, print_rows
+from funct.kernels.cpu.dense.blas_products import print_product
+from funct.kernels.cpu.dense.gram import print_gram, print_mirrored
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, typed
 
 _ROOM = 4096

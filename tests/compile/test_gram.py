@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 import funct.array as xp
-from funct.compile.steps import gram
 from funct.device import host
+from funct.kernels.cpu.dense import gram
 from tests.compile.checked import checking, run
 from tests.compile.test_bounds import made_of
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from funct.compile.fusion.calls import Address, Buffer, Call, Word
 from funct.compile.loops.scalars import ELEMENTS
-from funct.compile.steps.blas import Matrix
-from funct.compile.steps.stacks import stack_words
+from funct.compile.steps.stacks import Matrix, stack_words
 from funct.graph import Var
 from funct.kernels.cpu.dense.gemm import Tile, foretell
 from funct.kernels.cpu.dense.tiled import Laid, Tasks, is_worth, tasks_of

@@ -177,12 +177,12 @@ def call_lapack(
     """Call NumPy's loop, by that name here, on matrices of so many rows and columns, with as many
     threads of BLAS as eagerly. sides: how many right sides there are.
     """
-    most = lapack.ALONE.get(loop, 0) ** 2
-    if not most:
+    if loop not in lapack.ALONE:
         f.call(name, None, operands)
         return
     elements = rows * columns
-    within = f.compare("ge", elements, lapack.LEAST_ALONE) & f.compare("lt", elements, most)
+    least, most = (n * n for n in lapack.ALONE[loop])
+    within = f.compare("ge", elements, least) & f.compare("lt", elements, most)
     if sides is not None:
         within = within & f.compare("le", sides * lapack.SIDES, rows)
     call_alone(f, name, operands, within)

@@ -24,10 +24,8 @@ from funct.compile.fusion.lower import copy
 from funct.compile.loops.transposes import turned_around
 from funct.compile.loops.views import VIEWS, View, collapse, dense, through
 from funct.compile.rewriting.attention import WORTH
-from funct.compile.steps.blas import KINDS, Matrix, call_gemm, counts_in_64_bits
 from funct.compile.steps.gemm import gemm, is_tiled, tiles_of
-from funct.compile.steps.gram import gram, is_gram
-from funct.compile.steps.stacks import each_product, stack_words
+from funct.compile.steps.stacks import Matrix, each_product, stack_words
 from funct.compile.steps.vector_products import (
     side_by_side,
     vector_product,
@@ -35,16 +33,17 @@ from funct.compile.steps.vector_products import (
 )
 from funct.device import host
 from funct.graph import Graph, Node, Var
+from funct.kernels.cpu.dense.blas import counts_in_64_bits
+from funct.kernels.cpu.dense.blas_products import WORTH_CUTTING, panels
 from funct.kernels.cpu.dense.gemm import Tile, foretell
-from funct.kernels.cpu.dense.tiled import find_products
+from funct.kernels.cpu.dense.gram import MIRRORED, gram_words, is_worth_halving
+from funct.kernels.cpu.dense.tiled import Laid, find_products
 from funct.kernels.llvm import I64, PTR, Module, Value, typed
 
 __all__ = [
-    "begin_products", "is_product", "lower_product", "print_few", "print_few_sums", "print_product",
+    "begin_products", "is_product", "lower_product", "print_few", "print_few_sums",
 ]  # fmt: skip
 
-_ALONE = 1 << 18  # multiplications that OpenBLAS leaves to one thread; of more, we do
-_NARROWEST, _WIDE = 32, 512  # rows or columns of a panel; of one that is worth being one of more
 _SHORT = 128  # rows, for which BLAS takes a tenth longer if the other matrix is transposed
 _THIN = 23  # rows, for which tiles take longer to lay the other matrix out at each step of a loop
 _FEW = 16  # rows, columns and terms of a product that is computed in registers
@@ -97,7 +96,7 @@ def begin_products(graph: Graph) -> None:
             x, y = e.reads
             sizes = m, k, n = x.shape[-2], x.shape[-1], y.shape[-1]
             a, b = (_matrix(views.get(v) or dense(v), *v.shape[-2:]) for v in (x, y))
-            if a is None or b is None or 1 in sizes or is_gram(a, b, m * n * k):
+            if a is None or b is None or 1 in sizes or _is_gram(a, b):
                 continue
             out = e.results[0]
             heads = math.prod(y.shape[:-2])
@@ -114,9 +113,11 @@ def _as_one(
     a: Matrix, x: Var, y: Var, m: int, stack: tuple[int, ...]
 ) -> tuple[int, tuple[int, ...]]:
     """Rows and stack of a product, where the stack is one tall matrix those of that."""
-    if stack and math.prod(y.shape[:-2]) == 1 and not a.transposed:
+    if math.prod(stack) == 1:
+        return m, ()
+    if math.prod(y.shape[:-2]) == 1 and not a.transposed:
         runs = collapse((*x.shape[:-2], m), (*[s for _, s in a.stack], a.leading))
-        if (len(runs) == 1 and runs[0][1] == a.leading) or m * math.prod(stack) == 1:
+        if len(runs) == 1 and runs[0][1] == a.leading:
             return m * math.prod(stack), ()
     return m, stack
 
@@ -159,37 +160,41 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
             return [*calls, _few_sums(matrix, vector, out, stack, (length, k))]
     if count > 1 and 1 in (m, n) and max(m, n) > 1 and k > 1:
         return [*calls, *_by_vectors(*given, out, stack, fused)]
-    if count == 1 and is_gram(a, b, m * n * k):
-        return [*calls, *gram(a, out, (m, k))]
+    if count == 1 and _is_gram(a, b):
+        return [*calls, *_gram(a, out, (m, k))]
     tiled = is_tiled(a, b, out, (m, n, k))
-    short = count == 1 and m <= (_THIN if tiled else _SHORT) and m * n * k > _ALONE
+    short = count == 1 and m <= (_THIN if tiled else _SHORT) and m * n * k > WORTH_CUTTING
     if short and b.transposed and b.view.root in fused.still:
         b = operand(y, k, n, again=True)
         tiled = is_tiled(a, b, out, (m, n, k))
     if tiled:
         return [*calls, gemm(a, b, out, stack, (m, n, k))]
-    tall = m >= n
-    length = m if tall else n
-    panels = _panels(length, m * n * k) if count == 1 else 1
-    panel = math.ceil(math.ceil(length / panels) / 16) * 16
-    panels = -(-length // panel)
-    # how far a panel moves in x, y and the result
-    moves = (
-        (1 if a.transposed else a.leading, 0, n)
-        if tall
-        else (0, b.leading if b.transposed else 1, 1)
-    )
-    depth = len(stack)
-    kinds = [KINDS[x.transposed] for x in (a, b)]
-    words: list[Word] = [
-        Address(a.view.root, a.view.offset * byte), Address(b.view.root, b.view.offset * byte),
-        Address(out), m, n, k, a.leading, b.leading, n,
-        *kinds, int(tall), panel, *[s * byte for s in moves], m * n * byte,
-        *stack_words(stack, a, b, byte),
-    ]  # fmt: skip
-    tasks = panels if count == 1 else count
-    kernel = ("product", "f32" if byte == 4 else "f64", depth)
-    return [*calls, Call(kernel, tuple(words), tasks, (out,))]
+    laid = [Laid(x.transposed, x.leading) for x in (a, b)]
+    cut = panels((m, n, k), (laid[0], laid[1]), byte, count)
+    places = [Address(x.view.root, x.view.offset * byte) for x in (a, b)]
+    words: list[Word] = [*places, Address(out), *cut.words, *stack_words(stack, a, b, byte)]
+    kernel = ("product", "f32" if byte == 4 else "f64", len(stack))
+    return [*calls, Call(kernel, tuple(words), cut.tasks, (out,))]
+
+
+def _is_gram(a: Matrix, b: Matrix) -> bool:
+    """Whether the second of two matrices is the first one transposed, and half of it is less."""
+    rows, terms = a.view.shape[-2:]
+    same = (a.view.root, a.view.offset, a.leading) == (b.view.root, b.view.offset, b.leading)
+    turned = a.view.shape[-2:] == b.view.shape[:-3:-1] and a.transposed != b.transposed
+    return same and turned and is_worth_halving(rows, terms)
+
+
+def _gram(a: Matrix, out: Var, sizes: tuple[int, int]) -> list[Call]:
+    """The calls for a matrix by its own transpose. sizes: rows and terms."""
+    n, byte = sizes[0], out.dtype.itemsize
+    element = "f32" if byte == 4 else "f64"
+    place = Address(a.view.root, a.view.offset * byte)
+    words, tasks = gram_words(sizes, Laid(a.transposed, a.leading))
+    return [
+        Call(("gram", element), (place, Address(out), *words), tasks, (out,)),
+        Call(("mirrored", element), (Address(out), n, MIRRORED), -(-n // MIRRORED), (out,)),
+    ]
 
 
 def _is_few(m: int, n: int, k: int, out: Var) -> bool:
@@ -345,9 +350,7 @@ def _by_vector(a: Matrix, b: Matrix, out: Var, fused: Fused) -> list[Call]:
     return [*calls, *vector_product(at, given, out, seen.size, matrix.leading, across=across)]
 
 
-def _by_vectors(
-    a: Matrix, b: Matrix, out: Var, stack: tuple[int, ...], fused: Fused
-) -> list[Call]:
+def _by_vectors(a: Matrix, b: Matrix, out: Var, stack: tuple[int, ...], fused: Fused) -> list[Call]:
     """The calls for a stack of matrices by a vector each."""
     calls: list[Call] = []
     by_column, byte = b.view.shape[-1] == 1, out.dtype.itemsize
@@ -363,38 +366,3 @@ def _by_vectors(
     axes = stack_words(stack, matrix, vector)
     across = matrix.transposed == by_column
     return [*calls, vector_products(at, given, out, sizes, (stack, axes), across=across)]
-
-
-def _panels(length: int, work: int) -> int:
-    """Into how many panels so many rows or columns are cut: one for each core, or two if wide.
-
-    What is one panel would be on threads of BLAS, which ours would be in the way of.
-    """
-    if work <= _ALONE:
-        return 1
-    cores = host().cores
-    most = 2 * cores if length >= 2 * cores * _WIDE else cores
-    return max(1, min(most, length // _NARROWEST))
-
-
-def print_product(module: Module, name: str, element: str, depth: int) -> None:
-    """Add the call of BLAS for one task: a panel of a product, or one of a stack of them."""
-    f = module.function(name, [("frame", PTR), ("task", I64)])
-    frame, task = f.arguments
-
-    a, b, c = f.pointers(frame, 0, 3)
-    m, n, k, lda, ldb, ldc = f.words(frame, 3, 6)
-    kind_a, kind_b, tall, panel = f.words(frame, 9, 4)
-    if depth:
-        c = f.at(c, task * f.word(frame, 16), "i8")
-        axes = [f.words(frame, 17 + 4 * axis, 4) for axis in range(depth)]
-        a, b = find_products(f, task, axes, (a, b), "i8")
-    else:
-        first = task * panel
-        a, b, c = (f.at(x, first * f.word(frame, 13 + i), "i8") for i, x in enumerate((a, b, c)))
-        is_tall = f.ne(tall, 0)
-        length = f.select(is_tall, m, n)
-        count = f.intrinsic("smin", panel, length - first)
-        m, n = f.select(is_tall, count, m), f.select(is_tall, n, count)
-    call_gemm(f, element, (kind_a, kind_b), (m, n, k), (a, lda, b, ldb, c, ldc))
-    f.ret()

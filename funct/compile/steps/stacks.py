@@ -1,14 +1,25 @@
-"""Stacks of matrices: where the operands of one of their products lie."""
+"""Matrices of a program, and stacks of them: where the operands of one of their products lie."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 
-from funct.compile.steps.blas import Matrix
+from msgspec import Struct
+
+from funct.compile.loops.views import View
 from funct.kernels.llvm import Emitter, Value
 
-__all__ = ["each_product", "stack_words"]
+__all__ = ["Matrix", "each_product", "stack_words"]
+
+
+class Matrix(Struct, frozen=True):
+    """A stack of matrices as BLAS takes them: leading dimension, and how the stack moves."""
+
+    view: View
+    transposed: bool
+    leading: int
+    stack: tuple[tuple[int, int], ...]  # (length, stride), the innermost last
 
 
 def _terms(stack: tuple[int, ...], matrix: Matrix) -> list[int]:

@@ -19,6 +19,7 @@ from funct.kernels.cpu.reductions.pairwise import LONG, of_long_rows
 from funct.kernels.dtypes import FLOATING, NATIVE
 from funct.kernels.elementwise import power
 from funct.kernels.linalg import matrices
+from funct.kernels.linalg.dots import MANY, vdot
 from funct.kernels.linalg.products import matmul
 
 __all__ = [
@@ -301,6 +302,8 @@ def vecdot(x: Any, y: Any, axis: int) -> Any:
     if x.dtype.num >= NATIVE or y.dtype.num >= NATIVE or (axis >= 0 and x.ndim != y.ndim):
         return None
     last = axis == -1 or axis == x.ndim - 1
+    if last and x.ndim == 1 and x.size > MANY and x.shape == y.shape and x.dtype is y.dtype:
+        return vdot(x, y)
     return _vecdot(x, y) if last else _vecdot(x, y, axis=axis)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -22,21 +23,22 @@ from funct.kernels.linalg.in_parts import in_parts
 from funct.kernels.quiet import asking
 
 __all__ = [
-    "ALONE", "LARGE", "LEAST_ALONE", "PANEL", "REFLECTIONS", "SIDES", "address", "inner", "loop",
+    "ALONE", "LARGE", "PANEL", "REFLECTIONS", "SIDES", "address", "inner", "loop",
     "orthogonal",
 ]  # fmt: skip
 
 LARGE = 64 * 64  # elements of a matrix that is computed in its own precision
 
-LEAST_ALONE = 96 * 96  # elements of a matrix, below which BLAS has no use for threads
 ALONE = {
-    "cholesky_lo": 500, "eigh_lo": 400, "eigvalsh_lo": 400, "svd": 700, "svd_f": 700, "svd_s": 700,
-    "lstsq": 700, "qr_r_raw": 500, "qr_reduced": 500, "qr_complete": 500, "eig": 1 << 15,
-    "eigvals": 1 << 15, "solve": 600, "det": 600, "slogdet": 600,
+    "cholesky_lo": (96, 500), "solve": (96, 600), "det": (96, 600), "slogdet": (96, 600),
+    "eigh_lo": (32, 400), "eigvalsh_lo": (48, 400), "eig": (96, 1 << 15), "eigvals": (96, 1 << 15),
+    "svd": (32, 700), "svd_f": (32, 700), "svd_s": (32, 700), "lstsq": (32, 700),
+    "qr_r_raw": (32, 500), "qr_reduced": (32, 500), "qr_complete": (32, 500),
 }  # fmt: skip
-"""NumPy's loops, and up to how many rows BLAS computes on one thread in them: several gain a tenth
-at best, since they wait for each other often, and beside other work on the cores that takes many
-times as long. What many right sides cost two threads halve (`inv`), and bear company.
+"""NumPy's loops, and from how many rows BLAS has a use for threads in them, up to how many it
+computes on one all the same: several gain a tenth at best, since they wait for each other often,
+and beside other work on the cores that takes up to a thousand times as long. What many right sides
+cost two threads halve (`inv`), and bear company.
 """
 SIDES = 4  # rows for each right side, from which a system has few
 
@@ -44,6 +46,7 @@ _IN_PARTS = frozenset({
     "cholesky_lo", "det", "eig", "eigh_lo", "eigvals", "eigvalsh_lo", "inv", "solve", "slogdet",
     "svd", "svd_f", "svd_s",
 })  # fmt: skip
+_LARGE_PART = 96 * 96  # elements of a matrix that BLAS may give to threads of its own
 _LARGE_STACK = 512  # elements, below which none is worth a second thread
 
 _WIDE = {"f": "d", "F": "D"}
@@ -104,9 +107,9 @@ def loop(name: str, otherwise: Any, *, fails: bool = True) -> Any:
     found = getattr(_LOOPS, name, None)
     if found is None:
         return otherwise
-    plain = _loop(name, found, otherwise, fails, None, 0)
+    plain = _loop(name, found, otherwise, fails, None, (0, 0))
     alone = ALONE.get(name)
-    return plain if alone is None else _loop(name, found, otherwise, fails, plain, alone**2)
+    return plain if alone is None else _loop(name, found, otherwise, fails, plain, alone)
 
 
 def _parted(found: Any, name: str, operands: tuple[Any, ...]) -> Any:
@@ -115,7 +118,7 @@ def _parted(found: Any, name: str, operands: tuple[Any, ...]) -> Any:
     if name not in _IN_PARTS or first.size < _LARGE_STACK:
         return None
     work = first.shape[-1] * first.shape[-2] * (4 if first.dtype.kind == "c" else 1)
-    if work >= LEAST_ALONE:  # with two of its own for large ones, BLAS gives other last bits
+    if work >= _LARGE_PART:  # with two threads BLAS gives other last bits
         return None
     chars = "".join([o.dtype.char for o in operands])
     if chars.strip(chars[0]) or chars[0] not in "fdFD":
@@ -131,11 +134,14 @@ def _parted(found: Any, name: str, operands: tuple[Any, ...]) -> Any:
     return tuple(map(_narrowed, out)) if out.__class__ is tuple else _narrowed(out)
 
 
-def _loop(name: str, found: Any, otherwise: Any, fails: bool, alone: Any, most: int) -> Any:
-    """alone: what is called while BLAS has one thread, for matrices of less than `most` elements;
-    None: nothing.
+def _loop(
+    name: str, found: Any, otherwise: Any, fails: bool, alone: Any, rows: tuple[int, int]
+) -> Any:
+    """alone: what is called while BLAS has one thread, for matrices of so many rows if they are
+    square; None: nothing.
     """
     host = np.ndarray
+    least, most = (n * n for n in rows)
     own = {t[: found.nin] for t in found.types}
     wide = {  # by what they take, which they widen
         single: functools.partial(found, signature=t)
@@ -148,9 +154,9 @@ def _loop(name: str, found: Any, otherwise: Any, fails: bool, alone: Any, most: 
         first, last = operands[0], operands[-1]
         if first.__class__ is not host:
             return otherwise(*operands)
-        some = alone is not None and first.size >= LEAST_ALONE  # what costs least is asked first
+        some = alone is not None and first.size >= least  # what costs least is asked first
         few = some and (last is first or last.size * SIDES <= first.size)
-        if few and LEAST_ALONE <= first.shape[-1] * first.shape[-2] < most:
+        if few and least <= first.shape[-1] * first.shape[-2] < most:
             with blas.alone():
                 return alone(*operands)
         if first.ndim > 2 and (parts := _parted(found, name, operands)) is not None:
@@ -195,9 +201,11 @@ def orthogonal(x: Any, complete: bool) -> tuple[Any, Any] | None:
     held = np.empty((max(n, columns), m), x.dtype)  # LAPACK's columns
     held[:n] = x.T
     tau = np.empty(k, x.dtype)
-    _run(factor, (m, n), held, m, tau)
-    r = held.T[:columns, :n].copy()
-    _run(form, (m, columns, k), held, m, tau)
+    few = x.size < ALONE["qr_r_raw"][1] ** 2
+    with blas.alone() if few else nullcontext():
+        _run(factor, (m, n), held, m, tau)
+        r = held.T[:columns, :n].copy()
+        _run(form, (m, columns, k), held, m, tau)
     return np.ascontiguousarray(held[:columns].T), r
 
 

@@ -21,8 +21,10 @@ from funct.kernels.cpu.irregular.hermitian import hermitian
 from funct.kernels.cpu.loops import ready
 from funct.kernels.linalg import stacks
 from funct.kernels.linalg.cofactors import cofactors
+from funct.kernels.linalg.dots import vdot
 from funct.kernels.linalg.lapack import loop, orthogonal
 from funct.kernels.linalg.phases import turned, turned_pair
+from funct.kernels.linalg.products import matmul
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,7 +57,7 @@ _qr_raw, _qr_reduced, _qr_complete = (
 
 def _by_pseudo_inverse(a: Any, b: Any, rtol: Any) -> Any:
     s = svdvals(a)
-    x = np.matmul(pinv(a, rtol), b)
+    x = matmul(pinv(a, rtol), b)
     rank = np.count_nonzero(s > rtol * np.max(s, -1, keepdims=True, initial=0), -1)
     lead = x.shape[:-2]
     return x, None, np.broadcast_to(rank, lead), np.broadcast_to(s, (*lead, s.shape[-1]))
@@ -104,7 +106,7 @@ def _finite(x: NDArray[Any]) -> None:
     """Raise where LAPACK would not come to an end."""
     if 0 in x.strides:
         x = distinct(x)
-    size = np.vdot(x, x)  # cheaper than looking at each, but large elements overflow
+    size = vdot(x, x)  # cheaper than looking at each, but large elements overflow
     if not abs(size) < np.inf and not np.isfinite(x).all():
         raise np.linalg.LinAlgError
 
@@ -200,12 +202,12 @@ def pinv(x: NDArray[Any], rtol: Any, /) -> NDArray[Any]:
     u, s, vh = _svd(x)  # whose phases cancel
     if x.ndim == 2 and np.ndim(rtol) == 0 and s.size and s[-1] > s.dtype.type(rtol) * s[0]:
         inverse = 1 / s
-        return np.matmul(np.conj(vh.T), inverse[:, None] * np.conj(u.T))
+        return matmul(np.conj(vh.T), inverse[:, None] * np.conj(u.T))
     largest = np.max(s, -1, keepdims=True, initial=0)
     kept = s > np.asarray(rtol, s.dtype)[..., None] * largest
     inverse = np.where(kept, 1 / np.where(kept, s, 1), 0)
     u = np.conj(np.swapaxes(u, -1, -2))
-    return np.matmul(np.conj(np.swapaxes(vh, -1, -2)), inverse[..., None] * u)
+    return matmul(np.conj(np.swapaxes(vh, -1, -2)), inverse[..., None] * u)
 
 
 @_fails_with("the iteration did not converge; is every element finite?")

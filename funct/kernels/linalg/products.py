@@ -16,13 +16,14 @@ import ml_dtypes
 import numpy as np
 
 from funct.kernels import table
+from funct.kernels.linalg.dots import MANY, vdot
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "half_matmul", "integer_matmul", "matmul", "outer_product", "plain_matmul", "stacked_matmul",
-    "thin_matmul",
+    "gram_matmul", "half_matmul", "integer_matmul", "matmul", "outer_product", "plain_matmul",
+    "stacked_matmul", "thin_matmul", "vector_matmul",
 ]  # fmt: skip
 
 _BLAS = frozenset([np.dtype(t) for t in (np.float32, np.float64, np.complex64, np.complex128)])
@@ -30,8 +31,8 @@ _REAL = frozenset([np.dtype(np.float32), np.dtype(np.float64)])
 _HALVES = frozenset([np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)])
 _INTEGERS = frozenset([np.dtype(f"{sign}{size}") for sign in "iu" for size in (1, 2, 4, 8)])
 _FEW = 1 << 14  # products that NumPy's loops do in the time of a call of anything else
-_TILED = 1 << 18  # multiplications of matrices of which tiles may be better than BLAS
-_FEW_ROWS = 3  # which BLAS multiplies as vectors
+_TILED = 1 << 18  # multiplications of matrices that BLAS gives to several threads
+_LONG = 9216  # elements of a matrix that it does, by a vector
 _LARGE = 1 << 11  # elements of x from which on a result may be slow to clear
 # sums of so few terms are bound by the result, whose rows fall into the same few sets of the cache
 # where they lie pages apart: BLAS is at half its speed
@@ -52,14 +53,20 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
         if rank > 1 < other and x.shape[-1] == 1 and x.size * y.size > _FEW:
             return _of_one(x, y)
         if 0 < rank < 3 > other > 0 and kind is y.dtype:
-            if rank == other == 2 and x.size * y.shape[1] > _TILED and len(x) > _FEW_ROWS:
-                return _of_matrices(x, y)
+            if rank == other == 2:
+                if x.size * y.shape[1] > _TILED:
+                    return _of_matrices(x, y)
+            elif rank != other and (size := max(x.size, y.size)) >= _LONG and kind in _REAL:
+                return _by_vector(x, y, size)
+            elif rank == other == 1 and x.size > MANY and x.shape == y.shape:
+                return vdot(x, y) if kind in _REAL else x.dot(y)
             if x.size >= _LARGE and x.flags.c_contiguous and y.flags.c_contiguous:
                 return np.matmul(x, y)  # which does not clear the result first
             return x.dot(y)  # the same sums, at half the cost
         if rank > 2 and other == 2 and x.flags.c_contiguous and x.size and y.dtype in _BLAS:
             # one product instead of one per matrix of x
-            return (x.reshape(-1, x.shape[-1]) @ y).reshape(*x.shape[:-1], y.shape[1])
+            flat = matmul(x.reshape(-1, x.shape[-1]), y)
+            return flat.reshape(*x.shape[:-1], y.shape[1])
         if rank > 1 < other and kind is y.dtype and kind in _REAL:
             if x.shape[-1] != y.shape[-2] or not x.__class__ is y.__class__ is np.ndarray:
                 return np.matmul(x, y)  # which says what does not fit
@@ -67,7 +74,10 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
             other_count = len(y) if other == 3 else prod(y.shape[:-2])
             matrices = max(count, other_count)
             if matrices < _MANY:
-                return np.matmul(x, y)
+                work = matrices * prod(x.shape[-2:]) * y.shape[-1]
+                if work <= _TILED:
+                    return np.matmul(x, y)
+                return table.call("large_matmul", kind, work, x, y)
             return table.call("stacked_matmul", kind, matrices, x, y)
         return np.matmul(x, y)
     if kind in _HALVES and kind == y.dtype:
@@ -99,9 +109,21 @@ def _of_matrices(x: NDArray[Any], y: NDArray[Any]) -> Any:
     """The product of large ones."""
     if not x.__class__ is y.__class__ is np.ndarray or x.dtype not in _REAL:
         return plain_matmul(x, y)
+    if 1 in (len(x), y.shape[1]):
+        flat = _by_vector(x[0], y, y.size) if len(x) == 1 else _by_vector(x, y[:, 0], x.size)
+        return flat.reshape(len(x), y.shape[1])
+    if x.strides == y.strides[::-1] and x.shape == y.shape[::-1] and x.ctypes.data == y.ctypes.data:
+        return table.call("gram_matmul", x.dtype, x.size * len(x), x, y)
     if x.shape[1] <= _FEW_TERMS and not y.strides[0] % _PAGE and _dense(x) and _dense(y):
         return table.call("thin_matmul", x.dtype, len(x) * y.shape[1], x, y)
     return table.call("large_matmul", x.dtype, x.size * y.shape[1], x, y)
+
+
+def _by_vector(x: NDArray[Any], y: NDArray[Any], size: int) -> Any:
+    """The product of a matrix of so many elements and a vector."""
+    if not x.__class__ is y.__class__ is np.ndarray:
+        return vector_matmul(x, y)
+    return table.call("vector_matmul", x.dtype, size, x, y)
 
 
 def _dense(x: NDArray[Any]) -> bool:
@@ -110,12 +132,22 @@ def _dense(x: NDArray[Any]) -> bool:
 
 def plain_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
     """x @ y, by BLAS."""
-    return np.matmul(x, y) if _dense(x) and _dense(y) else x.dot(y)
+    return np.matmul(x, y) if x.ndim > 2 or (_dense(x) and _dense(y)) else x.dot(y)
+
+
+def gram_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
+    """x @ y of a matrix and its transpose: BLAS computes one half."""
+    return np.matmul(x, y)
 
 
 def thin_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
-    """x @ y, by BLAS."""
-    return np.matmul(x, y)
+    """x @ y, as of any other matrices."""
+    return table.call("large_matmul", x.dtype, x.size * y.shape[1], x, y)
+
+
+def vector_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
+    """x @ y of a matrix and a vector, by BLAS."""
+    return x.dot(y)
 
 
 def stacked_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from funct.device import PARALLEL, Host, host, printed
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.gemm import foretell
-from funct.kernels.cpu.dense.tiled import Laid, is_worth, print_tasks, tasks_of
+from funct.kernels.cpu.dense.tiled import Laid, is_worth, laid, print_tasks, tasks_of
 from funct.kernels.cpu.runners import runner
 from funct.kernels.llvm import I64, PTR, Module
 
@@ -48,21 +48,11 @@ def large_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
     return out
 
 
-def _laid(strides: tuple[int, ...], rows: int, columns: int, byte: int) -> Laid | None:
-    """How a matrix lies; None where neither its rows nor its columns are dense."""
-    down, along = strides
-    if along == byte and down >= columns * byte and not down % byte:
-        return Laid(False, down // byte)
-    if down == byte and along >= rows * byte and not along % byte:
-        return Laid(True, along // byte)
-    return None
-
-
 @functools.lru_cache(512)
 def _plan(x: _Pair, y: _Pair, x_strides: _Pair, y_strides: _Pair, char: str) -> _Plan | None:
     """For shapes, strides and a dtype; None where BLAS is as good."""
     element, byte = _ELEMENT[char]
-    a, b = _laid(x_strides, *x, byte), _laid(y_strides, *y, byte)
+    a, b = laid(x_strides, *x, byte), laid(y_strides, *y, byte)
     if x[1] != y[0] or a is None or b is None:
         return None
     sizes = (x[0], y[1], x[1])

@@ -16,7 +16,9 @@ from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.dense.gemm import ARGUMENTS, Cut, Tile, cut, driver_name
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
-__all__ = ["LEAST", "Laid", "Tasks", "find_products", "is_worth", "print_tasks", "tasks_of"]
+__all__ = [
+    "LEAST", "Laid", "Tasks", "find_products", "is_worth", "laid", "print_tasks", "tasks_of",
+]  # fmt: skip
 
 LEAST = 3 << 19  # multiplications that are worth it where none is by a transpose
 _LEAST_ROWS = 4  # which share a panel
@@ -39,6 +41,19 @@ class Laid(Struct, frozen=True):
 
     turned: bool
     leading: int
+
+
+def laid(strides: tuple[int, ...], rows: int, columns: int, byte: int) -> Laid | None:
+    """How a matrix lies; None where neither its rows nor its columns are dense."""
+    down, along = strides
+    if along == byte or columns == 1:
+        if rows == 1:
+            return Laid(False, columns)
+        if down >= columns * byte and not down % byte:
+            return Laid(False, down // byte)
+    if (down == byte or rows == 1) and along >= rows * byte and not along % byte:
+        return Laid(True, along // byte)
+    return None
 
 
 def is_worth(

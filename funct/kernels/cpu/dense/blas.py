@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
-from msgspec import Struct
-
-from funct.compile.loops.views import View
 from funct.device import blas
-from funct.kernels.llvm import F32, F64, I32, Emitter, Value
+from funct.kernels.llvm import F32, F64, I32, I64, Emitter, Value
 
-__all__ = ["KINDS", "Matrix", "call_gemm", "call_syrk", "counts_in_64_bits"]
+__all__ = ["KINDS", "alone", "call_dot", "call_gemm", "call_gemv", "call_syrk", "counts_in_64_bits"]
 
 _ROWS, _UPPER = 101, 121  # of CBLAS
 KINDS = 111, 112  # what it calls a matrix as it is, and transposed
@@ -22,15 +20,6 @@ def counts_in_64_bits() -> bool | None:
     """Whether NumPy's BLAS does, if its products can be called by address; None: they cannot."""
     found = [blas.cblas(name) for name in ("sgemm", "dgemm", "ssyrk", "dsyrk")]
     return None if None in found else found[0] is not None and found[0][1]
-
-
-class Matrix(Struct, frozen=True):
-    """A stack of matrices as BLAS takes them: leading dimension, and how the stack moves."""
-
-    view: View
-    transposed: bool
-    leading: int
-    stack: tuple[tuple[int, int], ...]  # (length, stride), the innermost last
 
 
 def call_gemm(
@@ -69,6 +58,42 @@ def call_syrk(
           f"{real}, ptr, {length}")  # fmt: skip
 
 
+def call_gemv(
+    f: Emitter, element: str, kind: Value, sizes: Sequence[Value], places: Sequence[Value]
+) -> None:
+    """Print the product of a matrix, as it is or transposed, and a vector. sizes: rows, columns of
+    the matrix as it is; places: the matrix, its leading dimension, the vector, the result.
+    """
+    a, lda, x, y = places
+    real, one, zero, size = _numbers(f, element)
+    step = size(f.constant(I64, 1))
+    given = [
+        repr(f.constant(I32, _ROWS)), repr(f.convert(kind, "i32")), *map(size, sizes), one, repr(a),
+        size(lda), repr(x), step, zero, repr(y), step,
+    ]  # fmt: skip
+    length = "i64" if counts_in_64_bits() else "i32"
+    _call(f, "gemv", element, given, f"i32, i32, {length}, {length}, {real}, ptr, {length}, ptr, "
+          f"{length}, {real}, ptr, {length}")  # fmt: skip
+
+
+def call_dot(f: Emitter, size: Value, x: Value, y: Value) -> Value:
+    """Print the sum of so many products in double precision."""
+    one = f.constant(I64, 1)
+    n, step = (v if counts_in_64_bits() else f.convert(v, "i32") for v in (size, one))
+    total = f.call("funct_f64_dot", F64, [n, x, step, y, step])
+    assert total is not None
+    return total
+
+
+@contextmanager
+def alone(f: Emitter) -> Iterator[None]:
+    """What is printed within the block computes on the thread that calls."""
+    told = f.call("funct_blas_alone", I32, [])
+    assert told is not None
+    yield
+    f.call("funct_blas_again", None, [told])
+
+
 def _numbers(f: Emitter, element: str) -> tuple[str, str, str, Callable[[Value], str]]:
     """The name of the numbers, 1, 0, and how sizes are written."""
     real, wide = F32 if element == "f32" else F64, counts_in_64_bits()
@@ -83,5 +108,6 @@ def _call(f: Emitter, name: str, element: str, given: Sequence[str], types: str)
 
 
 for _letter, _element in (("s", "f32"), ("d", "f64")):
-    for _name in ("gemm", "syrk"):
+    for _name in ("gemm", "gemv", "syrk"):
         blas.offer(f"funct_{_element}_{_name}", f"cblas_{_letter}{_name}")
+blas.offer("funct_f64_dot", "cblas_ddot")

@@ -1,0 +1,306 @@
+"""Products of float matrices by NumPy's BLAS, on our own threads.
+
+Threads of BLAS wait for each other many times in a product, and yield to whoever else is there:
+beside other work on the cores, or our own pool, one takes up to a thousand times as long. So BLAS
+computes on the thread that calls it, and what is worth two threads is cut into panels of rows or
+columns, as many as its shape and the processor's cores say: each packs the other operand anew,
+which for panels of 128 costs a seventh. Sums are those of one call of BLAS, for panels never cut
+them.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from msgspec import Struct
+
+from funct.device import PARALLEL, Host, host, printed
+from funct.kernels.cpu import scratch as memory
+from funct.kernels.cpu.dense.blas import (
+    KINDS,
+    alone,
+    call_dot,
+    call_gemm,
+    call_gemv,
+    counts_in_64_bits,
+)
+from funct.kernels.cpu.dense.tiled import Laid, find_products, laid
+from funct.kernels.cpu.runners import runner
+from funct.kernels.llvm import F64, I64, PTR, Module, Value
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "WORTH_CUTTING", "Panels", "dot", "large_matmul", "panels", "print_product", "vector_matmul",
+]  # fmt: skip
+
+WORTH_CUTTING = 1 << 18  # multiplications; OpenBLAS leaves no more than that to one thread
+_NARROWEST, _WIDE = 16, 512  # rows or columns of a panel; of one that is worth being one of more
+_EVEN, _EVEN_FEW = 16, 4  # a panel is so many rows or columns, several times; and if it is narrow
+_WORDS = 15  # of `Panels`, behind three addresses
+_TERMS = 1 << 16  # of a sum that are worth a task
+_LONG = 1 << 17  # elements of a matrix whose product with a vector is worth two threads
+_ELEMENT = {"f": "f32", "d": "f64"}  # by NumPy's name
+
+
+class Panels(Struct, frozen=True):
+    """How products are cut. words: what a task reads behind the addresses of both operands and the
+    result, but for the stack's axes.
+    """
+
+    words: tuple[int, ...]
+    tasks: int
+
+
+def panels(
+    sizes: tuple[int, int, int], operands: tuple[Laid, Laid], byte: int, count: int = 1
+) -> Panels:
+    """The panels of so many products. sizes: rows, columns, terms."""
+    (m, n, k), (a, b) = sizes, operands
+    tall = m >= n
+    length = max(m, n)
+    several = _several(length, m * n * k) if count < 2 * host().cores else 1
+    panel = math.ceil(length / several)
+    even = _EVEN if panel >= 4 * _EVEN else _EVEN_FEW
+    panel = math.ceil(panel / even) * even
+    several = -(-length // panel)
+    # how far a panel moves in x, y and the result
+    moves = (1 if a.turned else a.leading, 0, n) if tall else (0, b.leading if b.turned else 1, 1)
+    kinds = [KINDS[x.turned] for x in operands]
+    words = (
+        m, n, k, a.leading, b.leading, n, *kinds, int(tall), panel, *[s * byte for s in moves],
+        several, m * n * byte,
+    )  # fmt: skip
+    return Panels(words, several * count)
+
+
+def _several(length: int, work: int) -> int:
+    """Into how many panels so many rows or columns are cut: one for each core, or two if wide."""
+    if work <= WORTH_CUTTING:
+        return 1
+    cores = host().cores
+    most = 2 * cores if length >= 2 * cores * _WIDE else cores
+    return max(1, min(most, length // _NARROWEST))
+
+
+def print_product(module: Module, name: str, element: str, depth: int) -> None:
+    """Add the call of BLAS for one task: a panel of a product, or of one of a stack of that depth.
+    Frame: both operands, the result; the words of `Panels`; the stack's axes (`find_products`).
+    """
+    f = module.function(name, [("frame", PTR), ("task", I64)])
+    frame, task = f.arguments
+
+    a, b, c = f.pointers(frame, 0, 3)
+    m, n, k, lda, ldb, ldc = f.words(frame, 3, 6)
+    kind_a, kind_b, tall, panel = f.words(frame, 9, 4)
+    if depth:
+        several, bytes_ = f.words(frame, 16, 2)
+        number, task = f.div(task, several), f.rem(task, several)
+        axes = [f.words(frame, 3 + _WORDS + 4 * axis, 4) for axis in range(depth)]
+        a, b = find_products(f, number, axes, (a, b), "i8")
+        c = f.at(c, number * bytes_, "i8")
+    first = task * panel
+    a, b, c = (f.at(x, first * f.word(frame, 13 + i), "i8") for i, x in enumerate((a, b, c)))
+    is_tall = f.ne(tall, 0)
+    length = f.select(is_tall, m, n)
+    count = f.intrinsic("smin", panel, length - first)
+    m, n = f.select(is_tall, count, m), f.select(is_tall, n, count)
+    with alone(f):
+        call_gemm(f, element, (kind_a, kind_b), (m, n, k), (a, lda, b, ldb, c, ldc))
+    f.ret()
+
+
+class _Plan(Struct, frozen=True):
+    """What is known of shapes: the result's; what runs, and the words behind the addresses."""
+
+    shape: tuple[int, ...]
+    run: Callable[..., None]
+    words: bytes
+
+
+def large_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
+    """x @ y of matrices, or of stacks of them, of one dtype."""
+    if counts_in_64_bits() is None or x.shape[-1] != y.shape[-2]:
+        return NotImplemented
+    plan = _plan(x.shape, y.shape, x.strides, y.strides, x.dtype.char)
+    if plan is None:
+        x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)
+        plan = _plan(x.shape, y.shape, x.strides, y.strides, x.dtype.char)
+        if plan is None:
+            return NotImplemented
+    out = memory.fresh(plan.shape, x.dtype)
+    plan.run(x, y, out, plan.words)
+    return out
+
+
+@functools.lru_cache(512)
+def _plan(
+    x: tuple[int, ...], y: tuple[int, ...], x_strides: tuple[int, ...], y_strides: tuple[int, ...],
+    char: str,
+) -> _Plan | None:  # fmt: skip
+    """For shapes, strides and a dtype; None where a matrix has neither dense rows nor columns."""
+    element = _ELEMENT[char]
+    byte = 4 if element == "f32" else 8
+    a = laid(x_strides[-2:], x[-2], x[-1], byte)
+    b = laid(y_strides[-2:], y[-2], y[-1], byte)
+    stack = np.broadcast_shapes(x[:-2], y[:-2])
+    if a is None or b is None or 0 in (*x, *y):
+        return None
+    count = math.prod(stack)
+    cut = panels((x[-2], y[-1], x[-1]), (a, b), byte, count)
+    axes = list(_axes(stack, (x[:-2], x_strides), (y[:-2], y_strides))) if count > 1 else []
+    words = [*cut.words, *[word for axis in axes for word in axis], cut.tasks]
+    run = _runner(element, len(axes))
+    return _Plan((*stack, x[-2], y[-1]), run, struct.pack(f"{len(words)}q", *words))
+
+
+def _axes(stack: tuple[int, ...], *operands: tuple[tuple[int, ...], tuple[int, ...]]) -> Any:
+    """The words of `find_products` for each axis of a stack, of operands' lengths and strides."""
+    for axis, length in enumerate(stack):
+        steps = []
+        for lengths, strides in operands:
+            own = axis - len(stack) + len(lengths)
+            steps.append(strides[own] if own >= 0 and lengths[own] > 1 else 0)
+        yield math.prod(stack[axis + 1 :]), length, *steps
+
+
+@functools.cache
+def _runner(element: str, depth: int) -> Callable[..., None]:
+    code = printed(_text, element, depth, host())
+    return runner(code.keep().address("multiply"))
+
+
+def _text(element: str, depth: int, target: Host) -> str:
+    """`multiply(job)`: all tasks."""
+    module = Module(target)
+    print_product(module, "task", element, depth)
+    _print_all(module, 3 + _WORDS + 4 * depth)
+    return module.text()
+
+
+def _print_all(module: Module, number: int) -> None:
+    """Add what runs all tasks of a job, of which that word says how many there are."""
+    module.declare("@funct_parallel", PARALLEL)
+    f = module.function("multiply", [("job", PTR)])
+    (job,) = f.arguments
+    f.line(f"call void @funct_parallel(ptr @task, {job!r}, {f.word(job, number)!r})")
+    f.ret()
+
+
+def vector_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
+    """x @ y of a matrix and a vector of one dtype, or of a vector and a matrix."""
+    columns = x.ndim == 1  # of y, by x
+    matrix, vector = (y, x) if columns else (x, y)
+    if counts_in_64_bits() is None or matrix.shape[0 if columns else 1] != len(vector):
+        return NotImplemented
+    plan = _vector_plan(matrix.shape, matrix.strides, vector.strides, matrix.dtype.char, columns)
+    if plan is None:
+        return NotImplemented
+    out = memory.fresh(plan.shape, x.dtype)
+    plan.run(matrix, vector, out, plan.words)
+    return out
+
+
+@functools.lru_cache(512)
+def _vector_plan(
+    shape: tuple[int, ...], strides: tuple[int, ...], step: tuple[int, ...], char: str,
+    columns: bool,
+) -> _Plan | None:  # fmt: skip
+    """For a matrix, its vector's stride, a dtype, and whether it is multiplied from the left; None
+    where elements to be read one after the other do not lie so.
+    """
+    element = _ELEMENT[char]
+    byte = 4 if element == "f32" else 8
+    matrix = laid(strides, shape[0], shape[1], byte)
+    if matrix is None or step != (byte,) or 0 in shape:
+        return None
+    rows, terms = reversed(shape) if columns else shape
+    turned = matrix.turned != columns
+    several = host().cores if rows * terms >= _LONG else 1
+    panel = math.ceil(math.ceil(rows / several) / _EVEN) * _EVEN
+    move = byte * (1 if turned else matrix.leading)
+    words = rows, terms, matrix.leading, KINDS[turned], panel, move, byte, -(-rows // panel)
+    run = _vector_runner(element)
+    return _Plan((rows,), run, struct.pack(f"{len(words)}q", *words))
+
+
+@functools.cache
+def _vector_runner(element: str) -> Callable[..., None]:
+    code = printed(_vector_text, element, host())
+    return runner(code.keep().address("multiply"))
+
+
+def _vector_text(element: str, target: Host) -> str:
+    """`multiply(job)`: all tasks of a matrix by a vector. The job: matrix, vector, result; numbers
+    of the result and of each sum, leading dimension, what BLAS calls the matrix, numbers of a task,
+    bytes of the matrix and of the result from one to the next; tasks.
+    """
+    module = Module(target)
+    f = module.function("task", [("frame", PTR), ("task", I64)])
+    frame, task = f.arguments
+    a, x, y = f.pointers(frame, 0, 3)
+    rows, terms, leading, kind, panel, move, byte = f.words(frame, 3, 7)
+    first = task * panel
+    count = f.intrinsic("smin", panel, rows - first)
+    turned = f.ne(kind, KINDS[False])
+    sizes = f.select(turned, terms, count), f.select(turned, count, terms)
+    with alone(f):
+        call_gemv(f, element, kind, sizes, (f.at(a, first * move, "i8"), leading, x,
+                                            f.at(y, first * byte, "i8")))  # fmt: skip
+    f.ret()
+    _print_all(module, 10)
+    return module.text()
+
+
+def dot(x: NDArray[Any], y: NDArray[Any]) -> Any:
+    """The sum of x · y of dense arrays of float64 in their order, as a number."""
+    if counts_in_64_bits() is None or x.size != y.size:
+        return NotImplemented
+    if not (x.flags.c_contiguous and y.flags.c_contiguous):
+        return NotImplemented
+    panel = _TERMS if x.size >= 2 * _TERMS else x.size
+    tasks = -(-x.size // panel)
+    out = memory.fresh((1 + tasks,), x.dtype)
+    _dot_runner()(x, y, out, struct.pack("3q", x.size, panel, tasks))
+    return out[0]
+
+
+@functools.cache
+def _dot_runner() -> Callable[..., None]:
+    return runner(printed(_dot_text, host()).keep().address("all"))
+
+
+def _dot_text(target: Host) -> str:
+    """`all(job)`: a sum for each task, and theirs. The job: both arrays, the results, of which the
+    first is that of all; numbers of both, numbers of a task, tasks.
+    """
+    module = Module(target)
+    module.declare("@funct_parallel", PARALLEL)
+    f = module.function("task", [("frame", PTR), ("task", I64)])
+    frame, task = f.arguments
+    x, y, out = f.pointers(frame, 0, 3)
+    size, panel = f.words(frame, 3, 2)
+    first = task * panel
+    count = f.intrinsic("smin", panel, size - first)
+    with alone(f):
+        total = call_dot(f, count, f.at(x, first, "f64"), f.at(y, first, "f64"))
+    f.store(total, f.at(out, task + 1, "f64"))
+    f.ret()
+    f = module.function("all", [("job", PTR)])
+    (job,) = f.arguments
+    out, tasks = f.pointers(job, 2, 1)[0], f.word(job, 5)
+    f.line(f"call void @funct_parallel(ptr @task, {job!r}, {tasks!r})")
+
+    def one(task: Value, sums: list[Value]) -> list[Value]:
+        return [sums[0] + f.load(F64, f.at(out, task, "f64"))]
+
+    (total,) = f.loop(1, tasks + 1, 1, one, [f.constant(F64, 0)])
+    f.store(total, out)
+    f.ret()
+    return module.text()

@@ -1,0 +1,35 @@
+"""Sums of products of two arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from funct.kernels import table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["MANY", "plain_vdot", "vdot"]
+
+MANY = 10_000  # terms, of which more may be on threads of BLAS
+
+
+_vdot: Any = getattr(np.vdot, "_implementation", np.vdot)  # past the search for others' arrays
+
+
+def vdot(x: NDArray[Any], y: NDArray[Any]) -> Any:
+    """Σ conj(x) y of all elements, without a warning. It is not finite if anything in x or y is
+    not: 0 · inf is NaN.
+    """
+    if not x.__class__ is y.__class__ is np.ndarray:
+        return np.vdot(x, y)
+    if x.size > MANY and x.dtype.char == "d":
+        return table.call("vdot", x.dtype, x.size, x, y)
+    return _vdot(x, y)
+
+
+def plain_vdot(x: NDArray[Any], y: NDArray[Any]) -> Any:
+    """`vdot`, by BLAS."""
+    return _vdot(x, y)
