@@ -406,6 +406,33 @@ def test_the_adjoint_in_w_is_the_plain_one(case: Case, dtype: Any) -> None:
         np.testing.assert_array_equal(w, expected, strict=True)
 
 
+@contextmanager
+def panels_of_pixels() -> Iterator[None]:
+    """As if outputs were many, and few pixels filled the cache: all are laid side by side."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(weight_gradient, "_PANEL_OUTPUTS", 1)
+        patch.setattr(weight_gradient, "_CHUNK", 20)
+        weight_gradient.plan.cache_clear()
+        yield
+    weight_gradient.plan.cache_clear()
+
+
+@many
+@given(cases(), st.sampled_from(DTYPES), st.booleans())
+def test_pixels_may_be_laid_side_by_side(case: Case, dtype: Any, at_end: bool) -> None:
+    with panels_of_pixels(), guarded.memory(at_end=at_end):
+        g, x = (
+            guarded.copy(numbers(shape, k, dtype), at_end=at_end)
+            for k, shape in enumerate((y_shape(case), case["x"]))
+        )
+        size = case["w"][2:]
+        expected = plain.convolution_weight(x, g, case["static"], size)
+        for image in (x, np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)):
+            w = weight_gradient.convolution_weight(image, g, case["static"], size)
+            if w is not NotImplemented:
+                np.testing.assert_array_equal(w, expected, strict=True)
+
+
 @pytest.mark.parametrize("outputs", [1, 7, 8, 15, 40])
 @pytest.mark.parametrize("size", [(512,), (16, 32), (32, 32), (8, 8, 16)])
 @pytest.mark.parametrize("dtype", DTYPES)

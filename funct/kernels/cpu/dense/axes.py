@@ -210,7 +210,7 @@ def slab_fields(batch: Batch, axes: Axes, band_rows: int, pitch: int) -> dict[st
     channels = batch.groups * batch.group_channels
     return {
         "bands": -(-axes[0].out // band_rows), "band_rows": band_rows, "channels": channels,
-        "pitch": pitch,
+        "pitch": pitch, "x_pitch": batch.blocks * channels,
         "size0": axes[0].size, "size1": axes[1].size, "size2": axes[2].size,
         "slab_rows": slab_rows, "slab1": reach[1], "slab2": reach[2],
         "slab_words": slab_rows * reach[1] * reach[2] * pitch,

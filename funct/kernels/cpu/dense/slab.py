@@ -5,16 +5,19 @@ The byte is 0, or the zero point of codes.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from funct.kernels.cpu.record import Record
 from funct.kernels.llvm import I64, Emitter, Value, each, typed
 
-__all__ = ["SLAB", "STACK", "Slab", "clear", "copy", "each"]
+__all__ = ["SLAB", "STACK", "Slab", "clear", "copy", "copy_pixels", "each"]
 
 SLAB = (
     "tasks", "units", "bands", "band_rows", "scratch", "scratch_step", "x",
-    "channels", "pitch", "size0", "size1", "size2",
+    "channels", "pitch",
+    "x_pitch",  # words from one pixel of x to the next, where channels are last in it
+    "size0", "size1", "size2",
     "slab_rows", "slab1", "slab2", "slab_words", "clear", "around", "whole",
     "slab_step", "slab_start", "from1", "count1", "to1", "from2", "count2", "to2",
 )  # fmt: skip
@@ -24,6 +27,8 @@ STACK = (  # for the first and the second axis
     "apart0", "apart1",  # lines of the image from one such tap to the next
     "down0", "down1",  # and from one line of the slab to the next
 )  # fmt: skip
+
+_FEW = (1, 2, 3, 4, 8)  # words of a pixel that are copied without a loop
 
 Loop = Callable[[Value], None]
 
@@ -42,6 +47,49 @@ def copy(f: Emitter, to: Value, source: Value, size_bytes: Value) -> None:
         "@llvm.memcpy", "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1 immarg)"
     )
     f.line(f"call void @llvm.memcpy.p0.p0.i64({to!r}, {source!r}, {size_bytes!r}, i1 false)")
+
+
+def copy_pixels(
+    f: Emitter, to: Value, source: Value, count: Value, words: Value, steps: tuple[Value, Value],
+    element: str,
+) -> None:  # fmt: skip
+    """Copy so many pixels of some words. steps: from one pixel to the next, of `to` and `source`.
+
+    No call is made for a pixel: most have few words.
+    """
+    lanes = f.module.target.vector_bytes // typed(element).bytes
+
+    def part(there: Value, here: Value, k: Value | int, some: int) -> None:
+        f.store(f.load(typed(element, some), f.at(here, k, element)), f.at(there, k, element))
+
+    def pixels(body: Callable[[Value, Value], None]) -> list[Value]:
+        def pixel(p: Value) -> None:
+            body(f.at(to, p * steps[0], element), f.at(source, p * steps[1], element))
+
+        each(f, 0, count, pixel)
+        return []
+
+    def any_number(there: Value, here: Value) -> None:
+        whole = words & -lanes
+        each(f, 0, whole, lambda k: part(there, here, k, lanes), lanes)
+        each(f, whole, words, lambda k: part(there, here, k, 1))
+
+    def known(number: int) -> list[Value]:
+        def parts(there: Value, here: Value) -> None:
+            start = 0
+            for some in (8, 4, 2, 1):
+                if number & some:
+                    part(there, here, start, some)
+                    start += some
+
+        return pixels(parts)
+
+    way = functools.partial(pixels, any_number)
+    for number in _FEW:
+        way = functools.partial(
+            f.branch, f.eq(words, number), functools.partial(known, number), way
+        )
+    way()
 
 
 class Slab:
@@ -67,7 +115,10 @@ class Slab:
         self.f.call(self.turn, None, [source, to, rows, columns, row, to_row])
 
     def fill(self, image: Value, band: Value, slab: Value) -> None:
-        """Copy what the band reads, channels last, between bytes that stand for 0."""
+        """Copy what the band reads, channels last, between bytes that stand for 0.
+
+        image: its number times that of the blocks of channels, which have slabs of their own.
+        """
         f, job = self.f, self.job
         size = job.slab_words * self.bytes
         f.when(f.ne(job.clear, 0), lambda: clear(f, slab, size, job.around))
@@ -76,31 +127,34 @@ class Slab:
         low = f.max(start, zero)
         high = f.min(start + job.slab_rows, job.size0)
         plane = job.size1 * job.size2
-        x = self.at(job.pointer("x"), image * job.channels * job.size0 * plane)
+        pixels = job.size0 * plane
+        if self.last:
+            number = f.div(image * job.channels, job.x_pitch)
+            block = image * job.channels - number * job.x_pitch
+            x = self.at(job.pointer("x"), number * job.x_pitch * pixels + block)
+        else:
+            x = self.at(job.pointer("x"), image * job.channels * pixels)
 
         def rows(source: Value, to: Value, count: Value, slot: Value | int) -> None:
             """`count` pixels in a row; source: the first one's number. slot: a place in theirs."""
             channels = job.channels
             target = self.at(slab, to * job.pitch + slot)
             if self.last:
-                first = self.at(x, source * channels)
+                first = self.at(x, source * job.x_pitch)
 
                 def adjacent() -> list[Value]:
                     copy(f, target, first, count * channels * self.bytes)
                     return []
 
-                def pixel(p: Value) -> None:
-                    to = self.at(target, p * job.pitch)
-                    copy(f, to, self.at(first, p * channels), channels * self.bytes)
-
                 def apart() -> list[Value]:
-                    each(f, 0, count, pixel)
+                    steps = job.pitch, job.x_pitch
+                    copy_pixels(f, target, first, count, channels, steps, self.element)
                     return []
 
-                f.branch(f.eq(job.pitch, channels), adjacent, apart)
+                same = f.eq(job.pitch, channels) & f.eq(job.x_pitch, channels)
+                f.branch(same, adjacent, apart)
             else:
-                step = job.size0 * plane
-                self.transpose(self.at(x, source), target, channels, count, step, job.pitch)
+                self.transpose(self.at(x, source), target, channels, count, pixels, job.pitch)
 
         def whole() -> None:
             rows(low * plane, (low - start) * plane, (high - low) * plane, 0)

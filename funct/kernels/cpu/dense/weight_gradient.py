@@ -24,6 +24,11 @@ Note [Stacked taps]
     reads there, so the whole kernel is one run: 27 of 32 lanes for three colours, not 9 of 16
     three times.
 
+Note [Panels of pixels]
+    Where many tiles share them, the pixels under a tap are laid side by side first, for a block of
+    channels and a chunk of pixels: k walks over whole images without a break, in memory that stays
+    in the first-level cache, whichever pages the slab's pixels lie on. The slab may be large then.
+
 Note [Pitch]
     A tile reads two vectors of each pixel. Where pixels lie a power of two apart, these fall into
     few sets of the first-level cache and drive each other out; one line more between them helps.
@@ -71,9 +76,10 @@ _PARTIAL_SUMS = 8
 _PARTIAL_BYTES = 32 << 20  # all partial sums
 _SUMS_BYTES = 1 << 20  # more than these are not written several times: outputs are split
 _SLAB_BYTES = 256 << 10
-_SLABS_BYTES = 2 << 20
+_SLABS_BYTES = 4 << 20  # of several images, or behind panels
 _SETS_BYTES = 256
 _HALF_PAGE, _LINES = 2048, 7  # see Note [Rows of a tile]
+_PANEL_OUTPUTS = 48  # whose tiles pay for a panel
 _CHUNK = 256  # pixels whose channels of one tile stay in the first-level cache
 
 _ARRAYS = ("x", "g", "g_last", "w", "partial", "scratch")
@@ -90,10 +96,8 @@ class Plan(Struct, frozen=True, eq=False):
 
 
 @functools.lru_cache(512)
-def plan(
-    x: Sizes, g: Sizes, slide: Sliding, size: Sizes, name: str, last: bool = False
-) -> Plan:  # fmt: skip
-    """What is known of shapes, for the dot of that name. last: of the channels of x."""
+def plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, name: str) -> Plan:
+    """What is known of shapes, for the dot of that name."""
     dot = DOTS[name]
     width = supported(dot, host())
     lows = [low for low, _ in slide.padding]
@@ -101,7 +105,7 @@ def plan(
     axes: Axes = three(tuple([axis(*a) for a in given]), axis(1, 1, 1, 1, 0, 1))
     kernel = three(size, 1)
     groups = slide.groups
-    of_all = batch_of(x[0], groups, x[1] // groups, g[1] // groups, dot.name, last=last)
+    of_all = batch_of(x[0], groups, x[1] // groups, g[1] // groups, dot.name)
     batch = of_all.in_blocks()
     reach = [a.reach() for a in axes]
     along = merged(batch, axes, reach)
@@ -137,7 +141,10 @@ def plan(
     few = max(1, most_sums // most_splits) if words * word > _SUMS_BYTES else most_sums
     strides = [1 if k in stacked else a.stride for k, a in enumerate(axes)]  # of the slab
     plane = at[0] * word * strides[0]
-    rows = max(1, min(_SLAB_BYTES // plane, -(-out[0] * batch.images // (2 * few))))
+    panels = batch.group_outputs >= _PANEL_OUTPUTS  # see Note [Panels of pixels]
+    most_bytes = _SLABS_BYTES if panels else _SLAB_BYTES
+    wanted = 2 * few if few > 1 else 1
+    rows = max(1, min(most_bytes // plane, -(-out[0] * batch.images // wanted)))
     by_rows = out[1] * out[2] == 1
     if by_rows:
         rows = max(1, min(_SLAB_BYTES // plane, 2 * _CHUNK, out[0]))
@@ -160,33 +167,44 @@ def plan(
     units = -(-batch.images // together) * slab["bands"]
     sums = max(1, min(few, units, _PARTIAL_BYTES // (words * word)))
     length = rows if by_rows else length
+    image_runs = len(runs) // together
     chunk = max(1, _CHUNK // length)
     # see Note [Sums of one unit]
     once = units == batch.blocks == 1 and along < 0 and words * word > _SUMS_BYTES
     if once and len(runs) * length <= 2 * _CHUNK:
         chunk = len(runs)
     once = once and len(runs) <= chunk
+    chunk, chunk_images = min(chunk, image_runs), max(1, min(together, chunk // image_runs))
+    most = most_rows(dot, width)
+    tile_rows = min(most, _LINES) if prod(out) * word % _HALF_PAGE == 0 else most
+    pixels = chunk * chunk_images * length
+    of_image = np.array([prod(out) * groups * batch.group_outputs, image_runs * length * 2 * lanes])
+    of_images = np.arange(chunk_images)[:, None] * of_image
+    panel_words = pixels * 2 * lanes * panels
     cores = host().cores * (1 if once else 2)
     splits = max(1, min(_PARTIAL_SUMS // (sums * batch.blocks), most_splits, cores))  # copy x
     split = -(-batch.group_outputs // splits)
     counts = {min(split, batch.group_outputs - k * split) for k in range(splits)}
+    in_place = n_taps == 1 and depth == padded and np.array_equal(depths, np.arange(depth))
+    direct = sums == 1 and in_place and not once
     o = np.arange(batch.group_outputs)
     row_words = 2 * lanes if once else padded
     words = words // padded * row_words // (groups if once else 1)
     places = np.stack([o * prod(out), o * row_words], axis=1)
-    most = most_rows(dot, width)
-    tile_rows = min(most, _LINES) if prod(out) * word % _HALF_PAGE == 0 else most
     fields = {
         **slab, "partial_sums": sums, "splits": splits, "tasks": sums * splits * batch.blocks,
         "units": units, "split_outputs": split,
         "partial_words": -(-words // line) * line,
-        "scratch_step": together * place, "slab_place": place, "images": batch.images,
+        "scratch_step": together * place + panel_words, "panels": int(panels),
+        "panel": together * place, "of_images": address(of_images),
+        "slab_place": place, "images": batch.images,
         "unit_images": together, "group_blocks": batch.blocks, "groups": batch.groups,
         "group_channels": batch.group_channels, "group_outputs": batch.group_outputs,
         "depth": depth, "padded_depth": padded, "lanes": lanes, "out_rows": out[0],
         "row_pixels": out[1] * out[2], "out_pixels": prod(out), "runs": address(runs),
-        "row_runs": len(runs) // (rows * together), "run": length, "run_is_rows": int(by_rows),
-        "chunk": chunk, "step": step, "once": int(once), "row_words": row_words,
+        "row_runs": image_runs // rows, "run": length, "run_is_rows": int(by_rows),
+        "chunk": chunk, "chunk_images": chunk_images, "step": step, "once": int(once),
+        "direct": int(direct), "row_words": row_words,
         "rows": address(places), "in_order": int(along < 0),
         "slab_taps": address(slab_taps), "n_taps": n_taps, "depths": address(depths),
         "taps": address(taps),
@@ -196,7 +214,7 @@ def plan(
         tile_rows=tile_rows,
         tiles=address(tile_table(dot.name, width, counts, padded, packed=False, most=tile_rows)),
     )  # fmt: skip
-    tables = (depths, slab_taps, taps, runs, places)
+    tables = (depths, slab_taps, taps, runs, places, of_images)
     partial_bytes = fields["partial_sums"] * fields["partial_words"] * word
     return Plan(job, partial_bytes, fields["tasks"] * fields["scratch_step"] * word, tables)
 
@@ -271,7 +289,7 @@ def weights(
     """The same for x and g in words of the dot, whose sums are of their dtype."""
     out, c = g.shape[1], x.shape[1] // slide.groups
     last, turned = lie_last(x), lie_last(g)
-    made = plan(x.shape, g.shape, slide, size, dot, last)
+    made = plan(x.shape, g.shape, slide, size, dot)
     x = channels_last(x) if last else np.ascontiguousarray(x)
     g = channels_last(g) if turned else np.ascontiguousarray(g)
     w = memory.fresh((out, c, *size), x.dtype)

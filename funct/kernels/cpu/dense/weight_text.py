@@ -15,8 +15,9 @@ JOB = Fields((
     *SLAB, "partial_sums", "splits", "split_outputs", "partial", "partial_words", "g", "g_last",
     "w", "group_blocks", "groups", "group_channels", "group_outputs", "depth", "padded_depth",
     "lanes", "out_rows", "row_pixels", "out_pixels", "runs", "row_runs", "run", "run_is_rows",
-    "chunk", "images", "unit_images", "slab_place",
-    "once", "row_words",  # of partial sums
+    "chunk", "chunk_images", "images", "unit_images", "slab_place",
+    "panels", "panel", "of_images",  # see Note [Panels of pixels]; offset in the task's scratch
+    "once", "direct", "row_words",  # of partial sums; direct: whether they are w as they lie
     *STACK,
     "step", "rows", "in_order", "slab_taps", "n_taps", "most_rows", "tile_rows", "tiles", "depths",
     "taps",
@@ -45,7 +46,7 @@ def text(element: str, target: Host, last: bool = False) -> str:
     def gathered() -> None:
         f.line(f"call void @funct_parallel(ptr @gather, {given!r}, {outputs!r})")
 
-    f.when(f.eq(job.once, 0), gathered)
+    f.when(f.eq(job.once | job.direct, 0), gathered)
     f.ret()
     return module.text()
 
@@ -74,8 +75,28 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
     own_block = rest - sum_number * job.group_blocks
     first_group = own_block * job.groups
     stop = f.min(start + job.split_outputs, job.group_outputs)
-    partial = slab_of.at(job.pointer("partial"), sum_number * job.partial_words)
+    own_sums = slab_of.at(job.pointer("partial"), sum_number * job.partial_words)
+    partial = f.select(f.ne(job.direct, 0), job.pointer("w"), own_sums)
     once = f.ne(job.once, 0)
+    panel = slab_of.at(slab, job.panel)
+    lanes = module.target.vector_bytes // slab_of.bytes
+    vector = typed(element, lanes)
+
+    def lay(runs: Value, n_runs: Value, length: Value, b: Value) -> None:
+        """Lay a panel: two vectors of each pixel of the runs, which begin at b."""
+
+        def run(r: Value) -> None:
+            source = slab_of.at(b, f.load(I64, f.at(runs, (r << 1) + 1, "i64")))
+            to = slab_of.at(panel, r * length * (2 * lanes))
+
+            def pixel(k: Value) -> None:
+                here, there = slab_of.at(source, k * job.step), slab_of.at(to, k * (2 * lanes))
+                for v in (0, lanes):
+                    f.store(f.load(vector, slab_of.at(here, v)), slab_of.at(there, v))
+
+            each(f, 0, length, pixel)
+
+        each(f, 0, n_runs, run)
 
     def unit(u: Value) -> None:
         several = f.div(u, job.bands)
@@ -90,9 +111,8 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
         each(f, 0, images, fill)
         rows_here = f.min(job.band_rows, job.out_rows - band * job.band_rows)
         by_rows = f.ne(job.run_is_rows, 0)
-        runs = images * f.select(by_rows, f.constant(I64, 1), rows_here * job.row_runs)
+        image_runs = f.select(by_rows, f.constant(I64, 1), rows_here * job.row_runs)
         length = f.select(by_rows, rows_here, job.run)
-        later = f.convert(f.ne(u, sum_number), "u64")
         first_pixel = band * job.band_rows * job.row_pixels
 
         def group(g: Value) -> None:
@@ -100,10 +120,29 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
             outputs = (image * (job.group_blocks * job.groups) + of_all) * job.group_outputs
             a = slab_of.at(job.pointer("g"), outputs * job.out_pixels + first_pixel)
 
-            def chunk(r: Value) -> None:
-                n_runs = f.min(job.chunk, runs - r)
-                table = f.at(job.pointer("runs"), r << 1, "i64")
-                add = f.select(r > 0, f.constant(I64, 1), Value(f, later.name, I64))
+            def chunk(i: Value, r: Value) -> None:
+                n_images = f.min(job.chunk_images, images - i)
+                n_runs = f.min(job.chunk, image_runs - r) * n_images
+                runs = f.at(job.pointer("runs"), (i * image_runs + r) << 1, "i64")
+                later = f.convert(f.ne(u, sum_number) | (i + r > 0), "u64")
+                add = Value(f, later.name, I64)
+
+                def laid(b: Value) -> list[Value]:
+                    """A panel of what is under a tap."""
+                    lay(runs, n_runs, length, b)
+                    a_here = slab_of.at(a, f.load(I64, runs))
+                    pixels = f.div(n_runs, n_images) * length
+                    return [
+                        a_here,
+                        job.pointer("of_images"),
+                        n_images,
+                        panel,
+                        pixels,
+                        job.lanes * 2,
+                    ]
+
+                def as_it_lies(b: Value) -> list[Value]:
+                    return [a, runs, n_runs, b, length, job.step]
 
                 def block(c: Value) -> None:
                     wide = f.min(job.lanes * 2, job.padded_depth - c)
@@ -117,17 +156,12 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
                         b = slab_of.at(slab, here + g * job.group_channels + c)
                         row = f.select(once, t, of_all * job.n_taps + t)
                         place = row * job.group_outputs * job.row_words + first
-                        given = [
-                            table,
-                            n_runs,
-                            b,
-                            length,
-                            job.step,
-                            slab_of.at(partial, place),
-                            add,
-                        ]
+                        a_here, *given = f.branch(
+                            f.ne(job.panels, 0), lambda: laid(b), lambda: as_it_lies(b)
+                        )
+                        given += [slab_of.at(partial, place), add]
                         call_tiles(
-                            f, tiles, job.tile_rows, a, job.pointer("rows"), start, stop, given
+                            f, tiles, job.tile_rows, a_here, job.pointer("rows"), start, stop, given
                         )
 
                     def done(o: Value) -> None:
@@ -143,7 +177,10 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
 
                 each(f, 0, job.padded_depth, block, job.lanes * 2)
 
-            each(f, 0, runs, chunk, job.chunk)
+            def some(i: Value) -> None:
+                each(f, 0, image_runs, lambda r: chunk(i, r), job.chunk)
+
+            each(f, 0, images, some, job.chunk_images)
 
         each(f, 0, job.groups, group)
 
