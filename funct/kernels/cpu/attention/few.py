@@ -10,6 +10,7 @@ that stay in the cache for the next query.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 from funct.kernels.cpu.attention.strips import SOFTEST, Strips
@@ -26,9 +27,10 @@ if TYPE_CHECKING:
 __all__ = ["FEW", "FEW_KEYS", "FewQueries"]
 
 FEW = 8  # queries of a head from which on strips are quicker
-FEW_KEYS = 256  # of a block
+FEW_KEYS = 64  # of a block: the next query finds most of them in the first-level cache
 _NEAR = 8  # keys at a time, whose addresses fit into registers
-_CHUNK = 4  # vectors of a result at a time
+_CHUNK = 4  # vectors of a key at a time,
+_SUMS = 8  # and of a result, so that none waits for the sum before
 
 
 class FewQueries(Strips):
@@ -228,9 +230,10 @@ class FewQueries(Strips):
             for i, x in enumerate(f.loop(0, seen, 1, one, start)):
                 self.store(f, x, place, i)
 
-        many, whole = f.constant(I64, _CHUNK * lanes), job.width & -lanes
-        chunks = job.width - f.rem(job.width, many)
-        each(f, 0, chunks, lambda d: chunk(d, _CHUNK), many)
-        each(f, chunks, whole, lambda d: chunk(d, 1), lanes)
+        whole, start = job.width & -lanes, f.constant(I64, 0)
+        for vectors in (_SUMS, _CHUNK, 1):
+            stop = whole - f.rem(whole - start, vectors * lanes)
+            each(f, start, stop, functools.partial(chunk, vectors=vectors), vectors * lanes)
+            start = stop
         left = f.first_lanes(lanes, job.width - whole)
         f.when(whole < job.width, lambda: chunk(whole, 1, left))
