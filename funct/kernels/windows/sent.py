@@ -4,7 +4,7 @@ A tile of few outputs is half empty, and lines of many large planes lie so far a
 each other out of the cache. So BLAS makes what all pixels send, taps by channels, and what goes to
 one tap is an image, added where it belongs. A stride cuts the result into images by the residues of
 their pixels, so that each sum is of whole lines. Along one axis this also serves long windows that
-overlap a few times, as those of sound do.
+overlap a few times, as those of sound do: there what a pixel sends to one stride is a line.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ def convolution_input(
     g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes
 ) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution_input`."""
-    if not (_large(g, w, w.shape[1], slide, size) or _sound(g, w, slide)):
+    if _sound(g, w, slide):
+        return _overlapped(g, w, slide, size[0])
+    if not _large(g, w, w.shape[1], slide, size):
         return NotImplemented
     return _added(g, w, slide, size)
 
@@ -87,6 +89,33 @@ def _parts(kernel: int, stride: int, dilation: int) -> list[tuple[slice, slice, 
     return [(slice(k, k + 1), slice(r, r + 1), k * dilation // stride) for k, r in at]
 
 
+def _strides(
+    places: int, kernel: int, stride: int, dilation: int, low: int, size: int
+) -> tuple[int, int]:  # fmt: skip
+    """Of an axis: strides before the result that are cut off, and all that are written."""
+    before = max(0, -(low // stride))
+    reach = places + (kernel - 1) * dilation // stride
+    return before, before + max(reach, -(-(low + size) // stride))
+
+
+def _overlapped(g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: int) -> NDArray[Any]:
+    """The adjoint in x along one axis, some signals at a time."""
+    (_, channels, kernel), (stride,), ((low, _),) = w.shape, slide.stride, slide.padding
+    n, _, places = g.shape
+    before, rows = _strides(places, kernel, stride, 1, low, size)
+    start = before * stride + low
+    x = fresh((n, channels, size), g.dtype)
+    step = max(1, _ROOM // (stride * places * g.itemsize))
+    for i, c in itertools.product(range(0, n, step), range(channels)):
+        pixels = g[i : i + step].swapaxes(1, 2)
+        sums = np.zeros((len(pixels), rows, stride), g.dtype)
+        for taps, residues, first in _parts(kernel, stride, 1):
+            here = slice(before + first, before + first + places)
+            sums[:, here, residues] += pixels @ w[:, c, taps]
+        x[i : i + step, c] = sums.reshape(len(pixels), -1)[:, start : start + size]
+    return x
+
+
 def _added(g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes) -> NDArray[Any]:
     """The adjoint in x, some images at a time."""
     (outputs, channels, *kernel), n, places = w.shape, len(g), g.shape[2:]
@@ -95,14 +124,8 @@ def _added(g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes) -> NDA
     pixels = channels_last(g).reshape(n, -1, outputs).swapaxes(1, 2) if last else None
     pixels = g.reshape(n, outputs, -1) if pixels is None else pixels
     matrix = w.reshape(outputs, -1).T
-    before = [max(0, -(low // s)) for low, s in zip(lows, stride)]  # strides cut off the result
-    reach = [
-        t + (k - 1) * a // s for t, k, a, s in zip(places, kernel, dilation, stride)
-    ]  # fmt: skip
-    rows = [
-        b + max(r, -(-(low + m) // s))
-        for b, r, low, m, s in zip(before, reach, lows, size, stride)
-    ]  # fmt: skip
+    given = zip(places, kernel, stride, dilation, lows, size)
+    before, rows = zip(*[_strides(*axis) for axis in given])
     crop: Index = (..., *[
         slice(b * s + low, b * s + low + m) for b, s, low, m in zip(before, stride, lows, size)
     ])  # fmt: skip

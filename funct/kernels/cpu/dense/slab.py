@@ -28,7 +28,7 @@ STACK = (  # for the first and the second axis
     "down0", "down1",  # and from one line of the slab to the next
 )  # fmt: skip
 
-_FEW = (1, 2, 3, 4, 8)  # words of a pixel that are copied without a loop
+_FEW = range(1, 9)  # words of a pixel that are copied without a call
 
 Loop = Callable[[Value], None]
 
@@ -53,13 +53,12 @@ def copy_pixels(
     f: Emitter, to: Value, source: Value, count: Value, words: Value, steps: tuple[Value, Value],
     element: str,
 ) -> None:  # fmt: skip
-    """Copy so many pixels of some words. steps: from one pixel to the next, of `to` and `source`.
+    """Copy so many pixels of some words; for few no call is made.
 
-    No call is made for a pixel: most have few words.
+    steps: from one pixel to the next, of `to` and `source`.
     """
-    lanes = f.module.target.vector_bytes // typed(element).bytes
 
-    def part(there: Value, here: Value, k: Value | int, some: int) -> None:
+    def part(there: Value, here: Value, k: int, some: int) -> None:
         f.store(f.load(typed(element, some), f.at(here, k, element)), f.at(there, k, element))
 
     def pixels(body: Callable[[Value, Value], None]) -> list[Value]:
@@ -70,9 +69,7 @@ def copy_pixels(
         return []
 
     def any_number(there: Value, here: Value) -> None:
-        whole = words & -lanes
-        each(f, 0, whole, lambda k: part(there, here, k, lanes), lanes)
-        each(f, whole, words, lambda k: part(there, here, k, 1))
+        copy(f, there, here, words * typed(element).bytes)
 
     def known(number: int) -> list[Value]:
         def parts(there: Value, here: Value) -> None:

@@ -78,6 +78,7 @@ _SUMS_BYTES = 1 << 20  # more than these are not written several times: outputs 
 _SLAB_BYTES = 256 << 10
 _SLABS_BYTES = 4 << 20  # of several images, or behind panels
 _SETS_BYTES = 256
+_LINE = 16  # words
 _HALF_PAGE, _LINES = 2048, 7  # see Note [Rows of a tile]
 _PANEL_OUTPUTS = 48  # whose tiles pay for a panel
 _CHUNK = 256  # pixels whose channels of one tile stay in the first-level cache
@@ -92,12 +93,15 @@ class Plan(Struct, frozen=True, eq=False):
     job: NDArray[np.int64]
     partial_bytes: int
     scratch_bytes: int
+    g_bytes: int
     tables: tuple[NDArray[np.int64], ...]
 
 
 @functools.lru_cache(512)
-def plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, name: str) -> Plan:
-    """What is known of shapes, for the dot of that name."""
+def plan(
+    x: Sizes, g: Sizes, slide: Sliding, size: Sizes, name: str, turned: bool = False
+) -> Plan:  # fmt: skip
+    """What is known of shapes, for the dot of that name. turned: whether channels of g are last."""
     dot = DOTS[name]
     width = supported(dot, host())
     lows = [low for low, _ in slide.padding]
@@ -110,6 +114,9 @@ def plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, name: str) -> Plan:
     reach = [a.reach() for a in axes]
     along = merged(batch, axes, reach)
     out = [a.out for a in axes]
+    g_pitch = prod(out)
+    if turned:  # see Note [Rows of a tile]
+        g_pitch = (g_pitch // _LINE + 2) * _LINE
     channels = batch.groups * batch.group_channels
     lanes, word = batch.lanes, batch.word_bytes
     steps = [prod(kernel[k + 1 :]) for k in range(3)]  # of taps in w
@@ -162,7 +169,7 @@ def plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, name: str) -> Plan:
     if slab["bands"] == 1:  # see Note [Small images]
         most = min(_SLABS_BYTES // (place * word), -(-2 * _CHUNK // prod(out)), batch.images)
         together = -(-batch.images // -(-batch.images // max(1, most)))
-        apart = [prod(out) * groups * batch.group_outputs, place]
+        apart = [g_pitch * groups * batch.group_outputs, place]
         runs = np.concatenate([runs + i * np.array(apart) for i in range(together)])
     units = -(-batch.images // together) * slab["bands"]
     sums = max(1, min(few, units, _PARTIAL_BYTES // (words * word)))
@@ -176,9 +183,9 @@ def plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, name: str) -> Plan:
     once = once and len(runs) <= chunk
     chunk, chunk_images = min(chunk, image_runs), max(1, min(together, chunk // image_runs))
     most = most_rows(dot, width)
-    tile_rows = min(most, _LINES) if prod(out) * word % _HALF_PAGE == 0 else most
+    tile_rows = min(most, _LINES) if g_pitch * word % _HALF_PAGE == 0 else most
     pixels = chunk * chunk_images * length
-    of_image = np.array([prod(out) * groups * batch.group_outputs, image_runs * length * 2 * lanes])
+    of_image = np.array([g_pitch * groups * batch.group_outputs, image_runs * length * 2 * lanes])
     of_images = np.arange(chunk_images)[:, None] * of_image
     panel_words = pixels * 2 * lanes * panels
     cores = host().cores * (1 if once else 2)
@@ -190,7 +197,7 @@ def plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, name: str) -> Plan:
     o = np.arange(batch.group_outputs)
     row_words = 2 * lanes if once else padded
     words = words // padded * row_words // (groups if once else 1)
-    places = np.stack([o * prod(out), o * row_words], axis=1)
+    places = np.stack([o * g_pitch, o * row_words], axis=1)
     fields = {
         **slab, "partial_sums": sums, "splits": splits, "tasks": sums * splits * batch.blocks,
         "units": units, "split_outputs": split,
@@ -201,7 +208,9 @@ def plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, name: str) -> Plan:
         "unit_images": together, "group_blocks": batch.blocks, "groups": batch.groups,
         "group_channels": batch.group_channels, "group_outputs": batch.group_outputs,
         "depth": depth, "padded_depth": padded, "lanes": lanes, "out_rows": out[0],
-        "row_pixels": out[1] * out[2], "out_pixels": prod(out), "runs": address(runs),
+        "row_pixels": out[1] * out[2], "out_pixels": prod(out), "g_pitch": g_pitch,
+        "turns": int(split >= line or split == g[1]),
+        "runs": address(runs),
         "row_runs": image_runs // rows, "run": length, "run_is_rows": int(by_rows),
         "chunk": chunk, "chunk_images": chunk_images, "step": step, "once": int(once),
         "direct": int(direct), "row_words": row_words,
@@ -216,7 +225,8 @@ def plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, name: str) -> Plan:
     )  # fmt: skip
     tables = (depths, slab_taps, taps, runs, places, of_images)
     partial_bytes = fields["partial_sums"] * fields["partial_words"] * word
-    return Plan(job, partial_bytes, fields["tasks"] * fields["scratch_step"] * word, tables)
+    scratch_bytes = fields["tasks"] * fields["scratch_step"] * word
+    return Plan(job, partial_bytes, scratch_bytes, x[0] * g[1] * g_pitch * word, tables)
 
 
 def _stacked(batch: Batch, kernel: tuple[int, ...], along: int) -> tuple[int, ...]:
@@ -289,12 +299,12 @@ def weights(
     """The same for x and g in words of the dot, whose sums are of their dtype."""
     out, c = g.shape[1], x.shape[1] // slide.groups
     last, turned = lie_last(x), lie_last(g)
-    made = plan(x.shape, g.shape, slide, size, dot)
+    made = plan(x.shape, g.shape, slide, size, dot, turned)
     x = channels_last(x) if last else np.ascontiguousarray(x)
     g = channels_last(g) if turned else np.ascontiguousarray(g)
     w = memory.fresh((out, c, *size), x.dtype)
     first = made.partial_bytes + made.scratch_bytes
-    partial = memory.scratch(first + g.nbytes * turned)
+    partial = memory.scratch(first + made.g_bytes * turned)
     of_g = (partial + first, address(g)) if turned else (address(g), 0)
     job = made.job.copy()
     job[_PLACES] = address(x), *of_g, address(w), partial, partial + made.partial_bytes

@@ -13,6 +13,8 @@ __all__ = ["JOB", "text"]
 
 JOB = Fields((
     *SLAB, "partial_sums", "splits", "split_outputs", "partial", "partial_words", "g", "g_last",
+    "g_pitch",  # words from one output of g to the next
+    "turns",  # whether tasks turn what they read of g, not all of it before
     "w", "group_blocks", "groups", "group_channels", "group_outputs", "depth", "padded_depth",
     "lanes", "out_rows", "row_pixels", "out_pixels", "runs", "row_runs", "run", "run_is_rows",
     "chunk", "chunk_images", "images", "unit_images", "slab_place",
@@ -40,7 +42,7 @@ def text(element: str, target: Host, last: bool = False) -> str:
     def turned() -> None:
         f.line(f"call void @funct_parallel(ptr @turned, {given!r}, {job.images!r})")
 
-    f.when(f.ne(job.g_last, 0), turned)
+    f.when(f.ne(job.g_last, 0) & f.eq(job.turns, 0), turned)
     f.line(f"call void @funct_parallel(ptr @sums, {given!r}, {job.tasks!r})")
 
     def gathered() -> None:
@@ -56,10 +58,9 @@ def _define_turned(module: Module, element: str, turn: str) -> None:
     f = module.function("turned", [("job", PTR), ("image", I64)], local=True)
     job, image = Record(f, JOB, f.arguments[0]), f.arguments[1]
     outputs, pixels = job.group_blocks * job.groups * job.group_outputs, job.out_pixels
-    source, to = (
-        f.at(job.pointer(name), image * outputs * pixels, element) for name in ("g_last", "g")
-    )
-    f.call(turn, None, [source, to, pixels, outputs, outputs, pixels])
+    source = f.at(job.pointer("g_last"), image * outputs * pixels, element)
+    to = f.at(job.pointer("g"), image * outputs * job.g_pitch, element)
+    f.call(turn, None, [source, to, pixels, outputs, outputs, job.g_pitch])
     f.ret()
 
 
@@ -77,6 +78,8 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
     stop = f.min(start + job.split_outputs, job.group_outputs)
     own_sums = slab_of.at(job.pointer("partial"), sum_number * job.partial_words)
     partial = f.select(f.ne(job.direct, 0), job.pointer("w"), own_sums)
+    all_outputs = job.group_blocks * job.groups * job.group_outputs
+    first_output = first_group * job.group_outputs + start
     once = f.ne(job.once, 0)
     panel = slab_of.at(slab, job.panel)
     lanes = module.target.vector_bytes // slab_of.bytes
@@ -103,22 +106,32 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
         band = u - several * job.bands
         image = several * job.unit_images
         images = f.min(job.unit_images, job.images - image)
+        rows_here = f.min(job.band_rows, job.out_rows - band * job.band_rows)
+        first_pixel = band * job.band_rows * job.row_pixels
 
         def fill(i: Value) -> None:
             of_block = (image + i) * job.group_blocks + own_block
             slab_of.fill(of_block, band, slab_of.at(slab, i * job.slab_place))
 
+        def turn_g(i: Value) -> None:
+            """What this task reads of g, whose channels are last in memory, channels first."""
+            of_all, pixels = (image + i) * all_outputs, job.out_pixels
+            source = ((image + i) * pixels + first_pixel) * all_outputs + first_output
+            to = (of_all + first_output) * job.g_pitch + first_pixel
+            source, to = slab_of.at(job.pointer("g_last"), source), slab_of.at(job.pointer("g"), to)
+            here = rows_here * job.row_pixels
+            slab_of.transpose(source, to, here, stop - start, all_outputs, job.g_pitch)
+
         each(f, 0, images, fill)
-        rows_here = f.min(job.band_rows, job.out_rows - band * job.band_rows)
         by_rows = f.ne(job.run_is_rows, 0)
         image_runs = f.select(by_rows, f.constant(I64, 1), rows_here * job.row_runs)
         length = f.select(by_rows, rows_here, job.run)
-        first_pixel = band * job.band_rows * job.row_pixels
+        f.when(f.ne(job.g_last, 0) & f.ne(job.turns, 0), lambda: each(f, 0, images, turn_g))
 
         def group(g: Value) -> None:
             of_all = first_group + g
             outputs = (image * (job.group_blocks * job.groups) + of_all) * job.group_outputs
-            a = slab_of.at(job.pointer("g"), outputs * job.out_pixels + first_pixel)
+            a = slab_of.at(job.pointer("g"), outputs * job.g_pitch + first_pixel)
 
             def chunk(i: Value, r: Value) -> None:
                 n_images = f.min(job.chunk_images, images - i)
