@@ -35,7 +35,8 @@ Note [Pitch]
 
 Note [Rows of a tile]
     Each row of a tile is a channel of g. Where channels lie pages apart, or half a one, all rows
-    fall into one or two sets of eight ways, which x needs as well: tiles are lower then.
+    fall into one or two sets of eight ways, which x needs as well: tiles are lower then. Where g is
+    turned around, its channels lie a line further apart.
 """
 
 from __future__ import annotations
