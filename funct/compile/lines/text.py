@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from funct.compile.lines.dots import DotText
 from funct.compile.lines.lines import (
     Argument,
@@ -59,6 +61,7 @@ class LinesText:
         self.counts = counts(lines.lines)
         self.memo: list[Value | None] = list(known) or [None] * len(lines.lines)
         self.several: dict[int, list[Value]] = {}
+        self.apart: dict[Cell, list[Value]] = {}
 
     def still(self) -> list[Value | None]:
         """The lines that are the same at all steps; None for the others."""
@@ -81,6 +84,15 @@ class LinesText:
         assert found is not None, "lines stand in order"
         return found
 
+    def _cells(self, line: Cell) -> list[Value]:
+        """All cells that the line is one of: they are taken apart together."""
+        whole = replace(line, which=0)
+        if whole not in self.apart:
+            self.apart[whole] = taken_apart(
+                self.f, line.element, self._at(line.place), line.cells, line.lanes
+            )
+        return self.apart[whole]
+
     def _line(self, line: Line, n: int = -1) -> Value:
         f = self.f
         match line:
@@ -94,8 +106,7 @@ class LinesText:
                 place = f.at(self._at(line.place), line.offset, in_memory(line.element))
                 return get(f, line.element, place, line.lanes)
             case Cell():
-                cells = taken_apart(f, line.element, self._at(line.place), line.cells, line.lanes)
-                return cells[line.which]
+                return self._cells(line)[line.which]
             case Woven():
                 return put_together(f, [self._at(o) for o in line.operands])
             case Pick():
