@@ -23,8 +23,8 @@ import optree
 from funct.errors import TreeError
 
 __all__ = [
-    "NAMESPACE", "is_record_class", "is_static", "of_parts", "opened", "parts_of", "register",
-    "remedy", "static_field",
+    "NAMESPACE", "InParts", "identity", "is_record_class", "is_static", "of_parts", "opened",
+    "parts_of", "register", "remedy", "static_field",
 ]  # fmt: skip
 
 C = TypeVar("C", bound=type)
@@ -128,12 +128,81 @@ def _fields(cls: Any) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     return children, tuple([f.name for f in fields if is_static(f.metadata)])
 
 
+@functools.lru_cache(1024)
+def _compared(cls: Any) -> tuple[str, ...]:
+    """Names of the fields by which objects of a class are equal; none where it has no fields."""
+    if cls.__eq__ is object.__eq__:
+        return ()
+    if dataclasses.is_dataclass(cls):
+        return tuple([f.name for f in dataclasses.fields(cls) if f.compare])
+    return tuple([f.name for f in attrs.fields(cls) if f.eq]) if attrs.has(cls) else ()
+
+
+class InParts:
+    """A value that is told apart by its parts: a slice, which hashes from Python 3.12 on alone."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, InParts)
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+def identity(x: Any) -> tuple[Any, Any]:
+    """What a value is told apart by: 1, 1.0 and True are equal and 0.0 is -0.0, but they
+    compute differently, in tuples, sets and records too; NaN is not even equal to itself.
+
+    Example:
+        >>> from funct import records
+        >>> records.identity(1) == records.identity(1.0), records.identity(-0.0)
+        (False, (<class 'float'>, '-0.0'))
+    """
+    if isinstance(x, float | complex):  # by Python's text: classes of others may print less
+        return type(x), (float if isinstance(x, float) else complex).__repr__(x)
+    if isinstance(x, _ATOMS):
+        return type(x), x
+    if isinstance(x, tuple | slice):
+        parts: Any = x if isinstance(x, tuple) else (x.start, x.stop, x.step)
+        return (type(x), tuple([identity(v) for v in parts])), InParts(x)
+    if isinstance(x, frozenset):
+        return (type(x), frozenset([identity(v) for v in x])), x
+    kind = type(x)
+    names = _compared(kind)
+    return ((kind, tuple([identity(getattr(x, n, None)) for n in names])) if names else kind), x
+
+
+_ATOMS = (int, str, bytes, type(None), type)
+
+
+class _Structure(tuple[Any, ...]):
+    """The fields of a record that belong to the structure: equal if they compute alike."""
+
+    __slots__ = ()
+    __hash__ = tuple.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Structure) or len(self) != len(other):
+            return False
+        return all(map(operator.is_, self, other)) or identity(self) == identity(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+
 def _ways(cls: type, children: tuple[str, ...], static: tuple[str, ...]) -> tuple[Any, Any]:
     """How objects of a class with these fields are taken apart and put together."""
     child_values, static_values = _getter(children), _getter(static)
 
     def flat(x: Any) -> tuple[Any, Any, Any]:
-        return child_values(x), static_values(x), children
+        return child_values(x), _Structure(static_values(x)), children
 
     # no converters, no validators: leaves may be anything
     def build(meta: Any, values: Any) -> Any:

@@ -12,7 +12,7 @@ from funct.array import reading
 from funct.array.dtypes import DTYPES, in_native
 from funct.array.keys import MASK, POSITIONS, VIEW, selection
 from funct.array.operands import number, opened
-from funct.core import INEXACT, NARROW, OpenNumber, Value
+from funct.core import INEXACT, NARROW, NARROW_INTEGERS, OpenNumber, Value
 from funct.errors import DTypeError, ShapeError
 from funct.kernels import combining as kernels
 from funct.kernels.elementwise import power
@@ -263,7 +263,8 @@ def operand(name: str, v: Any, dtype: Any) -> Any:
         raw = np.asarray(v)
     except ValueError:
         raise ShapeError(f"{name}: v must not be ragged, got {v!r}") from None
-    if isinstance(v, list | tuple) and dtype.kind in "iu" and _are_real(raw):
+    integer = dtype.kind in "iu" or dtype in NARROW_INTEGERS
+    if isinstance(v, list | tuple) and integer and _are_real(raw):
         raw = number(name, v, dtype)
     return wrap(in_native(name, raw))
 

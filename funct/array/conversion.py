@@ -14,9 +14,9 @@ from funct import ops
 from funct.array.device import CPU, as_device
 from funct.array.direct import direct
 from funct.array.dtypes import DTYPES, as_dtype, in_native, result_type
-from funct.array.operands import number, opened
+from funct.array.operands import expect_kept, number, opened
 from funct.array.tensor import Array, Tensor
-from funct.core import OpenNumber
+from funct.core import NARROW_INTEGERS, OpenNumber
 from funct.device.memory import LARGE, serve
 from funct.device.places import place_at
 from funct.errors import (
@@ -68,6 +68,8 @@ def _at_once(obj: Any, dtype: Any, device: Any, copy: bool | None) -> Any:
     data = np.array(obj) if dtype is None else np.array(obj, as_dtype("asarray", dtype))
     if data.dtype not in OWN or (c is int and dtype is None and data.dtype is not _INT64):
         return None  # refused, or another's affair
+    if data.dtype in NARROW_INTEGERS:
+        expect_kept(data, obj)
     if data.nbytes >= NOTED:
         arrived(data)
     return data
@@ -239,6 +241,7 @@ def _array_of(obj: Any) -> Any:
 def _converted(name: str, obj: Any, dtype: Any) -> Any:
     try:
         data = np.array(obj, dtype)
+        expect_kept(data, obj)
     except OverflowError as error:
         raise RangeError(f"{name}: {error}") from None
     except MemoryError as error:

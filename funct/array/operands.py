@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from funct.array.dtypes import in_native
-from funct.core import NARROW, OpenNumber, Size, Value, narrow_of
+from funct.core import NARROW, NARROW_INTEGERS, OpenNumber, Size, Value, narrow_of
 from funct.errors import ArgumentError, DTypeError, RangeError
 from funct.ops.fast import wrap
 
@@ -64,16 +64,30 @@ def number(name: str, value: Any, dtype: Any = None) -> Any:
             value = narrow_of(value, dtype)
             if value.__class__ is int:
                 raise OverflowError(f"Python integer {value} out of bounds for {dtype}")
-        return np.asarray(value, dtype=dtype)
+        made = np.asarray(value, dtype=dtype)
+        expect_kept(made, value)
+        return made
     except OverflowError as error:
         raise RangeError(f"{name}: {error}") from None
     except ValueError as error:  # NaN as an integer
         raise ArgumentError(f"{name}: {error}") from None
 
 
+def expect_kept(made: Any, value: Any) -> None:
+    """Raise OverflowError where an integer of a list is another in the array made of it: NumPy says
+    so of its own dtypes, those of ml_dtypes wrap around.
+    """
+    if made.dtype not in NARROW_INTEGERS or not isinstance(value, list | tuple):
+        return
+    wide = np.asarray(value)
+    lost = wide[made.astype(wide.dtype) != wide] if wide.dtype.kind in "iuO" else ()
+    if len(lost):
+        raise OverflowError(f"Python integer {lost[0]} out of bounds for {made.dtype}")
+
+
 def opened(name: str, x: Any, dtype: Any = None) -> Any:
     """What stands for a Tensor, as one; an integer that is kept open must fit an integer dtype."""
-    integer = dtype is not None and dtype.kind in "iu"
+    integer = dtype is not None and (dtype.kind in "iu" or dtype in NARROW_INTEGERS)
     if integer and type(x) is OpenNumber and x.value.__class__ is int:
         number(name, x.value, dtype)
         return x.sheet.measured(x, dtype)

@@ -266,7 +266,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
             found = kernels.vecdot(x1.data, x2.data, axis)
             if found is not None:
                 return wrap(found)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             pass  # refused by name below
     x1, x2 = as_tensor("vecdot", x1, "x1"), as_tensor("vecdot", x2, "x2")
     rank = min(len(x1.shape), len(x2.shape))

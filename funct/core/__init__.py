@@ -3,6 +3,7 @@
 from funct.core.dtypes import FLOATING as FLOATING
 from funct.core.dtypes import INEXACT as INEXACT
 from funct.core.dtypes import NARROW as NARROW
+from funct.core.dtypes import NARROW_INTEGERS as NARROW_INTEGERS
 from funct.core.dtypes import WIDE as WIDE
 from funct.core.dtypes import common_dtype as common_dtype
 from funct.core.dtypes import in_wide as in_wide
@@ -60,8 +61,8 @@ from funct.core.value import Shape as Shape
 from funct.core.value import Value as Value
 
 __all__ = [
-    "FLOATING", "INEXACT", "NARROW", "WIDE", "Absent", "Derived", "Diagonal", "Joint", "Level",
-    "Linear",
+    "FLOATING", "INEXACT", "NARROW", "NARROW_INTEGERS", "WIDE", "Absent", "Derived", "Diagonal",
+    "Joint", "Level", "Linear",
     "Lowering", "Met", "Number", "OnnxWriter", "OpenNumber", "Operand", "Pair", "Primitive",
     "Region",
     "Rule", "Sample",

@@ -14,8 +14,8 @@ import ml_dtypes
 import numpy as np
 
 __all__ = [
-    "FLOATING", "INEXACT", "NARROW", "WIDE", "common_dtype", "in_wide", "narrow_of",
-    "narrow_operands", "product_dtype", "product_in_wide",
+    "FLOATING", "INEXACT", "NARROW", "NARROW_INTEGERS", "WIDE", "common_dtype", "in_wide",
+    "narrow_of", "narrow_operands", "product_dtype", "product_in_wide",
 ]  # fmt: skip
 
 
@@ -24,9 +24,9 @@ def _dtypes(*types: Any) -> frozenset[np.dtype[Any]]:
 
 
 _NARROW_FLOATING = _dtypes(ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)
-_NARROW_INTEGERS = _dtypes(ml_dtypes.int4, ml_dtypes.uint4)
+NARROW_INTEGERS = _dtypes(ml_dtypes.int4, ml_dtypes.uint4)
 
-NARROW = _NARROW_FLOATING | _NARROW_INTEGERS
+NARROW = _NARROW_FLOATING | NARROW_INTEGERS
 # what sums and products are taken in: NumPy adds up float16 in float16, number by number
 WIDE = {d: np.dtype(np.float32) for d in _NARROW_FLOATING | _dtypes(np.float16)} | {
     np.dtype(ml_dtypes.int4): np.dtype(np.int64), np.dtype(ml_dtypes.uint4): np.dtype(np.uint64)
@@ -55,7 +55,7 @@ def narrow_of(x: Any, dtype: np.dtype[Any]) -> Any:
 
     A float beside int4 and an integer that does not fit stay as they are, and NumPy promotes.
     """
-    if dtype in _NARROW_INTEGERS:
+    if dtype in NARROW_INTEGERS:
         limits: Any = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
         fits = x.__class__ is int and limits.min <= x <= limits.max
     else:

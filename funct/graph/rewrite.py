@@ -186,7 +186,8 @@ def rewrite(
     where: Callable[[Match], bool] | None = None,
 ) -> Graph:
     """The graph with pattern(*operands) replaced by replacement(*operands) wherever it is found, in
-    the bodies of branches and loops too.
+    the bodies of branches and loops too. A function with rules of its own stays what it is:
+    `inline_calls` puts its body there.
 
     Args: as `find`; replacement: a function of the same arguments, with results of the same types.
     Values inside of a match that others use are still computed.

@@ -247,3 +247,19 @@ def test_nested_sequences_of_tensors_promote_as_stack_does() -> None:
     assert xp.asarray(parts).dtype == xp.stack(parts).dtype == xp.float16
     with pytest.raises(ShapeError, match=r"parts must have one shape, got \[\(0,\), \(1,\)\]"):
         xp.asarray([[], [xp.asarray(1.0)]])
+
+
+@pytest.mark.parametrize("dtype", [xp.int4, xp.uint4, xp.int8, xp.uint16])
+@pytest.mark.parametrize("way", [
+    lambda v, d: xp.asarray(v, dtype=d), lambda v, d: xp.asarray([v], dtype=d),
+    lambda v, d: xp.asarray([[0], (v,)], dtype=d), lambda v, d: xp.zeros(1, dtype=d).at[0].set(v),
+    lambda v, d: xp.zeros(1, dtype=d).at[[0]].set([v]), lambda v, d: xp.full(1, v, dtype=d),
+])  # fmt: skip
+def test_integers_fit_their_dtype_or_are_refused(dtype: Any, way: Any) -> None:
+    """Numbers and lists of them, of NumPy's dtypes and of narrower ones."""
+    limits = xp.iinfo(dtype)
+    for v in (limits.min, limits.max):
+        assert int(xp.reshape(way(v, dtype), (-1,))[-1]) == v
+    for v in (limits.min - 1, limits.max + 1, 2**70):
+        with pytest.raises(RangeError):
+            way(v, dtype)

@@ -266,6 +266,18 @@ def test_classes_of_numbers_are_told_apart() -> None:
         assert bool(xp.all(xp.signbit(xp.real(found)) == xp.signbit(xp.real(expected))))
 
 
+@pytest.mark.parametrize("kind", [int, float, complex])
+def test_the_type_of_a_number_is_its_own(kind: Any) -> None:
+    """However often numbers have varied before."""
+
+    def named(a: Any) -> str:
+        return type(a).__name__
+
+    run = ft.jit(lambda x, a: x * (1 if type(a) is kind else 5) + len(named(a)))
+    for n in range(1, 7):
+        assert run(X, kind(n)).tolist() == (X + len(kind.__name__)).tolist()
+
+
 def test_many_threads_with_numbers_of_their_own() -> None:
     f = ft.jit(lambda x, r, n: {"y": xp.sin(x) * r, "n": n + 1})
 

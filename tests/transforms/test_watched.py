@@ -6,6 +6,7 @@ Each case gives a function and what changes the world that it reads.
 from __future__ import annotations
 
 import functools
+import os
 import sys
 import types
 from collections.abc import Callable
@@ -24,6 +25,7 @@ W = xp.asarray([3.0, 5.0])
 SCALE = 2.0
 TABLE = np.ones(4)
 SETTINGS = f"{__name__}.settings"
+SETTING = "A_SETTING"
 
 
 class Layer:
@@ -291,7 +293,56 @@ def worked_out_once() -> Any:
     return lambda x: x * m.k, lambda: m.__dict__.update(k=5.0)
 
 
+def _scaled() -> Any:
+    def scale(x: Any, a: Any = 2.0, *, b: Any = 3.0) -> Any:
+        return x * a + b
+
+    return scale
+
+
+def defaults_of_a_helper() -> Any:
+    scale = _scaled()
+    return lambda x: scale(x) * 2.0, lambda: setattr(scale, "__defaults__", (5.0,))
+
+
+def keyword_defaults_of_a_helper() -> Any:
+    scale = _scaled()
+    return lambda x: scale(x) * 2.0, lambda: setattr(scale, "__kwdefaults__", {"b": 5.0})
+
+
+def code_of_a_helper() -> Any:
+    """As reloading editors and notebooks replace it."""
+    scale = _scaled()
+    code = (lambda x, a, *, b: x * a - b).__code__
+    return lambda x: scale(x) * 2.0, lambda: setattr(scale, "__code__", code)
+
+
+def environment() -> Any:
+    change = lambda: os.environ.update(A_SETTING="5")  # noqa: E731
+    return lambda x: x * float(os.environ.get(SETTING) or 2), change
+
+
+def environment_by_a_function() -> Any:
+    getenv = os.getenv
+    return lambda x: x * float(getenv(SETTING) or 2), lambda: os.environ.update(A_SETTING="5")
+
+
+def identity_in_a_list() -> Any:
+    mark = object()
+    held = [mark]
+    return lambda x: x * (2.0 if held[0] is mark else 5.0), lambda: held.__setitem__(0, object())
+
+
+def identity_by_any_key() -> Any:
+    mark = object()
+    held = {"a": mark}
+    change = lambda: held.update(a=object())  # noqa: E731
+    return lambda x: x * sum(2.0 if v is mark else 5.0 for v in held.values()), change
+
+
 CASES = [
+    defaults_of_a_helper, keyword_defaults_of_a_helper, code_of_a_helper, environment,
+    environment_by_a_function, identity_in_a_list, identity_by_any_key,
     numbers_in_a_list, another_sign_of_zero, numbers_by_any_key, members, far_below, default,
     of_a_module, of_a_module_in_a_cell, number_of_numpys, function, dtype,
     inside_of_what_is_frozen, worked_out_once,
@@ -316,6 +367,7 @@ def test_what_a_function_reads_may_change(case: Any, monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(globals(), "W", W)
     monkeypatch.setitem(globals(), "SCALE", SCALE)
     monkeypatch.setitem(sys.modules, SETTINGS, types.ModuleType(SETTINGS))
+    monkeypatch.setenv(SETTING, "2")
     fun, change = case()
     run = ft.jit(fun)
     before = fun(X).tolist()

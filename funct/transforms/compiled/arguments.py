@@ -17,11 +17,11 @@ from msgspec import Struct, field
 from funct import pytree
 from funct.array import Tensor, asarray
 from funct.errors import ArgumentError, TransformError, TreeError
-from funct.records import opened, remedy
+from funct.records import InParts, identity, opened, remedy
 
 __all__ = [
     "NUMBERS", "Key", "Split", "difference", "fitting", "is_array", "positions", "resolved",
-    "split", "static",
+    "split",
 ]  # fmt: skip
 
 _P = inspect.Parameter
@@ -30,36 +30,6 @@ _P = inspect.Parameter
 def is_array(x: Any) -> bool:
     """Whether a leaf is an operand."""
     return isinstance(x, Tensor | np.ndarray | np.generic)
-
-
-class _InParts:
-    """A value that is told apart by its parts: a slice, which hashes from Python 3.12 on alone."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _InParts)
-
-    def __hash__(self) -> int:
-        return 0
-
-    def __repr__(self) -> str:
-        return repr(self.value)
-
-
-def static(x: Any) -> tuple[Any, Any]:
-    """What a static value is told apart by: 1, 1.0 and True are equal and 0.0 is -0.0, but they
-    compute differently, in a tuple too; NaN is not even equal to itself.
-    """
-    if isinstance(x, tuple | slice):
-        parts = x if isinstance(x, tuple) else (x.start, x.stop, x.step)
-        return (type(x), tuple([static(v) for v in parts])), _InParts(x)
-    if isinstance(x, float | complex):  # by Python's text: classes of others may print less
-        return type(x), (float if isinstance(x, float) else complex).__repr__(x)
-    return type(x), x
 
 
 @attrs.frozen
@@ -121,7 +91,7 @@ class Split(Struct, frozen=True, eq=False):
     def others(self) -> list[Any]:
         """The arguments, and leaves of them, that are no arrays."""
         found = [x for _, x in (*self.key.static, *[held for _, held in self.key.fixed])]
-        return [x.value if isinstance(x, _InParts) else x for x in found]
+        return [x.value if isinstance(x, InParts) else x for x in found]
 
 
 def positions(argnums: Any, given: int) -> list[int]:
@@ -206,7 +176,7 @@ def split(
 
     for n, v in held.items():
         try:
-            hash(static(v))
+            hash(identity(v))
         except TypeError:
             raise TransformError(
                 f"jit: static argument {_parameter(fun, n)} must be hashable, got a "
@@ -217,8 +187,8 @@ def split(
         key = Key(
             spec,
             tuple(moving),
-            tuple([static(x) for x in others]),
-            tuple([(n, static(x)) for n, x in held.items()]),
+            tuple([identity(x) for x in others]),
+            tuple([(n, identity(x)) for n, x in held.items()]),
             tuple([(tuple(x.shape), x.dtype) for x in arrays]),
         )
     except TypeError:

@@ -17,7 +17,8 @@ from funct.array.dtypes import DTYPES
 from funct.compile import MISS
 from funct.core import OpenNumber
 from funct.ops.fast import wrap
-from funct.transforms.compiled.arguments import Split, is_array, positions, split, static
+from funct.records import identity
+from funct.transforms.compiled.arguments import Split, is_array, positions, split
 from funct.transforms.compiled.numbered import Latest
 from funct.transforms.compiled.paths import Front
 from funct.transforms.compiled.table import Groups, Table
@@ -90,7 +91,7 @@ class Calls:
         fixed = positions(self.static_argnums, len(args))
         named = [k for k in sorted(kwargs) if k in self.static_argnames]
         held = tuple(
-            [(i, static(args[i])) for i in fixed] + [(k, static(kwargs[k])) for k in named]
+            [(i, identity(args[i])) for i in fixed] + [(k, identity(kwargs[k])) for k in named]
         )
         free = [None if i in fixed else a for i, a in enumerate(args)]
         rest = {k: v for k, v in kwargs.items() if k not in named}
@@ -135,7 +136,7 @@ class Calls:
             elif is_array(x):
                 return self._general(args, kwargs, None)
             else:
-                types.append(static(x))
+                types.append(identity(x))
         latest = self._latest
         if latest is not None and not taped:
             out = latest.call(spec, held, types, leaves, raws)

@@ -57,6 +57,10 @@ class Opened:
             found[i] = self.sheet.number(leaves[i])
         return found
 
+    def close(self) -> None:
+        """Have none of them be open: the function needs to know each."""
+        self.sheet.bound.update(range(len(self.at)))
+
     def _lift(self, x: Any) -> Any:
         return self._level.constant(x)
 

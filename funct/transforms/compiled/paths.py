@@ -76,7 +76,9 @@ def captured(
         result[:] = [outs, structure, isinstance(out, Tensor)]
         return [o for o in outs if is_array(o)]
 
-    before = watched(fun, None, given.others)
+    before, named = watched(fun, None, given.others)
+    if opened is not None and "type" in named:  # whoever asks for a number's is told another
+        opened.close()
     with config.remembering() as fields:
         graph, outer = capture(
             flat, given.arrays, label="jit", names=names, user_fun=fun, least=1, grown=grown
@@ -86,7 +88,8 @@ def captured(
     rebuild = _first if single else _rebuild(outs, structure)
     # what fun itself writes, a count of its captures say, is no input of it
     own = {spot(place, name) for place, name, seen in before if changed(place, name, seen)}
-    places = [w for w in watched(fun, graph, given.others) if spot(*w[:2]) not in own]
+    after, _ = watched(fun, graph, given.others)
+    places = [w for w in after if spot(*w[:2]) not in own]
     return Captured(graph, outer, rebuild, single, (*places, *read))
 
 

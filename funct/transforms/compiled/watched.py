@@ -17,6 +17,7 @@ import builtins
 import contextlib
 import functools
 import itertools
+import os
 import sys
 import types
 from array import array
@@ -34,8 +35,10 @@ from funct.transforms.compiled.places import (
     PLAIN,
     Cell,
     Elements,
+    Environment,
     Items,
     Keys,
+    Makeup,
     Slots,
     Variable,
     meant,
@@ -53,6 +56,7 @@ _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, type)
 
 # Words of code that reads attributes by names that it does not have.
 _ATTRIBUTES = {"vars", "__dict__", "__slots__", "attrgetter", "asdict", "astuple"}
+_OF_THE_PROCESS = {"environ", "getenv"}
 _ASKING = {"getattr", "hasattr"}  # for an attribute that may not be there
 # Methods that no operator, call or subscript calls.
 _PASSIVE = {
@@ -66,8 +70,10 @@ _PASSIVE = {
 Watched = tuple[Any, Any, Any]  # a place, a name, what place.get(name) was
 
 
-def watched(fun: Any, graph: Graph | None, given: Sequence[Any] = ()) -> tuple[Watched, ...]:
-    """The places that the code of fun names and that this graph depends on.
+def watched(
+    fun: Any, graph: Graph | None, given: Sequence[Any] = ()
+) -> tuple[tuple[Watched, ...], frozenset[Any]]:
+    """The places that the code of fun names and that this graph depends on; all names in the code.
 
     graph: None before there is one. given: fun's arguments that are no arrays.
     """
@@ -78,7 +84,7 @@ def watched(fun: Any, graph: Graph | None, given: Sequence[Any] = ()) -> tuple[W
         for x in given:
             found.inside(x, _DEEP)
         if found.uses == uses:
-            return tuple(found.places)
+            return tuple(found.places), found.names
         uses = found.uses
 
 
@@ -126,6 +132,8 @@ class _Places:
             elif value is not None:  # else it is filled later: the function's own name, say
                 read.append((place, name, value))
         if not of_library(fun.__module__):  # else a transform, say, of what it closes over
+            if not whole:
+                self.places.append((Makeup(fun), fun.__name__, fun))
             codes = list(codes_in(fun.__code__))
             for c in codes:
                 self.uses = [a | b for a, b in zip(self.uses, uses_of(c), strict=True)]
@@ -159,6 +167,8 @@ class _Places:
 
     def _module(self, module: types.ModuleType) -> None:
         """What code reads by a module's name, if the module is the user's."""
+        if module is os and self.names & _OF_THE_PROCESS:
+            self.inside(os.environ, _DEEP)
         if id(module) in self.seen or self._foreign(
             module.__name__, getattr(module, "__file__", None)
         ):
@@ -199,6 +209,9 @@ class _Places:
             return
         if isinstance(x, (Tensor, types.ModuleType, *PLAIN)):
             return
+        if x is os.environ or x is os.getenv:
+            self.places.append((Environment(), "environ", os.environ))
+            return
         if isinstance(x, types.FunctionType):
             self.called(x)
             return
@@ -221,8 +234,7 @@ class _Places:
                 self.places.append((Keys(x), name, x))
                 within = name if name in self.walked else None
                 for k, value in enumerate(x):
-                    read = self.entry if isinstance(value, PLAIN) else self.passed
-                    read(Items(x), k, value, deep, within)
+                    self.entry(Items(x), k, value, deep, within)
         elif isinstance(x, tuple):
             for value in x:
                 self.inside(meant(value), deep - 1, name)
@@ -240,8 +252,7 @@ class _Places:
             return
         self.places.append((Keys(x), name, x))  # code asks for keys that are not there, too
         for key, value in x.items():
-            plain = any_key and isinstance(value, PLAIN)
-            read = self.entry if key in named or plain else self.passed
+            read = self.entry if any_key or key in named else self.passed
             read(x, key, value, deep, name if walked else None)
 
     def _attributes(self, x: Any, deep: int) -> None:
