@@ -7,6 +7,7 @@ import collections
 import contextvars
 import functools
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -53,11 +54,28 @@ def test_what_is_not_there_may_come(ask: str, deep: bool, beside: bool) -> None:
 
 _SETTING = contextvars.ContextVar("setting", default=2.0)
 _BASE: dict[str, float] = {}
+_NUMBER = 2.0
 
 
 class _Scaled:
     def scale(self, x: Any) -> Any:
         return x * 2
+
+
+class _There:
+    k = 1.0
+
+
+class _Doubled:
+    def __get__(self, owner: Any, cls: Any) -> float:
+        return 2.0 * float(owner.k)
+
+
+class _Described(_There):
+    double = _Doubled()
+
+
+_THERE = _There()
 
 
 def _replace_method() -> None:
@@ -100,6 +118,17 @@ _KINDS: dict[str, tuple[Callable[[], Any], Callable[[Any, Any], Any], Callable[[
     "context variable": (
         lambda: _SETTING, lambda v, x: x * v.get(), lambda v: v.set(5.0)
     ),
+    "bytes seen as others": (
+        lambda: memoryview(bytearray(b"ab")), lambda b, x: x * b[0], lambda b: b.__setitem__(0, 1)
+    ),
+    "weak values": (
+        lambda: weakref.WeakValueDictionary(a=_THERE), lambda d, x: x * d["a"].k,
+        lambda _: setattr(_THERE, "k", 5.0),
+    ),
+    "weak reference": (
+        lambda: weakref.ref(_THERE), lambda r, x: x * r().k, lambda _: setattr(_THERE, "k", 5.0)
+    ),
+    "descriptor": (_Described, lambda o, x: x * o.double, lambda o: setattr(o, "k", 5.0)),
     "method": (_Scaled, lambda o, x: o.scale(x), lambda _: _replace_method()),
 }  # fmt: skip
 
@@ -112,6 +141,7 @@ def test_whatever_holds_numbers_may_be_written_into(
     """Mappings of every kind, buffers, variables of a context; also beside what is read by name."""
     monkeypatch.setitem(_BASE, "a", 1.0)
     monkeypatch.setattr(_Scaled, "scale", _Scaled.scale)
+    monkeypatch.setattr(_THERE, "k", 1.0)
     make, read, change = _KINDS[kind]
     holder = make()
     above = types.SimpleNamespace(holder=holder)
@@ -209,6 +239,14 @@ def test_keys_may_be_any_constants(key: Any) -> None:
     pair: Any = lambda x: x * _BY_NAME["a"] * _BY_NAME[0, 1]  # noqa: E731
     none: Any = lambda x: x * _BY_NAME["a"] * _BY_NAME[None]  # noqa: E731
     _follows(none if key is None else pair, lambda: _BY_NAME.update({key: 7.0 + _BY_NAME[key]}))
+
+
+@pytest.mark.parametrize("read", [
+    lambda: globals()["_NUMBER"], lambda: eval("2 * _NUMBER"),
+])  # fmt: skip
+def test_globals_may_be_named_in_strings(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By who asks for all of them, or has Python read text."""
+    _follows(lambda x: x * read(), lambda: monkeypatch.setitem(globals(), "_NUMBER", 3.0))
 
 
 class _Twice:

@@ -9,6 +9,7 @@ import os
 from collections import ChainMap, UserDict
 from types import MappingProxyType
 from typing import Any
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
@@ -20,7 +21,7 @@ __all__ = [
 ]  # fmt: skip
 
 PLAIN = (bool, int, float, complex, str, type(None))
-MAPPINGS = (dict, MappingProxyType, ChainMap, UserDict)
+MAPPINGS = (dict, MappingProxyType, ChainMap, UserDict, WeakKeyDictionary, WeakValueDictionary)
 
 
 class Cell:

@@ -18,8 +18,10 @@ import contextlib
 import functools
 import itertools
 import os
+import re
 import sys
 import types
+import weakref
 from array import array
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -57,6 +59,7 @@ _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, type)
 # Words of code that reads attributes by names that it does not have.
 _ATTRIBUTES = {"vars", "__dict__", "__slots__", "attrgetter", "asdict", "astuple"}
 _OF_THE_PROCESS = {"environ", "getenv"}
+_BY_TEXT = {"globals", "eval", "exec"}  # read globals by names that stand in strings
 _ASKING = {"getattr", "hasattr"}  # for an attribute that may not be there
 # Methods that no operator, call or subscript calls.
 _PASSIVE = {
@@ -142,6 +145,8 @@ class _Places:
             for name, value in _defaults(fun):
                 self.inside(value, _DEEP, name)
             named = dict.fromkeys([n for c in codes for n in globals_of(c)])
+            if not named.keys().isdisjoint(_BY_TEXT):
+                named |= dict.fromkeys(_words(codes) & fun.__globals__.keys())
             for name in () if self._foreign(fun.__module__, fun.__code__.co_filename) else named:
                 value = fun.__globals__.get(name)
                 if isinstance(value, types.ModuleType):
@@ -216,10 +221,14 @@ class _Places:
             self.called(x)
             return
         self.seen[id(x)] = x
-        if callable(x) and not isinstance(x, type):
+        if isinstance(x, weakref.ref):
+            self.inside(x(), deep, name)
+        elif callable(x) and not isinstance(x, type):
             self.called(x)
         if name in self.written and name not in self.read and isinstance(x, (*_LISTS, *MAPPINGS)):
             return
+        if isinstance(x, memoryview):
+            x = np.asarray(x)
         if isinstance(x, np.ndarray):
             if x.flags.writeable or x.base is not None:
                 self.places.append((Elements(x), name, x))
@@ -244,7 +253,7 @@ class _Places:
             self._attributes(x, deep)
 
     def _dict(self, x: Any, deep: int, name: Any) -> None:
-        named = x.keys() & self.names
+        named = self.names.intersection(x)
         walked = name in self.walked or name == _UNNAMED
         any_key = walked or not named
         if any_key and all([isinstance(v, PLAIN) for v in x.values()]):  # noqa: C419
@@ -296,11 +305,21 @@ class _Places:
                         shared.append(name)
                         nearer = [vars(b) for b in before if name not in vars(b)]
                         self.places += [(place, name, None) for place in nearer]
-                elif name in self.names and name not in own and not hasattr(value, "__get__"):
-                    self.entry(vars(c), name, value, deep)
-                    shared.append(name)
+                elif name in self.names and name not in own:
+                    get = getattr(type(value), "__get__", None)
+                    if get is None or isinstance(get, types.FunctionType):
+                        self.entry(vars(c), name, value, deep)
+                        shared.append(name)
+                    if get is not None:
+                        self.called(get)
             before.append(c)
         return shared
+
+
+def _words(codes: Sequence[types.CodeType]) -> set[str]:
+    """The words of all strings in code."""
+    texts = [k for c in codes for k in c.co_consts if isinstance(k, str)]
+    return {w for text in texts for w in re.findall(r"\w+", text)}
 
 
 def _defaults(fun: types.FunctionType) -> list[tuple[str, Any]]:
