@@ -137,10 +137,19 @@ COUNTED: dict[str, Callable[[Callable[[Pair, Any], Pair], Any], Pair]] = {
         lambda c, t: (body(c, t), c), (0.0, x[1]), x[::-1], reverse=True
     )[0],
     "fori_loop": lambda body, x: ft.fori_loop(0, 3, lambda k, c: body(c, x[k]), (0.0, x[1])),
+    "while_loop": lambda body, x: ft.while_loop(
+        lambda s: s[0] < 3, lambda s: (s[0] + 1, body(s[1], x[s[0]])), (0, (0.0, x[1]))
+    )[1],
     "scan of lanes": lambda body, x: ft.vmap(
         lambda x: ft.scan(lambda c, t: (body(c, t), None), (0.0, x[1]), x)[0]
     )(x[None]),
-}
+    "while_loop of lanes": lambda body, x: ft.vmap(
+        lambda x: ft.while_loop(
+            lambda s: s[0] < 3 + 0 * xp.sum(x),
+            lambda s: (s[0] + 1, body(s[1], x[s[0]])), (0, (0.0, x[1])),
+        )[1]
+    )(x[None]),
+}  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -176,6 +185,37 @@ def test_steps_that_differ(name: str, loop: str) -> None:
         )  # fmt: skip
         curves = [ft.grad(lambda x, f=f: xp.sum(ft.grad(f)(x)))(x + 1.0) for f in (wanted, found)]
         np.testing.assert_allclose(np.asarray(curves[1]), np.asarray(curves[0]), rtol=1e-12)
+
+
+LINES: dict[str, Callable[[Callable[[Any], Any], int, Any], Any]] = {
+    "scan": lambda body, n, c: ft.scan(lambda c, _: (body(c), None), c, length=n)[0],
+    "while_loop": lambda body, n, c: ft.while_loop(
+        lambda s: s[0] < n, lambda s: (s[0] + 1, body(s[1])), (0, c)
+    )[1],
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("loop", LINES)
+def test_lines_of_delay(loop: str) -> None:
+    """However long a value waits in the carry, it has no cotangent where none came."""
+    waits, n = 7, 9
+
+    def plain(body: Any, n: int, c: Any) -> Any:
+        for _ in range(n):
+            c = body(c)
+        return c
+
+    def last(run: Any, k: int) -> Any:
+        def fun(x: Any) -> Any:
+            return run(lambda c: (c[0] * x, xp.sqrt(c[0] - 1), *c[1:-1]), n, (x,) * waits)[k]
+
+        return fun
+
+    for k in range(waits):
+        slopes = [ft.grad(last(run, k))(xp.asarray(1.0)) for run in (plain, LINES[loop])]
+        found = ft.jit(ft.grad(last(LINES[loop], k)))(xp.asarray(1.0))
+        assert str(float(found)) == str(float(slopes[0])) == str(float(slopes[1]))
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

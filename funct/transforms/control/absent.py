@@ -15,7 +15,7 @@ from funct.core import ShapeDtype, size_values
 from funct.graph import Call, Control, Graph, Interpreter, Node, Var, depending
 from funct.transforms.control.bodies import SizeError, chosen, regraph, symbols_of, zeros_of
 
-__all__ = ["present", "without"]
+__all__ = ["without"]
 
 
 def without(
@@ -40,17 +40,6 @@ def without(
         return [zeros_of([v.aval])[0] if x is None else x for x, v in zip(found, outs, strict=True)]
 
     return regraph(run, chosen(types, here))
-
-
-def present(graph: Graph, args: Sequence[Any], moving: Sequence[bool]) -> tuple[Any, ...]:
-    """The outputs where inputs are absent, which are None: as `without`, computed at once. Outputs
-    that depend on absent inputs, and on none that moves, are None. The graph has no symbols.
-    """
-    absent = [a is None for a in args]
-    full = [
-        zeros_of([v.aval])[0] if a is None else a for a, v in zip(args, graph.inputs, strict=True)
-    ]
-    return tuple(_Present(graph, moving, absent).run(*full))
 
 
 class _Present(Interpreter):

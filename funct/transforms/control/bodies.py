@@ -295,9 +295,8 @@ def tangents_of(mine: Flags, primals: Sequence[Any], tangents: Sequence[Any]) ->
 
 
 def or_zero(pushed: Sequence[Any], flags: Sequence[bool], values: Sequence[Any]) -> Flat:
-    """The tangents of the flagged values, and zeros for the others."""
-    given = iter(pushed)
-    return tuple([next(given) if f else zero_like(v) for v, f in zip(values, flags, strict=True)])
+    """The tangents of the flagged values; zeros for the others, and for those that are None."""
+    return filled(or_none(pushed, flags), values)
 
 
 def filled(cts: Sequence[Any], values: Sequence[Any]) -> Flat:

@@ -1,61 +1,31 @@
-"""The loop that `scan` makes where it is written down: a body, run a known number of times.
-
-Note [First steps]: what has a tangent, or a cotangent, need not be the same at all steps: a carry
-that the next step does not read has a cotangent in the last step alone, and a first carry that is a
-number has no tangent. A loop has one body, which would be given zeros there, and 0 · inf is NaN. So
-the steps before that no longer changes are taken by themselves, where something may be infinite.
-"""
+"""The loop that `scan` makes where it is written down: a body, run a known number of times."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from funct import ops
-from funct.array import zeros
+from funct.array import asarray, zeros
 from funct.compile import Loop, Refused, Repeat, worth_looping
 from funct.core import ShapeDtype, Size, size_values
-from funct.graph import Control, Graph, Guard, Node, dependent
+from funct.graph import Control, Graph, dependent
 from funct.graph.controls import Written, agree, avals, remakes
 from funct.transforms.control import bodies, halving
-from funct.transforms.control.absent import present, without
+from funct.transforms.control.absent import without
 from funct.transforms.control.bodies import Flags, Flat, Reach
 from funct.transforms.control.deferred import deferred
+from funct.transforms.control.gates import at_some_step, at_the_end, gated
 from funct.transforms.control.staged import Less, Staged
-from funct.transforms.forward import jvp
 
 __all__ = ["Scan", "counter", "part"]
-
-_ALONE = 4  # steps that are taken by themselves, at most
-_GENTLE = frozenset({  # ops with finite derivatives where their operands are finite
-    "abs", "absorb", "add", "argmax", "argmin", "argsort", "astype", "broadcast_to", "ceil",
-    "checkpoint_name", "complex_of", "concat", "conj", "contract", "convolution", "cos", "cosh",
-    "cumulative_sum", "embed", "equal", "exp", "exp2", "expit", "expm1", "flip", "floor", "greater",
-    "greater_equal", "imag", "less", "less_equal", "linear_recurrence", "logical_and",
-    "logical_not", "logical_or", "matmul", "maximum", "minimum", "multiply", "negative",
-    "not_equal", "permute_dims", "put", "put_along_axis", "real", "reduce_max", "reduce_min",
-    "reduce_sum", "relu", "reshape", "round", "scatter", "scatter_add", "settled", "sigmoid",
-    "sign", "sin", "sinh", "size_along", "slice_", "square", "stop_gradient", "subtract", "take",
-    "take_along_axis", "tanh", "where", "wrap_index",
-})  # fmt: skip
 
 
 def part(x: Any, start: int, stop: int) -> Any:
     """Rows of an array."""
     return ops.slice_(x, ((start, stop, 1), *((None, None, 1),) * (len(x.shape) - 1)))
-
-
-def _is_gentle(graph: Graph) -> bool:
-    """Whether no derivative in it is infinite where its values are finite."""
-    return all(
-        all(_is_gentle(g) for _, g in e.primitive.bodies)
-        if isinstance(e, Node) and isinstance(e.primitive, Control)
-        else isinstance(e, Guard) or (isinstance(e, Node) and e.name in _GENTLE)
-        for e in graph.nodes
-    )
 
 
 class Scan(Staged):
@@ -141,13 +111,10 @@ class Scan(Staged):
 
     def steady(self, flags: Flags, reach: Reach) -> tuple[Flags, Flags]:
         """Flags of the body's inputs and outputs once they no longer change from step to step."""
-        constants, carry, xs = self.parts(flags)
-        while True:
-            outs = reach(self.body, (*constants, *carry, *xs))
-            wider = tuple([a or b for a, b in zip(carry, outs[: self.carry], strict=True)])
-            if wider == carry:
-                return (*constants, *carry, *xs), (*carry, *outs[self.carry :])
-            carry = wider
+        constants, _, xs = self.parts(flags)
+        carry = at_some_step(self.body, flags, self.constants, self.carry, reach)
+        outs = reach(self.body, (*constants, *carry, *xs))
+        return (*constants, *carry, *xs), (*carry, *outs[self.carry :])
 
     def depends(self, flags: Flags) -> Flags:
         """What depends on flagged operands after any number of steps."""
@@ -165,98 +132,42 @@ class Scan(Staged):
         return Less(less, tuple([not g for g in gone]), wanted)
 
     def on_some(self, args: Sequence[Any], moving: Flags) -> Flat:
-        """As of `Staged`; see Note [First steps]."""
-        return self._on_some(args, moving, _ALONE)
+        """As of `Staged`; see Note [Gates] in `gates.py`."""
+        loop, late, gone = self.once(("gates", moving), lambda: self._gates(moving))
+        now = bodies.chosen(self.parts(moving)[1], late)
+        c, n = self.split, self.carry
+        given = (*args[:c], *map(asarray, now), *args[c:])
+        outs = Staged.on_some(loop, given, (*moving[:c], *[False] * len(now), *moving[c:]))
+        last = [None if g else v for v, g in zip(outs[:n], gone, strict=True)]
+        return (*last, *outs[n + len(now) :])
 
-    def _on_some(self, args: Sequence[Any], moving: Flags, most: int) -> Flat:
-        held, now, xs = self.parts(moving)
-        then = dependent(self.body, moving)[: self.carry] if any(moving) else now
-        whose = [m or a is None for a, m in zip(self.parts(args)[1], now, strict=True)]
-        same = all(a is b for a, b, w in zip(now, then, whose, strict=True) if w)
-        if same or self.own or not most or not self._has_first():
-            return super().on_some(args, moving)
-        given, left = self._cut(args)
-        outs = present(self.body, given, moving)
-        pairs = zip(outs[: self.carry], whose, then, strict=True)
-        carry = [None if w and not t else v for v, w, t in pairs]
-        later = (*left[: self.constants], *carry, *left[self.constants :])
-        if self.steps == 1:
-            return self._joined(outs, carry)
-        found = self._after()._on_some(later, (*held, *then, *xs), most - 1)
-        return self._joined(outs, found)
-
-    def _has_first(self) -> bool:
-        """Whether there is a first step, of which all lengths are known."""
-        return type(self.steps) is int and self.steps > 0 and not self.symbols
-
-    def _cut(self, args: Sequence[Any]) -> tuple[Flat, Flat]:
-        """Operands of the body at the first step; constants and xs of a loop of the others."""
-        held, carry, xs = self.parts(args)
-        n = self.steps
-        at, rest = (n - 1, (0, n - 1)) if self.reverse else (0, (1, n))
-        row = [None if x is None else ops.reshape(part(x, at, at + 1), x.shape[1:]) for x in xs]
-        left = [None if x is None else part(x, *rest) for x in xs]
-        return (*held, *carry, *row), (*held, *left)
-
-    def _after(self) -> Scan:
-        """The loop of the steps after the first."""
-        return self.once(
-            "after",
-            lambda: Scan(self.body, self.constants, self.carry, self.steps - 1, self.reverse),
-        )
-
-    def _joined(self, first: Sequence[Any], others: Sequence[Any]) -> Flat:
-        """Results of the loop, from those of the body at the first step and those of the others,
-        if there are any.
+    def _gates(self, moving: Flags) -> tuple[Scan, Flags, Flags]:
+        """The loop that knows at each step what of its carry is there, and of what it does; and
+        what of the last carry is not there though it may be earlier.
         """
-        rows: list[Any] = []
-        for y, ys in itertools.zip_longest(first[self.carry :], others[self.carry :]):
-            if y is None and ys is None:
-                rows.append(None)
-                continue
-            some = ys if y is None else ops.reshape(y, (1, *y.shape))
-            one = zeros((1, *some.shape[1:]), dtype=some.dtype) if y is None else some
-            rest = zeros((self.steps - 1, *one.shape[1:]), dtype=one.dtype) if ys is None else ys
-            rows.append(ops.concat(*((rest, one) if self.reverse else (one, rest)), 0))
-        return (*others[: self.carry], *rows)
+        none = (False,) * self.carry
+        if self.own or not any(moving):
+            return self, none, none
+        at = self.constants, self.carry
+        body, late = gated(self.body, moving, *at)
+        some = at_some_step(self.body, moving, *at, dependent)
+        last = at_the_end(self.body, moving, *at, dependent, self.steps)
+        gone = tuple([a and not b for a, b in zip(some, last, strict=True)])
+        if not any(late):
+            return self, none, gone
+        more = self.carry + sum(late)
+        return Scan(body, self.constants, more, self.steps, self.reverse), late, gone
 
     def push(self, mine: Flags, primals: Flat, tangents: Flat) -> tuple[Flat, Flat]:
-        """A loop that carries tangents too; see Note [First steps]."""
-        return self._push(mine, primals, tangents, _ALONE)
-
-    def _push(self, mine: Flags, primals: Flat, tangents: Flat, most: int) -> tuple[Flat, Flat]:
-        held, now, xs = self.parts(mine)
-        then = bodies.varied(self.body, mine)[: self.carry]
-        if now == then or not most or not self._has_first() or _is_gentle(self.body):
-            return self._pushed(mine, primals, tangents)
-        (given, left), (ts, left_ts) = (
-            self._cut(primals),
-            self._cut([t if m else None for t, m in zip(tangents, mine, strict=True)]),
-        )
-        outs, pushed = jvp(
-            bodies.freed(self.body, mine, given),
-            tuple(bodies.chosen(given, mine)), tuple(bodies.chosen(ts, mine)),
-        )  # fmt: skip
-        c, n = self.constants, self.carry
-        if self.steps == 1:
-            return self._joined(outs, outs[:n]), self._joined(pushed, pushed[:n])
-        found, moved = self._after()._push(
-            (*held, *then, *xs),
-            (*left[:c], *outs[:n], *left[c:]),
-            (*left_ts[:c], *pushed[:n], *left_ts[c:]),
-            most - 1,
-        )
-        return self._joined(outs, found), self._joined(pushed, moved)
-
-    def _pushed(self, mine: Flags, primals: Flat, tangents: Flat) -> tuple[Flat, Flat]:
-        """By one loop."""
+        """A loop that carries tangents too."""
         loop, flags, outs, ins_order, outs_order = self.once(
             ("push", mine), lambda: self._dual(mine)
         )
-        full = bodies.tangents_of(mine, primals, tangents)
-        found = bodies.unpicked(
-            loop(*bodies.picked([*primals, *bodies.chosen(full, flags)], ins_order)), outs_order
-        )
+        full = [t if m else None for t, m in zip(tangents, mine, strict=True)]
+        moving = (*[False] * len(primals), *bodies.chosen(mine, flags))
+        args = bodies.picked([*primals, *bodies.chosen(full, flags)], ins_order)
+        pushed = loop.on_some(args, tuple(bodies.picked(moving, ins_order)))
+        found = bodies.unpicked(pushed, outs_order)
         n = len(outs)
         return tuple(found[:n]), bodies.or_zero(found[n:], outs, found[:n])
 

@@ -20,6 +20,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from funct import ops
+from funct.array import asarray
 from funct.compile import Loop, Refused, Repeat, made
 from funct.core import ShapeDtype
 from funct.graph import Control, Graph, dependent
@@ -27,6 +28,7 @@ from funct.graph.controls import Written, agree, avals, remakes
 from funct.transforms.control import bodies
 from funct.transforms.control.absent import without
 from funct.transforms.control.bodies import Flags, Flat, Reach
+from funct.transforms.control.gates import at_some_step, gated
 from funct.transforms.control.halving import recorded
 from funct.transforms.control.staged import Less, Staged
 from funct.transforms.control.sweep import Sweep, pulling
@@ -112,17 +114,12 @@ class Sweeps(Staged):
 
     def steady(self, flags: Flags, reach: Reach) -> tuple[list[Flags], list[Flags]]:
         """Per sweep, flags of its body's inputs and outputs that hold at every step."""
-        held, firsts = flags[: self.constants], self.states(flags[self.constants :])
-        seen: Flags = ()
+        c, held, seen = self.constants, flags[: self.constants], ()
         ins, outs = [], []
-        for sweep, state in zip(self.sweeps, firsts, strict=True):
+        for sweep, first in zip(self.sweeps, self.states(flags[c:]), strict=True):
             n = sweep.state
-            while True:
-                out = reach(sweep.body, (*held, *state, *seen))
-                wider = tuple([a or b for a, b in zip(state, out[:n], strict=True)])
-                if wider == state:
-                    break
-                state = wider
+            state = at_some_step(sweep.body, (*held, *first, *seen), c, n, reach)
+            out = reach(sweep.body, (*held, *state, *seen))
             ins.append((*held, *state, *seen))
             outs.append((*state, *out[n:]))
             seen = (*seen, *out[n:])
@@ -154,13 +151,47 @@ class Sweeps(Staged):
         less = Sweeps(test, sweeps, c - sum(absent[:c]))
         return Less(less, (*[not a for a in absent[:c]], *wanted), wanted)
 
+    def on_some(self, args: Sequence[Any], moving: Flags) -> Flat:
+        """As of `Staged`; see Note [Gates] in `gates.py`."""
+        loop, late = self.once(("gates", moving), lambda: self._gates(moving))
+        if not any(map(any, late)):
+            return super().on_some(args, moving)
+        c = self.constants
+        given, flags = [*args[:c]], [*moving[:c]]
+        for values, now, behind in zip(
+            self.states(args[c:]), self.states(moving[c:]), late, strict=True
+        ):
+            there = bodies.chosen(now, behind)
+            given += [*values, *map(asarray, there)]
+            flags += [*now, *[False] * len(there)]
+        outs = loop.states(Staged.on_some(loop, given, tuple(flags)))
+        pairs = zip(outs, self.sweeps, strict=True)
+        return tuple([v for state, sweep in pairs for v in state[: sweep.state]])
+
+    def _gates(self, moving: Flags) -> tuple[Sweeps, list[Flags]]:
+        """Sweeps that know at each step what of their states is there, and of what they do."""
+        c = self.constants
+        if self.own or not any(moving):
+            return self, [(False,) * s.state for s in self.sweeps]
+        ins, _ = self.steady(moving, dependent)
+        sweeps, late = [], []
+        for sweep, flags, first in zip(self.sweeps, ins, self.states(moving[c:]), strict=True):
+            n = sweep.state
+            body, behind = gated(sweep.body, (*flags[:c], *first, *flags[c + n :]), c, n)
+            sweeps.append(Sweep(body, n + sum(behind), sweep.back))
+            late.append(behind)
+        own, types = len(self.test.inputs), [v.aval for v in sweeps[0].body.inputs]
+        test = bodies.regraph(lambda *xs: self.test(*xs[:own]), types)
+        return Sweeps(test, sweeps, c), late
+
     def push(self, mine: Flags, primals: Flat, tangents: Flat) -> tuple[Flat, Flat]:
         """Sweeps that carry tangents too."""
         loop, flags, order = self.once(("push", mine), lambda: self._dual(mine))
-        full = bodies.tangents_of(mine, primals, tangents)
-        c = self.constants
-        found = loop(*bodies.picked([*primals, *bodies.chosen(full, flags)], order))
-        sizes = [s.state for s in self.sweeps]
+        full = [t if m else None for t, m in zip(tangents, mine, strict=True)]
+        moving = (*[False] * len(primals), *bodies.chosen(mine, flags))
+        args = bodies.picked([*primals, *bodies.chosen(full, flags)], order)
+        found = loop.on_some(args, tuple(bodies.picked(moving, order)))
+        c, sizes = self.constants, [s.state for s in self.sweeps]
         both = bodies.unpicked(found, bodies.paired(flags[c:], *sizes))
         n = len(self.outs)
         return tuple(both[:n]), bodies.or_zero(both[n:], flags[c:], both[:n])
