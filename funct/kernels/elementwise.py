@@ -25,8 +25,8 @@ from funct.kernels.thresholds import FAR, MANY
 
 __all__ = [
     "as_it_is", "choice", "clip", "complex_of", "conj", "expm1", "floor_divide", "is_ufunc",
-    "known_by_number", "log1p", "plain_cast", "power", "real_ufunc", "rint", "rounded", "sigmoid",
-    "tanh", "times_sigmoid",
+    "known_by_number", "log1p", "plain_cast", "power", "real_ufunc", "remainder", "rint",
+    "rounded", "sigmoid", "tanh", "times_sigmoid",
 ]  # fmt: skip
 
 ndarray = np.ndarray
@@ -39,7 +39,8 @@ _VECTORS = frozenset(_REAL)  # what `vdot` is quick for
 _DECIMALS = 30  # powers of ten below are numbers of single precision
 _TENS = {d: [np.asarray(10.0**k, d) for k in range(_DECIMALS)] for d in _REAL}
 _LARGE = 1 << 12  # elements from which on what a call costs is nothing
-_floor_divide = np.floor_divide
+_floor_divide, _remainder = np.floor_divide, np.remainder
+_BYTES = {"int4": (np.int8, range(-8, 8)), "uint4": (np.uint8, range(16))}
 # What `np.clip` calls, in as much time again.
 _clipped: Any = getattr(getattr(getattr(np, "_core", None), "umath", None), "clip", np.clip)
 _power = np.power
@@ -82,12 +83,27 @@ def conj(x: Any, /, out: Any = None) -> Any:
     return x if real else np.conj(x, out)
 
 
+def _in_bytes(ufunc: np.ufunc, x: Any, y: Any, out: Any) -> Any:
+    """Quotients or remainders of integers of 4 bits, None of others. The loops of ml_dtypes warn of
+    a divisor of 0 while other threads run Python, which ends the process.
+    """
+    kinds = {v.dtype for v in (x, y) if hasattr(v, "dtype") and v.dtype != bool}
+    kind = kinds.pop() if len(kinds) == 1 else _DOUBLE
+    wide, known = _BYTES.get(kind.name, (kind, ()))
+    if not known or any(v.__class__ in (int, float) and v not in known for v in (x, y)):
+        return None
+    z = ufunc(*[v.astype(wide) if hasattr(v, "dtype") else v for v in (x, y)]).astype(kind)
+    return z if out is None else _put(out, True, z)
+
+
 def _floor_divide_anywhere(x: Any, y: Any, /, out: Any = None) -> Any:
     if out is None and _is_finite(x) and _is_finite(y):
         return _floor_divide(x, y)
     whole = (x.__class__ is int or _kind(x) not in "fV") and (  # V: the dtypes of ml_dtypes
         y.__class__ is int or _kind(y) not in "fV"
     )
+    if not whole and (found := _in_bytes(_floor_divide, x, y, out)) is not None:
+        return found
     if whole or not (_has_infinity(x) or _has_infinity(y)):
         return np.floor_divide(x, y, out)
     edge = np.isinf(x) | np.isinf(y)
@@ -106,6 +122,17 @@ def floor_divide(x: Any, y: Any, /, out: Any = None) -> Any:
     There NumPy follows Python: NaN for inf // 2 and -1 for 1 // -inf.
     """
     return _of_finite.call(x, y) if out is None else _floor_divide_anywhere(x, y, out)
+
+
+def remainder(x: Any, y: Any, /, out: Any = None) -> Any:
+    """What is left of x when a multiple of y is taken from it, with the sign of y."""
+    if (x.__class__ is ndarray and x.dtype.kind == "V") or (
+        y.__class__ is ndarray and y.dtype.kind == "V"
+    ):
+        found = _in_bytes(_remainder, x, y, out)
+        if found is not None:
+            return found
+    return _remainder(x, y, out)
 
 
 def _cube(x: Any, out: Any = None) -> Any:
@@ -403,8 +430,10 @@ def _is_half(x: Any) -> bool:
     return x.dtype.itemsize == 2 and x.dtype.kind in "fV"
 
 
-_LIKE_UFUNCS = frozenset({expm1, floor_divide, log1p, power, rint, tanh})
-_OF_REALS = {expm1: np.expm1, log1p: np.log1p, power: np.power, tanh: np.tanh}
+_LIKE_UFUNCS = frozenset({expm1, floor_divide, log1p, power, remainder, rint, tanh})
+_OF_REALS = {
+    expm1: np.expm1, log1p: np.log1p, power: np.power, remainder: np.remainder, tanh: np.tanh,
+}  # fmt: skip
 
 
 def real_ufunc(raw: Any) -> np.ufunc | None:

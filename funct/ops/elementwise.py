@@ -149,8 +149,9 @@ def _onnx_remainder(w: Any, x: str, y: str) -> str:
 
 
 @elementwise(
-    np.remainder, _same, _remainder_rule_x2, onnx=_onnx_remainder, samples=pairs(y=(2.1, 3.0))
-)
+    kernels.remainder, _same, _remainder_rule_x2, onnx=_onnx_remainder,
+    samples=pairs(y=(2.1, 3.0)),
+)  # fmt: skip
 def remainder(x1: Operand, x2: Operand, /) -> Value:
     """x1 - floor(x1 / x2) * x2, with the sign of x2.
 

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import funct as ft
+import funct.array as xp
 from funct.kernels import elementwise as kernels
 from funct.kernels.cpu import often
 from funct.kernels.cpu.elementwise import complexes as cpu
@@ -157,3 +159,21 @@ def test_cubes_of_complex_numbers_are_products(dtype: str) -> None:
     found, wanted = kernels.power(x, 3), x.astype("D") ** 3
     assert found.dtype == x.dtype
     assert np.all(np.abs(found - wanted) <= 4 * np.finfo(x.dtype).eps * np.abs(wanted))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("op", [xp.floor_divide, xp.remainder])
+@pytest.mark.parametrize("dtype", [xp.int4, xp.uint4])
+def test_quotients_of_four_bits(dtype: Any, op: Any) -> None:
+    """On many elements too a divisor of 0 gives 0; others give what wider integers give."""
+    low, high = int(xp.iinfo(dtype).min), int(xp.iinfo(dtype).max)
+    a = np.arange(low, high + 1).repeat(80)
+    b = np.tile(np.arange(low, high + 1), 80)
+    wide = getattr(np, op.__name__)(a, b)
+    expected = (wide - low) % 16 + low
+    x, y = (xp.asarray(v.astype(np.dtype(dtype))) for v in (a, b))
+    for found in (op(x, y), ft.jit(op)(x, y), ft.jit(lambda x, y: op(x, y) + 0)(x, y)):
+        assert found.dtype == dtype
+        assert np.asarray(found).astype(np.int64).tolist() == expected.tolist()
+    assert not np.any(np.asarray(op(x, 0)))
+    assert not np.any(np.asarray(op(xp.asarray(a > 0), xp.zeros(1280, dtype=dtype))))
