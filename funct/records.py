@@ -174,7 +174,7 @@ def identity(x: Any) -> tuple[Any, Any]:
         return (type(x), tuple([identity(v) for v in parts])), InParts(x)
     if isinstance(x, frozenset):
         return (type(x), frozenset([identity(v) for v in x])), x
-    kind = type(x)
+    kind: Any = type(x)
     names = _compared(kind)
     return ((kind, tuple([identity(getattr(x, n, None)) for n in names])) if names else kind), x
 

@@ -53,7 +53,8 @@ from funct.device.llvm import loaded
 from funct.device.machine_code import beside
 from funct.device.printed import kept
 from funct.graph import Var
-from funct.kernels.cpu.calls import builtin, slot, warning_flags
+from funct.kernels.cpu.calls import builtin, slot
+from funct.kernels.cpu.outside import warning_flags
 from funct.settings import cores
 
 __all__ = [

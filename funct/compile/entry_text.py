@@ -20,7 +20,8 @@ from funct.compile.entry_table import (
     WARNS,
     WHENCE,
 )
-from funct.kernels.cpu.calls import BASE, DATA, DENSE, FLAGS, declared, field, word
+from funct.kernels.cpu.calls import BASE, DATA, DENSE, FLAGS, field, word
+from funct.kernels.cpu.outside import declared
 
 __all__ = ["SPARE", "entry_text"]
 

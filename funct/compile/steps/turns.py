@@ -15,7 +15,7 @@ from funct.compile.loops.kernel import CONTROL_WORDS, STOPPED
 from funct.compile.steps.moves import copy_bytes
 from funct.compile.steps.walker import bytes_on, run_steps
 from funct.device.machine_code import offer
-from funct.kernels.cpu.calls import address_in_python
+from funct.kernels.cpu.outside import address_in_python
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
 
 __all__ = ["look", "now", "print_choose", "print_repeat"]

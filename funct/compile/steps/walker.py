@@ -27,7 +27,8 @@ from funct.device import Code, assemble_all, printed, threads
 from funct.device.llvm import at_load, is_known, library
 from funct.device.machine_code import Text, begin
 from funct.device.printed import kept, recall
-from funct.kernels.cpu.calls import DATA, DENSE, FLAGS, address_in_python, builtin
+from funct.kernels.cpu.calls import DATA, DENSE, FLAGS, builtin
+from funct.kernels.cpu.outside import address_in_python
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
 from funct.settings import cores
 

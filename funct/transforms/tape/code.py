@@ -21,14 +21,16 @@ from funct.core import Primitive
 from funct.core.rule import parameters
 from funct.device.fork import whole
 from funct.device.llvm import loaded
-from funct.kernels.cpu.calls import builtin, code_of, slot, warning_flags
+from funct.kernels.cpu.calls import builtin, code_of, slot
 from funct.kernels.cpu.elementwise.ufunc_loops import loop_of
+from funct.kernels.cpu.outside import warning_flags
 from funct.kernels.elementwise import real_ufunc
 from funct.kernels.thresholds import EXACT, MANY, SLOW
 from funct.ops.broadcasting import match_operand
 from funct.ops.by_size import chosen
-from funct.transforms.tape.loops import MOST, loops_text, pulls_text
+from funct.transforms.tape.loops import MOST, loops_text
 from funct.transforms.tape.nodes import Node, ReverseTracer
+from funct.transforms.tape.pull_loops import pulls_text
 from funct.transforms.tape.pulls import written
 from funct.transforms.tape.record import record_text
 from funct.transforms.tape.walk import walk_text

@@ -1,0 +1,82 @@
+"""What machine code may call besides its own: functions of Python, NumPy and the C library."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import platform
+import re
+
+import numpy as np
+
+from funct.device.machine_code import offer
+
+__all__ = ["address_in_python", "declared", "warning_flags"]
+
+# Of Python's C API,
+_PYTHON = {
+    "PyDict_GetItem": "ptr (ptr, ptr)", "PyDict_SetItem": "i32 (ptr, ptr, ptr)",
+    "PyErr_Clear": "void ()", "PyErr_ExceptionMatches": "i32 (ptr)", "PyErr_Occurred": "ptr ()",
+    "PyEval_RestoreThread": "void (ptr)", "PyEval_SaveThread": "ptr ()",
+    "PyList_GetItem": "ptr (ptr, i64)", "PyList_New": "ptr (i64)",
+    "PyList_SetItem": "i32 (ptr, i64, ptr)", "PyList_SetSlice": "i32 (ptr, i64, i64, ptr)",
+    "PyList_Size": "i64 (ptr)", "PyLong_AsLongLong": "i64 (ptr)",
+    "PyLong_FromLongLong": "ptr (i64)", "PyObject_GetAttrString": "ptr (ptr, ptr)",
+    "PyObject_GetItem": "ptr (ptr, ptr)", "PyObject_RichCompareBool": "i32 (ptr, ptr, i32)",
+    "PyObject_Vectorcall": "ptr (ptr, ptr, i64, ptr)", "PyTuple_GetItem": "ptr (ptr, i64)",
+    "PyTuple_New": "ptr (i64)", "PyTuple_SetItem": "i32 (ptr, i64, ptr)",
+    "PyTuple_Size": "i64 (ptr)", "PyType_GenericAlloc": "ptr (ptr, i64)",
+    "Py_DecRef": "void (ptr)", "Py_IncRef": "void (ptr)",
+}  # fmt: skip
+# of <fenv.h>, whose flags invalid, divide by zero, overflow, underflow are these,
+_LIBM = {"fetestexcept": "i32 (i32)", "feclearexcept": "i32 (i32)"}
+_FLAGS = {"x86_64": 0x1D, "aarch64": 0x0F, "arm64": 0x0F}
+# and of NumPy's, whose ABI fixes where in its table they stand.
+_NUMPY = {
+    "PyArray_FromScalar": "ptr (ptr, ptr)", "PyArray_MultiplyList": "i64 (ptr, i32)",
+    "PyArray_NewCopy": "ptr (ptr, i32)",
+    "PyArray_NewFromDescr": "ptr (ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)",
+}  # fmt: skip
+_PLACES = {
+    "PyArray_FromScalar": 61, "PyArray_MultiplyList": 158, "PyArray_NewCopy": 85,
+    "PyArray_NewFromDescr": 94,
+}  # fmt: skip
+
+
+def address_in_python(name: str) -> int:
+    """Where a function of Python's C API is."""
+    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
+
+
+def _of_numpy(number: int) -> int:
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    api = pointer(np._core._multiarray_umath._ARRAY_API, None)  # type: ignore[attr-defined]
+    return ctypes.c_size_t.from_address(api + 8 * number).value
+
+
+def _of_libm(name: str) -> int:
+    return ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value or 0
+
+
+for _name in _PYTHON:
+    offer(_name, functools.partial(address_in_python, _name))
+for _name in _LIBM:
+    offer(_name, functools.partial(_of_libm, _name))
+for _name, _number in _PLACES.items():
+    offer(_name, functools.partial(_of_numpy, _number))
+
+
+@functools.cache
+def warning_flags() -> int | None:
+    """The flags at which NumPy warns; None where they cannot be asked for."""
+    found = _FLAGS.get(platform.machine())
+    return found if found and all(hasattr(ctypes.CDLL(None), n) for n in _LIBM) else None
+
+
+def declared(text: str) -> str:
+    """The text behind declarations of what it calls of the functions above."""
+    known = _PYTHON | _LIBM | _NUMPY
+    called = {name for name in re.findall(r"@(\w+)\(", text) if name in known}
+    kinds = {name: known[name].split(" ", 1) for name in sorted(called)}
+    return "".join(f"declare {of} @{n}{taken}\n" for n, (of, taken) in kinds.items()) + text
