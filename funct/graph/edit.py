@@ -94,9 +94,10 @@ def insert_after(graph: Graph, value: Var, fun: Callable[[Any], Any]) -> Graph:
     expect("insert_after", "value", value, Var)
     expect("insert_after", "fun", fun, Callable)
     put = splice(fun, [value], fresh_names(graph))
-    (new,) = put.outputs
-    if not same_type(value, new):
-        raise GraphError(f"insert_after: {value.name} is {value.aval}, fun gives {new.aval}")
+    new = put.outputs[0] if len(put.outputs) == 1 else None
+    if new is None or not same_type(value, new):
+        given = f"{len(put.outputs)} results" if new is None else new.aval
+        raise GraphError(f"insert_after: {value.name} is {value.aval}, fun gives {given}")
     nodes: list[Entry] = []
     at_start = value in graph.inputs or any(value is v for v, _ in graph.constants)
     if at_start:

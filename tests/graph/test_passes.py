@@ -362,6 +362,8 @@ def test_editing_builds_other_graphs() -> None:
         g.extract(graph, [], [exp])
     with pytest.raises(GraphError, match="insert_after: v1 is"):
         g.insert_after(graph, sin, xp.sum)
+    with pytest.raises(GraphError, match="fun gives 2 results"):
+        g.insert_after(graph, sin, lambda v: (v, v))
     with pytest.raises(GraphError, match="v2 is used before it is defined"):
         g.replace(graph, {sin: mul})
     with pytest.raises(GraphError, match="replace: x0 is"):
