@@ -114,7 +114,8 @@ class Sweeps(Staged):
 
     def steady(self, flags: Flags, reach: Reach) -> tuple[list[Flags], list[Flags]]:
         """Per sweep, flags of its body's inputs and outputs that hold at every step."""
-        c, held, seen = self.constants, flags[: self.constants], ()
+        c, held = self.constants, flags[: self.constants]
+        seen: Flags = ()
         ins, outs = [], []
         for sweep, first in zip(self.sweeps, self.states(flags[c:]), strict=True):
             n = sweep.state
