@@ -80,7 +80,7 @@ def expect_kept(made: Any, value: Any) -> None:
     if made.dtype not in NARROW_INTEGERS or not isinstance(value, list | tuple):
         return
     wide = np.asarray(value)
-    lost = wide[made.astype(wide.dtype) != wide] if wide.dtype.kind in "iuO" else ()
+    lost: Any = wide[made.astype(wide.dtype) != wide] if wide.dtype.kind in "iuO" else ()
     if len(lost):
         raise OverflowError(f"Python integer {lost[0]} out of bounds for {made.dtype}")
 
