@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from funct.kernels.special import functions as special
+from funct.kernels.special.incomplete_slopes import _plateau
 
 ALL = [special.erf, special.erfc, special.erfinv, special.gammaln, special.digamma]
 by_name = pytest.mark.parametrize("function", ALL, ids=lambda f: f.__name__)
@@ -91,8 +92,18 @@ import sys
 import numpy
 import funct.kernels.windows.convolution, funct.kernels.windows.pooling, funct.kernels.random.bits
 from funct.kernels.special import functions as special
+from funct.kernels.special.incomplete_slopes import _plateau
 assert "scipy" not in sys.modules
 special.erf(numpy.zeros(1))
 assert "scipy.special" in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_panels_that_nobody_reaches_are_left_out() -> None:
+    """The integral of 1 is the length; nothing is asked for beyond the last end."""
+    for ends, panels in (([], 0), ([0.0, 0.0], 0), ([0.2, 0.6], 2), ([3.0, 100.0], 20)):
+        asked: list[Any] = []
+        found = _plateau(lambda s, to=asked: to.append(s) or np.ones_like(s), np.asarray(ends))
+        np.testing.assert_allclose(found, ends, rtol=1e-14)
+        assert len(asked) == panels

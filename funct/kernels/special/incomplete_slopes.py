@@ -40,6 +40,13 @@ def _nodes() -> tuple[NDArray[Any], NDArray[Any]]:
     return s, step * math.pi / 2 * np.cosh(tau) * s
 
 
+@functools.cache
+def _panels() -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Points and weights of a panel, and the ends of ever longer ones."""
+    ends = np.concatenate([np.arange(17) / 2, 2.0 ** np.arange(4, 11)])
+    return *np.polynomial.legendre.leggauss(16), ends
+
+
 def _half_line(
     f: Callable[..., Any], start: NDArray[Any] | float, scale: NDArray[Any], *args: NDArray[Any]
 ) -> NDArray[Any]:
@@ -52,10 +59,11 @@ def _half_line(
 
 def _plateau(f: Callable[..., Any], end: NDArray[Any], *args: NDArray[Any]) -> NDArray[Any]:
     """Integral over 0 < s < end of f(s, *args), which bends within a few units of the end."""
-    x, w = np.polynomial.legendre.leggauss(16)
-    ends = np.concatenate([np.arange(17) / 2, 2.0 ** np.arange(4, 11)])  # ever longer panels
-    total = np.zeros(end.shape)
+    x, w, ends = _panels()
+    total, last = np.zeros(end.shape), end.max(initial=0.0)
     for low, most in itertools.pairwise(ends):
+        if low >= last:
+            break
         length = np.clip(end - low, 0.0, most - low)
         s = (end - low)[:, None] - length[:, None] * (x + 1) / 2
         y = f(s, *[a[:, None] for a in args])
