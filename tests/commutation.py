@@ -338,12 +338,12 @@ def _refusal(fun: Fun, args: Any) -> str:
 
 
 def rotation(k: int) -> list[tuple[str, str]]:
-    """The pairs that the k-th primitive is checked on in short: of two that follow each other,
-    one has every other transform outside, one the rest; after twice as many primitives as there
+    """The pairs that the k-th primitive is checked on in short: four that follow each other have
+    every transform outside, each of them every fourth; after four times as many primitives as there
     are transforms every pair was met.
     """
     names = list(TRANSFORMS)
-    return [(names[i], names[(k // 2 - i) % len(names)]) for i in range(k % 2, len(names), 2)]
+    return [(names[i], names[(k // 4 - i) % len(names)]) for i in range(k % 4, len(names), 4)]
 
 
 # The page.

@@ -1,4 +1,4 @@
-"""Cases of families marked `pairwise`: no two values are left that some case brings together."""
+"""Cases of families that run pairwise or in turn: no values are left that some case has."""
 
 import itertools
 
@@ -8,18 +8,22 @@ from hypothesis import strategies as st
 from tests.pairwise import covering
 
 
-def pairs(cases):
-    return {pair for case in cases for pair in itertools.combinations(enumerate(case), 2)}
+def met(cases, together):
+    return {some for case in cases for some in itertools.combinations(enumerate(case), together)}
 
 
-@given(st.integers(1, 4).flatmap(lambda n: st.sets(st.tuples(*[st.integers(0, 3)] * n))))
-def test_every_two_values_meet(cases):
-    chosen = covering(sorted(cases))
+@given(
+    st.integers(1, 4).flatmap(lambda n: st.sets(st.tuples(*[st.integers(0, 3)] * n))),
+    st.sampled_from([1, 2]),
+)
+def test_every_two_values_meet(cases, together):
+    chosen = covering(sorted(cases), together)
     assert chosen <= cases
-    assert pairs(chosen) == pairs(cases)
+    assert met(chosen, together) == met(cases, together)
 
 
 def test_of_three_parameters_about_as_many_as_two_have():
     cases = list(itertools.product(range(21), range(7), range(6)))
     assert len(covering(cases)) < 1.2 * 21 * 7
     assert covering(cases) == covering(cases)
+    assert len(covering(cases, 1)) == 21

@@ -74,6 +74,7 @@ def test_along_several_axes(name: str, data: Any, norm: Any) -> None:
     check(name, x, lambda v: fun(v, s=s, axes=axes, norm=norm))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("kind", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("shape", [(2100,), (3, 997), (64, 40), (1, 2048, 2), (520, 512)])
 def test_large(shape: Any, kind: str) -> None:

@@ -102,7 +102,7 @@ def check_key(
     agree(outcome(ft.jit(ft.vmap(told)), xp.stack([v, v + 1.0]), *lanes), pair)
 
 
-@settings(max_examples=80)
+@settings(max_examples=4 * settings.default.max_examples)
 @given(mixed())
 def test_reading_is_numpys(case: tuple[Any, Any]) -> None:
     """Elements, their order, and what is refused; the gradient counts how often each is read."""
@@ -115,7 +115,7 @@ def test_reading_is_numpys(case: tuple[Any, Any]) -> None:
             laws.same(ft.grad(f)(xp.asarray(x)), counts)
 
 
-@settings(max_examples=80)
+@settings(max_examples=4 * settings.default.max_examples)
 @given(mixed())
 def test_writing_is_numpys(case: tuple[Any, Any]) -> None:
     """A number set, and added, at the elements of a key."""

@@ -41,6 +41,7 @@ def points(name: str, rng: np.random.Generator) -> tuple[np.ndarray[Any, Any], l
     return smooth if name in PLAIN else np.concatenate([smooth, awkward], 1), free
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("name", sorted(SMOOTH.keys() - {"softplus"}))  # logaddexp
 def test_derivatives_are_rounded_once(name: str, dtype: str, rng: np.random.Generator) -> None:

@@ -247,6 +247,7 @@ def test_searchsorted(values: Any, v: Any, side: Any) -> None:
     )
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("kind", ["bool", "uint8", "int4", "int64", "uint64", *FLOATS])
 @pytest.mark.parametrize("other", ["bool", "int8", "uint4", "int64", "uint64", *FLOATS])
 def test_searchsorted_in_two_dtypes(kind: str, other: str) -> None:

@@ -94,6 +94,7 @@ def _indices(dtype: Any, off: int | None = None) -> Any:
     return xp.asarray(i)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("how", TRANSFORMED)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_no_unsigned_index_counts_from_the_end(name: str, how: str) -> None:
@@ -131,6 +132,7 @@ def test_large_numbers_without_a_sign_stay_what_they_are(off: int) -> None:
             how(lambda ids: xp.bincount(ids, minlength=N))(ids)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("how", ["eager", "jit of more", "jit(vmap)", "jit(value_and_grad)"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_narrow_indices_go_along_long_axes(name: str, how: str) -> None:

@@ -83,6 +83,7 @@ def bodies(graph: Graph) -> list[Graph]:
     return [e.primitive.kind.form().body for e in found]  # type: ignore[attr-defined]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_loops_in_parts_give_what_whole_ones_give(

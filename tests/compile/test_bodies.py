@@ -144,6 +144,7 @@ def test_two_bytes_in_loops_are_those_of_eager_execution(name: str, dtype: str) 
     assert known
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int8", "uint32"])
 @pytest.mark.parametrize("shape", [(1,), (3,), (64,), (65,), (1000,), (1, 70), (2, 3), (3, 1)])
 def test_first_places_in_loops_are_those_of_eager_execution(shape: Any, dtype: str) -> None:

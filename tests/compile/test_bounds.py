@@ -128,7 +128,7 @@ def cases(draw: Any) -> tuple[Steps, list[np.ndarray[Any, Any]]]:
 
 
 @given(cases())
-@settings(max_examples=80)
+@settings(max_examples=4 * settings.default.max_examples)
 def test_loops_stay_within_their_arrays_and_have_the_bits_of_eager(case: Any) -> None:
     """Every load and store is looked at while the program runs."""
     steps, arrays = case

@@ -63,6 +63,7 @@ UPDATES = {
 }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
 @pytest.mark.parametrize("name", UPDATES)
 @given(_slices())

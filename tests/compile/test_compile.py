@@ -32,7 +32,7 @@ def count(steps: Any) -> int:
     return sum(s.reuse is not None for s in steps)
 
 
-@settings(max_examples=40)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(programs(), st.booleans())
 def test_compiled_equals_eager(program: Program, fortran: bool) -> None:
     """A random program gives the same bits eager, interpreted and printed as NumPy calls, whatever
@@ -67,7 +67,7 @@ def test_calls_in_steps_count_and_slow_ones_more(fun: Any, wanted: bool) -> None
     laws.close(ft.jit(fun)(x), fun(x))
 
 
-@settings(max_examples=40)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(programs())
 def test_nothing_is_overwritten(program: Program) -> None:
     """A run leaves inputs, constants and the results of earlier runs as they were."""

@@ -50,6 +50,7 @@ def test_l_and_u(shape: tuple[int, ...], dtype: str) -> None:
     laws.close(xp.astype(p, dtype) @ low @ up, xp.asarray(x.astype(dtype)), eps, eps)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("dtype", KINDS)
 @pytest.mark.parametrize("shape", [(1, 1), (3, 3), (5, 2), (2, 5), (2, 3, 4, 3), (12, 9)])
 def test_pseudo_inverses(shape: tuple[int, ...], dtype: str) -> None:
@@ -148,6 +149,7 @@ def exponential(x: Any) -> Any:
         return np.array(found.tolist(), dtype=x.dtype)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("dtype", KINDS)
 @pytest.mark.parametrize("shape", [(1, 1), (3, 3), (2, 3, 4, 4), (8, 8)])
 def test_exponentials(shape: tuple[int, ...], dtype: str) -> None:

@@ -275,6 +275,7 @@ def test_endless_loops_can_be_interrupted() -> None:
     assert int(f(X, few)[1]) == 3
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", [*ONE, *TWO])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.usefixtures("native_only")

@@ -103,7 +103,6 @@ def test_one_buffer_seen_in_two_ways_is_two_results(
                 np.testing.assert_array_equal(np.asarray(found), np.asarray(e), strict=True)
 
 
-@settings(max_examples=12, deadline=None)
 @given(
     calls=st.lists(
         st.tuples(
@@ -364,7 +363,7 @@ def test_donation_of_random_programs() -> None:
     """What is donated never changes what is computed."""
     from tests.strategies import inputs, programs
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=2 * settings.default.max_examples)
     @given(program=programs())
     def run(program: Any) -> None:
         xs = [xp.asarray(x) for x in inputs(8)]

@@ -59,6 +59,7 @@ def factorizations(f: Any, *arrays: Any) -> int:
     return sum(name in ("lu_factored", "solve", "inv", "det", "slogdet") for name in steps)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", SHARED)
 @pytest.mark.parametrize(
     ("n", "lead", "dtype"),

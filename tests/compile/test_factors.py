@@ -52,6 +52,7 @@ def test_numbers(op: str, shape: tuple[int, ...], dtype: str) -> None:
     _same_in_a_loop(step, xp.asarray(x.astype(dtype)))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("shape", [(1, 1), (3, 3), (2, 3, 4, 4), (20, 20), (65, 65)])
 def test_eigenvalues(shape: tuple[int, ...], dtype: str) -> None:

@@ -66,6 +66,7 @@ def test_few_elements_are_one_program(n: int) -> None:
     laws.same([xp.asarray(y) for y in native.run(x)], list(fun(xp.asarray(x))))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(1,), (9,), (300,), (3, 4), (2, 3, 11), (5, 1)])
 def test_running_sums(dtype: str, shape: tuple[int, ...]) -> None:

@@ -36,6 +36,7 @@ OF_REALS: dict[str, Callable[[Any], Any]] = {
 SHAPES = [(8, 5), (3, 12), (1, 7), (2, 2), (4, 2, 6), (16, 64), (1, 512)]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", [*OF_COMPLEX, *OF_REALS])
 def test_loops_have_eagers_bits(name: str, dtype: str) -> None:

@@ -232,7 +232,7 @@ def _next(op: str, made: list[Any], a: int, b: int, j: int, k: Any) -> Any:
     return xp.concat([t, s * 0.5])[j % 2 * ROWS :][:ROWS]
 
 
-@settings(max_examples=40)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(st.lists(_ONE, min_size=1, max_size=5), st.tuples(_PLACE, _PLACE, _PLACE, _PLACE))
 def test_any_step_gives_what_eager_execution_gives(
     ops: list[tuple[str, int, int, int]], ends: tuple[int, int, int, int]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import funct as ft
@@ -73,7 +73,6 @@ def by_steps(step: Any, c: Any, xs: Any, reverse: bool) -> tuple[Any, Any]:
     st.integers(1, 5), st.integers(1, 9), st.sampled_from([1, 2, 7]), st.booleans(),
     st.sampled_from(["float32", "float64"]),
 )  # fmt: skip
-@settings(max_examples=25)
 def test_bodies(
     names: list[str], rows: int, columns: int, steps: int, reverse: bool, dtype: str
 ) -> None:

@@ -266,6 +266,7 @@ def test_derivatives() -> None:
     np.testing.assert_allclose(ft.jit(each)(x, lanes), each(x, lanes), rtol=1e-12)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64", "uint32", "uint64"])
 @pytest.mark.parametrize("n", [1, 5, 70, 3001])
 def test_indices_of_several_axes(dtype: str, n: int) -> None:

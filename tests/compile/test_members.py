@@ -25,7 +25,7 @@ W = xp.asarray(np.random.default_rng(1).normal(size=(3, 3)).astype("float32") * 
     st.sampled_from([16, 17, 33, 64]), st.integers(1, 3), st.integers(1, 4),
     st.sampled_from([1, 2, 7]), st.booleans(), st.sampled_from(["float32", "float64"]),
 )  # fmt: skip
-@settings(max_examples=40)
+@settings(max_examples=2 * settings.default.max_examples)
 def test_bodies(
     names: list[str], batch: int, rows: int, columns: int, steps: int, reverse: bool, dtype: str
 ) -> None:

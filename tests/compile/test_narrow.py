@@ -39,6 +39,7 @@ def graph_of(fun: Any, x: Any) -> Any:
     return eliminate_dead(share_common(inline_calls(ft.make_graph(fun)(xp.asarray(x)))))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("places", [2, 3, 4, 7, 16])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_numbers_stay(name: str, places: int) -> None:

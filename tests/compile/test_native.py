@@ -119,6 +119,7 @@ def test_every_printing_on_every_dtype(name: str) -> None:
         agree(actual, expected, ulps=0 if exact else LOOSE.get(name, 4))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("dtype", NARROW, ids=str)
 @pytest.mark.parametrize("name", sorted(set(PRINTED) - {"astype", "gammaln"}))
 def test_every_printing_on_two_bytes(name: str, dtype: Any) -> None:
@@ -277,7 +278,7 @@ def test_views_and_layouts(fun: Any, layout: str) -> None:
         np.testing.assert_allclose(a, e, rtol=1e-14)
 
 
-@settings(max_examples=60)
+@settings(max_examples=3 * settings.default.max_examples)
 @given(programs(), st.booleans(), st.sampled_from([0, again._LEAST_BYTES]))
 def test_random_programs(program: Program, fortran: bool, least: int) -> None:
     """A random program gives eager's numbers, but for the last places of functions and sums;

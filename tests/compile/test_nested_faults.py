@@ -93,7 +93,7 @@ def warned(f: Fun) -> set[str]:
     return {str(w.message) for w in found}
 
 
-@pytest.mark.pairwise
+@pytest.mark.in_turn
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("middle", NESTS)
 @pytest.mark.parametrize("outer", ["cond", "checkpoint", "scan", "map", "grad"])

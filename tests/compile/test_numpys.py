@@ -108,7 +108,7 @@ def test_draws_are_part_of_it(draw: str, dtype: Any) -> None:
         assert same_bits(first, later.data)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=5 * settings.default.max_examples)
 @given(st.data())
 def test_code_has_the_bits_of_numpys_calls(data: st.DataObject) -> None:
     """Whatever the ops, the shapes and the numbers, and however arrays lie on the way."""

@@ -36,6 +36,7 @@ def given(n: int, dtype: str) -> list[Any]:
     return [xp.asarray(x, dtype=dtype) for x in (w, c, xs)]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("n", LENGTHS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_lengths(n: int, dtype: str) -> None:

@@ -67,7 +67,7 @@ def test_loops_write_into_the_place_of_what_they_read_last(monkeypatch: pytest.M
 def test_places_of_random_programs() -> None:
     """With a buffer for each array or with shared ones, in any order: the same bits."""
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=2 * settings.default.max_examples)
     @given(program=programs())
     def run(program: Program) -> None:
         xs = inputs(40)

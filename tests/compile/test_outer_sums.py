@@ -65,7 +65,7 @@ def test_sums_of_outer_products_are_products(name: str, dtype: str) -> None:
     keepdims=st.booleans(),
     data=st.data(),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples)
 def test_any_axes_have_eager_bits(
     roles: list[str], sizes: list[int], expanded: bool, keepdims: bool, data: Any
 ) -> None:

@@ -144,7 +144,7 @@ def step(c: Any, x: Any) -> Any:
     st.sampled_from([(), (1,), (3,), (8, 2), (65,), (300,), (3000,)]), st.sampled_from([1, 2, 9]),
     st.booleans(), st.sampled_from(["complex64", "complex128"]),
 )  # fmt: skip
-@settings(max_examples=30)
+@settings(max_examples=2 * settings.default.max_examples)
 def test_recurrences(shape: tuple[int, ...], steps: int, reverse: bool, dtype: str) -> None:
     """In registers, by columns and in memory: what is carried, gone through and given."""
     rng = np.random.default_rng(0)

@@ -24,7 +24,7 @@ OPS: dict[str, Any] = {
     ends=st.lists(st.integers(-(1 << 40), 1 << 40), min_size=4, max_size=4),
     inside=st.tuples(st.floats(0, 1), st.floats(0, 1)), unknown=st.integers(0, 3),
 )  # fmt: skip
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=15 * settings.default.max_examples)
 def test_results_lie_in_their_range(
     name: str, dtype: str, ends: list[int], inside: tuple[float, float], unknown: int
 ) -> None:
@@ -50,7 +50,6 @@ def test_what_four_bytes_hold() -> None:
     seed=st.integers(0, 2**32 - 1), index=st.sampled_from(["int8", "int32", "int64"]),
     lengths=st.tuples(st.integers(1, 9), st.integers(1, 9), st.integers(1, 5)),
 )  # fmt: skip
-@settings(deadline=None, max_examples=25)
 def test_programs_of_indices(seed: int, index: str, lengths: tuple[int, int, int]) -> None:
     """What is looked up, the places themselves, and what is made of them as numbers."""
     rng = np.random.default_rng(seed)

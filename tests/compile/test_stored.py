@@ -80,7 +80,7 @@ def test_dtypes_that_numpy_does_not_have_come_back(folder: Path, kind: str) -> N
     laws.same(stored(graph_of(fun, x), never)(x.data), first)
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(program=programs())
 def test_random_programs_come_back(folder: Path, program: Any) -> None:
     """What is loaded computes what was made, to the bit."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import funct as ft
@@ -55,7 +55,6 @@ def tables(moves: Any, c: Any, x: Any) -> dict[str, Any]:
     st.sampled_from(["held", "turned", "outer"]), st.sampled_from([0, 1, -1]),
     st.sampled_from(["float32", "float64"]), st.booleans(),
 )  # fmt: skip
-@settings(max_examples=25)
 def test_reductions(names: list[str], n: int, kind: str, axis: int, dtype: str, lost: bool) -> None:
     """Along either axis, of few and of many states, with NaN: exact ops have eager's bits."""
     rng = np.random.default_rng(n)

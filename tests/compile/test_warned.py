@@ -112,7 +112,7 @@ def test_what_there_is_to_warn_of(dtype: str, n: int, zero: bool, least: bool) -
             assert said(seen) == {text for text, there in expected.items() if there}, name
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples)
 @given(
     st.sampled_from(DTYPES), st.integers(1, 300), st.booleans(), st.booleans(), st.integers(0, 99)
 )

@@ -94,7 +94,7 @@ def test_decisions_draws_loops_and_sorts(fun: Any) -> None:
             laws.same(ft.jit(ft.grad(fun))(x), expected)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(program=programs(max_steps=12), budget=st.sampled_from([0.7, 0.3, 0.0]))
 def test_random_programs(program: Any, budget: float) -> None:
     """Gradients have the same bits, whatever is made again."""

@@ -348,12 +348,11 @@ def test_gradients_of_numpy_code() -> None:
 
 def test_hypothesis_strategies() -> None:
     """hypothesis.extra.array_api finds all that it needs."""
-    from hypothesis import given, settings
+    from hypothesis import given
     from hypothesis.extra import array_api
 
     xps = array_api.make_strategies_namespace(xp, api_version="2024.12")
 
-    @settings(max_examples=20, deadline=None)
     @given(xps.arrays(xps.scalar_dtypes(), xps.array_shapes()))
     def check(x: Any) -> None:
         assert isinstance(x, xp.Array)

@@ -199,7 +199,7 @@ class Machine(RuleBasedStateMachine):
         ft.device.configure_memory(**attrs.asdict(memory.Options()))
 
 
-Machine.TestCase.settings = settings(max_examples=15, stateful_step_count=30, deadline=None)
+Machine.TestCase.settings = settings(stateful_step_count=30)
 test_random_sequences = Machine.TestCase
 
 

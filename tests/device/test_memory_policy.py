@@ -146,7 +146,9 @@ class Machine(RuleBasedStateMachine):
         assert self.arena.limit is None or self.arena.reserved <= self.arena.limit
 
 
-Machine.TestCase.settings = settings(max_examples=50, stateful_step_count=30, deadline=None)
+Machine.TestCase.settings = settings(
+    max_examples=5 * settings.default.max_examples, stateful_step_count=30
+)
 test_random_sequences = Machine.TestCase
 
 

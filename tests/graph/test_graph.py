@@ -178,7 +178,7 @@ def test_captured_graphs_are_well_formed(program: Any) -> None:
 
 
 @pytest.mark.parametrize("name", PASSES)
-@settings(max_examples=40)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(program=programs())
 def test_passes_keep_the_meaning(name: str, program: Any) -> None:
     """A pass changes no bit of any output, alone and after the others."""

@@ -69,7 +69,7 @@ def program(picked: list[str]) -> Any:
     return run
 
 
-@settings(max_examples=40)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(picked=st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=7))
 def test_no_bit_changes(picked: list[str]) -> None:
     """The pass keeps values and types, is done after one run, and the checker accepts it."""

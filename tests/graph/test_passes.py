@@ -69,7 +69,7 @@ def chains(draw: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", PASSES)
-@settings(max_examples=30)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(program=st.one_of(programs(), chains()), fortran=st.booleans())
 def test_laws_of_passes(name: str, program: Any, fortran: bool) -> None:
     """A pass changes no bit, is done after one run, and gives what the checker accepts."""
@@ -134,7 +134,6 @@ def test_transposes_sink_and_cancel() -> None:
     laws.same(graph(*xs)[0], f(*xs))
 
 
-@settings(max_examples=20)
 @given(program=programs())
 def test_decompose_keeps_values(program: Any) -> None:
     """Composite ops are spelled out, and values agree up to rounding."""
@@ -291,7 +290,6 @@ def test_patterns_of_two_operands_numbers_and_constants() -> None:
         g.find(graph_of(xp.sin, x), lambda x: x)
 
 
-@settings(max_examples=25)
 @given(program=programs())
 def test_rewriting_to_the_same_keeps_every_bit(program: Any) -> None:
     """Each op of a program is found by a pattern of itself, and replaced by itself."""
@@ -423,7 +421,7 @@ def test_leaves_stay_calls() -> None:
 # text and pictures ------------------------------------------------------------------------------
 
 
-@settings(max_examples=30)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(program=programs())
 def test_json_round_trip(program: Any) -> None:
     """A graph comes back from its text: the same ops, the same bits, the same text again."""
@@ -454,7 +452,7 @@ def test_json_of_sizes_guards_and_narrow_constants() -> None:
 
 
 @given(st.data())
-@settings(max_examples=60)
+@settings(max_examples=3 * settings.default.max_examples)
 def test_hostile_json_is_refused(data: Any) -> None:
     """Whatever is changed in the text, reading gives a graph that is well-formed, or one error."""
     table = xp.asarray([3.0, 4.0])

@@ -46,7 +46,7 @@ def test_loops_and_branches_pickle(fun: Any) -> None:
     laws.same(total(pickled(graph)), total(graph))
 
 
-@settings(max_examples=50)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(structured(), st.integers(0, 2**31))
 def test_graphs_of_random_programs_pickle(program: Program, seed: int) -> None:
     """Loops, branches, rules and inner transforms, in any order."""

@@ -74,20 +74,30 @@ def test_values_are_numpys(call: Any, refused: bool) -> None:
         compared(call, xp, expected)
 
 
-@pytest.mark.parametrize(("call", "refused"), calls("DIFFERENTIABLE"))
-def test_transforms_pass_through(call: Any, refused: bool, rng: np.random.Generator) -> None:
-    """Derivatives equal central differences, vmap equals a loop, jit equals the plain call; on
-    handles and, where nothing is written, on Tensors.
+def in_turn() -> list[Any]:
+    """(call, whether it is given handles or Tensors): every call on handles and, where nothing is
+    written, on Tensors; of these two one is quick, in turn, the other slow.
     """
+    return [
+        pytest.param(call, on, id=f"{case.id}-{on}", marks=[pytest.mark.slow] if later else [])
+        for k, case in enumerate(calls("DIFFERENTIABLE"))
+        for call, refused in [case.values]
+        for j, on in enumerate(["handles"] if refused else ["handles", "tensors"])
+        for later in [not refused and j != k % 2]
+    ]
+
+
+@pytest.mark.parametrize(("call", "on"), in_turn())
+def test_transforms_pass_through(call: Any, on: str, rng: np.random.Generator) -> None:
+    """Derivatives equal central differences, vmap equals a loop, jit equals the plain call."""
 
     def handled(x: Any) -> Any:
         return call(rebind.wrap(x)).unwrap()
 
-    x = xp.asarray(X)
-    for fun in [handled] if refused else [handled, call]:
-        laws.check_derivatives(fun, [x], rng, order=1)
-        laws.check_batch(fun, [x], rng)
-        laws.close(ft.jit(fun)(x), fun(x))
+    x, fun = xp.asarray(X), handled if on == "handles" else call
+    laws.check_derivatives(fun, [x], rng, order=1)
+    laws.check_batch(fun, [x], rng)
+    laws.close(ft.jit(fun)(x), fun(x))
 
 
 def test_tables_are_large_enough() -> None:

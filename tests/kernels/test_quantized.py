@@ -247,7 +247,7 @@ def naive_convolution(
     return acc + (0 if bias is None else bias.reshape(-1, *[1] * d))
 
 
-@settings(max_examples=60)
+@settings(max_examples=3 * settings.default.max_examples)
 @given(cases())
 def test_convolution_is_exact(case: Case) -> None:
     """The sums are those of int64 arithmetic; padding counts as real zero."""

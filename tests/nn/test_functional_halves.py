@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import funct as ft
@@ -70,6 +70,7 @@ def test_alignments_are_summed_in_single_precision(reduction: str, dtype: Any) -
     compare(fun, [x], dtype)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("case", TOLD, ids=[c.id for c in TOLD])
 def test_they_are_rounded_once(case: Case, dtype: Any) -> None:
@@ -91,7 +92,6 @@ def test_they_are_rounded_once(case: Case, dtype: Any) -> None:
     compare(fun, floats, dtype)
 
 
-@settings(max_examples=15)
 @given(
     st.sampled_from(["none", "mean", "sum"]), st.sampled_from([0.0, 0.1]), st.booleans(),
     st.sampled_from([(3, 4), (2, 1000), (40, 300), (3000, 8)]), st.sampled_from([3.0, 200.0]),

@@ -1,5 +1,6 @@
 """A Python number beside an array leaves the array's precision alone, in derivatives as well."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -44,18 +45,22 @@ def fixed(prim: Primitive, sample: Sample, i: int) -> Callable[[Any], Any]:
 
 
 def in_turn() -> list[Any]:
-    """Every case in either dtype: quick in one, in turn, the other slow."""
-    return [
-        pytest.param(*c.values, dtype, id=f"{c.id}-{dtype}", marks=marks)
+    """Every case: quick in one dtype and one of the ways, in turn; slow in either and all ways."""
+    dtypes = "float32", "bfloat16"
+    quick = [
+        pytest.param(*c.values, dtypes[k % 2], k // 2, id=f"{c.id}-{dtypes[k % 2]}-in turn")
         for k, c in enumerate(cases())
-        for dtype, marks in zip(
-            ("float32", "bfloat16"), ([], pytest.mark.slow)[:: 1 - k % 2 * 2], strict=True
-        )
+    ]
+    return quick + [
+        pytest.param(*c.values, dtype, None, id=f"{c.id}-{dtype}", marks=pytest.mark.slow)
+        for c, dtype in itertools.product(cases(), dtypes)
     ]
 
 
-@pytest.mark.parametrize(("prim", "sample", "i", "dtype"), in_turn())
-def test_precision_stays(prim: Primitive, sample: Sample, i: int, dtype: str) -> None:
+@pytest.mark.parametrize(("prim", "sample", "i", "dtype", "turn"), in_turn())
+def test_precision_stays(
+    prim: Primitive, sample: Sample, i: int, dtype: str, turn: int | None
+) -> None:
     """Value, gradient and its gradient have the array's dtype, under jit and vmap too."""
     fun = fixed(prim, sample, i)
     x = xp.asarray(sample.args[i], dtype=getattr(xp, dtype))
@@ -76,14 +81,17 @@ def test_precision_stays(prim: Primitive, sample: Sample, i: int, dtype: str) ->
     first = ft.grad(total)
     second = ft.grad(lambda x: xp.sum(first(x) ** 2))
     ones = xp.ones_like(x)
-    for g in (first, second, ft.jit(first), ft.grad(ft.jit(total)), ft.jit(second)):
-        assert g(x).dtype == dtype
-    assert ft.vmap(first)(xp.stack([x, x])).dtype == dtype
     assert ft.jvp(total, (x,), (ones,))[1].dtype == total(x).dtype
-    assert ft.jvp(first, (x,), (ones,))[1].dtype == dtype
+    assert first(x).dtype == second(x).dtype == dtype
+    ways = [
+        ft.jit(first), ft.grad(ft.jit(total)), ft.jit(second),
+        lambda x: ft.vmap(first)(xp.stack([x, x])), lambda x: ft.jvp(first, (x,), (ones,))[1],
+    ]  # fmt: skip
+    for way in ways if turn is None else [ways[turn % len(ways)]]:
+        assert way(x).dtype == dtype
 
 
-@pytest.mark.pairwise
+@pytest.mark.in_turn
 @pytest.mark.parametrize("scalar", [np.float64, np.float32, np.int64])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize(("prim", "sample", "i"), cases())
@@ -158,6 +166,7 @@ TWO = [
 ]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "dtype",
     ["bool", "uint8", "int8", "int64", "uint64", "float16", "bfloat16", "float32", "complex64"],

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import funct as ft
@@ -67,6 +67,7 @@ def rows(seed: int, n: int = 3) -> Any:
     return xp.asarray(np.round(x * 64) / 64)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("loop", LOOPS)
 def test_compiled_loops_that_ask_are_the_eager_ones(loop: str, step: str) -> None:
@@ -88,7 +89,6 @@ def test_compiled_loops_that_ask_are_the_eager_ones(loop: str, step: str) -> Non
         laws.close(compiled(wide), f(wide), 1e-9, 1e-9)
 
 
-@settings(max_examples=25)
 @given(
     st.sampled_from(list(LOOPS)), st.sampled_from(list(STEPS)), st.integers(0, 2**31),
     st.integers(2, 5),

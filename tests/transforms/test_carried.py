@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import funct as ft
 import funct.array as xp
@@ -31,7 +31,6 @@ WAYS: dict[str, Callable[[Any], Callable[..., Any]]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-@settings(max_examples=15)
 @given(program=programs())
 def test_compiled_functions_are_what_they_are_eagerly(way: str, program: Any) -> None:
     """On a batch, with tangents, and both at once."""

@@ -13,7 +13,7 @@ numbered = pytest.mark.parametrize(
 
 @numbered
 def test_pairs_in_turn(k: int, prim: Primitive) -> None:
-    """Every other transform around the next primitive, with another one inside."""
+    """Every fourth transform around the next primitive, with another one inside."""
     cells = Cells(prim)
     for pair in rotation(k):
         cells.check(*pair, calls=1)
@@ -29,8 +29,8 @@ def test_all_pairs(k: int, prim: Primitive) -> None:
 
 
 def test_the_turns_meet_every_pair() -> None:
-    """Twice as many primitives as there are transforms are enough."""
-    met = {pair for k in range(2 * len(TRANSFORMS)) for pair in rotation(k)}
+    """Four times as many primitives as there are transforms are enough."""
+    met = {pair for k in range(4 * len(TRANSFORMS)) for pair in rotation(k)}
     assert met == set(PAIRS)
 
 

@@ -200,6 +200,7 @@ def nesting(g: Fun, names: tuple[str, ...], plain: bool) -> Fun:
     return g
 
 
+@pytest.mark.in_turn
 @each_program
 @pytest.mark.parametrize(
     "names", [p for n in (1, 2) for p in itertools.product(TRANSFORMS, repeat=n)], ids="-".join
@@ -212,6 +213,7 @@ def test_nestings_agree_with_python(name: str, names: tuple[str, ...]) -> None:
     laws.close(ft.jit(nesting(staged, names, False))(X), expected, 1e-8, 1e-8)
 
 
+@pytest.mark.in_turn
 @each_program
 @pytest.mark.parametrize(
     "names",

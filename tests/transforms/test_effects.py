@@ -165,6 +165,7 @@ ARGUMENTS = [
 ]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
 def test_a_compiled_function_does_what_eager_execution_does(program: Any, way: str) -> None:

@@ -136,14 +136,14 @@ BRANCHES: dict[str, tuple[Any, int]] = {
 }
 
 
-def compilations(fun: Any, lengths: tuple[int, ...]) -> int:
-    """How many there were, after every result was compared with eager's."""
+def compared(fun: Any, lengths: tuple[int, ...]) -> Any:
+    """What was compiled, after every result was compared with eager's."""
     f = ft.jit(fun)
     for n in lengths:
         with np.errstate(all="ignore"):
             expected = fun(data(n))
             laws.close(f(data(n)), expected, 1e-10, 1e-10)
-    return f.cache_info().misses
+    return f.cache_info()
 
 
 def in_turn() -> list[Any]:
@@ -157,28 +157,23 @@ def in_turn() -> list[Any]:
 
 @pytest.mark.parametrize(("name", "order"), in_turn())
 def test_fifty_lengths_cost_two_compilations(name: str, order: str) -> None:
-    """0 and 1, even and odd ones among them, in any order."""
+    """0 and 1, even and odd ones among them, in any order. Those that stay symbolic are captured
+    once: one path beside the first call's, and that of no elements.
+    """
     fun = SYMBOLIC.get(name) or AS_NUMBERS[name]
     again = order == "again" and name not in SYMBOLIC  # no elements, asked for more than once
-    assert compilations(fun, ORDERS[order]) <= 2 + again
+    found = compared(fun, ORDERS[order])
+    assert found.misses <= 2 + again
+    assert name not in SYMBOLIC or found.paths <= 3
 
 
-@pytest.mark.parametrize("name", SYMBOLIC)
-def test_lengths_that_stay_symbolic_are_captured_once(name: str) -> None:
-    """One path beside the first call's, and that of no elements."""
-    f = ft.jit(SYMBOLIC[name])
-    for n in ORDERS["shuffled"]:
-        with np.errstate(all="ignore"):
-            f(data(n))
-    assert f.cache_info().paths <= 3
-
-
+@pytest.mark.in_turn
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("name", BRANCHES)
 def test_a_branch_on_the_length_costs_one_compilation_each(name: str, order: str) -> None:
     """And one for the first call, which knows of no other length."""
     fun, ways = BRANCHES[name]
-    assert compilations(fun, ORDERS[order]) <= ways + 1
+    assert compared(fun, ORDERS[order]).misses <= ways + 1
 
 
 @pytest.mark.parametrize("name", SYMBOLIC)

@@ -6,7 +6,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import funct as ft
 import funct.array as xp
@@ -129,7 +129,6 @@ def test_check_mode_finds_side_effects() -> None:
         ft.jit(f, mode="check")(arr([1.0]))
 
 
-@settings(max_examples=20)
 @given(program=programs())
 def test_check_mode_accepts_random_programs(program: Any) -> None:
     """Compiled programs pass the comparison, with their decisions and trees."""

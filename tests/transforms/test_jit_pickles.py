@@ -98,6 +98,7 @@ WAYS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", MADE)
 def test_what_is_made_again_does_the_same(name: str, way: str) -> None:

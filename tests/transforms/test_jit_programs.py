@@ -43,6 +43,7 @@ def same(got: Any, want: Any) -> None:
             assert a == b
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_mode_does_what_the_function_does(name: str, mode: Any) -> None:

@@ -179,6 +179,7 @@ NUMBERS: dict[str, Any] = {
 }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("dtype", ["float32", "int8", "int64", "complex64", "bfloat16"])
 @pytest.mark.parametrize("name", NUMBERS)
 def test_functions_that_know_their_size_as_a_number(name: str, dtype: str) -> None:
@@ -255,6 +256,7 @@ def test_no_elements_after_some(fun: Any) -> None:
     assert f.cache_info().misses <= 3
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("first", [(0, 1), (1, 0), (4, 1, 0), (5, 0, 1), (3, 8, 0, 1), ()])
 @pytest.mark.parametrize("fun", [
     lambda x: xp.tanh(x @ W), lambda x: x + x[:, :1] * xp.mean(x), lambda x: xp.concat([x, x]),
@@ -281,6 +283,7 @@ def test_a_length_of_1_that_meets_others() -> None:
         laws.close(f(data(n), data(n)), xp.sum(data(n) * data(n), axis=0), 1e-12, 1e-12)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("fun", [
     lambda x, y: x * y + x, lambda x, y: xp.sum(xp.where(x > y, x, y), axis=0),
     ft.grad(lambda x, y: xp.sum(xp.sin(x * y) * x), argnums=(0, 1)),
@@ -594,6 +597,7 @@ BODIES: dict[str, Any] = {
 }  # fmt: skip
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("wrap", [lambda f: f, _grad_of, lambda f: _grad_of(_grad_of(f))])
 @pytest.mark.parametrize("name", BODIES)
 def test_lengths_that_no_operand_of_a_body_has(name: str, wrap: Any) -> None:

@@ -65,6 +65,7 @@ WAYS: dict[str, Callable[[Fun], Fun]] = {
 }  # fmt: skip
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", FUNS)
 @pytest.mark.parametrize("way", WAYS)
 def test_transposed_push_is_the_pull(way: str, name: str) -> None:

@@ -116,6 +116,7 @@ def test_checkpointed_scan_holds_the_root_of_its_steps(compiled: bool) -> None:
     assert held["again", 4096] < held["plain", 4096] / 8
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 30, 64])
 def test_blocks_are_the_loop(n: int, reverse: bool) -> None:

@@ -83,6 +83,7 @@ CONTROL: dict[str, Any] = {
 }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", CONTROL)
 @pytest.mark.parametrize("budget", [0.75, 0.5, 0.1, 0.0])
 def test_a_budget_holds_for_loops_and_branches(name: str, budget: float) -> None:
@@ -139,7 +140,6 @@ def test_a_result_is_read_and_not_made_again(fun: Any, kept: Any, again: Any) ->
     assert [name for name in made if name in ("exp", "tanh", "sigmoid", "negative")] == again
 
 
-@settings(max_examples=25)
 @given(program=programs(max_steps=10), budget=st.sampled_from([1.0, 0.5, 0.0]))
 def test_halves_of_random_programs(program: Any, budget: float) -> None:
     """First derivatives through the halves are those of eager execution, whatever is kept."""
@@ -173,6 +173,7 @@ SEVERAL: dict[str, Any] = {
 }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("budget", [0.0, 0.1, 0.2, 0.5, 0.9])
 @pytest.mark.parametrize("name", SEVERAL)
 def test_one_of_several_results_may_be_kept(name: str, budget: float) -> None:
@@ -275,7 +276,7 @@ def cuts(count: int, edges: list[tuple[int, int, int]]) -> Iterator[int]:
         yield sum(c for a, b, c in edges if near[a] and not near[b])
 
 
-@settings(max_examples=60)
+@settings(max_examples=3 * settings.default.max_examples)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 9)), max_size=14))
 def test_maximal_flow_finds_a_minimal_cut(edges: list[tuple[int, int, int]]) -> None:
     """Against every cut of small networks."""

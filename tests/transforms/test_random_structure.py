@@ -91,14 +91,14 @@ def nested(program: Program, seed: int, names: tuple[str, ...]) -> None:
     laws.close(ft.jit(build(AROUND))(x), expected, 1e-7, tol)
 
 
-@settings(max_examples=30)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(structured(), SEEDS)
 def test_interpretations(program: Program, seed: int) -> None:
     """Every interpretation of a random program agrees with the plain one."""
     agree(program, seed)
 
 
-@settings(max_examples=60)
+@settings(max_examples=3 * settings.default.max_examples)
 @given(structured(3), SEEDS, st.sampled_from(NESTINGS))
 def test_nestings(program: Program, seed: int, names: tuple[str, ...]) -> None:
     """Every nesting of two or three transforms agrees with the plain one."""
@@ -106,7 +106,7 @@ def test_nestings(program: Program, seed: int, names: tuple[str, ...]) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=400)
+@settings(max_examples=40 * settings.default.max_examples)
 @given(structured(), SEEDS)
 def test_many_interpretations(program: Program, seed: int) -> None:
     """The same, for longer."""
@@ -114,7 +114,7 @@ def test_many_interpretations(program: Program, seed: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=800)
+@settings(max_examples=80 * settings.default.max_examples)
 @given(structured(), SEEDS, st.sampled_from(NESTINGS))
 def test_many_nestings(program: Program, seed: int, names: tuple[str, ...]) -> None:
     """The same, for longer."""

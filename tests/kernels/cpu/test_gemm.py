@@ -90,7 +90,7 @@ def whole_numbers(rng: Any, rows: int, columns: int, dtype: Any, *, turned: bool
 def test_sums_are_exact(element: str, width: int, module: Any) -> None:
     """Of whole numbers, for any sizes and leading dimensions; nothing around is read or written."""
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=3 * settings.default.max_examples)
     @given(
         st.integers(1, 60), st.integers(1, 150),
         st.integers(8, 40) | st.integers(500, 1100) | st.sampled_from([513, 519, 520, 1031, 1032]),

@@ -49,14 +49,14 @@ shapes = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(shapes=shapes, dtype=st.sampled_from(DTYPES), seed=st.integers(0, 99))
 def test_a_pass_has_numpys_bits(shapes, dtype, seed):
     rng = np.random.default_rng(seed)
     assert_same(*both(dtype, [leaves(rng, dtype, shapes) for _ in range(3)]))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(shapes=shapes, dtype=st.sampled_from(DTYPES), seed=st.integers(0, 99))
 def test_squares_are_summed(shapes, dtype, seed):
     x = leaves(np.random.default_rng(seed), dtype, shapes)
