@@ -322,6 +322,7 @@ def test_rising_functions_rise(name):
     assert (fall <= 2 * np.spacing(np.abs(y[1:][np.isfinite(y[1:])]))).all()
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("cpu", ["znver4", "sapphirerapids", "generic"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_text_for_other_processors_becomes_an_object(name, cpu, monkeypatch):
