@@ -232,6 +232,7 @@ def _as_first_called(fun: Any) -> Any:
     return direct._public(names["fun"], None) if "printed" in names else fun
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("before", [_as_first_called, lambda fun: fun], ids=["first", "later"])
 @pytest.mark.parametrize("way", ["jit", "vmap", "jvp"])
 def test_bad_input_inside_transforms(way: str, before: Any) -> None:

@@ -92,6 +92,7 @@ def test_rows_of_two_dtypes(kind: str) -> None:
     assert wrong_rows(lambda x: as_kind(x, kind), first=True) == []
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize("change", CHANGES)
 def test_rows_of_other_shapes(change: str, first: bool) -> None:

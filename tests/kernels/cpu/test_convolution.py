@@ -291,6 +291,7 @@ def test_strips_of_long_lines_ask_ahead(case: Case, at_end: bool) -> None:
     depthwise_last._plan.cache_clear()
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("kernel", [(9,), (20,), (3, 17)], ids=str)
 @pytest.mark.parametrize(("stride", "dilation"), [(1, 1), (2, 1), (3, 2)])
 def test_depthwise_rows_of_many_taps_with_channels_last(

@@ -46,6 +46,7 @@ def here() -> list[Any]:
     return out
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("name", "width", "rows", "vectors"), here())
 @pytest.mark.parametrize("packed", [True, False])
 def test_sums_are_exact(name: str, width: int, rows: int, vectors: int, packed: bool) -> None:
