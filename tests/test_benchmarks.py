@@ -112,7 +112,7 @@ def _compare(a: Any, b: Any) -> None:
 
 
 SIZES = (100_000, 1_000)  # reach each way through the irregular kernels
-HEAVY = 1e7  # operations or bytes: what rows beyond that call, smaller ones call too
+HEAVY = 1.5e8  # operations or bytes: what rows beyond that call, smaller ones call too
 
 
 def _kernels() -> Iterator[tuple[str, Kernel]]:
