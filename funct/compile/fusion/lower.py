@@ -28,6 +28,7 @@ from funct.compile.loops.kernel import (
     Reach,
     Reduce,
 )  # fmt: skip
+from funct.compile.loops.passes import bytes_of_kept
 from funct.compile.loops.printer import WIDEST, lanes_of
 from funct.compile.loops.ranges import ANYTHING, SHORTENED, Range, is_short, is_within, range_of
 from funct.compile.loops.scalars import HELD, Printing, exact_number, met
@@ -44,6 +45,7 @@ _MOST_TASKS = 128
 _MOST_PARTS = 16  # partial rows of a column reduction: they are added up again
 _LEAST_PART = 8  # rows of one of them
 _KEPT_BYTES = 1 << 17  # of rows that are kept, on a thread's stack
+_KEPT_EACH = 4 * 8  # bytes for each column of as many rows as there are at most, nearly always
 _PART = 1 << 14  # columns of a task that leaves partial results: bits depend on it
 
 _FEW_PLACES = 4  # that are moved and shuffled for one of them as quickly as that is read alone
@@ -312,9 +314,11 @@ class _Lowering(Domain):
         walked = self._unwoven()
         kernel = Kernel(
             tuple([w.access for w in walked]), tuple(self.values), tuple(self.stores),
-            self.flat, *self._vectors(), self.columns * 8 * 4 <= _KEPT_BYTES,
-            self._is_beyond_cache(),
+            self.flat, *self._vectors(), True, self._is_beyond_cache(),
         )  # fmt: skip
+        few = self.columns * _KEPT_EACH <= _KEPT_BYTES
+        if not few and self.columns * bytes_of_kept(kernel) > _KEPT_BYTES:
+            kernel = replace(kernel, kept=False)
         block, tasks = self._blocks(kernel, total, barriers)
         words: list[Word] = [self.rows, self.columns, block]
         for w in walked:

@@ -18,9 +18,11 @@ from collections.abc import Sequence, Set
 from msgspec import Struct
 
 from funct.compile.loops.kernel import Kernel, Load, Reduce
+from funct.compile.loops.reductions import in_memory
 from funct.device import host
+from funct.kernels.llvm import typed
 
-__all__ = ["STRIP", "Pass", "Passes", "passes"]
+__all__ = ["STRIP", "Pass", "Passes", "bytes_of_kept", "passes"]
 
 STRIP = 512  # elements: what stages keep of them stays in the first cache
 _STAGE = 48  # cost of a stage; of less than two of them no stages are made
@@ -52,6 +54,12 @@ class Passes(Struct, frozen=True):
 def passes(kernel: Kernel) -> Passes:
     """The walks of a kernel."""
     return _Planning(kernel).run()
+
+
+def bytes_of_kept(kernel: Kernel) -> int:
+    """Bytes for each column of the rows that are kept."""
+    values = kernel.values
+    return sum(typed(in_memory(values[n].element)).bytes for n in passes(kernel).kept)
 
 
 class _Planning:
