@@ -16,7 +16,7 @@ from funct.core import INEXACT, NARROW, NARROW_INTEGERS, OpenNumber, Value
 from funct.errors import DTypeError, ShapeError
 from funct.kernels import combining as kernels
 from funct.kernels.elementwise import power
-from funct.kernels.indexing import replaced
+from funct.kernels.masks import replaced
 from funct.kernels.quiet import quiet
 from funct.ops import fast
 from funct.ops.fast import wrap

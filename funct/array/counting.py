@@ -23,7 +23,7 @@ from funct.array.statistical import min as least
 from funct.array.tensor import Array
 from funct.core import INEXACT
 from funct.errors import ArgumentError, DTypeError, ShapeError
-from funct.kernels import indexing
+from funct.kernels import scattering
 from funct.kernels import searching as kernels
 from funct.kernels.counting import direction, rises
 from funct.ops.fast import wrap
@@ -268,7 +268,7 @@ def _sum_by(name: str, data: Any, ids: Any, n: Any) -> Any:
     if n.__class__ is int:
         check_allocation(name, (n, *[k for k in data.shape[1:] if k.__class__ is int]), data.dtype)
     if data.__class__ is Array and ids.__class__ is Array and n.__class__ is int and n >= 0:
-        return wrap(indexing.segment_sum(data.data, ids.data, n))
+        return wrap(scattering.segment_sum(data.data, ids.data, n))
     if ids.dtype != _INT32 or n.__class__ is not int or n >= 1 << 31:
         ids = ops.astype(ids, _INT64)
     known = ops.logical_and(ops.greater_equal(ids, 0), ops.less(ids, n))

@@ -45,7 +45,7 @@ def _count(x: Any, axes: Any, keepdims: bool) -> Any:
     numbers = ops.logical_not(ops.isnan(x))
     real = np.empty(0, x.dtype).real.dtype if x.dtype.kind == "c" else x.dtype
     dtype = np.dtype(np.float64) if real not in INEXACT else real
-    return ops.reduce_sum(ops.astype(numbers, dtype), axes, bool(keepdims))
+    return ops.reduce_sum(ops.astype(numbers, dtype), axes, keepdims)
 
 
 @direct(kernels.nansum)
@@ -93,7 +93,7 @@ def nanmean(x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = 
     x = x if dtype is None else ops.astype(x, as_dtype("nanmean", dtype))
     axes = normal_axes("nanmean", axis, len(x.shape))
     wide = statistical.summands(x)
-    total = ops.reduce_sum(_filled(wide, 0.0), axes, bool(keepdims))
+    total = ops.reduce_sum(_filled(wide, 0.0), axes, keepdims)
     return narrowed(_divided(total, _count(wide, axes, keepdims)), x)
 
 
@@ -134,7 +134,7 @@ def nanvar(
     # inf - inf is a deviation, too
     centred = _filled(wide, 0.0, wide - nanmean(wide, axes, keepdims=True))
     square = ops.real(centred * ops.conj(centred)) if x.dtype.kind == "c" else centred * centred
-    total = ops.reduce_sum(square, axes, bool(keepdims))
+    total = ops.reduce_sum(square, axes, keepdims)
     return narrowed(_divided(total, _count(wide, axes, keepdims) - correction), x)
 
 
@@ -201,7 +201,7 @@ def _extremum(name: str, find: Any, worst: float, x: Any, axis: Any, keepdims: b
     best = find(_filled(x, worst), axis=axes, keepdims=keepdims)
     if x.dtype not in INEXACT:
         return best
-    return ops.where(ops.all(ops.isnan(x), axes, bool(keepdims)), _as(np.nan, best), best)
+    return ops.where(ops.all(ops.isnan(x), axes, keepdims), _as(np.nan, best), best)
 
 
 @direct(kernels.nanargmax)

@@ -29,10 +29,10 @@ __all__ = [
 def _arg(op: Any, name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
     if axis is None:
         if len(x.shape) == 1:
-            return op(x, 0, bool(keepdims))
+            return op(x, 0, keepdims)
         y = op(reshape(x, (-1,)), 0, False)
         return ops.reshape(y, (1,) * len(x.shape)) if keepdims else y
-    return op(x, normal_axis(name, axis, len(x.shape)), bool(keepdims))
+    return op(x, normal_axis(name, axis, len(x.shape)), keepdims)
 
 
 @direct(statistical.argmax)
@@ -227,7 +227,7 @@ def count_nonzero(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
     x = as_tensor("count_nonzero", x)
     hits = x if x.dtype == np.dtype(bool) else ops.not_equal(x, 0)
     axes = normal_axes("count_nonzero", axis, len(x.shape))
-    return ops.reduce_sum(ops.astype(hits, np.dtype(np.int64)), axes, bool(keepdims))
+    return ops.reduce_sum(ops.astype(hits, np.dtype(np.int64)), axes, keepdims)
 
 
 @direct(kernels.searchsorted, maybe=("x2",))

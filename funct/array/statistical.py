@@ -56,7 +56,7 @@ def sum(x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = Fals
     x = as_tensor("sum", x)
     if dtype is not None:
         x = in_dtype("sum", x, dtype)
-    y = ops.reduce_sum(x, normal_axes("sum", axis, len(x.shape)), bool(keepdims))
+    y = ops.reduce_sum(x, normal_axes("sum", axis, len(x.shape)), keepdims)
     return y if dtype is None else in_dtype("sum", y, dtype)
 
 
@@ -72,7 +72,7 @@ def prod(x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = Fal
     x = as_tensor("prod", x)
     x = in_dtype("prod", x, dtype)
     return in_dtype(
-        "prod", ops.reduce_prod(x, normal_axes("prod", axis, len(x.shape)), bool(keepdims)), dtype
+        "prod", ops.reduce_prod(x, normal_axes("prod", axis, len(x.shape)), keepdims), dtype
     )
 
 
@@ -87,7 +87,7 @@ def max(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
         [5.0, nan]
     """
     x = as_tensor("max", x)
-    return ops.reduce_max(x, normal_axes("max", axis, len(x.shape)), bool(keepdims))
+    return ops.reduce_max(x, normal_axes("max", axis, len(x.shape)), keepdims)
 
 
 @direct(kernels.min)
@@ -101,7 +101,7 @@ def min(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
         [[1.0, 2.0]]
     """
     x = as_tensor("min", x)
-    return ops.reduce_min(x, normal_axes("min", axis, len(x.shape)), bool(keepdims))
+    return ops.reduce_min(x, normal_axes("min", axis, len(x.shape)), keepdims)
 
 
 @direct(kernels.mean)
@@ -117,7 +117,7 @@ def mean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     x = as_tensor("mean", x)
     axes = normal_axes("mean", axis, len(x.shape))
     wide = summands(x)
-    return narrowed(ops.mean_of(ops.reduce_sum(wide, axes, bool(keepdims)), wide, axes), x)
+    return narrowed(ops.mean_of(ops.reduce_sum(wide, axes, keepdims), wide, axes), x)
 
 
 def summands(x: Any) -> Any:
@@ -154,8 +154,8 @@ def average(x: Any, /, axis: Any = None, weights: Any = None, *, keepdims: bool 
         w = ops.permute_dims(w, tuple(np.argsort(order).tolist()))
         w = ops.reshape(w, tuple([n if a in axes else 1 for a, n in enumerate(x.shape)]))
     whole = ops.broadcast_to(w, x.shape)
-    total = ops.reduce_sum(floating(whole), axes, bool(keepdims))
-    return ops.reduce_sum(x * whole, axes, bool(keepdims)) / total
+    total = ops.reduce_sum(floating(whole), axes, keepdims)
+    return ops.reduce_sum(x * whole, axes, keepdims) / total
 
 
 @direct(kernels.var)
@@ -174,7 +174,7 @@ def var(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool 
     (wide,) = widened(x)
     centred = wide - mean(wide, axis=axes, keepdims=True)
     square = ops.real(centred * ops.conj(centred)) if x.dtype.kind == "c" else centred * centred
-    total = ops.reduce_sum(square, axes, bool(keepdims))
+    total = ops.reduce_sum(square, axes, keepdims)
     n = ops.count_along(wide, axes)
     return narrowed(total / (n if correction == 0.0 else n - correction), x)
 
@@ -203,7 +203,7 @@ def all(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
         ([False, True], True)
     """
     x = as_tensor("all", x)
-    return ops.all(x, normal_axes("all", axis, len(x.shape)), bool(keepdims))
+    return ops.all(x, normal_axes("all", axis, len(x.shape)), keepdims)
 
 
 @direct(kernels.any)
@@ -216,7 +216,7 @@ def any(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
         ([False, True], False)
     """
     x = as_tensor("any", x)
-    return ops.any(x, normal_axes("any", axis, len(x.shape)), bool(keepdims))
+    return ops.any(x, normal_axes("any", axis, len(x.shape)), keepdims)
 
 
 def _log_sum(top: Any, rest: Any, signed: bool) -> tuple[Any, Any]:
@@ -259,7 +259,7 @@ def logsumexp(
         real = ops.where(ops.equal(b, 0), -inf, real)
         axes = normal_axes("logsumexp", axis, len(real.shape))
     if 0 in [real.shape[k] for k in axes]:
-        nothing = ops.reduce_sum((x if b is None else x * b) - 0.0, axes, bool(keepdims))
+        nothing = ops.reduce_sum((x if b is None else x * b) - 0.0, axes, keepdims)
         return (nothing - inf, nothing) if return_sign else nothing - inf
     highest = ops.stop_gradient(ops.reduce_max(real, axes, True))
     top = ops.where(ops.isfinite(highest), highest, 0.0)

@@ -2,7 +2,8 @@
 
 Both give the same bits: what comes to one position is combined in the order of the indices, which
 count from the end where they are negative; one that is out of bounds raises IndexError. For
-`ops.updates` and `array.changes`; what only reads or sums into zeros is `indexing.py`.
+`ops.updates` and `array.changes`; what only reads is `indexing.py`, what sums into
+zeros `scattering.py`.
 """
 
 from __future__ import annotations
@@ -17,10 +18,9 @@ from ml_dtypes import bfloat16
 from funct.kernels.cpu.irregular import combining as cpu
 from funct.kernels.cpu.loops import ready
 from funct.kernels.dtypes import is_half
-from funct.kernels.indexing import (
+from funct.kernels.positions import (
     WORDS,
     alike,
-    combine_rows,
     fits,
     flat,
     in_parts,
@@ -28,6 +28,7 @@ from funct.kernels.indexing import (
     refuse_outside,
     signed,
 )
+from funct.kernels.scattering import combine_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -19,8 +19,8 @@ from funct.kernels.cpu import neural as cpu
 from funct.kernels.cpu.irregular.pooling import few_windows
 from funct.kernels.cpu.loops import ready
 from funct.kernels.elementwise import times_sigmoid
-from funct.kernels.indexing import PLACES
 from funct.kernels.linalg.products import matmul
+from funct.kernels.positions import PLACES
 from funct.kernels.table import call
 from funct.kernels.thresholds import MANY
 from funct.kernels.windows.convolution import convolution, convolution_work

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels import counting, indexing, sorting
+from funct.kernels import counting, indexing, masks, scattering, sorting
 from funct.kernels.cpu.irregular.places import among
 from funct.kernels.cpu.loops import pays
 from funct.kernels.dtypes import NAMED, NATIVE, NO_AXIS
@@ -71,7 +71,7 @@ def argsort(x: Any, axis: int = -1, descending: bool = False, stable: bool = Tru
 
 def nonzero(x: Any) -> Any:
     """Indices of the elements that are not 0."""
-    return indexing.nonzero(x) if x.ndim else None
+    return masks.nonzero(x) if x.ndim else None
 
 
 def top_k(x: Any, k: int, axis: int = -1) -> Any:
@@ -244,7 +244,7 @@ def segment_sum(data: Any, ids: Any, num_segments: Any = None) -> Any:
     """Sums of the elements that have one id."""
     n = num_segments
     if n.__class__ is int and 0 < n <= _SEVERAL and data.shape == ids.shape and data.ndim == 1:
-        found = indexing.sums_of_few(data, ids, n)
+        found = scattering.sums_of_few(data, ids, n)
         if found is not None:
             return found
     if ids.dtype.kind not in "iu" or ids.ndim != 1 or data.shape[:1] != ids.shape:
@@ -258,7 +258,7 @@ def segment_sum(data: Any, ids: Any, num_segments: Any = None) -> Any:
                 return found
     if n.__class__ is not int or n < 0 or data.dtype.num >= NATIVE:
         return None
-    return indexing.segment_sum(data, ids, n)
+    return scattering.segment_sum(data, ids, n)
 
 
 def take(x: Any, i: Any, axis: Any = None) -> Any:

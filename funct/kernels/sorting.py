@@ -22,7 +22,7 @@ from funct.kernels.cpu.reductions.short_orders import DESCENDING
 from funct.kernels.cpu.reductions.short_rows import ROWS, of_short_rows
 from funct.kernels.cpu.scratch import fresh, workspace
 from funct.kernels.dtypes import is_half
-from funct.kernels.indexing import wide
+from funct.kernels.masks import wide
 from funct.kernels.scans import running_sum
 
 if TYPE_CHECKING:

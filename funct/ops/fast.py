@@ -123,6 +123,8 @@ def of_arrays(prim: Primitive, moves: bool) -> Callable[..., Any]:
     """The function of an op on whole arrays; moves: its result may lie on another device."""
     if moves:
         return _variadic(prim, prim.raw)
+    if prim.params[1:] == ("keepdims",):
+        return _reduction(prim, prim.raw)
     kinds = {(1, True): _structural1, (2, True): _structural2, (1, False): _several1}
     return kinds.get((len(prim.rules), prim.results == 1), _structural)(prim, prim.raw)
 
@@ -332,6 +334,25 @@ def _structural1(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]
             d = raw(x.data, *params)
         except Exception as error:
             raise explain(prim, (x,), params, error) from None
+        r = make(None)
+        r.data = d if d.__class__ is ndarray else asarray(d)
+        return r
+
+    return op
+
+
+def _reduction(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:
+    def op(x: Any, axes: Any, keepdims: Any, /) -> Any:
+        if keepdims.__class__ is not bool:
+            keepdims = bool(keepdims)  # of users, who may say 0 or 1
+        if x.__class__ is not Array:
+            if isinstance(x, Value):
+                return x.ways[prim](prim, x, (axes, keepdims))
+            return bind1(prim, x, (axes, keepdims))
+        try:
+            d = raw(x.data, axes, keepdims)
+        except Exception as error:
+            raise explain(prim, (x,), (axes, keepdims), error) from None
         r = make(None)
         r.data = d if d.__class__ is ndarray else asarray(d)
         return r

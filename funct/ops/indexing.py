@@ -17,6 +17,7 @@ from funct import ops
 from funct.core import Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import IndexOutOfBoundsError
 from funct.kernels import indexing as kernels
+from funct.kernels import scattering
 from funct.ops.broadcasting import first_axis
 from funct.ops.counting import counted, lifted
 from funct.ops.families import structural
@@ -130,7 +131,7 @@ def take(x: Value, i: Value, axis: int) -> Value:
 
 def _put_raw(g: Any, i: Any, axis: int, n: int) -> Any:
     try:
-        return kernels.put(g, i, axis, n)
+        return scattering.put(g, i, axis, n)
     except IndexError:
         check_bounds("put", i, n)
         raise
@@ -232,7 +233,7 @@ def take_along_axis(x: Value, i: Value, axis: int) -> Value:
 
 def _put_along_raw(g: Any, i: Any, axis: int, n: int) -> Any:
     try:
-        return kernels.put_along(g, i, axis, n)
+        return scattering.put_along(g, i, axis, n)
     except IndexError:
         check_bounds("put_along_axis", i, n)
         raise

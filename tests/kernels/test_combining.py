@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from funct.kernels import combining as kernels
-from funct.kernels import indexing
+from funct.kernels import scattering
 from funct.kernels.cpu import loops
 from tests.kernels.arrays import alike, arrays, indices
 
@@ -29,8 +29,8 @@ def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loops, "_LEAST", 1)
     monkeypatch.setattr(kernels, "_MANY", 1)
     monkeypatch.setattr(kernels, "_FEW", 1)
-    monkeypatch.setattr(indexing, "_MUCH", 1)
-    monkeypatch.setattr(indexing, "_COLUMNS", 8)
+    monkeypatch.setattr(scattering, "_MUCH", 1)
+    monkeypatch.setattr(scattering, "_COLUMNS", 8)
 
 
 @given(st.data(), st.sampled_from(DTYPES))

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from funct.kernels import indexing as kernels
+from funct.kernels import masks, scattering
 from funct.kernels.cpu import loops
 from funct.kernels.cpu.irregular import combining as cpu_combining
 from funct.kernels.cpu.irregular import indexing as cpu
@@ -30,8 +31,12 @@ def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "_SOME", 1)
     monkeypatch.setattr(kernels, "_FEW", 1)
     monkeypatch.setattr(kernels, "_PART", 3)
-    monkeypatch.setattr(kernels, "_MUCH", 1)
-    monkeypatch.setattr(kernels, "_COLUMNS", 8)
+    monkeypatch.setattr(scattering, "_FEW", 1)
+    monkeypatch.setattr(scattering, "_MUCH", 1)
+    monkeypatch.setattr(scattering, "_COLUMNS", 8)
+    monkeypatch.setattr(masks, "_SOME", 1)
+    monkeypatch.setattr(masks, "_FEW", 1)
+    monkeypatch.setattr(masks, "_PART", 3)
 
 
 @given(
@@ -57,7 +62,9 @@ def test_elements_at_a_position_on_each_axis(
 def test_sums_of_truth_and_of_complex_numbers(data: st.DataObject, dtype: str) -> None:
     x = data.draw(arrays(dtype, min_rank=1))
     ids = indices(data, x.shape[:1], 5)
-    alike(lambda: kernels.segment_sum(x, ids, 4), lambda: kernels.plain_segment_sum(x, ids, 4))
+    alike(
+        lambda: scattering.segment_sum(x, ids, 4), lambda: scattering.plain_segment_sum(x, ids, 4)
+    )
 
 
 def _turned(x: Any, order: Any) -> Any:
@@ -76,9 +83,11 @@ def test_along_an_axis(data: st.DataObject, dtype: str) -> None:
     if i.size and n:
         g = np.asarray(x.take(np.clip(i, 0, n - 1), axis))
         m = max(0, n - data.draw(st.integers(0, 1)))
-        alike(lambda: kernels.put(g, i, axis, m), lambda: kernels.plain_put(g, i, axis, m))
+        alike(lambda: scattering.put(g, i, axis, m), lambda: scattering.plain_put(g, i, axis, m))
     ids = indices(data, x.shape[:1], 5)
-    alike(lambda: kernels.segment_sum(x, ids, 4), lambda: kernels.plain_segment_sum(x, ids, 4))
+    alike(
+        lambda: scattering.segment_sum(x, ids, 4), lambda: scattering.plain_segment_sum(x, ids, 4)
+    )
 
 
 @given(st.data(), st.sampled_from(DTYPES))
@@ -93,8 +102,8 @@ def test_axes_in_another_order(data: st.DataObject, dtype: str) -> None:
         patch.setattr(kernels, "_MANY", 1)
         taken = kernels.take(x, i, axis)
     np.testing.assert_array_equal(taken, np.take(x, i, axis), strict=True)
-    added = kernels.put(taken, i, axis, shape[axis])
-    np.testing.assert_array_equal(added, kernels.plain_put(taken, i, axis, shape[axis]))
+    added = scattering.put(taken, i, axis, shape[axis])
+    np.testing.assert_array_equal(added, scattering.plain_put(taken, i, axis, shape[axis]))
     assert taken.transpose(order).flags.c_contiguous
     assert not loops.available() or added.transpose(order).flags.c_contiguous or dtype == "bool"
 
@@ -122,12 +131,14 @@ def test_one_element_per_index(data: st.DataObject, dtype: str) -> None:
     if n:
         g = np.resize(x, shape)
         alike(
-            lambda: kernels.put_along(g, i, axis, n), lambda: kernels.plain_put_along(g, i, axis, n)
+            lambda: scattering.put_along(g, i, axis, n),
+            lambda: scattering.plain_put_along(g, i, axis, n),
         )
         order = data.draw(st.permutations(range(x.ndim)))
         g, i = (_turned(v, order) for v in (g, i))
         alike(
-            lambda: kernels.put_along(g, i, axis, n), lambda: kernels.plain_put_along(g, i, axis, n)
+            lambda: scattering.put_along(g, i, axis, n),
+            lambda: scattering.plain_put_along(g, i, axis, n),
         )
         alike(lambda: kernels.take_along(x, i, axis), lambda: kernels.plain_take_along(x, i, axis))
 
@@ -207,7 +218,7 @@ def test_what_is_under_a_mask(data: st.DataObject, dtype: str) -> None:
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     x = rng.integers(0, 9, 2 * n).astype(dtype)[:: data.draw(st.sampled_from([1, 2]))][:n]
     mask = rng.random(2 * n)[::2] < data.draw(st.sampled_from([0.0, 0.1, 0.9, 1.0]))
-    alike(lambda: kernels.under(x, mask), lambda: x[mask])
+    alike(lambda: masks.under(x, mask), lambda: x[mask])
 
 
 @pytest.mark.parametrize("inner", [1, 2, 8, 13])
@@ -221,9 +232,9 @@ def test_sums_have_the_order_of_the_indices(inner: int, kind: str) -> None:
     expected = np.zeros((500, inner), np.float32)
     for k, at in enumerate(ids):
         expected[at] += g[k]
-    assert kernels.put(g, ids, 0, 500).tobytes() == expected.tobytes()
-    assert kernels.put(g.T, ids, 1, 500).tobytes() == np.ascontiguousarray(expected.T).tobytes()
-    assert kernels.segment_sum(g, ids, 500).tobytes() == expected.tobytes()
+    assert scattering.put(g, ids, 0, 500).tobytes() == expected.tobytes()
+    assert scattering.put(g.T, ids, 1, 500).tobytes() == np.ascontiguousarray(expected.T).tobytes()
+    assert scattering.segment_sum(g, ids, 500).tobytes() == expected.tobytes()
 
 
 @given(

@@ -9,22 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from funct.kernels import indexing, sorting
+from funct.kernels import masks, sorting
 from funct.kernels.cpu import loops
 from funct.kernels.cpu.irregular import packing as cpu
 from tests.kernels.arrays import SPECIAL, agree, agree_on_new
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
 
-WAYS = [False, True] if loops.available() and indexing.wide() else [False]
+WAYS = [False, True] if loops.available() and masks.wide() else [False]
 
 
 @pytest.fixture(autouse=True)
 def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small arrays go to the kernels too."""
     monkeypatch.setattr(loops, "_LEAST", 1)
-    monkeypatch.setattr(indexing, "_FEW", 1)
-    monkeypatch.setattr(indexing, "_SOME", 1)
+    monkeypatch.setattr(masks, "_FEW", 1)
+    monkeypatch.setattr(masks, "_SOME", 1)
 
 
 def _mask(seed: int, shape: Any, share: float) -> Any:
@@ -63,9 +63,9 @@ def test_a_number_under_a_mask(seed: int, n: int, share: float, dtype: str) -> N
     if dtype == "float64":
         agree_on_new(cpu.replaced_few, x, x, 7.0, mask, True)
     for number in (v, 7.0):
-        y = indexing.replaced(x, number, mask)
+        y = masks.replaced(x, number, mask)
         np.testing.assert_array_equal(y, np.where(mask, v, x), strict=True)
-        gaps = indexing.replaced(x[:, ::2], number, mask[:, ::2])
+        gaps = masks.replaced(x[:, ::2], number, mask[:, ::2])
         assert gaps is None or np.array_equal(gaps, np.where(mask, v, x)[:, ::2])
 
 
@@ -82,7 +82,7 @@ def test_places_in_a_mask(wide: bool, seed: int, outer: int, n: int, share: floa
     for a, b in zip((rows, columns), mask.nonzero(), strict=True):
         np.testing.assert_array_equal(a, b)
     for x in (mask, mask[0], mask * 0.5, mask[:, ::2], mask.astype(np.float16), mask * 1j):
-        for a, b in zip(indexing.nonzero(x), x.nonzero(), strict=True):
+        for a, b in zip(masks.nonzero(x), x.nonzero(), strict=True):
             np.testing.assert_array_equal(a, b, strict=True)
 
 

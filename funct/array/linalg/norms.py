@@ -71,18 +71,18 @@ def _norm(x: Any, axes: Shape, keepdims: bool, ord: float) -> Any:
         return _length(x, axes, keepdims)
     if ord == 0:
         counted = ops.astype(ops.not_equal(x, 0), real_dtype(x.dtype))
-        return ops.reduce_sum(counted, axes, bool(keepdims))
+        return ops.reduce_sum(counted, axes, keepdims)
     size = _nonzero_abs(x)
     if ord == np.inf:
-        return ops.reduce_max(size, axes, bool(keepdims))
+        return ops.reduce_max(size, axes, keepdims)
     if ord == -np.inf:
-        return ops.reduce_min(size, axes, bool(keepdims))
+        return ops.reduce_min(size, axes, keepdims)
     if ord == 1:
-        return ops.reduce_sum(size, axes, bool(keepdims))
-    norm = power(ops.reduce_sum(power(size, ord), axes, bool(keepdims)), 1.0 / ord)
+        return ops.reduce_sum(size, axes, keepdims)
+    norm = power(ops.reduce_sum(power(size, ord), axes, keepdims), 1.0 / ord)
     if ord > 0:
         return norm
-    nothing = ops.any(ops.equal(size, 0), axes, bool(keepdims))  # 0**ord is infinite
+    nothing = ops.any(ops.equal(size, 0), axes, keepdims)  # 0**ord is infinite
     return ops.where(nothing, 0.0, norm)
 
 
@@ -114,15 +114,15 @@ def _length(x: Any, axes: Shape, keepdims: bool) -> Any:
     root = power(plain, 0.5)
     root = ops.where(under, power(ops.where(under, small, 0.0), 0.5) / up, root)
     root = ops.where(over, power(ops.where(over, large, 0.0), 0.5) / down, root)
-    far = ops.reduce_sum(ops.where(ops.isinf(x), ops.abs(x), 0.0), axes, bool(keepdims))
+    far = ops.reduce_sum(ops.where(ops.isinf(x), ops.abs(x), 0.0), axes, keepdims)
     return ops.where(ops.isinf(large), far, root)
 
 
 def _sum_of_squares(x: Any, axes: Shape, keepdims: bool) -> Any:
     if x.dtype.kind != "c":
-        return ops.reduce_sum(ops.square(x), axes, bool(keepdims))
+        return ops.reduce_sum(ops.square(x), axes, keepdims)
     squares = ops.square(ops.real(x)) + ops.square(ops.imag(x))
-    return ops.reduce_sum(squares, axes, bool(keepdims))
+    return ops.reduce_sum(squares, axes, keepdims)
 
 
 def _ground(x: Any) -> Any:
@@ -169,7 +169,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     if ord in _EXTREME:
         along, largest = _EXTREME[ord]
         sums = ops.reduce_sum(_nonzero_abs(x), (both[along],), True)
-        return (ops.reduce_max if largest else ops.reduce_min)(sums, both, bool(keepdims))
+        return (ops.reduce_max if largest else ops.reduce_min)(sums, both, keepdims)
     s = ops.svdvals(x)
     s = ops.where(ops.equal(s, 0), 0.0, s)
     reduce = {"nuc": ops.reduce_sum, 2: ops.reduce_max, -2: ops.reduce_min}[ord]
