@@ -15,30 +15,31 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.casting import in_dtype
 from funct.kernels.cpu import neural
 from funct.kernels.cpu.elementwise import complexes
 from funct.kernels.cpu.elementwise.guarded import Guarded
 from funct.kernels.cpu.loops import ready
-from funct.kernels.dtypes import FLOATING, INTEGER
+from funct.kernels.dtypes import FLOATING, INTEGER, is_half
 from funct.kernels.linalg.dots import vdot
 from funct.kernels.thresholds import FAR, MANY
 
 __all__ = [
     "as_it_is", "choice", "clip", "complex_of", "conj", "expm1", "floor_divide", "is_ufunc",
-    "known_by_number", "log1p", "plain_cast", "power", "real_ufunc", "remainder", "rint",
-    "rounded", "sigmoid", "tanh", "times_sigmoid",
+    "known_by_number", "log1p", "power", "real_ufunc", "remainder", "rint", "rounded", "sigmoid",
+    "tanh", "times_sigmoid",
 ]  # fmt: skip
 
 ndarray = np.ndarray
 
-_DOUBLE = np.dtype(np.float64)
+_DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 _REAL = tuple(map(np.dtype, "fd"))
 _COMPLEX = tuple(map(np.dtype, "FD"))
 _WHOLE = tuple(map(np.dtype, "?bhilqBHILQ"))
 _VECTORS = frozenset(_REAL)  # what `vdot` is quick for
 _DECIMALS = 30  # powers of ten below are numbers of single precision
 _TENS = {d: [np.asarray(10.0**k, d) for k in range(_DECIMALS)] for d in _REAL}
-_LARGE = 1 << 12  # elements from which on what a call costs is nothing
+_WHOLE_IN_HALVES = 1 << 8  # integers below are numbers of float16 and bfloat16
 _floor_divide, _remainder = np.floor_divide, np.remainder
 _BYTES = {"int4": (np.int8, range(-8, 8)), "uint4": (np.uint8, range(16))}
 # What `np.clip` calls, in as much time again.
@@ -51,11 +52,6 @@ def as_it_is(name: str, raw: Callable[..., Any], operands: int) -> Callable[...,
     as for small ones.
     """
     return raw
-
-
-def plain_cast(x: Any, dtype: np.dtype[Any]) -> Any:
-    """x in another dtype."""
-    return x.astype(dtype)
 
 
 def is_ufunc(raw: Any) -> bool:
@@ -263,8 +259,8 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Any:
     kind = x.dtype
     plain = float if kind.num > INTEGER else int
     if kind.num > FLOATING or not kind.num:
-        return None
-    if x.size >= _LARGE and {min.__class__, max.__class__} <= {plain, int, type(None)}:
+        return _clipped_in_single(x, min, max) if is_half(kind) and x.size >= MANY else None
+    if {min.__class__, max.__class__} <= {plain, int, type(None)}:
         if min and max:
             return _clipped(x, min, max)  # one pass; at a limit of 0 it may give the other zero
         if x.size >= FAR and kind in _VECTORS:
@@ -279,6 +275,15 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Any:
             return None
         y = np.minimum(y, max)
     return y if y is not x else None
+
+
+def _clipped_in_single(x: Any, *limits: Any) -> Any:
+    """The same of halves, which have vectors in float32 alone, by two numbers that they have."""
+    for limit in limits:
+        if limit.__class__ not in (float, int) or not 0 < abs(limit) < _WHOLE_IN_HALVES:
+            return None
+    low, high = [np.asarray(limit, x.dtype).astype(np.float32) for limit in limits]
+    return in_dtype(_clipped(in_dtype(x, _SINGLE), low, high), x.dtype)
 
 
 def _limits(limit: Any, x: Any, plain: type) -> bool:
@@ -407,8 +412,8 @@ def times_sigmoid(x: Any) -> Any:
 def _sigmoid(x: Any) -> Any:
     if x.dtype.kind in "bu":
         x = x.astype(_DOUBLE)  # which has negative numbers
-    elif _is_half(x):
-        return sigmoid(x.astype(np.float32)).astype(x.dtype)
+    elif is_half(x.dtype):  # computed in float32, and rounded once
+        return in_dtype(sigmoid(in_dtype(x, _SINGLE)), x.dtype)
     e = np.exp(np.minimum(x, -x))  # at most 1: nothing overflows, small results keep their digits
     return np.exp(np.minimum(x, 0)) / (1 + e)
 
@@ -423,11 +428,6 @@ def _few_sigmoids(x: Any, times: bool) -> Any:
     y = np.empty(x.shape, x.dtype)
     neural.sigmoid(x, y, np.empty(n, x.dtype), n, times)
     return y
-
-
-def _is_half(x: Any) -> bool:
-    """Whether x has two bytes for an element: it is computed in float32 then, and rounded once."""
-    return x.dtype.itemsize == 2 and x.dtype.kind in "fV"
 
 
 _LIKE_UFUNCS = frozenset({expm1, floor_divide, log1p, power, remainder, rint, tanh})

@@ -7,8 +7,10 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from ml_dtypes import bfloat16
 
 from funct.kernels import indexing, runs
+from funct.kernels.casting import in_dtype
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.dtypes import NAMED, NATIVE, NO_AXIS
 from funct.kernels.windows.borders import padded
@@ -24,13 +26,14 @@ _MODES: Any = ("edge", "reflect", "symmetric", "wrap")
 _OF_TORCH = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 _ALL, _BACK = slice(None), slice(None, None, -1)
 _FILLED = {np.dtype(char) for char in "fdFD"}  # any number has a value there
-_CAST = 1 << 12  # elements of two bytes from which on it is worth asking for kernels
+_CAST = 1 << 12  # elements of two bytes that others are told of
+_BRAIN: dict[Any, Any] = dict.fromkeys((bfloat16, np.dtype(bfloat16)), np.dtype(bfloat16))
 _JOINED = _FILLED | {np.dtype(char) for char in "bhilBHI"}
 
 
 def astype(x: Any, dtype: Any, copy: Any = True, device: Any = None) -> Any:
-    """x in another dtype of NumPy's, in a new array."""
-    found = NAMED.get(dtype)
+    """x in another dtype, in a new array."""
+    found = NAMED.get(dtype) or _BRAIN.get(dtype)
     if found is None or copy is not True or device is not None:
         return None
     given = x.dtype
@@ -38,7 +41,7 @@ def astype(x: Any, dtype: Any, copy: Any = True, device: Any = None) -> Any:
         return None
     if x.size >= _CAST and (given.itemsize == 2 or found.itemsize == 2):
         return None
-    return x.astype(found)
+    return in_dtype(x, found)
 
 
 def reshape(x: Any, shape: Any, copy: Any = None) -> Any:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from funct.kernels.casting import in_dtype
 from funct.kernels.cpu.elementwise import complexes
 from funct.kernels.cpu.irregular import scans as cpu
 from funct.kernels.cpu.loops import pays, ready
 from funct.kernels.dtypes import HALF, is_half, sum_dtype
-from funct.kernels.table import call
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -106,8 +106,8 @@ def _in_line(x: NDArray[Any], axis: int) -> bool:
 
 def through_single(run: Callable[..., Any], x: NDArray[Any], *rest: Any) -> NDArray[Any]:
     """What sums halves, or runs along them, in float32."""
-    y = run(call("cast", x.dtype, x.size, x, _SINGLE), *rest)
-    found: NDArray[Any] = call("cast", _SINGLE, y.size, y, x.dtype)
+    y = run(in_dtype(x, _SINGLE), *rest)
+    found: NDArray[Any] = in_dtype(y, x.dtype)
     return found
 
 
@@ -159,7 +159,7 @@ def plain_extremum(x: NDArray[Any], axis: int, largest: bool) -> NDArray[Any]:
 def running_argmax(x: NDArray[Any], axis: int, largest: bool) -> NDArray[np.int64]:
     """Where that element stands along axis."""
     if is_half(x.dtype):
-        x = call("cast", x.dtype, x.size, x, _SINGLE)
+        x = in_dtype(x, _SINGLE)
     if not pays(x):
         return plain_argmax(x, axis, largest)
     y = np.empty(x.shape, np.int64)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.casting import in_dtype
 from funct.kernels.cpu.reductions.columns import of_few_columns
 from funct.kernels.cpu.reductions.long_rows import of_runs
 from funct.kernels.cpu.reductions.pairwise import LONG, of_long_rows
@@ -167,7 +168,7 @@ _WAYS = {np.add: total, np.multiply: product, np.maximum: most, np.minimum: leas
 
 def _single(x: Any) -> Any:
     """Halves as float32."""
-    return x.astype(_SINGLE) if x.size < _MANY else call("cast", x.dtype, x.size, x, _SINGLE)
+    return in_dtype(x, _SINGLE)
 
 
 def _of_halves(way: Any, x: Any, axis: Any, keepdims: bool) -> Any:
@@ -176,7 +177,7 @@ def _of_halves(way: Any, x: Any, axis: Any, keepdims: bool) -> Any:
     """
     if x.size >= _MANY or not is_half(x.dtype):
         return None
-    return np.asarray(way(x.astype(_SINGLE), axis, keepdims)).astype(x.dtype)
+    return np.asarray(way(in_dtype(x, _SINGLE), axis, keepdims)).astype(x.dtype)
 
 
 def sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:

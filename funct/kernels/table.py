@@ -177,8 +177,8 @@ ROWS = (
     Row("thin_matmul", _CPU + "dense.products:thin_matmul", _REAL, _LONG, 1 << 18),
     Row("thin_matmul", "funct.kernels.linalg.products:thin_matmul"),
     # work: elements
-    Row("cast", _CPU + "elementwise.casts:cast", (*_HALF, *_REAL, *_WHOLE), ("llvm",), 1 << 12),
-    Row("cast", "funct.kernels.elementwise:plain_cast"),
+    Row("cast", _CPU + "elementwise.casts:cast", (*_HALF, *_REAL, *_WHOLE), ("llvm",), 1 << 9),
+    Row("cast", "funct.kernels.casting:plain_cast"),
     Row("elementwise", _CPU + "elementwise.large:of_large", (*_HALF, *_REAL), ("llvm",)),
     Row("elementwise", "funct.kernels.elementwise:as_it_is"),
     Row(

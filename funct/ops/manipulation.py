@@ -14,7 +14,7 @@ import numpy as np
 from funct import ops
 from funct.core import Linear, Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import DTypeError, ShapeError
-from funct.kernels.table import call
+from funct.kernels.casting import in_dtype
 from funct.ops.broadcasting import broadcast_shapes, match_operand
 from funct.ops.by_size import NOTED, arrived
 from funct.ops.families import structural
@@ -192,15 +192,10 @@ def _astype_aval(args: Args, params: Params) -> ShapeDtype:
     return ShapeDtype(args[0].shape, params[0])
 
 
-_MANY = 1 << 12  # elements from which on it is worth asking for kernels
-
-
 def _astype_raw(x: Any, dtype: np.dtype[Any]) -> Any:
     if x.dtype.kind == "c" and dtype.kind not in "cb":
         raise TypeError("complex to real")
-    if x.size < _MANY or not (x.dtype.itemsize == 2 or dtype.itemsize == 2):
-        return x.astype(dtype)
-    y = call("cast", x.dtype, x.size, x, dtype)
+    y = in_dtype(x, dtype)
     if y.nbytes >= NOTED:
         arrived(y)
     return y

@@ -43,6 +43,8 @@ CASES: dict[str, tuple[list[Any], Any]] = {
         [*drawn((4, 7)), *_units((4, 7))], lambda f, x, t: f(x, t, reduction="sum")
     ),
     "huber_loss": (drawn((4, 7), (4, 7)), lambda f, x, t: f(x, t, delta=0.5)),
+    "smooth_l1_loss": (drawn((4, 7), (4, 7)), lambda f, x, t: f(x, t, beta=0.5)),
+    "poisson_nll_loss": ([*drawn((4, 7)), *_units((4, 7))], lambda f, x, t: f(x, t)),
     **{
         name: (drawn((4, 6)), lambda f, x: f(x))
         for name in (

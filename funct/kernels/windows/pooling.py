@@ -85,7 +85,8 @@ def _pool(
     counts: NDArray[Any] | None = None,
 ) -> NDArray[Any]:  # fmt: skip
     """The "max" of each window, or its "sum", divided by counts, if any."""
-    if x.size < _FEW and x.dtype.char in "fd" and x.flags.c_contiguous and ready(x.size):
+    apart = all(s >= k for s, k in zip(stride, window))  # so each element is read once
+    if (apart or x.size < _FEW) and x.dtype.char in "fd" and x.flags.c_contiguous and ready(x.size):
         plan = few(x.shape, window, stride, padding, dilation)
         if plan is not None:
             y = few_pooled(x, plan, how)

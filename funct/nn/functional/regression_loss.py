@@ -65,6 +65,7 @@ def l1_loss(
     return weighted_reduced("l1_loss", ops.abs(input - target), reduction, weight)
 
 
+@compiled
 @in_single
 def smooth_l1_loss(
     input: Any, target: Any, size_average: None = None, reduce: None = None,
@@ -197,6 +198,7 @@ def gaussian_nll_loss(
     return reduced("gaussian_nll_loss", loss, reduction)
 
 
+@compiled
 @in_single
 def poisson_nll_loss(
     input: Any, target: Any, log_input: bool = True, full: bool = False,
