@@ -1,5 +1,6 @@
 """Statistical, searching and sorting functions against NumPy, and the laws they obey."""
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,29 @@ def summed(x: Any, axis: Any) -> bool:
     """Whether some reduced axis has length 0."""
     axes = range(x.ndim) if axis is None else np.atleast_1d(axis)
     return any(x.shape[int(a)] == 0 for a in axes)
+
+
+REDUCTIONS = [
+    name for name in xp.__all__
+    if inspect.isfunction(f := getattr(xp, name)) and "keepdims" in inspect.signature(f).parameters
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+@pytest.mark.parametrize("axis", [None, 0])
+def test_keepdims_is_any_truth(name: str, axis: int | None) -> None:
+    """0, 1 and NumPy's truth do what False and True do, and graphs hold True and False."""
+    fun, more = getattr(xp, name), {"q": 0.5} if "quantile" in name else {}
+    more = {"q": 50.0} if "percentile" in name else more
+    x = xp.asarray([[1.0, 4.0, 2.0], [3.0, 0.5, 6.0]])
+    for truth in (0, 1, np.True_, np.False_):
+        kept = lambda v, t=truth: fun(v, axis=axis, keepdims=t, **more)  # noqa: E731
+        told = lambda v, t=bool(truth): fun(v, axis=axis, keepdims=t, **more)  # noqa: E731
+        laws.same(kept(x), told(x))
+        laws.same(ft.jit(kept)(x), told(x))
+        laws.same(ft.vmap(kept)(x[None]), ft.vmap(told)(x[None]))
+        graphs = [ft.make_graph(f)(x) for f in (kept, told)]
+        assert len({repr([e.params for e in g.nodes]) for g in graphs}) == 1
 
 
 @pytest.mark.parametrize("name", ["sum", "prod"])
@@ -261,7 +285,6 @@ def test_searchsorted_in_two_dtypes(kind: str, other: str) -> None:
         laws.same(ft.vmap(fun)(x[None], v[None])[0], expected)
         laws.same(ft.vmap(fun, (0, None))(x[None], v)[0], expected)
         laws.same(ft.jit(ft.vmap(fun, (None, 0)))(x, v[None])[0], expected)
-
 
 
 @pytest.mark.parametrize("side", ["left", "right"])

@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 import funct.array as xp
 from funct import ops
 from funct.core import FLOATING, catalogue
+from funct.kernels.casting import in_dtype
 from funct.kernels.cpu.loops import available
 from funct.kernels.table import restricted
+from funct.kernels.thresholds import FAR
+from funct.kernels.thresholds import MANY as SOME
 
 if not available():
     pytest.skip("there is no LLVM here", allow_module_level=True)
@@ -177,6 +180,45 @@ def test_casts_are_numpys(dtype: Any, to: Any) -> None:
         with np.errstate(all="ignore"):
             x = x if x.dtype == dtype else x.astype(dtype)
         assert_same(xp.asarray(x).astype(to).data, x.astype(to))
+
+
+@pytest.mark.parametrize(("dtype", "to"), sorted(casts.IN_VECTORS, key=str), ids=str)
+def test_some_are_cast_as_many_are(dtype: Any, to: Any) -> None:
+    """However many are left over behind the vectors, and however they lie."""
+    words = np.random.default_rng(0).integers(0, 2**64, FAR, np.uint64, endpoint=False)
+    codes = words.view(dtype)[:FAR]
+    for x in (*[codes[:n] for n in (SOME, SOME + 1, SOME + 31, FAR - 1)], codes[: 2 * SOME : 2]):
+        assert_same(in_dtype(x, to), in_dtype(np.tile(x, 64), to)[: len(x)])
+        assert_same(in_dtype(x, to), x.astype(to))
+    plain = codes[:SOME].astype(to)
+    with restricted():
+        assert_same(in_dtype(codes[:SOME], to), plain)
+
+
+NUMBERS = [1, 2.5, -0.3, 1e-8, 0.0, -0.0, 300, 65520.0, float("inf"), float("nan")]
+
+
+@pytest.mark.parametrize("dtype", [*HALVES, np.dtype(np.float32)], ids=str)
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_yis_an_array_of_that_number(dtype: Any, number: float) -> None:
+    """Beside some elements: both have the same code, whichever operand it is."""
+    xp.astype(xp.ones(2 * MANY), dtype)
+    x = np.random.default_rng(0).standard_normal(SOME + 7).astype(dtype)
+    one, all_ = xp.asarray(x), xp.asarray(np.full(x.shape, number, dtype))
+    binary = (ops.add, ops.subtract, ops.multiply, ops.divide, ops.maximum, ops.remainder)
+    for op in (*binary, ops.atan2, ops.hypot):
+        for y in (number, xp.asarray(number, dtype=dtype)):
+            assert_same(op(one, y).data, op(one, all_).data)
+            assert_same(op(y, one).data, op(all_, one).data)
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize("limits", [(-1, 1), (-0.3, 2.5), (1.5, -1.5), (0, 1), (-1e-9, 300.0)])
+def test_some_are_clipped_as_few_are(dtype: Any, limits: tuple[float, float]) -> None:
+    codes = np.arange(1 << 16, dtype=np.uint16).view(dtype)
+    for part in np.split(codes, 64):  # each of more than SOME
+        few = [xp.clip(xp.asarray(v), *limits).data for v in np.split(part, 8)]
+        assert_same(xp.clip(xp.asarray(part), *limits).data, np.concatenate(few))
 
 
 @pytest.mark.parametrize("dtype", HALVES, ids=str)

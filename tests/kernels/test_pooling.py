@@ -117,6 +117,20 @@ def test_pools_are_taken_box_by_box(case: Case, dtype: Any, with_nan: bool) -> N
     np.testing.assert_array_equal(sum_pool(x, *static), total, strict=True)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("pool", [max_pool, sum_pool])
+@pytest.mark.parametrize(("size", "step"), [((2, 2), (2, 2)), ((3, 1), (4, 2)), ((3, 2), (3, 2))])
+def test_windows_that_lie_apart_have_the_bits_of_passes(
+    pool: Any, dtype: Any, size: Any, step: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = np.random.default_rng(0).standard_normal((2, 3, 13, 14)).astype(dtype)
+    x[x > 2] = np.nan
+    static = (size, step, ((0, 0),) * 2, (1, 1))
+    found = pool(x, *static)
+    monkeypatch.setattr(pooling, "ready", lambda n: False)
+    np.testing.assert_array_equal(found, pool(x, *static), strict=True)
+
+
 @pytest.mark.parametrize("dtype", ["bool", "float16", "bfloat16", "float32", "longdouble"])
 def test_dtype_is_kept(dtype: str) -> None:
     """Pooling returns the dtype given, and padding loses against any element."""

@@ -3,9 +3,9 @@
     exp = of_alike("exp", 1, otherwise)     # otherwise(*args): what all other operands are for
     exp(x)                                  # 0.4 µs and the loop
 
-The operands are dense arrays of one shape and dtype, which the result has too; numbers of two bytes
-are computed in float32. `vector_loops.py` has the same functions, with the same bits, for arrays
-that broadcast or are many elements.
+The operands are dense arrays of one shape and dtype, which the result has too, or such an array and
+a number; numbers of two bytes are computed in float32. `vector_loops.py` has the same functions,
+with the same bits, for arrays that broadcast or are many elements.
 """
 
 from __future__ import annotations
@@ -21,7 +21,13 @@ from funct.device import Code, host, printed
 from funct.device.fork import whole
 from funct.kernels.cpu.calls import Entries, readable
 from funct.kernels.cpu.elementwise.ufunc_loops import offered
-from funct.kernels.cpu.elementwise.vector_loops import ELEMENTS, PRINTED, SHORTEST, registers
+from funct.kernels.cpu.elementwise.vector_loops import (
+    ELEMENTS,
+    PRINTED,
+    SHORTEST,
+    operand,
+    registers,
+)
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 from funct.kernels.table import unrestricted
 from funct.kernels.thresholds import MANY
@@ -30,6 +36,7 @@ __all__ = ["loop", "of_alike"]
 
 _REAL = frozenset(map(np.dtype, "fd"))
 _WHOLE = frozenset(map(np.dtype, "hilqHILQ"))  # of one byte there are tables
+_COMMUTED = frozenset({"add", "multiply"})  # where a number may be the second operand
 _making = whole(threading.RLock())
 
 
@@ -44,8 +51,27 @@ def of_alike(
     makes of integers of some dtypes, which are computed in that.
     """
     waiting = {d: d for d in kinds} if readable() else {}
+    kept = frozenset(waiting)
+    met: set[np.dtype[Any]] = set()
+
+    def beside(x: Any, number: Any) -> Any:
+        """An array and one number of its dtype."""
+        kind = x.dtype
+        one = operand(number, kind) if kind in kept else None
+        if one is None:
+            return otherwise(x, number)
+        if kind not in met:
+            with _making:
+                code = printed(_beside, name, ELEMENTS[kind])
+                numbers.add([kind, kind], code.address("entry"), code)
+                met.add(kind)
+        return numbers.call(x, one)
 
     def miss(*args: Any) -> Any:
+        if operands == 2 and _single(args[1]) and not _single(args[0]):
+            return beside(*args)
+        if name in _COMMUTED and _single(args[0]) and not _single(args[1]):
+            return beside(*args[::-1])
         kind = args[0].dtype if args[0].__class__ is np.ndarray else None
         if made and kind in _WHOLE and all(_fits(a, args[0]) for a in args):
             floats = made(*[kind] * operands)
@@ -65,7 +91,12 @@ def of_alike(
         return entries.call(*args) if unrestricted() else otherwise(*args)
 
     entries = Entries(name, operands, miss, result=(0, 0), alike=True)
+    numbers = Entries(name, 2, otherwise, result=(0, 0))
     return call
+
+
+def _single(a: Any) -> bool:
+    return a.__class__ is not np.ndarray or not a.ndim
 
 
 def _fits(a: Any, first: Any) -> bool:
@@ -79,6 +110,16 @@ def _entry(name: str, operands: int, element: str) -> str:
     f = module.function("entry", [("frame", PTR)], I64)
     places = f.pointers(f.arguments[0], 0, operands + 1)
     _all(f, name, element, places[:-1], [], places[-1], f.word(f.arguments[0], operands + 1))
+    f.ret(f.constant(I64, 0))
+    return module.text()
+
+
+def _beside(name: str, element: str) -> str:
+    """The same of an array and a number, which is the second operand."""
+    module = Module(host())
+    f = module.function("entry", [("frame", PTR)], I64)
+    x, number, y = f.pointers(f.arguments[0], 0, 3)
+    _all(f, name, element, [x], [f.load(typed(element), number)], y, f.word(f.arguments[0], 3))
     f.ret(f.constant(I64, 0))
     return module.text()
 
@@ -131,11 +172,12 @@ def _all(
     written last: what is left over is computed twice, where y may lie over an operand.
     """
 
+    half = typed(element).bytes == 2
+
     def value(i: Value, lanes: int) -> Value:
         given = [f.load(typed(element, lanes), f.at(x, i, element)) for x in arrays]
-        if typed(element).bytes == 2:
-            given = [f.convert(x, "f32") for x in given]
-        made = PRINTED[name](f, *given, *[f.splat(v, lanes) for v in numbers])
+        given += [f.splat(v, lanes) for v in numbers]
+        made = PRINTED[name](f, *[f.convert(x, "f32") if half else x for x in given])
         return f.convert(made, element)
 
     def some(i: Value, lanes: int) -> None:

@@ -26,7 +26,7 @@ from funct.kernels.cpu.elementwise.vector_loops import ELEMENTS, SHORTEST, combi
 from funct.kernels.llvm import I64, PTR, Module, Value, each, typed
 from funct.kernels.thresholds import FAR
 
-__all__ = ["CASTS", "cast"]
+__all__ = ["CASTS", "IN_VECTORS", "cast"]
 
 _HALF, _BRAIN = np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)
 _BYTES = frozenset(map(np.dtype, "?bB"))
@@ -38,7 +38,7 @@ _BY_SINGLE = {(np.dtype(c), to) for c in "hHiIlL" for to in HALVES}
 _BY_SINGLE |= {(np.dtype(np.float64), _BRAIN)}
 _LOOKED_UP = {(d, to) for d in _BYTES for to in HALVES}
 _TABLED = {(_HALF, d) for d in _WHOLE}
-_IN_VECTORS = _ROUNDED | _BY_SINGLE
+IN_VECTORS = _ROUNDED | _BY_SINGLE
 CASTS = frozenset(_ROUNDED | _BY_SINGLE | _LOOKED_UP | _TABLED)
 
 
@@ -50,7 +50,7 @@ _making = whole(threading.RLock())
 def cast(x: Any, dtype: np.dtype[Any]) -> Any:
     """x in another dtype."""
     pair = x.dtype, dtype
-    if x.size < FAR and pair in _IN_VECTORS and x.flags.c_contiguous and x.flags.aligned:
+    if x.size < FAR and pair in IN_VECTORS and x.flags.c_contiguous and x.flags.aligned:
         return _some(*pair)(x, _LIKE[dtype])
     if x.size < _FEW:
         return NotImplemented
