@@ -219,16 +219,15 @@ def any(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     return ops.any(x, normal_axes("any", axis, len(x.shape)), keepdims)
 
 
-def _log_sum(top: Any, rest: Any, signed: bool) -> tuple[Any, Any]:
-    """Logarithm of |top + rest|, and the sign, where rest may be much smaller than top."""
-    sign = ops.sign(top + rest)
+def _log_sum(top: Any, rest: Any, signed: bool) -> Any:
+    """Logarithm of |top + rest|, where rest may be much smaller than top."""
     if not signed:
-        return ops.log1p(rest / top) + ops.log(top), sign
+        return ops.log1p(rest / top) + ops.log(top)
     none = ops.equal(top, 0)
     ratio = ops.where(none, 0.0, rest) / ops.where(none, 1.0, top)
     ratio = ops.where(ops.less(ratio, -1), -2.0 - ratio, ratio)
     near = ops.log1p(ratio) + ops.log(ops.abs(ops.where(none, 1.0, top)))
-    return ops.where(none, ops.log(ops.abs(ops.where(none, rest, 1.0))), near), sign
+    return ops.where(none, ops.log(ops.abs(ops.where(none, rest, 1.0))), near)
 
 
 def logsumexp(
@@ -276,14 +275,14 @@ def logsumexp(
         if b is not None:
             beside = ops.where(ops.equal(b, 0), 0.0, b * beside)
             weight = b * weight
-        weight = ops.reduce_sum(weight, axes, True)
-        y, sign = _log_sum(weight, ops.reduce_sum(beside, axes, True), b is not None)
-        y = y + top
+        weight, rest = (ops.reduce_sum(v, axes, True) for v in (weight, beside))
+        y = _log_sum(weight, rest, b is not None) + top
+        sign = None if b is None and not return_sign else ops.sign(weight + rest)
         if b is not None and not return_sign:
             y = ops.where(ops.less(sign, 0), nan, y)
     if not keepdims:
         shape = tuple([n for k, n in enumerate(y.shape) if k not in axes])
-        y, sign = ops.reshape(y, shape), ops.reshape(sign, shape)
+        y, sign = ops.reshape(y, shape), ops.reshape(sign, shape) if return_sign else sign
     return (y, sign) if return_sign else y
 
 

@@ -21,7 +21,8 @@ __all__ = [
     "reshape", "roll", "squeeze", "stack", "tile", "transpose",
 ]  # fmt: skip
 
-_concatenate: Any = np.concatenate
+# What NumPy calls once it has asked each array whether another library is to do it.
+_concatenate: Any = getattr(np.concatenate, "_implementation", np.concatenate)
 _MODES: Any = ("edge", "reflect", "symmetric", "wrap")
 _OF_TORCH = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 _ALL, _BACK = slice(None), slice(None, None, -1)

@@ -44,6 +44,8 @@ _MANY = 1 << 12  # elements from which on reductions of two bytes are taken in f
 _FEW = 8  # rows that NumPy does not lose much time between
 _PLACES = 1 << 10  # elements whose places NumPy finds in no longer time
 _SINGLE = np.dtype(np.float32)
+_WORD = np.dtype(np.uint16)
+_SIZE = _WORD.type(0x7FFF)  # the bits of a half but for its sign, none of which 0 has
 
 
 def cast(x: Any, dtype: Any) -> Any:
@@ -250,6 +252,8 @@ def argmin(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Number of elements over axis that are not 0."""
+    if is_half(x.dtype):
+        x = x.view(_WORD) & _SIZE
     if axis is None and not keepdims:
         if x.size >= _MANY and x.dtype.num in _FLOATS:
             return counted(np.not_equal(x, 0))  # of floats NumPy looks at one after the other

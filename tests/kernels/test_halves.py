@@ -233,6 +233,15 @@ def test_reductions_are_taken_in_float32_and_rounded_once(dtype: Any, axis: Any)
     np.testing.assert_allclose(xp.var(y, axis=axis).data.astype(np.float64), exact, rtol=0.02)
 
 
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize("axis", [None, 0, -1])
+def test_what_is_not_0_is_counted_by_its_bits(dtype: Any, axis: int | None) -> None:
+    codes = np.arange(1 << 16, dtype=np.uint16).view(dtype)
+    for x in (codes, codes[:3], codes[::5], codes.reshape(64, -1).T):
+        expected = np.asarray(np.count_nonzero(x != 0, axis=axis))
+        assert_same(xp.count_nonzero(xp.asarray(x), axis=axis).data, expected)
+
+
 def test_halves_that_fit_no_loop_go_the_plain_way() -> None:
     x = np.ones(2 * MANY, np.float16)
     mixed = xp.asarray(x) + xp.asarray(x.astype(np.float32))
