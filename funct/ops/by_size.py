@@ -56,10 +56,25 @@ def _choose(dtype: np.dtype[Any]) -> None:
     with _choosing:
         while SMALL_ONLY:
             prim, op = SMALL_ONLY.pop()
-            raw = choice(prim.name, prim.raw, len(prim.rules))
-            _cell_of(op, "raw").cell_contents = raw
-            if "beside" in op.__code__.co_freevars:
-                _cell_of(op, "beside").cell_contents = raw
+            _let_call(op, _at_first(prim, op, choice))
+
+
+def _at_first(prim: Primitive, op: Any, choice: Callable[..., Any]) -> Callable[..., Any]:
+    """What chooses at its first call: to do so for all functions at once takes milliseconds."""
+
+    def first(*args: Any) -> Any:
+        raw = choice(prim.name, prim.raw, len(prim.rules))
+        _let_call(op, raw)
+        return raw(*args)
+
+    return first
+
+
+def _let_call(op: Any, raw: Callable[..., Any]) -> None:
+    """raw is what a fast function calls on bare arrays from now on."""
+    _cell_of(op, "raw").cell_contents = raw
+    if "beside" in op.__code__.co_freevars:
+        _cell_of(op, "beside").cell_contents = raw
 
 
 def _cell_of(op: Any, name: str) -> Any:

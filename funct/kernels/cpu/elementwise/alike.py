@@ -52,7 +52,7 @@ def of_alike(
     """
     waiting = {d: d for d in kinds} if readable() else {}
     kept = frozenset(waiting)
-    met: set[np.dtype[Any]] = set()
+    met: dict[np.dtype[Any], Entries] = {}
 
     def beside(x: Any, number: Any) -> Any:
         """An array and one number of its dtype."""
@@ -60,12 +60,12 @@ def of_alike(
         one = operand(number, kind) if kind in kept else None
         if one is None:
             return otherwise(x, number)
-        if kind not in met:
-            with _making:
+        with _making:
+            if kind not in met:
                 code = printed(_beside, name, ELEMENTS[kind])
-                numbers.add([kind, kind], code.address("entry"), code)
-                met.add(kind)
-        return numbers.call(x, one)
+                met[kind] = Entries(name, 2, otherwise, result=(0, 0))
+                met[kind].add([kind, kind], code.address("entry"), code)
+        return met[kind].call(x, one)
 
     def miss(*args: Any) -> Any:
         if operands == 2 and _single(args[1]) and not _single(args[0]):
@@ -91,7 +91,6 @@ def of_alike(
         return entries.call(*args) if unrestricted() else otherwise(*args)
 
     entries = Entries(name, operands, miss, result=(0, 0), alike=True)
-    numbers = Entries(name, 2, otherwise, result=(0, 0))
     return call
 
 
