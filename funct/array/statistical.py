@@ -277,7 +277,8 @@ def logsumexp(
             weight = b * weight
         weight, rest = (ops.reduce_sum(v, axes, True) for v in (weight, beside))
         y = _log_sum(weight, rest, b is not None) + top
-        sign = None if b is None and not return_sign else ops.sign(weight + rest)
+        asked = b is not None or return_sign
+        sign = ops.sign(weight + rest) if asked else weight
         if b is not None and not return_sign:
             y = ops.where(ops.less(sign, 0), nan, y)
     if not keepdims:
