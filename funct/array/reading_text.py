@@ -22,10 +22,10 @@ from funct.kernels.cpu.calls import (
     SHAPE,
     STRIDES,
     TYPE,
-    declared,
     field,
     word,
 )
+from funct.kernels.cpu.outside import declared
 
 __all__ = ["reading_text"]
 

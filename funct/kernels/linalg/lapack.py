@@ -33,12 +33,12 @@ ALONE = {
     "cholesky_lo": (96, 500), "solve": (96, 600), "det": (96, 600), "slogdet": (96, 600),
     "eigh_lo": (32, 400), "eigvalsh_lo": (48, 400), "eig": (96, 1 << 15), "eigvals": (96, 1 << 15),
     "svd": (32, 700), "svd_f": (32, 700), "svd_s": (32, 700), "lstsq": (32, 700),
-    "qr_r_raw": (32, 500), "qr_reduced": (32, 500), "qr_complete": (32, 500),
+    "inv": (96, 256), "qr_r_raw": (32, 500), "qr_reduced": (32, 500), "qr_complete": (32, 500),
 }  # fmt: skip
 """NumPy's loops, and from how many rows BLAS has a use for threads in them, up to how many it
 computes on one all the same: several gain a tenth at best, since they wait for each other often,
 and beside other work on the cores that takes up to a thousand times as long. What many right sides
-cost two threads halve (`inv`), and bear company.
+cost two threads halve, and bear company: of a larger `inv` as well.
 """
 SIDES = 4  # rows for each right side, from which a system has few
 
