@@ -11,6 +11,7 @@ from hypothesis import given
 import funct as ft
 import funct.array as xp
 from funct.compile.loops.kernel import Kernel
+from funct.compile.program import kernels_text
 from funct.errors import IndexOutOfBoundsError
 from tests.compile.checked import checking, run
 from tests.compile.test_bounds import in_steps, made_of
@@ -296,3 +297,46 @@ def test_a_row_of_indices_and_a_column() -> None:
     j[-1] = 30
     with pytest.raises(IndexError, match="30 is out of bounds"):
         ft.jit(fun, mode="reduce-overhead")(*map(xp.asarray, (x, i, j)))
+
+
+@pytest.mark.pairwise
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bool"])
+@pytest.mark.parametrize("index", ["int32", "uint8", "int64"])
+@pytest.mark.parametrize("n", [7, 16, 33])
+def test_many_look_ups_are_printed_once(dtype: str, index: str, n: int) -> None:
+    """Each of a tree's levels looks up where to go on; all do by the same few functions."""
+    rng = np.random.default_rng(n)
+    x, child = numbers(rng, dtype, 60), rng.integers(0, 60, (9, 60)).astype(index)
+    start = rng.integers(0, 60, (2, n)).astype(index)
+
+    def walked(x: Any, child: Any, at: Any) -> Any:
+        found = []
+        for k in range(9):
+            at = child[k][at]
+            found.append(again(x[at]))
+        return found
+
+    agree(walked, x, child, start)
+    kernels = [c.kernel for c in made_of(walked, x, child, start).calls]
+    text = kernels_text([k for k in kernels if isinstance(k, Kernel) and k.looks])
+    assert text.count("@looked_up") > text.count("define internal") * 3
+
+
+def test_many_look_ups_refuse() -> None:
+    """An index that is not on its axis is refused by each of them."""
+    x, start = xp.arange(60.0), np.arange(40)
+    for wrong in range(9):
+        child = np.tile(np.arange(60), (9, 1))
+        child[wrong, 39] = 60
+
+        def walked(x: Any, child: Any, at: Any) -> Any:
+            for k in range(9):
+                at = child[k][at]
+            return x[at] + 1
+
+        f = ft.jit(walked, mode="reduce-overhead")
+        with pytest.raises(IndexOutOfBoundsError):
+            f(x, xp.asarray(child), xp.asarray(start))
+        np.testing.assert_array_equal(
+            f(x, xp.asarray(child), xp.asarray(start[:39])), start[:39] + 1
+        )

@@ -20,6 +20,12 @@ def distances(x: Any) -> Any:
     return xp.sum(xp.exp(-xp.sum(d * d, axis=2)), axis=1)
 
 
+def pulls(x: Any) -> Any:
+    """For each point, what all points pull at it with: a sum of rows that are put side by side."""
+    d = x[None] - x[:, None]
+    return xp.sum(d / (1 + xp.sum(d * d, axis=2))[..., None], axis=1)
+
+
 FUNCTIONS: dict[str, Any] = {
     "pairs": distances,
     "gradient": ft.grad(lambda x: xp.sum(distances(x))),
@@ -30,6 +36,7 @@ FUNCTIONS: dict[str, Any] = {
     "everything": lambda x: xp.prod(1.0 + 1e-6 * xp.cos(x[:, None] - x)),
     "masks": lambda x: xp.any(x[:, None] > x + 2.0, axis=2),
     "one for each row": lambda x: xp.sum((x[:, None] - x) * x[:, None, :1], axis=2),
+    "pulls": pulls,
     "flat": lambda x: xp.sum(xp.reshape(x[:, None] * x, (-1, x.shape[-1])) * 2.0, axis=1),
 }
 
@@ -62,6 +69,16 @@ def test_the_large_array_goes(name: str, places: int) -> None:
     """No array has an element for each pair and place."""
     graph = taken_apart(graph_of(FUNCTIONS[name], np.ones((70, places))))
     assert all(v.shape != (70, 70, places) for e in graph.nodes for v in e.results)
+
+
+@pytest.mark.parametrize("points", [8, 12, 70])
+def test_what_is_put_side_by_side_is_reduced_before(points: int) -> None:
+    """Of few points, too, the places are reduced one by one along other axes."""
+    x = np.random.default_rng(1).normal(size=(points, 3))
+    graph = taken_apart(graph_of(pulls, x))
+    check(graph)
+    assert all(v.shape != (points, points, 3) for e in graph.nodes for v in e.results)
+    np.testing.assert_allclose(graph(xp.asarray(x))[0], pulls(xp.asarray(x)), rtol=1e-12)
 
 
 def test_long_axes_and_small_arrays_stay() -> None:

@@ -107,3 +107,38 @@ def test_decoders_are_in_registers(n: int, dtype: str) -> None:
     for row in s[1:]:
         best = np.max(best[:, None] + m, axis=0) + row
     np.testing.assert_allclose(score, np.max(best), 1e-5)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 7, 8, 11, 12])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_points_that_pull_at_each_other(n: int, dtype: str) -> None:
+    """Pairs of few points, whose sums are over either of them."""
+    rng = np.random.default_rng(n)
+    p, v = (xp.asarray(rng.normal(size=(n, 3)).astype(dtype)) for _ in range(2))
+
+    def step(s: Any, x: Any) -> Any:
+        p, v = s
+        d = p[None] - p[:, None]
+        far = xp.sum(d * d, axis=-1) + 0.1
+        v = v + x * xp.sum(d / (far * xp.sqrt(far))[..., None], axis=1)
+        return (p + x * v, v), xp.max(far, axis=0)
+
+    xs = xp.full(6, 0.01, dtype=dtype)
+    found = in_program(lambda p, v, xs: ft.scan(step, (p, v), xs), p, v, xs)
+    eps = 256 * float(np.finfo(dtype).eps)
+    laws.close(found, by_steps(step, (p, v), xs, False), eps, eps)
+
+
+def test_what_is_read_twice_is_made_once() -> None:
+    """A table whose ops each read the one before twice takes as long as its ops, not as paths."""
+    moves = xp.asarray(np.random.default_rng(0).normal(size=(16, 16)) * 0.1)
+
+    def step(c: Any, x: Any) -> Any:
+        table = c[:, None] + moves
+        for _ in range(40):
+            table = table * 0.5 + table * table * 0.25
+        return c * 0.5 + x + xp.sum(table, axis=0), None
+
+    c, xs = xp.zeros(16), xp.ones((3, 16)) * 0.01
+    found = in_program(lambda c, xs: ft.scan(step, c, xs), c, xs)
+    laws.close(found, by_steps(step, c, xs, False), 1e-13, 1e-13)

@@ -87,3 +87,27 @@ def test_a_function_that_few_elements_take_often_is_printed_once() -> None:
             for a, b, c in zip(found, made.run(x), wide, strict=True):
                 np.testing.assert_array_equal(a, b)
                 np.testing.assert_array_equal(a, c[:n])
+
+
+@pytest.mark.parametrize(("ways", "registers"), [(1, 2), (16, 1)])
+def test_one_vector_where_it_is_enough(ways: int, registers: int) -> None:
+    """A long body whose values do not wait for each other is not printed for two at a time."""
+    x = np.random.default_rng(0).normal(size=(40, 256)).astype(np.float32)
+
+    def windows(x: Any) -> Any:
+        chain = [xp.exp(xp.exp(x[:, k : k + 240]) * -0.5) for k in range(ways)]
+        while len(chain) > 1:
+            chain = [a + b for a, b in zip(chain[::2], chain[1::2], strict=True)]
+        for _ in range(16 // ways):  # as long in either way
+            chain = [xp.exp(-c) for c in chain]
+        return chain[0]
+
+    made = made_of(windows, x)
+    (kernel,) = [c.kernel for c in made.calls if isinstance(c.kernel, Kernel)]
+    lanes = [int(n) for n in re.findall(r"<(\d+) x float>", kernels_text([kernel]))]
+    assert max(lanes) == registers * host().vector_bytes // 4
+    with checking():
+        (checked,) = run(made_of(windows, x), x)
+    (found,) = made.run(x)
+    np.testing.assert_array_equal(found, checked)
+    np.testing.assert_allclose(found, np.asarray(windows(xp.asarray(x))), rtol=1e-5)

@@ -152,3 +152,20 @@ def test_who_reads_them_otherwise_finds_them_written() -> None:
         expected = np.asarray(fun(xp.asarray(x)))  # type: ignore[no-untyped-call]
         (found,) = made_of(fun, x).run(x)
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(("side", "written"), [(2, False), (3, True), (5, True)])
+def test_windows_over_zeros_around(side: int, written: bool) -> None:
+    """What many read with zeros around is written once, so that nobody sees to where they are."""
+    x = numbers("float32", 67, 80)
+
+    def windows(x: Any) -> Any:
+        p = xp.pad(x, [(1, side - 1)] * 2)
+        places = np.ndindex(side, side)
+        return sum(p[i : i + 67, j : j + 80] * float(1 + i + 2 * j) for i, j in places)
+
+    agree(windows, x)
+    kernels = [c.kernel for c in made_of(windows, x).calls if isinstance(c.kernel, Kernel)]
+    around = [k for k in kernels if any(a.is_within for a in k.accesses)]
+    assert len(kernels) == 1 + written
+    assert all(len(k.values) < 5 for k in around) == written

@@ -39,6 +39,7 @@ from funct.graph import Graph, Guard, Node, Var
 __all__ = ["Fused", "fuse"]
 
 _LEAST_EMBEDDED = 1 << 12  # elements: around fewer, zeros are written
+_MOST_READ = 6  # times that zeros around are seen to: for more, they are written
 _MANY_ROWS = 1 << 9  # of which one element for each is worth loops of its own
 _COSTLY, _ROW_COST = 10, 16  # additions
 _ORDERED = frozenset({"reshape", "broadcast_to", "settled", "stop_gradient", "checkpoint_name"})
@@ -135,7 +136,8 @@ class _Walk:
         small = 0 in g.shape or math.prod(out.shape) < _LEAST_EMBEDDED
         if small or not _has_no_gaps(index) or self.views[g].within is not None:
             return None
-        read = all(map(self._takes, self._readers_of(out)))
+        readings = list(self._readers_of(out))
+        read = len(readings) <= _MOST_READ and all(map(self._takes, readings))
         return embedded(e, self.views[g]) if read else None
 
     def _readers_of(self, v: Var) -> Iterator[tuple[Any, Var]]:

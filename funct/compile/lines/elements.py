@@ -23,7 +23,7 @@ from funct.compile.lines.vectors import MOST_BYTES, Array, NoLines
 from funct.compile.loops.kernel import Constant, Op
 from funct.compile.loops.reductions import combine
 from funct.compile.loops.scalars import ELEMENTS, Printing, exact_number, met, unsupported
-from funct.compile.loops.views import View
+from funct.compile.loops.views import View, collapse, dense
 from funct.graph import Node, Var
 from funct.kernels.llvm import typed
 
@@ -33,7 +33,8 @@ ARGUMENTS = ("argmax", "argmin")
 
 _MOST_COUNTED = 64  # elements of which the first largest one is sought
 _MOST_PLACES = 64  # that are computed one after the other: code for each takes its time
-_LEAST_TO_WAIT = 512  # bytes; of less all places are few vectors, which halves reduce as fast
+_LEAST_TO_WAIT = 256  # bytes; of less all places are few vectors, which halves reduce as fast
+_LEAST_APART = 512  # bytes, where the lanes of a place lie apart, or all is wanted whole too
 _LEAST_PLACE = 32  # bytes of a place; less is no vector
 _SEVERAL = 4  # running results of one reduction, so that none waits for the one before
 
@@ -55,6 +56,8 @@ class Elements(Systems):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.waiting: dict[Var, Node] = {}
+        self.places: dict[Any, int] = {}  # lines of places of what waits
+        self.readers: dict[Var, list[Any]] = {}
 
     def of(self, a: Any) -> Array:
         """An operand. Raises: NoLines: for a number, and for what is too much for registers."""
@@ -74,10 +77,18 @@ class Elements(Systems):
         if why:
             raise NoLines(why)
         out = e.results[0]
-        least = _LEAST_TO_WAIT if self.around is None and not self._has_tables() else MOST_BYTES
-        if self.columns[0] or (_bytes(out) <= least and self.waiting.keys().isdisjoint(e.operands)):
+        least = _LEAST_TO_WAIT if self.around is None and not self._has_tables() else MOST_BYTES + 1
+        if self.columns[0] or (_bytes(out) < least and self.waiting.keys().isdisjoint(e.operands)):
             return False
         self.waiting[out] = e
+        return True
+
+    def is_same(self, e: Node) -> bool:
+        """Whether a view is all of what waits, which then waits under this name too."""
+        (x, *_), (out,) = e.operands, e.results
+        if e.name != "reshape" or x not in self.waiting or x.shape != out.shape:
+            return False
+        self.waiting[out] = self.waiting[x]
         return True
 
     def _has_tables(self) -> bool:
@@ -141,8 +152,27 @@ class Elements(Systems):
         longer = [k for k in axes if x.shape[k] > 1]
         if len(longer) != 1 or ELEMENTS[x.dtype] == "i1":
             return None
-        count = x.shape[longer[0]]
-        return longer[0] if count <= _MOST_PLACES and _bytes(x) >= count * _LEAST_PLACE else None
+        (axis,), count = longer, x.shape[longer[0]]
+        if count > _MOST_PLACES or _bytes(x) < count * _LEAST_PLACE:
+            return None
+        if _bytes(x) >= _LEAST_APART:
+            return axis
+        once = len(self.readers.get(x, ())) == 1
+        return axis if once and self._lies_together(x, tuple(x.shape), axis, set()) else None
+
+    def _lies_together(self, v: Any, shape: tuple[int, ...], axis: int, seen: set[Any]) -> bool:
+        """Whether a place of v along an axis is a run of lanes, one of them, or always the same."""
+        if v in seen or not isinstance(v, Var):
+            return True
+        seen.add(v)
+        e = self.waiting.get(v)
+        if e is not None and tuple(v.shape) == shape:
+            return all(self._lies_together(x, shape, axis, seen) for x in e.operands)
+        view = (dense(v) if e is not None else self.of(v).view).broadcast(shape)
+        rest = [k for k in range(len(shape)) if k != axis]
+        lengths, strides = ([x[k] for k in rest] for x in (shape, view.strides))
+        runs = collapse(lengths, strides)
+        return not view.strides[axis] or not runs or runs[-1][1] in (0, 1)
 
     def _by_places(self, e: Node, x: Var, axis: int) -> int:
         shape, element = tuple(x.shape), ELEMENTS[e.results[0].dtype]
@@ -155,8 +185,12 @@ class Elements(Systems):
     def _place(self, v: Any, shape: tuple[int, ...], axis: int, k: int) -> int:
         """The line of a place of an axis of an operand of that shape."""
         if v in self.waiting and tuple(v.shape) == shape:
-            lanes = math.prod(shape) // shape[axis]
-            return self._op(self.waiting[v], lambda x: self._place(x, shape, axis, k), lanes)
+            found = self.places.get((v, axis, k))
+            if found is None:
+                e, lanes = self.waiting[v], math.prod(shape) // shape[axis]
+                found = self._op(e, lambda x: self._place(x, shape, axis, k), lanes)
+                self.places[v, axis, k] = found
+            return found
         a = self.of(v)
         view = a.view.broadcast(shape)
         rest = [n for n in range(len(shape)) if n != axis]

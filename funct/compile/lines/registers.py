@@ -45,6 +45,7 @@ from funct.compile.loops.kernel import Constant
 from funct.compile.loops.scalars import ELEMENTS, Printing
 from funct.compile.loops.updates import UPDATES, how_updated
 from funct.compile.loops.views import VIEWS, dense, through
+from funct.compile.readers import readers
 from funct.compile.rewriting.select import prepared
 from funct.graph import Control, Graph, Node, Var
 from funct.kernels.llvm import typed
@@ -68,6 +69,7 @@ class Making(Elements):
     def graph(self, graph: Graph, arrays: Sequence[Array]) -> list[Array]:
         """The outputs of a graph for these inputs. Raises: NoLines."""
         self.arrays |= dict(zip(graph.inputs, arrays, strict=True))
+        self.readers |= readers(graph)
         for v, x in graph.constants:
             self.arrays[v] = self.constant(v, x)
             if v.dtype == np.int64 and np.array_equal(x.data, np.arange(math.prod(v.shape))):
@@ -116,7 +118,7 @@ class Making(Elements):
         """What a node gives; nothing where it is kept in mind as what reductions read."""
         out = e.results[0]
         if e.name in VIEWS:
-            return [self._seen_through(e)]
+            return [] if self.is_same(e) else [self._seen_through(e)]
         if e.name in REDUCTIONS or e.name in ARGUMENTS:
             return [self.made(self.reduced(e), out)]
         ways = {

@@ -15,7 +15,9 @@ from funct.compile.loops.reductions import in_memory, write
 from funct.compile.loops.weaving import unwoven, woven
 from funct.kernels.llvm import Emitter, Value, typed
 
-__all__ = ["filled", "get", "lanes_for", "put", "put_together", "taken_apart"]
+__all__ = [
+    "filled", "get", "lanes_for", "once", "put", "put_together", "taken_apart", "turned_around",
+]  # fmt: skip
 
 
 def lanes_for(f: Emitter, count: int) -> int:
@@ -28,6 +30,32 @@ def filled(f: Emitter, which: Sequence[int]) -> list[int]:
     n = len(which)
     last = n & -n  # the smallest of the powers of two that n is made of
     return [*which, *[which[n - last + k % last] for k in range(lanes_for(f, n) - n)]]
+
+
+def once(f: Emitter, x: Value, which: Sequence[int]) -> tuple[Value, Sequence[int]]:
+    """Few lanes that are each taken several times, one after the other, and which of them are
+    meant: where they come from several registers they are brought together once.
+    """
+    chosen = sorted(set(which))
+    register = f.module.target.vector_bytes // x.type.bytes
+    if not len(chosen) <= register < min(len(which), x.type.lanes):
+        return x, which
+    at = {k: n for n, k in enumerate(chosen)}
+    return f.shuffle(x, None, filled(f, chosen)), [at[k] for k in which]
+
+
+def turned_around(f: Emitter, x: Value, which: Sequence[int]) -> Value | None:
+    """The lanes of a matrix with its columns one after the other, each a register or more, by
+    shuffles of two vectors; None where these lanes are something else.
+    """
+    places = max(1, which[1] - which[0])
+    rows = len(which) // places
+    whole = len(which) == x.type.lanes == places * rows and not (places & places - 1)
+    if not whole or places == 1 or rows * x.type.bytes < f.module.target.vector_bytes:
+        return None
+    if list(which) != [n % rows * places + n // rows for n in range(len(which))]:
+        return None
+    return f.joined(unwoven(f, [f.piece(x, k * rows, rows) for k in range(places)]))
 
 
 def get(f: Emitter, element: str, place: Value, count: int) -> Value:

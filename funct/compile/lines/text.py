@@ -31,7 +31,16 @@ from funct.compile.lines.lines import (
     Woven,
     counts,
 )  # fmt: skip
-from funct.compile.lines.roomy import filled, get, lanes_for, put, put_together, taken_apart
+from funct.compile.lines.roomy import (
+    filled,
+    get,
+    lanes_for,
+    once,
+    put,
+    put_together,
+    taken_apart,
+    turned_around,
+)  # fmt: skip
 from funct.compile.loops.kernel import WRONG, Constant, Op
 from funct.compile.loops.reductions import combine, in_memory
 from funct.compile.loops.updates import updated
@@ -162,6 +171,9 @@ class LinesText:
             return self.f.splat(x, lanes)
         if len(set(which)) == 1:
             return self.f.splat(self.f.extract(x, which[0]), lanes)
+        if (turned := turned_around(self.f, x, which)) is not None:
+            return turned
+        x, which = once(self.f, x, which)
         return self.f.shuffle(x, None, filled(self.f, which))
 
     def _joined(self, line: Joined) -> Value:

@@ -22,7 +22,7 @@ from funct.compile.loops.reductions import in_memory
 from funct.device import host
 from funct.kernels.llvm import typed
 
-__all__ = ["STRIP", "Pass", "Passes", "bytes_of_kept", "passes"]
+__all__ = ["STRIP", "Pass", "Passes", "bytes_of_kept", "passes", "side_by_side"]
 
 STRIP = 512  # elements: what stages keep of them stays in the first cache
 _STAGE = 48  # cost of a stage; of less than two of them no stages are made
@@ -159,17 +159,17 @@ def _stages(kernel: Kernel) -> list[int]:
     costs = [0 if n in gathers else kernel.cost(n) for n in every]  # to look up is to wait
     if not kernel.flat or any(isinstance(v, Reduce) for v in kernel.values):
         return [0] * len(every)
-    if sum(costs) < 2 * _STAGE or _side_by_side(kernel, costs) >= host().operations_at_once:
+    if sum(costs) < 2 * _STAGE or 2 * side_by_side(kernel, costs) >= host().operations_at_once:
         return _behind_gathers(kernel, gathers, sum(costs))
     return [before // _STAGE for before in itertools.accumulate(costs[:-1], initial=0)]
 
 
-def _side_by_side(kernel: Kernel, costs: Sequence[int]) -> float:
-    """How many vectors can be computed with at a time, of the two that a step of the loop has."""
+def side_by_side(kernel: Kernel, costs: Sequence[int]) -> float:
+    """How many operations of one vector can be done at a time. costs: of each value."""
     depth: list[int] = []
     for n, cost in enumerate(costs):
         depth.append(cost + max([depth[o] for o in kernel.operands(n)], default=0))
-    return 2 * sum(costs) / max(depth)
+    return sum(costs) / max(depth)
 
 
 def _behind_gathers(kernel: Kernel, gathers: Set[int], work: int) -> list[int]:

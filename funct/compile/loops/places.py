@@ -8,31 +8,14 @@ import operator
 from funct.compile.loops.each import read_each
 from funct.compile.loops.kernel import Kernel, Load
 from funct.compile.loops.reductions import in_memory, read
-from funct.compile.loops.warned import refuse
+from funct.compile.loops.tables import called_up, in_vectors, inside, looked_up
 from funct.compile.loops.weaving import read_woven
 from funct.kernels.llvm import I64, Emitter, Value, typed
 
-__all__ = ["Places", "kept_inside", "placed"]
+__all__ = ["Places"]
 
 
-def placed(f: Emitter, given: Value, n: Value) -> tuple[Value, Value]:
-    """Indices counted from the begin of an axis of length n, and which are not on it."""
-    length = f.splat(f.convert(n, given.type.element), given.type.lanes)
-    at = f.select(given < 0, given + length, given)
-    return at, f.bitor(at < 0, at >= length)
-
-
-def kept_inside(f: Emitter, given: Value, n: Value) -> tuple[Value, Value]:
-    """The same, with the axis's last place for those that are not on it."""
-    length = f.splat(f.convert(n, given.type.element), given.type.lanes)
-    at = f.select(given < 0, given + length, given)
-    kept = f.intrinsic("umin", at, length - 1)
-    return kept, f.ne(kept, at)
-
-
-def _in_vectors(element: str) -> str:
-    """In which element vectors of indices are put on their axis."""
-    return "i32" if element in ("i8", "u8", "i16", "u16", "i32") else "i64"
+_OFTEN = 8  # look-ups of a kernel
 
 
 class Places:
@@ -55,6 +38,7 @@ class Places:
         self.slots, _, _ = kernel.slots()
         ends = {a: self.slots[a] + x.words for a, x in enumerate(kernel.accesses) if x.look}
         self.axes = {a: (self._word(end - 2), self._word(end - 1)) for a, end in ends.items()}
+        self.often = len(self.axes) >= _OFTEN
         self.base: dict[int, Value] = {}
         self.inside: dict[int, Value] = {}
         self.alone: dict[int, Value] = {}
@@ -101,47 +85,31 @@ class Places:
             return
         look, (stride, length) = self.k.accesses[v.access].look, self.axes[v.access]
         assert look is not None, "it has an axis"
-        if self.k.values[look.at].kind == "row":
+        if self.often or self.k.values[look.at].kind == "row":
             return
-        f.splat(f.convert(length, _in_vectors(self.k.values[look.at].element)), lanes) - 1
+        f.splat(f.convert(length, in_vectors(self.k.values[look.at].element)), lanes) - 1
         f.splat(f.convert(stride, "i64" if look.reach == "far" else "i32"), lanes)
 
     def gathered(self, a: int, index: Value, column: Value, mask: Value | None) -> Value:
         """The elements at indices that differ along a row."""
         f, access = self.f, self.k.accesses[a]
-        assert access.look is not None, "it looks elements up"
-        reach, lanes, memory = access.look.reach, index.type.lanes, in_memory(access.element)
-        at = f.convert(index, _in_vectors(index.type.element))
-        if not access.look.sure:
-            at = self._looked_up(a, at, mask)
-        # indices of four bytes are what processors gather by
-        at = f.convert(at, "i64" if reach == "far" else "i32")
-        if reach != "next":
-            at = at * f.splat(f.convert(self.axes[a][0], at.type.element), lanes)
+        look, (stride, length) = access.look, self.axes[a]
+        assert look is not None, "it looks elements up"
+        given: dict[str, Value] = {"base": self.base[a], "index": index}
+        if not look.sure:
+            assert self.space is not None, "a kernel that looks elements up knows the workspace"
+            given |= {"length": length, "space": self.space}
+        if look.reach != "next":
+            given["stride"] = stride
         if access.inner != "none":
-            along = f.splat(f.convert(column, at.type.element), lanes) + f.lanes(at.type)
-            along = along if mask is None else f.select(mask, along, f.constant(at.type, 0))
-            if access.inner == "some":
-                step = f.convert(self._word(self.slots[a] + 1), at.type.element)
-                along = along * f.splat(step, lanes)
-            at = at + (-along if access.inner == "back" else along)
-        if lanes == 1 or mask is not None or reach != "next" or access.inner != "none":
-            x = f.elements(memory, self.base[a], at)
-        else:
-            x = self._run_or_each(self.base[a], memory, at)
-        return f.convert(x, "i1") if access.element == "i1" else x
-
-    def _run_or_each(self, base: Value, memory: str, at: Value) -> Value:
-        """Elements that may lie side by side, as those of what is moved by a number of steps do: to
-        see that costs little beside what it costs to gather them.
-        """
-        f, lanes, first = self.f, at.type.lanes, self.f.extract(at, 0)
-        apart = f.any(f.ne(at, f.splat(first, lanes) + f.lanes(at.type)))
-        return f.branch(
-            apart,
-            lambda: [f.elements(memory, base, at)],
-            lambda: [read(f, memory, f.at(base, f.convert(first, "i64"), memory), lanes, None)],
-        )[0]
+            given["column"] = column
+        if access.inner == "some":
+            given["step"] = self._word(self.slots[a] + 1)
+        if mask is not None:
+            given["mask"] = mask
+        if not self.often:
+            return looked_up(f, access, **given)
+        return called_up(f, access, given)
 
     def _looked_up(self, a: int, index: Value, mask: Value | None) -> Value:
         """Which places of the axis are meant; the program is told if one is not on it."""
@@ -150,16 +118,12 @@ class Places:
     def on_axis(self, index: Value, length: int, element: str, mask: Value | None) -> Value:
         """Indices from either end of an axis as they count from its first place."""
         f, near = self.f, length < 1 << 31
-        index = f.convert(index, _in_vectors(index.type.element) if near else "i64")
+        index = f.convert(index, in_vectors(index.type.element) if near else "i64")
         return f.convert(self._inside(index, f.constant(I64, length), mask), element)
 
     def _inside(self, index: Value, length: Value, mask: Value | None) -> Value:
-        f = self.f
-        at, outside = kept_inside(f, index, length)
-        wrong = outside if mask is None else outside & mask
         assert self.space is not None, "a kernel that looks elements up knows the workspace"
-        refuse(f, wrong, self.space)
-        return at
+        return inside(self.f, index, length, self.space, mask)
 
     # Elements
 

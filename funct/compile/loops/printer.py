@@ -24,10 +24,11 @@ from funct.compile.loops.kernel import (
     Over,
     Reduce,
 )
-from funct.compile.loops.passes import STRIP, Pass, passes
+from funct.compile.loops.passes import STRIP, Pass, passes, side_by_side
 from funct.compile.loops.places import Places
 from funct.compile.loops.reductions import combine, in_memory, neutral, read, write
 from funct.compile.loops.weaving import write_woven
+from funct.device import host
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
 __all__ = ["WIDEST", "lanes_of", "print_kernel"]
@@ -35,6 +36,7 @@ __all__ = ["WIDEST", "lanes_of", "print_kernel"]
 WIDEST = 4  # registers of a vector
 _DEAR = 8  # of an op, in additions: its text is longer than a call
 _OFTEN = 3  # such ops of a kind
+_LONG = 64  # of a walk, in additions: code for a second vector of it takes its time
 _CHEAP = 12  # of a step of reductions, in additions: running results would wait for one another
 
 
@@ -194,7 +196,8 @@ class _Printer:
         roots, needed = walk.roots, walk.needed
         sums = [n for n in roots if self._accumulates(n)]
         cost = sum(self._cost(n) for n in needed)
-        many = WIDEST if sums and cost < _CHEAP else 1 if self._is_woven(walk) else 2
+        few = self._is_woven(walk) or (cost >= _LONG and self._is_busy(walk))
+        many = WIDEST if sums and cost < _CHEAP else 1 if few else 2
         wide = self.lanes * min(many, k.widest)
         filled = self.lanes * k.even
         rest = not k.even or filled % wide > 0  # whether vectors of one register are left over
@@ -244,6 +247,11 @@ class _Printer:
         loads = [v.access for n in walk.needed if isinstance(v := self.k.values[n], Load)]
         moved = [*loads, *[self.stored[n] for n in walk.roots if n in self.stored]]
         return any(isinstance(self.k.accesses[a].inner, int) for a in moved)
+
+    def _is_busy(self, walk: Pass) -> bool:
+        """Whether what a walk computes of one vector is as much side by side as processors can."""
+        costs = [self._cost(n) if n in walk.needed else 0 for n in range(len(self.k.values))]
+        return side_by_side(self.k, costs) >= host().operations_at_once
 
     @functools.cached_property
     def _busiest(self) -> Pass:

@@ -191,7 +191,8 @@ class _Apart(Cells):
             return False
         n = self.cores.get(x, 0)
         core = range(len(x.shape) - n, len(x.shape))
-        return self._pays(e) or (n > 0 and set(core) <= set(e.params[0]))
+        axes = set(e.params[0])
+        return self._pays(e) or (n > 0 and (axes >= set(core) or axes.isdisjoint(core)))
 
     def _pays(self, e: Node) -> bool:
         """Whether it pays to follow what a reduction reduces."""
@@ -232,7 +233,7 @@ class _Apart(Cells):
         x, (axes, _) = e.operands[0], e.params
         assert isinstance(x, Var)
         core = range(len(x.shape) - self.cores.get(x, 1), len(x.shape))
-        if not set(core) <= set(axes):
+        if not (set(core) <= set(axes) or set(core).isdisjoint(axes)):
             core = core[-1:]
         parts = [self.part(x, tuple(map(int, p))) for p in np.ndindex(*[x.shape[a] for a in core])]
         rest = tuple([a for a in axes if a not in core])

@@ -13,8 +13,8 @@ from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.groups import arrays
 from funct.compile.fusion.lower import places_of
 from funct.compile.loops.kernel import CONTROL_WORDS, WRONG
-from funct.compile.loops.places import placed
 from funct.compile.loops.scalars import ELEMENTS
+from funct.compile.loops.tables import placed
 from funct.compile.steps.moves import zeros
 from funct.graph import Node, Var
 from funct.kernels.llvm import I64, PTR, Module, Value, typed

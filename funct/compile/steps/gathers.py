@@ -17,8 +17,8 @@ from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import places_of
 from funct.compile.gathered import INDEX
 from funct.compile.loops.kernel import CONTROL_WORDS, WRONG
-from funct.compile.loops.places import kept_inside, placed
 from funct.compile.loops.scalars import ELEMENTS
+from funct.compile.loops.tables import kept_inside, placed
 from funct.compile.loops.updates import UPDATES, how_updated, updated
 from funct.compile.steps.moves import copied, copy_bytes, zeros
 from funct.device import host
