@@ -29,11 +29,11 @@ from funct.compile.loops.kernel import (
     Reduce,
 )  # fmt: skip
 from funct.compile.loops.passes import bytes_of_kept
-from funct.compile.loops.printer import WIDEST, lanes_of
 from funct.compile.loops.ranges import ANYTHING, SHORTENED, Range, is_short, is_within, range_of
 from funct.compile.loops.scalars import HELD, Printing, exact_number, met
 from funct.compile.loops.transposes import transposed
 from funct.compile.loops.views import VIEWS, View, dense
+from funct.compile.loops.widths import WIDEST, lanes_of
 from funct.core import lookup
 from funct.device import host
 from funct.graph import Node, Var

@@ -77,8 +77,11 @@ class Elements(Systems):
         if why:
             raise NoLines(why)
         out = e.results[0]
-        least = _LEAST_TO_WAIT if self.around is None and not self._has_tables() else MOST_BYTES + 1
-        if self.columns[0] or (_bytes(out) < least and self.waiting.keys().isdisjoint(e.operands)):
+        at_once = self.waiting.keys().isdisjoint(e.operands)
+        if self.columns[0] or (at_once and _bytes(out) < _LEAST_TO_WAIT):
+            return False
+        within = self.around is not None or self._has_tables()
+        if at_once and within and _bytes(out) <= MOST_BYTES:
             return False
         self.waiting[out] = e
         return True

@@ -169,7 +169,7 @@ def side_by_side(kernel: Kernel, costs: Sequence[int]) -> float:
     depth: list[int] = []
     for n, cost in enumerate(costs):
         depth.append(cost + max([depth[o] for o in kernel.operands(n)], default=0))
-    return sum(costs) / max(depth)
+    return sum(costs) / max(1, *depth)
 
 
 def _behind_gathers(kernel: Kernel, gathers: Set[int], work: int) -> list[int]:

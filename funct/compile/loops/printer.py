@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from funct.compile.loops.kernel import (
@@ -24,20 +24,18 @@ from funct.compile.loops.kernel import (
     Over,
     Reduce,
 )
-from funct.compile.loops.passes import STRIP, Pass, passes, side_by_side
+from funct.compile.loops.passes import STRIP, Pass, passes
 from funct.compile.loops.places import Places
 from funct.compile.loops.reductions import combine, in_memory, neutral, read, write
 from funct.compile.loops.weaving import write_woven
-from funct.device import host
+from funct.compile.loops.widths import lanes_of, registers
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
-__all__ = ["WIDEST", "lanes_of", "print_kernel"]
+__all__ = ["print_kernel"]
 
-WIDEST = 4  # registers of a vector
 _DEAR = 8  # of an op, in additions: its text is longer than a call
 _OFTEN = 3  # such ops of a kind
-_LONG = 64  # of a walk, in additions: code for a second vector of it takes its time
-_CHEAP = 12  # of a step of reductions, in additions: running results would wait for one another
+_DEAREST, _VERY_OFTEN = 24, 8  # the same of long loops
 
 
 def print_kernel(module: Module, name: str, kernel: Kernel) -> None:
@@ -62,7 +60,7 @@ class _Printer:
         self.places = Places(self.f, kernel, self.frame, self.lanes, self.space)
         self.barrier_at = dict(zip(kernel.barriers, self.barrier_slots, strict=True))
         self.stored = dict(kernel.stores)
-        self.once = self._alike() if kernel.flat and kernel.widest == 1 else frozenset()
+        self.once = self._alike()
         self.rows: dict[int, Value] = {}  # row values of the row that is being walked
         self.partial: dict[int, Value] = {}  # where the task's partial results are
         self.opens: dict[int, Value] = {}  # whether the row is the first that goes there
@@ -128,15 +126,18 @@ class _Printer:
 
     def _alike(self) -> frozenset[Any]:
         """How the dear functions of a float are printed that the kernel has several of: on a few
-        elements a call costs less than code for each of them, which is read once or twice.
+        elements a call costs less than code for each of them, which is read once or twice, and on
+        many it is little beside the dearest.
         """
+        few = self.k.flat and self.k.widest == 1
+        least, often = (_DEAR, _OFTEN) if few else (_DEAREST, _VERY_OFTEN)
         ops = [v for v in self.k.values if isinstance(v, Op) and v.kind == "full"]
         dear = [
             v.printing
             for v in ops
-            if v.printing.cost >= _DEAR and not v.params and v.elements == (v.element,)
+            if v.printing.cost >= least and not v.params and v.elements == (v.element,)
         ]
-        return frozenset(p for p, n in Counter(dear).items() if n >= _OFTEN)
+        return frozenset(p for p, n in Counter(dear).items() if n >= often)
 
     # Addresses
 
@@ -195,10 +196,7 @@ class _Printer:
         f, k = self.f, self.k
         roots, needed = walk.roots, walk.needed
         sums = [n for n in roots if self._accumulates(n)]
-        cost = sum(self._cost(n) for n in needed)
-        few = self._is_woven(walk) or (cost >= _LONG and self._is_busy(walk))
-        many = WIDEST if sums and cost < _CHEAP else 1 if few else 2
-        wide = self.lanes * min(many, k.widest)
+        wide = self.lanes * registers(k, self.passes, walk, sums)
         filled = self.lanes * k.even
         rest = not k.even or filled % wide > 0  # whether vectors of one register are left over
         for n in needed:  # before the loops: these are the row's
@@ -241,17 +239,6 @@ class _Printer:
         v = self.k.values[n]
         assert isinstance(v, Reduce)
         return self.f.reduce(x, functools.partial(combine, self.f, v.how), lanes)
-
-    def _is_woven(self, walk: Pass) -> bool:
-        """Whether a walk moves woven places: those are vectors enough that need not wait."""
-        loads = [v.access for n in walk.needed if isinstance(v := self.k.values[n], Load)]
-        moved = [*loads, *[self.stored[n] for n in walk.roots if n in self.stored]]
-        return any(isinstance(self.k.accesses[a].inner, int) for a in moved)
-
-    def _is_busy(self, walk: Pass) -> bool:
-        """Whether what a walk computes of one vector is as much side by side as processors can."""
-        costs = [self._cost(n) if n in walk.needed else 0 for n in range(len(self.k.values))]
-        return side_by_side(self.k, costs) >= host().operations_at_once
 
     @functools.cached_property
     def _busiest(self) -> Pass:
@@ -437,12 +424,3 @@ class _Printer:
         f = self.f
         held = read(f, v.element, self.partial[n], 1, None)
         write(f, combine(f, v.how, held, x), self.partial[n], None)
-
-
-def lanes_of(values: Sequence[Expression], register: int) -> int:
-    """Elements of a register: as many floats as fit, or integers if there are none."""
-    elements = {v.element for v in values if v.kind == "full"} or {"f64"}
-    elements |= {v.element for v in values if isinstance(v, Reduce)}
-    sizes = {e: typed(in_memory(e)).bytes for e in elements}
-    floats = [n for e, n in sizes.items() if e in ("f32", "f64")]
-    return max(2, register // max(floats or [max(4, *sizes.values())]))
