@@ -17,7 +17,7 @@ from funct.kernels.llvm import BOOL, I64, PTR, Module, Value
 __all__ = ["Registers", "print_registers"]
 
 
-class Registers(Struct, frozen=True):
+class Registers(Struct, frozen=True, cache_hash=True):
     """The code of a loop whose body is lines.
 
     bodies: for so many lanes at a time (0: not by columns), the test of the first state and the

@@ -245,7 +245,7 @@ Line = (
 )  # fmt: skip
 
 
-class Lines(Struct, frozen=True):
+class Lines(Struct, frozen=True, cache_hash=True):
     """Lines in order, and which of them are results."""
 
     lines: tuple[Line, ...]

@@ -112,7 +112,7 @@ class Constant:
     kind: Kind = "row"
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class Op:
     """A scalar op on values; elements: what operands are converted to before it."""
 
@@ -180,7 +180,7 @@ class Reduce(Struct, frozen=True):
 Expression = Load | Constant | Op | Reduce
 
 
-class Kernel(Struct, frozen=True):
+class Kernel(Struct, frozen=True, cache_hash=True):
     """What is computed at each place of the domain, in order; operands are positions in `values`.
 
     stores: (value, access). flat: the domain is one row and tasks are ranges of columns. widest:

@@ -88,8 +88,10 @@ def scaled(e: Emitter, p: Value, n: Value, bits: Value) -> Value:
     """
     if has_avx512(e, p.type):
         return scalef(e, p, n)
-    _, half = nearest(e, n, 0.5, BIAS[p.type.element])
-    return p * pow2(e, half, p.type) * pow2(e, bits - half, p.type)
+    mantissa = MANTISSA[p.type.element]  # half of the exponent, and the rest, in their place
+    whole = bits << mantissa
+    half = (bits << (mantissa - 1)) & -(1 << mantissa)
+    return p * e.bitcast(half, p.type) * e.bitcast(whole - half, p.type)
 
 
 def octave(e: Emitter, x: Value, least: float = 0.5**0.5) -> tuple[Value, Value, Value]:
