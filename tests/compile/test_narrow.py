@@ -71,7 +71,7 @@ def test_the_large_array_goes(name: str, places: int) -> None:
     assert all(v.shape != (70, 70, places) for e in graph.nodes for v in e.results)
 
 
-@pytest.mark.parametrize("points", [8, 12, 70])
+@pytest.mark.parametrize("points", [8, 12, 16, 70])
 def test_what_is_put_side_by_side_is_reduced_before(points: int) -> None:
     """Of few points, too, the places are reduced one by one along other axes."""
     x = np.random.default_rng(1).normal(size=(points, 3))

@@ -19,7 +19,7 @@ __all__ = ["WIDEST", "lanes_of", "registers"]
 WIDEST = 4  # registers of a vector
 _CHEAP = 12  # of a step of reductions, in additions: running results would wait for one another
 _LONG = 64  # of a walk, in additions: code for a second vector of it takes its time
-_WAITS, _TOO_LONG = 24, 96  # of a walk that waits for itself, and may be printed for more vectors
+_WAITS, _TOO_LONG = 24, 48  # of a walk that waits for itself, and may be printed for more vectors
 _FEW = 3  # arrays of which registers hold that many
 
 

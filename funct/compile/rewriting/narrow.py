@@ -191,8 +191,9 @@ class _Apart(Cells):
             return False
         n = self.cores.get(x, 0)
         core = range(len(x.shape) - n, len(x.shape))
-        axes = set(e.params[0])
-        return self._pays(e) or (n > 0 and (axes >= set(core) or axes.isdisjoint(core)))
+        axes, few = set(e.params[0]), math.prod(x.shape) < _LEAST_PAIRS * x.shape[-1]
+        apart = axes >= set(core) or (few and axes.isdisjoint(core))
+        return self._pays(e) or (n > 0 and apart)
 
     def _pays(self, e: Node) -> bool:
         """Whether it pays to follow what a reduction reduces."""
