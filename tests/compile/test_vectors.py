@@ -89,30 +89,6 @@ def test_a_function_that_few_elements_take_often_is_printed_once() -> None:
                 np.testing.assert_array_equal(a, c[:n])
 
 
-def test_the_dearest_functions_that_long_loops_take_often_are_printed_once() -> None:
-    """Nine sines are a function and its calls, for whole vectors and for the rest; two are not."""
-    x = np.random.default_rng(0).normal(size=517).astype(np.float32)
-
-    def chain(n: int) -> Any:
-        def fun(x: Any) -> Any:
-            for _ in range(n):
-                x = x - xp.sin(x) * 0.5
-            return xp.exp(x)
-
-        return fun
-
-    for n in (2, 9):
-        made = made_of(chain(n), x)
-        (kernel,) = [c.kernel for c in made.calls if isinstance(c.kernel, Kernel)]
-        text = kernels_text([kernel])
-        assert len(re.findall(r"define internal [^@\n]*@kernel0_sin_v", text)) == 2 * (n == 9)
-        assert len(re.findall(r"call [^@\n]*@kernel0_sin_v", text)) == 2 * n * (n == 9)
-        with checking():
-            (checked,) = run(made_of(chain(n), x), x)
-        np.testing.assert_array_equal(made.run(x)[0], checked)
-        np.testing.assert_allclose(checked, np.asarray(chain(n)(xp.asarray(x))), rtol=1e-5)
-
-
 @pytest.mark.parametrize(("ways", "registers"), [(1, 2), (16, 1)])
 def test_one_vector_where_it_is_enough(ways: int, registers: int) -> None:
     """A long body whose values do not wait for each other is not printed for two at a time."""

@@ -35,7 +35,6 @@ __all__ = ["print_kernel"]
 
 _DEAR = 8  # of an op, in additions: its text is longer than a call
 _OFTEN = 3  # such ops of a kind
-_DEAREST, _VERY_OFTEN = 24, 8  # the same of long loops
 
 
 def print_kernel(module: Module, name: str, kernel: Kernel) -> None:
@@ -60,7 +59,7 @@ class _Printer:
         self.places = Places(self.f, kernel, self.frame, self.lanes, self.space)
         self.barrier_at = dict(zip(kernel.barriers, self.barrier_slots, strict=True))
         self.stored = dict(kernel.stores)
-        self.once = self._alike()
+        self.once = self._alike() if kernel.flat and kernel.widest == 1 else frozenset()
         self.rows: dict[int, Value] = {}  # row values of the row that is being walked
         self.partial: dict[int, Value] = {}  # where the task's partial results are
         self.opens: dict[int, Value] = {}  # whether the row is the first that goes there
@@ -126,18 +125,15 @@ class _Printer:
 
     def _alike(self) -> frozenset[Any]:
         """How the dear functions of a float are printed that the kernel has several of: on a few
-        elements a call costs less than code for each of them, which is read once or twice, and on
-        many it is little beside the dearest.
+        elements a call costs less than code for each of them, which is read once or twice.
         """
-        few = self.k.flat and self.k.widest == 1
-        least, often = (_DEAR, _OFTEN) if few else (_DEAREST, _VERY_OFTEN)
         ops = [v for v in self.k.values if isinstance(v, Op) and v.kind == "full"]
         dear = [
             v.printing
             for v in ops
-            if v.printing.cost >= least and not v.params and v.elements == (v.element,)
+            if v.printing.cost >= _DEAR and not v.params and v.elements == (v.element,)
         ]
-        return frozenset(p for p, n in Counter(dear).items() if n >= often)
+        return frozenset(p for p, n in Counter(dear).items() if n >= _OFTEN)
 
     # Addresses
 
