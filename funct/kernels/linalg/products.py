@@ -152,7 +152,8 @@ def vector_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
 
 def stacked_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
     """x @ y, by a call of BLAS for each matrix of a stack."""
-    return np.matmul(x, y)
+    work = max(prod(x.shape[:-2]), prod(y.shape[:-2])) * prod(x.shape[-2:]) * y.shape[-1]
+    return table.call("large_matmul", x.dtype, work, x, y)
 
 
 def _of_one(x: NDArray[Any], y: NDArray[Any]) -> Any:

@@ -14,7 +14,6 @@ import numpy as np
 from funct.device import host
 from funct.kernels import table
 from funct.kernels.channels import channels_first, channels_last
-from funct.kernels.cpu.scratch import fresh
 from funct.kernels.linalg.products import matmul
 
 if TYPE_CHECKING:
@@ -107,10 +106,8 @@ def _in_rows(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> bool:
 def _rows(x: NDArray[Any], matrix: NDArray[Any]) -> NDArray[Any]:
     """The channels of each pixel times the matrix."""
     n, channels, *size = x.shape
-    y = fresh((n, *size, matrix.shape[1]), x.dtype)
-    rows = channels_last(x).reshape(-1, channels)
-    np.matmul(rows, matrix, out=y.reshape(len(rows), -1))
-    return channels_first(y)
+    y: NDArray[Any] = matmul(channels_last(x).reshape(-1, channels), matrix)
+    return channels_first(y.reshape(n, *size, matrix.shape[1]))
 
 
 def _thin(w: Sizes) -> bool:
@@ -125,11 +122,9 @@ def _mapped(matrix: NDArray[Any], x: NDArray[Any]) -> NDArray[Any]:
     if prod(size) == 1:
         of_rows: NDArray[Any] = matmul(x.reshape(n, channels), matrix.T)
         return of_rows.reshape(n, len(matrix), *size)
-    y = fresh((n, len(matrix), *size), x.dtype)
-    out = y.reshape(n, len(matrix), -1)
-    product = np.multiply if channels == 1 else np.matmul
-    product(matrix, x.reshape(n, channels, -1), out=out)
-    return y
+    product = np.multiply if channels == 1 else matmul
+    y: NDArray[Any] = product(matrix, x.reshape(n, channels, -1))
+    return y.reshape(n, len(matrix), *size)
 
 
 def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
@@ -202,7 +197,7 @@ def summed(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
     """Σ_n a[n] b[n]ᵀ. Large products are few and long, so that sums are not written often."""
     n, _, depth = a.shape
     if summed_behind(a.shape, b.shape):
-        found: NDArray[Any] = np.add.reduce(a @ b.swapaxes(1, 2), 0)
+        found: NDArray[Any] = np.add.reduce(matmul(a, b.swapaxes(1, 2)), 0)
         return found
     step = -(-_LONG // depth)
     parts = (
@@ -212,7 +207,7 @@ def summed(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
         ]
         for k in range(0, n, step)
     )
-    products = (one @ other.T for one, other in parts)
+    products = (matmul(one, other.T) for one, other in parts)
     total: NDArray[Any] = next(products)
     for p in products:
         total += p

@@ -17,6 +17,7 @@ import numpy as np
 
 from funct.kernels.channels import channels_first, channels_last, lie_last
 from funct.kernels.cpu.scratch import fresh
+from funct.kernels.linalg.products import matmul
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -135,7 +136,7 @@ def _added(g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes) -> NDA
     images = channels_first(x) if last else x
     step = max(1, _ROOM // (len(matrix) * pixels.shape[2] * g.itemsize))
     for i in range(0, n, step):
-        sent = (matrix @ pixels[i : i + step]).reshape(-1, channels, *kernel, *places)
+        sent = matmul(matrix, pixels[i : i + step]).reshape(-1, channels, *kernel, *places)
         sums = np.zeros((len(sent), channels, *stride, *rows), g.dtype)
         for parts in itertools.product(*map(_parts, kernel, stride, dilation)):
             taps, residues, first = zip(*parts)
