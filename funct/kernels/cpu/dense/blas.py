@@ -9,7 +9,16 @@ from contextlib import contextmanager
 from funct.device import blas
 from funct.kernels.llvm import F32, F64, I32, I64, Emitter, Value
 
-__all__ = ["KINDS", "alone", "call_dot", "call_gemm", "call_gemv", "call_syrk", "counts_in_64_bits"]
+__all__ = [
+    "KINDS",
+    "alone",
+    "call_dot",
+    "call_gemm",
+    "call_gemv",
+    "call_syrk",
+    "counts",
+    "counts_in_64_bits",
+]
 
 _ROWS, _UPPER = 101, 121  # of CBLAS
 KINDS = 111, 112  # what it calls a matrix as it is, and transposed
@@ -20,6 +29,12 @@ def counts_in_64_bits() -> bool | None:
     """Whether NumPy's BLAS does, if its products can be called by address; None: they cannot."""
     found = [blas.cblas(name) for name in ("sgemm", "dgemm", "ssyrk", "dsyrk")]
     return None if None in found else found[0] is not None and found[0][1]
+
+
+def counts(*lengths: int) -> bool:
+    """Whether such products can be called by address, of arrays with axes so long."""
+    wide = counts_in_64_bits()
+    return wide is not None and (wide or max(lengths) < 1 << 31)
 
 
 def call_gemm(

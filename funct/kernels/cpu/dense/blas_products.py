@@ -27,7 +27,7 @@ from funct.kernels.cpu.dense.blas import (
     call_dot,
     call_gemm,
     call_gemv,
-    counts_in_64_bits,
+    counts,
 )
 from funct.kernels.cpu.dense.tiled import Laid, find_products, laid
 from funct.kernels.cpu.runners import runner
@@ -126,7 +126,7 @@ class _Plan(Struct, frozen=True):
 
 def large_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
     """x @ y of matrices, or of stacks of them, of one dtype."""
-    if counts_in_64_bits() is None or x.shape[-1] != y.shape[-2]:
+    if not counts(*x.shape, *y.shape) or x.shape[-1] != y.shape[-2]:
         return NotImplemented
     plan = _plan(x.shape, y.shape, x.strides, y.strides, x.dtype.char)
     if plan is None:
@@ -197,7 +197,7 @@ def vector_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
     """x @ y of a matrix and a vector of one dtype, or of a vector and a matrix."""
     columns = x.ndim == 1  # of y, by x
     matrix, vector = (y, x) if columns else (x, y)
-    if counts_in_64_bits() is None or matrix.shape[0 if columns else 1] != len(vector):
+    if not counts(*matrix.shape) or matrix.shape[0 if columns else 1] != len(vector):
         return NotImplemented
     plan = _vector_plan(matrix.shape, matrix.strides, vector.strides, matrix.dtype.char, columns)
     if plan is None:
@@ -260,7 +260,7 @@ def _vector_text(element: str, target: Host) -> str:
 
 def dot(x: NDArray[Any], y: NDArray[Any]) -> Any:
     """The sum of x · y of dense arrays of float64 in their order, as a number."""
-    if counts_in_64_bits() is None or x.size != y.size:
+    if not counts(x.size) or x.size != y.size:
         return NotImplemented
     if not (x.flags.c_contiguous and y.flags.c_contiguous):
         return NotImplemented

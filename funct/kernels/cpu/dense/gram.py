@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from funct.device import PARALLEL, Host, host, printed
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.dense.blas import KINDS, call_gemm, call_syrk, counts_in_64_bits
+from funct.kernels.cpu.dense.blas import KINDS, call_gemm, call_syrk, counts
 from funct.kernels.cpu.dense.tiled import Laid, laid
 from funct.kernels.cpu.runners import runner
 from funct.kernels.llvm import I64, PTR, Module, Value, typed
@@ -106,7 +106,7 @@ def print_mirrored(module: Module, name: str, element: str) -> None:
 
 def gram_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
     """x @ y, where y is x transposed: the same memory."""
-    if counts_in_64_bits() is None:
+    if not counts(*x.shape):
         return NotImplemented
     matrix = laid(x.strides, x.shape[0], x.shape[1], x.itemsize)
     if matrix is None:
