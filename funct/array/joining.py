@@ -21,7 +21,7 @@ from funct.array.direct import direct
 from funct.array.manipulation import reshape
 from funct.array.tensor import Tensor
 from funct.core import larger, smaller
-from funct.errors import ArgumentError, DTypeError, ShapeError
+from funct.errors import AllocationError, ArgumentError, DTypeError, ShapeError
 from funct.kernels import composed
 from funct.kernels import manipulation as kernels
 from funct.ops.counting import lifted
@@ -89,7 +89,8 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 def split(x: Any, /, indices_or_sections: Any, axis: int = 0) -> tuple[Any, ...]:
     """x cut along axis: into so many equal parts, or before each of the indices.
 
-    Raises: ShapeError: for a number of parts that does not divide the axis.
+    Raises: ShapeError: for a number of parts that does not divide the axis. AllocationError: for
+        more than 2**24 parts.
     Example:
         >>> import funct.array as xp
         >>> [part.tolist() for part in xp.split(xp.arange(5), [1, 3])]
@@ -109,6 +110,8 @@ def split(x: Any, /, indices_or_sections: Any, axis: int = 0) -> tuple[Any, ...]
         (parts,) = integers("split", "sections", indices_or_sections)
         if parts < 1 or n % parts:
             raise ShapeError(f"split: {parts} equal parts do not make up axis {k} of length {n}")
+        if parts > composed.MOST_PARTS:
+            raise AllocationError(f"split: sections must be fewer, got {parts}")
         cuts = [n // parts * i for i in range(1, parts)]
     rest = ((None, None, 1),) * len(x.shape)
     return tuple(

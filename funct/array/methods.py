@@ -256,11 +256,9 @@ class Methods(Value):
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
         """The elements whose index along axis2 is that along axis1 and offset more."""
         x: Any = self
-        try:
-            moved = x.ndim != 2 or axis1 != 0 or axis2 != 1
-        except ValueError:  # an array is no axis, as is said below
-            moved = True
-        if moved:
+        # what is no int may refuse to be compared; `moveaxis` says so
+        numbers = axis1.__class__ is axis2.__class__ is int
+        if x.ndim != 2 or not numbers or (axis1, axis2) != (0, 1):
             x = _xp.moveaxis(x, (axis1, axis2), (-2, -1))
         return _xp.linalg.diagonal(x, offset=offset)
 

@@ -19,13 +19,15 @@ from funct.kernels.linalg.products import matmul
 from funct.kernels.searching import unique_values
 
 __all__ = [
-    "array_equal", "cheapest", "correlate", "deg2rad", "fmax", "fmin", "heaviside", "intersect1d",
-    "lexsort", "multi_dot", "nan_to_num", "polyder", "polyfit", "polyint", "polyval", "rad2deg",
-    "ravel_multi_index", "setdiff1d", "setxor1d", "split", "union1d", "unravel_index", "unwrap",
-    "vander",
+    "MOST_PARTS", "array_equal", "cheapest", "correlate", "deg2rad", "fmax", "fmin", "heaviside",
+    "intersect1d", "lexsort", "multi_dot", "nan_to_num", "polyder", "polyfit", "polyint", "polyval",
+    "rad2deg", "ravel_multi_index", "setdiff1d", "setxor1d", "split", "union1d", "unravel_index",
+    "unwrap", "vander",
 ]  # fmt: skip
 
 ndarray = np.ndarray
+
+MOST_PARTS = 2**24  # of a split: no list of arrays is longer
 
 _DOUBLE, _SINGLE, _INT = np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.int64)
 _FLOATS = (_DOUBLE, _SINGLE)
@@ -158,7 +160,7 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> Any:
     """Parts along one axis."""
     n = x.shape[axis]
     if indices_or_sections.__class__ is int:
-        if indices_or_sections < 1 or n % indices_or_sections:
+        if not 1 <= indices_or_sections <= MOST_PARTS or n % indices_or_sections:
             return None
         size = n // indices_or_sections
         cuts = [(i, i + size) for i in range(0, n, size)] if size else None

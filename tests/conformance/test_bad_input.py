@@ -27,6 +27,7 @@ from funct.array import direct
 from funct.array.dtypes import DTYPES as KNOWN
 from funct.errors import (
     AllocationError,
+    ArgumentError,
     DTypeError,
     FunctError,
     LinAlgError,
@@ -271,6 +272,7 @@ def test_sizes_that_no_array_has(huge: int) -> None:
         lambda: xp.linspace(0, 1, huge),
         lambda: xp.fft.fft(x, n=huge),
         lambda: xp.fft.fftfreq(huge),
+        lambda: xp.split(xp.ones(0), huge),
         lambda: ft.random.uniform(key, (huge,)),
         lambda: ft.random.permutation(key, huge),
         lambda: functional.interpolate(image, huge, mode="bilinear"),
@@ -282,6 +284,22 @@ def test_sizes_that_no_array_has(huge: int) -> None:
     for call in calls:
         with pytest.raises(AllocationError):
             call()
+
+
+@pytest.mark.parametrize("axis", [Decimal("sNaN"), np.array([1, 2], object), Broken()])
+def test_axes_that_refuse_to_be_compared(axis: Any) -> None:
+    for method in ("diagonal", "trace"):
+        with pytest.raises((FunctError, UsersError)):
+            getattr(xp.ones((2, 3)), method)(axis2=axis)
+
+
+@pytest.mark.parametrize("huge", [2**31, 2**70])
+@pytest.mark.parametrize("name", ["jvp", "yvp", "ivp", "kvp"])
+def test_orders_of_derivatives_that_would_be_added_up_for_ever(name: str, huge: int) -> None:
+    fun = getattr(xp.special, name)
+    for f in (fun, ft.jit(fun, static_argnums=2)):
+        with pytest.raises(ArgumentError, match=f"{name}: n must be 1000 at most"):
+            f(0.5, xp.ones(3), huge)
 
 
 def _long(n: int, value: float = 1.0) -> Any:

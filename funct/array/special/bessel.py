@@ -12,6 +12,7 @@ from funct.array.creation import how_many
 from funct.array.direct import direct
 from funct.array.tensor import Tensor
 from funct.core import INEXACT
+from funct.errors import ArgumentError
 from funct.kernels.special import functions as kernels
 
 __all__ = ["airy", "ivp", "jn", "jvp", "kvp", "yvp"]
@@ -47,6 +48,9 @@ def jn(n: Any, x: Any, /) -> Any:
 def _derivative(name: str, f: Any, v: Any, z: Any, n: int, sign: float) -> Any:
     """n-th derivative of a Bessel function: DLMF 10.6.7 and 10.29.5."""
     n = how_many(name, "n", n)
+    most = kernels.MOST_DERIVATIVES
+    if n > most:
+        raise ArgumentError(f"{name}: n must be {most} at most, for the terms it adds, got {n}")
     if isinstance(v, Tensor) and v.dtype not in INEXACT:
         v = ops.astype(v, np.dtype(np.float64))  # unsigned orders would not go below 0
     y = f(v - n, z)
@@ -55,11 +59,11 @@ def _derivative(name: str, f: Any, v: Any, z: Any, n: int, sign: float) -> Any:
     return y / 2.0**n
 
 
-@direct("jvp")
+@direct(kernels.derivative("jvp"))
 def jvp(v: Any, z: Any, n: int = 1) -> Any:
     """n-th derivative of jv(v, z) in z.
 
-    Raises: ArgumentError: when n is negative.
+    Raises: ArgumentError: when n is negative, or beyond 1,000.
     Example:
         >>> import funct.array as xp
         >>> from funct.array import special
@@ -69,11 +73,11 @@ def jvp(v: Any, z: Any, n: int = 1) -> Any:
     return _derivative("jvp", ops.special.jv, v, z, n, -1.0)
 
 
-@direct("yvp")
+@direct(kernels.derivative("yvp"))
 def yvp(v: Any, z: Any, n: int = 1) -> Any:
     """n-th derivative of yv(v, z) in z.
 
-    Raises: ArgumentError: when n is negative.
+    Raises: ArgumentError: when n is negative, or beyond 1,000.
     Example:
         >>> import funct.array as xp
         >>> from funct.array import special
@@ -83,11 +87,11 @@ def yvp(v: Any, z: Any, n: int = 1) -> Any:
     return _derivative("yvp", ops.special.yv, v, z, n, -1.0)
 
 
-@direct("ivp")
+@direct(kernels.derivative("ivp"))
 def ivp(v: Any, z: Any, n: int = 1) -> Any:
     """n-th derivative of iv(v, z) in z.
 
-    Raises: ArgumentError: when n is negative.
+    Raises: ArgumentError: when n is negative, or beyond 1,000.
     Example:
         >>> import funct.array as xp
         >>> from funct.array import special
@@ -97,11 +101,11 @@ def ivp(v: Any, z: Any, n: int = 1) -> Any:
     return _derivative("ivp", ops.special.iv, v, z, n, 1.0)
 
 
-@direct("kvp")
+@direct(kernels.derivative("kvp"))
 def kvp(v: Any, z: Any, n: int = 1) -> Any:
     """n-th derivative of kv(v, z) in z.
 
-    Raises: ArgumentError: when n is negative.
+    Raises: ArgumentError: when n is negative, or beyond 1,000.
     Example:
         >>> import funct.array as xp
         >>> from funct.array import special

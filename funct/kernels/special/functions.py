@@ -19,13 +19,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "Raw", "by_name", "comb", "digamma", "erf", "erfc", "erfinv", "expn_slope", "find",
-    "gammaln", "in_double", "keep_dtype", "lambertw", "numpys", "perm", "several", "spherical",
+    "MOST_DERIVATIVES", "Raw", "by_name", "comb", "derivative", "digamma", "erf", "erfc", "erfinv",
+    "expn_slope", "find", "gammaln", "in_double", "keep_dtype", "lambertw", "numpys", "perm",
+    "several", "spherical",
 ]  # fmt: skip
 
 Raw = Callable[..., Any]
 
 ndarray = np.ndarray
+
+MOST_DERIVATIVES = 1000  # of a Bessel function: 2**n, by which their sum is divided, is finite
 
 _SINGLE = np.dtype(np.float32)
 _DOUBLE = np.dtype(np.float64)
@@ -48,6 +51,15 @@ def find(name: str) -> Raw:
 def lambertw(z: Any, k: Any) -> Any:
     """SciPy's on one branch; other k it cuts to an integer."""
     return find("lambertw")(z, k) if k.__class__ is int else None
+
+
+def derivative(name: str) -> Raw:
+    """SciPy's derivatives of a Bessel function, for which it adds up as many terms as the order."""
+
+    def known(v: Any, z: Any, n: Any) -> Any:
+        return find(name)(v, z, n) if n.__class__ is int and n <= MOST_DERIVATIVES else None
+
+    return known
 
 
 @functools.cache
