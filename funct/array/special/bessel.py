@@ -59,7 +59,7 @@ def _derivative(name: str, f: Any, v: Any, z: Any, n: int, sign: float) -> Any:
     return y / 2.0**n
 
 
-@direct(kernels.derivative("jvp"))
+@direct(kernels.derivative("jvp"), arrays="doubles")
 def jvp(v: Any, z: Any, n: int = 1) -> Any:
     """n-th derivative of jv(v, z) in z.
 
@@ -73,7 +73,7 @@ def jvp(v: Any, z: Any, n: int = 1) -> Any:
     return _derivative("jvp", ops.special.jv, v, z, n, -1.0)
 
 
-@direct(kernels.derivative("yvp"))
+@direct(kernels.derivative("yvp"), arrays="doubles")
 def yvp(v: Any, z: Any, n: int = 1) -> Any:
     """n-th derivative of yv(v, z) in z.
 
@@ -87,7 +87,7 @@ def yvp(v: Any, z: Any, n: int = 1) -> Any:
     return _derivative("yvp", ops.special.yv, v, z, n, -1.0)
 
 
-@direct(kernels.derivative("ivp"))
+@direct(kernels.derivative("ivp"), arrays="doubles")
 def ivp(v: Any, z: Any, n: int = 1) -> Any:
     """n-th derivative of iv(v, z) in z.
 
@@ -101,7 +101,7 @@ def ivp(v: Any, z: Any, n: int = 1) -> Any:
     return _derivative("ivp", ops.special.iv, v, z, n, 1.0)
 
 
-@direct(kernels.derivative("kvp"))
+@direct(kernels.derivative("kvp"), arrays="doubles")
 def kvp(v: Any, z: Any, n: int = 1) -> Any:
     """n-th derivative of kv(v, z) in z.
 

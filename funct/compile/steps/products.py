@@ -173,7 +173,7 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
     cut = panels((m, n, k), (laid[0], laid[1]), byte, count)
     places = [Address(x.view.root, x.view.offset * byte) for x in (a, b)]
     words: list[Word] = [*places, Address(out), *cut.words, *stack_words(stack, a, b, byte)]
-    kernel = ("product", "f32" if byte == 4 else "f64", len(stack))
+    kernel = ("product", "f32" if byte == 4 else "f64", len(stack), cut.alone)
     return [*calls, Call(kernel, tuple(words), cut.tasks, (out,))]
 
 

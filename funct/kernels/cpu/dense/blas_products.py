@@ -14,6 +14,7 @@ import functools
 import math
 import struct
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,11 +52,12 @@ _ELEMENT = {"f": "f32", "d": "f64"}  # by NumPy's name
 
 class Panels(Struct, frozen=True):
     """How products are cut. words: what a task reads behind the addresses of both operands and the
-    result, but for the stack's axes.
+    result, but for the stack's axes. alone: whether BLAS would give one to threads of its own.
     """
 
     words: tuple[int, ...]
     tasks: int
+    alone: bool
 
 
 def panels(
@@ -77,7 +79,7 @@ def panels(
         m, n, k, a.leading, b.leading, n, *kinds, int(tall), panel, *[s * byte for s in moves],
         several, m * n * byte,
     )  # fmt: skip
-    return Panels(words, several * count)
+    return Panels(words, several * count, m * n * k > WORTH_CUTTING)
 
 
 def _several(length: int, work: int) -> int:
@@ -89,9 +91,10 @@ def _several(length: int, work: int) -> int:
     return max(1, min(most, length // _NARROWEST))
 
 
-def print_product(module: Module, name: str, element: str, depth: int) -> None:
+def print_product(module: Module, name: str, element: str, depth: int, kept: bool) -> None:
     """Add the call of BLAS for one task: a panel of a product, or of one of a stack of that depth.
-    Frame: both operands, the result; the words of `Panels`; the stack's axes (`find_products`).
+    kept: whether BLAS has to be kept from threads of its own. Frame: both operands, the result; the
+    words of `Panels`; the stack's axes (`find_products`).
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
@@ -111,7 +114,7 @@ def print_product(module: Module, name: str, element: str, depth: int) -> None:
     length = f.select(is_tall, m, n)
     count = f.intrinsic("smin", panel, length - first)
     m, n = f.select(is_tall, count, m), f.select(is_tall, n, count)
-    with alone(f):
+    with alone(f) if kept else nullcontext():
         call_gemm(f, element, (kind_a, kind_b), (m, n, k), (a, lda, b, ldb, c, ldc))
     f.ret()
 
@@ -179,7 +182,7 @@ def _runner(element: str, depth: int) -> Callable[..., None]:
 def _text(element: str, depth: int, target: Host) -> str:
     """`multiply(job)`: all tasks."""
     module = Module(target)
-    print_product(module, "task", element, depth)
+    print_product(module, "task", element, depth, True)
     _print_all(module, 3 + _WORDS + 4 * depth)
     return module.text()
 
