@@ -26,9 +26,10 @@ from funct.compile.steps.moves import copy_bytes
 from funct.compile.steps.ufuncs import NUMPYS
 from funct.device.machine_code import offer
 from funct.graph import Node
+from funct.kernels.cpu.dense.blas import alone
 from funct.kernels.cpu.triangular import counts_in_64_bits, print_solution
 from funct.kernels.linalg import lapack
-from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
 __all__ = [
     "call_alone", "call_lapack", "converted", "is_matrices", "lower_matrices", "print_matrices",
@@ -190,15 +191,8 @@ def call_lapack(
 
 def call_alone(f: Emitter, name: str, operands: list[Value], where: Value | None = None) -> None:
     """Call a function of BLAS or LAPACK on the thread that calls. where: only if that holds."""
-
-    def alone() -> list[Value]:
-        told = f.call("funct_blas_alone", I32, [])
-        assert told is not None
-        return [told]
-
-    (told,) = alone() if where is None else f.branch(where, alone, lambda: [f.constant(I32, 0)])
-    f.call(name, None, operands)
-    f.call("funct_blas_again", None, [told])
+    with alone(f, where):
+        f.call(name, None, operands)
 
 
 def converted(f: Emitter, x: Value, to: Value, count: Value, before: str, after: str) -> None:

@@ -33,8 +33,8 @@ from funct.compile.steps.vector_products import (
 )
 from funct.device import host
 from funct.graph import Graph, Node, Var
-from funct.kernels.cpu.dense.blas import counts_in_64_bits
-from funct.kernels.cpu.dense.blas_products import WORTH_CUTTING, panels
+from funct.kernels.cpu.dense.blas import WORTH_CUTTING, counts_in_64_bits
+from funct.kernels.cpu.dense.blas_products import panels
 from funct.kernels.cpu.dense.gemm import Tile, foretell
 from funct.kernels.cpu.dense.gram import MIRRORED, gram_words, is_worth_halving
 from funct.kernels.cpu.dense.tiled import Laid, find_products

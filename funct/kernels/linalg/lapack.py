@@ -37,7 +37,7 @@ ALONE = {
 }  # fmt: skip
 """NumPy's loops, and from how many rows BLAS has a use for threads in them, up to how many it
 computes on one all the same: several gain a tenth at best, since they wait for each other often,
-and beside other work on the cores that takes up to a thousand times as long. What many right sides
+and beside other work on the cores that takes many times as long. What many right sides
 cost two threads halve, and bear company: of a larger `inv` as well.
 """
 SIDES = 4  # rows for each right side, from which a system has few

@@ -112,7 +112,7 @@ def _overlapped(g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: int) -> 
         sums = np.zeros((len(pixels), rows, stride), g.dtype)
         for taps, residues, first in _parts(kernel, stride, 1):
             here = slice(before + first, before + first + places)
-            sums[:, here, residues] += pixels @ w[:, c, taps]
+            sums[:, here, residues] += matmul(pixels, w[:, c, taps])
         x[i : i + step, c] = sums.reshape(len(pixels), -1)[:, start : start + size]
     return x
 

@@ -166,7 +166,7 @@ for dtype in ("float32", "float64"):
 @pytest.mark.skipif(not Path("/proc/thread-self/schedstat").exists(), reason="asks the kernel")
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="BLAS has no threads on one core")
 def test_threads_of_blas_sleep() -> None:
-    """They yield to whoever else is there, so that a product takes a thousand times as long."""
+    """They yield to whoever else is there, so that a product takes many times as long."""
     done = subprocess.run(
         [sys.executable, "-c", _ON_THREADS_OF_BLAS], capture_output=True, text=True, check=False,
         env={k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")},

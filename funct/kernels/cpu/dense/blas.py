@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from funct.device import blas
 from funct.kernels.llvm import F32, F64, I32, I64, Emitter, Value
 
 __all__ = [
-    "KINDS",
-    "alone",
-    "call_dot",
-    "call_gemm",
-    "call_gemv",
-    "call_syrk",
-    "counts",
+    "KINDS", "WORTH_CUTTING", "alone", "call_dot", "call_gemm", "call_gemv", "call_syrk", "counts",
     "counts_in_64_bits",
-]
+]  # fmt: skip
 
 _ROWS, _UPPER = 101, 121  # of CBLAS
 KINDS = 111, 112  # what it calls a matrix as it is, and transposed
+WORTH_CUTTING = 1 << 18  # multiplications; OpenBLAS leaves no more than that to one thread
 
 
 @functools.cache
@@ -45,14 +40,11 @@ def call_gemm(
     the result, each with its leading dimension.
     """
     a, lda, b, ldb, c, ldc = places
-    real, one, zero, size = _numbers(f, element)
-    given = [
-        repr(f.constant(I32, _ROWS)), *[repr(f.convert(x, "i32")) for x in kinds],
-        *map(size, sizes), one, repr(a), size(lda), repr(b), size(ldb), zero, repr(c), size(ldc),
-    ]  # fmt: skip
-    length = "i64" if counts_in_64_bits() else "i32"
-    _call(f, "gemm", element, given, f"i32, i32, i32, {length}, {length}, {length}, {real}, ptr, "
-          f"{length}, ptr, {length}, {real}, ptr, {length}")  # fmt: skip
+    one, zero = _numbers(f, element)
+    m, n, k, lda, ldb, ldc = (_size(f, v) for v in (*sizes, lda, ldb, ldc))
+    kinds = [f.convert(x, "i32") for x in kinds]
+    given = [f.constant(I32, _ROWS), *kinds, m, n, k, one, a, lda, b, ldb, zero, c, ldc]
+    f.call(f"funct_{element}_gemm", None, given)
 
 
 def call_syrk(
@@ -62,15 +54,11 @@ def call_syrk(
     result, terms; places: of the matrix and the result, each with its leading dimension.
     """
     a, lda, c, ldc = places
-    real, one, zero, size = _numbers(f, element)
-    order = [repr(f.constant(I32, n)) for n in (_ROWS, _UPPER)]
-    given = [
-        *order, repr(f.convert(kind, "i32")), *map(size, sizes), one, repr(a), size(lda), zero,
-        repr(c), size(ldc),
-    ]  # fmt: skip
-    length = "i64" if counts_in_64_bits() else "i32"
-    _call(f, "syrk", element, given, f"i32, i32, i32, {length}, {length}, {real}, ptr, {length}, "
-          f"{real}, ptr, {length}")  # fmt: skip
+    one, zero = _numbers(f, element)
+    n, k, lda, ldc = (_size(f, v) for v in (*sizes, lda, ldc))
+    order = [f.constant(I32, x) for x in (_ROWS, _UPPER)]
+    given = [*order, f.convert(kind, "i32"), n, k, one, a, lda, zero, c, ldc]
+    f.call(f"funct_{element}_syrk", None, given)
 
 
 def call_gemv(
@@ -80,46 +68,43 @@ def call_gemv(
     the matrix as it is; places: the matrix, its leading dimension, the vector, the result.
     """
     a, lda, x, y = places
-    real, one, zero, size = _numbers(f, element)
-    step = size(f.constant(I64, 1))
-    given = [
-        repr(f.constant(I32, _ROWS)), repr(f.convert(kind, "i32")), *map(size, sizes), one, repr(a),
-        size(lda), repr(x), step, zero, repr(y), step,
-    ]  # fmt: skip
-    length = "i64" if counts_in_64_bits() else "i32"
-    _call(f, "gemv", element, given, f"i32, i32, {length}, {length}, {real}, ptr, {length}, ptr, "
-          f"{length}, {real}, ptr, {length}")  # fmt: skip
+    one, zero = _numbers(f, element)
+    m, n, lda, step = (_size(f, v) for v in (*sizes, lda, f.constant(I64, 1)))
+    kind = f.convert(kind, "i32")
+    given = [f.constant(I32, _ROWS), kind, m, n, one, a, lda, x, step, zero, y, step]
+    f.call(f"funct_{element}_gemv", None, given)
 
 
 def call_dot(f: Emitter, size: Value, x: Value, y: Value) -> Value:
     """Print the sum of so many products in double precision."""
-    one = f.constant(I64, 1)
-    n, step = (v if counts_in_64_bits() else f.convert(v, "i32") for v in (size, one))
+    n, step = (_size(f, v) for v in (size, f.constant(I64, 1)))
     total = f.call("funct_f64_dot", F64, [n, x, step, y, step])
     assert total is not None
     return total
 
 
 @contextmanager
-def alone(f: Emitter) -> Iterator[None]:
-    """What is printed within the block computes on the thread that calls."""
-    told = f.call("funct_blas_alone", I32, [])
-    assert told is not None
+def alone(f: Emitter, where: Value | None = None) -> Iterator[None]:
+    """What is printed within the block computes on the thread that calls. where: if that holds."""
+
+    def ask() -> list[Value]:
+        told = f.call("funct_blas_alone", I32, [])
+        assert told is not None
+        return [told]
+
+    (told,) = ask() if where is None else f.branch(where, ask, lambda: [f.constant(I32, 0)])
     yield
     f.call("funct_blas_again", None, [told])
 
 
-def _numbers(f: Emitter, element: str) -> tuple[str, str, str, Callable[[Value], str]]:
-    """The name of the numbers, 1, 0, and how sizes are written."""
-    real, wide = F32 if element == "f32" else F64, counts_in_64_bits()
-    one, zero = (repr(f.constant(real, n)) for n in (1, 0))
-    return real.text, one, zero, lambda x: repr(x if wide else f.convert(x, "i32"))
+def _numbers(f: Emitter, element: str) -> list[Value]:
+    """1 and 0."""
+    return [f.constant(F32 if element == "f32" else F64, n) for n in (1, 0)]
 
 
-def _call(f: Emitter, name: str, element: str, given: Sequence[str], types: str) -> None:
-    function = f"@funct_{element}_{name}"
-    f.module.declare(function, f"declare void {function}({types})")
-    f.line(f"call void {function}({', '.join(given)})")
+def _size(f: Emitter, x: Value) -> Value:
+    """A length as BLAS counts."""
+    return x if counts_in_64_bits() else f.convert(x, "i32")
 
 
 for _letter, _element in (("s", "f32"), ("d", "f64")):

@@ -1,11 +1,11 @@
 """Products of float matrices by NumPy's BLAS, on our own threads.
 
 Threads of BLAS wait for each other many times in a product, and yield to whoever else is there:
-beside other work on the cores, or our own pool, one takes up to a thousand times as long. So BLAS
-computes on the thread that calls it, and what is worth two threads is cut into panels of rows or
-columns, as many as its shape and the processor's cores say: each packs the other operand anew,
-which for panels of 128 costs a seventh. Sums are those of one call of BLAS, for panels never cut
-them.
+beside other work on the cores, or our own pool, one takes many times as long. So BLAS computes on
+the thread that calls it, and what is worth two threads is cut into panels of rows or columns, as
+many as its shape and the processor's cores say: each packs the other operand anew, which for panels
+of 128 costs a seventh. Panels cut no sum; long ones of vectors (`dot`) are cut by their length
+alone. So any number of threads gives the same bits.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from funct.device import PARALLEL, Host, host, printed
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.blas import (
     KINDS,
+    WORTH_CUTTING,
     alone,
     call_dot,
     call_gemm,
@@ -38,10 +39,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "WORTH_CUTTING", "Panels", "dot", "large_matmul", "panels", "print_product", "vector_matmul",
+    "Panels", "dot", "large_matmul", "panels", "print_product", "vector_matmul",
 ]  # fmt: skip
 
-WORTH_CUTTING = 1 << 18  # multiplications; OpenBLAS leaves no more than that to one thread
 _NARROWEST, _WIDE = 16, 512  # rows or columns of a panel; of one that is worth being one of more
 _EVEN, _EVEN_FEW = 16, 4  # a panel is so many rows or columns, several times; and if it is narrow
 _WORDS = 15  # of `Panels`, behind three addresses

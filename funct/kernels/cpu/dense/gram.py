@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from funct.device import PARALLEL, Host, host, printed
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.dense.blas import KINDS, call_gemm, call_syrk, counts
+from funct.kernels.cpu.dense.blas import KINDS, WORTH_CUTTING, call_gemm, call_syrk, counts
 from funct.kernels.cpu.dense.tiled import Laid, laid
 from funct.kernels.cpu.runners import runner
 from funct.kernels.llvm import I64, PTR, Module, Value, typed
@@ -26,13 +26,12 @@ __all__ = [
 ]  # fmt: skip
 
 _LEAST_TERMS = 64  # of fewer, the other half costs no more than to put it there
-_LEAST_WORK = 1 << 18  # multiplications: OpenBLAS leaves no more than that to one thread
 MIRRORED = 64  # rows that are put there by one task
 
 
 def is_worth_halving(rows: int, terms: int) -> bool:
     """Whether half of the product of a matrix and its transpose, and a copy, are less than all."""
-    return terms >= _LEAST_TERMS and rows * rows * terms > _LEAST_WORK
+    return terms >= _LEAST_TERMS and rows * rows * terms > WORTH_CUTTING
 
 
 def gram_words(sizes: tuple[int, int], matrix: Laid) -> tuple[tuple[int, ...], int]:
