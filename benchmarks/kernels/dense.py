@@ -253,13 +253,14 @@ def _products() -> Iterator[Row]:
             yield Row(name, work, lambda x=x, w=w: matmul(x, w.T), peers, "f32")
     x, y, v = _normal((300, 400), 0), _normal((1000, 1000), 1), _normal((1000,), 2)
     terms = _normal((300_000,), 3).astype(np.float64)
-    for name, work, call, plain in (
-        ("matmul (300, 400) by itself", 2 * 300 * x.size, lambda: matmul(x, x.T), lambda: x @ x.T),
-        ("matmul (1000, 1000) (1000,)", 2 * y.size, lambda: matmul(y, v), lambda: y @ v),
+    for name, work, call, plain, dot in (
+        ("matmul (300, 400) by itself", 2 * 300 * x.size, lambda: matmul(x, x.T), lambda: x @ x.T,
+         "f32"),
+        ("matmul (1000, 1000) (1000,)", 2 * y.size, lambda: matmul(y, v), lambda: y @ v, "f32"),
         ("vdot (300000,), float64", 2 * terms.size, lambda: vdot(terms, terms),
-         lambda: np.vdot(terms, terms)),
+         lambda: np.vdot(terms, terms), "f64"),
     ):  # fmt: skip
-        yield Row(name, work, call, {"numpy": plain}, "f32")
+        yield Row(name, work, call, {"numpy": plain}, dot)
     for dtype, dot in HALVES.items():
         for a, b in HALF_PRODUCTS:
             yield _half_product(dtype, dot, a, b)
