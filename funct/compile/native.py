@@ -151,6 +151,7 @@ class _Writer:
         self.lines += [f"    {v.name} = floats({v.name}_given := {v.name})" for v in turned]
         self.pairs = bool(turned) or bool(self.turned)
         for c in checks:
+            self.lines += [call_text(e, None, self.names) for e in c.views]
             self.sites[len(self.lines) + 1] = c.site
             self.lines.append(f"    check_bounds({c.op!r}, {c.index.name}, {c.length})")
         self.constants = {v: np.ascontiguousarray(x.data) for v, x in self.graph.constants}

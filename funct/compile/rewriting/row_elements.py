@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from funct.compile.fusion.groups import why_not
+from funct.compile.loops.views import VIEWS
 from funct.compile.rewriting.new_nodes import NewNodes
 from funct.core import lookup
 from funct.graph import Graph, Node, Var
@@ -23,11 +24,14 @@ __all__ = ["Check", "RowElements"]
 
 
 class Check(Struct, frozen=True):
-    """Indices that must lie within an axis before the code runs: op, operand, length."""
+    """Indices that must lie within an axis before the code runs: op, operand, length. views: what
+    leads to the operand from an input.
+    """
 
     op: str
     index: Var
     length: int
+    views: tuple[Node, ...]
     site: Site | None
 
 
@@ -54,16 +58,29 @@ class RowElements(NewNodes):
                 check_bounds(e.name, np.asarray(self.constants[i]), length)
             except IndexError:
                 return None  # NumPy says so when the code runs
-        elif i in self.graph.inputs and not self.body:
-            self.checks.append(Check(e.name, i, length, e.site))
+        elif (found := self._seen(i)) is not None:
+            self.checks.append(Check(e.name, found[0], length, found[1], e.site))
         else:
             return None
-        if length > np.iinfo(i.dtype).max:  # no narrow index counts from the begin as far
-            wide = np.dtype(np.int32 if length < 1 << 31 else np.int64)
-            i = self.apply("astype", (i,), (wide,), i.shape, wide)
+        counted = np.dtype(np.int32 if length < 1 << 31 else np.int64)
+        if i.dtype.itemsize > counted.itemsize or length > np.iinfo(i.dtype).max:
+            i = self.apply("astype", (i,), (counted,), i.shape, counted)
         below = self.apply("less", (i, 0), (), i.shape, bool)
         wrapped = self.apply("add", (i, length), (), i.shape, i.dtype)
         return self.apply("where", (below, wrapped, i), (), i.shape, i.dtype)
+
+    def _seen(self, i: Var) -> tuple[Var, tuple[Node, ...]] | None:
+        """What has these indices in some shape, and the views that lead to it from an input; None
+        if something else does.
+        """
+        same, found = i, list[Node]()
+        while (e := self.made_by.get(i)) is not None and e.name in VIEWS:
+            (i,) = e.reads
+            if e.name == "reshape" and not found:
+                same = i
+            else:
+                found.append(e)
+        return None if self.body or i not in self.graph.inputs else (same, tuple(found[::-1]))
 
     def taken_one(self, e: Node) -> Var | None:
         """One element of each row of what loops compute."""
