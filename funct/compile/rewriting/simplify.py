@@ -3,7 +3,8 @@
 - `absorb` goes where h is finite wherever g is 0, so that there is nothing to absorb (`finite.py`);
 - products are those of stacks of matrices, or sums in loops (`products.py`);
 - what is one known number is a number, not an array of it, and times 1 is nothing;
-- a reduction of axes with others between them is one of the last of them, then one of the rest;
+- a reduction of axes with others between them is one of the last of them, then one of the rest
+  (`in_parts.py`);
 - what has no elements is left out of arrays one after the other;
 - the place of an extreme element is the least number of those that are one;
 - last axes of a few elements are taken apart: points, colours, small matrices (`narrow.py`);
@@ -31,7 +32,7 @@ from typing import Any, TypeGuard
 import attrs
 import numpy as np
 
-from funct.compile.fusion.groups import REDUCTIONS, is_apart, reduction
+from funct.compile.fusion.groups import REDUCTIONS
 from funct.compile.gathered import changes_few
 from funct.compile.joins import is_concat
 from funct.compile.loops.scalars import ELEMENTS
@@ -41,6 +42,7 @@ from funct.compile.rewriting.between import written_out
 from funct.compile.rewriting.boxes import Boxes
 from funct.compile.rewriting.finite import finite_at_zeros
 from funct.compile.rewriting.gaps import without_gaps
+from funct.compile.rewriting.in_parts import InParts
 from funct.compile.rewriting.looked_up import before_they_are_looked_up
 from funct.compile.rewriting.minors import Minors
 from funct.compile.rewriting.narrow import taken_apart
@@ -77,7 +79,7 @@ def simplify(graph: Graph, *, body: bool = False) -> tuple[Graph, tuple[Check, .
     return taken_apart(found), checks
 
 
-class _Rewriting(Boxes, Minors, OuterSums, RowElements):
+class _Rewriting(Boxes, InParts, Minors, OuterSums, RowElements):
     """One walk over the nodes, each written anew or replaced."""
 
     def __init__(self, graph: Graph, body: bool) -> None:
@@ -143,7 +145,7 @@ class _Rewriting(Boxes, Minors, OuterSums, RowElements):
             ) is not None:
                 return found
             case name if name in REDUCTIONS:
-                return self._of_one(e) or self._in_parts(e)
+                return self._of_one(e) or self.in_parts(e)
             case _ if is_concat(e):
                 return self._concat(e)
             case "argmax" | "argmin":
@@ -254,23 +256,6 @@ class _Rewriting(Boxes, Minors, OuterSums, RowElements):
         if e.name == "reduce_sum" and out.dtype.kind == "f":  # which begins with 0: -0 is lost
             x = self.apply("add", (x, 0.0), (), x.shape, out.dtype)
         return self.apply("reshape", (x,), (out.shape,), out.shape, out.dtype)
-
-    def _in_parts(self, e: Node) -> Var | None:
-        """A reduction of axes with others between them: the last ones first, which loops hold."""
-        (x,), (axes, _), out = e.operands, e.params, e.results[0]
-        if not isinstance(x, Var) or not is_apart(e):
-            return None
-        longer = [a for a, n in enumerate(x.shape) if n != 1]
-        gone = [a for a in longer if a in axes]
-        while reduction(e) is None:
-            last = longer.index(gone[-1])
-            while longer[last - 1] in gone:
-                last -= 1
-            run, gone = gone[gone.index(longer[last]) :], gone[: gone.index(longer[last])]
-            shape = [1 if a in run else n for a, n in enumerate(x.shape)]
-            x = self.apply(e.name, (x,), (tuple(run), True), shape, out.dtype)
-            e = attrs.evolve(e, operands=(x,))
-        return self.apply(e.name, (x,), e.params, out.shape, out.dtype)
 
     def _extreme_place(self, e: Node, largest: bool) -> Var | None:
         """The first place of the largest or the least along an axis; a NaN is both.
