@@ -29,6 +29,7 @@ RECURRENT, SERIES = _normal(64, 64, scale=0.0625), _normal(1000, 64)
 GATES, SEQUENCE = _normal(192, 512, scale=0.1), _normal(100, 32, 64)
 SIGNAL, ROWS, MILLION = _normal(100_000), _normal(4096, 1024), _normal(1_000_000)
 IMAGES, FILTERS = _normal(16, 256, 64), _normal(3, 64, 64, scale=0.125)
+CLOUDS, LOGITS, CLASSES = _normal(64, 100, 3), _normal(256, 32_000), RNG.integers(0, 32_000, 256)
 P8, MEANS = _normal(1000, 8), _normal(16, 8)
 LEFT, RIGHT, LONG8 = _normal(5000, 32), _normal(5000, 48), _normal(100_000, 8)
 PLATE, LINKS = _normal(256, 256), _normal(500, 500, scale=0.002)
@@ -58,6 +59,10 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
     def energy(p: Any) -> Any:
         d = p[:, None, :] - p[None, :, :]
         return ns.sum(1 / ns.sqrt(ns.sum(d * d, axis=-1) + 0.1))
+
+    def cross_entropy(z: Any, classes: Any) -> Any:
+        chosen = ns.take_along_axis(z, classes[:, None], axis=-1)
+        return ns.mean(log_sum_exp(z) - chosen[:, 0])
 
     def kernel(a: Any, v: Any) -> Any:
         s = ns.sum(a * a, axis=1)
@@ -342,6 +347,7 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
     return {
         "energy of 2000 points in pairs": (energy, (a(P2000),)),
         "its gradient, 1000 points": (grad(energy), (a(P1000),)),
+        "energies of 64 clouds of 100 points": (transforms.vmap(energy), (a(CLOUDS),)),
         "kernel matrix times a vector, 2000": (kernel, (a(A), a(V))),
         "Hessian, logistic, 60 of 2000": (hessian(logistic), (a(WEIGHTS), a(DATA))),
         "Hessian, Rosenbrock, 200": (hessian(rosenbrock), (a(V[:200]),)),
@@ -354,6 +360,7 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         "100,000 samples between pixels": (sampled, (a(PICTURE), a(PLACES))),
         "scan of 100,000 numbers": (filtered, (a(SIGNAL), a(V[0]))),
         "logsumexp of rows, 4096 x 1024": (log_sum_exp, (a(ROWS),)),
+        "gradient of cross entropy, 256 x 32,000": (grad(cross_entropy), (a(LOGITS), a(CLASSES))),
         "gradient of gelu, 1M": (grad(gelu), (a(MILLION),)),
         "gradient of a 1-d convolution by hand": (grad(convolved), (a(FILTERS), a(IMAGES))),
         "gradient of looked up rows": (grad(looked_up), (a(TABLE), a(WORDS))),
