@@ -14,16 +14,16 @@ Note [Size of a tile]
     as many rows are taken as have pointers in registers: six sums leave the units idle.
 
 Note [Steps of a turn]
-    With 32 registers nearly all hold sums. Where LLVM sees several k at a time, it loads later rows
-    of B early and keeps sums on the stack instead, which takes twice the time; the loop's own
-    instructions are few beside 28 products. With 16 registers they are many beside 12.
+    A turn of the loop is one k. Its own two instructions are few beside 12 products with AVX2 or 28
+    with AVX-512, and LLVM takes half of the time. Where it sees several k of 28 at a time, it loads
+    later rows of B early and keeps sums on the stack instead, which takes twice the time.
 """
 
 from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -119,8 +119,6 @@ def _print(module: Module, shape: Shape) -> None:
         lambda: [f.load(total, place(m, v)) for m, v in cells],
         lambda: [f.constant(total, 0) for _ in cells],
     )
-    together = 1 if shape.width == 64 else 4  # see Note [Steps of a turn]
-    main = k_count & -together
 
     def tap(r: Value, sums: list[Value]) -> list[Value]:
         pair = f.at(taps, r << 1, "i64")
@@ -128,26 +126,12 @@ def _print(module: Module, shape: Shape) -> None:
         here = [f.at(p, from_a, word.element) for p in left]
         first = f.at(b, from_b * step if shape.packed else from_b, word.element)
 
-        def steps(count: int) -> Callable[[Value, list[Value]], list[Value]]:
-            def body(k: Value, held: list[Value]) -> list[Value]:
-                right, sums = held[0], held[1:]
-                for u in range(count):
-                    sums = _step(
-                        f,
-                        shape,
-                        [f.at(f.at(p, k, word.element), u, word.element) for p in here],
-                        right,
-                        sums,
-                    )
-                    right = f.at(right, step, word.element)
-                return [right, *sums]
+        def step_of(k: Value, held: list[Value]) -> list[Value]:
+            right, sums = held[0], held[1:]
+            sums = _step(f, shape, [f.at(p, k, word.element) for p in here], right, sums)
+            return [f.at(right, step, word.element), *sums]
 
-            return body
-
-        held = f.loop(0, main, together, steps(together), [first, *sums], maybe_empty=True)
-        if together > 1:
-            held = f.loop(main, k_count, 1, steps(1), held, maybe_empty=True)
-        return held[1:]
+        return f.loop(0, k_count, 1, step_of, [first, *sums], maybe_empty=True)[1:]
 
     sums = f.loop(0, n_taps, 1, tap, begin, maybe_empty=True)
     for (m, v), s in zip(cells, sums):
