@@ -59,3 +59,37 @@ def test_what_the_caller_gets_is_written_once() -> None:
     assert len(last.accesses) == 3
     for actual, expected in zip(made.run(x), f(xp.asarray(x)), strict=True):
         np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_sums_of_products_and_rows_are_not_kept() -> None:
+    """A gradient reads the product, which is there, for all that adding a row and a few numbers
+    makes of it.
+    """
+    rng = np.random.default_rng(0)
+    given = [rng.normal(size=s).astype("f") / 8 for s in ((512, 32), (32, 64), (64,), (64, 48))]
+
+    def run(x: Any, *layers: Any) -> Any:
+        def loss(w: Any, b: Any, v: Any) -> Any:
+            return xp.sum((functional.gelu(x @ w + b) @ v) ** 2)
+
+        return ft.grad(loss, argnums=(0, 1, 2))(*layers)
+
+    made = compiled(run, *given)
+    stored = [k.stores for k in kernels(made) if any(isinstance(e, Op) for e in k.values)]
+    assert max(map(len, stored)) == 2
+    expected = run(*map(xp.asarray, given))
+    for a, e in zip(made.run(*given), expected, strict=True):
+        np.testing.assert_allclose(a, e, rtol=2e-4, atol=2e-3)
+
+
+def test_what_is_there_is_read_once_for_each_array_that_is_not_written() -> None:
+    """Two arrays are not read in place of one."""
+    x, w = (np.linspace(-2, 2, 1 << 15).astype("f").reshape(256, 128) * k for k in (1, 3))
+
+    def f(x: Any, w: Any) -> Any:
+        y = x + w
+        return xp.tanh(xp.sin(y) @ x.mT) @ y
+
+    made = compiled(f, x, w)
+    assert next(len(k.stores) for k in kernels(made)) == 2
+    np.testing.assert_allclose(made.run(x, w)[0], f(xp.asarray(x), xp.asarray(w)), rtol=1e-3)

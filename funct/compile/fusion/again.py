@@ -3,16 +3,20 @@
 Loops may read a large array that earlier loops wrote, and beside it all that it was made of: x and
 1 + x. Such an array is computed a second time, where it is read, if that takes a few additions.
 Nothing is read that was not read before, and where nobody else wants the array it is never written.
+
+Where nobody does, one array may be read in its place that is in memory anyway: the sum of a product
+and a row, kept for a gradient, is computed from the product again.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Any
 
 import attrs
 
-from funct.compile.fusion.groups import Group, walked_through
+from funct.compile.fusion.groups import Group, reads, walked_through
 from funct.compile.loops.scalars import printing
 from funct.compile.loops.views import VIEWS
 from funct.graph import Entry, Graph, Guard, Node, Var
@@ -21,6 +25,7 @@ __all__ = ["computed_again"]
 
 _MOST_COST = 6  # of an element, in additions; to write and read one costs several times as much
 _LEAST_BYTES = 1 << 16  # of an array: less stays in a near cache
+_SMALL = 16  # one of how many elements a row has that is read again and again
 
 
 def computed_again(graph: Graph, steps: Sequence[Group | Node | Guard]) -> Graph:
@@ -29,10 +34,11 @@ def computed_again(graph: Graph, steps: Sequence[Group | Node | Guard]) -> Graph
     steps: the graph's nodes as they share their loops.
     """
     made = {e.results[0]: e for s in steps if isinstance(s, Group) for e in s.nodes}
+    spared = _spared(graph, steps, made)
     copies: dict[Node, list[Node]] = {}
     names: dict[Node, dict[Var, Var]] = {}  # of the operands of each member of such loops
     for k, step in enumerate(steps):
-        found = _copied(step, made) if isinstance(step, Group) else []
+        found = _copied(step, made, spared) if isinstance(step, Group) else []
         if isinstance(step, Group) and found:
             own = {v: Var(f"{v.name}_{k}", v.shape, v.dtype) for e in found for v in e.results}
             names |= dict.fromkeys(step.nodes, own)
@@ -50,17 +56,50 @@ def computed_again(graph: Graph, steps: Sequence[Group | Node | Guard]) -> Graph
     return attrs.evolve(graph, nodes=tuple(nodes))
 
 
-def _copied(group: Group, made: dict[Var, Node]) -> list[Node]:
+def _copied(group: Group, made: dict[Var, Node], spared: dict[Var, list[Node]]) -> list[Node]:
     """The nodes that a group had better compute itself."""
-    read = dict.fromkeys(walked_through(group))
+    read = set(walked_through(group))
     found: dict[Node, None] = {}
-    for v in read:
-        if group.is_full(v) and math.prod(v.shape) * v.dtype.itemsize >= _LEAST_BYTES:
-            found |= dict.fromkeys(_chain(v, read, made))
+    for v in walked_through(group):
+        if _is_large(group, v):
+            found |= dict.fromkeys(_chain(v, read, made) or spared.get(v, []))
     return list(found)
 
 
-def _chain(v: Var, read: dict[Var, None], made: dict[Var, Node]) -> list[Node]:
+def _is_large(group: Group, v: Var) -> bool:
+    return group.is_full(v) and math.prod(v.shape) * v.dtype.itemsize >= _LEAST_BYTES
+
+
+def _spared(
+    graph: Graph, steps: Sequence[Group | Node | Guard], made: dict[Var, Node]
+) -> dict[Var, list[Node]]:
+    """What need not be written: how all who read it compute it from one array instead, which other
+    steps or the caller leave in memory, and from rows and numbers.
+    """
+    there = {*graph.inputs, *[v for v, _ in graph.constants]}
+    reading: dict[Var, list[Any]] = {v: [None] for v in graph.outputs}
+    for step in steps:
+        there.update(step.results if isinstance(step, Node) else ())
+        for v in reads(step):
+            reading.setdefault(v, []).append(step)
+    found: dict[Var, list[Node]] = {}
+    for v, all_of_them in reading.items():
+        if v not in made or not all(isinstance(g, Group) and _is_large(g, v) for g in all_of_them):
+            continue
+        least = math.prod(v.shape) // _SMALL
+        near = {a for a in there if a.shape == v.shape or math.prod(a.shape) <= least}
+        chains = []
+        for group in all_of_them:
+            read = set(walked_through(group))
+            chain = _chain(v, read | near, made) if v in read else []
+            new = {a for e in chain for a in e.reads if a.shape == v.shape and a in near - read}
+            chains.append(chain if len(new) <= 1 else [])
+        if all(chains):
+            found[v] = chains[0]
+    return found
+
+
+def _chain(v: Var, read: Collection[Var], made: dict[Var, Node]) -> list[Node]:
     """What computes v from others that are read; nothing where that is none or costs too much."""
     chain: list[Node] = []
     cost, stack = 0, [v]
