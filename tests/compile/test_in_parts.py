@@ -40,3 +40,19 @@ def test_energies_of_many_clouds() -> None:
     for run in (ft.vmap(energy), ft.vmap(ft.grad(energy))):
         laws.close(ft.jit(run)(clouds), run(clouds), 1 << 12)
     assert "_copy[i, j] = " not in ft.jit(ft.vmap(energy)).show(clouds)  # nothing of all pairs
+
+
+@pytest.mark.parametrize("axes", [(1, 2), (0, 2)])
+def test_decisions_have_eager_bits(axes: tuple[int, ...]) -> None:
+    """Sums that a function branches on are those of eager code, to the last bit."""
+    x, y = (xp.asarray(RNG.normal(size=(5, 64)).astype("f")) for _ in range(2))
+
+    def least(x: Any, y: Any) -> Any:
+        return xp.min(xp.sum(x[:, :, None] * y[:, None, :], axis=axes))
+
+    exact = least(x, y).item()
+
+    def run(x: Any, y: Any) -> Any:
+        return x + 1 if least(x, y) == exact else x - 1
+
+    laws.same(ft.jit(run)(x, y), x + 1)

@@ -31,7 +31,7 @@ class InParts(NewNodes):
     def in_parts(self, e: Node) -> Var | None:
         """The reduction as several; None where loops hold it as one."""
         (x,), (axes, _), out = e.operands, e.params, e.results[0]
-        if not isinstance(x, Var):
+        if not isinstance(x, Var) or out in self.decided:
             return None
         longer = [a for a, n in enumerate(x.shape) if n != 1]
         gone = [a for a in longer if a in axes]

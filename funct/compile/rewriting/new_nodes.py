@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeGuard
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from funct.array import Array, asarray
 from funct.compile.joins import concat_of
+from funct.compile.readers import decisive
 from funct.core import lookup
 from funct.graph import Graph, Node, Var, capture
 
@@ -33,6 +35,11 @@ class NewNodes:
         self.made_by: dict[Var, Node] = {}
         self.site: Any = None
         self._count = _last(self.prefix, graph)
+
+    @functools.cached_property
+    def decided(self) -> set[Var]:
+        """What guards ask for, which has NumPy's bits."""
+        return {v for e in decisive(self.graph) for v in e.results}
 
     def keep(self, e: Node) -> None:
         """Write a node."""

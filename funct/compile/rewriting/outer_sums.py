@@ -7,11 +7,9 @@ many sums in registers. A part of the walk of `simplify.py`.
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
-from funct.compile.readers import decisive
 from funct.compile.rewriting.products import REAL, Products
 from funct.graph import Node, Var
 
@@ -24,15 +22,10 @@ _LEAST_INNER = 16  # terms of a sum: shorter ones are added in the loops that go
 class OuterSums(Products):
     """Who writes them."""
 
-    @functools.cached_property
-    def _decided(self) -> set[Var]:
-        """What guards ask for, which has NumPy's bits."""
-        return {v for e in decisive(self.graph) for v in e.results}
-
     def sum_of_outer(self, e: Node) -> Var | None:
         """A sum of outer products that nothing else reads, as one product."""
         product, out = self.made_by.get(e.operands[0]), e.results[0]  # type: ignore[arg-type]
-        if product is None or product.name != "multiply" or out in self._decided:
+        if product is None or product.name != "multiply" or out in self.decided:
             return None
         terms = product.results[0]
         if terms.dtype not in REAL or out.dtype != terms.dtype or not self.is_read_once(terms):
