@@ -87,7 +87,7 @@ def _spared(
         if v not in made or not all(isinstance(g, Group) and _is_large(g, v) for g in all_of_them):
             continue
         least = math.prod(v.shape) // _SMALL
-        near = {a for a in there if a.shape == v.shape or math.prod(a.shape) <= least}
+        near = {a for a in there if _is_like(a, v) or math.prod(a.shape) <= least}
         chains = []
         for group in all_of_them:
             read = set(walked_through(group))
@@ -97,6 +97,10 @@ def _spared(
         if all(chains):
             found[v] = chains[0]
     return found
+
+
+def _is_like(a: Var, v: Var) -> bool:
+    return a.shape == v.shape and a.dtype.itemsize <= v.dtype.itemsize
 
 
 def _chain(v: Var, read: Collection[Var], made: dict[Var, Node]) -> list[Node]:
