@@ -14,7 +14,8 @@ from tests.compile.test_bounds import in_steps, made_of
 
 RNG = np.random.default_rng(0)
 BESIDE = ("combine", "zeros", "transposed")  # calls that are no loops, and no products
-ROLES = ["x", "y", "both", "added", "added in x"]
+ROLES = ["x", "y", "both", "neither", "added", "added in x", "added in neither"]
+_NOT_X, _NOT_Y = ({r, "neither", "added in neither", f"added in {r}"} for r in "yx")
 
 
 def whole(*shape: int, dtype: str = "float32") -> Any:
@@ -71,13 +72,12 @@ def test_any_axes_have_eager_bits(
 ) -> None:
     shape = sizes[: len(roles)]
     axes = tuple([a for a, role in enumerate(roles) if role.startswith("added")])
-    of_x = [1 if role == "y" else n for role, n in zip(roles, shape, strict=True)]
-    of_y = [1 if role in ("x", "added in x") else n for role, n in zip(roles, shape, strict=True)]
+    of_x = [1 if role in _NOT_X else n for role, n in zip(roles, shape, strict=True)]
+    of_y = [1 if role in _NOT_Y else n for role, n in zip(roles, shape, strict=True)]
     x, y = whole(*of_x), whole(*of_y)
 
     def f(x: Any, y: Any) -> Any:
-        both = xp.broadcast_arrays(x, y) if expanded else (x, y)
-        terms = both[0] * both[1]
+        terms = xp.multiply(*[xp.broadcast_to(v, shape) if expanded else v for v in (x, y)])
         return xp.sum(terms, axis=axes, keepdims=keepdims)
 
     expected = np.asarray(f(xp.asarray(x), xp.asarray(y)))
@@ -135,3 +135,16 @@ def test_what_was_rewritten_before_is_a_product_too() -> None:
     (found,) = made_of(ft.grad(third_derivative), w, x).run(w, x)
     z = x @ w
     np.testing.assert_allclose(found, x.T @ (-2 * z * np.sin(z) - z * z * np.cos(z)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("axes", [1, (0, 1)])
+def test_axes_that_no_operand_has(axes: Any) -> None:
+    """Outer products repeated along another axis, which is kept or added up too."""
+    x, y = whole(17, 12), whole(17, 9)
+
+    def f(x: Any, y: Any) -> Any:
+        shape = (3, 17, 12, 9)
+        terms = xp.broadcast_to(x[:, :, None], shape) * xp.broadcast_to(y[:, None], shape)
+        return xp.sum(terms, axis=axes)
+
+    np.testing.assert_array_equal(np.asarray(ft.jit(f)(x, y)), f(xp.asarray(x), xp.asarray(y)))

@@ -37,8 +37,8 @@ class OuterSums(Products):
         return self._as_matmul(e, terms.shape, x, y)
 
     def _as_matmul(self, e: Node, shape: Any, x: Any, y: Any) -> Var | None:
-        """The product, if each operand has an axis that the other lacks and both have all that are
-        added.
+        """The product, if each operand has an axis that the other lacks, both have all that are
+        added, and one of them any other.
         """
         axes = e.params[0]
         (x, x_shape), (y, y_shape) = x, y
@@ -48,7 +48,7 @@ class OuterSums(Products):
         both = [a for a in long if a in in_x and a in in_y and a not in axes]
         left = [a for a in in_x if a not in in_y]
         right = [a for a in in_y if a not in in_x]
-        if any(a in axes for a in (*left, *right)):
+        if any(a in axes for a in (*left, *right)) or len({*in_x, *in_y}) < len(long):
             return None
 
         def size(of: list[int]) -> int:
