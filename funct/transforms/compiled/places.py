@@ -6,7 +6,9 @@ Dicts (globals, attributes, keys) are places as they are. None is what stands wh
 from __future__ import annotations
 
 import os
+from array import array
 from collections import ChainMap, UserDict
+from operator import is_
 from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -108,49 +110,59 @@ class Items:
 
     def get(self, name: int) -> Any:
         """An element, or None where there is none."""
-        return self.items[name] if name < len(self.items) else None
+        try:
+            return self.items[name]
+        except IndexError:
+            return None
 
 
 class Keys:
     """Which keys, or how many elements, a container has: itself, while these are the same."""
 
-    __slots__ = ("items", "seen")
+    __slots__ = ("items", "now", "seen")
 
     def __init__(self, items: Any) -> None:
         self.items = items
-        self.seen = self._now()
-
-    def _now(self) -> Any:
-        return list(self.items) if isinstance(self.items, MAPPINGS) else len(self.items)
+        self.now = list if isinstance(items, MAPPINGS) else len
+        self.seen = self.now(items)
 
     def get(self, name: Any) -> Any:
         """The container, or None when it has other keys, or more elements or fewer."""
-        return self.items if self._now() == self.seen else None
+        return self.items if self.now(self.items) == self.seen else None
 
 
 class Elements:
     """What may be written into as a place: itself under any name, while it has the elements it had.
 
-    An array of NumPy's, or a container of numbers and strings.
+    An array, or a container of numbers and strings. These never change, so where the same objects
+    stand in it nobody needs to ask what they are.
     """
 
-    __slots__ = ("holder", "seen")
+    __slots__ = ("bare", "holder", "keyed", "seen")
 
     def __init__(self, holder: Any) -> None:
         self.holder = holder
+        self.bare = isinstance(holder, (np.ndarray, array, bytearray))  # holds no objects
+        self.keyed = isinstance(holder, MAPPINGS)
         self.seen = self._now()
 
     def _now(self) -> Any:
         x = self.holder
-        if isinstance(x, np.ndarray):
-            return x.dtype, x.shape, x.tobytes()
-        keys = list(x) if isinstance(x, MAPPINGS) else None
-        values = list(x if keys is None else x.values())
-        return keys, [identity(v) for v in values]
+        if self.bare:
+            return (x.dtype, x.shape, x.tobytes()) if isinstance(x, np.ndarray) else bytes(x)
+        return [*x, *x.values()] if self.keyed else [*x]
 
     def get(self, name: Any) -> Any:
         """The holder, or None when it was written into."""
-        return self.holder if self._now() == self.seen else None
+        now, seen = self._now(), self.seen
+        if self.bare:
+            return self.holder if now == seen else None
+        same = len(now) == len(seen) and (all(map(is_, now, seen)) or _all_alike(now, seen))
+        return self.holder if same else None
+
+
+def _all_alike(now: list[Any], seen: list[Any]) -> bool:
+    return [identity(v) for v in now] == [identity(v) for v in seen]
 
 
 def alike(x: Any, y: Any) -> bool:
