@@ -129,3 +129,35 @@ def test_what_looks_at_other_members_does_not() -> None:
     for body in bodies:
         found = in_program(lambda c, xs, body=body: ft.scan(body, c, xs), c, xs)
         laws.close(found, by_steps(body, c, xs, False), 1e-5, 1e-5)
+
+
+@pytest.mark.pairwise
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "bool"])
+@pytest.mark.parametrize("places", [3, 7, 8, 13, 40])
+@pytest.mark.parametrize("batch", [16, 19])
+def test_many_places_are_woven_by_few_shuffles(dtype: str, places: int, batch: int) -> None:
+    """What members hold lies one after the other: of 40 places a shuffle for each lane of each
+    took longer to make than all else, and ran longer.
+    """
+    rng = np.random.default_rng(places)
+    x = rng.integers(0, 2 if dtype == "bool" else 9, (5, batch, places)).astype(dtype)
+
+    def step(c: Any, x: Any) -> Any:
+        c = xp.concat([x[:, -1:], c[:, :-1]], axis=1)
+        return c, c
+
+    run = ft.jit(lambda c, xs: ft.scan(step, c, xs))
+    args = xp.asarray(x[0]), xp.asarray(x)
+    last, rows = run(*args)
+    expected, c = [], x[0]
+    for row in x:
+        c = np.concatenate([row[:, -1:], c[:, :-1]], axis=1)
+        expected.append(c)
+    np.testing.assert_array_equal(rows, expected)
+    np.testing.assert_array_equal(last, c)
+    lanes = host().vector_bytes // np.dtype(dtype).itemsize
+    if places < lanes or lanes > batch:
+        return
+    shuffles = run.show(*args, form="llvm").count("shufflevector")
+    squares = -(-places // lanes) * lanes * (lanes.bit_length() - 1)
+    assert squares <= shuffles <= 4 * squares  # what comes before, in and after each step

@@ -7,9 +7,10 @@ import itertools
 from msgspec import Struct
 
 from funct.compile.lines.lines import Given, Lines
-from funct.compile.lines.roomy import get, put, put_together, taken_apart
+from funct.compile.lines.roomy import get, put
 from funct.compile.lines.text import LinesText
 from funct.compile.loops.kernel import CONTROL_WORDS
+from funct.compile.loops.weaving import read_woven, write_woven
 from funct.compile.steps.moves import copy_bytes
 from funct.compile.steps.turns import look, now
 from funct.kernels.llvm import BOOL, I64, PTR, Module, Value
@@ -113,7 +114,9 @@ class _Loop:
             given = kinds[sum(r.cells[:k])]
             if r.cells[k] == 1:
                 return [get(f, given.element, place(k, 0), given.lanes)]
-            return taken_apart(f, given.element, place(k, 0), r.cells[k], given.lanes)
+            return read_woven(
+                f, given.element, place(k, 0), r.cells[k], 0, given.lanes, given.lanes
+            )
 
         first = [x for k in range(len(r.carries)) for x in begin(k)]
 
@@ -131,9 +134,8 @@ class _Loop:
             at = [f.at(p, row * s, "i8") for p, s in zip(rows, r.strides, strict=True)]
             lines = text(body, state, [at[j] for j in xs], still)
             found = lines.run()
-            sizes = [lines.counts[n] for n in body.results]
-            for j, x, n in zip(ys, found[len(state) :], sizes[len(state) :], strict=False):
-                put(f, x, n, at[j])
+            for j, n in zip(ys, body.results[len(state) :], strict=False):
+                lines.write(n, at[j])
             go = f.constant(BOOL, 1) if test is None else found[-1]
             return [k + 1, look(f, self.space, k + 1, then), go, *found[: len(state)]]
 
@@ -146,9 +148,10 @@ class _Loop:
         ends = iter(last)
         for k, cells in enumerate(r.cells):
             lanes, found = kinds[sum(r.cells[:k])].lanes, [*itertools.islice(ends, cells)]
-            if not r.tables[k]:
-                whole = found[0] if cells == 1 else put_together(f, found)
-                put(f, whole, lanes * cells, place(k, 1))
+            if cells > 1:
+                write_woven(f, found, place(k, 1), 0, lanes)
+            elif not r.tables[k]:
+                put(f, found[0], lanes, place(k, 1))
         return count
 
     def _table(self, first: Value, result: Value, size: int) -> Value:

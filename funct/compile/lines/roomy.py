@@ -12,12 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from funct.compile.loops.reductions import in_memory, write
-from funct.compile.loops.weaving import unwoven, woven
+from funct.compile.loops.weaving import unwoven
 from funct.kernels.llvm import Emitter, Value, typed
 
-__all__ = [
-    "filled", "get", "lanes_for", "once", "put", "put_together", "taken_apart", "turned_around",
-]  # fmt: skip
+__all__ = ["filled", "get", "lanes_for", "once", "put", "turned_around"]
 
 
 def lanes_for(f: Emitter, count: int) -> int:
@@ -84,26 +82,6 @@ def put(f: Emitter, x: Value, count: int, place: Value) -> None:
         x = f.convert(x, in_memory("i1"))
     for start, n in _pieces(count):
         f.store(f.piece(x, start, n), f.at(place, start, x.type.element))
-
-
-def taken_apart(f: Emitter, element: str, place: Value, cells: int, count: int) -> list[Value]:
-    """For each of the cells of so many members, which lie one after the other, a vector. count: a
-    power of two.
-    """
-    memory = in_memory(element)
-    vectors = [get(f, element, f.at(place, k * count, memory), count) for k in range(cells)]
-    return unwoven(f, vectors)
-
-
-def put_together(f: Emitter, cells: Sequence[Value]) -> Value:
-    """Such vectors, as they lie in memory, before lanes that do not count."""
-    if cells[0].type.element == "i1":
-        cells = [f.convert(x, in_memory("i1")) for x in cells]
-    parts = woven(f, cells)
-    parts += parts[:1] * ((1 << (len(cells) - 1).bit_length()) - len(cells))
-    while len(parts) > 1:
-        parts = [_both(f, x, y) for x, y in zip(parts[::2], parts[1::2], strict=True)]
-    return parts[0]
 
 
 def _pieces(count: int) -> Iterator[tuple[int, int]]:

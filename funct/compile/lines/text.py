@@ -37,14 +37,13 @@ from funct.compile.lines.roomy import (
     lanes_for,
     once,
     put,
-    put_together,
-    taken_apart,
     turned_around,
 )  # fmt: skip
 from funct.compile.loops.kernel import WRONG, Constant, Op
 from funct.compile.loops.reductions import combine, in_memory
 from funct.compile.loops.updates import updated
 from funct.compile.loops.warned import cases, refuses
+from funct.compile.loops.weaving import read_woven, write_woven
 from funct.compile.steps.turns import look, now
 from funct.kernels.llvm import BOOL, I64, Emitter, Value, typed
 
@@ -88,6 +87,15 @@ class LinesText:
                 self.memo[n] = self._line(line, n)
         return [self._at(n) for n in self.results]
 
+    def write(self, n: int, place: Value) -> None:
+        """Put the elements of a line in memory, from the place on."""
+        line = self.lines[n]
+        if isinstance(line, Woven):
+            cells = [self._at(o) for o in line.operands]
+            write_woven(self.f, cells, place, 0, cells[0].type.lanes)
+        else:
+            put(self.f, self._at(n), self.counts[n], place)
+
     def _at(self, n: int) -> Value:
         found = self.memo[n]
         assert found is not None, "lines stand in order"
@@ -97,8 +105,8 @@ class LinesText:
         """All cells that the line is one of: they are taken apart together."""
         whole = replace(line, which=0)
         if whole not in self.apart:
-            self.apart[whole] = taken_apart(
-                self.f, line.element, self._at(line.place), line.cells, line.lanes
+            self.apart[whole] = read_woven(
+                self.f, line.element, self._at(line.place), line.cells, 0, line.lanes, line.lanes
             )
         return self.apart[whole]
 
@@ -117,7 +125,7 @@ class LinesText:
             case Cell():
                 return self._cells(line)[line.which]
             case Woven():
-                return put_together(f, [self._at(o) for o in line.operands])
+                return f.null()  # it is nowhere but in memory: `write`
             case Pick():
                 return self._picked(self._at(line.operand), line.which)
             case Joined():
