@@ -114,14 +114,20 @@ def test_one_vector_where_it_is_enough(ways: int, registers: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("chain", "arrays", "registers"), [(1, 1, 2), (3, 1, 4), (3, 3, 2), (7, 1, 2)]
-)
-def test_more_vectors_where_one_waits(chain: int, arrays: int, registers: int) -> None:
-    """What waits for itself is printed for four at a time, if it is short and reads little."""
+    ("terms", "chain", "arrays", "registers"),
+    [(0, 1, 1, 2), (0, 3, 1, 4), (0, 3, 3, 2), (0, 7, 1, 2), (10, 0, 1, 2), (40, 0, 1, 4),
+     (40, 1, 1, 2)],
+)  # fmt: skip
+def test_more_vectors_where_one_waits(terms: int, chain: int, arrays: int, registers: int) -> None:
+    """What waits for itself is printed for four at a time, if it is short and reads little: long
+    functions have more code than additions that take as long.
+    """
     xs = np.random.default_rng(0).normal(size=(arrays, 5000)).astype(np.float32)
 
     def waiting(*xs: Any) -> Any:
-        y = sum(xs)
+        x = y = sum(xs)
+        for k in range(terms):
+            y = y * x + 1 / (k + 1)
         for _ in range(chain):
             y = xp.exp(-y)
         return y

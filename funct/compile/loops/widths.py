@@ -19,7 +19,8 @@ __all__ = ["WIDEST", "lanes_of", "registers"]
 WIDEST = 4  # registers of a vector
 _CHEAP = 12  # of a step of reductions, in additions: running results would wait for one another
 _LONG = 64  # of a walk, in additions: code for a second vector of it takes its time
-_WAITS, _TOO_LONG = 24, 48  # of a walk that waits for itself, and may be printed for more vectors
+_WAITS, _TOO_LONG = 24, 96  # of a walk that waits for itself, and may be printed for more vectors
+_SHORT = 4  # what costs more is a function, whose code is twice as long as it takes
 _FEW = 3  # arrays of which registers hold that many
 
 
@@ -33,8 +34,9 @@ def registers(kernel: Kernel, passes: Passes, walk: Pass, sums: Sequence[int]) -
     at_once = side_by_side(kernel, costs)
     if _is_woven(kernel, walk) or (cost >= _LONG and at_once >= host().operations_at_once):
         return 1
+    code = cost + sum([c for c in costs if c > _SHORT])
+    waits = cost >= _WAITS and code < _TOO_LONG and at_once < 2
     alone = kernel.flat and not passes.staged and len(kernel.accesses) <= _FEW
-    waits = _WAITS <= cost < _TOO_LONG and at_once < 2
     return min(WIDEST if alone and waits else 2, kernel.widest)
 
 
