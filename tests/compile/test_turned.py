@@ -8,6 +8,8 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct.compile.loops.kernel import Kernel
+from funct.compile.rewriting.simplify import simplify
+from funct.graph import Node
 from tests.compile.test_bounds import made_of
 
 RNG = np.random.default_rng(0)
@@ -71,3 +73,25 @@ def test_gradients_lie_as_what_they_are_of() -> None:
     made = made_of(ft.grad(lambda x: xp.sum(xp.tanh(x.mT) ** 2)), x)
     assert {a.inner for c in made.calls for a in c.kernel.accesses} == {"one"}
     assert made.fused.views[made.fused.graph.outputs[0]].is_dense
+
+
+@pytest.mark.parametrize("axes", [(0, 2, 1), (2, 0, 1), (1, 2, 0)])
+@pytest.mark.parametrize("gone", [(0,), (2,), (0, 1), (1, 2), (0, 1, 2)])
+@pytest.mark.parametrize("how", ["sum", "max"])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_reductions_come_before_the_turn(
+    axes: tuple[int, ...], gone: tuple[int, ...], how: str, keepdims: bool
+) -> None:
+    """What is turned is what is left: means of Hessians turned each of them around."""
+    x = RNG.normal(size=(5, 6, 70))
+
+    def fun(x: Any) -> Any:
+        return getattr(xp, how)(xp.permute_dims(x * x + 1.0, axes), axis=gone, keepdims=keepdims)
+
+    graph, _ = simplify(ft.make_graph(fun)(xp.asarray(x)))
+    nodes = [e for e in graph.nodes if isinstance(e, Node)]
+    turned = {e.results[0] for e in nodes if e.name == "permute_dims"}
+    assert not any(e.name == f"reduce_{how}" and e.operands[0] in turned for e in nodes)
+    found, expected = np.asarray(ft.jit(fun)(xp.asarray(x))), np.asarray(fun(xp.asarray(x)))
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, rtol=1e-13)

@@ -145,7 +145,7 @@ class _Rewriting(Boxes, InParts, Minors, OuterSums, RowElements):
             ) is not None:
                 return found
             case name if name in REDUCTIONS:
-                return self._of_one(e) or self.in_parts(e)
+                return self._of_one(e) or self._before_turn(e) or self.in_parts(e)
             case _ if is_concat(e):
                 return self._concat(e)
             case "argmax" | "argmin":
@@ -256,6 +256,26 @@ class _Rewriting(Boxes, InParts, Minors, OuterSums, RowElements):
         if e.name == "reduce_sum" and out.dtype.kind == "f":  # which begins with 0: -0 is lost
             x = self.apply("add", (x, 0.0), (), x.shape, out.dtype)
         return self.apply("reshape", (x,), (out.shape,), out.shape, out.dtype)
+
+    def _before_turn(self, e: Node) -> Var | None:
+        """A reduction of an array that is turned, before the turn: less is turned."""
+        (x,), (axes, kept), out = e.operands, e.params, e.results[0]
+        turn = self.made_by.get(x)  # type: ignore[arg-type]
+        if turn is None or turn.name != "permute_dims" or not self.is_read_once(x):
+            return None
+        if out in self.decided:
+            return None
+        (core,), (order,) = turn.operands, turn.params
+        assert isinstance(core, Var)
+        gone = tuple(sorted([order[a] for a in axes]))
+        stays = [a for a in range(len(order)) if kept or a not in gone]
+        shape = [1 if a in gone else core.shape[a] for a in stays]
+        whole = self.var(shape, out.dtype)
+        before = attrs.evolve(e, operands=(core,), params=(gone, kept), results=(whole,))
+        found = self._rewritten(before)
+        if found is None:
+            self.keep(before)
+        return self.permute(found or whole, [stays.index(a) for a in order if a in stays])
 
     def _extreme_place(self, e: Node, largest: bool) -> Var | None:
         """The first place of the largest or the least along an axis; a NaN is both.
