@@ -13,6 +13,7 @@ import pytest
 
 import funct as ft
 import funct.array as xp
+from funct.transforms.compiled import segments
 
 SEEN: list[Any] = []
 ONE = ft.ShapeDtype((), xp.float64)
@@ -218,8 +219,9 @@ def test_callbacks_of_any_size(calls: Any) -> None:
     assert f.cache_info().misses == 2, f.explain()
 
 
-def test_many_paths() -> None:
+def test_many_paths(monkeypatch: pytest.MonkeyPatch) -> None:
     """Past the limit of paths, in segments and as the function, nothing is done twice."""
+    monkeypatch.setattr(segments, "_WORK", 1 << 10)
 
     def counts(x: Any) -> Any:
         note("start", x[0])

@@ -13,6 +13,8 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct.errors import ConcretizationError
+from funct.transforms.compiled import calls, segments
+from funct.transforms.compiled.arguments import split
 from tests import laws
 
 Fun = Callable[[Any], Any]
@@ -40,8 +42,9 @@ def data(k: int, n: Any = 3) -> Any:
 
 @pytest.mark.parametrize("n", [3, 1 << 16])
 @pytest.mark.parametrize("name", FUNS)
-def test_jit_is_eager(name: str, n: int) -> None:
+def test_jit_is_eager(name: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """For new elements, and again for the old ones; beyond the paths kept, in segments."""
+    monkeypatch.setattr(segments, "_WORK", 1 << 10)
     f = FUNS[name] if n == 3 else lambda x: xp.sum(FUNS[name](x[:3])) * x
     g = ft.jit(f)
     for k in (0, 1, 0, *range(12), 5):
@@ -117,3 +120,22 @@ def test_what_is_chosen_is_others_at_each_call(name: str) -> None:
     for k in range(6):
         x = data(k, (1 << 15, 2))
         laws.close(f(x), CHOSEN[name](x), 1e-12, 1e-12)
+
+
+def test_few_ops_between_decisions_are_called_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where eager ops take less time than what is between them: then nobody takes calls apart."""
+
+    def chosen(x: Any, y: Any) -> Any:
+        return xp.sum(x[xp.tanh(x) > y[0]])
+
+    f, rng, taken = ft.jit(chosen), np.random.default_rng(0), []
+    monkeypatch.setattr(calls, "split", lambda *given: taken.append(0) or split(*given))
+    for size in (1 << 16, 5):
+        for k in range(90):
+            x, y = xp.asarray(rng.normal(size=size)), xp.asarray([0.1 * (k % 3)])
+            if k == 20:
+                taken.clear()
+            laws.close(f(x, y), chosen(x, y), 1e-12, 1e-12)
+        assert len(taken) <= 2
+    assert "the function is called" in f.explain()
+    assert f.cache_info().misses <= 8

@@ -12,6 +12,7 @@ import funct as ft
 import funct.array as xp
 from funct import errors
 from funct import graph as g
+from funct.transforms.compiled import segments
 from funct.transforms.compiled.backends import register_backend
 from tests import laws
 from tests.strategies import inputs, programs
@@ -370,8 +371,9 @@ def test_switches_are_true_or_false(option: str) -> None:
         ft.jit(lambda x: x, **options)
 
 
-def test_wide_functions_run_in_segments() -> None:
+def test_wide_functions_run_in_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     """Past the limit of paths, what lies between two decisions is compiled once and for all."""
+    monkeypatch.setattr(segments, "_WORK", 1)
     f = ft.jit(newton)
     n = 1 << 16
     for k in range(1, 15):
@@ -442,8 +444,9 @@ def test_paths_that_serve_nobody_are_asked_now_and_then() -> None:
     assert f.cache_info().hits - before >= 100
 
 
-def test_segments_that_never_come_again_are_not_compiled() -> None:
+def test_segments_that_never_come_again_are_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """How many elements are chosen is another number each time, and so is what follows."""
+    monkeypatch.setattr(segments, "_WORK", 1)
     compiled = []
 
     def backend(graph: Any) -> Any:
@@ -463,8 +466,9 @@ def test_segments_that_never_come_again_are_not_compiled() -> None:
     assert len(f._table.segments) <= 256
 
 
-def test_segments_do_what_eager_does() -> None:
+def test_segments_do_what_eager_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """Branches, loops, masks, own rules, several results and unused ones, in one wide function."""
+    monkeypatch.setattr(segments, "_WORK", 1)
 
     @ft.custom_jvp
     def twice(x: Any) -> Any:

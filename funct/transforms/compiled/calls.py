@@ -153,6 +153,8 @@ class Calls:
             return self._general(args, kwargs, key) if out is MISS else out
         served = self._served(groups, raws)
         if served is None:
+            if self._table.is_plain(key):
+                return self.fun(*args, **kwargs)
             call = self._split(args, kwargs)
             out = self._table.call(call, args, kwargs, key)
             for numbered in call.served:
@@ -204,4 +206,6 @@ class Calls:
         return split(self.fun, self.static_argnums, self.static_argnames, args, kwargs)
 
     def _general(self, args: Any, kwargs: Any, exact: Any) -> Any:
+        if exact is not None and self._table.is_plain(exact):
+            return self.fun(*args, **kwargs)
         return self._table.call(self._split(args, kwargs), args, kwargs, exact)

@@ -25,13 +25,15 @@ from funct.transforms.hidden import visible
 
 __all__ = ["Segments", "run_in_segments", "worth_segments"]
 
-_ELEMENTS = 1 << 16  # below, an eager op costs less than writing it down
+_WORK = 1 << 22  # elements times ops; of less, eager ops cost less than what is between them
 _MOST = 256  # segments of one function that are kept, the ones of late
 
 
-def worth_segments(arrays: Sequence[Any]) -> bool:
-    """Whether the arrays are large enough for compiled segments to beat eager ops."""
-    return any(x.size >= _ELEMENTS for x in arrays)
+def worth_segments(arrays: Sequence[Any], ops: float) -> bool:
+    """Whether the arrays are large enough for compiled segments of so many ops to beat eager ops:
+    each is written down and looked for.
+    """
+    return any(x.size * ops >= _WORK for x in arrays)
 
 
 def run_in_segments(
@@ -39,23 +41,24 @@ def run_in_segments(
     arrays: Sequence[Any],
     store: dict[Any, Executable | None],
     compile: Compile,
-) -> Any:
-    """fun(*arrays), with compiled segments kept in `store`."""
+) -> tuple[Any, float]:
+    """fun(*arrays), with compiled segments kept in `store`; how many ops they have."""
     level = Segments("jit", fun)
     level.store, level.compile = store, compile
     with written(level):
         out = fun(*[level.known(x) for x in arrays])
         leaves, spec = visible("jit", out, level)
         level.flush()
-    return spec.unflatten(
+    out = spec.unflatten(
         [x.have if x.__class__ is GraphTracer and x.level is level else x for x in leaves]
     )
+    return out, sum(level.ops) / max(1, len(level.ops))
 
 
 class Segments(Capture):
     """The level that writes ops down until a value is asked for."""
 
-    __slots__ = ("compile", "given", "live", "store")
+    __slots__ = ("compile", "given", "live", "ops", "store")
 
     decides = True
     store: dict[Any, Executable | None]  # what was run, None of what was run once
@@ -65,6 +68,7 @@ class Segments(Capture):
         super().__init__(label, fun)
         self.given: dict[Var, Any] = {}  # values that this segment reads, in order
         self.live: list[weakref.ref[GraphTracer]] = []  # what it may have to give
+        self.ops: list[int] = []  # of each segment
 
     def known(self, x: Any) -> GraphTracer:
         """A tracer that has its value."""
@@ -133,6 +137,7 @@ class Segments(Capture):
         self.constants.clear()
         if not entries:
             return
+        self.ops.append(len(entries))
         inputs = tuple(given)
         key = _structure(inputs, entries, [t.ref for t in wanted])
         known = key in self.store

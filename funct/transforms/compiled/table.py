@@ -50,22 +50,19 @@ Groups = tuple[list[Path], list[Path]]  # for one length of every axis, and for 
 _MAX_PATHS = 8
 _AGAIN = 64  # of so many calls that no path serves, one asks the paths again
 _NO_PATHS: Groups = ([], [])
-
-
-def _pays(given: Split) -> bool:
-    """Whether a function that decides at each call is to be compiled in segments."""
-    ground = all(x.__class__ is Array for x in given.arrays)
-    return ground and worth_segments(given.arrays)
+_OPS = 64.0  # that a segment is taken to have before it is known
 
 
 class Table:
     """The paths of one function, and why each was compiled.
 
-    exact: what a call found them by, as `jit.py` spells it. hits, misses: as in `CacheInfo`.
-    spare: whether results take memory that was kept. shares: whether sizes share machine code.
-    vain: of signatures without room for more paths, how many calls paths had served when one was
-    served last, and how many calls none has served since. restless: of signatures, how many paths
-    after each other served few calls before what the function reads elsewhere was another.
+    exact: what a call found them by, as `jit.py` spells it. hits, misses: as in `CacheInfo`. ops:
+    of a segment, where there were some. spare: whether results take memory that was kept. shares:
+    whether sizes share machine code. vain: of signatures without room for more paths, how many
+    calls paths had served when one was served last, and how many calls none has served since.
+    plain: by what `exact` finds paths, how many calls from now on are calls of the function, which
+    nobody takes apart. restless: of signatures, how many paths after each other served few calls
+    before what the function reads elsewhere was another.
     """
 
     def __init__(
@@ -85,7 +82,9 @@ class Table:
         self.open: dict[Any, Open] = {}
         self.kin: dict[Any, Kin] = {}
         self.segments: dict[Any, Executable | None] = {}
+        self.ops = _OPS
         self.vain: dict[Key, tuple[int, int]] = {}
+        self.plain: dict[Any, int] = {}
         self.restless: dict[Key, int] = {}
         self.numbered = Signatures(self._path_of_numbers) if numbers and dynamic else None
         self.reasons: list[str] = []
@@ -104,6 +103,13 @@ class Table:
     def calls(self) -> int:
         """How many calls were served by a path that was there."""
         return self.hits + sum([p.answered() for p in self.all_paths()])
+
+    def is_plain(self, exact: Any) -> bool:
+        """Whether this call is one of those of the function itself."""
+        left = self.plain.get(exact, 0)
+        if left:
+            self.plain[exact] = left - 1
+        return left > 0
 
     def call(self, given: Split, args: Any, kwargs: Any, exact: Any) -> Any:
         """The result of a call, for which a path is compiled where none serves."""
@@ -160,7 +166,11 @@ class Table:
             return self.fun(*args, **kwargs)  # nothing to compute, and maybe another program
         if len(paths) >= _MAX_PATHS or (open_.other and not self.fullgraph):
             calls = self.calls()
-            self.vain[key] = calls, vain + 1 if self.vain.get(key, (calls, 0))[0] == calls else 1
+            vain = vain + 1 if self.vain.get(key, (calls, 0))[0] == calls else 1
+            if tried is _NO_PATHS and exact is not None and not self._pays(given):
+                self.plain[exact] = -vain % _AGAIN
+                vain += self.plain[exact]
+            self.vain[key] = calls, vain
             return self._wide(args, kwargs, given, open_.other)
         if key.ranks in self.asking or self._is_restless(given, changed):
             return self._stepwise(args, kwargs, given)
@@ -229,7 +239,7 @@ class Table:
         call it on these arrays than to capture it. Sometimes it is asked whether that is over.
         """
         count = self.restless.get(given.key, 0)
-        if count < _MAX_PATHS or self.fullgraph or _pays(given):
+        if count < _MAX_PATHS or self.fullgraph or self._pays(given):
             return False
         self.restless[given.key] = count + 1
         if changed is not None:
@@ -239,15 +249,22 @@ class Table:
     def _note(self, why: str, given: Split) -> None:
         """Tell why the function decides at each call from now on."""
         how = "segments between decisions are compiled"
-        note = f"{why}; from then on {how if _pays(given) else 'the function is called'}"
+        note = f"{why}; from then on {how if self._pays(given) else 'the function is called'}"
         if note not in self.reasons:
             self.reasons.append(note)
 
     def _stepwise(self, args: Any, kwargs: Any, given: Split) -> Any:
         """A call in which Python decides."""
-        if _pays(given):
-            return run_in_segments(given.call, given.arrays, self.segments, self.compile)
+        if self._pays(given):
+            store, compile = self.segments, self.compile
+            out, self.ops = run_in_segments(given.call, given.arrays, store, compile)
+            return out
         return self.fun(*args, **kwargs)
+
+    def _pays(self, given: Split) -> bool:
+        """Whether a function that decides at each call is to be compiled in segments."""
+        ground = all(x.__class__ is Array for x in given.arrays)
+        return ground and worth_segments(given.arrays, self.ops)
 
     def _new_path(
         self,
