@@ -11,6 +11,7 @@ from funct.compile.loops import passes
 from funct.compile.loops.kernel import Access, Kernel, Load, Op
 from funct.compile.loops.scalars import PRINTINGS
 from funct.device import Host
+from tests.compile.test_bounds import made_of
 
 AVX512 = frozenset({"avx512f", "avx512dq", "avx512bw", "avx512vl"})
 HALVES, WHOLE = (Host(name, AVX512, 64, 2) for name in ("znver4", "sapphirerapids"))
@@ -60,3 +61,19 @@ def test_numbers_are_the_same_in_stages(host: Host, monkeypatch: Any) -> None:
         expected = f(x, y)
     for found, exact in zip(ft.jit(f)(x, y), expected, strict=True):
         np.testing.assert_array_equal(found, exact)
+
+
+@pytest.mark.parametrize("size", [1, passes.host().vector_bytes // 8, 5000])
+def test_one_vector_goes_through_all_at_once(size: int) -> None:
+    """Ten steps of Newton's method for a number were thirteen loops, each of one step."""
+    x = np.random.default_rng(0).normal(size=size)
+
+    def fun(x: Any) -> Any:
+        for _ in range(10):
+            x = x - (x**3 - 2.0 * x - 5.0 + xp.sin(x)) / (3.0 * x * x + 5.0)
+        return x
+
+    made = made_of(fun, x)
+    kernels = [c.kernel for c in made.calls if isinstance(c.kernel, Kernel)]
+    assert any(passes.passes(k).staged for k in kernels) is (size == 5000)
+    np.testing.assert_allclose(made.run(x)[0], np.asarray(fun(xp.asarray(x))), rtol=1e-12)

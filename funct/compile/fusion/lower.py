@@ -51,6 +51,7 @@ _PART = 1 << 14  # columns of a task that leaves partial results: bits depend on
 _FEW_PLACES = 4  # that are moved and shuffled for one of them as quickly as that is read alone
 _LONG_ROW = 128  # elements of a row beside which what comes before and behind them is little
 _OFTEN = 8  # times that an element is read from where it makes a copy worth while
+_LONG = 96  # of a body, in additions: there may be stages of it
 
 _IDENTITY = Printing(lambda f, x: x, frozenset(), "own", cost=0)
 
@@ -316,6 +317,9 @@ class _Lowering(Domain):
             tuple([w.access for w in walked]), tuple(self.values), tuple(self.stores),
             self.flat, *self._vectors(), True, self._is_beyond_cache(),
         )  # fmt: skip
+        if self.flat and self.columns <= lanes_of(self.values, host().vector_bytes):
+            cost = sum(map(kernel.cost, range(len(kernel.values))))
+            kernel = replace(kernel, alone=cost >= _LONG)
         few = self.columns * _KEPT_EACH <= _KEPT_BYTES
         if not few and self.columns * bytes_of_kept(kernel) > _KEPT_BYTES:
             kernel = replace(kernel, kept=False)

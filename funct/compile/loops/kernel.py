@@ -187,7 +187,7 @@ class Kernel(Struct, frozen=True, cache_hash=True):
     of how many registers a vector is at most. even: how many registers the elements of each range
     fill, or a part of them that fills them too; 0 where a register is left half full. kept: costly
     values of an earlier pass stay in a row of their own. streamed: what is written goes past the
-    caches, which hold less than the kernel touches.
+    caches, which hold less than the kernel touches. alone: a long body has one vector to compute.
     """
 
     accesses: tuple[Access, ...]
@@ -198,6 +198,7 @@ class Kernel(Struct, frozen=True, cache_hash=True):
     even: int
     kept: bool = True
     streamed: bool = False
+    alone: bool = False
 
     @property
     def barriers(self) -> list[int]:

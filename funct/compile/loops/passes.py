@@ -153,11 +153,13 @@ def _first_passes(kernel: Kernel) -> list[int]:
 
 
 def _stages(kernel: Kernel) -> list[int]:
-    """The stage of each value; all 0 where the body is short, not flat, or reduces something."""
+    """The stage of each value; all 0 where the body is short, not flat, or reduces something, or
+    there is one vector.
+    """
     every = range(len(kernel.values))
     gathers = {n for n in every if isinstance(kernel.values[n], Load) and kernel.cost(n)}
     costs = [0 if n in gathers else kernel.cost(n) for n in every]  # to look up is to wait
-    if not kernel.flat or any(isinstance(v, Reduce) for v in kernel.values):
+    if kernel.alone or not kernel.flat or any(isinstance(v, Reduce) for v in kernel.values):
         return [0] * len(every)
     if sum(costs) < 2 * _STAGE or 2 * side_by_side(kernel, costs) >= host().operations_at_once:
         return _behind_gathers(kernel, gathers, sum(costs))
