@@ -10,7 +10,7 @@ import funct.array as xp
 from funct.compile.loops import passes
 from funct.compile.loops.kernel import Access, Kernel, Load, Op
 from funct.compile.loops.scalars import PRINTINGS
-from funct.device import Host
+from funct.device import Host, host
 from tests.compile.test_bounds import made_of
 
 AVX512 = frozenset({"avx512f", "avx512dq", "avx512bw", "avx512vl"})
@@ -63,7 +63,7 @@ def test_numbers_are_the_same_in_stages(host: Host, monkeypatch: Any) -> None:
         np.testing.assert_array_equal(found, exact)
 
 
-@pytest.mark.parametrize("size", [1, passes.host().vector_bytes // 8, 5000])
+@pytest.mark.parametrize("size", [1, host().vector_bytes // 8, 5000])
 def test_one_vector_goes_through_all_at_once(size: int) -> None:
     """Ten steps of Newton's method for a number were thirteen loops, each of one step."""
     x = np.random.default_rng(0).normal(size=size)
