@@ -56,6 +56,8 @@ class Row(Struct, frozen=True):
 
 _CPU = "funct.kernels.cpu."
 _REAL = ("float32", "float64")
+_COMPLEX = ("complex64", "complex128")
+_DOUBLE = ("float64", "complex128")
 _HALF = ("float16", "bfloat16")
 _SHORT = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
 _BYTES = ("int8", "uint8")
@@ -164,14 +166,18 @@ ROWS = (
     # work: multiplications
     Row("large_matmul", _CPU + "dense.large_products:large_matmul", _REAL, _LONG, 1 << 18),
     Row("large_matmul", _CPU + "dense.blas_products:large_matmul", _REAL, ("llvm",), 1 << 18),
+    Row("large_matmul", _CPU + "dense.blas_products:large_matmul", _COMPLEX, ("llvm",), 1 << 16),
     Row("large_matmul", "funct.kernels.linalg.products:plain_matmul"),
     # work: terms; OpenBLAS gives more than 10,000 to several threads
-    Row("vdot", _CPU + "dense.blas_products:dot", ("float64",), ("llvm",), 10_001),
+    Row("dot", _CPU + "dense.blas_products:dot", _DOUBLE, ("llvm",), 10_001),
+    Row("dot", "funct.kernels.linalg.dots:plain_dot"),
+    Row("vdot", _CPU + "dense.blas_products:vdot", _DOUBLE, ("llvm",), 10_001),
     Row("vdot", "funct.kernels.linalg.dots:plain_vdot"),
     Row("gram_matmul", _CPU + "dense.gram:gram_matmul", _REAL, ("llvm",), 1 << 18),
     Row("gram_matmul", "funct.kernels.linalg.products:gram_matmul"),
     # work: elements of the matrix; fewer are not worth threads to OpenBLAS
     Row("vector_matmul", _CPU + "dense.blas_products:vector_matmul", _REAL, ("llvm",), 9216),
+    Row("vector_matmul", _CPU + "dense.blas_products:vector_matmul", _COMPLEX, ("llvm",), 4096),
     Row("vector_matmul", "funct.kernels.linalg.products:vector_matmul"),
     # work: elements of the result
     Row("thin_matmul", _CPU + "dense.products:thin_matmul", _REAL, _LONG, 1 << 18),

@@ -170,10 +170,11 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
     if tiled:
         return [*calls, gemm(a, b, out, stack, (m, n, k))]
     laid = [Laid(x.transposed, x.leading) for x in (a, b)]
-    cut = panels((m, n, k), (laid[0], laid[1]), byte, count)
+    element = "f32" if byte == 4 else "f64"
+    cut = panels((m, n, k), (laid[0], laid[1]), element, count)
     places = [Address(x.view.root, x.view.offset * byte) for x in (a, b)]
     words: list[Word] = [*places, Address(out), *cut.words, *stack_words(stack, a, b, byte)]
-    kernel = ("product", "f32" if byte == 4 else "f64", len(stack), cut.alone)
+    kernel = ("product", element, len(stack), cut.alone)
     return [*calls, Call(kernel, tuple(words), cut.tasks, (out,))]
 
 

@@ -11,12 +11,19 @@ from funct.kernels import table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["MANY", "plain_vdot", "vdot"]
+__all__ = ["MANY", "dot", "plain_dot", "plain_vdot", "vdot"]
 
 MANY = 10_000  # terms, of which more may be on threads of BLAS
 
 
 _vdot: Any = getattr(np.vdot, "_implementation", np.vdot)  # past the search for others' arrays
+
+
+def dot(x: NDArray[Any], y: NDArray[Any]) -> Any:
+    """Σ x y of two vectors, as `vdot`."""
+    if x.dtype.char not in "dD" or not x.__class__ is y.__class__ is np.ndarray:
+        return x.dot(y)
+    return table.call("dot", x.dtype, x.size, x, y)
 
 
 def vdot(x: NDArray[Any], y: NDArray[Any]) -> Any:
@@ -25,9 +32,14 @@ def vdot(x: NDArray[Any], y: NDArray[Any]) -> Any:
     """
     if not x.__class__ is y.__class__ is np.ndarray:
         return np.vdot(x, y)
-    if x.size > MANY and x.dtype.char == "d":
+    if x.size > MANY and x.dtype.char in "dD":
         return table.call("vdot", x.dtype, x.size, x, y)
     return _vdot(x, y)
+
+
+def plain_dot(x: NDArray[Any], y: NDArray[Any]) -> Any:
+    """`dot`, by BLAS."""
+    return x.dot(y)
 
 
 def plain_vdot(x: NDArray[Any], y: NDArray[Any]) -> Any:

@@ -35,11 +35,13 @@ ALONE = {
     "svd": (32, 700), "svd_f": (32, 700), "svd_s": (32, 700), "lstsq": (32, 700),
     "inv": (96, 256), "qr_r_raw": (32, 500), "qr_reduced": (32, 500), "qr_complete": (32, 500),
 }  # fmt: skip
-"""NumPy's loops, and from how many rows BLAS has a use for threads in them, up to how many it
-computes on one all the same: several gain a tenth at best, since they wait for each other often,
-and beside other work on the cores that takes many times as long. What many right sides
-cost two threads halve, and bear company: of a larger `inv` as well.
+"""NumPy's loops, and from how many rows of real numbers, twice those of complex ones, BLAS has a
+use for threads in them, up to how many it computes on one all the same: several gain a tenth at
+best, since they wait for each other often, and beside other work on the cores that takes many
+times as long. What many right sides cost two threads halve, and bear company: of a larger `inv`
+as well.
 """
+_COMPLEX = 4  # multiplications of real numbers in one of complex numbers
 SIDES = 4  # rows for each right side, from which a system has few
 
 _IN_PARTS = frozenset({
@@ -117,7 +119,7 @@ def _parted(found: Any, name: str, operands: tuple[Any, ...]) -> Any:
     first = operands[0]
     if name not in _IN_PARTS or first.size < _LARGE_STACK:
         return None
-    work = first.shape[-1] * first.shape[-2] * (4 if first.dtype.kind == "c" else 1)
+    work = first.shape[-1] * first.shape[-2] * (_COMPLEX if first.dtype.kind == "c" else 1)
     if work >= _LARGE_PART:  # with two threads BLAS gives other last bits
         return None
     chars = "".join([o.dtype.char for o in operands])
@@ -154,11 +156,12 @@ def _loop(
         first, last = operands[0], operands[-1]
         if first.__class__ is not host:
             return otherwise(*operands)
-        some = alone is not None and first.size >= least  # what costs least is asked first
-        few = some and (last is first or last.size * SIDES <= first.size)
-        if few and least <= first.shape[-1] * first.shape[-2] < most:
-            with blas.alone():
-                return alone(*operands)
+        some = alone is not None and first.size * _COMPLEX >= least  # which costs least to ask
+        if some and (last is first or last.size * SIDES <= first.size):
+            size = first.shape[-1] * first.shape[-2]
+            if least <= size * (_COMPLEX if first.dtype.char in "FD" else 1) and size < most:
+                with blas.alone():
+                    return alone(*operands)
         if first.ndim > 2 and (parts := _parted(found, name, operands)) is not None:
             return parts
         if first.dtype.char not in "dD" or last.dtype.char not in "dD":

@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 
 from funct.kernels import table
-from funct.kernels.linalg.dots import MANY, vdot
+from funct.kernels.linalg.dots import MANY, dot
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,8 +31,9 @@ _REAL = frozenset([np.dtype(np.float32), np.dtype(np.float64)])
 _HALVES = frozenset([np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)])
 _INTEGERS = frozenset([np.dtype(f"{sign}{size}") for sign in "iu" for size in (1, 2, 4, 8)])
 _FEW = 1 << 14  # products that NumPy's loops do in the time of a call of anything else
-_TILED = 1 << 18  # multiplications of matrices that BLAS gives to several threads
-_LONG = 9216  # elements of a matrix that it does, by a vector
+# multiplications of matrices that BLAS gives to several threads, of complex numbers and of others
+_TILED_COMPLEX, _TILED = 1 << 16, 1 << 18
+_LONG_COMPLEX, _LONG = 4096, 9216  # elements of a matrix that it does, by a vector
 _LARGE = 1 << 11  # elements of x from which on a result may be slow to clear
 # sums of so few terms are bound by the result, whose rows fall into the same few sets of the cache
 # where they lie pages apart: BLAS is at half its speed
@@ -54,12 +55,14 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
             return _of_one(x, y)
         if 0 < rank < 3 > other > 0 and kind is y.dtype:
             if rank == other == 2:
-                if x.size * y.shape[1] > _TILED:
+                work = x.size * y.shape[1]
+                if work > _TILED_COMPLEX and (work > _TILED or kind not in _REAL):
                     return _of_matrices(x, y)
-            elif rank != other and (size := max(x.size, y.size)) >= _LONG and kind in _REAL:
-                return _by_vector(x, y, size)
+            elif rank != other and (size := max(x.size, y.size)) >= _LONG_COMPLEX:
+                if size >= _LONG or kind not in _REAL:
+                    return _by_vector(x, y, size)
             elif rank == other == 1 and x.size > MANY and x.shape == y.shape:
-                return vdot(x, y) if kind in _REAL else x.dot(y)
+                return dot(x, y)
             if x.size >= _LARGE and x.flags.c_contiguous and y.flags.c_contiguous:
                 return np.matmul(x, y)  # which does not clear the result first
             return x.dot(y)  # the same sums, at half the cost
@@ -67,7 +70,7 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
             # one product instead of one per matrix of x
             flat = matmul(x.reshape(-1, x.shape[-1]), y)
             return flat.reshape(*x.shape[:-1], y.shape[1])
-        if rank > 1 < other and kind is y.dtype and kind in _REAL:
+        if rank > 1 < other and kind is y.dtype:
             if x.shape[-1] != y.shape[-2] or not x.__class__ is y.__class__ is np.ndarray:
                 return np.matmul(x, y)  # which says what does not fit
             count = len(x) if rank == 3 else prod(x.shape[:-2])
@@ -75,7 +78,7 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
             matrices = max(count, other_count)
             if matrices < _MANY:
                 work = matrices * prod(x.shape[-2:]) * y.shape[-1]
-                if work <= _TILED:
+                if work <= (_TILED if kind in _REAL else _TILED_COMPLEX):
                     return np.matmul(x, y)
                 return table.call("large_matmul", kind, work, x, y)
             return table.call("stacked_matmul", kind, matrices, x, y)
@@ -107,11 +110,13 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
 
 def _of_matrices(x: NDArray[Any], y: NDArray[Any]) -> Any:
     """The product of large ones."""
-    if not x.__class__ is y.__class__ is np.ndarray or x.dtype not in _REAL:
+    if not x.__class__ is y.__class__ is np.ndarray:
         return plain_matmul(x, y)
     if 1 in (len(x), y.shape[1]):
         flat = _by_vector(x[0], y, y.size) if len(x) == 1 else _by_vector(x, y[:, 0], x.size)
         return flat.reshape(len(x), y.shape[1])
+    if x.dtype not in _REAL:
+        return table.call("large_matmul", x.dtype, x.size * y.shape[1], x, y)
     if x.strides == y.strides[::-1] and x.shape == y.shape[::-1] and x.ctypes.data == y.ctypes.data:
         return table.call("gram_matmul", x.dtype, x.size * len(x), x, y)
     if x.shape[1] <= _FEW_TERMS and not y.strides[0] % _PAGE and _dense(x) and _dense(y):

@@ -19,6 +19,7 @@ from tests import guarded
 from tests.compile.test_native import compiled
 
 RNG = np.random.default_rng(0)
+DTYPES = ["float32", "float64", "complex64", "complex128"]
 LIES: dict[str, Callable[[Any], Any]] = {
     "rows": lambda x: x,
     "columns": lambda x: np.swapaxes(np.swapaxes(x, -1, -2).copy(), -1, -2),
@@ -29,10 +30,17 @@ LIES: dict[str, Callable[[Any], Any]] = {
 SIZES = [(50, 500, 50), (3, 700, 900), (900, 700, 3), (1, 600, 900), (65, 65, 65), (16, 2000, 16)]
 
 
+def normal(dtype: str, size: Any) -> Any:
+    """Numbers of that dtype."""
+    x = RNG.normal(size=size)
+    return (x + 1j * RNG.normal(size=size) if dtype.startswith("c") else x).astype(dtype)
+
+
 def close(found: Any, x: Any, y: Any) -> None:
     """found is x @ y but for rounding of so many terms."""
-    exact = x.astype(np.longdouble) @ y.astype(np.longdouble)
-    of_terms = np.abs(x.astype(np.float64)) @ np.abs(y.astype(np.float64))
+    wide = np.clongdouble if x.dtype.kind == "c" else np.longdouble
+    exact = x.astype(wide) @ y.astype(wide)
+    of_terms = np.abs(x).astype(np.float64) @ np.abs(y).astype(np.float64)
     assert found.shape == exact.shape
     assert found.dtype == x.dtype
     assert (np.abs(found - exact) <= 8 * np.finfo(x.dtype).eps * of_terms).all()
@@ -45,46 +53,48 @@ def at_end(request: Any) -> Iterator[bool]:
 
 
 @pytest.mark.pairwise
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("left", LIES)
 @pytest.mark.parametrize("right", LIES)
 def test_matrices(left: str, right: str, size: Any, dtype: str, at_end: bool) -> None:
     m, k, n = size
-    x, y = (RNG.normal(size=s).astype(dtype) for s in ((m, k), (k, n)))
+    x, y = (normal(dtype, s) for s in ((m, k), (k, n)))
     x, y = LIES[left](guarded.copy(x, at_end=at_end)), LIES[right](guarded.copy(y, at_end=at_end))
     close(blas_products.large_matmul(x, y), x, y)
 
 
 @pytest.mark.pairwise
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("stack", [(1,), (3,), (2, 3), (5, 1, 1)])
 @pytest.mark.parametrize("other", [(), (1,), (3,), (2, 1), (2, 3)])
 @pytest.mark.parametrize("lies", ["rows", "columns", "backwards"])
 @pytest.mark.parametrize("size", [(70, 80, 90), (300, 200, 40)])
 def test_stacks(stack: Any, other: Any, lies: str, size: Any, dtype: str, at_end: bool) -> None:
     m, k, n = size
-    x, y = (RNG.normal(size=s).astype(dtype) for s in ((*stack, m, k), (*other, k, n)))
+    x, y = (normal(dtype, s) for s in ((*stack, m, k), (*other, k, n)))
     x = LIES[lies](guarded.copy(x, at_end=at_end))
     close(blas_products.large_matmul(x, y), x, y)
 
 
 @pytest.mark.pairwise
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(100, 100), (2, 9000), (9000, 2), (1, 9999), (1100, 1000)])
 @pytest.mark.parametrize("lies", ["rows", "columns", "a part"])
 @pytest.mark.parametrize("from_left", [False, True])
 def test_vectors(lies: str, shape: Any, dtype: str, from_left: bool, at_end: bool) -> None:
-    x = LIES[lies](guarded.copy(RNG.normal(size=shape).astype(dtype), at_end=at_end))
-    v = guarded.copy(RNG.normal(size=shape[not from_left]).astype(dtype), at_end=at_end)
+    x = LIES[lies](guarded.copy(normal(dtype, shape), at_end=at_end))
+    v = guarded.copy(normal(dtype, shape[not from_left]), at_end=at_end)
     given = (v, x) if from_left else (x, v)
     close(blas_products.vector_matmul(*given), *given)
 
 
 @pytest.mark.parametrize("size", [1, 10_001, 131_071, 131_073, 400_000])
-def test_sums_of_products(size: int, at_end: bool) -> None:
-    x, y = (guarded.copy(RNG.normal(size=size), at_end=at_end) for _ in range(2))
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_sums_of_products(size: int, dtype: str, at_end: bool) -> None:
+    x, y = (guarded.copy(normal(dtype, size), at_end=at_end) for _ in range(2))
     close(np.asarray(blas_products.dot(x, y)), x, y)
+    close(np.asarray(blas_products.vdot(x, y)), x.conj(), y)
 
 
 @pytest.mark.pairwise
@@ -138,7 +148,7 @@ def asleep():
 asleep()
 rng = np.random.default_rng(0)
 linalg = xp.linalg
-for dtype in ("float32", "float64"):
+for dtype in ("float32", "float64", "complex64", "complex128"):
     for n in (32, 64, 128, 200):
         x, v, z = (xp.asarray(rng.normal(size=s).astype(dtype)) for s in ((n, n), n, (3, n, n)))
         p = x @ x.mT + n * xp.eye(n, dtype=x.dtype)

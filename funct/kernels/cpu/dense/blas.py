@@ -75,12 +75,18 @@ def call_gemv(
     f.call(f"funct_{element}_gemv", None, given)
 
 
-def call_dot(f: Emitter, size: Value, x: Value, y: Value) -> Value:
-    """Print the sum of so many products in double precision."""
+def call_dot(f: Emitter, kind: str, size: Value, x: Value, y: Value, out: Value) -> None:
+    """Print the sum of so many products in double precision. kind: "f64_dot", "c128_dot", or
+    "c128_vdot", which conjugates x.
+    """
     n, step = (_size(f, v) for v in (size, f.constant(I64, 1)))
-    total = f.call("funct_f64_dot", F64, [n, x, step, y, step])
-    assert total is not None
-    return total
+    given = [n, x, step, y, step]
+    if kind.startswith("c"):
+        f.call(f"funct_{kind}", None, [*given, out])
+    else:
+        total = f.call(f"funct_{kind}", F64, given)
+        assert total is not None
+        f.store(total, out)
 
 
 @contextmanager
@@ -98,8 +104,11 @@ def alone(f: Emitter, where: Value | None = None) -> Iterator[None]:
 
 
 def _numbers(f: Emitter, element: str) -> list[Value]:
-    """1 and 0."""
-    return [f.constant(F32 if element == "f32" else F64, n) for n in (1, 0)]
+    """1 and 0; where they are complex, their places."""
+    kind = F32 if element in ("f32", "c64") else F64
+    if element.startswith("f"):
+        return [f.constant(kind, n) for n in (1, 0)]
+    return [f.address(f.module.table(kind, [n, 0])) for n in (1, 0)]
 
 
 def _size(f: Emitter, x: Value) -> Value:
@@ -107,7 +116,9 @@ def _size(f: Emitter, x: Value) -> Value:
     return x if counts_in_64_bits() else f.convert(x, "i32")
 
 
-for _letter, _element in (("s", "f32"), ("d", "f64")):
+for _letter, _element in (("s", "f32"), ("d", "f64"), ("c", "c64"), ("z", "c128")):
     for _name in ("gemm", "gemv", "syrk"):
         blas.offer(f"funct_{_element}_{_name}", f"cblas_{_letter}{_name}")
 blas.offer("funct_f64_dot", "cblas_ddot")
+blas.offer("funct_c128_dot", "cblas_zdotu_sub")
+blas.offer("funct_c128_vdot", "cblas_zdotc_sub")

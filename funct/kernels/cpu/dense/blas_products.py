@@ -1,4 +1,4 @@
-"""Products of float matrices by NumPy's BLAS, on our own threads.
+"""Products of matrices of floats and complex numbers by NumPy's BLAS, on our own threads.
 
 Threads of BLAS wait for each other many times in a product, and yield to whoever else is there:
 beside other work on the cores, or our own pool, one takes many times as long. So BLAS computes on
@@ -33,21 +33,22 @@ from funct.kernels.cpu.dense.blas import (
 )
 from funct.kernels.cpu.dense.tiled import Laid, find_products, laid
 from funct.kernels.cpu.runners import runner
-from funct.kernels.llvm import F64, I64, PTR, Module, Value
+from funct.kernels.llvm import F64, I64, PTR, Module, Value, typed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "Panels", "dot", "large_matmul", "panels", "print_product", "vector_matmul",
+    "Panels", "dot", "large_matmul", "panels", "print_product", "vdot", "vector_matmul",
 ]  # fmt: skip
 
 _NARROWEST, _WIDE = 16, 512  # rows or columns of a panel; of one that is worth being one of more
 _EVEN, _EVEN_FEW = 16, 4  # a panel is so many rows or columns, several times; and if it is narrow
 _WORDS = 15  # of `Panels`, behind three addresses
 _TERMS = 1 << 16  # of a sum that are worth a task
-_LONG = 1 << 17  # elements of a matrix whose product with a vector is worth two threads
-_ELEMENT = {"f": "f32", "d": "f64"}  # by NumPy's name
+_LONG_BYTES = 1 << 19  # of a matrix whose product with a vector is worth two threads
+_ELEMENT = {"f": "f32", "d": "f64", "F": "c64", "D": "c128"}  # by NumPy's name
+_BYTES = {"f32": 4, "f64": 8, "c64": 8, "c128": 16}
 
 
 class Panels(Struct, frozen=True):
@@ -61,13 +62,14 @@ class Panels(Struct, frozen=True):
 
 
 def panels(
-    sizes: tuple[int, int, int], operands: tuple[Laid, Laid], byte: int, count: int = 1
+    sizes: tuple[int, int, int], operands: tuple[Laid, Laid], element: str, count: int = 1
 ) -> Panels:
     """The panels of so many products. sizes: rows, columns, terms."""
-    (m, n, k), (a, b) = sizes, operands
+    (m, n, k), (a, b), byte = sizes, operands, _BYTES[element]
+    work = m * n * k * (4 if element.startswith("c") else 1)
     tall = m >= n
     length = max(m, n)
-    several = _several(length, m * n * k) if count < 2 * host().cores else 1
+    several = _several(length, work) if count < 2 * host().cores else 1
     panel = math.ceil(length / several)
     even = _EVEN if panel >= 4 * _EVEN else _EVEN_FEW
     panel = math.ceil(panel / even) * even
@@ -79,7 +81,7 @@ def panels(
         m, n, k, a.leading, b.leading, n, *kinds, int(tall), panel, *[s * byte for s in moves],
         several, m * n * byte,
     )  # fmt: skip
-    return Panels(words, several * count, m * n * k > WORTH_CUTTING)
+    return Panels(words, several * count, work > WORTH_CUTTING)
 
 
 def _several(length: int, work: int) -> int:
@@ -149,14 +151,14 @@ def _plan(
 ) -> _Plan | None:  # fmt: skip
     """For shapes, strides and a dtype; None where a matrix has neither dense rows nor columns."""
     element = _ELEMENT[char]
-    byte = 4 if element == "f32" else 8
+    byte = _BYTES[element]
     a = laid(x_strides[-2:], x[-2], x[-1], byte)
     b = laid(y_strides[-2:], y[-2], y[-1], byte)
     stack = np.broadcast_shapes(x[:-2], y[:-2])
     if a is None or b is None or 0 in (*x, *y):
         return None
     count = math.prod(stack)
-    cut = panels((x[-2], y[-1], x[-1]), (a, b), byte, count)
+    cut = panels((x[-2], y[-1], x[-1]), (a, b), element, count)
     axes = list(_axes(stack, (x[:-2], x_strides), (y[:-2], y_strides))) if count > 1 else []
     words = [*cut.words, *[word for axis in axes for word in axis], cut.tasks]
     run = _runner(element, len(axes))
@@ -219,13 +221,13 @@ def _vector_plan(
     where elements to be read one after the other do not lie so.
     """
     element = _ELEMENT[char]
-    byte = 4 if element == "f32" else 8
+    byte = _BYTES[element]
     matrix = laid(strides, shape[0], shape[1], byte)
     if matrix is None or step != (byte,) or 0 in shape:
         return None
     rows, terms = reversed(shape) if columns else shape
     turned = matrix.turned != columns
-    several = host().cores if rows * terms >= _LONG else 1
+    several = host().cores if rows * terms * byte >= _LONG_BYTES else 1
     panel = math.ceil(math.ceil(rows / several) / _EVEN) * _EVEN
     move = byte * (1 if turned else matrix.leading)
     words = rows, terms, matrix.leading, KINDS[turned], panel, move, byte, -(-rows // panel)
@@ -262,29 +264,40 @@ def _vector_text(element: str, target: Host) -> str:
 
 
 def dot(x: NDArray[Any], y: NDArray[Any]) -> Any:
-    """The sum of x · y of dense arrays of float64 in their order, as a number."""
-    if not counts(x.size) or x.size != y.size:
+    """The sum of x · y of dense arrays in double precision in their order, as a number."""
+    return _dot(x, y, "f64_dot" if x.dtype.char == "d" else "c128_dot")
+
+
+def vdot(x: NDArray[Any], y: NDArray[Any]) -> Any:
+    """The same of conj(x) · y."""
+    return _dot(x, y, "f64_dot" if x.dtype.char == "d" else "c128_vdot")
+
+
+def _dot(x: NDArray[Any], y: NDArray[Any], kind: str) -> Any:
+    if not counts(x.size) or x.size != y.size or x.dtype != y.dtype:
         return NotImplemented
     if not (x.flags.c_contiguous and y.flags.c_contiguous):
         return NotImplemented
     panel = _TERMS if x.size >= 2 * _TERMS else x.size
     tasks = -(-x.size // panel)
     out = memory.fresh((1 + tasks,), x.dtype)
-    _dot_runner()(x, y, out, struct.pack("3q", x.size, panel, tasks))
+    _dot_runner(kind)(x, y, out, struct.pack("3q", x.size, panel, tasks))
     return out[0]
 
 
 @functools.cache
-def _dot_runner() -> Callable[..., None]:
-    return runner(printed(_dot_text, host()).keep().address("all"))
+def _dot_runner(kind: str) -> Callable[..., None]:
+    return runner(printed(_dot_text, kind, host()).keep().address("all"))
 
 
-def _dot_text(target: Host) -> str:
+def _dot_text(kind: str, target: Host) -> str:
     """`all(job)`: a sum for each task, and theirs. The job: both arrays, the results, of which the
     first is that of all; numbers of both, numbers of a task, tasks.
     """
     module = Module(target)
     module.declare("@funct_parallel", PARALLEL)
+    number = typed("f64", parts := 2 if kind.startswith("c") else 1)
+    byte = parts * F64.bytes
     f = module.function("task", [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
     x, y, out = f.pointers(frame, 0, 3)
@@ -292,8 +305,8 @@ def _dot_text(target: Host) -> str:
     first = task * panel
     count = f.intrinsic("smin", panel, size - first)
     with alone(f):
-        total = call_dot(f, count, f.at(x, first, "f64"), f.at(y, first, "f64"))
-    f.store(total, f.at(out, task + 1, "f64"))
+        operands = (f.at(v, first * byte, "i8") for v in (x, y))
+        call_dot(f, kind, count, *operands, f.at(out, (task + 1) * byte, "i8"))
     f.ret()
     f = module.function("all", [("job", PTR)])
     (job,) = f.arguments
@@ -301,9 +314,9 @@ def _dot_text(target: Host) -> str:
     f.line(f"call void @funct_parallel(ptr @task, {job!r}, {tasks!r})")
 
     def one(task: Value, sums: list[Value]) -> list[Value]:
-        return [sums[0] + f.load(F64, f.at(out, task, "f64"))]
+        return [sums[0] + f.load(number, f.at(out, task * byte, "i8"))]
 
-    (total,) = f.loop(1, tasks + 1, 1, one, [f.constant(F64, 0)])
+    (total,) = f.loop(1, tasks + 1, 1, one, [f.constant(number, 0)])
     f.store(total, out)
     f.ret()
     return module.text()
