@@ -35,6 +35,7 @@ from funct.compile.memory.workspace import place_buffers
 from funct.compile.program import Program, kernels_of, link
 from funct.compile.rehearsal import rehearse
 from funct.compile.rewriting.attention import with_attention
+from funct.compile.rewriting.composed import on_codes
 from funct.compile.rewriting.factored import factored_once
 from funct.compile.rewriting.numpys import with_drawn_bits
 from funct.compile.rewriting.pairs import complexes, floats, in_pairs
@@ -117,7 +118,7 @@ def _lowered_in(graph: Graph) -> Callable[[Any], bool]:
 def _fused(
     laid: Graph, lowered: Callable[[Any], bool], alone: bool = False
 ) -> tuple[Fused, Sequence[Check]]:
-    laid = with_attention(laid)
+    laid = on_codes(with_attention(laid))
     pairs = with_drawn_bits(in_pairs(laid, islands=lowered) or laid)
     simple, checks = simplify(loops_apart(pairs, lowered), body=alone)
     if not alone and not acts(laid):  # alone it has NumPy's bits, and what acts is not done again

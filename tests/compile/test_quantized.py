@@ -8,6 +8,8 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct import ops
+from funct.compile.executable import first_calls
+from funct.compile.native import native
 from funct.kernels import table
 from tests import laws
 from tests.compile.test_windows import compiled, looped, steps_python
@@ -99,3 +101,27 @@ def test_linear_layers(
     x = xp.asarray(RNG.integers(0, 128, (3, rows, depth)).astype(given))
     assert not steps_python(looped(f), x)
     laws.same(compiled(looped(f), x), each(f, x))
+
+
+@pytest.mark.parametrize("given", ["uint8", "int8"])
+@pytest.mark.parametrize("rows", [1, 5, 70])
+def test_programs_on_codes_are_one_piece(rows: int, given: str) -> None:
+    """At once, of few elements too: each op on codes takes longer to call than to compute."""
+    depth, outputs, dtype = 40, 33, np.dtype(given)
+    w = xp.asarray(RNG.integers(-127, 128, (outputs, depth)).astype("int8"))
+    bias = xp.asarray(RNG.integers(-999, 999, outputs).astype("int32"))
+    scale = xp.asarray(RNG.uniform(0.01, 0.02, outputs), dtype=xp.float32)
+    of_x, of_y = (xp.asarray(v, dtype=xp.float32) for v in (0.1, 0.7))
+    zero, last = xp.asarray(3, dtype=getattr(xp, given)), xp.asarray(9, dtype=getattr(xp, given))
+    held = w, bias, of_x, zero, scale, of_x * scale, of_y, last
+
+    def f(x: Any) -> Any:
+        y = ops.quantized_linear(ops.quantize(x, of_x, zero, dtype, 0), *held, False)
+        twice = ops.quantized_add(y, y, of_y, last, of_y, last, of_y, last, True)
+        return ops.dequantize(twice, of_y, last, np.dtype("float32"), 0)
+
+    x = xp.asarray(RNG.normal(size=(2, rows, depth)).astype("float32") * 9)
+    graph = ft.make_graph(f)(x)
+    assert first_calls(graph, "default") is None
+    assert native(graph).whole is not None
+    laws.same(ft.jit(f)(x), f(x))

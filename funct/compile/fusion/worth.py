@@ -35,6 +35,10 @@ _CALLS_APART = {
     "scatter": 6, "scatter_add": 7, "slogdet": 8, "solve": 7, "solve_triangular": 3, "svd": 12,
     "svdvals": 7, "take_along_axis": 4,
 }  # fmt: skip
+# The same of ops on codes, which look at scales and zero points at each call, and lay out a layer.
+_CALLS_ON_CODES = dict.fromkeys(
+    ("dequantize", "quantize", "quantized_add", "quantized_linear"), 16
+)
 # Passes of NumPy that an op takes as long as, if more than one. Of functions that it or SciPy
 # computes number by number, some err by more than the 2 ulp of ours.
 _SLOW = (
@@ -86,7 +90,8 @@ def worth(
 
 def _calls_of(graph: Graph, held: Callable[[Node], bool]) -> int:
     """Calls of NumPy that a program would save; those of loops are looked at where it matters."""
-    found = sum([_calls_of_one(e, held) for e in graph.nodes])
+    known = {v for v, _ in graph.constants}
+    found = sum([_calls_of_one(e, held) + _calls_on_codes(e, known) for e in graph.nodes])
     for e in graph.nodes:
         if found * _CALL < ELEMENT_OPS and (inner := _calls_in(e)) and held(e):  # type: ignore[arg-type]
             found += inner
@@ -129,6 +134,14 @@ def _calls_of_one(e: object, held: Callable[[Node], bool]) -> int:
     product = e.name in ("matmul", "contract")
     saved = not why_not(e) or is_apart(e) or product or any(v.dtype.kind == "c" for v in e.reads)
     return known if saved else 0
+
+
+def _calls_on_codes(e: object, known: set[Var]) -> int:
+    """The same of an op on codes, which programs take if all but the codes is known."""
+    if not isinstance(e, Node) or e.name not in _CALLS_ON_CODES:
+        return 0
+    given = [v for v in e.operands if isinstance(v, Var) and v not in known]
+    return _CALLS_ON_CODES[e.name] if len(given) <= 1 + (e.name == "quantized_add") else 0
 
 
 def _is_small_stack(e: Node) -> bool:

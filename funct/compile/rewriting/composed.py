@@ -24,7 +24,7 @@ from funct.compile.rewriting.attention import attention, attention_keep, attenti
 from funct.compile.rewriting.exponential import exponential
 from funct.compile.rewriting.new_nodes import Known, NewNodes, renamed
 from funct.core import Shape, Value
-from funct.graph import Control, Graph, Node, Var
+from funct.graph import Control, Graph, Node, Var, eliminate_dead
 from funct.kernels.cpu.dense.few_products import products
 from funct.kernels.table import PAIRS, met
 from funct.kernels.windows.convolution import in_roles
@@ -33,7 +33,7 @@ from funct.kernels.windows.views import Sliding
 from funct.ops.fast import wrap
 from funct.ops.matrices import adjoint
 
-__all__ = ["composed"]
+__all__ = ["composed", "on_codes"]
 
 _Way = Callable[[Node, Known], Callable[..., Any] | None]
 
@@ -56,6 +56,15 @@ def composed(graph: Graph) -> Graph:
         if any(map(way, graph.nodes)):
             graph = _Composed(graph).run(way)
     return graph
+
+
+def on_codes(graph: Graph) -> Graph:
+    """The graph with layers that are laid out, and loops from numbers to codes and back, where it
+    is no body: convolutions stay eager's, which are on codes.
+    """
+    if not any(map(_way_on_codes, graph.nodes)):
+        return graph
+    return eliminate_dead(_Composed(graph).run(_way_on_codes), guards=False)
 
 
 class _Composed(NewNodes):
@@ -387,6 +396,11 @@ def _way(e: Any) -> _Way | None:
     return _WAYS.get(e.name)
 
 
+def _way_on_codes(e: Any) -> _Way | None:
+    return quantized.WAYS.get(e.name) if isinstance(e, Node) and e.name in _ON_CODES else None
+
+
+_ON_CODES = frozenset(["dequantize", "quantize", "quantized_add", "quantized_linear"])
 _WAYS: dict[str, _Way] = {
     "attention": attention, "attention_keep": attention_keep, "attention_pull": attention_pull,
     "convolution": _mapped, "convolution_input": _mapped, "convolution_weight": _weighed,

@@ -92,6 +92,7 @@ _FIRST: _Table = (
 )  # fmt: skip
 _LAST: _Table = (
     (is_of_many_lines, lower_fourier), (is_move, lower_move), (is_product, lower_product),
+    (is_in_few_bits, lower_few_bits), (is_layer, lower_layer),
 )  # fmt: skip
 
 # and between them what is a call of its own where there are many elements: what raises nothing, and
@@ -112,5 +113,5 @@ _OF_FEW: _Table = (*_FIRST, *_CALLED, *_DOUBTED, *_LAST)
 _IN_BODIES: _Table = (
     *_CALLED, *_DOUBTED,
     (is_convolution, lower_convolution), (is_places, lower_places), (is_attention, lower_attention),
-    (is_sparse, lower_sparse), (is_in_few_bits, lower_few_bits), (is_layer, lower_layer),
+    (is_sparse, lower_sparse),
 )  # fmt: skip
