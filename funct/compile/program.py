@@ -56,6 +56,7 @@ from funct.device import Code, host
 from funct.device.machine_code import LEAN
 from funct.graph import Var
 from funct.kernels.cpu.dense.blas_products import print_product
+from funct.kernels.cpu.dense.few_rows import print_few_rows
 from funct.kernels.cpu.dense.gram import print_gram, print_mirrored
 from funct.kernels.cpu.dense.tiled import print_tasks
 from funct.kernels.llvm import Module
@@ -118,7 +119,7 @@ _PRINTERS: dict[str, Callable[..., None]] = {
     "along": print_along, "qr": print_qr, "factors": print_factors,
     "lu": print_lu, "registers": print_registers, "rows": print_rows, "columns": print_columns,
     "transposed": print_transposed, "few": print_few, "few sums": print_few_sums,
-    "gram": print_gram, "mirrored": print_mirrored, "told": print_told,
+    "few rows": print_few_rows, "gram": print_gram, "mirrored": print_mirrored, "told": print_told,
     "reflections": print_reflections, "judged": print_judged, "verdict": print_verdict,
     "odd": print_odd, "factored": print_factored, "solved": print_solved,
     "cholesky": print_cholesky, "triangles": print_triangles,

@@ -70,6 +70,9 @@ def call_line(call: Call) -> str:
             m, n, k = call.words[4:7]
             tiles = f"tiles of {kernel[3]} rows, {call.tasks} tasks"
             return f"product ({m}, {k}) @ ({k}, {n}) in {tiles}"
+        case "few rows", *_:
+            m, n, k = call.words[3:6]
+            return f"product ({m}, {k}) @ ({k}, {n}) of a few rows, {call.tasks} tasks"
         case "few", *_:
             m, k = call.words[3:5]
             return f"products ({m}, {k}) @ ({k}, {kernel[3]}), {call.tasks} tasks"

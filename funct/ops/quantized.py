@@ -17,6 +17,7 @@ zero point has the dtype of its codes. Codes are integers: nothing has a derivat
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -69,10 +70,11 @@ def _check_axis(name: str, shape: Shape, scale: Shape, zero_point: Shape, axis: 
 
 def check_scale(name: str, scale: Any) -> None:
     """Raise QuantizationError unless every scale is positive."""
-    if not np.all(np.greater(scale, 0)):  # false for NaN too
+    if not np.greater(scale, 0).all():  # false for NaN too
         raise QuantizationError(f"{name}: scale must be > 0, got {np.min(scale)}")
 
 
+@functools.cache
 def limits(dtype: DType) -> tuple[int, int]:
     """Smallest and largest code of a dtype."""
     info = np.iinfo(dtype)

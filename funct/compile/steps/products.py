@@ -35,10 +35,12 @@ from funct.device import host
 from funct.graph import Graph, Node, Var
 from funct.kernels.cpu.dense.blas import WORTH_CUTTING, counts_in_64_bits
 from funct.kernels.cpu.dense.blas_products import panels
+from funct.kernels.cpu.dense.few_rows import FEW_ROWS, are_few, few_rows_words
 from funct.kernels.cpu.dense.gemm import Tile, foretell
 from funct.kernels.cpu.dense.gram import MIRRORED, gram_words, is_worth_halving
 from funct.kernels.cpu.dense.tiled import Laid, find_products
 from funct.kernels.llvm import I64, PTR, Module, Value, typed
+from funct.kernels.table import met
 
 __all__ = [
     "begin_products", "is_product", "lower_product", "print_few", "print_few_sums",
@@ -162,6 +164,10 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
         return [*calls, *_by_vectors(*given, out, stack, fused)]
     if count == 1 and _is_gram(a, b):
         return [*calls, *_gram(a, out, (m, k))]
+    if count == 1 and met(FEW_ROWS) and are_few(m, k, n, b.transposed):
+        if a.transposed and b.transposed:
+            a = operand(x, m, k, again=True)
+        return [*calls, _few_rows(a, b, out, (m, n, k))]
     tiled = is_tiled(a, b, out, (m, n, k))
     short = count == 1 and m <= (_THIN if tiled else _SHORT) and m * n * k > WORTH_CUTTING
     if short and b.transposed and b.view.root in fused.still:
@@ -196,6 +202,16 @@ def _gram(a: Matrix, out: Var, sizes: tuple[int, int]) -> list[Call]:
         Call(("gram", element), (place, Address(out), *words), tasks, (out,)),
         Call(("mirrored", element), (Address(out), n, MIRRORED), -(-n // MIRRORED), (out,)),
     ]
+
+
+def _few_rows(a: Matrix, b: Matrix, out: Var, sizes: tuple[int, int, int]) -> Call:
+    """The call for a few rows and a matrix."""
+    n, byte = sizes[1], out.dtype.itemsize
+    element = "f32" if byte == 4 else "f64"
+    steps = (1, a.leading) if a.transposed else (a.leading, 1)
+    words, tasks = few_rows_words(sizes, steps, b.leading, (n, 1), element)
+    places = [Address(x.view.root, x.view.offset * byte) for x in (a, b)]
+    return Call(("few rows", element, b.transposed), (*places, Address(out), *words), tasks, (out,))
 
 
 def _is_few(m: int, n: int, k: int, out: Var) -> bool:

@@ -31,8 +31,10 @@ _REAL = frozenset([np.dtype(np.float32), np.dtype(np.float64)])
 _HALVES = frozenset([np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)])
 _INTEGERS = frozenset([np.dtype(f"{sign}{size}") for sign in "iu" for size in (1, 2, 4, 8)])
 _FEW = 1 << 14  # products that NumPy's loops do in the time of a call of anything else
-# multiplications of matrices that BLAS gives to several threads, of complex numbers and of others
-_TILED_COMPLEX, _TILED = 1 << 16, 1 << 18
+# multiplications of matrices that BLAS gives to several threads; of complex numbers, or a few rows,
+# that it does not do well
+_TILED, _LEAST_TILED = 1 << 18, 1 << 16
+_FEW_ROWS = 16
 _LONG_COMPLEX, _LONG = 4096, 9216  # elements of a matrix that it does, by a vector
 _LARGE = 1 << 11  # elements of x from which on a result may be slow to clear
 # sums of so few terms are bound by the result, whose rows fall into the same few sets of the cache
@@ -56,7 +58,7 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
         if 0 < rank < 3 > other > 0 and kind is y.dtype:
             if rank == other == 2:
                 work = x.size * y.shape[1]
-                if work > _TILED_COMPLEX and (work > _TILED or kind not in _REAL):
+                if work > _LEAST_TILED and (work > _TILED or kind not in _REAL or _has_few(x, y)):
                     return _of_matrices(x, y)
             elif rank != other and (size := max(x.size, y.size)) >= _LONG_COMPLEX:
                 if size >= _LONG or kind not in _REAL:
@@ -78,7 +80,7 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
             matrices = max(count, other_count)
             if matrices < _MANY:
                 work = matrices * prod(x.shape[-2:]) * y.shape[-1]
-                if work <= (_TILED if kind in _REAL else _TILED_COMPLEX):
+                if work <= (_TILED if kind in _REAL else _LEAST_TILED):
                     return np.matmul(x, y)
                 return table.call("large_matmul", kind, work, x, y)
             return table.call("stacked_matmul", kind, matrices, x, y)
@@ -106,6 +108,11 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
             x, y = x.astype(dtype, copy=False), y.astype(dtype, copy=False)
             return table.call("integer_matmul", dtype, 2 * work, x, y)
     return np.matmul(x, y)
+
+
+def _has_few(x: NDArray[Any], y: NDArray[Any]) -> bool:
+    """Whether a product has few rows or columns."""
+    return 1 < min(len(x), y.shape[1]) <= _FEW_ROWS
 
 
 def _of_matrices(x: NDArray[Any], y: NDArray[Any]) -> Any:

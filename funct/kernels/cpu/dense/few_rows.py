@@ -1,0 +1,249 @@
+"""Products of a few rows and a matrix, which is read once, where it lies.
+
+BLAS lays out both operands before it multiplies: beside a few rows that takes longer than all else.
+Two or three rows share what is loaded of four rows of the matrix, each along its terms, or of four
+vectors of its columns; other rows meet it in the first-level cache. Terms of columns are taken a
+few at a time, whose rows are read side by side as they lie in memory.
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from msgspec import Struct
+
+from funct.device import PARALLEL, Host, host, printed
+from funct.kernels.cpu import scratch as memory
+from funct.kernels.cpu.dense.blas import WORTH_CUTTING
+from funct.kernels.cpu.dense.tiled import Laid, laid
+from funct.kernels.cpu.runners import runner
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    _Pair = tuple[int, int]
+
+__all__ = ["FEW_ROWS", "are_few", "few_rows_words", "large_matmul", "print_few_rows"]
+
+_VECTOR = 32  # bytes of a vector, beside whose tiles more rows gain than are below a tile
+_MOST_TURNED, _MOST, _MOST_WIDE = 16, 8, 3  # rows, of a matrix whose columns lie in memory, or rows
+_TOGETHER = 4  # rows of the matrix, or vectors of its columns
+_TERMS = 16  # of columns, taken at a time
+_LEAST_TERMS, _LEAST = 32, 1 << 16  # and multiplications, which are worth code of their own
+FEW_ROWS = "avx2", "fma"  # what is needed of the processor
+_ELEMENT = {"f": "f32", "d": "f64"}  # by NumPy's name
+_NUMBER = 12  # the word behind those of a task: how many there are
+
+
+def are_few(rows: int, terms: int, columns: int, turned: bool) -> bool:
+    """Whether so many rows are worth it. turned: whether the matrix is."""
+    most = _MOST_TURNED if turned else _MOST
+    most = most if host().vector_bytes <= _VECTOR else _MOST_WIDE
+    enough = terms >= _LEAST_TERMS and rows * terms * columns > _LEAST
+    return 1 < rows <= most and columns > rows and enough
+
+
+def few_rows_words(
+    sizes: tuple[int, int, int], steps: _Pair, leading: int, out: _Pair, element: str
+) -> tuple[tuple[int, ...], int]:
+    """What a task reads behind the addresses, and how many there are. sizes: rows, columns, terms.
+    steps: elements from row to row of the first operand, and from term to term. out: from row to
+    row of the result, and from column to column, which lie side by side where those of the matrix
+    do not.
+    """
+    m, n, k = sizes
+    several = host().cores if m * n * k > WORTH_CUTTING else 1
+    even = _TOGETHER * host().vector_bytes // typed(element).bytes
+    panel = -(-n // (several * even)) * even
+    return (m, n, k, *steps, leading, *out, panel), -(-n // panel)
+
+
+def print_few_rows(module: Module, name: str, element: str, turned: bool) -> None:
+    """Add the kernel for a panel of columns. turned: whether the columns are what lies in memory;
+    then the terms of the first operand lie so too. Frame: both operands, the result; the words of
+    `few_rows_words`.
+    """
+    f = module.function(name, [("frame", PTR), ("task", I64)])
+    frame, task = f.arguments
+    places = x, y, out = f.pointers(frame, 0, 3)
+    m, n, k, down, along, leading, lower, beside, panel = f.words(frame, 3, 9)
+    start = task * panel
+    stop = f.min(start + panel, n)
+    pairs = f.rem(3 - f.rem(m, 3), 3)
+    first_pair = m - 2 * pairs
+    lanes = module.target.vector_bytes // typed(element).bytes
+
+    def groups(body: Callable[[Value, int], None]) -> None:
+        """All rows, three or two at a time."""
+        each(f, 0, first_pair, lambda i: body(i, 3), 3)
+        each(f, first_pair, m, lambda i: body(i, 2), 2)
+
+    if turned:
+        sums = _Sums(f, element, lanes)
+
+        def columns(count: int) -> Callable[[Value], None]:
+            def some(j: Value) -> None:
+                of_y = [f.at(y, (j + c) * leading, element) for c in range(count)]
+
+                def body(i: Value, rows: int) -> None:
+                    of_x = [f.at(x, (i + r) * down, element) for r in range(rows)]
+                    found = sums.along(of_x, of_y, k)
+                    for (r, c), total in found.items():
+                        f.store(total, f.at(out, (i + r) * lower + (j + c) * beside, element))
+
+                groups(body)
+
+            return some
+
+        middle = stop - f.rem(stop - start, _TOGETHER)
+        each(f, start, middle, columns(_TOGETHER), _TOGETHER)
+        each(f, middle, stop, columns(1))
+    else:
+        wide = _TOGETHER * lanes
+        middle = stop - f.rem(stop - start, wide)
+
+        def terms(t: Value) -> None:
+            last = f.min(t + _TERMS, k)
+
+            def some(j: Value, vectors: int, mask: Value | None) -> None:
+                def body(i: Value, rows: int) -> None:
+                    at = i, j, t, last
+                    _across(f, typed(element, lanes), places, (down, along, leading, lower), at,
+                            (rows, vectors), mask)  # fmt: skip
+
+                groups(body)
+
+            each(f, start, middle, lambda j: some(j, _TOGETHER, None), wide)
+            each(f, middle, stop, lambda j: some(j, 1, f.first_lanes(lanes, stop - j)), lanes)
+
+        each(f, 0, k, terms, _TERMS)
+    f.ret()
+
+
+class _Sums:
+    """Sums of products of rows and rows."""
+
+    def __init__(self, f: Emitter, element: str, lanes: int) -> None:
+        self.f, self.element, self.lanes = f, element, lanes
+
+    def along(self, xs: list[Value], ys: list[Value], k: Value) -> dict[tuple[int, int], Value]:
+        """Those of each x and each y."""
+        f, lanes = self.f, self.lanes
+        wide = typed(self.element, lanes)
+        whole = k - f.rem(k, lanes)
+
+        cells = [(r, c) for c in range(len(ys)) for r in range(len(xs))]
+
+        def term(t: Value, held: list[Value], mask: Value | None = None) -> list[Value]:
+            left, right = (
+                [f.load(wide, f.at(p, t, self.element), mask) for p in given] for given in (xs, ys)
+            )
+            return [f.fma(left[r], right[c], s) for (r, c), s in zip(cells, held, strict=True)]
+
+        begin = [f.constant(wide, 0)] * len(cells)
+        held = f.loop(0, whole, lanes, term, begin, maybe_empty=True)
+        rest = f.first_lanes(lanes, k - whole)
+        held = f.branch(whole < k, lambda: term(whole, held, rest), lambda: held)
+        return {at: f.reduce(s, f.add) for at, s in zip(cells, held, strict=True)}
+
+
+def _across(
+    f: Emitter, wide: Any, places: list[Value], steps: tuple[Value, Value, Value, Value],
+    at: tuple[Value, Value, Value, Value], shape: tuple[int, int], mask: Value | None,
+) -> None:  # fmt: skip
+    """Add some terms to some rows of so many vectors. at: row, column, first term and the last."""
+    x, y, out = places
+    down, along, leading, lower = steps
+    i, j, first, last = at
+    rows, vectors = shape
+    element, cells = wide.element, [(r, v) for r in range(rows) for v in range(vectors)]
+    to = [f.at(f.at(out, (i + r) * lower + j, element), v * wide.lanes, element) for r, v in cells]
+    begin = f.branch(
+        f.eq(first, 0),
+        lambda: [f.constant(wide, 0)] * len(cells),
+        lambda: [f.load(wide, p, mask) for p in to],
+    )
+    left = [f.at(x, (i + r) * down, element) for r in range(rows)]
+
+    def term(t: Value, held: list[Value]) -> list[Value]:
+        start = f.at(y, t * leading + j, element)
+        right = [f.load(wide, f.at(start, v * wide.lanes, element), mask) for v in range(vectors)]
+        ways = [f.splat(f.load(wide.scalar, f.at(p, t * along, element)), wide.lanes) for p in left]
+        return [f.fma(ways[r], right[v], s) for (r, v), s in zip(cells, held, strict=True)]
+
+    for p, s in zip(to, f.loop(first, last, 1, term, begin), strict=True):
+        f.store(s, p, mask)
+
+
+class _Plan(Struct, frozen=True):
+    """What is known of shapes: what runs, and the words behind the addresses. swapped: whether the
+    second operand is the one of few rows, turned around.
+    """
+
+    run: Callable[..., None]
+    words: bytes
+    swapped: bool
+
+
+def large_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
+    """x @ y of two matrices of one dtype, of which the first has few rows, or the second few
+    columns and the first its rows in memory.
+    """
+    plan = _plan(x.shape, y.shape, x.strides, y.strides, x.dtype.char)
+    if plan is None:
+        return NotImplemented
+    out = memory.fresh((len(x), y.shape[1]), x.dtype)
+    few, matrix = (np.ascontiguousarray(y.T), x) if plan.swapped else (x, y)
+    plan.run(few, matrix, out, plan.words)
+    return out
+
+
+@functools.lru_cache(512)
+def _plan(
+    x: tuple[int, ...], y: tuple[int, ...], x_strides: tuple[int, ...], y_strides: tuple[int, ...],
+    char: str,
+) -> _Plan | None:  # fmt: skip
+    """For shapes, strides and a dtype; None where it is not worth it, or elements of a matrix do
+    not lie so.
+    """
+    if len(x) != 2 or len(y) != 2 or x[1] != y[0]:
+        return None
+    (m, k), n = x, y[1]
+    element = _ELEMENT[char]
+    byte = typed(element).bytes
+    swapped = m > n
+    if swapped:
+        m, n, y_strides, x_strides = n, m, x_strides[::-1], (byte * k, byte)
+    matrix: Laid | None = laid(y_strides, k, n, byte)
+    down, along = x_strides
+    if matrix is None or not are_few(m, k, n, matrix.turned) or down % byte or along % byte:
+        return None
+    if along != byte if matrix.turned else swapped:
+        return None
+    out = (1, m) if swapped else (n, 1)
+    steps = down // byte, along // byte
+    words, tasks = few_rows_words((m, n, k), steps, matrix.leading, out, element)
+    run = _runner(element, matrix.turned)
+    return _Plan(run, struct.pack(f"{len(words) + 1}q", *words, tasks), swapped)
+
+
+@functools.cache
+def _runner(element: str, turned: bool) -> Callable[..., None]:
+    return runner(printed(_text, element, turned, host()).keep().address("multiply"))
+
+
+def _text(element: str, turned: bool, target: Host) -> str:
+    """`multiply(job)`: all tasks."""
+    module = Module(target)
+    module.declare("@funct_parallel", PARALLEL)
+    print_few_rows(module, "task", element, turned)
+    f = module.function("multiply", [("job", PTR)])
+    (job,) = f.arguments
+    f.line(f"call void @funct_parallel(ptr @task, {job!r}, {f.word(job, _NUMBER)!r})")
+    f.ret()
+    return module.text()
