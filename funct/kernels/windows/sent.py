@@ -29,6 +29,10 @@ __all__ = ["convolution", "convolution_input"]
 _FEW = 8  # channels; as many fill a vector
 _MANY_TERMS = 64  # are summed for each of what is sent,
 _MANY_PIXELS = 1 << 12  # of an image
+# or of any where nothing else does them well, along one axis and of many terms: if so much is
+# multiplied that what is added by itself, and the calls for it line by line, are little beside it
+_MUCH, _AFAR = 1 << 20, 1 << 22
+_SHARE, _CALL = 8, 1700
 _ROOM = 1 << 20  # bytes of what is sent, if an image sends no more
 # of sound:
 _OVERLAPS = 4  # strides in a window, of one or two channels
@@ -65,9 +69,13 @@ def _large(g: Any, w: Any, channels: int, slide: Sliding, size: Sizes) -> bool:
     """Whether so few channels of large images are the sums of many."""
     if slide.groups > 1 or g.dtype != w.dtype or not (g.size and w.size and prod(size)):
         return False
-    many = w.size >= _MANY_TERMS * channels * prod(w.shape[2:])
-    large = prod(g.shape[2:]) >= _MANY_PIXELS
-    return channels < _FEW and many and large and prod(w.shape[2:]) > 1
+    if channels >= _FEW or prod(w.shape[2:]) == 1:
+        return False
+    terms, pixels, line = w.size // (channels * prod(w.shape[2:])), prod(g.shape[2:]), g.shape[-1]
+    if terms >= _MANY_TERMS and pixels >= _MANY_PIXELS:
+        return True
+    afar = w.ndim == 3 or terms * channels * pixels * g.itemsize >= _AFAR
+    return afar and terms * line >= _SHARE * line + _CALL and w.size * pixels * len(g) >= _MUCH
 
 
 def _sound(g: Any, w: Any, slide: Sliding) -> bool:
