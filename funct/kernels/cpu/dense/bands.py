@@ -47,14 +47,14 @@ JOB = Fields((
     "sums",  # offset in the task's scratch
     "group_blocks",  # which have slabs of their own
     "groups", "group_channels", "depth", "piece", "group_outputs", "padded_outputs",
-    "packs", "panel",  # offset in the task's scratch
+    "pack", "panel",  # offset in the task's scratch
+    "panel_rows", "panel_taps",  # of all classes
     "row_pixels", "out_rows", "out_pixels", "classes", "sets", "row_step",
     "most_rows", "most_alone", "tiles", "lanes",  # alone: of one vector
 ))  # fmt: skip
 
 CLASS = Fields((
-    "residue", "pixels_per_row", "pixels", "taps", "n_taps", "panel", "panel_rows",
-    "panel_taps", "pack", "first",  # of those with one panel: all its taps; whether it is the first
+    "residue", "pixels_per_row", "pixels", "taps", "n_taps",
 ))  # fmt: skip
 
 PACK = Fields((
@@ -105,9 +105,10 @@ class _Band(Slab):
                 rows = f.max(rows_here - record.residue, 0)
                 rows = f.div(rows + job.row_step - 1, job.row_step)
                 count = rows * record.pixels_per_row * images
-                tiles = functools.partial(self._class, record, count, (g, c, o), slab, sums, own)
+                tiles = functools.partial(self._class, record, count, (g, c, o), slab, sums, b)
                 f.when(count > 0, tiles)
 
+            b = self._panel(g, c, o, own)
             each(f, first_class, last_class, one)
 
         def piece(g: Value, c: Value) -> None:
@@ -120,32 +121,16 @@ class _Band(Slab):
 
     def _class(
         self, record: Record, count: Value, at: tuple[Value, Value, Value], slab: Value,
-        sums: Value, own: Value,
+        sums: Value, b: Value,
     ) -> None:  # fmt: skip
-        """The tiles of a class. at: group, first channel of a piece, first output of a block."""
+        """The tiles of a class. at: group, first channel of a piece, first output of a block. b:
+        the weights of all classes.
+        """
         f, job, (g, c, o) = self.f, self.job, at
-        of_all = self.first_group + g
         depth = f.min(job.piece, job.depth - c)
         wide = f.min(job.lanes * 2, job.padded_outputs - o)
         a = self.at(slab, g * job.group_channels + c)
 
-        def made() -> list[Value]:
-            """A panel for this piece alone; see Note [Panels of one use]."""
-
-            def lay() -> None:
-                pack = f.at(job.pointer("packs"), record.pack * len(PACK), "i64")
-                block, p = f.div(o, job.lanes * 2), f.div(c, job.piece)
-                f.call("panel", None, [pack, job.pointer("weights"), own, of_all, block, p])
-
-            f.when(f.ne(record.first, 0), lay)
-            return [own]
-
-        def kept() -> list[Value]:
-            first = (of_all * job.padded_outputs + o) * record.panel_rows
-            place = record.panel + first + c * record.panel_taps * wide
-            return [self.at(job.pointer("weights"), place)]
-
-        (b,) = f.branch(f.ne(job.packs, 0), made, kept)
         y = self.at(sums, g * job.padded_outputs + o)
         alone = f.eq(wide, job.lanes)
         row = f.select(alone, job.most_rows + 1, f.constant(I64, 0))
@@ -155,6 +140,26 @@ class _Band(Slab):
         given = [record.pointer("taps"), record.n_taps, b, depth, wide, y, add]
         zero = f.constant(I64, 0)
         call_tiles(f, table, most, a, record.pointer("pixels"), zero, count, given)
+
+    def _panel(self, g: Value, c: Value, o: Value, own: Value) -> Value:
+        """The weights of a piece of the channels and a block of outputs."""
+        f, job = self.f, self.job
+        of_all = self.first_group + g
+
+        def made() -> list[Value]:
+            """For this use alone; see Note [Panels of one use]."""
+            block, p = f.div(o, job.lanes * 2), f.div(c, job.piece)
+            given = job.pointer("pack"), job.pointer("weights")
+            f.call("panel", None, [*given, own, of_all, block, p])
+            return [own]
+
+        def kept() -> list[Value]:
+            wide = f.min(job.lanes * 2, job.padded_outputs - o)
+            first = (of_all * job.padded_outputs + o) * job.panel_rows
+            return [self.at(job.pointer("weights"), first + c * job.panel_taps * wide)]
+
+        (found,) = f.branch(f.ne(job.pack, 0), made, kept)
+        return found
 
     def write(
         self, image: Value, first_group: Value, band: Value, rows_here: Value,

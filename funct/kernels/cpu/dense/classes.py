@@ -43,14 +43,11 @@ class Class(Struct, frozen=True, eq=False):
 
 
 class Pixels(Struct, frozen=True, eq=False):
-    """Those of a band whose taps are those of one panel, which begins at a place and has so many
-    rows. places, offsets: as of a class of all of them.
-    """
+    """Those of a band that take the same taps. places, offsets: as of a class of all of them."""
 
     phases: tuple[Phase, ...]
     places: Ints
     offsets: Ints
-    panel: tuple[int, int]
 
     def inside(self, axes: Axes, rows: int, start: int) -> list[NDArray[np.bool_]]:
         """For each axis whether what a tap of a pixel reads is no zero around: (pixels, taps).
@@ -108,7 +105,7 @@ class Classes(Struct, frozen=True, eq=False):
 
 
 def classes_of(
-    panels: list[Pixels], axes: Axes, band_rows: int, band_step: int, units: tuple[int, int],
+    kinds: list[Pixels], axes: Axes, band_rows: int, band_step: int, units: tuple[int, int],
     apart: tuple[int, int], *, skips: bool, in_place: bool,
 ) -> Classes | None:  # fmt: skip
     """The classes of all bands. None where images cannot be read in place.
@@ -122,26 +119,24 @@ def classes_of(
 
     def of_band(inside: list[list[NDArray[np.bool_]]], rows: int) -> tuple[int, int] | None:
         first = len(table)
-        for k, pixels in enumerate(panels):
+        for k, pixels in enumerate(kinds):
             given = inside[k] if skips else None
             parts = pixels.classes(given, rows, units[0], in_place=in_place)
             if parts is None:
                 return None
-            for number, c in enumerate(parts):
+            for c in parts:
                 places = np.concatenate([c.places + i * np.array(apart) for i in range(units[0])])
                 tables.extend([c.offsets, places])
                 counts.update([c.count(rows, axes[0].step) * n for n in units])
-                table.append([
-                    c.first, c.per_row, address(places), address(c.offsets), len(c.offsets),
-                    *pixels.panel, len(pixels.offsets), k, number == 0,
-                ])  # fmt: skip
+                here = address(places), address(c.offsets)
+                table.append([c.first, c.per_row, *here, len(c.offsets)])
         return first, len(table) - first
 
     known: dict[tuple[object, ...], tuple[int, int]] = {}
     sets = []
     for band, start in enumerate(range(0, axes[0].out, band_rows)):
         rows = min(band_rows, axes[0].out - start)
-        inside = [p.inside(axes, rows, band * band_step) for p in panels]
+        inside = [p.inside(axes, rows, band * band_step) for p in kinds]
         alike = (rows, *([of[0].tobytes() for of in inside] if skips else ()))
         found = known.get(alike) or of_band(inside, rows)
         if found is None:

@@ -38,14 +38,13 @@ _LINE_BYTES = 64
 class Plan(Struct, frozen=True, eq=False):
     """All that is known before the arrays are.
 
-    fields: of the job, addresses apart. panels: for each class that has its own, its taps, where
-    its weights begin, and rows of a panel. merged: the axis whose taps are merged into k, or -1.
-    once: whether panels are used by one unit alone.
+    fields: of the job, addresses apart. taps: of a panel, class by class. merged: the axis whose
+    taps are merged into k, or -1. once: whether panels are used by one unit alone.
     """
 
     fields: dict[str, int]
     classes: Classes
-    panels: tuple[tuple[tuple[int, ...], int, int], ...]
+    taps: tuple[int, ...]
     merged: int
     weight_words: int
     once: bool
@@ -76,7 +75,8 @@ def _plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int], *, in_place: b
         [replace(p, taps=((0, 0),)) for p in a.phases] if k == along else a.phases
         for k, a in enumerate(axes)
     ]
-    piece = _piece(depth, prod([max([len(p.taps) for p in a]) for a in walked]), lanes * word)
+    n_taps = prod([sum([len(p.taps) for p in a]) for a in walked])
+    piece = _piece(depth, n_taps, lanes * word)
     lows = [0, 0, 0]
     if in_place:
         if not batch.skips or (along >= 0 and not all(a.within for a in axes)):
@@ -91,40 +91,38 @@ def _plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int], *, in_place: b
     place = (slab["slab_words"] // line + 2) * line
     if in_place:
         place = prod(reach) * channels
-    panels: list[tuple[tuple[int, ...], int, int]] = []
-    of_panels: list[Pixels] = []
-    panel, most_rows = 0, 0
+    taps: list[int] = []
+    kinds: list[Pixels] = []
     pieces = -(-depth // piece)
+    # the last piece may have fewer channels, but its taps lie as far apart
+    panel_rows = (pieces * n_taps - 1) * piece + depth - (pieces - 1) * piece
     row_words = batch.groups * padded
     for phases in itertools.product(*walked):
-        taps, offsets = _taps(phases, kernel, reach, lows, pitch, piece)
-        # the last piece may have fewer channels, but its taps lie as far apart
-        panel_rows = (pieces * len(taps) - 1) * piece + depth - (pieces - 1) * piece if taps else 0
+        own, offsets = _taps(phases, kernel, reach, lows, pitch, (len(taps), piece))
         places = places_of(phases, axes, band_rows, reach, pitch, row_words)
-        of_panels.append(Pixels(phases, places, offsets, (panel, panel_rows)))
-        panels.append((taps, panel, panel_rows))
-        panel += all_groups * padded * panel_rows
-        most_rows = max(most_rows, min(panel_rows, len(taps) * piece))
+        kinds.append(Pixels(phases, places, offsets))
+        taps += own
     several = -(-batch.images // together)
     of_units = together, batch.images - (several - 1) * together
     apart = place, prod([a.out for a in axes]) * row_words
     skips = batch.skips and along < 0
     classes = classes_of(
-        of_panels, axes, band_rows, slab["slab_step"], of_units, apart, skips=skips,
+        kinds, axes, band_rows, slab["slab_step"], of_units, apart, skips=skips,
         in_place=in_place,
     )  # fmt: skip
     if classes is None:
         return None
     sums = 0 if in_place else together * place
     sums_words = (together * band_rows * axes[1].out * axes[2].out + 16) * batch.groups * padded
-    own = -(-(sums + sums_words) // line) * line
+    panel = -(-(sums + sums_words) // line) * line
+    panel_words = min(panel_rows, n_taps * piece) * 2 * lanes if once else 0
     units = several * batch.blocks * slab["bands"] * splits
     fields = {
         **slab, "images": batch.images, "unit_images": together, "slab_place": place,
         "in_place": int(in_place), "splits": splits, "units": units,
         "tasks": min(units, 2 * batch.cores),
-        "split_channels": split_channels, "packs": 0, "panel": own,
-        "scratch_step": own + (most_rows * 2 * lanes if once else 0),
+        "split_channels": split_channels, "pack": 0, "panel": panel,
+        "panel_rows": panel_rows, "panel_taps": n_taps, "scratch_step": panel + panel_words,
         "sums": sums, "group_blocks": batch.blocks, "groups": batch.groups,
         "group_channels": batch.group_channels, "depth": depth, "piece": piece,
         "group_outputs": batch.group_outputs, "padded_outputs": padded,
@@ -132,7 +130,7 @@ def _plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int], *, in_place: b
         "out_pixels": prod([a.out for a in axes]), "classes": address(classes.table),
         "sets": address(classes.sets), "row_step": axes[0].step, "lanes": lanes,
     }  # fmt: skip
-    return Plan(fields, classes, tuple(panels), along, panel, once)
+    return Plan(fields, classes, tuple(taps), along, all_groups * padded * panel_rows, once)
 
 
 def _bands(
@@ -191,13 +189,15 @@ def _piece(depth: int, n_taps: int, vector_bytes: int) -> int:
 
 def _taps(
     phases: tuple[Phase, ...], kernel: tuple[int, ...], reach: list[int], lows: list[int],
-    pitch: int, piece: int,
-) -> tuple[tuple[int, ...], NDArray[np.int64]]:  # fmt: skip
-    """The taps of a class, and the table of their offsets. lows: of the slab in the image."""
+    pitch: int, panel: tuple[int, int],
+) -> tuple[list[int], NDArray[np.int64]]:  # fmt: skip
+    """The taps of a class, and the table of their offsets. lows: of the slab in the image. panel:
+    taps before them in it, and its rows from one tap to the next.
+    """
     taps: list[int] = []
     offsets: list[tuple[int, int]] = []
     for (k0, o0), (k1, o1), (k2, o2) in itertools.product(*[p.taps for p in phases]):
         at = ((o0 - lows[0]) * reach[1] + o1 - lows[1]) * reach[2] + o2 - lows[2]
-        offsets.append((at * pitch, len(taps) * piece))
+        offsets.append((at * pitch, (panel[0] + len(taps)) * panel[1]))
         taps.append((k0 * kernel[1] + k1) * kernel[2] + k2)
-    return tuple(taps), np.array(offsets, np.int64).reshape(-1, 2)
+    return taps, np.array(offsets, np.int64).reshape(-1, 2)

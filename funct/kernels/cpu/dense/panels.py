@@ -30,8 +30,8 @@ __all__ = ["Convolver", "batch_of"]
 
 _ARRAYS = ("x", "weights", "y", "scratch", "around")
 _PLACES = np.array([bands.JOB.place(name) for name in _ARRAYS], np.intp)
-_PACK_PLACES = [bands.PACK.place(name) for name in ("source", "to")]
-_PACKS = bands.JOB.place("packs")
+_PACK_PLACES = np.array([bands.PACK.place(name) for name in ("source", "to")], np.intp)
+_OWN = bands.JOB.place("pack")
 
 
 def batch_of(
@@ -49,7 +49,7 @@ class Convolver:
 
     steps: words of w from one output to the next, and from one channel to the next; its taps are
     adjacent. once: whether each panel has one use, so that `run` had better make it. job: of
-    `convolve`, packs: those of `pack`, all but the addresses of arrays.
+    `convolve`, pack: of `pack`, all but the addresses of arrays.
     """
 
     def __init__(
@@ -75,35 +75,29 @@ class Convolver:
         channels = np.arange(batch.group_channels) * steps[1]
         depths = np.add.outer(np.arange(run) * run_step, channels).ravel()
         lanes = 1 if steps[0] == 1 else batch.lanes
-        self._tables, packs = [], []
         blocks = -(-batch.group_outputs // (2 * batch.lanes))
         group_step = batch.group_outputs * batch.group_channels * prod(kernel)
         piece = made.fields["piece"]
-        for taps, panel, rows in made.panels:
-            words = np.add.outer(np.array(taps, np.int64), depths)
-            chunks = [
-                _chunks(words[:, c : c + piece], piece, lanes, batch.lanes)
-                for c in range(0, len(depths), piece)
-            ]
-            table, first = np.concatenate(chunks), np.cumsum([0, *map(len, chunks)])
-            self._tables += [table, first]
-            packs.append(bands.PACK.fill(
-                tasks=blocks * batch.groups, source=0, to=panel * self._word, blocks=blocks,
-                real=batch.group_outputs, rows=rows, piece_rows=len(taps) * piece,
-                pieces=len(chunks), lane_step=steps[0], group_step=group_step,
-                chunks=address(table), first_chunks=address(first),
-            ))  # fmt: skip
-        self.packs = np.array(packs)
+        words = np.add.outer(np.array(made.taps, np.int64), depths)
+        chunks = [
+            _chunks(words[:, c : c + piece], piece, lanes, batch.lanes)
+            for c in range(0, len(depths), piece)
+        ]
+        table, first = np.concatenate(chunks), np.cumsum([0, *map(len, chunks)])
+        self._tables = table, first
+        self.pack = bands.PACK.fill(
+            tasks=blocks * batch.groups, source=0, to=0, blocks=blocks,
+            real=batch.group_outputs, rows=made.fields["panel_rows"],
+            piece_rows=len(made.taps) * piece, pieces=len(chunks), lane_step=steps[0],
+            group_step=group_step, chunks=address(table), first_chunks=address(first),
+        )  # fmt: skip
 
     def panels(self, w: NDArray[Any]) -> NDArray[Any]:
-        """For each class of pixels (group, block of outputs, piece of k, tap, k, lane)."""
+        """(group, block of outputs, piece of k, tap, k, lane)."""
         to = memory.fresh((max(1, self.weight_words),), w.dtype)
-        source, target = _PACK_PLACES
-        for template in self.packs:
-            job = template.copy()
-            job[source] = address(w)
-            job[target] += address(to)
-            self._pack(address(job))
+        job = self.pack.copy()
+        job[_PACK_PLACES] = address(w), address(to)
+        self._pack(address(job))
         return to
 
     def run(
@@ -118,7 +112,7 @@ class Convolver:
         job = self.job.copy()
         room = memory.scratch(self.scratch_bytes)
         job[_PLACES] = address(x), address(panels), address(y), room, around
-        job[_PACKS] = 0 if laid else address(self.packs)
+        job[_OWN] = 0 if laid else address(self.pack)
         self._entries[last](address(job))
 
 
