@@ -156,15 +156,12 @@ class _Work:
     def _products(self, what: tuple[Any, ...]) -> list[_Told]:
         found = _job(("tiles", *what))
         panels = Buffer(max(1, found.plan.weight_words), self.dtype)
-        calls: list[_Told] = []
-        for k, pack in enumerate(found.plan.packs):
-            laid = ("pack", k, *what)
-            first = int(pack[_job(laid).places["to"] - 1])  # bytes of the panels before
-            at = {"source": self.places[1], "to": Address(panels, first)}
-            calls.append((laid, at, [panels]))
+        to: _Told = (
+            ("pack", *what), {"source": self.places[1], "to": Address(panels)}, [panels],
+        )  # fmt: skip
         at = {"x": self.places[0], "weights": Address(panels), "y": Address(self.out)}
         at["scratch"] = Address(Buffer(max(1, found.room), _BYTES))
-        return [*calls, (("tiles", *what), at, [self.out])]
+        return [to, (("tiles", *what), at, [self.out])]
 
 
 def _job(kind: tuple[Any, ...]) -> Job:

@@ -119,8 +119,8 @@ def classes_of(
 
     def of_band(inside: list[list[NDArray[np.bool_]]], rows: int) -> tuple[int, int] | None:
         first = len(table)
-        for k, pixels in enumerate(kinds):
-            given = inside[k] if skips else None
+        for pixels, seen in zip(kinds, inside, strict=True):
+            given = seen if skips else None
             parts = pixels.classes(given, rows, units[0], in_place=in_place)
             if parts is None:
                 return None

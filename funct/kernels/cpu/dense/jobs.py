@@ -68,11 +68,11 @@ def tiles(adjoint: int, dot: str, x: Sizes, w: Sizes, size: Sizes, *how: Any) ->
     return alone(found, bands.JOB, 2 * max(prod(x), x[0] * prod(size)) * prod(w[1:]))
 
 
-def pack(number: int, *given: Any) -> Job:
-    """How the weights of a class of pixels are laid out for such tiles."""
+def pack(*given: Any) -> Job:
+    """How the weights are laid out for such tiles."""
     made, dot = tiles(*given).plan, given[1]
     entry = bands.entry(dot, host(), False, "pack")
-    return job_of(entry, made.packs[number], bands.PACK, ("source", "to"), 0, made)
+    return job_of(entry, made.pack, bands.PACK, ("source", "to"), 0, made)
 
 
 def gradient(dot: str, x: Sizes, g: Sizes, size: Sizes, *how: Any) -> Job:
