@@ -164,7 +164,7 @@ ROWS = (
     ),
     Row("weight_only_linear", "funct.kernels.quantized.weight_only:plain_weight_only_linear"),
     # work: multiplications
-    Row("large_matmul", _CPU + "dense.few_rows:large_matmul", _REAL, _WIDE, 1 << 16),
+    Row("large_matmul", _CPU + "dense.few_rows:large_matmul", _REAL, _WIDE, 1 << 17),
     Row("large_matmul", _CPU + "dense.large_products:large_matmul", _REAL, _LONG, 1 << 18),
     Row("large_matmul", _CPU + "dense.blas_products:large_matmul", _REAL, ("llvm",), 1 << 18),
     Row("large_matmul", _CPU + "dense.blas_products:large_matmul", _COMPLEX, ("llvm",), 1 << 16),

@@ -35,7 +35,7 @@ from funct.device import host
 from funct.graph import Graph, Node, Var
 from funct.kernels.cpu.dense.blas import WORTH_CUTTING, counts_in_64_bits
 from funct.kernels.cpu.dense.blas_products import panels
-from funct.kernels.cpu.dense.few_rows import FEW_ROWS, are_few, few_rows_words
+from funct.kernels.cpu.dense.few_rows import FEW_ROWS, are_few, code_of, few_rows_words
 from funct.kernels.cpu.dense.gemm import Tile, foretell
 from funct.kernels.cpu.dense.gram import MIRRORED, gram_words, is_worth_halving
 from funct.kernels.cpu.dense.tiled import Laid, find_products
@@ -211,7 +211,8 @@ def _few_rows(a: Matrix, b: Matrix, out: Var, sizes: tuple[int, int, int]) -> Ca
     steps = (1, a.leading) if a.transposed else (a.leading, 1)
     words, tasks = few_rows_words(sizes, steps, b.leading, (n, 1), element)
     places = [Address(x.view.root, x.view.offset * byte) for x in (a, b)]
-    return Call(("few rows", element, b.transposed), (*places, Address(out), *words), tasks, (out,))
+    kernel = "few rows", *code_of(sizes, element, b.transposed)
+    return Call(kernel, (*places, Address(out), *words), tasks, (out,))
 
 
 def _is_few(m: int, n: int, k: int, out: Var) -> bool:

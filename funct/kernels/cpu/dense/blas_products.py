@@ -305,8 +305,8 @@ def _dot_text(kind: str, target: Host) -> str:
     first = task * panel
     count = f.intrinsic("smin", panel, size - first)
     with alone(f):
-        operands = (f.at(v, first * byte, "i8") for v in (x, y))
-        call_dot(f, kind, count, *operands, f.at(out, (task + 1) * byte, "i8"))
+        x, y, out = (f.at(v, n * byte, "i8") for v, n in ((x, first), (y, first), (out, task + 1)))
+        call_dot(f, kind, count, x, y, out)
     f.ret()
     f = module.function("all", [("job", PTR)])
     (job,) = f.arguments

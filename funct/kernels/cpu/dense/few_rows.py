@@ -28,13 +28,15 @@ if TYPE_CHECKING:
 
     _Pair = tuple[int, int]
 
-__all__ = ["FEW_ROWS", "are_few", "few_rows_words", "large_matmul", "print_few_rows"]
+__all__ = ["FEW_ROWS", "are_few", "code_of", "few_rows_words", "large_matmul", "print_few_rows"]
+
+Code = tuple[str, bool, tuple[int, ...], bool]  # what `print_few_rows` is told
 
 _VECTOR = 32  # bytes of a vector, beside whose tiles more rows gain than are below a tile
 _MOST_TURNED, _MOST, _MOST_WIDE = 16, 8, 3  # rows, of a matrix whose columns lie in memory, or rows
 _TOGETHER = 4  # rows of the matrix, or vectors of its columns
 _TERMS = 16  # of columns, taken at a time
-_LEAST_TERMS, _LEAST = 32, 1 << 16  # and multiplications, which are worth code of their own
+_LEAST_TERMS, _LEAST = 32, 1 << 17  # and multiplications, which are worth code of their own
 FEW_ROWS = "avx2", "fma"  # what is needed of the processor
 _ELEMENT = {"f": "f32", "d": "f64"}  # by NumPy's name
 _NUMBER = 12  # the word behind those of a task: how many there are
@@ -63,10 +65,24 @@ def few_rows_words(
     return (m, n, k, *steps, leading, *out, panel), -(-n // panel)
 
 
-def print_few_rows(module: Module, name: str, element: str, turned: bool) -> None:
+def code_of(sizes: tuple[int, int, int], element: str, turned: bool) -> Code:
+    """The kernel for such sizes: rows, columns, terms. turned: whether the columns are what lies in
+    memory.
+    """
+    m, n, k = sizes
+    lanes = host().vector_bytes // typed(element).bytes
+    apart = n % _TOGETHER or k % lanes if turned else n % (_TOGETHER * lanes)
+    groups = (2,) if m in (2, 4) else (3, 2) if m % 3 else (3,)
+    return element, turned, groups, not apart
+
+
+def print_few_rows(
+    module: Module, name: str, element: str, turned: bool, groups: tuple[int, ...], even: bool
+) -> None:
     """Add the kernel for a panel of columns. turned: whether the columns are what lies in memory;
-    then the terms of the first operand lie so too. Frame: both operands, the result; the words of
-    `few_rows_words`.
+    then the terms of the first operand lie so too. groups: how many rows at a time. even: whether
+    neither columns nor vectors are left over, which needs as much code as all else. Frame: both
+    operands, the result; the words of `few_rows_words`.
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
@@ -78,13 +94,14 @@ def print_few_rows(module: Module, name: str, element: str, turned: bool) -> Non
     first_pair = m - 2 * pairs
     lanes = module.target.vector_bytes // typed(element).bytes
 
-    def groups(body: Callable[[Value, int], None]) -> None:
-        """All rows, three or two at a time."""
-        each(f, 0, first_pair, lambda i: body(i, 3), 3)
-        each(f, first_pair, m, lambda i: body(i, 2), 2)
+    def all_rows(body: Callable[[Value, int], None]) -> None:
+        if 3 in groups:
+            each(f, 0, first_pair, lambda i: body(i, 3), 3)
+        if 2 in groups:
+            each(f, first_pair, m, lambda i: body(i, 2), 2)
 
     if turned:
-        sums = _Sums(f, element, lanes)
+        sums = _Sums(f, element, lanes, even)
 
         def columns(count: int) -> Callable[[Value], None]:
             def some(j: Value) -> None:
@@ -96,13 +113,14 @@ def print_few_rows(module: Module, name: str, element: str, turned: bool) -> Non
                     for (r, c), total in found.items():
                         f.store(total, f.at(out, (i + r) * lower + (j + c) * beside, element))
 
-                groups(body)
+                all_rows(body)
 
             return some
 
         middle = stop - f.rem(stop - start, _TOGETHER)
         each(f, start, middle, columns(_TOGETHER), _TOGETHER)
-        each(f, middle, stop, columns(1))
+        if not even:
+            each(f, middle, stop, columns(1))
     else:
         wide = _TOGETHER * lanes
         middle = stop - f.rem(stop - start, wide)
@@ -116,20 +134,21 @@ def print_few_rows(module: Module, name: str, element: str, turned: bool) -> Non
                     _across(f, typed(element, lanes), places, (down, along, leading, lower), at,
                             (rows, vectors), mask)  # fmt: skip
 
-                groups(body)
+                all_rows(body)
 
             each(f, start, middle, lambda j: some(j, _TOGETHER, None), wide)
-            each(f, middle, stop, lambda j: some(j, 1, f.first_lanes(lanes, stop - j)), lanes)
+            if not even:
+                each(f, middle, stop, lambda j: some(j, 1, f.first_lanes(lanes, stop - j)), lanes)
 
         each(f, 0, k, terms, _TERMS)
     f.ret()
 
 
 class _Sums:
-    """Sums of products of rows and rows."""
+    """Sums of products of rows and rows. even: whether vectors are whole."""
 
-    def __init__(self, f: Emitter, element: str, lanes: int) -> None:
-        self.f, self.element, self.lanes = f, element, lanes
+    def __init__(self, f: Emitter, element: str, lanes: int, even: bool) -> None:
+        self.f, self.element, self.lanes, self.even = f, element, lanes, even
 
     def along(self, xs: list[Value], ys: list[Value], k: Value) -> dict[tuple[int, int], Value]:
         """Those of each x and each y."""
@@ -147,8 +166,9 @@ class _Sums:
 
         begin = [f.constant(wide, 0)] * len(cells)
         held = f.loop(0, whole, lanes, term, begin, maybe_empty=True)
-        rest = f.first_lanes(lanes, k - whole)
-        held = f.branch(whole < k, lambda: term(whole, held, rest), lambda: held)
+        if not self.even:
+            rest = f.first_lanes(lanes, k - whole)
+            held = f.branch(whole < k, lambda: term(whole, held, rest), lambda: held)
         return {at: f.reduce(s, f.add) for at, s in zip(cells, held, strict=True)}
 
 
@@ -228,20 +248,20 @@ def _plan(
     out = (1, m) if swapped else (n, 1)
     steps = down // byte, along // byte
     words, tasks = few_rows_words((m, n, k), steps, matrix.leading, out, element)
-    run = _runner(element, matrix.turned)
+    run = _runner(code_of((m, n, k), element, matrix.turned))
     return _Plan(run, struct.pack(f"{len(words) + 1}q", *words, tasks), swapped)
 
 
 @functools.cache
-def _runner(element: str, turned: bool) -> Callable[..., None]:
-    return runner(printed(_text, element, turned, host()).keep().address("multiply"))
+def _runner(code: Code) -> Callable[..., None]:
+    return runner(printed(_text, *code, host()).keep().address("multiply"))
 
 
-def _text(element: str, turned: bool, target: Host) -> str:
+def _text(element: str, turned: bool, groups: tuple[int, ...], even: bool, target: Host) -> str:
     """`multiply(job)`: all tasks."""
     module = Module(target)
     module.declare("@funct_parallel", PARALLEL)
-    print_few_rows(module, "task", element, turned)
+    print_few_rows(module, "task", element, turned, groups, even)
     f = module.function("multiply", [("job", PTR)])
     (job,) = f.arguments
     f.line(f"call void @funct_parallel(ptr @task, {job!r}, {f.word(job, _NUMBER)!r})")
