@@ -29,6 +29,16 @@ def test_of_crossed_operands(name: str, shape: tuple[int, ...]) -> None:
     assert "_copy[i, j] = " not in compiled.show(x, y)
 
 
+def test_of_what_is_reduced_before() -> None:
+    """Operands that are sums themselves, and have fewer axes than what is reduced."""
+    x, y = xp.asarray(RNG.normal(size=(5, 40, 30))), xp.asarray(RNG.normal(size=(40, 30)))
+
+    def run(x: Any, y: Any) -> Any:
+        return xp.sum(x * xp.sin(xp.sum(y * y, axis=0)) + xp.cos(y), axis=(1, 2))
+
+    laws.close(ft.jit(run)(x, y), run(x, y), 1 << 12)
+
+
 def test_energies_of_many_clouds() -> None:
     """Pairs of points under vmap, and their gradients."""
     clouds = xp.asarray(RNG.normal(size=(4, 40, 3)))

@@ -78,8 +78,8 @@ class InParts(NewNodes):
 
 
 def _before(reduced: Node, axes: Sequence[int]) -> list[int]:
-    """Axes of a reduction's result as those of its operand."""
+    """Axes of a reduction's result as those of its operand; what the result lacks, that lacks too."""
     gone, keeps = reduced.params
     rank = len(reduced.reads[0].shape)
     kept = [a - rank for a in range(rank) if keeps or a not in gone]
-    return [kept[a] for a in axes]
+    return [kept[a] if -a <= len(kept) else a - rank for a in axes]
