@@ -1,13 +1,15 @@
 """sin, cos, tan: the distance to a multiple of pi/2, and polynomials on a quarter turn.
 
 Arguments far from 0, whose distance the float cannot hold, take a slower road: float32 goes through
-float64, float64 beyond 2^40 through the C library, lane by lane.
+float64, float64 beyond 2^40 through the C library, lane by lane, and there in the long doubles of
+x86: its doubles lose 4 bits next to the multiples of pi/2 that floats come nearest to.
 
 Source: W. Cody, W. Waite, "Software manual for the elementary functions", 1980.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from funct.kernels.llvm.coefficients import COS, SIN, TAN
@@ -118,10 +120,13 @@ def _far(f: Emitter, name: str, x: Value) -> Value:
         wide = f.convert(x, "f64")
         return f.convert(anywhere(f, name, wide, _NEAR[name](f, wide)), "f32")
 
+    long = f.module.target.has("sse2") and sys.platform != "win32"
+    called, element = (f"{name}l", "f80") if long else (name, "f64")
+
     def lane(k: Value, carried: list[Value]) -> list[Value]:
-        one = f.call(name, typed("f64"), [f.extract(x, k)], pure=True)
+        one = f.call(called, typed(element), [f.convert(f.extract(x, k), element)], pure=True)
         assert one is not None
-        return [f.insert(carried[0], k, one)]
+        return [f.insert(carried[0], k, f.convert(one, "f64"))]
 
     return f.loop(f.constant(I64, 0), x.type.lanes, 1, lane, [x])[0]
 

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = ["BOOL", "F32", "F64", "I32", "I64", "PTR", "Type", "Value", "constant_text"]
 
-_LLVM = {"f64": "double", "f32": "float", "f16": "half", "bf16": "i16", "ptr": "ptr", "i1": "i1"}
-_BITS = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16, "ptr": 64, "i1": 1}
+_LLVM = {
+    "f80": "x86_fp80", "f64": "double", "f32": "float", "f16": "half", "bf16": "i16", "ptr": "ptr",
+    "i1": "i1",
+}  # fmt: skip
+_BITS = {"f80": 80, "f64": 64, "f32": 32, "f16": 16, "bf16": 16, "ptr": 64, "i1": 1}
 for _bits in (8, 16, 32, 64, 128):
     for _sign in "iu":
         _LLVM[f"{_sign}{_bits}"] = f"i{_bits}"
@@ -58,7 +61,7 @@ class Type:
     @property
     def is_float(self) -> bool:
         """Whether float instructions take it. bfloat16 is for storage only."""
-        return self.element in ("f16", "f32", "f64")
+        return self.element in ("f16", "f32", "f64", "f80")
 
     @property
     def is_signed(self) -> bool:
