@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from funct import ops
-from funct.graph.given import of_graph
+from funct.graph.given import expect_taking, of_graph
 from funct.graph.ir import Graph, Node
 from funct.graph.passes.inline_calls import inline_calls
 from funct.graph.run import Transformer
@@ -37,6 +37,11 @@ def decompose(graph: Graph, table: Mapping[str, Callable[..., Any]] | None = Non
     targets with few ops. Values agree up to rounding.
     """
     wanted = COMPOSITES if table is None else table
+    graph = inline_calls(graph)
+    for e in graph.nodes:
+        if isinstance(e, Node) and e.name in wanted:
+            count = len(e.operands) + len(e.params)
+            expect_taking("decompose", f"table[{e.name!r}]", wanted[e.name], count)
 
     class Spelled(Transformer):
         def node(self, node: Node, operands: list[Any]) -> tuple[Any, ...]:
@@ -45,4 +50,4 @@ def decompose(graph: Graph, table: Mapping[str, Callable[..., Any]] | None = Non
             out = wanted[node.name](*operands, *node.params)
             return out if isinstance(out, tuple) else (out,)
 
-    return Spelled(inline_calls(graph)).transform()
+    return Spelled(graph).transform()

@@ -15,7 +15,7 @@ from funct.array import Array
 from funct.errors import GraphError, SignatureError
 from funct.graph.capture import capture
 from funct.graph.check import check
-from funct.graph.given import expect, expect_all, of_graph
+from funct.graph.given import expect, expect_all, expect_taking, of_graph
 from funct.graph.ir import Entry, Graph, Guard, Node, Var
 from funct.graph.passes import eliminate_dead, fresh_names, inline_calls, same_type, substituted
 
@@ -93,6 +93,7 @@ def insert_after(graph: Graph, value: Var, fun: Callable[[Any], Any]) -> Graph:
     """
     expect("insert_after", "value", value, Var)
     expect("insert_after", "fun", fun, Callable)
+    expect_taking("insert_after", "fun", fun, 1)
     put = splice(fun, [value], fresh_names(graph))
     new = put.outputs[0] if len(put.outputs) == 1 else None
     if new is None or not same_type(value, new):

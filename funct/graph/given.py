@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from inspect import signature
 from typing import Any, TypeVar, cast
 
 from funct.core import ShapeDtype
 from funct.errors import SignatureError
 from funct.graph.ir import Graph, Var
 
-__all__ = ["expect", "expect_all", "of_graph"]
+__all__ = ["expect", "expect_all", "expect_taking", "of_graph"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _WORDS: dict[Any, str] = {
@@ -43,3 +44,16 @@ def expect_all(name: str, argument: str, xs: Any, kind: Any) -> None:
     for k, x in enumerate(xs):
         expect(name, f"{argument}[{k}]", x, kind)
 
+
+def expect_taking(name: str, argument: str, fun: Any, count: int) -> None:
+    """Raise SignatureError, with the argument's name, unless fun can be called with so many."""
+    try:
+        form = signature(fun)
+    except ValueError:  # some builtins do not say what they take
+        return
+    try:
+        form.bind(*range(count))
+    except TypeError:
+        raise SignatureError(
+            f"{name}: {argument} must take {count} values, it takes {form}"
+        ) from None

@@ -22,7 +22,7 @@ from funct.core import ShapeDtype
 from funct.errors import FunctError, GraphError
 from funct.graph.check import check
 from funct.graph.edit import splice
-from funct.graph.given import expect, expect_all, of_graph
+from funct.graph.given import expect, expect_all, expect_taking, of_graph
 from funct.graph.ir import Control, Entry, Graph, Guard, Node, Var, acts
 from funct.graph.passes import (
     eliminate_dead,
@@ -200,6 +200,7 @@ def rewrite(
         ['logaddexp']
     """
     _expect("rewrite", like, where, pattern=pattern, replacement=replacement)
+    expect_taking("rewrite", "replacement", replacement, _operands(pattern, like))
     graph = _in_bodies(graph, lambda body: rewrite(body, pattern, replacement, like, where))
     matches = {m.nodes[-1]: m for m in find(graph, pattern, like, where)}
     if not matches:
@@ -290,8 +291,16 @@ def _ordered(
     return order if len(order) == len(needs) else None
 
 
+def _operands(pattern: Fun, like: Sequence[ShapeDtype] | None) -> int:
+    """How many values a pattern is a function of: parameters with a default keep it."""
+    if like is not None:
+        return len(like)
+    return len([p for p in signature(pattern).parameters.values() if p.default is p.empty])
+
+
 def _skeleton(pattern: Fun, like: Sequence[ShapeDtype] | None) -> _Pattern:
-    count = len(signature(pattern).parameters)
+    count = _operands(pattern, like)
+    expect_taking("find", "pattern", pattern, count)
     dtype = np.dtype(np.float64)
     tries = [like] if like is not None else [
         [ShapeDtype(s, dtype)] * count for s in ((3, 3), (3,), (), (2, 3, 3), (2, 2, 3, 3))

@@ -99,3 +99,25 @@ def test_what_is_no_value_is_refused(made: Any) -> None:
 
     with pytest.raises(FunctError):
         Wrong(GRAPH).transform()
+
+
+@pytest.mark.parametrize("bad", [lambda: X, lambda x, y: x, lambda *, x: x, lambda x, *, y: x])
+@pytest.mark.parametrize(
+    ("name", "argument"),
+    [("find", "pattern"), ("rewrite", "pattern"), ("rewrite", "replacement"),
+     ("insert_after", "fun"), ("decompose", "table")],
+)  # fmt: skip
+def test_a_function_of_other_operands_is_named(name: str, argument: str, bad: Any) -> None:
+    """Where operands are known it must take them; a pattern's are those that `like` types."""
+    given = {k: GOOD[k] for k in inspect.signature(FUNCTIONS[name]).parameters if k in GOOD}
+    given |= {"like": [VALUE.aval]} if argument == "pattern" else {}
+    given[argument] = {"exp": bad} if argument == "table" else bad
+    with pytest.raises(SignatureError, match=rf"^(find|{name}): {argument}.* must take 1 values"):
+        FUNCTIONS[name](**given)
+
+
+def test_defaults_of_functions_stay() -> None:
+    """They are no operands."""
+    assert len(g.find(GRAPH, lambda x, power=2.0: xp.exp(x) * power)) == 1
+    new = g.rewrite(GRAPH, xp.exp, lambda x, keep=True: xp.tanh(x) if keep else x)
+    assert "tanh" in [e.name for e in new.nodes]
