@@ -80,12 +80,16 @@ class Exchange:
         return wrap, (_read_only(self.data),)  # pickle hands buffers on where it is asked to
 
     def __repr__(self) -> str:
+        if not isinstance(self.data, np.ndarray):
+            return f"Array({self.data!r})"  # which was given away: whoever shows it asks for no use
         text = np.array2string(self.data, separator=", ", prefix="Array(")
         summary = "..." in text or not self.data.size
         shape = f"shape={self.data.shape}, " if summary else ""
         return f"Array({text}, {shape}dtype={self.data.dtype})"
 
     def _repr_html_(self) -> str:
+        if not isinstance(self.data, np.ndarray):
+            return f"<pre>{html.escape(repr(self))}</pre>"
         head = f"<strong>Array</strong> {self.data.shape} {self.data.dtype}"
         return f"<div>{head}<pre>{html.escape(np.array2string(self.data))}</pre></div>"
 

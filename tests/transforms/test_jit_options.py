@@ -37,7 +37,6 @@ USES: dict[str, Any] = {
     "float": lambda x: float(x[0]),
     "iterate": list,
     "numpy": np.asarray,
-    "repr": repr,
     "pickle": pickle.dumps,
     "grad": ft.grad(lambda x: xp.sum(x * x)),
     "vmap": ft.vmap(lambda v: v * 2.0),
@@ -61,6 +60,14 @@ def test_a_donated_array_is_gone(name: str) -> None:
     with pytest.raises(errors.DonatedError, match=r"donated to jit\(update\) was used again"):
         USES[name](params["w"])
     laws.same(step(new, grads)["w"], arr([-1.0, 0.0]))
+
+
+@pytest.mark.parametrize("shown", [repr, str, "{}".format, lambda x: x._repr_html_()])
+def test_a_donated_array_can_be_shown(shown: Any) -> None:
+    """It says where it went, to whoever prints what is around an error."""
+    params, grads = {"w": arr([1.0, 2.0])}, {"w": arr([2.0, 2.0])}
+    ft.jit(update, donate_argnums=0)(params, grads)
+    assert "Array(donated to jit(update))" in shown(params["w"])
 
 
 def test_donation_leaves_views_tracers_and_results_alone() -> None:

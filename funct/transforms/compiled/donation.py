@@ -19,7 +19,8 @@ __all__ = ["Gone", "check_donation", "give_away"]
 
 
 class Gone:
-    """In the place of a buffer that was given away: raises DonatedError for every use."""
+    """In the place of a buffer that was given away: raises DonatedError for every use, and shows as
+    what it is: tracebacks, debuggers and logs print whatever is around."""
 
     __slots__ = ("_to",)
 
@@ -37,7 +38,10 @@ class Gone:
 
     __array__ = __array_ufunc__ = __array_function__ = __getitem__ = __iter__ = __len__ = _raise
     __bool__ = __int__ = __float__ = __complex__ = __index__ = __array_priority__ = _raise
-    __copy__ = __deepcopy__ = __reduce_ex__ = __repr__ = _raise
+    __copy__ = __deepcopy__ = __reduce_ex__ = _raise
+
+    def __repr__(self) -> str:
+        return f"donated to {self._to}"
 
 
 def check_donation(name: str, leaves: Sequence[Any], given: Sequence[bool]) -> None:
