@@ -22,7 +22,8 @@ from typing import Any
 import attrs
 from msgspec import Struct
 
-from funct.core import Absent, size_values
+from funct.compile.loops.scalars import is_exact
+from funct.core import INEXACT, Absent, size_values
 from funct.graph import Call, Control, Graph, Guard, Node, Var, eliminate_dead, share_common
 
 __all__ = ["Halves", "partition", "recomputed"]
@@ -134,18 +135,50 @@ class _Split:
                 self.later.add(e)
         reads = [v for e in self.entries if e in self.later for v in e.reads]
         needed = dict.fromkeys([*reads, *self.gradients])
+        self.decides = any(_decides(e) for e in self.entries if e not in self.later)
+        self.decided: set[Entry] = set()  # comparisons that are never made again
         self.wanted = [v for v in needed if v not in self.late and v not in self.constants]
 
     def again(self, v: Var, let_go: frozenset[Var]) -> Entry | None:
         """The entry that may make a value again; None where the value is kept or given."""
         e = self.maker.get(v)
-        if e is None:
+        if e is None or e in self.decided:
             return None
         said = self.rule(e)
         return e if (_cheap(e) or v in let_go if said is None else said) else None
 
     def cut(self, let_go: frozenset[Var]) -> list[Var]:
-        """The values to keep: a minimal cut between what is there and what is wanted."""
+        """The values to keep: the fewest bytes with which both halves decide alike."""
+        while True:
+            kept = self._smallest(let_go)
+            torn = self._torn(kept) if self.decides else None
+            if not torn:
+                return kept
+            self.decided |= torn
+
+    def _torn(self, kept: Sequence[Var]) -> set[Entry]:
+        """Comparisons that the second half would make again between a value that was kept, and one
+        that it makes again: a function need not have the bits there that it had in the first half,
+        so what was equal would not be (as the largest of some values and the value that it is).
+        """
+        there = {*kept, *self.free}.difference(self.inputs)
+        held: set[Var] = set()  # what follows from kept values
+        other: set[Var] = set()  # what may have other bits now
+        torn: set[Entry] = set()
+        for e in self.run_late({*kept, *self.free, *self.cts}):
+            if e in self.later:
+                continue
+            reads = set(e.reads)
+            if not reads.isdisjoint(there) or not reads.isdisjoint(held):
+                held.update(e.results)
+            if not reads.isdisjoint(other) or not (_cheap(e) and _has_its_bits(e)):
+                other.update(e.results)
+            if _decides(e) and not (held.isdisjoint(e.results) or other.isdisjoint(reads)):
+                torn.add(e)
+        return torn
+
+    def _smallest(self, let_go: frozenset[Var]) -> list[Var]:
+        """A minimal cut between what is there and what is wanted."""
         number: dict[Var, int] = {}
         far: dict[Var, int] = {}
         todo = deque((v, 0) for v in self.wanted)
@@ -309,6 +342,17 @@ def _cheap(e: Entry) -> bool:
         return False
     fuses = e.primitive.spread is not None and not isinstance(e.primitive.code, Absent)
     return fuses or e.name in _MOVES or e.name == "absorb"
+
+
+def _has_its_bits(e: Entry) -> bool:
+    return isinstance(e, Node) and (e.name in _MOVES or is_exact(e))
+
+
+def _decides(e: Entry) -> bool:
+    """Whether an entry gives truths or integers of floats: the least bit may change them."""
+    return any(v.dtype in INEXACT for v in e.reads) and all(
+        v.dtype not in INEXACT for v in e.results
+    )
 
 
 def _bytes(v: Var) -> int:
