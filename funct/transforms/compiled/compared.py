@@ -18,6 +18,7 @@ from funct.compile import MISS
 from funct.core import INEXACT, size_values
 from funct.errors import MismatchError
 from funct.graph import (
+    Control,
     Graph,
     Node,
     Var,
@@ -29,6 +30,7 @@ from funct.graph import (
 )
 from funct.ops.fast import wrap
 from funct.transforms.compiled.backends import Compile
+from funct.transforms.compiled.rounding import carried, carried_by
 
 __all__ = ["ULPS", "compare_results", "comparing"]
 
@@ -75,7 +77,8 @@ def _compare_nodes(
 ) -> None:
     """Raise MismatchError for the first node whose result is more than `ULPS` from eager's.
 
-    Sums of n terms may differ by √n of them, measured against the sum of the terms' sizes.
+    Sums of n terms may differ by √n of them, measured against the sum of the terms' sizes; loops
+    and branches by what rounding alone does to them.
     """
     nodes = [e for e in graph.nodes if isinstance(e, Node)]
     made, found = graph.outputs, run(*buffers)
@@ -86,25 +89,33 @@ def _compare_nodes(
     for e in nodes:
         operands = [values[a] if isinstance(a, Var) else a for a in e.operands]
         params = size_values(e.params, sizes)
-        outs = e.primitive.fn(*operands, *params)
-        for v, expected in zip(
-            e.results, outs if isinstance(outs, tuple) else (outs,), strict=True
-        ):
+        out = e.primitive.fn(*operands, *params)
+        outs = out if isinstance(out, tuple) else (out,)
+        for k, (v, expected) in enumerate(zip(e.results, outs, strict=True)):
             ours, theirs = np.asarray(values[v]), np.asarray(expected)
-            worst = _worst(ours, theirs, _scale(e, operands, params, theirs))
+            scale = _scale(e, operands, params, theirs)
+            worst = _worst(ours, theirs, scale)
+            if worst is not None and isinstance(e.primitive, Control):
+                scale = scale + _in_units(carried_by(e, operands, outs)[k], theirs)
+                worst = _worst(ours, theirs, scale)
             if worst is not None:
                 raise MismatchError(
                     f"jit({name}): {_text(e, v, ours, theirs, *worst)}", site=e.site
                 )
 
 
-def compare_results(name: str, graph: Graph, ours: Sequence[Any], theirs: Sequence[Any]) -> None:
+def compare_results(
+    name: str, graph: Graph, args: Sequence[Any], ours: Sequence[Any], theirs: Sequence[Any]
+) -> None:
     """Raise MismatchError where the results differ by more than rounding of all nodes explains."""
     nodes = {v: e for e in graph.nodes if isinstance(e, Node) for v in e.results}
     steps = max(len(nodes), 1)
-    for v, a, b in zip(graph.outputs, map(np.asarray, ours), map(np.asarray, theirs), strict=True):
-        scale = np.max(np.abs(b), initial=0.0) if b.dtype in INEXACT else 0.0
-        worst = _worst(a, b, 1000.0 * steps * scale)
+    pairs = zip(graph.outputs, map(np.asarray, ours), map(np.asarray, theirs), strict=True)
+    for k, (v, a, b) in enumerate(pairs):
+        scale = 1000.0 * steps * np.max(np.abs(b), initial=0.0) if b.dtype in INEXACT else 0.0
+        worst = _worst(a, b, scale)
+        if worst is not None and b.dtype in INEXACT:
+            worst = _worst(a, b, scale + _in_units(carried(graph, args, theirs)[k], b))
         if worst is not None:
             e = nodes.get(v)
             text = _text(e, v, a, b, *worst) if e is not None else f"{v.name} differs from eager"
@@ -121,6 +132,11 @@ def _scale(e: Node, operands: Sequence[Any], params: Any, expected: Any) -> Any:
     total = np.asarray(e.primitive.fn(*sizes, *params))
     terms = max(int(np.prod(a.shape)) for a in operands) / max(total.size, 1)
     return np.abs(total) * max(1.0, float(np.sqrt(terms)))
+
+
+def _in_units(distance: float, x: Any) -> float:
+    """The size of which so much is a unit in the last place."""
+    return distance / float(finfo(x.dtype).eps) if x.dtype in INEXACT else 0.0
 
 
 def _worst(ours: Any, theirs: Any, scale: Any) -> tuple[Any, float] | None:

@@ -222,7 +222,7 @@ class Compiled(Calls):
             if path is not None:
                 eager = [x for x in pytree.leaves(given.call(*given.arrays)) if is_array(x)]
                 ours = [x for x in pytree.leaves(out) if is_array(x)]
-                compare_results(self.__name__, path.exe.graph, ours, eager)
+                compare_results(self.__name__, path.exe.graph, given.arrays, ours, eager)
         if self.donate_argnums:
             at = positions(self.donate_argnums, len(args))
             leaves = pytree.leaves([a for i, a in enumerate(args) if i in at])
