@@ -611,3 +611,21 @@ def test_the_order_of_a_complex_argument_has_no_derivative(name: str, wrap: Any)
     f, z = getattr(xp.special, name), xp.asarray(1.0 + 0.5j)
     with pytest.raises(UndefinedDerivativeError, match=f"{name}: no derivative in the order"):
         wrap(lambda v: xp.real(f(v, z)))(xp.asarray(0.7))
+
+
+@pytest.mark.parametrize("by", [lambda f: f, ft.jit, ft.vmap], ids=["eager", "jit", "vmap"])
+@pytest.mark.parametrize(
+    "fun",
+    [lambda a: xp.special.hyp1f1(a, 1.5, -0.5), lambda a: xp.special.lpmv(a, 0.5, 0.5),
+     lambda a: xp.special.lpmv(2.0, a, 0.5)],
+    ids=["hyp1f1", "order", "degree"],
+)  # fmt: skip
+def test_parameters_that_take_for_ever_are_refused(fun: Any, by: Any) -> None:
+    """SciPy takes as many steps as they are large; what is no number of steps is no error."""
+    f = by(fun)
+    for large in (1e60, -1e60, 1e9):
+        with pytest.raises(ArgumentError, match="10,000,000 at most, for the steps they take"):
+            f(xp.asarray([2.0, large]))
+    for none in (xp.nan, xp.inf):
+        assert xp.isnan(f(xp.asarray([none]))[0])
+    assert xp.isfinite(f(xp.asarray([2.0]))[0])

@@ -19,15 +19,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "MOST_DERIVATIVES", "Raw", "by_name", "comb", "derivative", "digamma", "erf", "erfc", "erfinv",
-    "expn_slope", "find", "gammaln", "in_double", "keep_dtype", "lambertw", "numpys", "perm",
-    "several", "spherical",
+    "MOST_DERIVATIVES", "MOST_STEPS", "Raw", "by_name", "comb", "derivative", "digamma", "erf",
+    "erfc", "erfinv", "expn_slope", "find", "gammaln", "in_double", "in_steps", "keep_dtype",
+    "lambertw", "numpys", "perm", "several", "spherical",
 ]  # fmt: skip
 
 Raw = Callable[..., Any]
 
 ndarray = np.ndarray
 
+MOST_STEPS = 10_000_000  # which take a second
 MOST_DERIVATIVES = 1000  # of a Bessel function: 2**n, by which their sum is divided, is finite
 
 _SINGLE = np.dtype(np.float32)
@@ -270,6 +271,24 @@ def by_name(name: str, operands: int, *, complex_too: bool = False) -> Raw:
     raw: Any = {1: one, 2: two, 3: three, 4: four}.get(operands, general)
     raw.__name__ = name
     raw.ufunc = functools.partial(_ufunc_of, name, operands)
+    return raw
+
+
+def in_steps(name: str, operands: int, counted: int) -> Raw:
+    """SciPy's function of that name, which takes as many steps as one of the first operands, those
+    that are counted, is large. ValueError: for so many that they take seconds, or have no end.
+    """
+    found = by_name(name, operands)
+
+    def raw(*args: Any) -> Any:
+        for a in args[:counted]:
+            size = np.abs(a)
+            if ((size > MOST_STEPS) & (size < np.inf)).any():
+                most = f"parameters must be {MOST_STEPS:,} at most, for the steps they take"
+                raise ValueError(f"{most}, got {np.max(size[size < np.inf])}")
+        return found(*args)
+
+    raw.__name__ = name
     return raw
 
 

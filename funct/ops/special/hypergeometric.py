@@ -50,15 +50,17 @@ def _hyp1f1_rule(g: Value, a: Operand, b: Operand, z: Value) -> Value:
 
 
 @room(
-    "hyp1f1",
+    kernels.in_steps("hyp1f1", 3, 1),
     _PARAMETER,
     _PARAMETER,
     _hyp1f1_rule,
     samples=ranges((0.5, 3.0), (0.5, 3.0), (-2.0, 2.0)),
+    raises=True,
 )
 def hyp1f1(a: Operand, b: Operand, z: Operand, /) -> Value:
     """Kummer's confluent hypergeometric function M(a, b, z).
 
+    Raises: ArgumentError: for |a| beyond 10,000,000, which takes as many steps.
     Example:
         >>> import funct.array as xp
         >>> from funct.array import special
@@ -315,15 +317,17 @@ def _lpmv_rule(g: Value, ans: Value, m: Value, v: Value, x: Value) -> Value:
 
 
 @room(
-    "lpmv",
+    kernels.in_steps("lpmv", 3, 2),
     Absent("the order is an integer"),
     Absent("the derivative in the degree is not known here"),
     _lpmv_rule,
     samples=ranges((0.0, 0.0), (1.5, 3.0), (-0.8, 0.8)),
+    raises=True,
 )
 def lpmv(m: Operand, v: Operand, x: Operand, /) -> Value:
     """Associated Legendre function of integer order m and real degree v, for -1 <= x <= 1.
 
+    Raises: ArgumentError: for orders or degrees beyond 10,000,000, which take as many steps.
     Example:
         >>> import funct.array as xp
         >>> from funct.array import special

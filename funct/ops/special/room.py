@@ -105,6 +105,7 @@ def room(
     code: str | Absent = _NO_CODE,
     stable: bool = False,
     end: tuple[float, float] | None = None,
+    raises: bool = False,
 ) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """`elementwise` for a kernel, or for SciPy's function of a name, one rule per operand.
 
@@ -128,7 +129,9 @@ def room(
             made = tuple(
                 [_in_double(r, names, again) if inspect.isfunction(r) else r for r in made]
             )
-        declared = elementwise(kernel, *made, onnx=onnx, samples=samples, code=code, typed=typed)
+        declared = elementwise(
+            kernel, *made, onnx=onnx, samples=samples, code=code, typed=typed, raises=raises
+        )
         op: Callable[..., Any] = declared(stub)
         return op
 
