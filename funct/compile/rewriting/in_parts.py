@@ -78,7 +78,7 @@ class InParts(NewNodes):
 
 
 def _before(reduced: Node, axes: Sequence[int]) -> list[int]:
-    """Axes of a reduction's result as those of its operand; what the result lacks, that lacks too."""
+    """Axes of a reduction's result as those of its operand, which lacks what that lacks."""
     gone, keeps = reduced.params
     rank = len(reduced.reads[0].shape)
     kept = [a - rank for a in range(rank) if keeps or a not in gone]
