@@ -34,6 +34,7 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return out
 
     monkeypatch.setattr(lapack, "in_parts", seen)
+    monkeypatch.setattr(in_parts, "_WORTH", 15_000)
     for name in (*SQUARE, *ANY):  # are in lanes
         monkeypatch.setattr(matrices.stacks, name, lambda *args: None, raising=False)
     return found
@@ -84,6 +85,12 @@ def test_of_any_layout(parts: list[Any], layout: str) -> None:
     agree(matrices.eig, x)
     agree(lambda x: matrices.svd(x, True), x)
     assert any(p is not None for p in parts)
+
+
+def test_one_matrix_is_lapacks(parts: list[Any]) -> None:
+    """However large: there is nothing to deal out."""
+    agree(matrices.eigh, numbers("float64", 1, 60, 60))
+    assert all(p is None for p in parts)
 
 
 def test_stacks_that_do_not_fit_or_are_small_are_lapacks(parts: list[Any]) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,6 +70,55 @@ def test_systems_are_solved(dtype: str, n: int, m: int, seed: int) -> None:
     close(stacks.solve(a, b), np.linalg.solve(a.astype(float), b.astype(float)), dtype)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@given(m=st.integers(1, 16), n=st.integers(1, 16), seed=st.integers(0, 2**32), low=st.booleans())
+def test_factors_are_those_of_lapack(dtype: str, m: int, n: int, seed: int, low: bool) -> None:
+    """Signs and permutations too; of matrices that lack rank, what they are made of is."""
+    x = drawn(521 // (m * n) + 9, m, n, dtype, seed)
+    wide = x.astype(np.float64)
+    for complete in (False, m > n):
+        q, r = np.linalg.qr(wide, mode="complete" if complete else "reduced")
+        found = stacks.qr(x, complete)
+        assert found is not None
+        size = min(m, n)  # of further columns LAPACK has the same, which depend on x much more
+        close((found[0][..., :size], found[1]), (q[..., :size], r), dtype)
+        unit = np.swapaxes(found[0], -1, -2).astype(np.float64) @ found[0]
+        close(unit.astype(dtype), np.broadcast_to(np.eye(unit.shape[-1]), unit.shape), dtype)
+    if low:
+        x[::2] = x[::2, :1] * np.ones_like(x[::2])  # rows are alike
+        x[1, :, n // 2] = x[2] = 0.0
+        q2, r2 = stacks.qr(x, False)  # type: ignore[misc]
+        close(q2 @ r2, x, dtype)
+    factors = stacks.lu(x)
+    assert factors is not None
+    p, lower, upper = factors
+    assert [v.shape[1:] for v in factors] == [(m, m), (m, min(m, n)), (min(m, n), n)]
+    assert np.array_equal(p.sum(-1), np.ones(p.shape[:-1]))
+    assert set(p.flat) <= {0.0, 1.0}
+    assert np.array_equal(np.tril(lower), lower)
+    assert np.abs(lower).max() <= 1.0
+    assert np.array_equal(np.triu(upper), upper)
+    close(p @ lower @ upper, x, dtype)
+    expected = scipy.linalg.lu(x.astype(np.float64)) if not low else None
+    if expected is not None and dtype == "float64":
+        assert np.array_equal(p, expected[0])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e200, 1e-200])
+def test_columns_beyond_the_range_of_squares_are_left_to_lapack(value: float) -> None:
+    """Whose factors are scaled on the way."""
+    x = drawn(64, 4, 4, "float64")
+    good = stacks.qr(x, False)
+    assert good is not None
+    x[5, :, 2:] = value * np.arange(1, 9).reshape(4, 2)
+    x[5, :, :2] *= 1e-290 if value < 1 else 1.0
+    with np.errstate(invalid="ignore", over="ignore"):
+        found = [stacks.qr(x, False), matrices.qr(x, False)]
+    assert found[0] is None
+    for a, b in zip(found[1], good, strict=True):  # type: ignore[arg-type]
+        close(np.delete(a, 5, 0), np.delete(b, 5, 0), "float64")
+
+
 def test_signs_follow_the_order_of_rows() -> None:
     """The determinant of a permutation is its sign."""
     rng = np.random.default_rng(0)
@@ -129,16 +179,23 @@ def test_bits_depend_on_no_thread_and_no_neighbour(name: str) -> None:
         two = call(x)
     apart = call(np.asfortranarray(x))
     few = call(x[:37].copy())
+    assert all(
+        np.array_equal(a[:37], b)
+        for fun in (stacks.lu, lambda v: stacks.qr(v, False))
+        for a, b in zip(fun(np.asfortranarray(x)), fun(x[:37].copy()), strict=True)  # type: ignore[arg-type]
+    )
     for k, first in enumerate(one if name == "slogdet" else (one,)):  # type: ignore[arg-type]
         for other in (two, apart, few):
             v = other[k] if name == "slogdet" else other  # type: ignore[index]
             assert np.array_equal(first[: len(v)], v)
 
 
-@pytest.mark.parametrize("shape", [(31, 4, 4), (64, 17, 17), (4, 4), (0, 4, 4), (64, 0, 0)])
+@pytest.mark.parametrize("shape", [(15, 4, 4), (64, 17, 17), (4, 4), (0, 4, 4), (64, 0, 0)])
 def test_other_stacks_are_left_to_lapack(shape: tuple[int, ...]) -> None:
     """Of few matrices, of large ones, of none."""
     assert stacks.det(np.ones(shape)) is None
+    assert stacks.qr(np.ones(shape), False) is None
+    assert stacks.lu(np.ones(shape)) is None
     assert stacks.det(np.ones((64, 4, 4), np.complex128)) is None
     assert stacks.solve(np.ones((64, 4, 4)), np.ones((1, 4, 4))) is None
     with restricted():

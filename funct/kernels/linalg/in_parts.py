@@ -25,27 +25,26 @@ from funct.kernels.llvm import I64, PTR, Module
 
 __all__ = ["in_parts"]
 
-_CALL = 256  # multiplications that a call of LAPACK costs like
-_WORTH = 1 << 15  # of them, with those, that a second thread is worth
-_TASK = 1 << 14
+_WORTH = 200_000  # ns from which on two threads are sooner done; to ask the other takes 50,000
+_TASK = 20_000
 _RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 _NAMES = r"\(([^)]*)\)"
 # what a task is told; behind it stand the addresses of the arrays
 _FIELDS = Fields(("loop", "count", "each", "lengths", "strides"))
 
 
-def in_parts(found: Any, at: int, operands: Sequence[Any], types: str) -> Any:
+def in_parts(found: Any, at: int, operands: Sequence[Any], types: str, cost: int) -> Any:
     """What a loop of NumPy's gives for stacks of one shape, or None where one thread is to call it,
     or where a result is not a number: it may be that LAPACK failed.
 
-    at: the loop's address. types: NumPy's characters of what it takes and gives, `dd->d`.
+    at: the loop's address. types: NumPy's characters of what it takes and gives, `dd->d`. cost: of
+    one matrix, in ns.
     """
     first = operands[0]
     lead, (m, n) = first.shape[:-2], first.shape[-2:]
     count = prod(lead)
-    work = m * n * min(m, n) + _CALL
     alike = all(o.shape[:-2] == lead for o in operands)
-    if count * work < _WORTH or not alike or not ready(first.size):
+    if count < 2 or count * cost < _WORTH or not alike or not ready(first.size):
         return None
     inputs, outputs = _axes(found.signature)
     known = {"m": m, "n": n, "p": min(m, n)}
@@ -60,7 +59,7 @@ def in_parts(found: Any, at: int, operands: Sequence[Any], types: str) -> Any:
     cores = [*inputs, *outputs]
     arrays = [*held, *out]
     order = dict.fromkeys([k for names in cores for k in names])
-    each = max(1, _TASK // work)
+    each = max(1, _TASK // cost)
     lengths = np.array([0, *[known[k] for k in order]], np.int64)
     steps = np.array([a.itemsize * prod(a.shape[len(lead) :]) for a in arrays], np.int64)
     steps = np.append(steps, [s for a in arrays for s in a.strides[len(lead) :]])

@@ -44,12 +44,13 @@ as well.
 _COMPLEX = 4  # multiplications of real numbers in one of complex numbers
 SIDES = 4  # rows for each right side, from which a system has few
 
-_IN_PARTS = frozenset({
-    "cholesky_lo", "det", "eig", "eigh_lo", "eigvals", "eigvalsh_lo", "inv", "solve", "slogdet",
-    "svd", "svd_f", "svd_s",
-})  # fmt: skip
+_IN_PARTS = {
+    "cholesky_lo": 4, "det": 7, "slogdet": 7, "solve": 8, "inv": 18, "eigvalsh_lo": 40,
+    "eigh_lo": 85, "svd": 55, "svd_f": 140, "svd_s": 140, "eig": 200, "eigvals": 140,
+}  # fmt: skip
+"""Loops that are worth a second thread, and the ns that they take for each element."""
 _LARGE_PART = 96 * 96  # elements of a matrix that BLAS may give to threads of its own
-_LARGE_STACK = 512  # elements, below which none is worth a second thread
+_LARGE_STACK = 512  # elements, below which none is
 
 _WIDE = {"f": "d", "F": "D"}
 _NARROW = {"d": np.dtype(np.float32), "D": np.dtype(np.complex64)}
@@ -130,7 +131,8 @@ def _parted(found: Any, name: str, operands: tuple[Any, ...]) -> Any:
     types = [t for t in found.types if t.startswith(inner_char * len(operands) + "->")]
     if at is None or len(types) != 1:
         return None
-    out = in_parts(found, at, operands, types[0])
+    cost = _IN_PARTS[name] * first.shape[-1] * first.shape[-2] * (2 if inner_char in "FD" else 1)
+    out = in_parts(found, at, operands, types[0], cost)
     if out is None or inner_char == chars[0]:
         return out
     return tuple(map(_narrowed, out)) if out.__class__ is tuple else _narrowed(out)

@@ -328,12 +328,15 @@ def qr(x: NDArray[Any], complete: bool, /) -> tuple[NDArray[Any], NDArray[Any]]:
     """Orthonormal Q and upper R with a real diagonal."""
     _matrix(x)
     n = x.shape[-1]
+    complete = complete and x.shape[-2] > n
+    if x.ndim > 2 and (small := stacks.qr(x, complete)) is not None:
+        return turned(small[0], n), small[1]
     host = x.__class__ is np.ndarray
-    if host and (found := orthogonal(x, complete and x.shape[-2] > n)) is not None:
+    if host and (found := orthogonal(x, complete)) is not None:
         q, r = found[0], np.where(_upper(*found[1].shape), found[1], np.zeros((), x.dtype))
     elif x.size and _qr_raw is not None and host:
         wide = x.astype({"f": "d", "F": "D"}.get(x.dtype.char, x.dtype), copy=False)
-        q, r = _qr(wide, complete and x.shape[-2] > n)
+        q, r = _qr(wide, complete)
         if wide is not x:
             q, r = q.astype(x.dtype), r.astype(x.dtype)
     else:
@@ -343,9 +346,11 @@ def qr(x: NDArray[Any], complete: bool, /) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def lu(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Permutation P, unit lower L, upper U with P L U = x."""
+    _matrix(x)
+    if x.ndim > 2 and (found := stacks.lu(x)) is not None:
+        return found
     import scipy.linalg
 
-    _matrix(x)
     *lead, m, n = x.shape
     if x.size:
         p, low, up = scipy.linalg.lu(x, check_finite=False)

@@ -12,6 +12,7 @@ keep the one that LAPACK gives.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ import numpy as np
 
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.record import address
-from funct.kernels.cpu.small import rotations, singular, systems
+from funct.kernels.cpu.small import factors, rotations, singular, systems
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,14 +28,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "MOST", "cholesky", "cofactors", "dealt", "det", "eigh", "eigvalsh", "inv", "slogdet", "solve",
-    "svd", "svdvals",
+    "MOST", "cholesky", "cofactors", "dealt", "det", "eigh", "eigvalsh", "inv", "lu", "qr",
+    "slogdet", "solve", "svd", "svdvals",
 ]  # fmt: skip
 
 MOST = 16  # rows; a task's room stays in the first-level cache, or near
 _REAL = 8  # rows of real matrices whose eigenvalues are found sooner than by LAPACK
 _REAL_COLUMNS = 12  # and columns, or rows if fewer, of those whose singular values are
-_FEWEST = 32  # matrices
+_LEAST = 512  # elements, and a few more for each matrix, from which elimination in lanes is sooner
+_CALL = 16  # elements that a call of LAPACK costs like
+_FEWEST = 32  # matrices, of which rotations are
 _TASK = 1 << 15  # elements times rows that are worth a task
 
 
@@ -57,8 +60,14 @@ def inv(x: NDArray[Any]) -> NDArray[Any] | None:
     """Inverses."""
     if not _suits(x):
         return None
-    unit = np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape)
+    unit = np.empty(x.shape, x.dtype)
+    unit[...] = _unit(x.shape[-1])
     return _solved(x, unit)
+
+
+@functools.cache
+def _unit(n: int) -> NDArray[Any]:
+    return np.eye(n)
 
 
 def solve(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
@@ -91,9 +100,33 @@ def cofactors(x: NDArray[Any], most: float) -> tuple[NDArray[Any], NDArray[Any]]
     return y, near != 0
 
 
+def lu(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None:
+    """Permutations P, unit lower L, upper U with P L U = x."""
+    if not _suits(x, square=False):
+        return None
+    *lead, m, n = x.shape
+    k = min(m, n)
+    out = [np.empty((*lead, *s), x.dtype) for s in ((m, m), (m, k), (k, n))]
+    most = max(m, n)
+    _fine(factors.lu, (*lead, most, most), (x, *out), m * (n + 1), (m, n))
+    return out[0], out[1], out[2]
+
+
+def qr(x: NDArray[Any], complete: bool) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    """Orthonormal Q and upper R with LAPACK's signs."""
+    if not _suits(x, square=False):
+        return None
+    *lead, m, n = x.shape
+    columns, most = m if complete else min(m, n), max(m, n)
+    q, r = np.empty((*lead, m, columns), x.dtype), np.empty((*lead, columns, n), x.dtype)
+    room = m * (n + columns) + n
+    fine = _fine(factors.qr, (*lead, most, most), (x, q, r), room, (m, n, columns))
+    return (q, r) if fine else None
+
+
 def eigh(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """Ascending eigenvalues of the Hermitian parts of complex matrices; vectors of any phase."""
-    if not _suits(x, "FD"):
+    if not _suits(x, "FD", turned=True):
         return None
     v = np.empty(x.shape, x.dtype)
     w = _turned(x, v, True)
@@ -102,7 +135,7 @@ def eigh(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
 
 def eigvalsh(x: NDArray[Any]) -> NDArray[Any] | None:
     """The eigenvalues alone: for complex matrices, those of `eigh`."""
-    if not _suits(x, "fdFD") or (x.dtype.kind == "f" and x.shape[-1] > _REAL):
+    if not _suits(x, "fdFD", turned=True) or (x.dtype.kind == "f" and x.shape[-1] > _REAL):
         return None
     return _turned(x, x, False)
 
@@ -118,7 +151,7 @@ def _turned(x: NDArray[Any], v: NDArray[Any], vectors: bool) -> NDArray[Any] | N
 
 def svd(x: NDArray[Any], full: bool) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None:
     """U, descending singular values and Vᴴ of complex matrices; vectors of any phase."""
-    if not _suits(x, "FD", square=False):
+    if not _suits(x, "FD", square=False, turned=True):
         return None
     *lead, m, n = x.shape
     rows, k = max(m, n), min(m, n)
@@ -133,7 +166,7 @@ def svd(x: NDArray[Any], full: bool) -> tuple[NDArray[Any], NDArray[Any], NDArra
 
 def svdvals(x: NDArray[Any]) -> NDArray[Any] | None:
     """Descending singular values alone: for complex matrices, those of `svd`."""
-    if not _suits(x, "fdFD", square=False):
+    if not _suits(x, "fdFD", square=False, turned=True):
         return None
     if x.dtype.kind == "f" and min(x.shape[-2:]) > _REAL_COLUMNS:
         return None
@@ -169,13 +202,17 @@ def _room(vectors: int) -> NDArray[Any]:
     return held[first : first + vectors * lanes]
 
 
-def _suits(x: Any, chars: str = "fd", *, square: bool = True) -> bool:
-    """Whether these are many small matrices of such dtypes on the host."""
+def _suits(x: Any, chars: str = "fd", *, square: bool = True, turned: bool = False) -> bool:
+    """Whether these are many small matrices of such dtypes on the host. turned: by rotations."""
     if x.ndim < 3 or x.dtype.char not in chars or x.__class__ is not np.ndarray:
         return False
     n = x.shape[-1] if square else max(x.shape[-2:])
     k = n if square else min(x.shape[-2:])
-    return k > 0 and n <= MOST and x.size >= _FEWEST * n * k and ready(x.size * k)
+    if not 0 < k <= n <= MOST:
+        return False
+    count = x.size // (n * k)
+    many = count >= _FEWEST if turned else count * (n * k + _CALL) >= _LEAST
+    return many and ready(x.size * k)
 
 
 def _determinants(x: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
