@@ -102,6 +102,7 @@ _COUNTED = 2**31  # NumPy's repeat does not see its product of sizes overflow, a
 _NARROW, _WIDE = 16, 1 << 12  # lines that are rolled element by element, and of how many elements
 _FEW = 1 << 7  # elements that NumPy joins at once
 _RUNS = 1 << 8  # elements from which on machine code repeats each
+_PADDED = 1 << 10  # elements that NumPy puts a number around as soon
 _MANY = 1 << 13  # what is larger is announced to the allocator, and compared with the memory
 
 
@@ -242,7 +243,7 @@ def pad(x: Any, pad_width: Any, mode: Any = "constant", constant_values: Any = 0
         return None
     if x.dtype.num >= NATIVE or (constant_values != 0 and x.dtype not in _FILLED):
         return None
-    if large:
+    if large or x.size > _PADDED:
         return _around(x, pairs, size, mode, constant_values or 0)
     y = np.full(size, constant_values, x.dtype) if constant_values else np.zeros(size, x.dtype)
     y[tuple([slice(low, low + n) for n, (low, _) in zip(x.shape, pairs)])] = x
@@ -272,8 +273,8 @@ def _around(x: Any, pairs: Any, size: Any, mode: Any, value: Any) -> Any:
     """x with borders, in one pass over it; axes lie in memory as those of x do."""
     known = memory_order(x)
     order = known or range(x.ndim)
-    if mode != "constant" and (known or x.flags.c_contiguous):
-        made = padded(x, _told(x.shape, tuple(pairs), mode), tuple(order))
+    if known or x.flags.c_contiguous:
+        made = padded(x, pairs, mode, value, order)
         if made is not None:
             return made
     y = fresh(tuple([size[k] for k in order]), x.dtype).transpose(np.argsort(order))
@@ -285,15 +286,6 @@ def _around(x: Any, pairs: Any, size: Any, mode: Any, value: Any) -> Any:
             part = y[(*done, to, *inside[axis + 1 :])]
             part[...] = value if source is None else y[(*done, source, *inside[axis + 1 :])]
     return y
-
-
-@functools.lru_cache(256)
-def _told(shape: Any, pairs: Any, mode: Any) -> Any:
-    """What `padded` is told of each axis."""
-    return [
-        (_places(n, low, high, mode), low) if low or high else None
-        for n, (low, high) in zip(shape, pairs)
-    ]
 
 
 @functools.lru_cache(1024)

@@ -30,13 +30,16 @@ def test_borders_are_numpys(shape: Any, dtype: str, order: Any) -> None:
     rng = np.random.default_rng(0)
     values = np.asarray(SPECIAL) if np.dtype(dtype).kind in "fc" else np.arange(9)
     x = rng.choice(values, [shape[k] for k in order]).astype(dtype).transpose(np.argsort(order))
-    for mode in MODES:
+    for mode in (*MODES, "constant"):
         for pairs in PAIRS:
             most = [n - (mode == "reflect") for n in shape]
             if any(max(p) > n for p, n in zip(pairs, most)):
                 continue
             y: Any = pad(x, pairs, mode)
             assert y.tobytes() == np.pad(x, pairs, mode).tobytes()
+            if mode == "constant" and np.dtype(dtype).kind in "fc" and dtype != "float16":
+                z: Any = pad(x, pairs, mode, -1.5)
+                assert z.tobytes() == np.pad(x, pairs, constant_values=-1.5).tobytes()
             assert y.transpose(order).flags.c_contiguous or 1 in shape
 
 
@@ -46,9 +49,9 @@ def test_borders_are_numpys(shape: Any, dtype: str, order: Any) -> None:
 def test_no_index_leaves_images(inner: int, h: int, w: int, low: int, high: int) -> None:
     """Run as Python, each row stays inside and is what the machine code gives."""
     x = np.arange(2 * h * w * inner, dtype=np.uint32)
-    rows = np.asarray([h - 1, *range(h), 0])
-    columns = np.arange(low + high) % w
+    rows = np.asarray([h - 1, *range(h), -1, 0])
+    columns = np.arange(low + high) % (w + 1) - 1
     y = np.zeros(2 * len(rows) * (low + w + high) * inner, np.uint32)
     count = 2 * len(rows)
     sizes = (h, w, len(rows), low, high, inner, count)
-    agree(bordered, x, y, rows, columns, *sizes, 3, -(-count // 3))
+    agree(bordered, x, y, rows, columns, np.asarray([7], np.uint32), *sizes, 3, -(-count // 3))

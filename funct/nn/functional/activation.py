@@ -96,6 +96,7 @@ def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) 
     return ops.where(ops.greater(input, 0), input, input * negative_slope)
 
 
+@compiled
 def prelu(input: Any, weight: Any) -> Any:
     """`leaky_relu` with learned slopes, one for all or one per channel.
 
@@ -150,6 +151,7 @@ def rrelu(
     return ops.where(ops.greater(input, 0), input, input * slope)
 
 
+@compiled
 def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Any:
     """Keep what is above threshold, replace the rest by value.
 
@@ -163,6 +165,7 @@ def threshold(input: Any, threshold: float, value: float, inplace: bool = False)
     return ops.where(ops.less_equal(input, threshold), float(value), input)  # NaN stays
 
 
+@compiled
 def hardshrink(input: Any, lambd: float = 0.5) -> Any:
     """Replace elements of [-lambd, lambd] by 0.
 
@@ -175,6 +178,7 @@ def hardshrink(input: Any, lambd: float = 0.5) -> Any:
     return ops.where(ops.less_equal(ops.abs(input), lambd), 0.0, input)
 
 
+@compiled
 def softshrink(input: Any, lambd: float = 0.5) -> Any:
     """Move every element by lambd towards 0, but not across it.
 
@@ -191,6 +195,7 @@ def softshrink(input: Any, lambd: float = 0.5) -> Any:
     return ops.where(ops.less_equal(ops.abs(input), lambd), 0.0, far)
 
 
+@compiled
 def hardsigmoid(input: Any, inplace: bool = False) -> Any:
     """relu6(x + 3) / 6: a sigmoid of three straight pieces.
 
