@@ -6,12 +6,15 @@ the data. A separable map of an image is one such sum per axis.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import attrs
 import numpy as np
 
 from funct import ops
+from funct.array import Array
+from funct.kernels.windows import resampling as kernels
 from funct.ops.fast import wrap
 
 __all__ = [
@@ -40,6 +43,10 @@ def gathered(x: Any, places: Places, axis: int) -> Any:
 
 def resampled(x: Any, taps: Taps, axis: int) -> Any:
     """The weighted sums along axis."""
+    if x.__class__ is Array:
+        made = kernels.resampled(x.data, *_weighed(taps), axis)
+        if made is not None:
+            return wrap(made)
     behind = (1,) * (len(x.shape) - axis - 1)
     total: Any = None
     for at, weight in zip(*_weighed(taps), strict=True):
@@ -50,6 +57,7 @@ def resampled(x: Any, taps: Taps, axis: int) -> Any:
     return total
 
 
+@functools.lru_cache(64)
 def _weighed(taps: Taps) -> tuple[Places, Floats]:
     """The places and weights without weights of 0, by which infinite elements would become NaN.
 
@@ -83,6 +91,7 @@ def area_windows(n: int, out: int) -> tuple[Places, Places]:
     return i * n // out, -((i + 1) * -n // out)
 
 
+@functools.lru_cache(64)
 def area_taps(n: int, out: int) -> Taps:
     """Means of `area_windows`."""
     starts, stops = area_windows(n, out)
@@ -101,6 +110,7 @@ def _positions(out: int, scale: float, align_corners: bool) -> Floats:
     return i * scale if align_corners else (i + 0.5) * scale - 0.5
 
 
+@functools.lru_cache(64)
 def linear_taps(n: int, out: int, scale: float, align_corners: bool) -> Taps:
     """Two neighbours, weighted by nearness; beyond the ends the end element."""
     at = np.maximum(_positions(out, scale, align_corners), 0.0)
@@ -116,6 +126,7 @@ def cubic_kernel(t: Any, a: float) -> Any:
     return np.where(t <= 1.0, near, np.where(t < 2.0, far, 0.0))
 
 
+@functools.lru_cache(64)
 def cubic_taps(n: int, out: int, scale: float, align_corners: bool) -> Taps:
     """Four neighbours with Keys' kernel, a = -3/4; beyond the ends the end element."""
     at = _positions(out, scale, align_corners)
@@ -125,6 +136,7 @@ def cubic_taps(n: int, out: int, scale: float, align_corners: bool) -> Taps:
     return Taps(np.clip(low + steps, 0, n - 1), weights)
 
 
+@functools.lru_cache(64)
 def smooth_taps(n: int, out: int, scale: float, cubic: bool) -> Taps:
     """The kernel widened by the factor of shrinking, so that it averages what it passes over.
 

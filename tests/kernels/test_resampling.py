@@ -1,0 +1,83 @@
+"""Weighted sums along an axis are the sums of what `take` gives, bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import funct.array as xp
+from funct import ops
+from funct.kernels.cpu import loops
+from funct.kernels.cpu.irregular.resampling import across, along
+from funct.kernels.table import restricted
+from funct.kernels.windows.resampling import resampled
+from funct.nn import functional
+from tests.kernels.arrays import SPECIAL, agree
+
+
+def composed(x: Any, places: Any, weights: Any, axis: int) -> Any:
+    total: Any = None
+    for at, weight in zip(places, weights.astype(x.dtype)):
+        term = np.take(x, at, axis) * weight.reshape(-1, *(1,) * (x.ndim - axis - 1))
+        total = term if total is None else total + term
+    return total
+
+
+@pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
+@given(data=st.data(), dtype=st.sampled_from(["float32", "float64"]), seed=st.integers(0, 99))
+def test_sums_are_those_of_taken_elements(data: Any, dtype: str, seed: int) -> None:
+    """Of any axis, also where what is taken is infinite or no number, and in any layout."""
+    rng = np.random.default_rng(seed)
+    shape = data.draw(st.lists(st.sampled_from([1, 2, 3, 7, 8, 33, 70]), min_size=1, max_size=3))
+    axis, taps, out = (
+        data.draw(st.integers(a, b)) for a, b in ((0, len(shape) - 1), (1, 4), (1, 40))
+    )
+    x = rng.choice(np.asarray(SPECIAL), shape).astype(dtype)
+    x = x if seed % 2 else np.asfortranarray(x)
+    places = rng.integers(0, shape[axis], (taps, out))
+    weights = rng.normal(size=(taps, out))
+    with np.errstate(all="ignore"):
+        expected = composed(x, places, weights, axis)
+    found = resampled(x, places, weights, axis)
+    assert found is None or np.array_equal(found, expected, equal_nan=True)
+    assert found is None or (np.signbit(found) == np.signbit(expected))[expected == 0].all()
+    assert found is not None or x.size < 1 << 12
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic", "area"])
+@pytest.mark.parametrize("shape", [(1, 3, 20, 30), (2, 2, 1, 9), (1, 1, 64, 100)])
+def test_images_have_the_same_bits_with_and_without(mode: str, shape: Any) -> None:
+    """Magnified or made smaller."""
+    x = xp.asarray(np.random.default_rng(0).normal(size=shape).astype(np.float32))
+    for size in ((40, 60), (7, 100), (1, 1), shape[2:]):
+        found = functional.interpolate(x, size, mode=mode)
+        with restricted():
+            assert ops.equal(found, functional.interpolate(x, size, mode=mode)).data.all()
+
+
+@pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
+@pytest.mark.parametrize("inner", [2, 9, 40])
+def test_no_index_leaves_arrays(inner: int) -> None:
+    """Run as Python, with every index checked."""
+    rng = np.random.default_rng(0)
+    n, out, taps = 5, 11, 3
+    places, weights = rng.integers(0, n, (taps, out)), rng.normal(size=(taps, out))
+    x, y = rng.normal(size=2 * n * inner), np.zeros(2 * out * inner)
+    agree(across, x, places, weights, y, n, out, inner, taps, 2 * out, 5, 5)
+    agree(
+        along,
+        x,
+        places,
+        weights,
+        np.zeros(2 * inner * out),
+        n,
+        out,
+        taps,
+        2 * inner,
+        3,
+        -(-2 * inner // 3),
+    )
