@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import funct as ft
+import funct.array as xp
 from funct.kernels.cpu import loops
 from funct.kernels.cpu.irregular import random_bits as cpu
 from funct.kernels.random import bits as module
@@ -269,7 +271,7 @@ def test_no_index_leaves_its_array(kind: str) -> None:
             for some, part in ((3, n), (2, 16), (1, 32)):
                 tasks = -(-n // part) * -(-3 // some)
                 for wide in (False, True)[: 1 + (n >= cpu.WIDE)]:
-                    agree(cpu.draw, keys, y, 3, n, some, part, kind, wide, tasks)
+                    agree(cpu.draw, keys, y, 3, n, some, part, kind, wide, 0.0, 0, tasks)
     words = [random_bits(seed(k), (32,), 32) for k in range(4)]
     for single in (False, True):
         agree(cpu.hashed, *words, 32, single)
@@ -282,7 +284,7 @@ def test_few_numbers_stay_inside(n: int) -> None:
     for kind, dtype, a, b in (
         ("unit", np.float32, 0, 0), ("normal", np.float64, 0, 0), ("bits", np.uint64, 0, 0),
         ("exponential", np.float32, 0, 0), ("gumbel", np.float64, 0, 0),
-        ("integers", np.int8, 100, 7), ("integers", np.int64, (1 << 63) - 1, 0),
+        ("integers", np.int8, 100.0, 7), ("integers", np.int64, 2.0**32, 0),
         ("below", np.uint8, 0.3, 0),
     ):  # fmt: skip
         agree(cpu.draw_few, seed(3), np.zeros(n, dtype), n, kind, n >= cpu.WIDE, a, b)
@@ -361,3 +363,31 @@ def test_another_process_makes_the_same_bits() -> None:
     code = "from funct.kernels.random.bits import *; print(random_bits(seed(4), (5,), 32).tolist())"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == str(random_bits(seed(4), (5,), 32).tolist())
+
+
+@given(
+    words=st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=9),
+    count=st.one_of(st.integers(1, 2**32), st.sampled_from([1, 2, 3, 2**31, 2**32 - 1, 2**32])),
+    first=st.integers(0, 2**31 - 1),
+)
+def test_rests_in_floats_are_those_of_integers(words: list[int], count: int, first: int) -> None:
+    """Also next to multiples, where a quotient is one more or one less."""
+    near = [w // count * count + k for w in words for k in (-1, 0, 1)]
+    x = np.asarray([w % 2**64 for w in (*words, *near, 0, 2**64 - 1)], np.uint64)
+    high, low = (x >> np.uint64(32)).astype(np.uint32), x.astype(np.uint32)
+    found = cpu._below(high, low, float(count), first, np.dtype(np.uint64))
+    assert np.array_equal(found, x % np.uint64(count) + np.uint64(first))
+
+
+@pytest.mark.parametrize("count", [1, 7, 2**31 + 1, 2**32])
+@pytest.mark.parametrize("n", [1, 16, 65, 40_000])
+def test_integers_are_rests_of_words(n: int, count: int) -> None:
+    """For few and for many, one key and several, on the road of `randint` too."""
+    keys = np.stack([seed(1), seed(2)])
+    expected = plain_bits(keys, (n,), 64) % np.uint64(count) + np.uint64(3)
+    if loops.available():
+        for given, wanted in ((keys, expected), (keys[1], expected[1])):
+            made = cpu.numbers(given, (n,), np.dtype(np.int64), "integers", float(count), 3)
+            assert np.array_equal(made, wanted.astype(np.int64))
+    found = ft.random.randint(xp.asarray(keys[0]), (n,), 3, 3 + count)
+    assert np.array_equal(np.asarray(found), expected[0].astype(np.int64))

@@ -79,7 +79,7 @@ def solve(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
 
 def cholesky(x: NDArray[Any]) -> NDArray[Any] | None:
     """Lower factors of the Hermitian parts."""
-    if not _suits(x):
+    if not _suits(x, many=True):  # draws have the bits of LAPACK for fewer, in programs too
         return None
     n = x.shape[-1]
     y = np.empty(x.shape, x.dtype)
@@ -126,7 +126,7 @@ def qr(x: NDArray[Any], complete: bool) -> tuple[NDArray[Any], NDArray[Any]] | N
 
 def eigh(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """Ascending eigenvalues of the Hermitian parts of complex matrices; vectors of any phase."""
-    if not _suits(x, "FD", turned=True):
+    if not _suits(x, "FD", many=True):
         return None
     v = np.empty(x.shape, x.dtype)
     w = _turned(x, v, True)
@@ -135,7 +135,7 @@ def eigh(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
 
 def eigvalsh(x: NDArray[Any]) -> NDArray[Any] | None:
     """The eigenvalues alone: for complex matrices, those of `eigh`."""
-    if not _suits(x, "fdFD", turned=True) or (x.dtype.kind == "f" and x.shape[-1] > _REAL):
+    if not _suits(x, "fdFD", many=True) or (x.dtype.kind == "f" and x.shape[-1] > _REAL):
         return None
     return _turned(x, x, False)
 
@@ -151,7 +151,7 @@ def _turned(x: NDArray[Any], v: NDArray[Any], vectors: bool) -> NDArray[Any] | N
 
 def svd(x: NDArray[Any], full: bool) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None:
     """U, descending singular values and Vᴴ of complex matrices; vectors of any phase."""
-    if not _suits(x, "FD", square=False, turned=True):
+    if not _suits(x, "FD", square=False, many=True):
         return None
     *lead, m, n = x.shape
     rows, k = max(m, n), min(m, n)
@@ -166,7 +166,7 @@ def svd(x: NDArray[Any], full: bool) -> tuple[NDArray[Any], NDArray[Any], NDArra
 
 def svdvals(x: NDArray[Any]) -> NDArray[Any] | None:
     """Descending singular values alone: for complex matrices, those of `svd`."""
-    if not _suits(x, "fdFD", square=False, turned=True):
+    if not _suits(x, "fdFD", square=False, many=True):
         return None
     if x.dtype.kind == "f" and min(x.shape[-2:]) > _REAL_COLUMNS:
         return None
@@ -202,8 +202,9 @@ def _room(vectors: int) -> NDArray[Any]:
     return held[first : first + vectors * lanes]
 
 
-def _suits(x: Any, chars: str = "fd", *, square: bool = True, turned: bool = False) -> bool:
-    """Whether these are many small matrices of such dtypes on the host. turned: by rotations."""
+def _suits(x: Any, chars: str = "fd", *, square: bool = True, many: bool = False) -> bool:
+    """Whether these are many small matrices of such dtypes on the host. many: at least
+    _FEWEST, however large."""
     if x.ndim < 3 or x.dtype.char not in chars or x.__class__ is not np.ndarray:
         return False
     n = x.shape[-1] if square else max(x.shape[-2:])
@@ -211,8 +212,8 @@ def _suits(x: Any, chars: str = "fd", *, square: bool = True, turned: bool = Fal
     if not 0 < k <= n <= MOST:
         return False
     count = x.size // (n * k)
-    many = count >= _FEWEST if turned else count * (n * k + _CALL) >= _LEAST
-    return many and ready(x.size * k)
+    enough = count >= _FEWEST if many else count * (n * k + _CALL) >= _LEAST
+    return enough and ready(x.size * k)
 
 
 def _determinants(x: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:

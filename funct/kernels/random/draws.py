@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.irregular.random_bits import few_numbers
+from funct.kernels.cpu.irregular.random_bits import few_numbers, numbers
 from funct.kernels.cpu.loops import ready
 from funct.kernels.dtypes import NAMED
 from funct.kernels.random.bits import fold_in as fold_key
@@ -26,6 +26,7 @@ __all__ = [
 ]  # fmt: skip
 
 _FEW = 1 << 13  # what is larger is announced to the allocator, and sorted by machine code
+_SEVERAL = 1 << 24  # elements of a result that every machine has room for
 _SORTED = 256
 _WORD = np.dtype(np.uint32)
 _LONG, _TRUTH = np.dtype(np.uint64), np.dtype(bool)
@@ -41,12 +42,14 @@ _NAMES = {None: np.dtype(np.int64)} | {n: d for n, d in NAMED.items() if d.kind 
 _INTEGERS = {n: (d, 1 << (8 * d.itemsize - 1)) for n, d in _NAMES.items()}
 
 
-def _shape(key: Any, shape: Any) -> Any:
-    """The shape as a tuple, and its elements, if key is one key and little is asked for."""
+def _shape(key: Any, shape: Any, beyond: int = _FEW) -> Any:
+    """The shape as a tuple, and its elements, if key is one key and little is asked for: less
+    elements than `beyond`.
+    """
     if key.dtype is not _WORD or key.ndim != 1 or len(key) != 2:
         return None
     if shape.__class__ is int:
-        return ((shape,), shape) if 0 <= shape < _FEW else None
+        return ((shape,), shape) if 0 <= shape < beyond else None
     if shape.__class__ is not tuple:
         return None
     count = 1
@@ -54,7 +57,7 @@ def _shape(key: Any, shape: Any) -> Any:
         if n.__class__ is not int or n < 0:
             return None
         count = n if count == 1 else count * n
-    return (shape, count) if count < _FEW else None
+    return (shape, count) if count < beyond else None
 
 
 def _numbers(key: Any, shape: Any, dtype: Any, kind: str) -> Any:
@@ -126,12 +129,14 @@ def randint(
         shape, minval, maxval = limits if len(limits) == 3 else (shape, *limits)
     if shape.__class__ is not tuple or not minval.__class__ is maxval.__class__ is int:
         return None
-    found, (dtype, beyond) = _shape(key, shape), _INTEGERS[dtype]
+    found, (dtype, beyond) = _shape(key, shape, _SEVERAL), _INTEGERS[dtype]
     if found is None or not 0 <= minval < maxval <= beyond or maxval - minval > MANY_NUMBERS:
         return None
     shape, n = found
     if n and ready(n) and maxval < _LARGE:
-        return few_numbers(key, shape, n, dtype, "integers", maxval - minval, minval)
+        return numbers(key, shape, dtype, "integers", float(maxval - minval), minval)
+    if n >= _FEW:
+        return None
     words = np.asarray(random_bits(key, shape, 64))
     words = np.remainder(words, np.asarray(maxval - minval, np.uint64))
     if minval:

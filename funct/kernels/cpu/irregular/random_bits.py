@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.cpu.loops import kernel, parallel
+from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.vectors import lanes, loaded, stored
 from funct.kernels.random.normal import (
     exponential32,
@@ -33,6 +34,7 @@ WIDE = 64  # lanes of long draws: rounds depend on each other, vectors beside ea
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _ROUNDS = (0, 1, 2, 3, 4)
 _PARITY = 0x1BD11BDA
+_UNIT = 2.0**52  # from which on the last bit of a float is 1
 _WORD = 0xFFFFFFFF
 _PART = 1 << 14  # elements of a task, a multiple of WIDE
 
@@ -78,11 +80,31 @@ def _made(kind: str, y0: Any, y1: Any, dtype: Any) -> Any:
     return normal64(y0, y1) if dtype.itemsize == 8 else normal32(y0 ^ y1)
 
 
+def _below(y0: Any, y1: Any, count: Any, first: int, dtype: Any) -> Any:
+    """first, and on it what 2**32 y0 + y1 leaves by count, a float up to 2**32: every number on the
+    way is an integer that a float is exactly.
+    """
+    inverse = 1.0 / count
+    r = _left(y0.astype(np.float64), count, inverse)
+    r = _left(r * 2.0**16 + (y1 >> 16).astype(np.float64), count, inverse)
+    r = _left(r * 2.0**16 + (y1 & 0xFFFF).astype(np.float64), count, inverse)
+    bits = (r + _UNIT).view(np.uint64) & _WORD
+    return (bits + np.uint64(first)).astype(dtype)
+
+
+def _left(v: Any, count: Any, inverse: Any) -> Any:
+    """What v, below 2**48, leaves by count: the quotient is the nearest integer, or the next."""
+    quotient = (v * inverse + 1.5 * _UNIT) - 1.5 * _UNIT
+    r = v - quotient * count
+    r = np.where(r < 0.0, r + count, r)
+    return np.where(r >= count, r - count, r)
+
+
 def _together(kind: str, dtype: Any, wide: bool) -> int:
     """How many elements are made together: as many as there are registers for."""
-    if not wide or kind == "integers":  # whose quotients are no vectors
+    if not wide:
         return LANES
-    return WIDE // 2 if kind == "normal" and dtype.itemsize == 8 else WIDE
+    return WIDE // 2 if kind in ("normal", "integers") and dtype.itemsize == 8 else WIDE
 
 
 def _words(k0: Any, k1: Any, at: Any, count: int) -> Any:
@@ -95,9 +117,11 @@ def _words(k0: Any, k1: Any, at: Any, count: int) -> Any:
 
 @parallel
 def draw(
-    keys: Any, y: Any, rows: int, n: int, some: int, part: int, kind: str, wide: bool, task: int
-) -> None:
-    """y: n >= LANES elements for each of rows keys, by their index; wide: n >= WIDE.
+    keys: Any, y: Any, rows: int, n: int, some: int, part: int, kind: str, wide: bool, a: Any,
+    b: int, task: int,
+) -> None:  # fmt: skip
+    """y: n >= LANES elements for each of rows keys, by their index; wide: n >= WIDE. Of "integers",
+    from b on and a in number, too.
 
     A task makes `part` elements for each of `some` keys.
     """
@@ -114,7 +138,10 @@ def draw(
         while i < last:
             at = min(i, n - count)
             y0, y1 = _words(k0, k1, at, count)
-            stored(y, r * n + at, _made(kind, y0, y1, y.dtype))
+            if kind == "integers":
+                stored(y, r * n + at, _below(y0, y1, a, b, y.dtype))
+            else:
+                stored(y, r * n + at, _made(kind, y0, y1, y.dtype))
             i += count
 
 
@@ -129,8 +156,7 @@ def draw_few(keys: Any, y: Any, n: int, kind: str, wide: bool, a: Any, b: int) -
         at = min(i, n - count)
         y0, y1 = _words(keys[0], keys[1], at, count)
         if kind == "integers":
-            words = _made("bits", y0, y1, np.dtype(np.uint64))
-            v = (words % np.uint64(a) + np.uint64(b)).astype(y.dtype)
+            v = _below(y0, y1, a, b, y.dtype)
         elif kind == "below":
             v = (unit64(y0, y1) < a).astype(np.uint8)
         else:
@@ -200,24 +226,24 @@ def few_numbers(
     return y[:n].reshape(shape)
 
 
-def numbers(keys: Any, shape: Any, dtype: Any, kind: str) -> Any:
-    """Elements (*b, *shape) for the keys (*b, 2): "bits", "unit", "normal", "exponential", "gumbel"
-    or "split".
+def numbers(keys: Any, shape: Any, dtype: Any, kind: str, a: float = 0.0, b: int = 0) -> Any:
+    """Elements (*b, *shape) for the keys (*b, 2): "bits", "unit", "normal", "exponential",
+    "gumbel", "split", or "integers", from b on and a in number.
     """
     if keys.shape[-1:] != (2,):
         raise ValueError(f"keys are pairs of words, not {keys.shape}")
     n, rows = prod(shape), keys.size >> 1
     if keys.ndim == 1 and 0 < n <= _PART:
-        return few_numbers(keys, shape, n, dtype, kind)
+        return few_numbers(keys, shape, n, dtype, kind, a, b)
     whole = (*keys.shape[:-1], *shape)
     if not n * rows:
         return np.empty(whole, dtype)
     wide = max(n, LANES)
-    y = np.empty(whole if n >= LANES else (rows, wide), dtype)
+    y = fresh(whole if n >= LANES else (rows, wide), dtype)
     part = min(wide, _PART)
     some = max(1, _PART // part)
     tasks = -(-wide // part) * -(-rows // some)
-    draw(keys, y, rows, wide, some, part, kind, wide >= WIDE, tasks)
+    draw(keys, y, rows, wide, some, part, kind, wide >= WIDE, a, b, tasks)
     return y if n >= LANES else y[:, :n].copy().reshape(whole)
 
 
