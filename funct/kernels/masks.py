@@ -70,7 +70,7 @@ def nonzero(x: NDArray[Any]) -> tuple[Index, ...]:
     rows = np.empty(count if rank == 2 else 0, np.int64)
     if count:
         outer, n = x.shape if rank == 2 else (1, len(x))
-        packing.places(mask, rows, columns, outer, n, count, wide())
+        packing.places(mask, packing.PLACES, rows, columns, outer, n, count, wide())
         if outer == 1:
             rows.fill(0)
     return (rows, columns) if rank == 2 else (columns,)

@@ -77,8 +77,8 @@ def test_places_in_a_mask(wide: bool, seed: int, outer: int, n: int, share: floa
     mask[seed % outer, seed % n] = True
     count = int(mask.sum())
     rows, columns = np.zeros((2, count), np.int64)
-    agree(cpu.places, mask, rows.copy(), columns.copy(), outer, n, count, wide)
-    cpu.places(mask, rows, columns, outer, n, count, wide)
+    agree(cpu.places, mask, cpu.PLACES, rows.copy(), columns.copy(), outer, n, count, wide)
+    cpu.places(mask, cpu.PLACES, rows, columns, outer, n, count, wide)
     for a, b in zip((rows, columns), mask.nonzero(), strict=True):
         np.testing.assert_array_equal(a, b)
     for x in (mask, mask[0], mask * 0.5, mask[:, ::2], mask.astype(np.float16), mask * 1j):

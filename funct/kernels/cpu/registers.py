@@ -311,6 +311,11 @@ class Registers:
         held = self.emit(f"call {bits} {name}({bits} {held})")
         return Value(self.emit(f"zext {bits} {held} to i64"), INT)
 
+    def bits(self, keep: Value) -> Value:
+        """A vector of truth as one number."""
+        held = self.emit(f"bitcast {keep.type.text} {keep.text} to i{keep.type.lanes}")
+        return Value(self.emit(f"zext i{keep.type.lanes} {held} to i64"), INT)
+
     def lanes(self, count: int, dtype: Any) -> Value:
         """The vector 0, 1, 2, ..."""
         kind = element(np.dtype(dtype))._replace(lanes=count)

@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 
 __all__ = [
-    "ELEMENTS", "HALVES", "INT", "TRUTH", "Pointer", "Type", "Value", "asked", "chosen",
+    "ELEMENTS", "HALVES", "INT", "TRUTH", "Pointer", "Type", "Value", "asked", "bits", "chosen",
     "element", "gathered", "lanes", "loaded", "many", "packed", "spread", "stored", "summed",
     "written",
 ]  # fmt: skip
@@ -119,6 +119,11 @@ def chosen(a: Any, b: Any, at: Any) -> Any:
 def many(keep: Any) -> Any:
     """How often a vector of truth holds."""
     return np.count_nonzero(keep)
+
+
+def bits(keep: Any) -> Any:
+    """A vector of up to 8 truths as one number, the first as its lowest bit."""
+    return np.packbits(keep, bitorder="little")[0].astype(np.int64)
 
 
 def lanes(count: int, dtype: Any) -> Any:

@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.cpu.loops import kernel, making, parallel
-from funct.kernels.cpu.vectors import lanes, loaded, many, packed, spread, stored
+from funct.kernels.cpu.vectors import bits, lanes, loaded, many, packed, spread, stored
 
-__all__ = ["negative_zero", "places", "replaced", "replaced_few", "under", "zeros"]
+__all__ = ["PLACES", "negative_zero", "places", "replaced", "replaced_few", "under", "zeros"]
 
 _BYTES = 64
 _SIDE = 32  # elements that are chosen together
+# of each byte, the places of its bits that are 1, from the lowest on, and what they are before
+PLACES = np.argsort(1 - (np.arange(256)[:, None] >> np.arange(8) & 1), 1, "stable")
+PLACES = PLACES.astype(np.uint8).reshape(-1)
 _UNSIGNED = {4: np.uint32, 8: np.uint64}
 
 
@@ -33,12 +36,14 @@ def under(x: Any, mask: Any, y: Any, n: int, count: int, wide: bool) -> None:
             stored(y, out, packed(loaded(x, k, size), keep))
             out += many(keep)
             k += size
-    while k + 4 <= n and out + 4 <= count:
-        out = _kept(x, mask, y, k, out)
-        out = _kept(x, mask, y, k + 1, out)
-        out = _kept(x, mask, y, k + 2, out)
-        out = _kept(x, mask, y, k + 3, out)
-        k += 4
+    while k + 8 <= n and out + 8 <= count:
+        stored(y, out, loaded(x, k, 8))  # which is all of them where all are kept
+        if not (loaded(mask, k, 8) != 0).all():
+            for e in range(8):
+                out = _kept(x, mask, y, k + e, out)
+        else:
+            out += 8
+        k += 8
     while out < count:
         out = _kept(x, mask, y, k, out)
         k += 1
@@ -71,8 +76,12 @@ def _replaced(x: Any, new: Any, mask: Any, y: Any, first: Any, last: Any) -> Non
 
 
 @kernel
-def places(x: Any, rows: Any, columns: Any, outer: int, n: int, count: int, wide: bool) -> None:
-    """Where x (outer, n) is not 0, as it is count >= 1 times: rows, if outer > 1, and columns."""
+def places(
+    x: Any, table: Any, rows: Any, columns: Any, outer: int, n: int, count: int, wide: bool
+) -> None:
+    """Where x (outer, n) is not 0, as it is count >= 1 times: rows, if outer > 1, and columns.
+    table: PLACES.
+    """
     out: Any = np.int64(0)
     for o in range(outer):
         start = o * n
@@ -85,6 +94,15 @@ def places(x: Any, rows: Any, columns: Any, outer: int, n: int, count: int, wide
                 if outer > 1:
                     stored(rows, out, here)
                 out += many(keep)
+                k += 8
+        else:
+            row = spread(np.int64(o), 8)
+            while k + 8 <= n and out + 8 <= count:
+                chosen = loaded(x, start + k, 8) != 0
+                stored(columns, out, loaded(table, bits(chosen) * 8, 8).astype(np.int64) + k)
+                if outer > 1:
+                    stored(rows, out, row)
+                out += many(chosen)
                 k += 8
         while k < n and out < count:
             columns[out] = k
