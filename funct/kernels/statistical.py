@@ -13,7 +13,7 @@ import numpy as np
 
 from funct.kernels.casting import in_dtype
 from funct.kernels.cpu.reductions.columns import of_few_columns
-from funct.kernels.cpu.reductions.long_rows import of_runs
+from funct.kernels.cpu.reductions.long_rows import of_runs, shortest
 from funct.kernels.cpu.reductions.pairwise import LONG, of_long_rows
 from funct.kernels.cpu.reductions.short_rows import ROWS, of_short_rows
 from funct.kernels.cpu.reductions.wide_columns import of_many_columns
@@ -119,8 +119,11 @@ def some(x: Any, axis: Any, keepdims: bool) -> Any:
 
 def _in_vectors(name: str, x: Any, axis: Any, keepdims: bool) -> Any:
     """What has no order of NumPy's: of few, or of long rows and of all; None for others."""
-    y = _of_few(name, x, axis, keepdims) if axis is not None else None
-    return of_runs(name, x, axis, keepdims) if y is None else y
+    factors = name == "prod" and x.ndim and x.shape[-1] > shortest(name, x.dtype)
+    y = of_runs(name, x, axis, keepdims) if factors else None
+    if y is None and axis is not None:
+        y = _of_few(name, x, axis, keepdims)
+    return of_runs(name, x, axis, keepdims) if y is None and not factors else y
 
 
 def _of_few(name: str, x: Any, axis: Any, keepdims: bool) -> Any:

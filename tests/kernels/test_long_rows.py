@@ -27,7 +27,7 @@ NAMES = {"prod": statistical.product, "max": statistical.most, "min": statistica
 DTYPES = (
     "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "float32", "float64",
 )  # fmt: skip
-SHAPES = ((2100,), (16, 129), (7, 333), (3, 5, 260), (2, 140_000))
+SHAPES = ((2100,), (65, 33), (16, 129), (7, 333), (3, 5, 260), (2, 140_000))
 
 
 def numbers(shape: tuple[int, ...], dtype: str, name: str) -> Any:
@@ -44,6 +44,8 @@ def numbers(shape: tuple[int, ...], dtype: str, name: str) -> Any:
 def test_rows_are_reduced_as_numpy_does(dtype: str, name: str) -> None:
     """Over the last axis and over all; nothing outside is touched."""
     for n, shape in enumerate(SHAPES):
+        if shape[-1] <= long_rows.shortest(name, np.dtype(dtype)):
+            continue
         raw = numbers(shape, dtype, name)
         for axis, keepdims in ((-1, False), (None, True), ((len(shape) - 1,), True)):
             with restricted("numpy"):

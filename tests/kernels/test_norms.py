@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not available(), reason="llvmlite is absent")
 
 SHAPES = [
     (1,), (7,), (8,), (9,), (16,), (127,), (128,), (129,), (4, 4), (1, 7), (7, 1), (2, 9), (3, 33),
-    (4, 40), (33, 3), (2, 3, 4), (3, 1, 4), (2, 2, 2, 3),
+    (4, 40), (33, 3), (40, 100), (300, 9), (2, 3, 4), (3, 1, 4), (2, 2, 2, 3),
 ]  # fmt: skip
 
 
@@ -73,5 +73,5 @@ def test_no_index_is_outside(outer: int, n: int, inner: int, pairs: bool) -> Non
     """Run as Python, with every index checked."""
     x = drawn((outer, n, inner), "D" if pairs else "d")
     y = np.empty((outer, inner))
-    assert cpu.lengths.checked(x, y, outer, n, inner, 2.0**-900, pairs) == 0
+    assert cpu.lengths.checked(x, y, np.zeros(8, y.dtype), outer, n, inner, 2.0**-900, pairs) == 0
     np.testing.assert_allclose(y, np.sqrt(np.sum(np.abs(x) ** 2, 1)), rtol=1e-14)

@@ -41,6 +41,7 @@ Axes = tuple[int, ...]
 _LEAST_SINGLE, _LEAST_DOUBLE = 2.0**-90, 2.0**-900
 LEAST_SQUARES = {"f": _LEAST_SINGLE, "d": _LEAST_DOUBLE}
 _VECTORS = 1024  # elements below which one kernel squares, adds and roots them
+_ROWS = 1 << 18  # and of rows
 _FEW = 32  # numbers that Python looks through before NumPy has begun
 _FAR = 1 << 31  # of a diagonal: NumPy counts in 32 bits
 _SHORT = 1024  # elements up to which nobody asks whether the result fits into memory
@@ -83,7 +84,8 @@ def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) 
     if ord.__class__ is not int and ord.__class__ is not float:
         return None
     if ord == 2:
-        if x.size < _VECTORS and (y := _few(x, axis, keepdims)):
+        least = _ROWS if axis == -1 or axis == x.ndim - 1 else _VECTORS
+        if x.size < least and (y := _few(x, axis, keepdims)):
             return y[0]
         return _root(_sum_of_squares(x, axis, keepdims))
     if ord == 0:
@@ -119,7 +121,8 @@ def _few(x: Any, axis: Any, keepdims: bool) -> Any:
         return ()
     y = np.empty(kept, _FLOATING[x.dtype])
     least = LEAST_SQUARES[y.dtype.char]
-    return () if lengths(x, y, y.size // inner, n, inner, least, x.dtype.kind == "c") else (y,)
+    room, pairs = np.empty(8, y.dtype), x.dtype.kind == "c"
+    return () if lengths(x, y, room, y.size // inner, n, inner, least, pairs) else (y,)
 
 
 def _root(total: Any) -> Any:

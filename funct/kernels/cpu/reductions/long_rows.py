@@ -30,12 +30,14 @@ from funct.kernels.llvm import Emitter, Module, Value, typed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["PAYS", "of_runs", "text"]
+__all__ = ["PAYS", "of_runs", "shortest", "text"]
 
 _FIELDS = Fields(("x", "y", "tasks", "units", "segments", "segment", "length"))
 _rest = struct.Struct(f"{len(_FIELDS) - 2}q").pack
 _ABREAST = 8  # vectors that are gathered by turns
-_SHORT = 128  # elements up to which rows are short
+_SHORT = 128  # elements up to which rows are short,
+_FACTORS = 32  # and where products are sooner made in an order of our own
+_OWN = {np.dtype(char) for char in "fdlL"}  # of which they are, without being widened
 _SEGMENT = 1 << 17
 _TASK = 1 << 15  # elements that are worth a task,
 PAYS = 1 << 11  # and a call of this
@@ -43,6 +45,11 @@ _REDUCE: dict[str, Any] = {
     "prod": np.multiply.reduce, "max": np.maximum.reduce, "min": np.minimum.reduce,
 }  # fmt: skip
 _BOOL = np.dtype(bool)
+
+
+def shortest(name: str, dtype: np.dtype[Any]) -> int:
+    """Of how many elements rows are too short here."""
+    return _FACTORS if name == "prod" and dtype in _OWN else _SHORT
 
 
 def of_runs(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> Any:
@@ -88,7 +95,7 @@ def _plan(
         return None
     kept = shape[: rank - len(order)]
     rows, length = prod(kept), prod(shape[len(kept) :])
-    if length <= _SHORT or (dtype == _BOOL and name != "prod"):
+    if length <= shortest(name, dtype) or (dtype == _BOOL and name != "prod"):
         return None
     segments = -(-length // _SEGMENT)
     tasks = max(1, min(rows * segments, rows * length // _TASK, 4 * host().cores))
