@@ -177,6 +177,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     return sum_(diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
 
+@direct(kernels.cross, arrays=2)
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Cross product of 3-vectors along axis, counted in both from the end; other axes broadcast.
 

@@ -16,6 +16,8 @@ from funct.kernels import statistical
 from funct.kernels.cpu.irregular.norms import LONGEST, lengths
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.reductions.pairwise import LONG, of_long_rows
+from funct.kernels.cpu.scratch import fresh
+from funct.kernels.cpu.small.crossed import crossed
 from funct.kernels.dtypes import FLOATING, NATIVE
 from funct.kernels.elementwise import power
 from funct.kernels.linalg import matrices
@@ -23,9 +25,9 @@ from funct.kernels.linalg.dots import MANY, vdot
 from funct.kernels.linalg.products import matmul
 
 __all__ = [
-    "LEAST_SQUARES", "cond", "diag", "diagonal", "einsum", "keeps_digits", "lstsq", "matrix_norm",
-    "matrix_power", "matrix_rank", "norm", "outer", "solve", "solve_triangular", "tensordot",
-    "trace", "vecdot", "vector_norm",
+    "LEAST_SQUARES", "cond", "cross", "diag", "diagonal", "einsum", "keeps_digits", "lstsq",
+    "matrix_norm", "matrix_power", "matrix_rank", "norm", "outer", "solve", "solve_triangular",
+    "tensordot", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
 _add: Any = np.add.reduce
@@ -42,6 +44,8 @@ _LEAST_SINGLE, _LEAST_DOUBLE = 2.0**-90, 2.0**-900
 LEAST_SQUARES = {"f": _LEAST_SINGLE, "d": _LEAST_DOUBLE}
 _VECTORS = 1024  # elements below which one kernel squares, adds and roots them
 _ROWS = 1 << 18  # and of rows
+_CROSSED = {np.dtype(char) for char in "fdil"}
+_ROWS_CROSSED = 1 << 14  # that are a task
 _FEW = 32  # numbers that Python looks through before NumPy has begun
 _FAR = 1 << 31  # of a diagonal: NumPy counts in 32 bits
 _SHORT = 1024  # elements up to which nobody asks whether the result fits into memory
@@ -156,6 +160,20 @@ def _squares(x: Any) -> Any:
     if x.dtype.kind != "c":
         return np.square(x)
     return np.square(x.real) + np.square(x.imag)
+
+
+def cross(x1: Any, x2: Any, axis: Any = -1) -> Any:
+    """Cross products of vectors side by side."""
+    n, shape, d = x1.size, x1.shape, x1.dtype
+    if axis.__class__ is not int or not shape or shape[-1] != 3 or d not in _CROSSED or not n:
+        return None
+    if (axis != -1 and axis != len(shape) - 1) or x2.shape != shape or x2.dtype is not d:
+        return None
+    if not (x1.flags.c_contiguous and x2.flags.c_contiguous) or not ready(n):
+        return None
+    y, rows = fresh(shape, d), n // 3
+    crossed(x1, x2, y, rows, _ROWS_CROSSED, -(-rows // _ROWS_CROSSED))
+    return y
 
 
 def matrix_power(x: Any, n: Any) -> Any:

@@ -19,7 +19,7 @@ __all__ = ["PLACES", "negative_zero", "places", "replaced", "replaced_few", "und
 _BYTES = 64
 _SIDE = 32  # elements that are chosen together
 # of each byte, the places of its bits that are 1, from the lowest on, and what they are before
-PLACES = np.argsort(1 - (np.arange(256)[:, None] >> np.arange(8) & 1), 1, "stable")
+PLACES: Any = np.argsort(1 - (np.arange(256)[:, None] >> np.arange(8) & 1), 1, "stable")
 PLACES = PLACES.astype(np.uint8).reshape(-1)
 _UNSIGNED = {4: np.uint32, 8: np.uint64}
 
