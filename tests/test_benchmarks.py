@@ -157,7 +157,7 @@ def _run_all(monkeypatch: pytest.MonkeyPatch) -> None:
         if hasattr(file, "optional"):  # SciPy makes the sparse matrices
             alone = {"scipy.sparse": optional("scipy.sparse")}.get
             monkeypatch.setattr(file, "optional", alone)
-        irregular = file is kernels.irregular
+        irregular = file in (kernels.irregular, kernels.draws)
         for row in file.rows(SIZES) if irregular else file.rows():
             if irregular or row.work <= HEAVY:
                 row.call()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from benchmarks.kernels import (
     attention,
+    decompositions,
     dense,
+    draws,
     irregular,
     large,
     mathematics,
@@ -18,7 +20,8 @@ from benchmarks.kernels.row import Row, table
 __all__ = ["Row", "run", "table"]
 
 FILES = (
-    attention, dense, irregular, large, mathematics, memory, reductions, rowwise, samples
+    attention, dense, decompositions, draws, irregular, large, mathematics, memory, reductions,
+    rowwise, samples,
 )  # fmt: skip
 
 

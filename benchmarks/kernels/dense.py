@@ -23,7 +23,6 @@ from funct.kernels.cpu.dense import weight_gradient
 from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.dense.products import multiplier, multiply
 from funct.kernels.cpu.quantized.words import best
-from funct.kernels.linalg import matrices as linalg
 from funct.kernels.linalg.dots import vdot
 from funct.kernels.linalg.matrices import solve_triangular
 from funct.kernels.linalg.products import matmul
@@ -150,7 +149,6 @@ def rows() -> Iterator[Row]:
     yield from _products()
     yield from _compiled_products()
     yield from _systems()
-    yield from _decompositions()
     yield from _quantized()
 
 
@@ -297,51 +295,6 @@ def _systems() -> Iterator[Row]:
             peers["torch"] = lambda both=both: torch.linalg.solve_triangular(*both, upper=False)
         call = functools.partial(solve_triangular, a, b, True)
         yield Row(f"triangular systems ({count}, {m}, {n})", count * m * m * n, call, peers, "f32")
-
-
-def _decompositions() -> Iterator[Row]:
-    """Stacks of small matrices: vectors known up to a phase are turned, cofactors found."""
-    torch: Any = optional("torch")
-    x = _normal((1000, 8, 8), 0) + 1j * _normal((1000, 8, 8), 1)
-    points = x[:, :3, :3].astype(np.complex128)
-    lengths = points.real.copy()
-    more = _normal((20, 32, 32), 4) + 1j * _normal((20, 32, 32), 5)
-    wide, real = x[:, :5].copy(), _normal((1000, 6, 6), 2)
-    kinds: dict[str, tuple[Any, Callable[[Any], Any], Any, str]] = {
-        "eigh": (x, linalg.eigh, np.linalg.eigh, "linalg.eigh"),
-        "eigh of more rows": (more, linalg.eigh, np.linalg.eigh, "linalg.eigh"),
-        "eigh of points": (points, linalg.eigh, np.linalg.eigh, "linalg.eigh"),
-        "eigvalsh of points": (lengths, linalg.eigvalsh, np.linalg.eigvalsh, "linalg.eigvalsh"),
-        "svd": (wide, lambda v: linalg.svd(v, True), np.linalg.svd, "linalg.svd"),
-        "svdvals": (real, linalg.svdvals, np.linalg.svdvals, "linalg.svdvals"),
-    }
-    many = _normal((10000, 5, 5), 3).astype(np.float64)
-    kinds |= {
-        "det": (many, linalg.det, np.linalg.det, "linalg.det"),
-        "inv": (many, linalg.inv, np.linalg.inv, "linalg.inv"),
-        "cholesky": (many @ many.mT + np.eye(5), linalg.cholesky, np.linalg.cholesky,
-                     "linalg.cholesky"),
-    }  # fmt: skip
-    for name, (v, ours, theirs, known) in kinds.items():
-        peers: dict[str, Any] = {"numpy": functools.partial(theirs, v)}
-        if torch is not None:
-            of = functools.reduce(getattr, known.split("."), torch)
-            peers["torch"] = functools.partial(of, torch.from_numpy(v))
-        work = 8 * v.size * v.shape[-1]
-        yield Row(f"{name} {v.shape}, {v.dtype}", work, functools.partial(ours, v), peers, "f32")
-    for x in (real, real.astype(np.float64)):
-        yield _cofactors(x)
-
-
-def _cofactors(x: Any) -> Row:
-    torch: Any = optional("torch")
-    peers = {}
-    if torch is not None:
-        t = torch.from_numpy(x).requires_grad_()
-        total = torch.linalg.det(t).sum()
-        peers["torch"] = lambda: torch.autograd.grad(total, t, retain_graph=True)
-    call = functools.partial(linalg.cofactor, x)
-    return Row(f"gradient of det {x.shape}, {x.dtype}", 2 * x.size * 6, call, peers, "f32")
 
 
 def _half_product(dtype: str, dot: str, a: Any, b: Any) -> Row:

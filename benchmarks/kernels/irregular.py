@@ -1,4 +1,4 @@
-"""Sorting, searching, scans, gather, scatter, random numbers and pooling, in GB/s.
+"""Sorting, searching, scans, gather, scatter and pooling, in GB/s.
 
 Bytes are those of what goes in and what comes out, so the share of a copy's speed is what one pass
 over memory would reach. JAX takes all the cores that the process has, which its name says ("jax
@@ -42,10 +42,9 @@ WINDOWS = ((2, 2, 0), (3, 2, 1), (3, 1, 1))
 def rows(sizes: tuple[int, ...] = SIZES) -> Iterator[Row]:
     """Every row."""
     for n in sizes:
-        for kind in (_ordered, _scanned, _indexed, _random, _parametric, _sparse):
+        for kind in (_ordered, _scanned, _indexed, _sparse):
             for row in kind(n):
                 yield attrs.evolve(row, rounds=TURNS.get(n, row.rounds))
-    yield _folded()
     yield from _pooled()
 
 
@@ -364,77 +363,6 @@ def _replaced(x: Any, v: Any, i: Any) -> Any:
     y = x.copy()
     y[i] = v
     return y
-
-
-def _random(n: int) -> Iterator[Row]:
-    torch, jax = optional("torch"), optional("jax")
-    generator = np.random.default_rng(0)
-    drawn = {"uniform": generator.random, "normal": generator.standard_normal}
-    for name in drawn:
-        for dtype in (np.dtype(np.float32), np.dtype(np.float64)):
-            peers: dict[str, Callable[[], object]] = {"numpy": partial(drawn[name], n, dtype)}
-            if torch is not None:
-                theirs = {"uniform": torch.rand, "normal": torch.randn}[name]
-                peers["torch"] = partial(theirs, n, dtype=getattr(torch, dtype.name))
-            if jax is not None:
-                jax.config.update("jax_enable_x64", True)
-                f = jax.jit(partial(getattr(jax.random, name), shape=(n,), dtype=dtype))
-                peers[JAX] = partial(_finished, jax, f, jax.random.key(1))
-            ours = partial(getattr(ft.random, name), ft.random.key(1), (n,), dtype)
-            yield Row(f"random.{name}, {dtype}, {n:,}", n * dtype.itemsize, ours, peers)
-
-    numbers = xp.arange(n)
-    folded: dict[str, Callable[[], object]] = {}
-    if jax is not None:
-        many = jax.vmap(jax.random.fold_in, (None, 0))
-        fold = jax.jit(lambda key: many(key, np.arange(n)))
-        folded[JAX] = partial(_finished, jax, fold, jax.random.key(1))
-    ours = partial(ft.random.fold_in, ft.random.key(1), numbers)
-    yield Row(f"random.fold_in, {n:,}", 16 * n, ours, folded)
-
-
-def _folded() -> Row:
-    """The key of one step."""
-    jax = optional("jax")
-    peers: dict[str, Callable[[], object]] = {}
-    if jax is not None:
-        peers[JAX] = partial(_finished, jax, partial(jax.random.fold_in, data=3), jax.random.key(1))
-    ours = partial(ft.random.fold_in, ft.random.key(1), 3)
-    return Row("random.fold_in, one number", 16, ours, peers)
-
-
-PARAMETRIC: tuple[tuple[str, tuple[float, ...]], ...] = (
-    ("gamma", (0.5,)), ("gamma", (3.0,)), ("beta", (0.5, 0.5)), ("beta", (2.0, 3.0)),
-    ("poisson", (2.0,)), ("poisson", (50.0,)), ("dirichlet", (0.7,) * 4),
-)  # fmt: skip
-
-
-def _parametric(n: int) -> Iterator[Row]:
-    torch, jax = optional("torch"), optional("jax")
-    generator, key = np.random.default_rng(0), ft.random.key(1)
-    of_torch = {"gamma": "_standard_gamma", "poisson": "poisson", "dirichlet": "_sample_dirichlet"}
-    for name, of in PARAMETRIC:
-        points = name == "dirichlet"
-        shape = n // len(of) if points else n
-        given: tuple[Any, ...] = (np.asarray(of),) if points else of
-        peers: dict[str, Callable[[], object]] = {
-            "numpy": partial(getattr(generator, name), *given, size=shape)
-        }
-        if torch is not None and name in of_torch:
-            full = (shape, len(of)) if points else (n,)
-            parameters = torch.tensor(of, dtype=torch.float64).expand(full).contiguous()
-            peers["torch"] = partial(getattr(torch, of_torch[name]), parameters)
-        if jax is not None:
-            f = jax.jit(partial(getattr(jax.random, name), shape=(shape,)))
-            peers[JAX] = partial(
-                _finished, jax, lambda k, f=f, a=given: f(k, *a), jax.random.key(1)
-            )
-        ours = partial(getattr(ft.random, name), key, *map(xp.asarray, given), (shape,))
-        yield Row(f"random.{name} {of}, {n:,}", n * 8, ours, peers)
-
-
-def _finished(jax: Any, f: Any, key: Any) -> Any:
-    return jax.block_until_ready(f(key))
 
 
 def _pooled() -> Iterator[Row]:

@@ -40,6 +40,7 @@ def rows() -> Iterator[Row]:
         yield from _both("gelu", lambda f, x: f.gelu(x), x)
         yield from _both("relu", lambda f, x: f.relu(x), x)
         yield from _both("sigmoid", lambda f, x: f.sigmoid(x), x)
+        yield from _both("softshrink", lambda f, x: f.softshrink(x), x)
     x = rng.standard_normal(IMAGES).astype(np.float32)
     w = rng.standard_normal(IMAGES[1]).astype(np.float32)
     yield from _both("softmax of channels", lambda f, x: f.softmax(x, dim=1), x)
@@ -50,6 +51,9 @@ def rows() -> Iterator[Row]:
     yield from _both("max_pool2d", lambda f, x: f.max_pool2d(x, 3, 2, 1), x)
     yield from _both("adaptive_avg_pool2d", lambda f, x: f.adaptive_avg_pool2d(x, 5), x)
     yield from _both("avg_pool2d", lambda f, x: f.avg_pool2d(x, 2), x)
+    yield from _both(
+        "bilinear", lambda f, x: f.interpolate(x, scale_factor=2, mode="bilinear"), x[:1]
+    )
     last = np.moveaxis(np.moveaxis(x, 1, -1).copy(), -1, 1)
     for where, image in (("", x), (", channels last", last)):
         for out in (7, 5):

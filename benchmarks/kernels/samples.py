@@ -51,6 +51,17 @@ def _reduced(n: int) -> Iterator[Row]:
         f"sum, {x.size:,}, {x.dtype}", (x,), xp.sum, numpy=np.sum, torch=lambda t, v: v.sum(),
         jax=lambda j, v: j.numpy.sum(v),
     )  # fmt: skip
+    long = x.reshape(-1, 100)
+    yield row_of(
+        f"prod of axis 1, {long.shape}, {x.dtype}", (long,), lambda v: xp.prod(v, axis=1),
+        numpy=lambda v: np.prod(v, 1), torch=lambda t, v: v.prod(1),
+    )  # fmt: skip
+    yield row_of(
+        f"norms of rows, {long.shape}, {x.dtype}", (long,),
+        lambda v: xp.linalg.vector_norm(v, axis=1),
+        numpy=lambda v: np.linalg.vector_norm(v, axis=1),
+        torch=lambda t, v: t.linalg.vector_norm(v, dim=1),
+    )  # fmt: skip
     names = {"sum": "sum", "max": "amax", "any": "any", "argmin": "argmin"}
     ways = [(name, 1) for name in names] + [(name, 0) for name in ("sum", "prod", "max", "any")]
     for name, axis in ways:

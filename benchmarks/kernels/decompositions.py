@@ -1,0 +1,75 @@
+"""Factors, inverses and products of stacks of small matrices and vectors, in G operations/s."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+import funct.array as xp
+from benchmarks.kernels.irregular import row_of
+from benchmarks.kernels.row import Row
+from benchmarks.peers import optional
+from funct.kernels.linalg import matrices as linalg
+
+TITLE = "stacks of small matrices, one thread"
+
+
+def _normal(shape: tuple[int, ...], seed: int) -> Any:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def rows() -> Iterator[Row]:
+    """Every row: vectors known up to a phase are turned, cofactors found."""
+    torch: Any = optional("torch")
+    x = _normal((1000, 8, 8), 0) + 1j * _normal((1000, 8, 8), 1)
+    points = x[:, :3, :3].astype(np.complex128)
+    lengths = points.real.copy()
+    more = _normal((20, 32, 32), 4) + 1j * _normal((20, 32, 32), 5)
+    wide, real = x[:, :5].copy(), _normal((1000, 6, 6), 2)
+    kinds: dict[str, tuple[Any, Callable[[Any], Any], Any, str]] = {
+        "eigh": (x, linalg.eigh, np.linalg.eigh, "linalg.eigh"),
+        "eigh of more rows": (more, linalg.eigh, np.linalg.eigh, "linalg.eigh"),
+        "eigh of points": (points, linalg.eigh, np.linalg.eigh, "linalg.eigh"),
+        "eigvalsh of points": (lengths, linalg.eigvalsh, np.linalg.eigvalsh, "linalg.eigvalsh"),
+        "svd": (wide, lambda v: linalg.svd(v, True), np.linalg.svd, "linalg.svd"),
+        "svdvals": (real, linalg.svdvals, np.linalg.svdvals, "linalg.svdvals"),
+    }
+    many = _normal((10000, 5, 5), 3).astype(np.float64)
+    kinds |= {
+        "det": (many, linalg.det, np.linalg.det, "linalg.det"),
+        "inv": (many, linalg.inv, np.linalg.inv, "linalg.inv"),
+        "cholesky": (many @ many.mT + np.eye(5), linalg.cholesky, np.linalg.cholesky,
+                     "linalg.cholesky"),
+        "qr": (many, lambda v: linalg.qr(v, False), np.linalg.qr, "linalg.qr"),
+        "lu": (many, linalg.lu, scipy.linalg.lu, "linalg.lu"),
+        "det of few": (many[:10], linalg.det, np.linalg.det, "linalg.det"),
+    }  # fmt: skip
+    for name, (v, ours, theirs, known) in kinds.items():
+        peers: dict[str, Any] = {"numpy": functools.partial(theirs, v)}
+        if torch is not None:
+            of = functools.reduce(getattr, known.split("."), torch)
+            peers["torch"] = functools.partial(of, torch.from_numpy(v))
+        work = 8 * v.size * v.shape[-1]
+        yield Row(f"{name} {v.shape}, {v.dtype}", work, functools.partial(ours, v), peers, "f32")
+    for x in (real, real.astype(np.float64)):
+        yield _cofactors(x)
+    vectors = _normal((30_000, 3), 5)
+    yield row_of(
+        f"cross, {vectors.shape}", (vectors, vectors), xp.linalg.cross, numpy=np.linalg.cross,
+        torch=lambda t, v, w: t.linalg.cross(v, w),
+    )  # fmt: skip
+
+
+def _cofactors(x: Any) -> Row:
+    torch: Any = optional("torch")
+    peers = {}
+    if torch is not None:
+        t = torch.from_numpy(x).requires_grad_()
+        total = torch.linalg.det(t).sum()
+        peers["torch"] = lambda: torch.autograd.grad(total, t, retain_graph=True)
+    call = functools.partial(linalg.cofactor, x)
+    return Row(f"gradient of det {x.shape}, {x.dtype}", 2 * x.size * 6, call, peers, "f32")
