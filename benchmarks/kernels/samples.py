@@ -57,6 +57,11 @@ def _reduced(n: int) -> Iterator[Row]:
         numpy=lambda v: np.prod(v, 1), torch=lambda t, v: v.prod(1),
     )  # fmt: skip
     yield row_of(
+        f"logsumexp of axis 1, {long.shape}, {x.dtype}", (long,),
+        lambda v: xp.logsumexp(v, axis=1), torch=lambda t, v: t.logsumexp(v, 1),
+        jax=lambda j, v: j.nn.logsumexp(v, 1),
+    )  # fmt: skip
+    yield row_of(
         f"norms of rows, {long.shape}, {x.dtype}", (long,),
         lambda v: xp.linalg.vector_norm(v, axis=1),
         numpy=lambda v: np.linalg.vector_norm(v, axis=1),

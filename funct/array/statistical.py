@@ -22,6 +22,7 @@ from funct.array.joining import concat
 from funct.array.manipulation import reshape
 from funct.array.powers import power
 from funct.errors import ShapeError
+from funct.kernels import exponents
 from funct.kernels import statistical as kernels
 from funct.ops.counting import counted
 
@@ -230,6 +231,7 @@ def _log_sum(top: Any, rest: Any, signed: bool) -> Any:
     return ops.where(none, ops.log(ops.abs(ops.where(none, rest, 1.0))), near)
 
 
+@direct(exponents.logsumexp)
 def logsumexp(
     x: Any,
     /,

@@ -1,0 +1,54 @@
+"""Logarithms of sums of exponentials over the last axis, in few passes over memory."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from funct.kernels.cpu.irregular import exponents as cpu
+from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.scratch import fresh
+from funct.kernels.statistical import total
+from funct.kernels.table import find
+
+__all__ = ["logsumexp"]
+
+_REAL = (np.dtype(np.float32), np.dtype(np.float64))
+_PART = 1 << 14  # elements of a task
+
+
+def logsumexp(
+    x: Any, axis: Any = None, keepdims: Any = False, b: Any = None, return_sign: Any = False
+) -> Any:
+    """log(sum(exp(x))), of floats that lie one after the other."""
+    d, shape = x.dtype, x.shape
+    if b is not None or return_sign is not False or d not in _REAL or not x.size or not shape:
+        return None
+    if axis is None:
+        axis = 0 if len(shape) == 1 else None
+    if axis.__class__ is not int or axis not in (-1, len(shape) - 1):
+        return None
+    if keepdims.__class__ is not bool or not x.flags.c_contiguous or not ready(x.size):
+        return None
+    n = shape[-1]
+    rows = x.size // n
+    part = max(1, _PART // n)
+    tasks = -(-rows // part)
+    highest, weight, room = np.empty(rows, d), np.empty(rows, d), np.empty(8 * tasks, d)
+    y = fresh((rows, n), d)
+    cpu.below(x, y, room, highest, rows, n, part, tasks)
+    y = _chosen("exp", np.exp, d)(y)
+    cpu.beside(x, y, highest, weight, rows, n, part, tasks)
+    rest = total(y, -1, False)
+    found = _chosen("log1p", np.log1p, d)(rest / weight) + _chosen("log", np.log, d)(weight)
+    found += np.where(np.isfinite(highest), highest, 0)
+    found = found.reshape((*shape[:-1], 1) if keepdims else shape[:-1])
+    return found if found.ndim else found[()]
+
+
+@functools.cache
+def _chosen(name: str, raw: Any, dtype: np.dtype[Any]) -> Any:
+    """The function of elements that goes by size."""
+    return find("elementwise", dtype)(name, raw, 1)
