@@ -417,6 +417,14 @@ def _sequences_of_two() -> Iterator[Call]:
             yield (x, y), {}
 
 
+def _crossed() -> Iterator[Call]:
+    for dtype, shape in itertools.product((np.float32, np.float64, np.int64), ((3,), (5, 3))):
+        x = _plain(dtype, *shape)
+        for y in (x, x[::-1], x * 2, xp.astype(x, xp.float16), x[..., :2], x + 1j):
+            for axis in (-1, 0, 1, len(shape) - 1, True):
+                yield (x, y), {"axis": axis}
+
+
 def _pairs(*options: dict[str, Any]) -> Iterator[Call]:
     for x in _arrays():
         for y in (x, _plain(np.float64, 5), x[::-1] if x.shape else x, 2.5, xp.asarray(1)):
@@ -747,6 +755,7 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
         _reductions(*[{"ord": o} for o in (3, 5, "a", np.inf, -np.inf, 0, 1, -1, 2.5, True)]),
         _by_matrix({"ord": 1}, {"ord": 0}, {"ord": 3, "axis": 0}),
     ),
+    "linalg.structure.cross": _crossed,
     "linalg.solving.lstsq": lambda: _systems({"rcond": 0.1}),
     "linalg.solving.solve": _systems,
     "linalg.solving.solve_triangular": lambda: _systems({"lower": True}),
@@ -827,6 +836,7 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "cumulative.cumulative_prod": lambda: _scans(*_DTYPE, {"include_initial": True}),
     "cumulative.cumulative_sum": lambda: _scans(*_DTYPE, {"include_initial": True}),
     "cumulative.diff": lambda: _scans(*_DIFF),
+    "statistical.logsumexp": lambda: _reductions({"b": 2.0}, {"return_sign": True}),
     "statistical.max": _reductions,
     "statistical.mean": _reductions,
     "statistical.min": _reductions,
