@@ -145,7 +145,9 @@ def sort(x: NDArray[Any]) -> NDArray[Any] | None:
 
 
 def distinct(x: NDArray[Any], inverse: bool, counts: bool) -> list[Index] | None:
-    """As `sorting.distinct`, for integers that lie close together; None for all others."""
+    """As `sorting.distinct`, for truth and integers close together; None for all others."""
+    if x.dtype.kind == "b":
+        return _of_truth(x, inverse, counts)
     if x.dtype.char not in _COUNTED or not pays(x):
         return None
     low, high = bounds(x)
@@ -165,3 +167,17 @@ def distinct(x: NDArray[Any], inverse: bool, counts: bool) -> list[Index] | None
         made += [back] if inverse else []
         made += [_counted(back, found)] if counts else []
     return made
+
+
+def _of_truth(x: NDArray[Any], inverse: bool, counts: bool) -> list[Index]:
+    """The same of False and True, of which one look at x says all."""
+    n, true = x.size, int(np.count_nonzero(x))
+    often = [k for k in (n - true, true) if k]
+    first = [x.argmin()] if true < n else []
+    first += [x.argmax()] if true else []
+    found = [np.asarray(first, np.int64)]
+    if inverse:
+        found.append(x.astype(np.int64) if len(often) > 1 else np.zeros(n, np.int64))
+    if counts:
+        found.append(np.asarray(often, np.int64))
+    return found

@@ -24,6 +24,7 @@ from funct.kernels.cpu.scratch import fresh, workspace
 from funct.kernels.dtypes import is_half
 from funct.kernels.masks import wide
 from funct.kernels.scans import running_sum
+from funct.kernels.statistical import total
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -188,6 +189,8 @@ def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
             return found
     d = x.dtype
     kind = d.kind
+    if kind == "b":
+        return _sorted_truth(x, axis, descending)
     if d.itemsize < 4 or kind == "c":  # counted by NumPy, or of two keys
         if d.itemsize != 2 or x.shape[axis] < _LONG:
             return plain_sort(x, axis, descending)
@@ -214,6 +217,20 @@ def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
     if kind == "f" and not _settled(x, out, axis, descending):
         return plain_sort(x, axis, descending)
     return _turned(out, axis) if descending else out
+
+
+def _sorted_truth(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
+    """Which is as often true as before, at one end."""
+    n = x.shape[axis]
+    if x.ndim == 1:
+        often = int(np.count_nonzero(x))
+        line: NDArray[Any] = np.zeros(n, bool)
+        line[slice(often) if descending else slice(n - often, n)] = True
+        return line
+    true = total(x, axis, True)
+    at = np.arange(n).reshape(-1, *(1,) * (x.ndim - axis - 1))
+    found: NDArray[Any] = at < true if descending else at >= n - true
+    return found
 
 
 def _side_by_side(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any] | None:

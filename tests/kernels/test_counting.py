@@ -127,3 +127,16 @@ def test_counts_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> Non
     for a, b in found:
         np.testing.assert_array_equal(a, np.bincount(x))
         np.testing.assert_array_equal(b, np.histogram(v, edges)[0])
+
+
+@given(st.lists(st.booleans(), max_size=70), st.integers(1, 3))
+def test_truth_is_told_apart_by_one_look(given: list[bool], step: int) -> None:
+    """Of no elements, of one kind and of both, in any layout."""
+    x = np.asarray(given, bool)[::step]
+    values, first, inverse, often = np.unique(x, True, True, True)
+    found = counting.distinct(x, True, True)
+    assert found is not None
+    for a, b in zip(found, (first, inverse, often), strict=True):
+        np.testing.assert_array_equal(a, b)
+        assert a.dtype == np.int64
+    np.testing.assert_array_equal(x[found[0]], values)

@@ -211,3 +211,20 @@ def test_no_index_leaves_its_array(
     lanes = np.zeros((n, cpu_columns.LANES), f"i{x.itemsize}")
     agree(cpu_columns.sort_columns, x, np.zeros_like(x), lanes, 1, n, rows, descending)
     agree(cpu.numbered, x[0], order, *np.zeros((3, n), np.int64), n)
+
+
+@given(
+    st.lists(st.sampled_from([0, 1, 2, 5, 40, 300]), min_size=1, max_size=3), st.booleans(),
+    st.integers(0, 99), st.sampled_from([0.0, 0.1, 0.5, 1.0]),
+)  # fmt: skip
+def test_truth_is_sorted_by_counting(
+    shape: list[int], descending: bool, seed: int, share: float
+) -> None:
+    """Along each axis, in any layout."""
+    x = np.random.default_rng(seed).random(shape[:2] if seed % 3 else shape[:1]) < share
+    for v in (x, np.asfortranarray(x), x[::-1]):
+        for axis in range(v.ndim):
+            found = sorting.sort(v, axis, descending)
+            expected = np.sort(v, axis)
+            expected = np.flip(expected, axis) if descending else expected
+            np.testing.assert_array_equal(found, expected, strict=True)

@@ -123,6 +123,7 @@ def _kv_rule_x(g: Value, v: Value, x: Value) -> Value:
 def kv(v: Operand, x: Operand, /) -> Value:
     """Modified Bessel function of the second kind of real order v; x may be complex.
 
+    Notes: NaN for orders of 2**30 and more, as SciPy's.
     Example:
         >>> import funct.array as xp
         >>> from funct.array import special
@@ -143,6 +144,7 @@ def _kve_rule_x(g: Value, ans: Value, v: Value, x: Value) -> Value:
 def kve(v: Operand, x: Operand, /) -> Value:
     """kv(v, x) * exp(x).
 
+    Notes: NaN for orders of 2**30 and more, as SciPy's.
     Example:
         >>> import funct.array as xp
         >>> from funct.array import special
@@ -177,6 +179,7 @@ def _kn_rule(g: Value, n: Operand, x: Value) -> Value:
 def kn(n: Operand, x: Operand, /) -> Value:
     """Modified Bessel function of the second kind of integer order n.
 
+    Notes: NaN for orders of 2**30 and more, as SciPy's.
     Example:
         >>> import funct.array as xp
         >>> from funct.array import special
