@@ -69,9 +69,8 @@ def of_large(name: str, raw: Callable[..., Any], operands: int) -> Callable[...,
         if name == "pow":
             some = of_powers(raw, some)
         sooner = halved | _REAL | _COMPLEX | (set() if name in _KEPT else _WHOLE)
-        return chosen(
-            raw, way, _LEAST, HALVES | _KNOWN, some=some, sooner=sooner, least_of_some=MANY
-        )
+        known = HALVES | (_KNOWN - _WHOLE if name == "sign" else _KNOWN)  # NumPy's is as quick
+        return chosen(raw, way, _LEAST, known, some=some, sooner=sooner, least_of_some=MANY)
     if narrow is None:
         return raw
     if name == "negative":
