@@ -48,10 +48,13 @@ CASES: dict[str, tuple[list[Any], Any]] = {
     **{
         name: (drawn((4, 6)), lambda f, x: f(x))
         for name in (
-            "celu", "elu", "gelu", "glu", "hardswish", "hardtanh", "leaky_relu", "logsigmoid",
-            "mish", "relu", "selu", "sigmoid", "silu", "softplus", "softsign",
+            "celu", "elu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
+            "leaky_relu", "logsigmoid", "mish", "relu", "selu", "sigmoid", "silu", "softplus",
+            "softshrink", "softsign",
         )
     },
+    "prelu": (drawn((4, 6), (6,)), lambda f, x, w: f(x, w)),
+    "threshold": (drawn((4, 6)), lambda f, x: f(x, 0.1, 0.2)),
 }  # fmt: skip
 
 each = pytest.mark.parametrize("name", CASES)
