@@ -212,8 +212,10 @@ def _suits(x: Any, chars: str = "fd", *, square: bool = True, many: bool = False
     if not 0 < k <= n <= MOST:
         return False
     count = x.size // (n * k)
-    enough = count >= _FEWEST if many else count * (n * k + _CALL) >= _LEAST
-    return enough and ready(x.size * k)
+    if many:
+        return count >= _FEWEST and ready(x.size * k)
+    some = count >= n // 4  # as programs ask for
+    return some and count * (n * k + _CALL) >= _LEAST and ready(x.size * k)
 
 
 def _determinants(x: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
