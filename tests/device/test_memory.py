@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 import funct as ft
 import funct.array as xp
-from funct import optim
+from funct import nn, optim
 from funct.device import memory
 from funct.device.memory import host
 from funct.device.memory.front import LEAST, set_handler
@@ -203,11 +203,57 @@ Machine.TestCase.settings = settings(stateful_step_count=30)
 test_random_sequences = Machine.TestCase
 
 
-def test_zeros_are_zeros_in_a_block_that_held_something():
+@pytest.mark.parametrize("most", [1 << 16, 1 << 28])
+@pytest.mark.parametrize("size", [1 << 16, (1 << 21) - 1, (1 << 21) + 4097])
+def test_zeros_are_zeros_in_a_block_that_held_something(size, most, monkeypatch):
+    """Whether they are written or pages are new; what lies beside them stays."""
+    monkeypatch.setattr(memory.HOST.front().record, "zero_most", most)
     for _ in range(3):
-        x = np.full(1 << 18, 7)
+        x, beside = (np.full(size, 7, np.uint8) for _ in range(2))
+        start = x.ctypes.data
         del x
-        assert not np.zeros(1 << 18, np.int64).any()
+        zeros = np.zeros(size, np.uint8)
+        assert zeros.ctypes.data == start
+        assert not zeros.any()
+        assert (beside == 7).all()
+        zeros += 1
+        assert (zeros == 1).all()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        np.zeros,
+        lambda n: xp.eye(1, n),
+        lambda n: xp.bincount(xp.asarray([0, 1]), minlength=n),
+        lambda n: xp.segment_sum(xp.ones(2), xp.arange(2), n),
+        lambda n: xp.pad(xp.ones(2), (n, n)),
+        lambda n: xp.zeros(n).at[0].set(1.0),
+        lambda n: nn.functional.conv_transpose1d(xp.ones((1, 1, 2)), xp.ones((1, 1, 1)), stride=n),
+    ],
+)
+def test_zeros_of_any_size_are_counted_and_limited(make, monkeypatch):
+    """Also those that take no pages yet."""
+    monkeypatch.setattr(memory.HOST.front().record, "zero_most", 1 << 20)
+    before = now("requested_bytes")
+    for n in (1 << 16, 1 << 18):
+        x = make(n)
+        assert now("requested_bytes") >= before + 8 * n
+        del x
+    ft.device.set_limit(now("reserved_bytes"))
+    with pytest.raises(MemoryError):
+        make(1 << 30)
+
+
+def test_a_limit_holds_from_when_it_is_set(monkeypatch):
+    served = []
+    monkeypatch.setattr(host, "_serving", False)
+    monkeypatch.setattr(host, "_seen", 0)
+    monkeypatch.setattr(memory.HOST.front(), "serve_everybody", lambda: served.append(True))
+    ft.device.set_limit(None)
+    assert not served
+    ft.device.set_limit(1 << 30)
+    assert served
 
 
 def test_sixteen_threads_allocate_at_once():
@@ -589,7 +635,8 @@ def test_a_scope_tells_what_became_of_the_system_s_memory(waiting):
     del x
     assert (nothing.reserved, nothing.arena_calls, nothing.retries) == (0, 0, 0)
     assert grown.reserved >= 32 * MIB
-    assert grown.inactive_split == grown.reserved - grown.allocated + grown.freed + idle
+    assert grown.active == grown.allocated - grown.freed >= grown.requested == size
+    assert grown.inactive_split == grown.reserved - grown.active + idle
     assert grown.arena_calls >= 1
     assert (full.retries, full.failures) == (1, 1)
     assert (outer.retries, outer.failures) == (1, 1)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from funct.kernels import table
 from funct.kernels.windows import patches, pointwise, sent
 from funct.kernels.windows import products as convolution_products
 from funct.kernels.windows.convolution import (
@@ -517,3 +518,18 @@ def test_windows_adjoint_is_the_adjoint(case: Case) -> None:
     assert folded.shape == x.shape
     assert folded.dtype == g.dtype
     assert (g * v).sum() == (folded * x).sum()
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32", "float64"])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_a_result_without_room_is_refused_before_anything_is_planned(rank, dtype, monkeypatch):
+    monkeypatch.setattr(table, "call", lambda *_: pytest.fail("planned"))
+    x, w = np.ones((1, 1, *[4] * rank), dtype), np.ones((1, 1, *[3] * rank), dtype)
+    for axis in range(rank):
+        padding = tuple([(1, 1 << 46 if k == axis else 1) for k in range(rank)])
+        with pytest.raises(MemoryError):
+            convolution(x, w, (1,) * rank, padding, (1,) * rank, 1)
+        stride = tuple([1 << 46 if k == axis else 1 for k in range(rank)])
+        size = tuple([3 * s + 3 for s in stride])
+        with pytest.raises(MemoryError):
+            convolution_input(x, w, stride, ((0, 0),) * rank, (1,) * rank, 1, size)

@@ -128,14 +128,18 @@ def record_memory(most: int = 100_000) -> Iterator[None]:
 
 
 _TAKEN = {"allocations": "allocation", "requested": "requested_bytes"}
-_GROWN = {"reserved": "reserved_bytes", "inactive_split": "inactive_split_bytes"}
+_GROWN = {
+    "active": "allocated_bytes", "reserved": "reserved_bytes",
+    "inactive_split": "inactive_split_bytes",
+}  # fmt: skip
 
 
 class MemoryScope(Struct, eq=False):
     """What a block of code did: bytes it was lent, gave back and had at most beyond the start.
 
-    requested: bytes of `allocated` that arrays asked for. reserved, inactive_split: by how much
-    what is taken from the system, and what of it is free between blocks in use, has grown.
+    requested: bytes of `allocated` that arrays asked for. active, reserved, inactive_split: by how
+    much what arrays have, what is taken from the system, and what of that is free between blocks in
+    use, has grown.
     retries, failures, arena_calls: how often memory was full at first, for good, and asked of the
     system, by any pool.
     """
@@ -145,6 +149,7 @@ class MemoryScope(Struct, eq=False):
     peak: int = 0
     allocations: int = 0
     requested: int = 0
+    active: int = 0
     reserved: int = 0
     inactive_split: int = 0
     retries: int = 0

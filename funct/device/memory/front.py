@@ -36,7 +36,7 @@ from funct.source import user_site
 __all__ = ["Front", "Lent", "front_code", "lock", "numpy_handler", "set_handler"]
 
 LEAST = 1 << 16  # bytes of the smallest request that is ours
-_ZERO_MOST = 1 << 28  # bytes; larger zeros are the system's, which gives them page by page
+_ZERO_MOST = 1 << 28  # bytes; pages of larger zeros are new ones, which come when touched
 _EVENTS = 1 << 16  # frees between two recorded requests
 _TIMES = 16  # memory is handed out that often on average before its pages are put together
 _NEVER = (1 << 63) - 1

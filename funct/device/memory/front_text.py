@@ -8,13 +8,18 @@ block back never calls Python, so it is safe wherever an array may die.
 
 from __future__ import annotations
 
+import mmap
+import re
+import sys
 import time
 
 from funct.device.memory.bins_text import bins_text
 from funct.device.memory.front_record import expanded
-from funct.device.memory.touching_text import touching_text
+from funct.device.memory.touching_text import HUGE_PAGES, touching_text
 
 __all__ = ["front_text"]
+
+_DISCARD = 4 if sys.platform == "linux" else -1  # of madvise: there pages are zeros afterwards
 
 _WHOSE = """  ; whether the block is one of ours
   %base = get base
@@ -159,26 +164,48 @@ entry:
   %size = extractvalue { i64, i1 } %product, 0
   %over = extractvalue { i64, i1 } %product, 1
   %least = get least
-  %most = get zero_most
   %small = icmp ult i64 %size, %least
-  %large = icmp ugt i64 %size, %most
-  %outside = or i1 %small, %large
-  %not_ours = or i1 %outside, %over
-  br i1 %not_ours, label %theirs, label %ours
+  %outside = or i1 %small, %over
+  br i1 %outside, label %theirs, label %mine
 theirs:
   %context = get context
   %calloc = get calloc
   %a = tail call ptr %calloc(ptr %context, i64 %count, i64 %each)
   ret ptr %a
-ours:
-  %made = call ptr @malloc_(ptr %front, i64 %size)
-  %failed = icmp eq ptr %made, null
-  br i1 %failed, label %end, label %clear
+mine:
+  %block = call ptr @malloc_(ptr %front, i64 %size)
+  %failed = icmp eq ptr %block, null
+  br i1 %failed, label %end, label %made
+made:
+  %most = get zero_most
+  %few = icmp ule i64 %size, %most
+  br i1 %few, label %clear, label %many
+many:
+WHOSE
+  br i1 %ours, label %discard, label %clear
+discard:                          ; whole pages are the system's zeros, each when it is touched
+  %stop = add i64 %b, %size
+  %above = add i64 %b, LAST
+  %first = and i64 %above, -PAGE
+  %last = and i64 %stop, -PAGE
+  %pages = inttoptr i64 %first to ptr
+  %bytes = sub i64 %last, %first
+  %refused = call i32 @madvise(ptr %pages, i64 %bytes, i32 DISCARD)
+  %is_refused = icmp ne i32 %refused, 0
+  br i1 %is_refused, label %clear, label %ends
+ends:
+  %huge_or_not = call i32 @madvise(ptr %pages, i64 %bytes, i32 HUGE)
+  %head = sub i64 %first, %b
+  call void @llvm.memset.p0.i64(ptr %block, i8 0, i64 %head, i1 false)
+  %behind = inttoptr i64 %last to ptr
+  %tail = sub i64 %stop, %last
+  call void @llvm.memset.p0.i64(ptr %behind, i8 0, i64 %tail, i1 false)
+  br label %end
 clear:
-  call void @llvm.memset.p0.i64(ptr %made, i8 0, i64 %size, i1 false)
+  call void @llvm.memset.p0.i64(ptr %block, i8 0, i64 %size, i1 false)
   br label %end
 end:
-  ret ptr %made
+  ret ptr %block
 }
 
 define ptr @realloc_(ptr %front, ptr %block, i64 %size) {
@@ -286,5 +313,11 @@ end:
 
 def front_text() -> str:
     """The functions `malloc_`, `calloc_`, `realloc_`, `free_`, and those that Python calls."""
-    text = _TEXT.replace("WHOSE\n", _WHOSE).replace("CLOCK", str(time.CLOCK_MONOTONIC))
+    text = _TEXT.replace("WHOSE\n", _WHOSE)
+    numbers = {
+        "CLOCK": time.CLOCK_MONOTONIC, "DISCARD": _DISCARD, "HUGE": HUGE_PAGES,
+        "LAST": mmap.PAGESIZE - 1, "PAGE": mmap.PAGESIZE,
+    }  # fmt: skip
+    for name, number in numbers.items():
+        text = re.sub(rf"\b{name}\b", str(number), text)
     return expanded(bins_text() + text) + touching_text()

@@ -204,6 +204,8 @@ class HostMemory(_Fronts):
 
     def set_limit(self, limit: int | None) -> None:
         """Hold at most so many bytes, free ones included; None: what the machine has."""
+        if limit is not None:
+            serve()
         ground = _ground()
         with lock:
             if ground is not None:

@@ -19,11 +19,11 @@ import time
 
 from funct.device.memory.huge_pages import HUGE
 
-__all__ = ["DONE", "HURRY", "touching_text"]
+__all__ = ["DONE", "HUGE_PAGES", "HURRY", "touching_text"]
 
 HURRY, DONE = 1, 2  # what is wanted: all that is left as soon as may be, or nothing more
 _SLOW = 500_000  # nanoseconds: for less a system has hardly ever 512 small pages
-_ADVISED = 14  # of madvise: pages may be huge
+HUGE_PAGES = 14  # of madvise: pages may be huge
 _CLOCK = getattr(time, "CLOCK_THREAD_CPUTIME_ID", 0)  # who waits for a processor is not slow
 _POPULATE_WRITE = 23 if sys.platform == "linux" else -1  # of madvise: pages at once
 
@@ -144,7 +144,7 @@ def touching_text() -> str:
     text = _TEXT.replace("POPULATE_WRITE", str(_POPULATE_WRITE))
     for name, number in (
         ("PAGE", mmap.PAGESIZE), ("HURRY", HURRY), ("DONE", DONE), ("HUGE", HUGE),
-        ("ADVISED", _ADVISED), ("SLOW", _SLOW), ("CLOCK", _CLOCK),
+        ("ADVISED", HUGE_PAGES), ("SLOW", _SLOW), ("CLOCK", _CLOCK),
     ):  # fmt: skip
         text = text.replace(name, str(number))
     return text

@@ -10,17 +10,20 @@ import functools
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from funct.kernels import table
 from funct.kernels.windows.views import Padding, Sizes, Sliding, output_size, sum_dtype
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 __all__ = [
     "convolution", "convolution_input", "convolution_weight", "convolution_work", "fitting_size",
     "in_roles", "output_size",
 ]  # fmt: skip
+
+_VAST = 1 << 26  # elements of a result that is looked for room for beforehand
 
 
 @functools.lru_cache(512)
@@ -74,6 +77,8 @@ def convolution(
     Notes:   where the channels of x are last in memory, those of the result may be as well.
     """
     slide = Sliding(stride, padding, dilation, groups)
+    shape = (len(x), len(w), *fitting_size(x.shape, w.shape, None, slide))
+    _refuse_without_room(shape, x.dtype)
     work = convolution_work(x.shape, w.shape, slide)
     name = "convolution" if sum_dtype(x.dtype) == x.dtype else "half_convolution"
     y: NDArray[Any] = table.call(name, x.dtype, work, x, w, slide)
@@ -97,6 +102,7 @@ def convolution_input(
     shape = (len(g), w.shape[1] * groups, *size)
     slide = Sliding(stride, padding, dilation, groups)
     fitting_size(shape, w.shape, g.shape, slide)
+    _refuse_without_room(shape, g.dtype)
     work = 2 * g.size * prod(w.shape[1:])
     name = "convolution_input" if sum_dtype(g.dtype) == g.dtype else "half_convolution_input"
     x: NDArray[Any] = table.call(name, g.dtype, work, g, w, slide, size)
@@ -124,6 +130,12 @@ def convolution_weight(
     name = "convolution_weight" if sum_dtype(x.dtype) == x.dtype else "half_convolution_weight"
     w: NDArray[Any] = table.call(name, x.dtype, work, x, g, slide, size)
     return w
+
+
+def _refuse_without_room(shape: Sizes, dtype: np.dtype[Any]) -> None:
+    """Plans are as long as images, and take a while: they are not made in vain."""
+    if prod(shape) > _VAST:
+        np.empty(shape, dtype)
 
 
 # short floats, in float32 ------------------------------------------------------------------------
