@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from funct import ops, pytree
-from funct.array import Tensor, asarray, ones, reshape, zeros
+from funct.array import Tensor, asarray, eye, ones, reshape, zeros
 from funct.array.trees import flat_arrays
 from funct.core import INEXACT, Size
 from funct.errors import DTypeError
-from funct.ops.fast import wrap
 from funct.transforms.forward import as_tuple, jvp
 from funct.transforms.given import argument_numbers, arguments, expect_functions
 from funct.transforms.grad import grad, written
@@ -31,7 +30,7 @@ def _basis(x: Any) -> Any:
         count = ops.cumulative_sum(ones((n,), dtype=np.int64), 0)
         unit = ops.astype(ops.equal(reshape(count, (n, 1)), count), x.dtype)
         return reshape(unit, (n, *x.shape))
-    return written(wrap(np.eye(n, dtype=x.dtype).reshape(n, *x.shape)), x)
+    return written(reshape(eye(n, dtype=x.dtype), (n, *x.shape)), x)
 
 
 def jacrev(

@@ -10,7 +10,14 @@ import funct as ft
 import funct.array as xp
 from funct import transforms
 from funct.array import Tensor
-from funct.errors import DTypeError, EscapedTracerError, ShapeError, TransformError, TreeError
+from funct.errors import (
+    AllocationError,
+    DTypeError,
+    EscapedTracerError,
+    ShapeError,
+    TransformError,
+    TreeError,
+)
 from funct.transforms.control import staged, sweeps
 from funct.transforms.vmap import BatchTracer
 from tests import laws
@@ -296,3 +303,39 @@ def test_a_fault_of_the_compiler_is_told_as_one(
     assert caught.value.__cause__ is fault
     assert caught.value.site is not None
     assert "test_faults.py" in str(caught.value.site)
+
+
+def long(n: int) -> Any:
+    """An array of n elements that takes no memory."""
+    return xp.broadcast_to(xp.asarray(1.0), (n,))
+
+
+WITHOUT_ROOM: dict[str, Callable[[], Any]] = {
+    "grad": lambda: ft.grad(lambda x: xp.sum(x * x))(long(1 << 24)),
+    "vjp": lambda: ft.vjp(lambda x: x * x, long(1 << 24)),
+    "jvp": lambda: ft.jvp(lambda x: x * x, (long(1 << 24),), (long(1 << 24),)),
+    "jacrev": lambda: ft.jacrev(lambda x: x * 2)(long(1 << 12)),
+    "jacfwd": lambda: ft.jacfwd(lambda x: x * 2)(long(1 << 12)),
+    "hessian": lambda: ft.hessian(lambda x: xp.sum(x**3))(long(1 << 12)),
+    "jet": lambda: ft.jet(lambda x: x * x, (long(1 << 24),), ((long(1 << 24),),)),
+    "vmap": lambda: ft.vmap(lambda x: x * 2)(long(1 << 24)),
+    "jit": lambda: ft.jit(lambda x: x * 2)(long(1 << 24)),
+    "checkpoint": lambda: ft.grad(ft.checkpoint(lambda x: xp.sum(x * x)))(long(1 << 24)),
+    "scan": lambda: ft.scan(lambda c, _: (c, c), xp.ones(16), length=1 << 20),
+    "scan, many": lambda: ft.scan(lambda c, _: (c, c), xp.ones(1), length=1 << 40),
+    "map": lambda: ft.map(lambda x: x * xp.ones(1 << 10), long(1 << 14)),
+    "associative_scan": lambda: ft.associative_scan(lambda a, b: a + b, long(1 << 24)),
+    "fori_loop": lambda: ft.fori_loop(0, 2, lambda i, c: c * 2, long(1 << 24)),
+    "cond": lambda: ft.cond(xp.asarray(True), lambda x: x * 2, lambda x: x, long(1 << 24)),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_ROOM)
+def test_results_without_room_are_refused_at_once(name: str) -> None:
+    """Not computed in another way, which would find no room either."""
+    ft.device.set_limit(64 << 20)
+    try:
+        with pytest.raises(AllocationError):
+            WITHOUT_ROOM[name]()
+    finally:
+        ft.device.set_limit(None)

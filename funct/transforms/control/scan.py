@@ -118,6 +118,8 @@ def scan(
     if (n >= MANY or (n >= _FEW and kept_small(f))) and plainly_transformed((*carry, *columns)):
         try:
             return loop.staged(carry, columns, int(unroll))
+        except MemoryError:  # the rows would find no room either
+            raise
         except Exception:  # f decides on values, or is wrong: step by step it says so
             pass
     rows = _rows(columns, n)
