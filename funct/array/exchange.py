@@ -14,6 +14,7 @@ from funct.errors import ArgumentError, DTypeError, ExchangeError
 from funct.kernels import dlpack
 from funct.kernels.dtypes import NATIVE
 from funct.ops.fast import wrap
+from funct.ops.refusals import out_of_memory
 
 __all__ = ["Exchange"]
 
@@ -70,11 +71,13 @@ class Exchange:
         if max_version is not None:
             max_version = _pair("max_version", max_version)
         share = copy is False and max_version is not None and max_version[0] >= 1
-        data = self.__array__() if share else self.data.copy("K")
         try:
+            data = self.__array__() if share else self.data.copy("K")
             return dlpack.give(data, max_version)
         except BufferError as error:
             raise ExchangeError(f"__dlpack__: {error}") from None
+        except MemoryError as error:
+            raise out_of_memory("__dlpack__", error) from None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return wrap, (_read_only(self.data),)  # pickle hands buffers on where it is asked to

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -25,13 +26,22 @@ from funct.errors import (
 )
 from funct.source import raised_by_user
 
-__all__ = ["explain", "out_of_memory", "refuse", "retold", "shown"]
+__all__ = ["explain", "finding_room", "out_of_memory", "refuse", "retold", "shown"]
 
 
 def out_of_memory(name: str, error: MemoryError) -> AllocationError:
     """What is said where an array finds no room, with who has the memory."""
     said = str(error) or "the system has no room for what it needs"  # LAPACK says nothing
     return AllocationError("\n    ".join([f"{name}: {said}", failure()]).rstrip())
+
+
+@contextmanager
+def finding_room(name: str) -> Iterator[None]:
+    """Where arrays find no room in the block, the function of that name says so."""
+    try:
+        yield
+    except MemoryError as error:
+        raise error if isinstance(error, FunctError) else out_of_memory(name, error) from None
 
 
 # What NumPy says of sizes that no array can have, in its several loops

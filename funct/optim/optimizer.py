@@ -26,6 +26,7 @@ from funct.errors import ArgumentError, DTypeError, ShapeError, TreeError
 from funct.kernels.table import call
 from funct.ops import fast
 from funct.ops.fast import wrap
+from funct.ops.refusals import out_of_memory
 
 __all__ = [
     "Info", "LeafRule", "LearningRate", "Optimizer", "cast", "check_rate", "first_rate",
@@ -243,7 +244,10 @@ def _in_one_pass(
     rows = [raw[k : k + many] for k in range(0, len(raw), many)]
     key, results = (rule.name, rule.key), len(columns) - 1
     work = _work(rows[0])
-    found, squares = call("update", dtype, work, rule.update, key, values, rows, results)
+    try:
+        found, squares = call("update", dtype, work, rule.update, key, values, rows, results)
+    except MemoryError as error:
+        raise out_of_memory("step", error) from None
     new, make = [], fast.make
     for column in found:
         made = []

@@ -12,6 +12,7 @@ from funct.array import Array, asarray
 from funct.array.trees import flat_arrays
 from funct.errors import FileFormatError, StateDictError, TransformError
 from funct.ops.fast import wrap
+from funct.ops.refusals import finding_room
 from funct.serialize.checkpoint import read_checkpoint, write_checkpoint
 from funct.serialize.tensor_file import open_regular, read_tensors, tensor_parts
 from funct.serialize.whole_file import write_whole
@@ -41,10 +42,11 @@ def save(tree: Any, path: Path) -> None:
     """
     tensors = _named(tree)
     kind = _kind(path)
-    if kind == "file":
-        write_whole(path, tensor_parts(tensors))
-    else:
-        write_checkpoint(path, tensors)
+    with finding_room("save"):
+        if kind == "file":
+            write_whole(path, tensor_parts(tensors))
+        else:
+            write_checkpoint(path, tensors)
 
 
 def load(path: Path, like: Any = None) -> Any:

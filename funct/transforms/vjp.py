@@ -23,6 +23,7 @@ from funct.graph import dependent, inline_calls
 from funct.graph.capture import capture
 from funct.graph.json_form import decode_graph, encode_graph
 from funct.ops.fast import wrap
+from funct.ops.refusals import finding_room
 from funct.records import opened, remedy
 from funct.settings import config
 from funct.transforms.forward import split_aux
@@ -333,7 +334,8 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., An
         [3.0, 3.0]
     """
     expect_functions("linear_transpose", fun=fun)
-    flat, spec = flat_arrays(primals, _zeros)
+    with finding_room("linear_transpose"):
+        flat, spec = flat_arrays(primals, _zeros)
     zeros = spec.unflatten(flat)
     name = getattr(fun, "__name__", "fun")
     out, pull = recorded("linear_transpose", fun, zeros, allow_int=False)

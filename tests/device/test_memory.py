@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 import funct as ft
 import funct.array as xp
-from funct import nn, optim
+from funct import nn, optim, serialize
 from funct.device import memory
 from funct.device.memory import host
 from funct.device.memory.front import LEAST, set_handler
@@ -451,6 +451,21 @@ def test_functions_of_one_kernel_refuse_by_name_too(name, call):
 def test_updates_that_find_no_room_are_refused_with_a_report(update):
     with pytest.raises(AllocationError, match=r"x\.at"):
         update(xp.broadcast_to(xp.ones(1), (1 << 50,)))
+
+
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [
+        ("__dlpack__", lambda x, _: np.from_dlpack(x)),
+        ("save", lambda x, path: serialize.save({"x": x}, path / "x.safetensors")),
+        ("save", lambda x, path: serialize.save({"x": x}, path / "folder")),
+        ("step", lambda x, _: optim.sgd(0.1).step(x, x, optim.sgd(0.1).init(x))),
+    ],
+)
+def test_what_leaves_and_finds_no_room_is_refused_with_a_report(name, use, tmp_path):
+    with pytest.raises(AllocationError, match=f"^{name}: "):
+        use(xp.broadcast_to(xp.ones(1), (1 << 50,)), tmp_path)
+    assert not list(tmp_path.glob("*.safetensors"))
 
 
 def test_without_a_recording_the_error_says_how_much_of_which_size():

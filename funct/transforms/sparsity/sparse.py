@@ -18,6 +18,7 @@ from funct.errors import ConcretizationError, DTypeError, ShapeError, TransformE
 from funct.kernels.linalg.colouring import column_colours, star_colours, star_readings
 from funct.kernels.linalg.sparse import coo, pattern_of, places, turned, union
 from funct.ops.fast import wrap
+from funct.ops.refusals import finding_room
 from funct.transforms.forward import jvp
 from funct.transforms.given import expect_functions
 from funct.transforms.grad import grad
@@ -156,7 +157,8 @@ def _places(
 ) -> tuple[Any, Any, Any]:
     """Rows and columns that may be other than zero, and an array like the result."""
     if sparsity is None:
-        out, found = dependence(name, fun, x)
+        with finding_room(name):
+            out, found = dependence(name, fun, x)
         out = _one_array(name, "the result", out)
     else:
         out, found = _one_array(name, "the result", fun(x)), sparsity
