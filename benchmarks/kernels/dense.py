@@ -18,10 +18,10 @@ import funct.array as xp
 from benchmarks.kernels.row import Row
 from benchmarks.peers import optional
 from funct.device import host
-from funct.kernels.cpu.dense import convolution as taps
-from funct.kernels.cpu.dense import weight_gradient
+from funct.kernels.cpu.convolution import convolution as taps
+from funct.kernels.cpu.convolution import weight_gradient
 from funct.kernels.cpu.dense.dots import DOTS, supported
-from funct.kernels.cpu.dense.products import multiplier, multiply
+from funct.kernels.cpu.products.integers import multiplier, multiply
 from funct.kernels.cpu.quantized.words import best
 from funct.kernels.linalg.dots import vdot
 from funct.kernels.linalg.matrices import solve_triangular

@@ -55,10 +55,10 @@ from funct.compile.steps.walker import FIRST_WORDS, HEAD, assemble_kernels, relo
 from funct.device import Code, host
 from funct.device.machine_code import LEAN
 from funct.graph import Var
-from funct.kernels.cpu.dense.blas_products import print_product
-from funct.kernels.cpu.dense.few_rows import print_few_rows
-from funct.kernels.cpu.dense.gram import print_gram, print_mirrored
-from funct.kernels.cpu.dense.tiled import print_tasks
+from funct.kernels.cpu.products.blas_products import print_product
+from funct.kernels.cpu.products.few_rows import print_few_rows
+from funct.kernels.cpu.products.gram import print_gram, print_mirrored
+from funct.kernels.cpu.products.tiled import print_tasks
 from funct.kernels.llvm import Module
 
 __all__ = ["Program", "kernels_of", "kernels_text", "link"]

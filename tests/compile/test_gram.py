@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 import funct.array as xp
 from funct.device import host
-from funct.kernels.cpu.dense import gram
+from funct.kernels.cpu.products import gram
 from tests.compile.checked import checking, run
 from tests.compile.test_bounds import made_of
 

@@ -12,7 +12,7 @@ import funct as ft
 import funct.array as xp
 from funct.compile.steps import gemm, products
 from funct.device import host
-from funct.kernels.cpu.dense import blas_products, tiled
+from funct.kernels.cpu.products import blas_products, tiled
 from tests.compile.checked import checking, run
 from tests.compile.test_native import compiled, eager
 

@@ -16,7 +16,7 @@ from funct.compile.native import native
 from funct.compile.stored import stored
 from funct.kernels import table
 from funct.kernels.cpu import jobs
-from funct.kernels.cpu.dense.few_products import products
+from funct.kernels.cpu.convolution.few_products import products
 from funct.kernels.windows.convolution import convolution_work
 from funct.kernels.windows.views import Sliding
 from funct.nn import functional

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from funct.kernels.cpu.dense import few_products as cpu
+from funct.kernels.cpu.convolution import few_products as cpu
 from funct.kernels.cpu.loops import available
 from funct.kernels.table import restricted
 from funct.kernels.windows.convolution import convolution, convolution_input, convolution_weight

@@ -15,9 +15,9 @@ import funct.array as xp
 from funct.device import Host, host, machine_code
 from funct.device.host import vector_bytes
 from funct.kernels import table
-from funct.kernels.cpu.dense import half_products as fast
 from funct.kernels.cpu.dense.dots import DOTS, supported
-from funct.kernels.cpu.dense.half_text import text
+from funct.kernels.cpu.products import half_products as fast
+from funct.kernels.cpu.products.half_text import text
 from funct.kernels.linalg.products import half_matmul, matmul
 from funct.ops.linalg import multiplied
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import funct as ft
 from funct.device import host
 from funct.kernels import table
-from funct.kernels.cpu.dense import large_products
-from funct.kernels.cpu.dense import products as fast
+from funct.kernels.cpu.products import integers as fast
+from funct.kernels.cpu.products import large_products
 from funct.kernels.linalg.products import integer_matmul, matmul, outer_product, plain_matmul
 from tests.kernels.arrays import whole_range
 

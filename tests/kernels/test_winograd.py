@@ -17,7 +17,7 @@ import funct.array as xp
 from funct import ops
 from funct.device import host
 from funct.kernels import table
-from funct.kernels.cpu.dense import (
+from funct.kernels.cpu.convolution import (
     convolution,
     panels,
     weight_gradient,

@@ -25,7 +25,7 @@ from funct.compile.rewriting.exponential import exponential
 from funct.compile.rewriting.new_nodes import Known, NewNodes, renamed
 from funct.core import Shape, Value
 from funct.graph import Control, Graph, Node, Var, eliminate_dead
-from funct.kernels.cpu.dense.few_products import products
+from funct.kernels.cpu.convolution.few_products import products
 from funct.kernels.table import PAIRS, met
 from funct.kernels.windows.convolution import in_roles
 from funct.kernels.windows.pointwise import in_tiles, mapped, single, summed_behind, whole

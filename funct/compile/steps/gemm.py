@@ -1,4 +1,4 @@
-"""Products of matrices inside of a program in tiles of our own (`kernels/cpu/dense/tiled.py`)."""
+"""Products of matrices inside of a program in our own tiles (`kernels/cpu/products/tiled.py`)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from funct.compile.fusion.calls import Address, Buffer, Call, Word
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.steps.stacks import Matrix, stack_words
 from funct.graph import Var
-from funct.kernels.cpu.dense.gemm import Tile, foretell
-from funct.kernels.cpu.dense.tiled import Laid, Tasks, is_worth, tasks_of
+from funct.kernels.cpu.products.gemm import Tile, foretell
+from funct.kernels.cpu.products.tiled import Laid, Tasks, is_worth, tasks_of
 
 __all__ = ["gemm", "is_tiled", "tiles_of"]
 

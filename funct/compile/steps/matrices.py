@@ -26,7 +26,7 @@ from funct.compile.steps.moves import copy_bytes
 from funct.compile.steps.ufuncs import NUMPYS
 from funct.device.machine_code import offer
 from funct.graph import Node
-from funct.kernels.cpu.dense.blas import alone
+from funct.kernels.cpu.products.blas import alone
 from funct.kernels.cpu.triangular import counts_in_64_bits, print_solution
 from funct.kernels.linalg import lapack
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed

@@ -33,12 +33,12 @@ from funct.compile.steps.vector_products import (
 )
 from funct.device import host
 from funct.graph import Graph, Node, Var
-from funct.kernels.cpu.dense.blas import WORTH_CUTTING, counts_in_64_bits
-from funct.kernels.cpu.dense.blas_products import panels
-from funct.kernels.cpu.dense.few_rows import FEW_ROWS, are_few, code_of, few_rows_words
-from funct.kernels.cpu.dense.gemm import Tile, foretell
-from funct.kernels.cpu.dense.gram import MIRRORED, gram_words, is_worth_halving
-from funct.kernels.cpu.dense.tiled import Laid, find_products
+from funct.kernels.cpu.products.blas import WORTH_CUTTING, counts_in_64_bits
+from funct.kernels.cpu.products.blas_products import panels
+from funct.kernels.cpu.products.few_rows import FEW_ROWS, are_few, code_of, few_rows_words
+from funct.kernels.cpu.products.gemm import Tile, foretell
+from funct.kernels.cpu.products.gram import MIRRORED, gram_words, is_worth_halving
+from funct.kernels.cpu.products.tiled import Laid, find_products
 from funct.kernels.llvm import I64, PTR, Module, Value, typed
 from funct.kernels.table import met
 

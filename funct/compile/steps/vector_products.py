@@ -18,7 +18,7 @@ from funct.compile.fusion.calls import Address, Buffer, Call, Word
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.steps.stacks import each_product
 from funct.graph import Var
-from funct.kernels.cpu.dense.tiled import find_products
+from funct.kernels.cpu.products.tiled import find_products
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 from funct.kernels.llvm.shuffles import first_blocks, first_halves
 

@@ -22,7 +22,7 @@ from funct.compile.steps.flat import flat_call
 from funct.compile.steps.moves import copied_bytes, zeros
 from funct.compile.steps.told import told
 from funct.graph import Node, Var
-from funct.kernels.cpu.dense.few_products import add_products, products
+from funct.kernels.cpu.convolution.few_products import add_products, products
 from funct.kernels.cpu.irregular import pooling
 from funct.kernels.cpu.jobs import Job, job
 from funct.kernels.table import met

@@ -21,11 +21,13 @@ __all__ = ["Job", "alone", "job", "job_of"]
 
 _ALONE = 1 << 22  # multiplications and additions of a step that wakes no threads
 _MAKERS = {  # module: functions, by what they are asked for
-    "attention": "attention.jobs:attention", "by squares": "dense.jobs:by_squares",
+    "attention": "attention.jobs:attention", "by squares": "convolution.jobs:by_squares",
     "few bits": "quantized.jobs:few_bits", "layer": "quantized.jobs:layer_on_codes",
-    "gradient": "dense.jobs:gradient", "gradient by squares": "dense.jobs:gradient_by_squares",
-    "line weights": "dense.jobs:line_weights", "lines": "dense.jobs:lines",
-    "pack": "dense.jobs:pack", "rest": "dense.jobs:rest", "tiles": "dense.jobs:tiles",
+    "gradient": "convolution.jobs:gradient",
+    "gradient by squares": "convolution.jobs:gradient_by_squares",
+    "line weights": "convolution.jobs:line_weights", "lines": "convolution.jobs:lines",
+    "pack": "convolution.jobs:pack", "rest": "convolution.jobs:rest",
+    "tiles": "convolution.jobs:tiles",
 }  # fmt: skip
 
 

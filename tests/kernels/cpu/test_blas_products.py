@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from funct.kernels.cpu.dense import blas_products, gram
+from funct.kernels.cpu.products import blas_products, gram
 from tests import guarded
 from tests.compile.test_native import compiled
 

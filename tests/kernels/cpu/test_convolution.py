@@ -17,17 +17,17 @@ import funct as ft
 import funct.array as xp
 from funct.device import host
 from funct.kernels import channels, table
-from funct.kernels.cpu.dense import (
+from funct.kernels.cpu.convolution import (
     bands,
     depthwise,
     depthwise_last,
     geometry,
     weight_gradient,
 )
-from funct.kernels.cpu.dense import convolution as fast
-from funct.kernels.cpu.dense.axes import filled, folded
-from funct.kernels.cpu.dense.convolution import convolver
-from funct.kernels.cpu.dense.panels import batch_of
+from funct.kernels.cpu.convolution import convolution as fast
+from funct.kernels.cpu.convolution.axes import filled, folded
+from funct.kernels.cpu.convolution.convolution import convolver
+from funct.kernels.cpu.convolution.panels import batch_of
 from funct.kernels.windows import convolution as checked
 from funct.kernels.windows import products as plain
 from funct.kernels.windows.views import Sliding

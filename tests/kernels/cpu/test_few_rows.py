@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from funct.kernels import table
-from funct.kernels.cpu.dense import few_rows
+from funct.kernels.cpu.products import few_rows
 from tests import guarded
 from tests.compile.test_native import compiled
 from tests.kernels.cpu.test_blas_products import LIES, close, normal

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from funct.device import Code, Host, assemble, host, machine_code
 from funct.kernels import table
 from funct.kernels.cpu.dense.dots import DOTS, supported
-from funct.kernels.cpu.dense.gemm import (
+from funct.kernels.cpu.products.gemm import (
     ARGUMENTS,
     Cut,
     Tile,

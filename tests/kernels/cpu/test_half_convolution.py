@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import funct as ft
 from funct.kernels import table
-from funct.kernels.cpu.dense import half_convolution as fast
-from funct.kernels.cpu.dense import pairs
+from funct.kernels.cpu.convolution import half_convolution as fast
+from funct.kernels.cpu.convolution import pairs
 from funct.kernels.windows import convolution as checked
 from funct.kernels.windows import products as plain
 from funct.kernels.windows.views import Sliding

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from funct.device import host
 from funct.kernels import table
-from funct.kernels.cpu.dense import products
+from funct.kernels.cpu.products import integers as products
 from funct.kernels.cpu.quantized import layers as fast
 from funct.kernels.cpu.quantized import weight_only
 from funct.kernels.cpu.quantized.words import PAIRS, Words, best

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from funct.device import Host, assemble, host, machine_code
 from funct.device.host import vector_bytes
 from funct.kernels import table
-from funct.kernels.cpu.dense import (
+from funct.kernels.cpu.convolution import (
     bands,
     line_weights,
     lines,

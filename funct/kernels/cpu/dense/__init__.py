@@ -1,1 +1,1 @@
-"""Convolution and integer products: one micro-kernel (`tile.py`) under loops of bands and lines."""
+"""The micro-kernel of dense arithmetic (`tile.py`), what it multiplies, and how it is fed."""

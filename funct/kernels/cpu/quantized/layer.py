@@ -19,8 +19,8 @@ from msgspec import Struct
 from funct.device import host, printed
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.dots import DOTS, supported
-from funct.kernels.cpu.dense.products import multiplier
 from funct.kernels.cpu.dense.tile import call_tiles, most_rows, tile_table
+from funct.kernels.cpu.products.integers import multiplier
 from funct.kernels.cpu.quantized import byte_rows
 from funct.kernels.cpu.quantized.codes import (
     BYTE,
@@ -39,7 +39,7 @@ from funct.kernels.quantized.affine import Codes
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from funct.kernels.cpu.dense.panels import Convolver
+    from funct.kernels.cpu.convolution.panels import Convolver
 
 __all__ = ["CALL", "JOB", "Layer", "layer"]
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.dense.convolution import convolver
-from funct.kernels.cpu.dense.depthwise import convolution_of_codes, weights_of_codes
+from funct.kernels.cpu.convolution.convolution import convolver
+from funct.kernels.cpu.convolution.depthwise import convolution_of_codes, weights_of_codes
 from funct.kernels.cpu.quantized.codes import (
     farthest,
     fit,

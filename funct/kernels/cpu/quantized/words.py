@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from funct.device import host
 from funct.kernels.cpu.dense.dots import DOTS, supported
-from funct.kernels.cpu.dense.products import filled
+from funct.kernels.cpu.dense.words import filled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

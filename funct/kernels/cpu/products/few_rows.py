@@ -18,8 +18,8 @@ from msgspec import Struct
 
 from funct.device import PARALLEL, Host, host, printed
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.dense.blas import WORTH_CUTTING
-from funct.kernels.cpu.dense.tiled import Laid, laid
+from funct.kernels.cpu.products.blas import WORTH_CUTTING
+from funct.kernels.cpu.products.tiled import Laid, laid
 from funct.kernels.cpu.runners import runner
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from funct.device import PARALLEL, Host, host, printed
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.dense.blas import KINDS, WORTH_CUTTING, call_gemm, call_syrk, counts
-from funct.kernels.cpu.dense.tiled import Laid, laid
+from funct.kernels.cpu.products.blas import KINDS, WORTH_CUTTING, call_gemm, call_syrk, counts
+from funct.kernels.cpu.products.tiled import Laid, laid
 from funct.kernels.cpu.runners import runner
 from funct.kernels.llvm import I64, PTR, Module, Value, typed
 

@@ -11,7 +11,7 @@ With d the 4 × 4 pixels that a square y of the result reads and w the taps,
          0  1  0 -1         0    0   1
 
 The map is linear in each of y, d and w, so its adjoint in w has the same three matrices. Each of
-the 16 places of a square is a product of matrices, which the micro-kernel computes (`tile.py`).
+the 16 places of a square is a product of matrices, for the micro-kernel (`dense/tile.py`).
 
 Note [Places apart]
     The 16 words that meet in a square lie a plane apart. A plane is one line of the cache longer
@@ -30,7 +30,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from funct.kernels.cpu.dense.axes import Axes, Batch, axis, slab_fields
+from funct.kernels.cpu.convolution.axes import Axes, Batch, axis, slab_fields
 from funct.kernels.cpu.dense.slab import Slab
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed

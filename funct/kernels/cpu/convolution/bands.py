@@ -3,8 +3,8 @@
 A band is a few rows of one result, along its first spatial axis. What it needs of x is copied to
 scratch with zeros around it and the channels last (the slab), so that the channels under a tap are
 one run of words. Where they are last already and no class reads zeros, x itself is read. Tiles
-(`tile.py`) leave sums in scratch, pixels by channels; a transposing copy brings them to the result.
-All sizes are arguments: one text serves every convolution of a dtype.
+(`dense/tile.py`) leave sums in scratch, pixels by channels; a transposing copy brings them to the
+result. All sizes are arguments: one text serves every convolution of a dtype.
 
 A unit is a band of some groups of one image or, where images are small, of a few whole images:
 their weights come from afar, and all the pixels of a unit are cut into tiles together.

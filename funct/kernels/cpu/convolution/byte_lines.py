@@ -1,8 +1,8 @@
 """Lines of codes (`lines.py`) met several taps at a time: bytes of x are gathered into words in
-registers, and one instruction (of `dots.py`) sums the products of each.
+registers, and one instruction (of `dense/dots.py`) sums the products of each.
 
 A vector of bytes of a line is loaded once for the taps of a word; a permutation repeats for each
-pixel of the result those under its taps. Codes are unsigned here, as `words.py` says.
+pixel of the result those under its taps. Codes are unsigned here, as `quantized/words.py` says.
 
     quads (u8s8): four taps, of 64 bytes in any order (AVX-512 VBMI).
     pairs (s16):  two taps, of 16 bytes, which each half of a vector of AVX2 reorders; with zeros
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
+from funct.kernels.cpu.convolution.lines import Pattern, Strips, planes_text
 from funct.kernels.cpu.dense.dots import DOTS, supported
-from funct.kernels.cpu.dense.lines import Pattern, Strips, planes_text
-from funct.kernels.cpu.dense.products import filled
+from funct.kernels.cpu.dense.words import filled
 from funct.kernels.cpu.quantized.codes import to_codes
 from funct.kernels.llvm import Value, typed
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from funct.device import Host
-    from funct.kernels.cpu.dense.axes import Axis
+    from funct.kernels.cpu.convolution.axes import Axis
 
 __all__ = ["Gathering", "byte_planes_text", "gathering"]
 

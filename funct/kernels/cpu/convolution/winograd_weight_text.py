@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from funct.device import PARALLEL, Host
-from funct.kernels.cpu.dense.slab import SLAB
-from funct.kernels.cpu.dense.squares import (
+from funct.kernels.cpu.convolution.squares import (
     PLACES,
     SQUARES,
     TAPS,
@@ -14,6 +13,7 @@ from funct.kernels.cpu.dense.squares import (
     of_gradients,
     of_sums,
 )  # fmt: skip
+from funct.kernels.cpu.dense.slab import SLAB
 from funct.kernels.cpu.dense.tile import call_tiles
 from funct.kernels.cpu.dense.turn import turn_name
 from funct.kernels.cpu.record import Fields, Record

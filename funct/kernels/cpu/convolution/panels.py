@@ -1,7 +1,7 @@
 """Weights laid out for tiles (panels), and images convolved with them.
 
 Panels depend on the weights alone and serve any number of calls. Arrays are taken in words
-(`dots.py`) and must be contiguous.
+(`dense/dots.py`) and must be contiguous.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 
 from funct.device import host
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.dense import bands
-from funct.kernels.cpu.dense.axes import Axes, Batch
+from funct.kernels.cpu.convolution import bands
+from funct.kernels.cpu.convolution.axes import Axes, Batch
+from funct.kernels.cpu.convolution.geometry import plan
 from funct.kernels.cpu.dense.dots import DOTS, supported
-from funct.kernels.cpu.dense.geometry import plan
 from funct.kernels.cpu.dense.tile import most_rows, tile_table
 from funct.kernels.cpu.record import address
 from funct.kernels.llvm import typed

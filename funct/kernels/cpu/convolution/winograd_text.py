@@ -12,8 +12,7 @@ from __future__ import annotations
 import functools
 
 from funct.device import PARALLEL, Host
-from funct.kernels.cpu.dense.slab import SLAB, clear, copy
-from funct.kernels.cpu.dense.squares import (
+from funct.kernels.cpu.convolution.squares import (
     PLACES,
     SQUARES,
     TAPS,
@@ -24,6 +23,7 @@ from funct.kernels.cpu.dense.squares import (
     of_products,
     of_weights,
 )  # fmt: skip
+from funct.kernels.cpu.dense.slab import SLAB, clear, copy
 from funct.kernels.cpu.dense.tile import call_tiles
 from funct.kernels.cpu.dense.turn import turn_name
 from funct.kernels.cpu.record import Fields, Record

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from funct.kernels.cpu.dense.axes import Axes, Axis, Phase
+from funct.kernels.cpu.convolution.axes import Axes, Axis, Phase
 from funct.kernels.cpu.record import address
 
 __all__ = ["Class", "Classes", "Pixels", "classes_of", "places_of"]

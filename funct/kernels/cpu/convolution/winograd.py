@@ -17,11 +17,11 @@ from funct.device import Code, Host, host, printed
 from funct.device.machine_code import LEAN
 from funct.kernels.channels import channels_first, channels_last
 from funct.kernels.cpu import scratch as memory
+from funct.kernels.cpu.convolution.panels import batch_of
+from funct.kernels.cpu.convolution.squares import PLACES, TAPS, cut, worth
+from funct.kernels.cpu.convolution.winograd_text import CHUNK, JOB, text
 from funct.kernels.cpu.dense.dots import DOTS, supported
-from funct.kernels.cpu.dense.panels import batch_of
-from funct.kernels.cpu.dense.squares import PLACES, TAPS, cut, worth
 from funct.kernels.cpu.dense.tile import most_rows, tile_table
-from funct.kernels.cpu.dense.winograd_text import CHUNK, JOB, text
 from funct.kernels.cpu.record import Fields, address
 
 if TYPE_CHECKING:

@@ -14,14 +14,15 @@ import numpy as np
 
 from funct.device import host
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.dense.axes import axis
+from funct.kernels.cpu.convolution.axes import axis
+from funct.kernels.cpu.convolution.panels import Convolver, batch_of
 from funct.kernels.cpu.dense.dots import DOTS, supported
-from funct.kernels.cpu.dense.panels import Convolver, batch_of
+from funct.kernels.cpu.dense.words import filled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["filled", "integer_matmul", "multiplier", "multiply", "thin_matmul"]
+__all__ = ["integer_matmul", "multiplier", "multiply", "thin_matmul"]
 
 _FLOATS = {"f": "f32", "d": "f64"}
 _ONE = axis(1, 1, 1, 1, 0, 1)
@@ -43,22 +44,6 @@ def multiply(made: Convolver, x: NDArray[Any], panels: NDArray[Any], columns: in
     """Sums, (rows, columns), of as many bytes as the words."""
     y = memory.fresh((len(x), columns), x.dtype)
     made.run(x, panels, y, last=True)
-    return y
-
-
-def filled(x: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[np.int32]:
-    """Small integers as words of as many as fit, along axis 1 of three, which is filled up by 0."""
-    rows, depth, columns = x.shape
-    count = 4 // dtype.itemsize
-    if columns == 1 and depth % count == 0 and x.itemsize == dtype.itemsize:
-        return np.ascontiguousarray(x[:, :, 0]).view(np.int32)[:, :, None]
-    words = -(-depth // count)
-    y = memory.fresh((rows, words, columns), np.dtype(np.int32))
-    parts = y.view(dtype).reshape(rows, words, columns, count)
-    for k in range(count):
-        part = x[:, k::count]
-        parts[:, : part.shape[1], :, k] = part
-        parts[:, part.shape[1] :, :, k] = 0
     return y
 
 

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from funct.device import PARALLEL, Host, host, printed
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.dense.gemm import foretell
-from funct.kernels.cpu.dense.tiled import Laid, is_worth, laid, print_tasks, tasks_of
+from funct.kernels.cpu.products.gemm import foretell
+from funct.kernels.cpu.products.tiled import Laid, is_worth, laid, print_tasks, tasks_of
 from funct.kernels.cpu.runners import runner
 from funct.kernels.llvm import I64, PTR, Module
 

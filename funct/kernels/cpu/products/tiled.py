@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from funct.device import host
 from funct.kernels.cpu.dense.dots import DOTS, supported
-from funct.kernels.cpu.dense.gemm import ARGUMENTS, Cut, Tile, cut, driver_name
+from funct.kernels.cpu.products.gemm import ARGUMENTS, Cut, Tile, cut, driver_name
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
 __all__ = [
@@ -142,9 +142,7 @@ class Tasks(Struct, frozen=True):
         ]  # fmt: skip
 
 
-def tasks_of(
-    sizes: tuple[int, int, int], element: str, a: Laid, b: Laid, count: int = 1
-) -> Tasks:
+def tasks_of(sizes: tuple[int, int, int], element: str, a: Laid, b: Laid, count: int = 1) -> Tasks:
     """The tasks of a product, or of so many."""
     m, n, k = sizes
     lanes = host().vector_bytes // typed(element).bytes

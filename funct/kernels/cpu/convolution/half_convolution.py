@@ -20,9 +20,9 @@ import numpy as np
 
 from funct.kernels import table
 from funct.kernels.channels import channels_first, channels_last, lie_last
-from funct.kernels.cpu.dense import convolution as maps
-from funct.kernels.cpu.dense import weight_gradient
-from funct.kernels.cpu.dense.pairs import paired
+from funct.kernels.cpu.convolution import convolution as maps
+from funct.kernels.cpu.convolution import weight_gradient
+from funct.kernels.cpu.convolution.pairs import paired
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,12 +15,12 @@ import numpy as np
 from funct.device import host
 from funct.kernels.channels import channels_last, lie_last
 from funct.kernels.cpu import scratch as memory
+from funct.kernels.cpu.convolution.panels import batch_of
+from funct.kernels.cpu.convolution.squares import PLACES, cut, worth
+from funct.kernels.cpu.convolution.winograd import Plan, served
+from funct.kernels.cpu.convolution.winograd_weight_text import JOB, text
 from funct.kernels.cpu.dense.dots import DOTS, supported
-from funct.kernels.cpu.dense.panels import batch_of
-from funct.kernels.cpu.dense.squares import PLACES, cut, worth
 from funct.kernels.cpu.dense.tile import most_rows, tile_table
-from funct.kernels.cpu.dense.winograd import Plan, served
-from funct.kernels.cpu.dense.winograd_weight_text import JOB, text
 from funct.kernels.cpu.record import address
 
 if TYPE_CHECKING:

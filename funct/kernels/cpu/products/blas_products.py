@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from funct.device import PARALLEL, Host, host, printed
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.dense.blas import (
+from funct.kernels.cpu.products.blas import (
     KINDS,
     WORTH_CUTTING,
     alone,
@@ -31,7 +31,7 @@ from funct.kernels.cpu.dense.blas import (
     call_gemv,
     counts,
 )
-from funct.kernels.cpu.dense.tiled import Laid, find_products, laid
+from funct.kernels.cpu.products.tiled import Laid, find_products, laid
 from funct.kernels.cpu.runners import runner
 from funct.kernels.llvm import F64, I64, PTR, Module, Value, typed
 

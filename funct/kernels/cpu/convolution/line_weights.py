@@ -18,7 +18,7 @@ import itertools
 from math import prod
 
 from funct.device import Host
-from funct.kernels.cpu.dense.lines import SIZES, Lines, Pattern, Taps, begin
+from funct.kernels.cpu.convolution.lines import SIZES, Lines, Pattern, Taps, begin
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.llvm import I64, PTR, Emitter, Value, each, typed
 

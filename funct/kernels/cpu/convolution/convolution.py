@@ -1,4 +1,4 @@
-"""Convolution and its adjoint in x, by bands (`bands.py`) and tiles (`tile.py`)."""
+"""Convolution and its adjoint in x, by bands (`bands.py`) and tiles (`dense/tile.py`)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 from funct.device import host
 from funct.kernels.channels import channels_first, channels_last
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.dense.axes import adjoint_axis, axis, three
-from funct.kernels.cpu.dense.panels import Convolver, batch_of
+from funct.kernels.cpu.convolution.axes import adjoint_axis, axis, three
+from funct.kernels.cpu.convolution.panels import Convolver, batch_of
 from funct.kernels.windows.patches import in_tiles
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from funct.device import host
-from funct.kernels.cpu.dense import (
+from funct.kernels.cpu.convolution import (
     bands,
     depthwise,
     squares,
@@ -19,9 +19,9 @@ from funct.kernels.cpu.dense import (
     winograd_text,
     winograd_weight,
 )  # fmt: skip
-from funct.kernels.cpu.dense.convolution import convolver
-from funct.kernels.cpu.dense.line_weights import WEIGHTS
-from funct.kernels.cpu.dense.lines import PLANES
+from funct.kernels.cpu.convolution.convolution import convolver
+from funct.kernels.cpu.convolution.line_weights import WEIGHTS
+from funct.kernels.cpu.convolution.lines import PLANES
 from funct.kernels.cpu.jobs import alone, job, job_of
 from funct.kernels.windows.views import Sliding
 

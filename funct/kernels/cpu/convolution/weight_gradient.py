@@ -54,11 +54,11 @@ from funct.device import Code, Host, host, printed
 from funct.device.machine_code import LEAN
 from funct.kernels.channels import channels_last, lie_last
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.dense.axes import Axes, Batch, axis, merged, slab_fields, three
+from funct.kernels.cpu.convolution.axes import Axes, Batch, axis, merged, slab_fields, three
+from funct.kernels.cpu.convolution.panels import batch_of
+from funct.kernels.cpu.convolution.weight_text import JOB, text
 from funct.kernels.cpu.dense.dots import DOTS, supported
-from funct.kernels.cpu.dense.panels import batch_of
 from funct.kernels.cpu.dense.tile import most_rows, tile_table
-from funct.kernels.cpu.dense.weight_text import JOB, text
 from funct.kernels.cpu.record import address
 from funct.kernels.windows import patches
 from funct.kernels.windows.pointwise import in_tiles

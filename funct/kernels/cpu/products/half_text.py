@@ -1,11 +1,11 @@
 """The loops of products of half-precision matrices: packed, multiplied tile by tile, rounded once.
 
 A unit is a block of rows of one product of the stack, times a range of its columns. The right
-operand is packed for tiles (`tile.py`) where it is multiplied, a piece of the depth by some columns
-at a time, which stays in the second-level cache; the left one is read where it lies if its words
-are there as they are. Words are float32, converted as they are packed, or pairs of bfloat16 along
-the depth, as `vdpbf16ps` takes them. All sizes are arguments: one text serves every product of a
-dtype.
+operand is packed for tiles (`dense/tile.py`) where it is multiplied, a piece of the depth by some
+columns at a time, which stays in the second-level cache; the left one is read where it lies if its
+words are there as they are. Words are float32, converted as they are packed, or pairs of bfloat16
+along the depth, as `vdpbf16ps` takes them. All sizes are arguments: one text serves every product
+of a dtype.
 
 Note [Same bits]
     An element is summed along the depth, word by word, in one sum. Which unit, tile or thread it
@@ -20,10 +20,10 @@ from msgspec import Struct
 
 from funct.device import PARALLEL, Host
 from funct.kernels.cpu.dense.dots import DOTS, Dot
-from funct.kernels.cpu.dense.half_rows import AHEAD, NARROWEST, few_rows
 from funct.kernels.cpu.dense.slab import clear
 from funct.kernels.cpu.dense.tile import call_tiles
 from funct.kernels.cpu.dense.turn import turn_name
+from funct.kernels.cpu.products.half_rows import AHEAD, NARROWEST, few_rows
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 
@@ -67,7 +67,7 @@ class _Words(Struct, frozen=True):
     def transpose(
         self, source: Value, to: Value, rows: Value, columns: Value, row: Value, to_row: Value
     ) -> None:
-        """`turn.py`'s copy."""
+        """`dense/turn.py`'s copy."""
         self.f.call(self.turn, None, [source, to, rows, columns, row, to_row])
 
     def spread(

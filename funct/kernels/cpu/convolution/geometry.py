@@ -19,8 +19,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from funct.kernels.cpu.dense.axes import Axes, Batch, Phase, merged, slab_fields
-from funct.kernels.cpu.dense.classes import Classes, Pixels, classes_of, places_of
+from funct.kernels.cpu.convolution.axes import Axes, Batch, Phase, merged, slab_fields
+from funct.kernels.cpu.convolution.classes import Classes, Pixels, classes_of, places_of
 from funct.kernels.cpu.record import address
 
 __all__ = ["Plan", "plan"]

@@ -17,10 +17,10 @@ from msgspec.structs import replace
 from funct.device import Code, Host, host, printed
 from funct.kernels.channels import lie_last
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.dense.axes import Axis, Folded, filled, folded
-from funct.kernels.cpu.dense.byte_lines import byte_planes_text, gathering
-from funct.kernels.cpu.dense.line_weights import WEIGHTS, sharing, sums, weights_text
-from funct.kernels.cpu.dense.lines import PLANES, Ends, Pattern, planes_text
+from funct.kernels.cpu.convolution.axes import Axis, Folded, filled, folded
+from funct.kernels.cpu.convolution.byte_lines import byte_planes_text, gathering
+from funct.kernels.cpu.convolution.line_weights import WEIGHTS, sharing, sums, weights_text
+from funct.kernels.cpu.convolution.lines import PLANES, Ends, Pattern, planes_text
 from funct.kernels.cpu.quantized.codes import BYTE, TO_CODES, to_codes_fields
 from funct.kernels.cpu.quantized.words import QUADS
 from funct.kernels.cpu.record import address

@@ -19,9 +19,9 @@ from msgspec import Struct
 from funct.device import host, printed
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.dots import DOTS, supported
-from funct.kernels.cpu.dense.half_rows import KEPT, NARROWEST
-from funct.kernels.cpu.dense.half_text import CALL, JOB, STRIP, text
 from funct.kernels.cpu.dense.tile import most_rows, tile_table
+from funct.kernels.cpu.products.half_rows import KEPT, NARROWEST
+from funct.kernels.cpu.products.half_text import CALL, JOB, STRIP, text
 from funct.kernels.cpu.record import address
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from funct.device import Host
-from funct.kernels.cpu.dense.lines import Taps, begin
+from funct.kernels.cpu.convolution.lines import Taps, begin
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.llvm import I64, PTR, Emitter, Value, each, typed
 

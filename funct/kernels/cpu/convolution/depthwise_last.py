@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from funct.device import Code, Host, host, printed
 from funct.kernels.channels import channels_first, channels_last
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.dense.axes import filled
-from funct.kernels.cpu.dense.pixels import PIXELS, Pattern, pixels_text, sums_text
+from funct.kernels.cpu.convolution.axes import filled
+from funct.kernels.cpu.convolution.pixels import PIXELS, Pattern, pixels_text, sums_text
 from funct.kernels.cpu.record import address
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Products of matrices: BLAS on the thread that calls it, our own tiles, few rows, narrow types."""
