@@ -1,6 +1,8 @@
 """Compiled graphs on large arrays: what planning buffers buys over eager, how cost grows with size,
-and what it costs to write images with channels last.
+how first calls grow with the number of ops, and what it costs to write images with channels last.
 """
+
+import time
 
 import numpy as np
 
@@ -24,7 +26,8 @@ def run() -> str:
     lines = [f"{k:>8s} {v / 1e3:9.2f} ms" for k, v in best.items()]
     ratio = best["jit"] / best["eager"]
     head = "elementwise chain, 14 ops, 4M float32"
-    return "\n".join([head, *lines, f"     jit/eager {ratio:.2f}", "", *scaling(f), "", *layouts()])
+    lines = [head, *lines, f"     jit/eager {ratio:.2f}"]
+    return "\n".join([*lines, "", *scaling(f), "", *growing(), "", *layouts()])
 
 
 def scaling(f, megabytes=(1, 4, 16, 64, 256, 1024)):  # type: ignore[no-untyped-def]
@@ -35,6 +38,34 @@ def scaling(f, megabytes=(1, 4, 16, 64, 256, 1024)):  # type: ignore[no-untyped-
         x = xp.asarray(np.linspace(0.1, 1.0, mb << 18, dtype=np.float32))
         best = minima({"jit": lambda x=x: g(x)}, rounds=5)["jit"]
         lines.append(f"{mb:6d} MB {best * 1e3 / (mb << 18):9.3f} ns per element")
+    return lines
+
+
+def growing(counts=(1_000, 3_000, 10_000)):  # type: ignore[no-untyped-def]
+    """Seconds of the first calls of graphs of so many ops, each of another text than the others."""
+    kinds = {
+        "arithmetic": (2, lambda y, x, k: y * x + k),
+        "functions": (2, lambda y, x, k: xp.sin(y) * k),
+        "reductions": (3, lambda y, x, k: y * xp.sum(x * k)),
+        "products": (2, lambda y, x, k: (y @ x) * k),
+    }
+    x = xp.asarray(np.full((32, 32), 1 / 32, np.float32))
+    lines = ["first calls by number of ops, seconds, and microseconds per op"]
+    for name, (ops, step) in kinds.items():
+        found = []
+        for count in counts:
+
+            def f(x, step=step, count=count, ops=ops):  # type: ignore[no-untyped-def]
+                y = x
+                for k in range(count // ops):
+                    y = step(y, x, 1 + 1 / (k + count))
+                return y
+
+            start = time.perf_counter()
+            ft.jit(f)(x)
+            took = time.perf_counter() - start
+            found.append(f"{count:7d} {took:6.2f} {took / count * 1e6:5.0f}")
+        lines.append(f"{name:>12s} " + "   ".join(found))
     return lines
 
 
