@@ -23,6 +23,7 @@ from funct.kernels.cpu.convolution import weight_gradient
 from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.products.integers import multiplier, multiply
 from funct.kernels.cpu.quantized.words import best
+from funct.kernels.linalg.dots import dot as dotted
 from funct.kernels.linalg.dots import vdot
 from funct.kernels.linalg.matrices import solve_triangular
 from funct.kernels.linalg.products import matmul
@@ -252,12 +253,15 @@ def _products() -> Iterator[Row]:
             yield Row(name, work, lambda x=x, w=w: matmul(x, w.T), peers, "f32")
     x, y, v = _normal((300, 400), 0), _normal((1000, 1000), 1), _normal((1000,), 2)
     terms = _normal((300_000,), 3).astype(np.float64)
+    pairs = terms + 1j * terms[::-1]
     for name, work, call, plain, dot in (
         ("matmul (300, 400) by itself", 2 * 300 * x.size, lambda: matmul(x, x.T), lambda: x @ x.T,
          "f32"),
         ("matmul (1000, 1000) (1000,)", 2 * y.size, lambda: matmul(y, v), lambda: y @ v, "f32"),
         ("vdot (300000,), float64", 2 * terms.size, lambda: vdot(terms, terms),
          lambda: np.vdot(terms, terms), "f64"),
+        ("dot (300000,), complex128", 8 * pairs.size, lambda: dotted(pairs, pairs),
+         lambda: pairs @ pairs, "f64"),
     ):  # fmt: skip
         yield Row(name, work, call, {"numpy": plain}, dot)
     for dtype, dot in HALVES.items():

@@ -72,20 +72,20 @@ def test_indices_outside_raise(at: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
-@pytest.mark.parametrize("given", [(6,), (6, 1), (2, 3), (2, 4)])
+@pytest.mark.parametrize("given", [(60,), (60, 1), (2, 30), (2, 31)])
 def test_one_of_each_row_stays_in_loops(dtype: str, given: tuple[int, ...]) -> None:
     """Losses that look up a class and their gradients, however the classes are shaped when they
     are given: nothing as large as what is looked up is written for that, and errors are eager's.
     """
-    x = xp.asarray(RNG.normal(size=(6, 300)))
+    x = xp.asarray(RNG.normal(size=(60, 300)))
     i = xp.asarray(RNG.integers(-128, 127, given).astype(dtype))
 
     def loss(x: Any, i: Any) -> Any:
-        classes = xp.reshape(i[:, -3:] if i.shape == (2, 4) else i, (-1,))  # one is nobody's
+        classes = xp.reshape(i[:, 1:] if i.shape == (2, 31) else i, (-1,))  # one is nobody's
         chosen = xp.take_along_axis(xp.sin(x), classes[:, None], axis=-1)
         return xp.sum(xp.cos(x)) - xp.sum(chosen)
 
-    if given == (2, 4):
+    if given == (2, 31):
         i = i.at[:, 0].set(xp.iinfo(i.dtype).max)
     compiled = ft.jit(ft.grad(loss))
     laws.close(compiled(x, i), ft.grad(loss)(x, i), 4)

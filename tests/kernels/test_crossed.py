@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import funct.array as xp
 from funct.kernels.cpu.loops import available
-from funct.kernels.cpu.small.crossed import crossed
+from funct.kernels.cpu.small import crossed as cpu_crossed
 from funct.kernels.linalg import functions
 from tests.kernels.arrays import SPECIAL, agree
 
@@ -53,4 +53,4 @@ def test_what_is_left_to_the_composition() -> None:
 def test_no_index_leaves_arrays() -> None:
     """Run as Python, in several tasks."""
     x, y = np.random.default_rng(0).normal(size=(2, 20, 3))
-    agree(crossed, x, y, np.zeros_like(x), 20, 7, 3)
+    agree(cpu_crossed.crossed, x, y, np.zeros_like(x), 20, 7, 3)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import funct.array as xp
 from funct import ops
 from funct.kernels.cpu import loops
-from funct.kernels.cpu.irregular.resampling import across, along
+from funct.kernels.cpu.irregular import resampling as cpu_resampling
 from funct.kernels.table import restricted
 from funct.kernels.windows.resampling import resampled
 from funct.nn import functional
@@ -67,9 +67,9 @@ def test_no_index_leaves_arrays(inner: int) -> None:
     n, out, taps = 5, 11, 3
     places, weights = rng.integers(0, n, (taps, out)), rng.normal(size=(taps, out))
     x, y = rng.normal(size=2 * n * inner), np.zeros(2 * out * inner)
-    agree(across, x, places, weights, y, n, out, inner, taps, 2 * out, 5, 5)
+    agree(cpu_resampling.across, x, places, weights, y, n, out, inner, taps, 2 * out, 5, 5)
     agree(
-        along,
+        cpu_resampling.along,
         x,
         places,
         weights,

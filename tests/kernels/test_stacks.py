@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import funct as ft
 from funct.errors import LinAlgError
 from funct.kernels.cpu.loops import available
+from funct.kernels.cpu.small import factors as cpu_factors
 from funct.kernels.cpu.small import rotations as cpu_rotations
 from funct.kernels.cpu.small import singular as cpu_singular
 from funct.kernels.cpu.small import systems as cpu
@@ -402,3 +403,23 @@ def test_no_index_is_outside(count: int, n: int, m: int) -> None:
         close(parts[0], np.linalg.svdvals(y), "float64")
     assert not odd.any()
     assert not near.any()
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (3, 3), (2, 5), (5, 2)])
+def test_no_index_of_factors_is_outside(m: int, n: int) -> None:
+    """L and U, Q and R, run as Python with every index checked; two tasks."""
+    count, part, tasks, k = 11, 8, 2, min(m, n)
+    x, odd = drawn(count, m, n, "float64"), np.zeros(tasks, np.int64)
+
+    def room(rows: int) -> Any:
+        return np.empty((tasks, rows, cpu.LANES))
+
+    p, low, up = (np.empty((count, *s)) for s in ((m, m), (m, k), (k, n)))
+    cpu_factors.lu.checked(x, p, low, up, room(m * (n + 1)), odd, m, n, count, part, tasks)
+    close(p @ low @ up, x, "float64")
+    for columns in (k, m):
+        q, r = np.empty((count, m, columns)), np.empty((count, columns, n))
+        given = room(m * (n + columns) + n)
+        cpu_factors.qr.checked(x, q, r, given, odd, m, n, columns, count, part, tasks)
+        close(q @ r, x, "float64")
+    assert not odd.any()

@@ -6,6 +6,7 @@ looked at before the code runs, so it is known or given. A part of the walk of `
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +22,8 @@ from funct.ops.indexing import check_bounds
 from funct.source import Site
 
 __all__ = ["Check", "RowElements"]
+
+_LEAST_SEEN = 1 << 14  # elements of all rows
 
 
 class Check(Struct, frozen=True):
@@ -58,7 +61,7 @@ class RowElements(NewNodes):
                 check_bounds(e.name, np.asarray(self.constants[i]), length)
             except IndexError:
                 return None  # NumPy says so when the code runs
-        elif (found := self._seen(i)) is not None:
+        elif (found := self._seen(i, e)) is not None:
             self.checks.append(Check(e.name, found[0], length, found[1], e.site))
         else:
             return None
@@ -69,11 +72,14 @@ class RowElements(NewNodes):
         wrapped = self.apply("add", (i, length), (), i.shape, i.dtype)
         return self.apply("where", (below, wrapped, i), (), i.shape, i.dtype)
 
-    def _seen(self, i: Var) -> tuple[Var, tuple[Node, ...]] | None:
+    def _seen(self, i: Var, e: Node) -> tuple[Var, tuple[Node, ...]] | None:
         """What has these indices in some shape, and the views that lead to it from an input; None
-        if something else does.
+        if something else does, or the look at them costs more than loops over them (`along.py`).
         """
         same, found = i, list[Node]()
+        rows = max([math.prod(v.shape) for v in (*e.reads, *e.results)])
+        if i not in self.graph.inputs and rows < _LEAST_SEEN:
+            return None
         while (e := self.made_by.get(i)) is not None and e.name in VIEWS:
             (i,) = e.reads
             if e.name == "reshape" and not found:
