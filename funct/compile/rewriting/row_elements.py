@@ -80,12 +80,12 @@ class RowElements(NewNodes):
         rows = max([math.prod(v.shape) for v in (*e.reads, *e.results)])
         if i not in self.graph.inputs and rows < _LEAST_SEEN:
             return None
-        while (e := self.made_by.get(i)) is not None and e.name in VIEWS:
-            (i,) = e.reads
-            if e.name == "reshape" and not found:
+        while (view := self.made_by.get(i)) is not None and view.name in VIEWS:
+            (i,) = view.reads
+            if view.name == "reshape" and not found:
                 same = i
             else:
-                found.append(e)
+                found.append(view)
         return None if self.body or i not in self.graph.inputs else (same, tuple(found[::-1]))
 
     def taken_one(self, e: Node) -> Var | None:
