@@ -11,7 +11,7 @@ and a row, kept for a gradient, is computed from the product again.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -62,7 +62,7 @@ def _copied(group: Group, made: dict[Var, Node], spared: dict[Var, list[Node]]) 
     found: dict[Node, None] = {}
     for v in walked_through(group):
         if _is_large(group, v):
-            found |= dict.fromkeys(_chain(v, read, made) or spared.get(v, []))
+            found |= dict.fromkeys(_chain(v, read.__contains__, made) or spared.get(v, []))
     return list(found)
 
 
@@ -82,28 +82,34 @@ def _spared(
         there.update(step.results if isinstance(step, Node) else ())
         for v in reads(step):
             reading.setdefault(v, []).append(step)
+    walked = {id(s): set(walked_through(s)) for s in steps if isinstance(s, Group)}
     found: dict[Var, list[Node]] = {}
     for v, all_of_them in reading.items():
         if v not in made or not all(isinstance(g, Group) and _is_large(g, v) for g in all_of_them):
             continue
-        least = math.prod(v.shape) // _SMALL
-        near = {a for a in there if _is_like(a, v) or math.prod(a.shape) <= least}
-        chains = []
-        for group in all_of_them:
-            read = set(walked_through(group))
-            chain = _chain(v, read | near, made) if v in read else []
-            new = {a for e in chain for a in e.reads if a.shape == v.shape and a in near - read}
-            chains.append(chain if len(new) <= 1 else [])
+        chains = [_instead(v, walked[id(group)], there, made) for group in all_of_them]
         if all(chains):
             found[v] = chains[0]
     return found
+
+
+def _instead(v: Var, read: set[Var], there: set[Var], made: dict[Var, Node]) -> list[Node]:
+    """What computes v from what a group reads and at most one array that is there."""
+    least = math.prod(v.shape) // _SMALL
+
+    def is_there(a: Var) -> bool:
+        return a in there and (_is_like(a, v) or math.prod(a.shape) <= least)
+
+    chain = _chain(v, lambda a: a in read or is_there(a), made) if v in read else []
+    new = {a for e in chain for a in e.reads if a.shape == v.shape and a not in read and a in there}
+    return chain if len(new) <= 1 else []
 
 
 def _is_like(a: Var, v: Var) -> bool:
     return a.shape == v.shape and a.dtype.itemsize <= v.dtype.itemsize
 
 
-def _chain(v: Var, read: Collection[Var], made: dict[Var, Node]) -> list[Node]:
+def _chain(v: Var, is_read: Callable[[Var], bool], made: dict[Var, Node]) -> list[Node]:
     """What computes v from others that are read; nothing where that is none or costs too much."""
     chain: list[Node] = []
     cost, stack = 0, [v]
@@ -116,7 +122,7 @@ def _chain(v: Var, read: Collection[Var], made: dict[Var, Node]) -> list[Node]:
             continue
         chain.append(e)
         cost += how.cost
-        missing = [a for a in e.operands if isinstance(a, Var) and a not in read]
+        missing = [a for a in e.operands if isinstance(a, Var) and not is_read(a)]
         if cost > _MOST_COST or any(a.shape != v.shape for a in missing):
             return []
         stack += missing
