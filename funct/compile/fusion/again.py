@@ -58,9 +58,9 @@ def computed_again(graph: Graph, steps: Sequence[Group | Node | Guard]) -> Graph
 
 def _copied(group: Group, made: dict[Var, Node], spared: dict[Var, list[Node]]) -> list[Node]:
     """The nodes that a group had better compute itself."""
-    read = set(walked_through(group))
+    read = dict.fromkeys(walked_through(group))
     found: dict[Node, None] = {}
-    for v in walked_through(group):
+    for v in read:
         if _is_large(group, v):
             found |= dict.fromkeys(_chain(v, read.__contains__, made) or spared.get(v, []))
     return list(found)
