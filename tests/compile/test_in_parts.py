@@ -52,13 +52,15 @@ def test_energies_of_many_clouds() -> None:
     assert "_copy[i, j] = " not in ft.jit(ft.vmap(energy)).show(clouds)  # nothing of all pairs
 
 
-@pytest.mark.parametrize("axes", [(1, 2), (0, 2)])
-def test_decisions_have_eager_bits(axes: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("axes", [(1, 2), (0, 2), (0,)])
+def test_decisions_have_eager_bits(axes: tuple[int, ...], turned: bool) -> None:
     """Sums that a function branches on are those of eager code, to the last bit."""
     x, y = (xp.asarray(RNG.normal(size=(5, 64)).astype("f")) for _ in range(2))
 
     def sums(x: Any, y: Any) -> Any:
-        return xp.sum(x[:, :, None] * y[:, None, :], axis=axes)
+        terms = x[:, :, None] * y[:, None, :]
+        return xp.sum(xp.permute_dims(terms, (1, 2, 0)) if turned else terms, axis=axes)
 
     exact, traces = sums(x, y), []
 

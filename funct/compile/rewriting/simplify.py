@@ -258,12 +258,12 @@ class _Rewriting(Boxes, InParts, Minors, OuterSums, RowElements):
         return self.apply("reshape", (x,), (out.shape,), out.shape, out.dtype)
 
     def _before_turn(self, e: Node) -> Var | None:
-        """A reduction of an array that is turned, before the turn: less is turned."""
+        """A reduction of an array that is turned, before the turn: less is turned. NumPy adds in the
+        order of memory, so decisions keep its bits.
+        """
         (x,), (axes, kept), out = e.operands, e.params, e.results[0]
         turn = self.made_by.get(x)  # type: ignore[arg-type]
         if turn is None or turn.name != "permute_dims" or not self.is_read_once(x):
-            return None
-        if out in self.decided:
             return None
         (core,), (order,) = turn.operands, turn.params
         assert isinstance(core, Var)
