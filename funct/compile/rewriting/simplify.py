@@ -258,8 +258,8 @@ class _Rewriting(Boxes, InParts, Minors, OuterSums, RowElements):
         return self.apply("reshape", (x,), (out.shape,), out.shape, out.dtype)
 
     def _before_turn(self, e: Node) -> Var | None:
-        """A reduction of an array that is turned, before the turn: less is turned. NumPy adds in the
-        order of memory, so decisions keep its bits.
+        """A reduction of an array that is turned, before the turn: less is turned. NumPy adds in
+        the order of memory, so decisions keep its bits.
         """
         (x,), (axes, kept), out = e.operands, e.params, e.results[0]
         turn = self.made_by.get(x)  # type: ignore[arg-type]
