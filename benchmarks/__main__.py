@@ -1,4 +1,4 @@
-"""Run families of benchmarks and print their tables."""
+"""Run families of benchmarks, or parts of them, and print their tables."""
 
 import os
 import platform
@@ -25,16 +25,19 @@ FAMILIES = {
     "loops": loops.run, "bodies": bodies.run, "kinds": kinds.run, "small": small.run,
     "few": few.run,
 }  # fmt: skip
+PARTS = kernels.PARTS  # of what takes minutes
 
 
 def main(names: list[str]) -> None:
-    """Run the named families, or all."""
+    """Run the named families and parts (`kernels.draws`), or all families."""
     for variable in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
         if variable in os.environ:
             print(f"note: {variable} is set and changes the speed of NumPy; unset it")
     print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.machine()}\n")
     for name in names or FAMILIES:
-        print(FAMILIES[name]() + "\n", flush=True)
+        given = {**FAMILIES, **PARTS}[name]()
+        for line in [given, ""] if isinstance(given, str) else given:
+            print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
+from types import ModuleType
+
 from benchmarks.kernels import (
     attention,
     decompositions,
@@ -17,7 +21,7 @@ from benchmarks.kernels import (
 )
 from benchmarks.kernels.row import Row, table
 
-__all__ = ["Row", "run", "table"]
+__all__ = ["PARTS", "Row", "run"]
 
 FILES = (
     attention, dense, decompositions, draws, irregular, large, mathematics, memory, reductions,
@@ -25,6 +29,11 @@ FILES = (
 )  # fmt: skip
 
 
-def run() -> str:
-    """One table per file."""
-    return "\n\n".join([table(f.TITLE, f.rows()) for f in FILES])
+def run(*files: ModuleType) -> Iterator[str]:
+    """Lines of a table for each of the files, as they are measured."""
+    for file in files or FILES:
+        yield from table(file.TITLE, file.rows())
+        yield ""
+
+
+PARTS = {f.__name__.removeprefix("benchmarks."): partial(run, f) for f in FILES}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -62,13 +62,14 @@ def bytes_per_us() -> float:
     return 2 * x.nbytes / minima({"copy": lambda: np.copyto(y, x)}, rounds=5)["copy"]
 
 
-def table(title: str, rows: Iterable[Row]) -> str:
-    """Figures in GB/s or G operations/s, the share of the limit, and the best peer."""
+def table(title: str, rows: Iterable[Row]) -> Iterator[str]:
+    """Lines of figures in GB/s or G operations/s, the share of the limit, and the best peer."""
     torch: Any = optional("torch")
     if torch is not None:
         torch.set_num_threads(1)
     head = f"{title:44s}{'funct':>10s}{'limit':>8s}{'best peer':>22s}{'funct/peer':>12s}"
-    lines = [head, "-" * len(head)]
+    yield head
+    yield "-" * len(head)
     with ft.config.using(threads=1):
         for row in rows:
             took = minima({"funct": row.call, **row.peers}, rounds=row.rounds, round_s=0.005)
@@ -79,5 +80,4 @@ def table(title: str, rows: Iterable[Row]) -> str:
                 best = min(took, key=lambda name: took[name])
                 line += f"{best + f' {row.work / took[best] / 1e3:.1f}':>22s}"
                 line += f"{took[best] / ours:12.2f}"
-            lines.append(line)
-    return "\n".join(lines)
+            yield line
