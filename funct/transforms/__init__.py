@@ -4,14 +4,15 @@ What stands behind several of them lies in folders: `tape`, `control`, `compiled
 `sparsity`.
 """
 
+from typing import TYPE_CHECKING
+
+from funct.importing import when_asked
 from funct.transforms import checkpoint_policies as checkpoint_policies
 from funct.transforms.abstract import eval_shape as eval_shape
 from funct.transforms.abstract import make_graph as make_graph
 from funct.transforms.abstract import stop_gradient as stop_gradient
 from funct.transforms.callback import io_callback as io_callback
 from funct.transforms.callback import pure_callback as pure_callback
-from funct.transforms.checkpoint import checkpoint as checkpoint
-from funct.transforms.checkpoint import checkpoint_name as checkpoint_name
 from funct.transforms.collectives import all_gather as all_gather
 from funct.transforms.collectives import all_to_all as all_to_all
 from funct.transforms.collectives import axis_index as axis_index
@@ -22,17 +23,6 @@ from funct.transforms.collectives import pmin as pmin
 from funct.transforms.collectives import ppermute as ppermute
 from funct.transforms.collectives import psum as psum
 from funct.transforms.collectives import psum_scatter as psum_scatter
-from funct.transforms.compiled.jit import jit as jit
-from funct.transforms.control.associative_scan import associative_scan as associative_scan
-from funct.transforms.control.cond import cond as cond
-from funct.transforms.control.cond import switch as switch
-from funct.transforms.control.implicit import closure_convert as closure_convert
-from funct.transforms.control.implicit import custom_linear_solve as custom_linear_solve
-from funct.transforms.control.implicit import custom_root as custom_root
-from funct.transforms.control.loops import fori_loop as fori_loop
-from funct.transforms.control.loops import map as map
-from funct.transforms.control.scan import scan as scan
-from funct.transforms.control.while_loop import while_loop as while_loop
 from funct.transforms.custom import custom_jvp as custom_jvp
 from funct.transforms.custom import custom_vjp as custom_vjp
 from funct.transforms.custom import custom_vmap as custom_vmap
@@ -48,8 +38,6 @@ from funct.transforms.jet import jet as jet
 from funct.transforms.register import Op as Op
 from funct.transforms.register import find_primitive as find_primitive
 from funct.transforms.register import primitive as primitive
-from funct.transforms.sparsity.sparse import sparse_hessian as sparse_hessian
-from funct.transforms.sparsity.sparse import sparse_jacobian as sparse_jacobian
 from funct.transforms.vjp import Pullback as Pullback
 from funct.transforms.vjp import Zero as Zero
 from funct.transforms.vjp import linear_transpose as linear_transpose
@@ -63,8 +51,25 @@ from funct.transforms.watching.hooks import once_differentiable as once_differen
 from funct.transforms.watching.intercept import DispatchTrace as DispatchTrace
 from funct.transforms.watching.intercept import intercept as intercept
 from funct.transforms.watching.intercept import trace_dispatch as trace_dispatch
-from funct.transforms.watching.saved import offload as offload
-from funct.transforms.watching.saved import saved_hooks as saved_hooks
+
+if TYPE_CHECKING:
+    from funct.transforms.compiled.jit import jit as jit
+    from funct.transforms.control.associative_scan import associative_scan as associative_scan
+    from funct.transforms.control.cond import cond as cond
+    from funct.transforms.control.cond import switch as switch
+    from funct.transforms.control.implicit import closure_convert as closure_convert
+    from funct.transforms.control.implicit import custom_linear_solve as custom_linear_solve
+    from funct.transforms.control.implicit import custom_root as custom_root
+    from funct.transforms.control.loops import fori_loop as fori_loop
+    from funct.transforms.control.loops import map as map
+    from funct.transforms.control.scan import scan as scan
+    from funct.transforms.control.while_loop import while_loop as while_loop
+    from funct.transforms.remat import checkpoint as checkpoint
+    from funct.transforms.remat import checkpoint_name as checkpoint_name
+    from funct.transforms.sparsity.sparse import sparse_hessian as sparse_hessian
+    from funct.transforms.sparsity.sparse import sparse_jacobian as sparse_jacobian
+    from funct.transforms.watching.saved import offload as offload
+    from funct.transforms.watching.saved import saved_hooks as saved_hooks
 
 __all__ = [
     "DispatchTrace", "Op", "Pullback", "Zero", "all_gather",
@@ -78,3 +83,27 @@ __all__ = [
     "sparse_jacobian", "stop_gradient", "switch", "trace_dispatch", "value_and_grad", "vjp", "vmap",
     "while_loop",
 ]  # fmt: skip
+
+WHEN_ASKED = {  # what brings the compiler along, by where it stands
+    "associative_scan": "control.associative_scan",
+    "checkpoint": "remat",
+    "checkpoint_name": "remat",
+    "closure_convert": "control.implicit",
+    "cond": "control.cond",
+    "custom_linear_solve": "control.implicit",
+    "custom_root": "control.implicit",
+    "fori_loop": "control.loops",
+    "jit": "compiled.jit",
+    "map": "control.loops",
+    "offload": "watching.saved",
+    "saved_hooks": "watching.saved",
+    "scan": "control.scan",
+    "sparse_hessian": "sparsity.sparse",
+    "sparse_jacobian": "sparsity.sparse",
+    "switch": "control.cond",
+    "while_loop": "control.while_loop",
+}
+
+__getattr__, __dir__ = when_asked(
+    __name__, {name: f"{__name__}.{place}:{name}" for name, place in WHEN_ASKED.items()}
+)

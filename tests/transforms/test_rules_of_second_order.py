@@ -15,7 +15,7 @@ import funct as ft
 import funct.array as xp
 from funct.transforms.compiled import paths
 
-checkpoints = import_module("funct.transforms.checkpoint")  # the name is the function's
+checkpoints = import_module("funct.transforms.remat")  # the name is the function's
 X = xp.asarray([0.5, -1.25, 2.0])
 POLICIES = ft.checkpoint_policies
 

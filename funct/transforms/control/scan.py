@@ -19,7 +19,6 @@ from funct.array.trees import flat_arrays, map_arrays
 from funct.core import ShapeDtype, Size
 from funct.errors import ArgumentError, ShapeError, TransformError, UnknownValueError
 from funct.ops.fast import wrap
-from funct.transforms.checkpoint import kept_small
 from funct.transforms.control import bodies
 from funct.transforms.control.bodies import is_symbol
 from funct.transforms.control.carry import (
@@ -38,6 +37,7 @@ from funct.transforms.control.scan_blocks import in_blocks
 from funct.transforms.control.scan_loop import Scan, counter
 from funct.transforms.control.staged import MANY, plainly_transformed
 from funct.transforms.given import expect_functions
+from funct.transforms.remat import kept_small
 
 __all__ = ["scan", "steps_of"]
 

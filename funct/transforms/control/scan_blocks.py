@@ -9,11 +9,11 @@ from funct import ops
 from funct.array import concat, stack
 from funct.core import ShapeDtype
 from funct.graph import Graph
-from funct.transforms.checkpoint import Checkpoint
 from funct.transforms.checkpoint_policies import nothing_saveable
 from funct.transforms.control import bodies
 from funct.transforms.control.bodies import Flat
 from funct.transforms.control.scan_loop import Scan, part
+from funct.transforms.remat import Checkpoint
 
 __all__ = ["in_blocks"]
 

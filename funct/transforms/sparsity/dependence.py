@@ -20,11 +20,11 @@ from funct.array import Tensor, asarray
 from funct.core import INEXACT, Level, Primitive, Region
 from funct.graph import Control
 from funct.kernels.linalg.sparse import Rows, identity, nothing, stacked, turned, union
-from funct.transforms.checkpoint import Checkpoint
 from funct.transforms.control.cond import Branch
 from funct.transforms.control.scan import scan
 from funct.transforms.control.scan_loop import Scan
 from funct.transforms.control.sweeps import Sweeps
+from funct.transforms.remat import Checkpoint
 from funct.transforms.reverse import zero_like
 from funct.transforms.sparsity.operand import Operand
 from funct.transforms.sparsity.reads import is_flat, reads

@@ -18,8 +18,8 @@ from funct.array.device import check_device
 from funct.core import top_level
 from funct.graph import Call, Capture, Graph, Guard, Interpreter, Var
 from funct.graph import Node as Entry
-from funct.transforms.checkpoint import Checkpoint, as_node
 from funct.transforms.given import expect_functions
+from funct.transforms.remat import Checkpoint, as_node
 from funct.transforms.tape.nodes import Node, Packed
 from funct.transforms.tape.packing import Packing, host_copy, put_away
 from funct.transforms.watching.watch import Watch, WatchTracer, run_under
