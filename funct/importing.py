@@ -15,7 +15,7 @@ __all__ = ["uncollected", "when_asked"]
 @contextmanager
 def uncollected() -> Iterator[None]:
     """A block of imports. What they make stays, so to look for garbage in it is in vain, and would
-    take a sixth of their time.
+    take a sixth of their time; it counts as old afterwards.
     """
     collects = gc.isenabled()
     gc.disable()
@@ -23,6 +23,9 @@ def uncollected() -> Iterator[None]:
         yield
     finally:
         if collects:
+            if gc.get_freeze_count() == 0:  # else they are not ours to thaw
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 

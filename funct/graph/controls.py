@@ -6,7 +6,8 @@ plain values, and must refuse what it would not have been made of: files may hol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import importlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -15,11 +16,12 @@ from funct.core import ShapeDtype
 from funct.errors import FileFormatError
 from funct.graph.ir import Control, Graph
 
-__all__ = ["Written", "agree", "avals", "made_again", "remakes", "written"]
+__all__ = ["Written", "agree", "avals", "made_again", "remakes", "remakes_are_in", "written"]
 
 Remake = Callable[[Sequence[Graph], tuple[Any, ...]], Control]
 
 _remakes: dict[str, Remake] = {}
+_modules: dict[str, str] = {}  # by kind, which module says how, when it is imported
 
 
 class Written(Struct, frozen=True):
@@ -40,6 +42,11 @@ def remakes(kind: str) -> Callable[[Remake], Remake]:
     return known
 
 
+def remakes_are_in(modules: Mapping[str, str]) -> None:
+    """Say which module has the `remakes` of each kind, so that files need nothing imported."""
+    _modules.update(modules)
+
+
 def written(primitive: Control) -> Written | None:
     """A branch or a loop, taken apart; None where something in it is no data."""
     found: Written | None = primitive.kind.written()
@@ -48,6 +55,8 @@ def written(primitive: Control) -> Written | None:
 
 def made_again(form: Written) -> Control:
     """The branch or the loop. FileFormatError: for what is none."""
+    if form.kind in _modules:
+        importlib.import_module(_modules[form.kind])
     remake = _remakes.get(form.kind)
     if remake is None:
         raise FileFormatError(f"graph.json: unknown control flow {form.kind[:60]!r}")

@@ -6,6 +6,7 @@ What stands behind several of them lies in folders: `tape`, `control`, `compiled
 
 from typing import TYPE_CHECKING
 
+from funct.graph.controls import remakes_are_in
 from funct.importing import when_asked
 from funct.transforms import checkpoint_policies as checkpoint_policies
 from funct.transforms.abstract import eval_shape as eval_shape
@@ -107,3 +108,11 @@ WHEN_ASKED = {  # what brings the compiler along, by where it stands
 __getattr__, __dir__ = when_asked(
     __name__, {name: f"{__name__}.{place}:{name}" for name, place in WHEN_ASKED.items()}
 )
+
+_CONTROLS = {
+    "checkpoint": "remat",
+    "cond": "control.cond",
+    "scan": "control.scan_loop",
+    "while_loop": "control.sweeps",
+}
+remakes_are_in({kind: f"{__name__}.{place}" for kind, place in _CONTROLS.items()})
