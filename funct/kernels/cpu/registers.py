@@ -9,11 +9,12 @@ from __future__ import annotations
 import ast
 import operator
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from funct.device import host
 from funct.kernels.cpu.elementwise.ufunc_loops import by_count
 from funct.kernels.cpu.vectors import INT, TRUTH, Pointer, Type, Value, element
 
@@ -271,6 +272,32 @@ class Registers:
         where = self.address(x, at)
         self.written.add(x.text)
         self.line(f"store {v.type.text} {v.text}, ptr {where}, align {x.type.bits // 8}")
+
+    def in_step(self, v: Value) -> Value:
+        """v, whose registers an instruction seems to read and write that is none."""
+        kind = v.type
+        lanes = host().vector_bytes * 8 // kind.bits
+        count = kind.lanes // lanes
+        if count < 2 or host().vector_bytes < 32:
+            return v
+        part = kind._replace(lanes=lanes)
+        parts = [self._shuffled(v, None, range(k, k + lanes)) for k in range(0, kind.lanes, lanes)]
+        tied = ",".join(["=v"] * count + [str(k) for k in range(count)])
+        given = ", ".join([f"{part.text} {p.text}" for p in parts])
+        made = "{" + ", ".join([part.text] * count) + "}"
+        held = self.emit(f'call {made} asm "", "{tied}"({given})')
+        parts = [Value(self.emit(f"extractvalue {made} {held}, {k}"), part) for k in range(count)]
+        while len(parts) > 1:
+            whole = range(2 * parts[0].type.lanes)
+            parts = [self._shuffled(a, b, whole) for a, b in zip(*[iter(parts)] * 2, strict=True)]
+        return parts[0]
+
+    def _shuffled(self, a: Value, b: Value | None, at: Sequence[int]) -> Value:
+        """The elements of one vector, or of two, at these places."""
+        second = b.text if b else "poison"
+        places = f"<{len(at)} x i32> <{', '.join([f'i32 {k}' for k in at])}>"
+        text = f"shufflevector {a.type.text} {a.text}, {a.type.text} {second}, {places}"
+        return Value(self.emit(text), a.type._replace(lanes=len(at)))
 
     def gathered(self, x: Pointer, at: Value) -> Value:
         """The elements of x at a vector of indices."""

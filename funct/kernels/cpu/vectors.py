@@ -12,7 +12,7 @@ import numpy as np
 
 __all__ = [
     "ELEMENTS", "HALVES", "INT", "TRUTH", "Pointer", "Type", "Value", "asked", "bits", "chosen",
-    "element", "gathered", "lanes", "loaded", "many", "packed", "spread", "stored", "summed",
+    "element", "gathered", "in_step", "lanes", "loaded", "many", "packed", "spread", "stored", "summed",
     "written",
 ]  # fmt: skip
 
@@ -124,6 +124,16 @@ def many(keep: Any) -> Any:
 def bits(keep: Any) -> Any:
     """A vector of up to 8 truths as one number, the first as its lowest bit."""
     return np.packbits(keep, bitorder="little")[0].astype(np.int64)
+
+
+def in_step(v: Any) -> Any:
+    """v, of which every lane is there before anything is made of one.
+
+    A long vector is several registers, and LLVM finishes what is made of one before it begins with
+    the next, as that needs fewest. A processor looks some two hundred instructions ahead and waits
+    for results meanwhile; here and there in a long chain this lets it find what waits for none.
+    """
+    return v
 
 
 def lanes(count: int, dtype: Any) -> Any:

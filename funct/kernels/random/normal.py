@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from funct.kernels.cpu.vectors import in_step
 from funct.kernels.random.elementary import LOG, polynomial
 
 __all__ = [
@@ -85,11 +86,11 @@ def _quantile(p: Any, q: Any, of: _Quantile) -> Any:
     """How far a normal number lies from 0, where p > 0 is beyond it and q = ½ - p before it."""
     central = q <= 0.425
     inner = 0.180625 - q * q
-    r = np.sqrt(-_log(p, of))
+    r = np.sqrt(-in_step(_log(in_step(p), of)))
     outer = r - 1.6
     above = np.where(central, q * polynomial(inner, of.central[0]), polynomial(outer, of.tail[0]))
     below = np.where(central, polynomial(inner, of.central[1]), polynomial(outer, of.tail[1]))
-    z = above / below
+    z = in_step(above) / in_step(below)
     if of.far[0]:
         far = r > 5.0
         if far.any():
@@ -131,20 +132,20 @@ def normal64(high: Any, low: Any) -> Any:
 def exponential32(word: Any) -> Any:
     """An exponential float32 with rate 1: finite and not 0, as 2^-24 stands for 0 too."""
     u = unit32(word)
-    return -_log(1.0 - np.where(u > 2.0**-24, u, 2.0**-24).astype(np.float32), _SINGLE)
+    return -_log(in_step(1.0 - np.where(u > 2.0**-24, u, 2.0**-24).astype(np.float32)), _SINGLE)
 
 
 def exponential64(high: Any, low: Any) -> Any:
     """The same of float64; 2^-53 stands for 0."""
     u = unit64(high, low)
-    return -_log(1.0 - np.where(u > 2.0**-53, u, 2.0**-53), _DOUBLE)
+    return -_log(in_step(1.0 - np.where(u > 2.0**-53, u, 2.0**-53)), _DOUBLE)
 
 
 def gumbel32(word: Any) -> Any:
     """A Gumbel float32: -log of an exponential one."""
-    return -_log(exponential32(word), _SINGLE)
+    return -_log(in_step(exponential32(word)), _SINGLE)
 
 
 def gumbel64(high: Any, low: Any) -> Any:
     """The same of float64."""
-    return -_log(exponential64(high, low), _DOUBLE)
+    return -_log(in_step(exponential64(high, low)), _DOUBLE)

@@ -12,7 +12,7 @@ import numpy as np
 
 from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.scratch import fresh
-from funct.kernels.cpu.vectors import lanes, loaded, stored
+from funct.kernels.cpu.vectors import in_step, lanes, loaded, stored
 from funct.kernels.random.normal import (
     exponential32,
     exponential64,
@@ -94,8 +94,8 @@ def _below(y0: Any, y1: Any, count: Any, first: int, dtype: Any) -> Any:
 
 def _left(v: Any, count: Any, inverse: Any) -> Any:
     """What v, below 2**48, leaves by count: the quotient is the nearest integer, or the next."""
-    quotient = (v * inverse + 1.5 * _UNIT) - 1.5 * _UNIT
-    r = v - quotient * count
+    quotient = in_step((v * inverse + 1.5 * _UNIT) - 1.5 * _UNIT)
+    r = in_step(v - quotient * count)
     r = np.where(r < 0.0, r + count, r)
     return np.where(r >= count, r - count, r)
 
@@ -104,7 +104,7 @@ def _together(kind: str, dtype: Any, wide: bool) -> int:
     """How many elements are made together: as many as there are registers for."""
     if not wide:
         return LANES
-    return WIDE // 2 if kind in ("normal", "integers") and dtype.itemsize == 8 else WIDE
+    return WIDE // 2 if dtype.itemsize == 8 and kind not in ("bits", "split", "unit") else WIDE
 
 
 def _words(k0: Any, k1: Any, at: Any, count: int) -> Any:
