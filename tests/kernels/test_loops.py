@@ -16,7 +16,7 @@ import funct as ft
 import funct.array as xp
 from funct.kernels import cpu
 from funct.kernels.cpu.loops import Kernel, available, kernel, making, pays, ready
-from funct.kernels.cpu.vectors import gathered, lanes, loaded, spread, stored
+from funct.kernels.cpu.vectors import gathered, in_step, lanes, loaded, spread, stored
 from funct.kernels.table import restricted
 from tests.kernels.arrays import agree, misaligned
 from tests.together import together
@@ -75,6 +75,12 @@ def _vectors(x: Any, y: Any, n: int) -> int:
 
 
 @kernel
+def _in_step(x: Any, y: Any, last: int, lanes: str) -> None:
+    for i in range(last):
+        stored(y, i, in_step(in_step(loaded(x, i, int(lanes))) * x[i]))
+
+
+@kernel
 def _searched(x: Any, n: int, wanted: int) -> int:
     i = 0
     while i < n and x[i] != wanted:
@@ -115,6 +121,14 @@ def test_vectors(dtype: Any) -> None:
     x[3] = np.nan
     agree(_vectors, x, np.zeros_like(x), 24)
     assert _vectors(x, np.zeros_like(x), 24) == 16
+
+
+@pytest.mark.parametrize("count", [2, 8, 16, 64, 128])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint32, np.int64, np.uint8])
+def test_vectors_in_step_are_what_they_are(dtype: Any, count: int) -> None:
+    """However many registers a vector has, one, a part of one or more than there are."""
+    x = np.random.default_rng(count).integers(0, 99, 2 * count + 3).astype(dtype)
+    agree(_in_step, x, np.zeros_like(x), count, str(count))
 
 
 def test_conditions_ask_no_more_than_they_need() -> None:

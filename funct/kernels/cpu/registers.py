@@ -44,6 +44,7 @@ _COMPARED = {
 _SINGLE, _WORD = np.dtype(np.float32), np.dtype(np.uint32)
 _HALF = Type("f", 16)
 _LINE = 64  # bytes that memory gives at once
+_HELD = 8  # registers that an instruction may read and write
 
 
 class Registers:
@@ -278,7 +279,7 @@ class Registers:
         kind = v.type
         lanes = host().vector_bytes * 8 // kind.bits
         count = kind.lanes // lanes
-        if count < 2 or host().vector_bytes < 32:
+        if not 2 <= count <= _HELD or host().vector_bytes < 32:
             return v
         part = kind._replace(lanes=lanes)
         parts = [self._shuffled(v, None, range(k, k + lanes)) for k in range(0, kind.lanes, lanes)]

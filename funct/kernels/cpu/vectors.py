@@ -12,8 +12,8 @@ import numpy as np
 
 __all__ = [
     "ELEMENTS", "HALVES", "INT", "TRUTH", "Pointer", "Type", "Value", "asked", "bits", "chosen",
-    "element", "gathered", "in_step", "lanes", "loaded", "many", "packed", "spread", "stored", "summed",
-    "written",
+    "element", "gathered", "in_step", "lanes", "loaded", "many", "packed", "spread", "stored",
+    "summed", "written",
 ]  # fmt: skip
 
 
