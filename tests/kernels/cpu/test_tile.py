@@ -174,3 +174,4 @@ def test_a_table_has_the_tiles_that_are_called_and_no_others(monkeypatch, counts
     assert more is found
     assert not columns % 2 or found[7 + 12]
     assert columns < 2 or found[6]
+    assert len(found) > 7 + 12 + 1  # a tile of one row more is looked up, and not called

@@ -190,7 +190,7 @@ def tile_table(
     tile (as many as the largest of two vectors has), and so many columns, which are a multiple of
     a vector's. alone: the same as `most` for tiles of one vector. One array for all who ask: it
     lives for ever, so its address may be passed on. Tiles of one vector begin where those of two
-    end.
+    end; behind the last one is a word that is read where no tile has a row more.
     """
     largest = most_rows(DOTS[dot], width)
     most = most or largest
@@ -205,7 +205,7 @@ def tile_table(
         found = _tables.get((dot, width, packed))
         if found is None:
             found = _tables[dot, width, packed] = np.zeros(
-                largest + most_rows(DOTS[dot], width, 1) + 2, np.int64
+                largest + most_rows(DOTS[dot], width, 1) + 3, np.int64
             )
         new = [(v, rows) for v in vectors for rows in sizes[v] if not found[place[v] + rows]]
         shapes = [Shape(DOTS[dot], width, rows, v, packed) for v, rows in new]
