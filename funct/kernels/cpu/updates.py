@@ -60,7 +60,8 @@ class _Pass:
                 address(tasks), address(objects), len(sizes), address(numbers), streamed,
                 address(parts),
             )  # fmt: skip
-            self._together(address(np.array(given, np.int64)), count)
+            data = np.array(given, np.int64)
+            self._together(address(data), count)
         return np.add.reduce(parts)
 
 

@@ -1,5 +1,8 @@
 """One pass over all parameters: NumPy's bits, whatever the shapes, places, dtypes and threads."""
 
+import sys
+import threading
+
 import hypothesis.strategies as st
 import numpy as np
 import pytest
@@ -113,3 +116,27 @@ def test_operands_stay_as_they_are():
 def test_other_dtypes_are_not_known(dtype):
     assert find("update", np.dtype(dtype)) is plain_update
     assert find("sum_of_squares", np.dtype(dtype)) is plain_sum_of_squares
+
+
+def test_what_a_pass_is_told_is_its_own_while_other_threads_make_arrays():
+    """The call lets them run: what it reads must not be memory that waits for the next array."""
+    stop = threading.Event()
+
+    def others():
+        while not stop.is_set():
+            [np.full(6, 7) for _ in range(50)]
+
+    leaves = [np.ones(1 << 18)] * 4
+    threads = [threading.Thread(target=others) for _ in range(2)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for t in threads:
+            t.start()
+        found = {float(sum_of_squares(leaves)) for _ in range(15)}
+    finally:
+        stop.set()
+        sys.setswitchinterval(interval)
+        for t in threads:
+            t.join()
+    assert found == {4.0 * (1 << 18)}

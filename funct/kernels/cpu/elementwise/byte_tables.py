@@ -75,7 +75,8 @@ def looked_up(x: np.ndarray[Any, Any], table: np.ndarray[Any, Any]) -> np.ndarra
     n, tasks = x.size, -(-x.size // _PART)
     if table.itemsize == 2 and in_registers(host()):
         given = tasks, n, address(codes), address(table), address(y)
-        _entry()(address(JOB.fill(**dict(zip(JOB.names, given, strict=True)))))
+        job = JOB.fill(**dict(zip(JOB.names, given, strict=True)))
+        _entry()(address(job))
     else:
         word = np.dtype(f"u{table.itemsize}")
         look_up(codes, table.view(word), y.view(word).reshape(-1), n, _PART, tasks)
