@@ -27,7 +27,8 @@ from msgspec import Struct
 from funct.device import host
 
 __all__ = [
-    "ROWS", "Row", "available", "call", "find", "met", "permitted", "restricted", "unrestricted",
+    "ROWS", "Row", "Ways", "available", "call", "find", "left", "met", "permitted", "restricted",
+    "unrestricted",
 ]  # fmt: skip
 
 Implementation = Callable[..., Any]
@@ -39,7 +40,8 @@ class Row(Struct, frozen=True):
 
     place: "module:function". dtypes: NumPy's or ml_dtypes' names; () is any. needs: LLVM's names of
     features of the processor ("avx2"), "llvm" where code is made at run time. least: the
-    work, in units of the name's own, from which on it pays.
+    work, in units of the name's own, from which on it pays. looks: whether it passes cases on by
+    what arrays hold, not only by how they lie.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Row(Struct, frozen=True):
     needs: tuple[str, ...] = ()
     least: int = 0
     device: str = "cpu"
+    looks: bool = False
 
     def load(self) -> Implementation:
         """The function. Its module is imported at the first use."""
@@ -67,6 +70,7 @@ _WIDE = ("llvm", "avx2", "fma")
 _LONG = (*_WIDE, "avx512f", "avx512dq", "avx512bw", "avx512vl")  # vectors of 64 bytes
 PAIRS = ("llvm", "avx512bf16", "avx512vl", "avx512bw")  # what products of pairs of bfloat16 need
 _PAIRS = ("bfloat16",), PAIRS, 1 << 20
+_SOME = 1 << 14  # floating-point operations that pay for a text of a kernel of its own
 
 ROWS = (
     # work: floating-point operations
@@ -81,20 +85,22 @@ ROWS = (
     Row("convolution", _CONV + "convolution:beside", _REAL, _WIDE, 1 << 20),
     Row("convolution", "funct.kernels.windows.patches:convolution", _REAL, (), 1 << 20),
     Row("convolution", "funct.kernels.windows.sent:convolution", _REAL, (), 1 << 20),
-    Row("convolution", _CONV + "depthwise_last:convolution", _REAL, _WIDE, 1 << 16),
-    Row("convolution", _CONV + "depthwise:convolution", _REAL, _WIDE, 1 << 16),
-    Row("convolution", _CONV + "winograd:convolution", _REAL, _WIDE, 1 << 16),
-    Row("convolution", _CONV + "convolution:convolution", _REAL, _WIDE, 1 << 16),
+    Row("convolution", _CONV + "depthwise_last:convolution", _REAL, _WIDE, _SOME),
+    Row("convolution", _CONV + "depthwise:convolution", _REAL, _WIDE, _SOME),
+    Row("convolution", _CONV + "winograd:convolution", _REAL, _WIDE, 1 << 16, looks=True),
+    Row("convolution", _CONV + "convolution:convolution", _REAL, _WIDE, _SOME),
     Row("convolution", "funct.kernels.windows.products:convolution"),
     Row("convolution_input", _CONV + "few_products:convolution_input", _REAL, ("llvm",)),
     Row("convolution_input", "funct.kernels.windows.pointwise:convolution_input", _REAL),
     Row("convolution_input", _CONV + "convolution:beside_input", _REAL, _WIDE, 1 << 20),
     Row("convolution_input", "funct.kernels.windows.patches:convolution_input", _REAL, (), 1 << 20),
     Row("convolution_input", "funct.kernels.windows.sent:convolution_input", _REAL, (), 1 << 20),
-    Row("convolution_input", _CONV + "depthwise_last:convolution_input", _REAL, _WIDE, 1 << 16),
-    Row("convolution_input", _CONV + "depthwise:convolution_input", _REAL, _WIDE, 1 << 16),
-    Row("convolution_input", _CONV + "winograd:convolution_input", _REAL, _WIDE, 1 << 16),
-    Row("convolution_input", _CONV + "convolution:convolution_input", _REAL, _WIDE, 1 << 16),
+    Row("convolution_input", _CONV + "depthwise_last:convolution_input", _REAL, _WIDE, _SOME),
+    Row("convolution_input", _CONV + "depthwise:convolution_input", _REAL, _WIDE, _SOME),
+    Row(
+        "convolution_input", _CONV + "winograd:convolution_input", _REAL, _WIDE, 1 << 16, looks=True
+    ),
+    Row("convolution_input", _CONV + "convolution:convolution_input", _REAL, _WIDE, _SOME),
     Row("convolution_input", "funct.kernels.windows.products:convolution_input"),
     Row("convolution_weight", _CONV + "few_products:convolution_weight", _REAL, ("llvm",)),
     Row(
@@ -114,22 +120,23 @@ ROWS = (
         _CONV + "depthwise_last:convolution_weight",
         _REAL,
         _WIDE,
-        1 << 16,
+        _SOME,
     ),
-    Row("convolution_weight", _CONV + "depthwise:convolution_weight", _REAL, _WIDE, 1 << 16),
+    Row("convolution_weight", _CONV + "depthwise:convolution_weight", _REAL, _WIDE, _SOME),
     Row(
         "convolution_weight",
         _CONV + "winograd_weight:convolution_weight",
         _REAL,
         _WIDE,
         1 << 16,
+        looks=True,
     ),
     Row(
         "convolution_weight",
         _CONV + "weight_gradient:convolution_weight",
         _REAL,
         _WIDE,
-        1 << 16,
+        _SOME,
     ),
     Row("convolution_weight", "funct.kernels.windows.products:convolution_weight"),
     Row("half_convolution", _CONV + "half_convolution:convolution", *_PAIRS),
@@ -248,6 +255,11 @@ def unrestricted() -> bool:
     return _only.get() is None
 
 
+def left() -> frozenset[str] | None:
+    """What the innermost block of `restricted` leaves, for keys of what is kept; None: all."""
+    return _only.get()
+
+
 def permitted(need: str) -> bool:
     """Whether `restricted` leaves what needs this."""
     only = _only.get()
@@ -284,6 +296,30 @@ def find(name: str, dtype: DType, work: int = 1 << 62, device: str = "cpu") -> I
         if work >= row.least:
             return row.load()
     raise LookupError(f"no kernel {name!r} for {dtype} on {device!r}")
+
+
+class Ways:
+    """The rows for calls that are alike: of one name, for arrays that lie alike.
+
+    What passed the first of them on by how arrays lie is not asked again.
+    """
+
+    def __init__(self, name: str, dtype: DType, work: int, device: str = "cpu") -> None:
+        rows = _candidates(name, dtype, device, _only.get())
+        self._rows = tuple([r for r in rows if work >= r.least])
+        self._what = f"{name!r} for {dtype} on {device!r}"
+
+    def __call__(self, *args: Any) -> Any:
+        """What the best row that knows the case computes."""
+        rows = self._rows
+        for k, row in enumerate(rows):
+            y = row.load()(*args)
+            if y is not NotImplemented:
+                if k:
+                    first = [n for n, r in enumerate(rows[:k]) if r.looks]
+                    self._rows = rows[min([*first, k]) :]
+                return y
+        raise LookupError(f"no kernel {self._what}")
 
 
 def call(name: str, dtype: DType, work: int, *args: Any, device: str = "cpu") -> Any:

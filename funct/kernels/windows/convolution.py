@@ -77,11 +77,7 @@ def convolution(
     Notes:   where the channels of x are last in memory, those of the result may be as well.
     """
     slide = Sliding(stride, padding, dilation, groups)
-    shape = (len(x), len(w), *fitting_size(x.shape, w.shape, None, slide))
-    _refuse_without_room(shape, x.dtype)
-    work = convolution_work(x.shape, w.shape, slide)
-    name = "convolution" if sum_dtype(x.dtype) == x.dtype else "half_convolution"
-    y: NDArray[Any] = table.call(name, x.dtype, work, x, w, slide)
+    y: NDArray[Any] = _ways("convolution", *_lie(x, w), slide, (), table.left())(x, w, slide)
     return y
 
 
@@ -99,13 +95,9 @@ def convolution_input(
     Args:    g: (N, O, *T). w: (O, C / groups, *K). size: the spatial shape *S of x.
     Returns: (N, C, *S), same dtype.
     """
-    shape = (len(g), w.shape[1] * groups, *size)
     slide = Sliding(stride, padding, dilation, groups)
-    fitting_size(shape, w.shape, g.shape, slide)
-    _refuse_without_room(shape, g.dtype)
-    work = 2 * g.size * prod(w.shape[1:])
-    name = "convolution_input" if sum_dtype(g.dtype) == g.dtype else "half_convolution_input"
-    x: NDArray[Any] = table.call(name, g.dtype, work, g, w, slide, size)
+    ways = _ways("convolution_input", *_lie(g, w), slide, size, table.left())
+    x: NDArray[Any] = ways(g, w, slide, size)
     return x
 
 
@@ -123,19 +115,40 @@ def convolution_weight(
     Args:    x: (N, C, *S). g: (N, O, *T). size: the spatial shape *K of w.
     Returns: (O, C / groups, *K), same dtype.
     """
-    shape = (*g.shape[1:2], x.shape[1] // groups, *size)
     slide = Sliding(stride, padding, dilation, groups)
-    fitting_size(x.shape, shape, g.shape, slide)
-    work = 2 * g.size * x.shape[1] // groups * prod(size)
-    name = "convolution_weight" if sum_dtype(x.dtype) == x.dtype else "half_convolution_weight"
-    w: NDArray[Any] = table.call(name, x.dtype, work, x, g, slide, size)
+    ways = _ways("convolution_weight", *_lie(x, g), slide, size, table.left())
+    w: NDArray[Any] = ways(x, g, slide, size)
     return w
 
 
-def _refuse_without_room(shape: Sizes, dtype: np.dtype[Any]) -> None:
-    """Plans are as long as images, and take a while: they are not made in vain."""
-    if prod(shape) > _VAST:
-        np.empty(shape, dtype)
+_Lie = tuple["np.dtype[Any]", Sizes, Sizes]  # dtype, shape, strides
+
+
+def _lie(a: NDArray[Any], b: NDArray[Any]) -> tuple[_Lie, _Lie]:
+    return (a.dtype, a.shape, a.strides), (b.dtype, b.shape, b.strides)
+
+
+@functools.lru_cache(1 << 10)
+def _ways(
+    name: str, a: _Lie, b: _Lie, slide: Sliding, size: Sizes, only: frozenset[str] | None
+) -> table.Ways:
+    """The rows for operands that lie so. size: spatial, of an adjoint's result. only: of the table,
+    which is asked for it.
+    """
+    (dtype, one, _), (_, other, _), groups = a, b, slide.groups
+    if name == "convolution":
+        size = fitting_size(one, other, None, slide)
+        shape: Sizes = (one[0], other[0], *size)
+    elif name == "convolution_input":
+        shape = (one[0], other[1] * groups, *size)
+    else:
+        shape = (other[1], one[1] // groups, *size)
+    x, w, y = in_roles(name, one, other, shape)
+    fitting_size(x, w, y, slide)
+    if name != "convolution_weight" and prod(shape) > _VAST:
+        np.empty(shape, dtype)  # plans are as long as images: they are not made in vain
+    half = "" if sum_dtype(dtype) == dtype else "half_"
+    return table.Ways(half + name, dtype, 2 * prod(y) * prod(w[1:]))
 
 
 # short floats, in float32 ------------------------------------------------------------------------
