@@ -492,13 +492,16 @@ def test_lines_of_few_channels_stand_in_one_pixel(case: Case, dtype: Any, at_end
 
 
 def test_which_lines_stand_in_one_pixel() -> None:
-    def found(c: int, o: int, *kernel: int) -> tuple[int, ...]:
+    def found(c: int, o: int, *kernel: int, along: int = 2, stride: int = 1) -> tuple[int, ...]:
         batch = batch_of(8, 1, c, o, "f32")
-        return weight_gradient._stacked(replace(batch, lanes=16), kernel, 2)
+        return weight_gradient._stacked(replace(batch, lanes=16), kernel, along, stride)
 
     assert found(3, 32, 3, 1, 3) == (0,)
     assert found(1, 16, 3, 3, 3) == (0, 1)
     assert found(8, 16, 3, 1, 3) == found(16, 32, 3, 1, 3) == found(3, 1, 3, 1, 3) == ()
+    assert found(1, 128, 3, 1, 3, along=-1) == (0, 2)
+    assert found(1, 128, 3, 1, 3, along=-1, stride=2) == (0,)
+    assert found(32, 128, 3, 1, 3, along=-1) == ()
 
 
 @contextmanager

@@ -10,6 +10,7 @@ each residue of the pixels by the stride, with the taps that reach it, and reads
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -98,6 +99,11 @@ def adjoint_axis(size: int, out: int, kernel: int, stride: int, low: int, dilati
         for r, taps in found
     ]
     return Axis(size, out, -least, stride, 1, tuple(phases))
+
+
+def phases(size: Sizes, slide: Sliding) -> int:
+    """How many phases the adjoint to images of that size has, in all its axes."""
+    return prod([min(s, n) for s, n in zip(slide.stride, size, strict=True)])
 
 
 def filled(

@@ -22,7 +22,7 @@ Note [Stacked taps]
     The taps along a row of an image and its few channels are one run of words in the slab. Where
     that run leaves lanes empty, a pixel of the slab holds the channels of all rows that an output
     reads there, so the whole kernel is one run: 27 of 32 lanes for three colours, not 9 of 16
-    three times.
+    three times. So does a pixel that holds the columns apart that taps with a dilation read.
 
 Note [Panels of pixels]
     Where many tiles share them, the pixels under a tap are laid side by side first, for a block of
@@ -43,6 +43,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -82,6 +83,7 @@ _SETS_BYTES = 256
 _LINE = 16  # words
 _HALF_PAGE, _LINES = 2048, 7  # see Note [Rows of a tile]
 _PANEL_OUTPUTS = 48  # whose tiles pay for a panel
+_FEW_CHANNELS = 16  # whose taps may be stacked
 _CHUNK = 256  # pixels whose channels of one tile stay in the first-level cache
 
 _ARRAYS = ("x", "g", "g_last", "w", "partial", "scratch")
@@ -122,17 +124,17 @@ def plan(
     lanes, word = batch.lanes, batch.word_bytes
     steps = [prod(kernel[k + 1 :]) for k in range(3)]  # of taps in w
     of_run = range(kernel[along]) if along >= 0 else range(1)
-    stacked = _stacked(batch, kernel, along)  # see Note [Stacked taps]
+    stacked = _stacked(batch, kernel, along, axes[2].stride)  # see Note [Stacked taps]
     depths = np.array(of_run) * (steps[along] if along >= 0 else 0)
     for k in stacked:
         depths = np.add.outer(depths, np.arange(kernel[k]) * steps[k])
     depths = np.add.outer(depths, np.arange(batch.group_channels) * prod(kernel)).ravel()
-    stack = [kernel[k] if k in stacked else 1 for k in (0, 1)]
+    stack = [kernel[k] if k in stacked else 1 for k in range(3)]
     pitch = channels * prod(stack)  # see Note [Pitch]
     if not stacked and channels * word % _SETS_BYTES == 0:
         pitch += 64 // word
-    lines = out[1] if 1 in stacked else reach[1]
-    at = [lines * reach[2] * pitch, reach[2] * pitch, pitch]  # of rows in the slab
+    lines, columns = (out[k] if k in stacked else reach[k] for k in (1, 2))
+    at = [lines * columns * pitch, columns * pitch, pitch]  # of rows in the slab
     slab_taps, taps = np.zeros((1, 1, 1), np.int64), np.zeros((1, 1, 1), np.int64)
     for k, a in enumerate(axes):
         if k != along and k not in stacked:
@@ -160,10 +162,12 @@ def plan(
     runs, length, step = _runs(out, rows, [s * n for s, n in zip(strides, at)], by_rows)
     slab = slab_fields(batch, axes, rows, pitch)
     slab_rows = rows if 0 in stacked else slab["slab_rows"]
-    slab |= {"slab_rows": slab_rows, "slab1": lines, "slab_words": slab_rows * at[0]}
-    for k, a in enumerate(axes[:2]):
+    slab |= {"slab_rows": slab_rows, "slab1": lines, "slab2": columns}
+    slab["slab_words"] = slab_rows * at[0]
+    for k, a in enumerate(axes):
         of_taps = a.phases[0].taps[-1][1] // max(1, stack[k] - 1)
         slab |= {f"stack{k}": stack[k], f"apart{k}": of_taps, f"down{k}": a.stride // strides[k]}
+    del slab["down2"]
     line = 64 // word
     place = (slab["slab_words"] // line + 3) * line
     together = 1
@@ -179,6 +183,7 @@ def plan(
     chunk = max(1, _CHUNK // length)
     # see Note [Sums of one unit]
     once = units == batch.blocks == 1 and along < 0 and words * word > _SUMS_BYTES
+    once = once and not stacked
     if once and len(runs) * length <= 2 * _CHUNK:
         chunk = len(runs)
     once = once and len(runs) <= chunk
@@ -215,7 +220,7 @@ def plan(
         "row_runs": image_runs // rows, "run": length, "run_is_rows": int(by_rows),
         "chunk": chunk, "chunk_images": chunk_images, "step": step, "once": int(once),
         "direct": int(direct), "row_words": row_words,
-        "rows": address(places), "in_order": int(along < 0),
+        "rows": address(places), "in_order": int(along < 0 and not stacked),
         "slab_taps": address(slab_taps), "n_taps": n_taps, "depths": address(depths),
         "taps": address(taps),
     }  # fmt: skip
@@ -230,18 +235,23 @@ def plan(
     return Plan(job, partial_bytes, scratch_bytes, x[0] * g[1] * g_pitch * word, tables)
 
 
-def _stacked(batch: Batch, kernel: tuple[int, ...], along: int) -> tuple[int, ...]:
+def _stacked(batch: Batch, kernel: tuple[int, ...], along: int, stride: int) -> tuple[int, ...]:
     """The axes of which a pixel of the slab holds all taps: by the cycles of a pixel, half a one
-    for each vector of products and one for each word that is copied.
+    for each vector of products and one for each word that is copied. stride: of the third axis.
     """
+    of_run = kernel[along] if along >= 0 else 1
 
     def cycles(axes: tuple[int, ...]) -> float:
         held = batch.group_channels * prod([kernel[k] for k in axes])
-        taps = prod(kernel[:along]) // prod([kernel[k] for k in axes])
-        vectors = taps * -(-kernel[along] * held // batch.lanes)
+        taps = prod(kernel) // (of_run * prod([kernel[k] for k in axes]))
+        vectors = taps * -(-of_run * held // batch.lanes)
         return batch.group_outputs * vectors / 2 + held
 
-    ways = [(), *[w for w in ((0,), (1,), (0, 1)) if all(k < along and kernel[k] > 1 for k in w)]]
+    if batch.groups > 1 or batch.group_channels > _FEW_CHANNELS:
+        return ()
+    before = along if along >= 0 else 3 if stride == 1 else 2
+    able = [k for k in range(before) if kernel[k] > 1]
+    ways = itertools.chain(*[itertools.combinations(able, n) for n in range(len(able) + 1)])
     return min(ways, key=cycles)
 
 

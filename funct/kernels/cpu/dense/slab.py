@@ -22,9 +22,9 @@ SLAB = (
     "slab_step", "slab_start", "from1", "count1", "to1", "from2", "count2", "to2",
 )  # fmt: skip
 
-STACK = (  # for the first and the second axis
-    "stack0", "stack1",  # taps whose lines lie in one pixel of the slab
-    "apart0", "apart1",  # lines of the image from one such tap to the next
+STACK = (  # for each axis; of the third a line is a column, and columns follow each other
+    "stack0", "stack1", "stack2",  # taps whose lines lie in one pixel of the slab
+    "apart0", "apart1", "apart2",  # lines of the image from one such tap to the next
     "down0", "down1",  # and from one line of the slab to the next
 )  # fmt: skip
 
@@ -173,12 +173,17 @@ class Slab:
         def tap(t0: Value) -> None:
             def line(row0: Value, i0: Value) -> None:
                 def second(t1: Value) -> None:
-                    slot = (t0 * job.stack1 + t1) * job.channels
-
                     def one(row1: Value, i1: Value) -> None:
-                        source = (i0 * job.size1 + i1) * job.size2 + job.from2
-                        place = (row0 * job.slab1 + row1) * job.slab2 + job.to2
-                        rows(source, place, job.count2, slot)
+                        def third(t2: Value) -> None:
+                            slot = ((t0 * job.stack1 + t1) * job.stack2 + t2) * job.channels
+                            column = job.from2 - job.to2 + t2 * job.apart2
+                            left = f.max(-column, 0)
+                            count = f.min(job.slab2, job.size2 - column) - left
+                            source = (i0 * job.size1 + i1) * job.size2 + column + left
+                            place = (row0 * job.slab1 + row1) * job.slab2 + left
+                            f.when(count > 0, lambda: rows(source, place, count, slot))
+
+                        each(f, 0, job.stack2, third)
 
                     first = job.from1 - job.to1 + t1 * job.apart1
                     self._inside(first, job.down1, job.slab1, job.size1, one)
@@ -195,7 +200,7 @@ class Slab:
             apart()
             return
         stacked = _nothing(lambda: each(f, 0, job.stack0, tap))
-        f.branch(job.stack0 * job.stack1 > 1, stacked, _nothing(apart))
+        f.branch(job.stack0 * job.stack1 * job.stack2 > 1, stacked, _nothing(apart))
 
     def _inside(
         self, first: Value, down: Value, rows: Value, size: Value, body: Callable[..., None]
