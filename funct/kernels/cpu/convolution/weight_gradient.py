@@ -14,9 +14,9 @@ Note [Small images]
     that would be most of the work, so a unit is then several images.
 
 Note [Sums of one unit]
-    Where all pixels are few enough for one unit and one chunk, and the weights many, the sums of a
-    block of channels are done after its taps: they are written to w from the second-level cache,
-    and the room for them serves all blocks.
+    Where all pixels are few enough for one unit and one chunk, the sums of a block of channels are
+    done after its taps: they are written to w from the second-level cache, and the room for them
+    serves all blocks.
 
 Note [Stacked taps]
     The taps along a row of an image and its few channels are one run of words in the slab. Where
@@ -31,7 +31,8 @@ Note [Panels of pixels]
 
 Note [Pitch]
     A tile reads two vectors of each pixel. Where pixels lie a power of two apart, these fall into
-    few sets of the first-level cache and drive each other out; one line more between them helps.
+    few sets of the first-level cache and drive each other out; one line more between them helps. So
+    do the sums of one output, tap by tap.
 
 Note [Rows of a tile]
     Each row of a tile is a channel of g. Where channels lie pages apart, or half a one, all rows
@@ -76,6 +77,7 @@ __all__ = [
 _ELEMENT = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 _PARTIAL_SUMS = 8
 _PARTIAL_BYTES = 32 << 20  # all partial sums
+_LEAST_PIXELS = 128  # of a partial sum, which is written and read again
 _SUMS_BYTES = 1 << 20  # more than these are not written several times: outputs are split
 _SLAB_BYTES = 256 << 10
 _SLABS_BYTES = 4 << 20  # of several images, or behind panels
@@ -149,6 +151,7 @@ def plan(
     most_splits = max(1, min(_PARTIAL_SUMS, batch.group_outputs // 32))
     most_sums = max(1, _PARTIAL_SUMS // batch.blocks)
     few = max(1, most_sums // most_splits) if words * word > _SUMS_BYTES else most_sums
+    few = max(1, min(few, x[0] * prod(out) // _LEAST_PIXELS))
     strides = [1 if k in stacked else a.stride for k, a in enumerate(axes)]  # of the slab
     plane = at[0] * word * strides[0]
     panels = batch.group_outputs >= _PANEL_OUTPUTS  # see Note [Panels of pixels]
@@ -182,8 +185,7 @@ def plan(
     image_runs = len(runs) // together
     chunk = max(1, _CHUNK // length)
     # see Note [Sums of one unit]
-    once = units == batch.blocks == 1 and along < 0 and words * word > _SUMS_BYTES
-    once = once and not stacked
+    once = units == batch.blocks == 1 and along < 0 and not stacked
     if once and len(runs) * length <= 2 * _CHUNK:
         chunk = len(runs)
     once = once and len(runs) <= chunk
@@ -202,7 +204,11 @@ def plan(
     direct = sums == 1 and in_place and not once
     o = np.arange(batch.group_outputs)
     row_words = 2 * lanes if once else padded
-    words = words // padded * row_words // (groups if once else 1)
+    tap_words = batch.group_outputs * row_words
+    words = words // padded * row_words
+    if once:  # taps of an output are turned around: see Note [Pitch]
+        tap_words += line
+        words = n_taps * tap_words
     places = np.stack([o * g_pitch, o * row_words], axis=1)
     fields = {
         **slab, "partial_sums": sums, "splits": splits, "tasks": sums * splits * batch.blocks,
@@ -219,7 +225,7 @@ def plan(
         "runs": address(runs),
         "row_runs": image_runs // rows, "run": length, "run_is_rows": int(by_rows),
         "chunk": chunk, "chunk_images": chunk_images, "step": step, "once": int(once),
-        "direct": int(direct), "row_words": row_words,
+        "direct": int(direct), "row_words": row_words, "tap_words": tap_words,
         "rows": address(places), "in_order": int(along < 0 and not stacked),
         "slab_taps": address(slab_taps), "n_taps": n_taps, "depths": address(depths),
         "taps": address(taps),

@@ -19,7 +19,8 @@ JOB = Fields((
     "lanes", "out_rows", "row_pixels", "out_pixels", "runs", "row_runs", "run", "run_is_rows",
     "chunk", "chunk_images", "images", "unit_images", "slab_place",
     "panels", "panel", "of_images",  # see Note [Panels of pixels]; offset in the task's scratch
-    "once", "direct", "row_words",  # of partial sums; direct: whether they are w as they lie
+    "once", "direct",  # direct: whether partial sums are w as they lie
+    "row_words", "tap_words",  # of partial sums, from one output and one tap to the next
     *STACK,
     "step", "rows", "in_order", "slab_taps", "n_taps", "most_rows", "tile_rows", "tiles", "depths",
     "taps",
@@ -168,7 +169,7 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
                         here = f.load(I64, f.at(job.pointer("slab_taps"), t, "i64"))
                         b = slab_of.at(slab, here + g * job.group_channels + c)
                         row = f.select(once, t, of_all * job.n_taps + t)
-                        place = row * job.group_outputs * job.row_words + first
+                        place = row * job.tap_words + first
                         a_here, *given = f.branch(
                             f.ne(job.panels, 0), lambda: laid(b), lambda: as_it_lies(b)
                         )
@@ -182,8 +183,9 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
                         place = ((of_all * job.group_outputs + o) * job.depth + c) * job.n_taps
                         to = slab_of.at(job.pointer("w"), place)
                         columns = f.min(job.lanes * 2, job.depth - c)
-                        apart = job.group_outputs * job.row_words
-                        slab_of.transpose(source, to, job.n_taps, columns, apart, job.n_taps)
+                        slab_of.transpose(
+                            source, to, job.n_taps, columns, job.tap_words, job.n_taps
+                        )
 
                     each(f, 0, job.n_taps, tap)
                     f.when(once, lambda: each(f, start, stop, done))
