@@ -10,7 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import funct as ft
+import funct.array as xp
+from funct import ops
 from funct.kernels import table
+from funct.kernels.channels import channels_first, channels_last
 from funct.kernels.windows import patches, pointwise, sent
 from funct.kernels.windows import products as convolution_products
 from funct.kernels.windows.convolution import (
@@ -111,6 +115,34 @@ def test_the_three_maps_are_adjoint(case: Case) -> None:
     assert dw.shape == w.shape
     np.testing.assert_allclose(np.vdot(dx, x), expected, rtol=1e-10, atol=1e-9)
     np.testing.assert_allclose(np.vdot(dw, w), expected, rtol=1e-10, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["convolution", "convolution_input", "convolution_weight"])
+@pytest.mark.parametrize("groups", [1, 8])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_plans_of_wide_strides_are_no_longer_than_the_result(
+    name: str, groups: int, dtype: Any
+) -> None:
+    """What is planned pixel by pixel of a stride is left to others: in every row of the table."""
+    size, static = (1, 100_001), ((1, 100_000), ((0, 0), (1, 1)), (1, 1), groups)
+    channels = 8 // groups
+    x, g = integers((1, 8, *size), 1, dtype), integers((1, 8, 1, 2), 2, dtype)
+    w = integers((8, channels, 1, 2), 3, dtype)
+    given: Any = {
+        "convolution": (x, w, Sliding(*static)),
+        "convolution_input": (g, w, Sliding(*static), size),
+        "convolution_weight": (x, g, Sliding(*static), (1, 2)),
+    }[name]
+    expected = getattr(convolution_products, name)(*given)
+    for row in table.ROWS:
+        if row.name == name and table.available().issuperset(row.needs):
+            for images in (given[0], channels_first(np.ascontiguousarray(channels_last(given[0])))):
+                found = row.load()(images, *given[1:])
+                if found is not NotImplemented:
+                    np.testing.assert_array_equal(found, expected)
+    arrays = [xp.asarray(v) for v in given[:2]]
+    compiled = ft.jit(lambda a, b: getattr(ops, name)(a, b, *given[2], *given[3:]))
+    np.testing.assert_array_equal(np.asarray(compiled(*arrays)), expected)
 
 
 def wide_cases() -> list[Any]:

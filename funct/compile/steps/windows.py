@@ -22,6 +22,7 @@ from funct.compile.steps.flat import flat_call
 from funct.compile.steps.moves import copied_bytes, zeros
 from funct.compile.steps.told import told
 from funct.graph import Node, Var
+from funct.kernels.cpu.convolution.axes import countless
 from funct.kernels.cpu.convolution.few_products import add_products, products
 from funct.kernels.cpu.irregular import pooling
 from funct.kernels.cpu.jobs import Job, job
@@ -52,14 +53,14 @@ def is_convolution(step: Any) -> bool:
 
 
 def _fits(node: Node) -> bool:
-    """Whether shapes are such that eager execution does not raise."""
+    """Whether shapes are such that eager execution does not raise, and strides are planned for."""
     shapes = [tuple(v.shape) for v in (*node.operands, *node.results)]  # type: ignore[union-attr]
-    x, w, y = in_roles(node.name, *shapes)
+    (x, w, y), slide = in_roles(node.name, *shapes), Sliding(*node.params[:4])
     try:
-        fitting_size(x, w, y, Sliding(*node.params[:4]))
+        fitting_size(x, w, y, slide)
     except ValueError:
         return False
-    return True
+    return node.name != "convolution_input" or not countless(x[2:], slide)
 
 
 def lower_convolution(node: Node, fused: Fused) -> list[Call]:

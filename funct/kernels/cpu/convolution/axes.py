@@ -30,6 +30,7 @@ __all__ = [
     "Phase",
     "adjoint_axis",
     "axis",
+    "countless",
     "filled",
     "folded",
     "merged",
@@ -37,6 +38,7 @@ __all__ = [
     "three",
 ]
 
+_PHASES = 256  # of an adjoint, in all axes, for which plans are made
 _FOLDED_TAPS = 12  # their sums, of gradients of weights, are in registers
 
 Taps = tuple[tuple[int, int], ...]  # (tap, offset in the slab)
@@ -101,9 +103,9 @@ def adjoint_axis(size: int, out: int, kernel: int, stride: int, low: int, dilati
     return Axis(size, out, -least, stride, 1, tuple(phases))
 
 
-def phases(size: Sizes, slide: Sliding) -> int:
-    """How many phases the adjoint to images of that size has, in all its axes."""
-    return prod([min(s, n) for s, n in zip(slide.stride, size, strict=True)])
+def countless(size: Sizes, slide: Sliding, most: int = _PHASES) -> bool:
+    """Whether the adjoint to images of that size has more phases than are planned one by one."""
+    return prod([min(s, n) for s, n in zip(slide.stride, size, strict=True)]) > most
 
 
 def filled(

@@ -44,7 +44,7 @@ JOB = Fields((
     *SLAB, "images", "unit_images", "slab_place",
     "in_place",  # whether x is read where it lies, and there is no slab
     "splits", "split_channels", "y", "weights",
-    "sums",  # offset in the task's scratch
+    "sums", "sums_pitch",  # offset in the task's scratch; words from one pixel to the next
     "group_blocks",  # which have slabs of their own
     "groups", "group_channels", "depth", "piece", "group_outputs", "padded_outputs",
     "pack", "panel",  # offset in the task's scratch
@@ -170,7 +170,7 @@ class _Band(Slab):
         pixels = rows_here * job.row_pixels
         first = band * job.band_rows * job.row_pixels
         outputs = job.group_blocks * job.groups * job.group_outputs
-        row = job.groups * job.padded_outputs
+        row = job.sums_pitch
         start = channels[0]
         count = f.min(channels[1], job.group_outputs) - start
 
@@ -204,7 +204,7 @@ def _define_band(module: Module, element: str, turn: str, last: bool) -> None:
     sums, own = band_of.at(slab, job.sums), band_of.at(slab, job.panel)
     outputs, blocks = job.groups * job.group_outputs, job.group_blocks
     # where channels are last and none is padded, sums lie as the result does
-    direct = f.eq(job.padded_outputs, job.group_outputs) & last
+    direct = f.eq(job.sums_pitch, outputs) & last
 
     def unit(u: Value) -> None:
         splits, bands = job.splits, job.bands
@@ -220,7 +220,7 @@ def _define_band(module: Module, element: str, turn: str, last: bool) -> None:
         rows_here = f.min(job.band_rows, job.out_rows - band * job.band_rows)
         start = split * job.split_channels
         channels = start, f.min(start + job.split_channels, job.padded_outputs)
-        sums_of_image = job.out_pixels * (job.groups * job.padded_outputs)
+        sums_of_image = job.out_pixels * job.sums_pitch
 
         row = job.size1 * job.size2 * job.channels
         start_row = image * job.size0 + band * job.slab_step

@@ -11,7 +11,7 @@ import numpy as np
 from funct.device import host
 from funct.kernels.channels import channels_first, channels_last
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.convolution.axes import adjoint_axis, axis, three
+from funct.kernels.cpu.convolution.axes import adjoint_axis, axis, countless, three
 from funct.kernels.cpu.convolution.panels import Convolver, batch_of
 from funct.kernels.windows.patches import in_tiles
 
@@ -94,7 +94,7 @@ def convolved(
     """The map from x to images of this size, all of them words of the dot. Channels that are last
     in memory stay there.
     """
-    if not prod(size):
+    if not prod(size) or (adjoint and countless(size, slide)):
         return NotImplemented
     last = not x.flags.c_contiguous and channels_last(x).flags.c_contiguous
     made = convolver(dot, x.shape, w.shape, size, slide, adjoint, last)

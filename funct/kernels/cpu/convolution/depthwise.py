@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from funct.device import Code, Host, host, printed
 from funct.kernels.channels import lie_last
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.convolution.axes import Axis, Folded, filled, folded
+from funct.kernels.cpu.convolution.axes import Axis, Folded, countless, filled, folded
 from funct.kernels.cpu.convolution.byte_lines import byte_planes_text, gathering
 from funct.kernels.cpu.convolution.line_weights import WEIGHTS, sharing, sums, weights_text
 from funct.kernels.cpu.convolution.lines import PLANES, Ends, Pattern, planes_text
@@ -44,6 +44,7 @@ _SUMS = 8  # registers: enough for two units of latency 4, beside weights and wh
 _WORD_SUMS = 14  # of 32 registers: words have few weights, and each line that is read is permuted
 _NARROWEST = 32  # bytes of a vector
 _SMALL = 256  # pixels of an image, of whose lines as many as fill a vector's lanes are summed
+_PHASES = 64  # of an adjoint; texts grow with them
 _FEW_OUTPUTS = 2  # leave most of the lanes of tiles empty
 _SHORT = 32  # bytes of a vector, with which the second-level cache is small:
 _AFAR = 4 << 20  # bytes that all outputs of a group read of an image are from afar, by lines
@@ -89,7 +90,7 @@ def planes(
     """
     groups, adjoint = slide.groups, size is not None
     out = slide.size(x[2:], w[2:]) if size is None else size
-    if len(out) > 3 or min(*x, *w, *out) < 1:
+    if len(out) > 3 or min(*x, *w, *out) < 1 or (adjoint and countless(out, slide, _PHASES)):
         return None
     ours, theirs = w[0] // groups, w[1]  # outputs and channels of a group
     shared, terms = (theirs, ours) if adjoint else (ours, theirs)

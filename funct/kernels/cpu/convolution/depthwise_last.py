@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from funct.device import Code, Host, host, printed
 from funct.kernels.channels import channels_first, channels_last
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.convolution.axes import filled
+from funct.kernels.cpu.convolution.axes import countless, filled
 from funct.kernels.cpu.convolution.pixels import PIXELS, Pattern, pixels_text, sums_text
 from funct.kernels.cpu.record import address
 
@@ -29,7 +29,7 @@ _ELEMENT = {"float32": "f32", "float64": "f64"}
 _TASKS = 4  # per core
 _PARTS = 8  # sums of weights that are added in the end, whatever the number of cores
 _LONG_LINE = 28 << 10  # bytes
-_TAPS = 64  # of a kernel; texts grow with them
+_TAPS = 64  # of a kernel, or phases of an adjoint; texts grow with them
 
 
 class Plan(Struct, frozen=True, eq=False):
@@ -55,6 +55,8 @@ def _plan(
     lanes = host().vector_bytes // dtype.itemsize
     sizes = (*x, *out, *kernel)
     if count < lanes or min(sizes) < 1 or prod(kernel) > _TAPS or len(size) > 3:
+        return None
+    if how == "adjoint" and countless(out, slide, _TAPS):
         return None
     axes, kernel = filled(tuple(size), out, kernel, slide, how == "adjoint")
     touched = images * count * (prod(size) + prod(out)) * dtype.itemsize

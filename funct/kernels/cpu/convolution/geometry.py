@@ -5,7 +5,8 @@ A plan is a pure function of shapes and parameters; it holds tables and no room 
 Note [Pitch of many channels]
     A tile walks a piece of the channels of its pixels, and of those under the next taps. Where
     pixels lie a large power of two apart, the same piece of all of them falls into few sets of the
-    first-level cache; one line more between them spreads it over all.
+    first-level cache; one line more between them spreads it over all. So do the sums of pixels,
+    which are turned around.
 """
 
 from __future__ import annotations
@@ -97,6 +98,8 @@ def _plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int], *, in_place: b
     # the last piece may have fewer channels, but its taps lie as far apart
     panel_rows = (pieces * n_taps - 1) * piece + depth - (pieces - 1) * piece
     row_words = batch.groups * padded
+    if not batch.last and row_words * word % _SETS_BYTES == 0:
+        row_words += line
     for phases in itertools.product(*walked):
         own, offsets = _taps(phases, kernel, reach, lows, pitch, (len(taps), piece))
         places = places_of(phases, axes, band_rows, reach, pitch, row_words)
@@ -113,7 +116,7 @@ def _plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int], *, in_place: b
     if classes is None:
         return None
     sums = 0 if in_place else together * place
-    sums_words = (together * band_rows * axes[1].out * axes[2].out + 16) * batch.groups * padded
+    sums_words = (together * band_rows * axes[1].out * axes[2].out + 16) * row_words
     panel = -(-(sums + sums_words) // line) * line
     panel_words = min(panel_rows, n_taps * piece) * 2 * lanes if once else 0
     units = several * batch.blocks * slab["bands"] * splits
@@ -123,7 +126,7 @@ def _plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int], *, in_place: b
         "tasks": min(units, 2 * batch.cores),
         "split_channels": split_channels, "pack": 0, "panel": panel,
         "panel_rows": panel_rows, "panel_taps": n_taps, "scratch_step": panel + panel_words,
-        "sums": sums, "group_blocks": batch.blocks, "groups": batch.groups,
+        "sums": sums, "sums_pitch": row_words, "group_blocks": batch.blocks, "groups": batch.groups,
         "group_channels": batch.group_channels, "depth": depth, "piece": piece,
         "group_outputs": batch.group_outputs, "padded_outputs": padded,
         "row_pixels": axes[1].out * axes[2].out, "out_rows": axes[0].out,
