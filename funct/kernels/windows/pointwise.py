@@ -1,11 +1,13 @@
 """Convolutions whose windows are single elements: products of matrices, image by image, by BLAS.
 
-Images of one pixel, as gates of channels read, are the rows of one matrix. So are images that are
-one window, as the last ones of a network of strides are, and the first of one that draws.
+Those of several groups are stacks of such products. Images of one pixel, as gates of channels read,
+are the rows of one matrix. So are images that are one window, as the last ones of a network of
+strides are, and the first of one that draws.
 """
 
 from __future__ import annotations
 
+import functools
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ import numpy as np
 from funct.device import host
 from funct.kernels import table
 from funct.kernels.channels import channels_first, channels_last
+from funct.kernels.cpu.scratch import fresh
 from funct.kernels.linalg.products import matmul
 
 if TYPE_CHECKING:
@@ -41,11 +44,13 @@ _LONG_IMAGE, _SOME_CHANNELS = 1 << 11, 2  # BLAS is slow at sums of so many, be 
 _TILED_BYTES = 1 << 10  # of a pixel's channels, which are turned around
 
 
+@functools.lru_cache(512)
 def single(x: Sizes, kernel: Sizes, slide: Sliding) -> bool:
     """Whether windows are single elements."""
     return prod(kernel) == 1 and slide.groups == 1 and slide.pointwise and prod(x) > 0
 
 
+@functools.lru_cache(512)
 def whole(x: Sizes, kernel: Sizes, slide: Sliding) -> bool:
     """Whether each image is one window."""
     alone = slide.groups == 1 and not any(map(any, slide.padding)) and set(slide.dilation) == {1}
@@ -62,6 +67,7 @@ def _last(x: NDArray[Any]) -> bool:
     return bool(channels_last(x).flags.c_contiguous)
 
 
+@functools.lru_cache(512)
 def mapped(x: Sizes, w: Sizes, slide: Sliding) -> bool:
     """Whether a convolution, or its adjoint in x, is products of matrices: of dense x, by shape."""
     pixels = prod(x[2:])
@@ -123,12 +129,53 @@ def _mapped(matrix: NDArray[Any], x: NDArray[Any]) -> NDArray[Any]:
         of_rows: NDArray[Any] = matmul(x.reshape(n, channels), matrix.T)
         return of_rows.reshape(n, len(matrix), *size)
     product = np.multiply if channels == 1 else matmul
-    y: NDArray[Any] = product(matrix, x.reshape(n, channels, -1))
+    shape = (channels, -1) if n == 1 else (n, channels, -1)  # of two matrices there is less to ask
+    y: NDArray[Any] = product(matrix, x.reshape(shape))
     return y.reshape(n, len(matrix), *size)
+
+
+def _stacks(x: NDArray[Any], other: NDArray[Any], kernel: Sizes, slide: Sliding) -> bool:
+    """Whether the maps are stacks of products, one for each group. Where channels are last, only
+    of few pixels and several channels: tiles read others where they lie.
+    """
+    if slide.groups == 1 or not slide.pointwise or prod(kernel) > 1 or x.dtype != other.dtype:
+        return False
+    pixels = x.size // max(1, x.shape[1])
+    if not x.flags.c_contiguous and (
+        pixels > _MOST_ROWS or x.shape[1] == slide.groups or not _last(x)
+    ):
+        return False
+    return pixels >= _FEW * len(x) > 0 < other.size
+
+
+def _stacked(matrices: NDArray[Any], x: NDArray[Any]) -> NDArray[Any]:
+    """Each group's matrix times its channels of each pixel."""
+    (n, _, *size), (groups, outputs, channels) = x.shape, matrices.shape
+    if x.flags.c_contiguous:
+        y: NDArray[Any] = matmul(matrices, x.reshape(n, groups, channels, -1))
+        return y.reshape(n, groups * outputs, *size)
+    pixels = channels_last(x).reshape(-1, groups, channels)
+    rows = fresh((len(pixels), groups, outputs), x.dtype)
+    np.matmul(pixels.swapaxes(0, 1), matrices.swapaxes(1, 2), out=rows.swapaxes(0, 1))
+    return channels_first(rows.reshape(n, *size, groups * outputs))
+
+
+def _stacked_weight(x: NDArray[Any], g: NDArray[Any], groups: int) -> NDArray[Any]:
+    """The sums over all pixels of the products of each group's channels with its outputs."""
+    split = [(v.shape[1] // groups, v) for v in (g, x)]
+    if x.flags.c_contiguous:
+        a, b = (v.reshape(len(v), groups, c, -1) for c, v in split)
+        w: NDArray[Any] = matmul(a, b.swapaxes(2, 3))
+        return w[0] if len(w) == 1 else np.add.reduce(w, 0)
+    ours, theirs = (channels_last(v).reshape(-1, groups, c) for c, v in split)
+    of_all: NDArray[Any] = matmul(ours.transpose(1, 2, 0), theirs.swapaxes(0, 1))
+    return of_all
 
 
 def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution`."""
+    if _stacks(x, w, w.shape[2:], slide):
+        return _stacked(w.reshape(slide.groups, -1, w.shape[1]), x)
     if _dense(x, w) and whole(x.shape, w.shape[2:], slide):
         y: NDArray[Any] = matmul(x.reshape(len(x), -1), w.reshape(len(w), -1).T)
         return y.reshape(*y.shape, *(1,) * len(slide.stride))
@@ -143,6 +190,8 @@ def convolution_input(
     g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes
 ) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution_input`."""
+    if _stacks(g, w, w.shape[2:], slide):
+        return _stacked(w.reshape(slide.groups, -1, w.shape[1]).swapaxes(1, 2), g)
     if g.dtype == w.dtype and whole((*g.shape[:2], *size), w.shape[2:], slide):
         x: NDArray[Any] = matmul(g.reshape(len(g), -1), w.reshape(len(w), -1))
         return x.reshape(len(g), w.shape[1], *size)
@@ -158,6 +207,10 @@ def convolution_weight(
 ) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution_weight`."""
     (n, channels), outputs = x.shape[:2], g.shape[1]
+    alike = g.flags.c_contiguous if x.flags.c_contiguous else _last(g)
+    if _stacks(x, g, size, slide) and alike and g.shape[1] > slide.groups:
+        w: NDArray[Any] = _stacked_weight(x, g, slide.groups)
+        return w.reshape(outputs, channels // slide.groups, *size)
     if _dense(x, g) and whole(x.shape, size, slide):
         of_all: NDArray[Any] = matmul(g.reshape(n, outputs).T, x.reshape(n, -1))
         return of_all.reshape(outputs, channels, *size)
@@ -196,6 +249,9 @@ def summed_behind(a: Sizes, b: Sizes) -> bool:
 def summed(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
     """Σ_n a[n] b[n]ᵀ. Large products are few and long, so that sums are not written often."""
     n, _, depth = a.shape
+    if n == 1:
+        alone: NDArray[Any] = matmul(a[0], b[0].T)
+        return alone
     if summed_behind(a.shape, b.shape):
         found: NDArray[Any] = np.add.reduce(matmul(a, b.swapaxes(1, 2)), 0)
         return found
