@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.kernels import table
+from funct.kernels.windows import inside
 from funct.kernels.windows.views import Padding, Sizes, Sliding, output_size, sum_dtype
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from funct.kernels.windows.views import Index
 
 __all__ = [
     "convolution", "convolution_input", "convolution_weight", "convolution_work", "fitting_size",
@@ -76,9 +79,7 @@ def convolution(
     Returns: (N, O, *T), *T as in `output_size`, same dtype. Integers wrap around, as in NumPy.
     Notes:   where the channels of x are last in memory, those of the result may be as well.
     """
-    slide = Sliding(stride, padding, dilation, groups)
-    y: NDArray[Any] = _ways("convolution", *_lie(x, w), slide, (), table.left())(x, w, slide)
-    return y
+    return _called("convolution", x, w, Sliding(stride, padding, dilation, groups))
 
 
 def convolution_input(
@@ -95,10 +96,7 @@ def convolution_input(
     Args:    g: (N, O, *T). w: (O, C / groups, *K). size: the spatial shape *S of x.
     Returns: (N, C, *S), same dtype.
     """
-    slide = Sliding(stride, padding, dilation, groups)
-    ways = _ways("convolution_input", *_lie(g, w), slide, size, table.left())
-    x: NDArray[Any] = ways(g, w, slide, size)
-    return x
+    return _called("convolution_input", g, w, Sliding(stride, padding, dilation, groups), size)
 
 
 def convolution_weight(
@@ -115,25 +113,34 @@ def convolution_weight(
     Args:    x: (N, C, *S). g: (N, O, *T). size: the spatial shape *K of w.
     Returns: (O, C / groups, *K), same dtype.
     """
-    slide = Sliding(stride, padding, dilation, groups)
-    ways = _ways("convolution_weight", *_lie(x, g), slide, size, table.left())
-    w: NDArray[Any] = ways(x, g, slide, size)
-    return w
+    return _called("convolution_weight", x, g, Sliding(stride, padding, dilation, groups), size)
 
 
 _Lie = tuple["np.dtype[Any]", Sizes, Sizes]  # dtype, shape, strides
 
 
-def _lie(a: NDArray[Any], b: NDArray[Any]) -> tuple[_Lie, _Lie]:
-    return (a.dtype, a.shape, a.strides), (b.dtype, b.shape, b.strides)
+def _called(
+    name: str, a: NDArray[Any], b: NDArray[Any], slide: Sliding, size: Sizes = ()
+) -> NDArray[Any]:
+    """One of the three maps; see `inside.py` on what is not finite."""
+    alike = (a.dtype, a.shape, a.strides), (b.dtype, b.shape, b.strides)
+    ways, telling = _ways(name, *alike, slide, size, table.left())
+    given = (a, b, slide, size) if size else (a, b, slide)
+    y: NDArray[Any] = ways(*given)
+    if telling is None or (telling and inside.all_finite(y[telling])) or inside.all_finite(b):
+        return y
+    with np.errstate(all="ignore"):  # machine code is silent as well
+        y = getattr(inside, name)(*given)
+    return y
 
 
 @functools.lru_cache(1 << 10)
 def _ways(
     name: str, a: _Lie, b: _Lie, slide: Sliding, size: Sizes, only: frozenset[str] | None
-) -> table.Ways:
-    """The rows for operands that lie so. size: spatial, of an adjoint's result. only: of the table,
-    which is asked for it.
+) -> tuple[table.Ways, Index | None]:
+    """The rows for operands that lie so, and what of the result tells whether factors are finite.
+
+    size: spatial, of an adjoint's result. only: what is left of the table.
     """
     (dtype, one, _), (_, other, _), groups = a, b, slide.groups
     if name == "convolution":
@@ -148,7 +155,8 @@ def _ways(
     if name != "convolution_weight" and prod(shape) > _VAST:
         np.empty(shape, dtype)  # plans are as long as images: they are not made in vain
     half = "" if sum_dtype(dtype) == dtype else "half_"
-    return table.Ways(half + name, dtype, 2 * prod(y) * prod(w[1:]))
+    telling = None if dtype.kind in "biu" else inside.telling(name, x, w, y, slide)
+    return table.Ways(half + name, dtype, 2 * prod(y) * prod(w[1:])), telling
 
 
 # short floats, in float32 ------------------------------------------------------------------------

@@ -4,7 +4,7 @@ A tile of few outputs is half empty, and lines of many large planes lie so far a
 each other out of the cache. So BLAS makes what all pixels send, taps by channels, and what goes to
 one tap is an image, added where it belongs. A stride cuts the result into images by the residues of
 their pixels, so that each sum is of whole lines. Along one axis this also serves long windows that
-overlap a few times, as those of sound do: there what a pixel sends to one stride is a line.
+overlap a few times, as those of sound do.
 """
 
 from __future__ import annotations
@@ -58,9 +58,7 @@ def convolution_input(
     g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes
 ) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution_input`."""
-    if _sound(g, w, slide):
-        return _overlapped(g, w, slide, size[0])
-    if not _large(g, w, w.shape[1], slide, size):
+    if not (_sound(g, w, slide) or _large(g, w, w.shape[1], slide, size)):
         return NotImplemented
     return _added(g, w, slide, size)
 
@@ -105,24 +103,6 @@ def _strides(
     before = max(0, -(low // stride))
     reach = places + (kernel - 1) * dilation // stride
     return before, before + max(reach, -(-(low + size) // stride))
-
-
-def _overlapped(g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: int) -> NDArray[Any]:
-    """The adjoint in x along one axis, some signals at a time."""
-    (_, channels, kernel), (stride,), ((low, _),) = w.shape, slide.stride, slide.padding
-    n, _, places = g.shape
-    before, rows = _strides(places, kernel, stride, 1, low, size)
-    start = before * stride + low
-    x = fresh((n, channels, size), g.dtype)
-    step = max(1, _ROOM // (stride * places * g.itemsize))
-    for i, c in itertools.product(range(0, n, step), range(channels)):
-        pixels = g[i : i + step].swapaxes(1, 2)
-        sums = np.zeros((len(pixels), rows, stride), g.dtype)
-        for taps, residues, first in _parts(kernel, stride, 1):
-            here = slice(before + first, before + first + places)
-            sums[:, here, residues] += matmul(pixels, w[:, c, taps])
-        x[i : i + step, c] = sums.reshape(len(pixels), -1)[:, start : start + size]
-    return x
 
 
 def _added(g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes) -> NDArray[Any]:

@@ -13,6 +13,7 @@ from funct.kernels.channels import channels_first, channels_last
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.convolution.axes import adjoint_axis, axis, countless, three
 from funct.kernels.cpu.convolution.panels import Convolver, batch_of
+from funct.kernels.windows.convolution import fitting_size
 from funct.kernels.windows.patches import in_tiles
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def convolver(
 
 def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution`."""
-    size = slide.size(x.shape[2:], w.shape[2:])
+    size = fitting_size(x.shape, w.shape, None, slide)
     return _run(x, w, slide, size, adjoint=False)
 
 

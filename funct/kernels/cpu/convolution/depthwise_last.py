@@ -17,6 +17,7 @@ from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.convolution.axes import countless, filled
 from funct.kernels.cpu.convolution.pixels import PIXELS, Pattern, pixels_text, sums_text
 from funct.kernels.cpu.record import address
+from funct.kernels.windows.convolution import fitting_size
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -108,7 +109,7 @@ def _run(
     """out: *T of the result; None: that of a convolution."""
     if not _fits(x, w, slide) or x.shape[1] != len(w) or w.shape[1] != 1:
         return NotImplemented
-    out = slide.size(x.shape[2:], w.shape[2:]) if out is None else out
+    out = fitting_size(x.shape, w.shape, None, slide) if out is None else out
     made = _plan(x.dtype, x.shape, w.shape[2:], slide, out, how)
     if made is None:
         return NotImplemented
