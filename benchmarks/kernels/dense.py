@@ -73,6 +73,10 @@ CONVOLUTIONS = {
     "400, stride 160, 1 to 64, 16000": ((1, 1, 16000), (64, 1, 400), 160, 0, 1),
     "3, dilation 8, 64, 4096": ((2, 64, 4096), (64, 64, 3), 1, 8, 1, 8),
     "3x3, 8 to 8, 8x8, one image": ((1, 8, 8, 8), (8, 8, 3, 3), 1, 1, 1),
+    "3x3, 64 to 256, 7x7, one image": ((1, 64, 7, 7), (256, 64, 3, 3), 1, 1, 1),
+    "3x3, dilation 8, 4 to 128, 56x56": ((1, 4, 56, 56), (128, 4, 3, 3), 1, 8, 1, 8),
+    "1x1, 64 to 64, 14x14, one image": ((1, 64, 14, 14), (64, 64, 1, 1), 1, 0, 1),
+    "1x1, 32 groups, 256, 28x28": ((2, 256, 28, 28), (256, 8, 1, 1), 1, 0, 32),
 }
 HALF_CONVOLUTIONS = {  # peers take half a second for a larger one in float16
     "float16": ("1x1, 256 to 128, 28x28",),
@@ -80,7 +84,7 @@ HALF_CONVOLUTIONS = {  # peers take half a second for a larger one in float16
 }
 LAST = (  # also with channels last in memory
     "3x3, 64 to 64, 56x56", "1x1, 256 to 128, 28x28", "3x3, stride 2, 3 to 32, 224x224",
-    "3x3, 32 groups, 128, 28x28",
+    "3x3, 32 groups, 128, 28x28", "1x1, 32 groups, 256, 28x28",
 )  # fmt: skip
 DEPTHWISE = {
     "3x3, 64, 56x56": ((8, 64, 56, 56), (64, 1, 3, 3), 1, 1, 64),

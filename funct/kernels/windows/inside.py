@@ -57,8 +57,8 @@ def telling(name: str, x: Sizes, w: Sizes, y: Sizes, slide: Sliding) -> Index | 
 
 
 def all_finite(x: NDArray[Any]) -> bool:
-    """Whether all elements are."""
-    return bool(np.logical_and.reduce(np.isfinite(x), axis=None))
+    """Whether all elements are; of few, bytes are sooner searched than truths reduced."""
+    return b"\0" not in np.isfinite(x).tobytes()
 
 
 def _taps(

@@ -101,12 +101,12 @@ def _short() -> bool:
 
 def _in_rows(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> bool:
     """Whether the pixels of all images, whose channels are last, are rows of one product: where
-    they are few beside the weights.
+    they are few beside the weights, or of one channel, be it read or written.
     """
     alike = _short() and x.dtype == w.dtype and not x.flags.c_contiguous and _last(x)
     pixels = x.size // max(1, x.shape[1])
     few = _FEW <= pixels <= _MOST_ROWS and not _thin(w.shape)
-    return alike and few and single(x.shape, w.shape[2:], slide)
+    return alike and (few or 1 in w.shape[:2]) and single(x.shape, w.shape[2:], slide)
 
 
 def _rows(x: NDArray[Any], matrix: NDArray[Any]) -> NDArray[Any]:
