@@ -30,6 +30,7 @@ _SLAB_BYTES = 192 << 10  # what a band copies and
 _SUMS_BYTES = 128 << 10  # what it sums up stay in the second-level cache
 _WEIGHTS_BYTES = 1 << 20  # more than these each band reads from afar,
 _FEW_PRODUCTS = 1 << 20  # are no work for threads, and bands read rows twice
+_FEW_PIXELS = 24  # of a band; of fewer tiles are low, and all weights are read for them
 _MANY_ROWS = 64  # so there are few bands, and outputs are split among threads
 _SHARE = 4  # images for each core: outputs are split rather than these
 _PANEL_BYTES = 192 << 10  # as do the weights of one tile
@@ -161,7 +162,7 @@ def _bands(
     else:
         units = batch.images * batch.blocks
         rows = min(fitting, _SUMS_BYTES // max(1, per_row), -(-axes[0].out * units // wanted))
-    rows = max(rows, -(-6 // (axes[1].out * axes[2].out)), 1)
+    rows = max(rows, -(-_FEW_PIXELS // (axes[1].out * axes[2].out)), 1)
     bands = max(1, axes[0].out // rows)
     rows = -(-axes[0].out // bands)
     rows = min(-(-rows // step) * step, axes[0].out)
