@@ -19,7 +19,7 @@ from funct.array.elementwise import both, compared
 from funct.array.manipulation import reshape
 from funct.array.tensor import Array
 from funct.core import NARROW
-from funct.kernels import composed, sorting
+from funct.kernels import composed, distinct
 from funct.kernels import searching as kernels
 from funct.ops.fast import wrap
 
@@ -76,7 +76,7 @@ def _distinct(x: Any, *, inverse: bool = False, counts: bool = False) -> list[An
     flat = reshape(x, (-1,))
     raw = flat.concrete()
     raw = raw.astype(np.float32) if raw.dtype in NARROW else raw  # NumPy cannot sort those
-    places = [wrap(v) for v in sorting.distinct(raw, inverse, counts)]
+    places = [wrap(v) for v in distinct.distinct(raw, inverse, counts)]
     return [ops.take(flat, places[0], 0), *places]
 
 
@@ -121,7 +121,7 @@ def unique_values(x: Any, /) -> Any:
     """
     x = as_tensor("unique_values", x)
     if x.__class__ is Array and x.dtype not in NARROW:
-        return wrap(sorting.distinct_values(x.data.reshape(-1)))
+        return wrap(distinct.distinct_values(x.data.reshape(-1)))
     return _distinct(x)[0]
 
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from funct import ops
 from funct.array.conversion import asarray, promoted
-from funct.array.tensor import Tensor
+from funct.array.tensor import Array, Tensor
 from funct.errors import DTypeError, ShapeError
+from funct.kernels.linalg.csr import product
 from funct.tree import register, static_field
 
 __all__ = ["CSR"]
@@ -98,11 +99,15 @@ class CSR:
         shape, own, data = x.shape, self.shape, self.data
         if len(shape) not in (1, 2) or shape[0] != own[1]:
             raise ShapeError(f"CSR: {own} @ x needs x ({own[1]}, ...), got {shape}")
+        n, at = own[0 if self.transposed else 1], (self.indices, self.indptr)
+        if data.__class__ is x.__class__ is at[0].__class__ is at[1].__class__ is Array:
+            made = product(data.data, x.data, at[0].data, at[1].data, n, self.transposed)
+            if made is not None:
+                return ops.fast.wrap(made)
         if data.dtype is not x.dtype and data.dtype != x.dtype:
             data, x = promoted([data, x])
         wide = ops.reshape(x, (shape[0], 1)) if len(shape) == 1 else x
-        n = own[0 if self.transposed else 1]
-        y = ops.sparse_matmul(data, wide, self.indices, self.indptr, n, self.transposed)
+        y = ops.sparse_matmul(data, wide, *at, n, self.transposed)
         return ops.reshape(y, (y.shape[0],)) if len(shape) == 1 else y
 
     def __repr__(self) -> str:

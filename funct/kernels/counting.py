@@ -10,6 +10,7 @@ import numpy as np
 from funct.kernels.cpu.irregular import counting as cpu
 from funct.kernels.cpu.irregular import places
 from funct.kernels.cpu.loops import pays, ready
+from funct.kernels.masks import nonzero
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     Index = NDArray[np.int64]
 
 __all__ = [
-    "bincount", "bounds", "direction", "distinct", "histogram", "histogram_between",
-    "plain_histogram", "rises", "sort", "weighed",
+    "bincount", "bounds", "direction", "distinct", "histogram", "histogram_between", "limits",
+    "of_truth", "plain_histogram", "rises", "sort", "values", "weighed",
 ]  # fmt: skip
 
 _LARGEST = (1 << 63) - 1
@@ -37,6 +38,8 @@ _LEAST = 1 << 11  # elements below which NumPy's few calls cost less
 _SORTED = 1 << 9  # elements from which on tables of counters sort sooner
 _PART = 1 << 16  # elements of a task
 _ROWS = 16  # tasks at most
+_ALONE = 1 << 13  # elements from which on they are counted in several rows,
+_SEVERAL = 1 << 11  # of so many bins at most
 _INT64 = np.dtype(np.int64)
 _LIKE = np.zeros(1, np.int64)  # what counts are
 _DENSE = 4  # bins per element up to which a table of bins is cheaper than to sort
@@ -47,6 +50,16 @@ def direction(x: Any) -> int:
     if _monotonous is not None and x.dtype.char in "fdbBhHiIlqLQ":
         return int(_monotonous(x))
     return int((x[:-1] <= x[1:]).all()) or -int((x[:-1] >= x[1:]).all())
+
+
+def limits(x: NDArray[Any]) -> tuple[Any, Any]:
+    """The least and the greatest of floats, of which there is one at least; NaN if one is."""
+    if x.size < _LEAST or not pays(x):
+        return x.min(), x.max()
+    ends = np.empty(2 + 2 * cpu.LANES, x.dtype)
+    if cpu.limits(x, ends, x.size):
+        return (x.dtype.type(np.nan),) * 2
+    return ends[0], ends[1]
 
 
 def rises(x: Any) -> bool:
@@ -78,7 +91,7 @@ def bincount(x: NDArray[Any], least: int) -> NDArray[np.int64]:
         if x.itemsize == 8 and (_MOST in x.tobytes() if few else x.item(x.argmax()) == _LARGEST):
             raise ValueError("there cannot be 2**63 bins")
         return weighed(x, None, least)
-    if n < _PART:
+    if n < _ALONE:
         bins = cpu.span(x, n, least)
         if 0 <= bins <= _DENSE * n:
             made: NDArray[np.int64] = cpu.counted(x, bins, _LIKE, n)
@@ -86,14 +99,16 @@ def bincount(x: NDArray[Any], least: int) -> NDArray[np.int64]:
     low, high = bounds(x)
     if low < 0:
         raise ValueError("there are negative ones")
-    return _counted(x, max(high + 1, least))
+    return _counted(x, max(high + 1, least), 0)
 
 
-def _counted(x: NDArray[Any], bins: int) -> NDArray[np.int64]:
-    part, tasks = _parts(x.size, bins)
-    counts = np.zeros((tasks, bins), np.int64)
-    cpu.count(x, counts, x.size, bins, part, tasks)
-    return counts[0] if tasks == 1 else np.asarray(counts.sum(0))
+def _counted(x: NDArray[Any], bins: int, low: int) -> NDArray[np.int64]:
+    """How often each of low, low + 1, … stands in x."""
+    tables = cpu.TABLES if bins <= _SEVERAL else 1
+    part, tasks = _parts(x.size, bins * tables)
+    counts = np.zeros((tasks * tables, bins), np.int64)
+    cpu.count(x, counts, x.size, bins, low, tables, part, tasks)
+    return counts[0] if len(counts) == 1 else np.asarray(counts.sum(0))
 
 
 def histogram(x: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int64]:
@@ -102,11 +117,13 @@ def histogram(x: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int64]:
     scale = bins / (high - low) if high > low else 0.0
     if not pays(x) or not np.isfinite(scale):
         return plain_histogram(x, edges)
-    part, tasks = _parts(x.size, bins)
-    counts = np.zeros((tasks, bins), np.int64)
+    part, tasks = _parts(x.size, bins * cpu.TABLES)
+    counts = np.zeros((tasks * cpu.TABLES, bins + 1 + cpu.SIDE), np.int64)
     exact = edges.astype(np.float64, copy=False)
-    cpu.count_bins(x, exact, counts, x.size, bins, low, scale, part, tasks)
-    return counts[0] if tasks == 1 else np.asarray(counts.sum(0))
+    # a bin is wrong by the roundings of its edge, which has x's digits, and of three operations
+    near = 16 * float(np.finfo(edges.dtype).eps) * (bins + max(-low, high) * scale)
+    cpu.count_bins(x, exact, counts, x.size, bins, low, scale, near, part, tasks)
+    return np.asarray(counts[:, :bins].sum(0))
 
 
 def histogram_between(x: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int64]:
@@ -144,10 +161,23 @@ def sort(x: NDArray[Any]) -> NDArray[Any] | None:
     return None if cpu.sort(x, counts, y, n, room) else y
 
 
+def values(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]] | None:
+    """The distinct ones of integers close together, and how often each is; None for all others."""
+    if x.dtype.char not in _COUNTED or not pays(x):
+        return None
+    low, high = bounds(x)
+    span = high - low + 1
+    if span > _DENSE * x.size:
+        return None
+    counts = _counted(x, span, low)
+    (at,) = nonzero(counts)
+    return (at + low).astype(x.dtype, copy=False), counts[at]
+
+
 def distinct(x: NDArray[Any], inverse: bool, counts: bool) -> list[Index] | None:
-    """As `sorting.distinct`, for truth and integers close together; None for all others."""
+    """As `distinct.distinct`, for truth and integers close together; None for all others."""
     if x.dtype.kind == "b":
-        return _of_truth(x, inverse, counts)
+        return of_truth(x, inverse, counts)
     if x.dtype.char not in _COUNTED or not pays(x):
         return None
     low, high = bounds(x)
@@ -165,11 +195,11 @@ def distinct(x: NDArray[Any], inverse: bool, counts: bool) -> list[Index] | None
         part = max(1, min(n, _PART))
         cpu.numbered(x, first, back, low, n, part, -(-n // part))
         made += [back] if inverse else []
-        made += [_counted(back, found)] if counts else []
+        made += [_counted(back, found, 0)] if counts else []
     return made
 
 
-def _of_truth(x: NDArray[Any], inverse: bool, counts: bool) -> list[Index]:
+def of_truth(x: NDArray[Any], inverse: bool, counts: bool) -> list[Index]:
     """The same of False and True, of which one look at x says all."""
     n, true = x.size, int(np.count_nonzero(x))
     often = [k for k in (n - true, true) if k]

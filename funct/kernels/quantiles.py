@@ -36,7 +36,12 @@ _PARTS: dict[Any, Any] = {
 
 def median(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Median over axis."""
-    return quantile(x, 0.5, axis, "linear", keepdims)
+    return _quantile(x, 0.5, axis, "linear", keepdims, None, False)
+
+
+def nanmedian(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Median over axis; None where an element is not finite."""
+    return _quantile(x, 0.5, axis, "linear", keepdims, None, True)
 
 
 def quantile(
@@ -47,7 +52,26 @@ def quantile(
     keepdims: bool = False,
     weights: Any = None,
 ) -> Any:
-    """The value below which a fraction q of x lies; None where an element is not finite."""
+    """The value below which a fraction q of x lies; None where an element is infinite."""
+    return _quantile(x, q, axis, method, keepdims, weights, False)
+
+
+def nanquantile(
+    x: Any,
+    q: Any,
+    axis: Any = None,
+    method: str = "linear",
+    keepdims: bool = False,
+    weights: Any = None,
+) -> Any:
+    """`quantile` where all elements are finite."""
+    return _quantile(x, q, axis, method, keepdims, weights, True)
+
+
+def _quantile(
+    x: Any, q: Any, axis: Any, method: Any, keepdims: Any, weights: Any, skips: bool
+) -> Any:  # fmt: skip
+    """skips: what is NaN is left out, so that there must be none."""
     if weights is not None or method not in _PARTS or not x.size:
         return None
     single = x.dtype is _SINGLE
@@ -78,10 +102,12 @@ def quantile(
     how = method, half.type if half else np.float32 if single else np.float64, half
     if len(x) >= _LONG and len(fractions) <= _SELECTED and x.size <= len(x) ** 2 // _LONG:
         runs: Any = x if x.ndim == 1 else np.ascontiguousarray(x.reshape(len(x), -1).T)
-        if not _all_finite(runs):
+        known = _all_finite(runs)
+        if not known and (skips or np.isinf(runs).any()):
             return None
         runs = [x] if x.ndim == 1 else runs
-        found = [np.asarray([_selected(run, v, *how) for run in runs]) for v in fractions]
+        each = _selected if known else _selected_or_nan
+        found = [np.asarray([each(run, v, *how) for run in runs]) for v in fractions]
         found = [y.reshape(x.shape[1:])[()] for y in found]
     elif x.size >= _MOST:
         return None
@@ -158,10 +184,13 @@ def _selected(run: Any, q: float, method: str, kind: Any, half: Any) -> Any:
     return _between(a, b if half is None else kind(b), part)
 
 
+def _selected_or_nan(run: Any, q: float, method: str, kind: Any, half: Any) -> Any:
+    """The same of a run in which all is NaN that is not finite: then that is the answer."""
+    return _selected(run, q, method, kind, half) if _finite(_most(run)) else kind(np.nan)
+
+
 def _of_zeros(run: Any, k: int) -> Any:
     """The element at place k, a zero, with the sign that it has where equal ones keep order."""
     zeros = run[run == 0]
     return zeros[k - np.count_nonzero(run < 0)]
 
-
-nanmedian, nanquantile = median, quantile  # a NaN is not finite, so there is none

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from funct.kernels.casting import in_dtype
 from funct.kernels.cpu.irregular import combining
 from funct.kernels.cpu.irregular import indexing as cpu
 from funct.kernels.cpu.loops import ready
@@ -130,7 +131,7 @@ def sums_of_few(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any] | None:
     kind = _SINGLE if is_half(d) else _INT64 if d.kind == "b" else d
     if ids.dtype is not _INT64 or kind.num not in _SUMMED or not ready(data.size, 0):
         return None
-    given = data if kind is d else data.astype(kind)
+    given = data if kind is d else in_dtype(data, kind)
     made: NDArray[Any] = combining.summed(given, ids, n, data.size)
     return made if kind is d else made.astype(d)  # of truth: whether it is not 0
 

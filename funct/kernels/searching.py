@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels import counting, indexing, masks, scattering, sorting
-from funct.kernels.cpu.irregular.places import among
+from funct.kernels import counting, distinct, indexing, masks, scattering, sorting
+from funct.kernels.casting import in_dtype
+from funct.kernels.cpu.irregular.places import among, marked
 from funct.kernels.cpu.loops import pays
-from funct.kernels.dtypes import NAMED, NATIVE, NO_AXIS
+from funct.kernels.dtypes import NAMED, NATIVE, NO_AXIS, is_half
 
 __all__ = [
     "argsort", "bincount", "digitize", "histogram", "isin", "nonzero", "one_hot", "searchsorted",
@@ -28,7 +29,9 @@ _FEW = 1 << 12  # and those that NumPy's one call adds up as quickly
 _EACH = 32  # elements with which each is compared sooner than it is searched for
 _PART = 1 << 15  # elements of a task
 _BACKWARDS = (..., slice(None, None, -1))
-_DOUBLE = np.dtype(np.float64)
+_LARGEST = (1 << 62) - 1
+_DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)
+_NUMBERS = {float, int}
 _EXACT = {_DOUBLE, np.dtype(np.float32)}  # whose elements are float64 numbers
 _NARROW = {_DOUBLE: 2.0**-50, np.dtype(np.float32): 2.0**-21}  # of bins, beside their numbers
 
@@ -97,11 +100,11 @@ def unique_all(x: Any) -> Any:
 
 
 def _distinct(x: Any, inverse: bool, counts: bool) -> list[Any]:
-    """Distinct elements, and what `sorting.distinct` says of them; a few by one sort."""
+    """Distinct elements, and what `distinct.distinct` says of them; a few by one sort."""
     x = x.reshape(-1)
     n = x.size
     if n >= _SMALL:
-        places = sorting.distinct(x, inverse, counts)
+        places = distinct.distinct(x, inverse, counts)
         return [x[places[0]], *places]
     at = x.argsort(kind="stable")
     y = x[at]
@@ -127,7 +130,7 @@ def unique_counts(x: Any) -> Any:
     if x.dtype.num >= NATIVE:
         return None
     if x.size >= _SMALL:
-        return sorting.distinct_counts(x.reshape(-1))
+        return distinct.distinct_counts(x.reshape(-1))
     values, _, counts = _distinct(x, False, True)
     return values, counts
 
@@ -149,7 +152,7 @@ def unique_values(x: Any) -> Any:
     x = x.reshape(-1)
     n = x.size
     if n >= _SMALL:
-        return sorting.distinct_values(x)
+        return distinct.distinct_values(x)
     y = x.copy()
     y.sort(0, "stable")
     new = np.empty(n, bool)
@@ -161,11 +164,12 @@ def unique_values(x: Any) -> Any:
 def isin(x: Any, few: Any, invert: bool = False) -> Any:
     """Whether each of x is one of a few elements, or of integers near each other; else None."""
     k, n, dtype = few.size, x.size, x.dtype
-    if dtype is not few.dtype or dtype.num >= NATIVE or not k:
+    if dtype is not few.dtype or not k or (dtype.num >= NATIVE and not is_half(dtype)):
         return None
     if k > _EACH:
-        near = dtype.kind in "biu" and int(few.max()) - int(few.min()) <= n + k
-        return np.isin(x, few, invert=invert, kind="table") if near else None
+        return _marked(x, few, bool(invert)) if dtype.kind in "biu" else None
+    if is_half(dtype) and n >= _SMALL:
+        x, few = in_dtype(x, _SINGLE), in_dtype(few, _SINGLE)
     if x.flags.c_contiguous and pays(x):
         found: Any = np.empty(x.shape, bool)
         flat = few.reshape(-1)
@@ -175,6 +179,22 @@ def isin(x: Any, few: Any, invert: bool = False) -> Any:
     else:
         return None
     return np.logical_not(found, found) if invert else found
+
+
+def _marked(x: Any, few: Any, invert: bool) -> Any:
+    """Whether each integer is, or is not, one of several that are near each other; else None."""
+    few = few.reshape(-1)
+    low, high = counting.bounds(few)
+    span = high - low + 1
+    if span > 2 * (x.size + few.size) or not -_LARGEST <= low <= high <= _LARGEST:
+        return None
+    if not pays(x):
+        return np.isin(x, few, invert=invert, kind="table")
+    marks = np.full(span + 1, invert)
+    marks[few.astype(np.int64) - low] = not invert
+    y = np.empty(x.shape, bool)
+    marked(x, marks, y, low, span, x.size, _PART, -(-x.size // _PART))
+    return y
 
 
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
@@ -298,7 +318,7 @@ def histogram(
     x: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None
 ) -> Any:
     """How many elements fall into each of some bins, and their edges."""
-    if density or weights is not None or range is not None or not x.size:
+    if density or weights is not None or not x.size:
         return None
     x = x.reshape(-1)
     if x.dtype.kind in "iu":
@@ -307,18 +327,27 @@ def histogram(
     elif x.dtype not in _EXACT:
         return None
     if bins.__class__ is np.ndarray:
-        known = bins.ndim == 1 and bins.size > 1 and bins.dtype is x.dtype
+        known = bins.ndim == 1 and bins.size > 1 and bins.dtype is x.dtype and range is None
         if not known or counting.direction(bins) < 1:
             return None
         return counting.histogram_between(x, bins), bins
     if bins.__class__ is not int or bins < 1:
         return None
-    low, high = x.min(), x.max()
+    if range is None:
+        low, high = counting.limits(x)
+        if low == high:
+            half = x.dtype.type(0.5)
+            low, high = low - half, high + half
+    elif range.__class__ is tuple and len(range) == 2 and {*map(type, range)} <= _NUMBERS:
+        low, high = map(np.float64, range)
+    else:
+        return None
     if not low < high or not np.isfinite(high - low):
         return None
-    step = (high - low) / x.dtype.type(bins)
+    step = (high - low) / low.dtype.type(bins)
     if step <= _NARROW[x.dtype] * max(-low, high):
         return None  # edges may be one number
-    edges = low + np.arange(bins + 1, dtype=x.dtype) * step
+    edges = low + np.arange(bins + 1, dtype=low.dtype) * step
     edges[bins] = high
+    edges = edges.astype(x.dtype, copy=False)
     return counting.histogram(x, edges), edges

@@ -15,15 +15,17 @@ from funct.device.host import host
 from funct.kernels import counting
 from funct.kernels.cpu.irregular import packing
 from funct.kernels.cpu.irregular import sorting as cpu
+from funct.kernels.cpu.irregular import words as packed
 from funct.kernels.cpu.irregular.column_sort import LANES, sort_columns
 from funct.kernels.cpu.irregular.places import SEARCHED, search
+from funct.kernels.cpu.irregular.presorted import STANDS, in_order
 from funct.kernels.cpu.loops import pays, ready
 from funct.kernels.cpu.reductions.short_orders import DESCENDING
 from funct.kernels.cpu.reductions.short_rows import ROWS, of_short_rows
 from funct.kernels.cpu.scratch import fresh, workspace
 from funct.kernels.dtypes import is_half
+from funct.kernels.indexing import take_along
 from funct.kernels.masks import wide
-from funct.kernels.scans import running_sum
 from funct.kernels.statistical import total
 
 if TYPE_CHECKING:
@@ -32,8 +34,8 @@ if TYPE_CHECKING:
     Index = NDArray[np.int64]
 
 __all__ = [
-    "argsort", "distinct", "distinct_counts", "distinct_values", "plain_argsort",
-    "plain_searchsorted", "plain_sort", "plain_top_k", "searchsorted", "sort", "top_k",
+    "argsort", "known_by_bits", "plain_argsort", "plain_searchsorted", "plain_sort", "plain_top_k",
+    "searchsorted", "sort", "top_k",
 ]  # fmt: skip
 
 _LONG = 64  # halves in a row from which on their digits say their order sooner
@@ -47,14 +49,22 @@ _NETWORK, _COLUMN = 1 << 11, 1 << 12  # bytes that NumPy has networks for; eleme
 _BESIDE = 16, 8  # columns at least, that are sorted together; where NumPy packs slowly
 _SHORTEST, _LESS = 32, 8  # elements of columns of which so many are enough everywhere
 _LONGEST, _IN_SHORT = 64, {4: 12, 8: np.inf}  # bytes of a vector; columns by bytes of an element
-_ROOM = cpu.LANES  # words more than are needed, and a sixteenth, are sorted, not halved away
+_ROOM = packed.SAMPLE  # words more than are needed, and a quarter, are sorted, not halved away
 _FEW = 32  # of so few the largest are found by insertion, and the signs of zeros by NumPy
+_LINE = 24  # narrow integers that NumPy sorts sooner without its tables
+_MUCH_TRUTH = 1 << 12  # elements from which on truth is counted
+_MUCH = 4  # part of a row from which on it is sorted whole, where digits are few
 _WORD = np.dtype(np.uint64)
 _SIGNED: dict[int, np.dtype[Any]] = {  # by bytes, what floats are ordered as
     4: np.dtype(np.int32), 8: np.dtype(np.int64),
 }  # fmt: skip
-_NONE = np.empty(0, np.int64)
+_REALS = frozenset([np.dtype(c).num for c in "fd"])
 _MAGNITUDE = np.int16(0x7FFF)  # the bits of a half without its sign
+
+
+def known_by_bits(x: NDArray[Any], length: int) -> bool:
+    """Whether these functions know the order of lines of halves that NumPy has no order of."""
+    return x.__class__ is np.ndarray and length >= _LONG and is_half(x.dtype)
 
 
 def argsort(x: NDArray[Any], axis: int, descending: bool) -> Index:
@@ -65,11 +75,27 @@ def argsort(x: NDArray[Any], axis: int, descending: bool) -> Index:
         if (found := of_short_rows(name, x, axis, False)) is not None:
             return found
     if n >= _LONG and is_half(x.dtype):
-        return argsort(_key(x), axis, descending)
-    if n < (_SHORT if x.dtype.itemsize > 2 else _DIGITS) or not pays(x):
+        if not ready(x.size, x.size >> 3):
+            return argsort(_key(x), axis, descending)
+    elif n < (_SHORT if x.dtype.itemsize > 2 else _DIGITS) or not pays(x):
         return plain_argsort(x, axis, descending)
+    if (known := _known_order(x, axis, descending)) is not None:
+        return known if x.ndim == 1 else np.array(np.broadcast_to(known, x.shape))
     found = _first_of_order(x, axis, n, descending)
     return plain_argsort(x, axis, descending) if found is None else found
+
+
+def _known_order(x: NDArray[Any], axis: int, descending: bool) -> Index | None:
+    """The order of all rows where they stand in it, or turned around."""
+    n = x.shape[axis]
+    if axis != x.ndim - 1 or n < _SHORT or not x.flags.c_contiguous:
+        return None
+    if not pays(x) and not (is_half(x.dtype) and ready(x.size, x.size >> 3)):
+        return None
+    state = in_order(x, x.size // n, n, descending)
+    if not state:
+        return None
+    return np.arange(n) if state == STANDS else np.arange(n - 1, -1, -1)
 
 
 def _first_of_order(x: NDArray[Any], axis: int, count: int, descending: bool) -> Index | None:
@@ -97,11 +123,11 @@ def _whole_order(
     """The order of each row, by keys of at most so many bits."""
     n = rows.shape[-1]
     lead, low = rows.size // n, (n - 1).bit_length()
-    state = cpu.pack(rows, words, lead, n, low, min(most, 64 - low), descending)
+    state = packed.pack(rows, words, lead, n, low, min(most, 64 - low), descending)
     y: Index = words.view(np.int64)
     if state & 1:
         words = _in_order(words, low)
-    failed = cpu.unpack(rows, words, y, lead, n, n, n, low, descending, state > 1)
+    failed = packed.unpack(rows, words, y, lead, n, n, n, low, descending, state > 1)
     return None if failed else y
 
 
@@ -111,28 +137,31 @@ def _part_of_order(
     """The first of the order of each row."""
     n = rows.shape[-1]
     lead, low = rows.size // n, (n - 1).bit_length()
-    state = cpu.pack(rows, words, lead, n, low, 64 - low, descending)
-    given = count + 1  # one more tells whether the last is a tie
-    some = _least(words, lead, n, given) if state & 1 else None
+    state = packed.pack(rows, words, lead, n, low, 64 - low, descending)
+    given, ascend = count + 1, not state & 1  # one more tells whether the last is a tie
+    if not ascend and words.ndim == 1 and n >= _by_digits()[-1][0] and n <= _MUCH * count:
+        by_digits = _by_few_digits(words, low, 2)
+        ascend, words = by_digits is not None, words if by_digits is None else by_digits
+    some = None if ascend else _least(words, lead, n, given)
     if some is None:
-        if state & 1:
+        if not ascend:
             words.partition(count)
         some = words[:given] if words.ndim == 1 else words[..., :given].copy()
     given = some.shape[-1]
     y = np.empty((*rows.shape[:-1], count), np.int64)
-    if state & 1:
+    if not ascend:
         some.sort()
-    failed = cpu.unpack(rows, some, y, lead, n, given, count, low, descending, state > 1)
+    failed = packed.unpack(rows, some, y, lead, n, given, count, low, descending, state > 1)
     return None if failed else y
 
 
 def _least(words: NDArray[Any], rows: int, n: int, fewest: int) -> NDArray[Any] | None:
     """Some of each row of words with the least ones among them; None where that costs more."""
-    most = fewest + (fewest >> 4) + _ROOM
+    most = fewest + (fewest >> 2) + _ROOM
     if n > _HALVED or most > n:
         return None
     some = np.empty((*words.shape[:-1], most), np.uint64)
-    return None if cpu.least(words, some, rows, n, fewest, most) else some
+    return None if packed.least(words, some, rows, n, fewest, most) else some
 
 
 def _in_order(words: NDArray[Any], low: int) -> NDArray[Any]:
@@ -142,10 +171,9 @@ def _in_order(words: NDArray[Any], low: int) -> NDArray[Any]:
     n = words.shape[-1]
     digits = next((most for least, most in _by_digits() if n >= least), 0)
     if digits and words.ndim == 1:
-        other, counts = np.empty_like(words), np.empty(1 << cpu.DIGIT, np.int64)
-        where = cpu.by_digits(words, other, counts, n, low, digits)
-        if where >= 0:
-            return other if where else words
+        found = _by_few_digits(words, low, digits)
+        if found is not None:
+            return found
     elif digits:
         rows = words.reshape(-1, n)
         for k, row in enumerate(rows):
@@ -153,6 +181,13 @@ def _in_order(words: NDArray[Any], low: int) -> NDArray[Any]:
         return words
     words.sort()
     return words
+
+
+def _by_few_digits(words: NDArray[Any], low: int, most: int) -> NDArray[Any] | None:
+    """The same by digits; None where that takes more of them."""
+    other, counts = fresh(words.shape, _WORD), np.empty(1 << packed.DIGIT, np.int64)
+    where = packed.by_digits(words, other, counts, words.size, low, most)
+    return None if where < 0 else other if where else words
 
 
 @functools.cache
@@ -183,14 +218,21 @@ def _turned(x: NDArray[Any], axis: int) -> NDArray[Any]:
 
 def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
     """x sorted along axis."""
-    if x.size >= ROWS and x.shape[axis] < _SHORT:
+    n = x.size
+    if x.dtype.num in _REALS and x.ndim == 1 and n >= _FEW and ready(n, 0) and not _digits_tell(n):
+        return _sorted_line(x, n, descending)
+    if n >= ROWS and x.shape[axis] < _SHORT:
         name = f"sort{DESCENDING}" if descending else "sort"
         if (found := of_short_rows(name, x, axis, False)) is not None:
             return found
     d = x.dtype
     kind = d.kind
-    if kind == "b":
+    if kind == "b" and (x.ndim == 1 or n >= _MUCH_TRUTH):
         return _sorted_truth(x, axis, descending)
+    if kind in "biu" and x.shape[axis] <= _LINE and d.itemsize < 4:  # NumPy makes tables for each
+        few = x.copy("K")
+        few.sort(axis)
+        return _turned(few, axis) if descending else few
     if d.itemsize < 4 or kind == "c":  # counted by NumPy, or of two keys
         if d.itemsize != 2 or x.shape[axis] < _LONG:
             return plain_sort(x, axis, descending)
@@ -199,16 +241,13 @@ def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
         words: NDArray[Any] = x.copy("K")
         words.sort(axis, _of_words(x.size))
         return _turned(words, axis) if descending else words
+    if (known := _known_order(x, axis, descending)) is not None:
+        return x.copy() if not known[0] else x[..., ::-1].copy()
     if kind != "f" and x.ndim == 1 and (counted := counting.sort(x)) is not None:
         return _turned(counted, axis) if descending else counted
-    if _packs_slowly() and x.shape[axis] >= _by_digits()[-1][0] and d.itemsize <= 8 and pays(x):
+    if _digits_tell(x.shape[axis]) and d.itemsize <= 8 and pays(x):
         at = argsort(x, axis, descending)
-        return x[at] if x.ndim == 1 else np.take_along_axis(x, at, axis)
-    if x.ndim == 1 and kind == "f" and x.size >= _FEW and d.itemsize <= 8 and ready(x.size, 0):
-        line: NDArray[Any] = x.copy()
-        line.sort()
-        packing.zeros(x, line, 1, x.size, descending, wide())
-        return line[::-1] if descending else line
+        return _taken(x, at, axis)
     if (side := _side_by_side(x, axis, descending)) is not None:
         return side
     out = x.copy("K")
@@ -217,6 +256,21 @@ def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
     if kind == "f" and not _settled(x, out, axis, descending):
         return plain_sort(x, axis, descending)
     return _turned(out, axis) if descending else out
+
+
+def _sorted_line(x: NDArray[Any], n: int, descending: bool) -> NDArray[Any]:
+    """`sort` of a line of floats, in NumPy's vectors, which lose the signs of zeros."""
+    if state := in_order(x, 1, n, descending):
+        return x.copy() if state == STANDS else x[::-1].copy()
+    line: NDArray[Any] = x.copy()
+    line.sort()
+    packing.zeros(x, line, packing.PLACES, 1, n, descending, wide())
+    return line[::-1] if descending else line
+
+
+def _digits_tell(n: int) -> bool:
+    """Whether digits say the order of n elements sooner than NumPy sorts them."""
+    return _packs_slowly() and n >= _by_digits()[-1][0]
 
 
 def _sorted_truth(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
@@ -261,18 +315,33 @@ def _key(x: NDArray[Any]) -> NDArray[np.int16]:
     raw = x.view(np.int16)
     key = raw ^ (raw >> 15 & _MAGNITUDE)
     key[raw == ~_MAGNITUDE] = 0
-    key[raw & _MAGNITUDE > np.asarray(np.inf, x.dtype).view(np.int16)] = _MAGNITUDE
+    key[raw & _MAGNITUDE > _infinite(x.dtype)] = _MAGNITUDE
     return key
+
+
+@functools.cache
+def _infinite(half: np.dtype[Any]) -> int:
+    """The bits of infinity."""
+    return int(np.asarray(np.inf, half).view(np.int16))
 
 
 def _sorted_halves(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
     """`sort` of halves: keys say the halves, but not -0, nor which NaN."""
-    key = _key(x)
-    if (x.view(np.int16) == ~_MAGNITUDE).any() or (key == _MAGNITUDE).any():
-        return np.take_along_axis(x, argsort(key, axis, descending), axis)
+    if not ready(x.size, x.size >> 3):
+        at = argsort(_key(x), axis, descending)
+        return np.take_along_axis(x, at, axis)
+    x = np.ascontiguousarray(x)
+    key, infinite = np.empty(x.shape, np.int16), _infinite(x.dtype)
+    if packed.turn_halves(x.view(np.int16), key, x.size, infinite):
+        return _taken(x, argsort(x, axis, descending), axis)
     key.sort(axis, _of_words(x.size))
-    out: NDArray[Any] = (key ^ (key >> 15 & _MAGNITUDE)).view(x.dtype)
+    packed.turn_halves(key, key, key.size, infinite)
+    out: NDArray[Any] = key.view(x.dtype)
     return _turned(out, axis) if descending else out
+
+
+def _taken(x: NDArray[Any], at: Index, axis: int) -> NDArray[Any]:
+    return x[at] if x.ndim == 1 else take_along(x, at, axis)
 
 
 def _of_words(n: int) -> Any:
@@ -292,7 +361,7 @@ def _settled(x: NDArray[Any], y: NDArray[Any], axis: int, descending: bool) -> b
         return not np.signbit(x[x == 0]).any()
     n = x.shape[axis]
     if axis == x.ndim - 1 and y.flags.c_contiguous:
-        packing.zeros(x, y, x.size // n, n, descending, wide())
+        packing.zeros(x, y, packing.PLACES, x.size // n, n, descending, wide())
         return True
     return not packing.negative_zero(x, x.size)
 
@@ -306,99 +375,42 @@ def plain_sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
 
 def top_k(x: NDArray[Any], axis: int, k: int) -> tuple[NDArray[Any], Index]:
     """The k largest along axis in descending order, and where they stand."""
-    n = x.shape[axis]
-    if n >= _LONG and is_half(x.dtype):
-        places = top_k(_key(x), axis, k)[1]
-        return (x[places] if x.ndim == 1 else np.take_along_axis(x, places, axis)), places
-    if k == 0 or not pays(x, 1):
+    n, half = x.shape[axis], is_half(x.dtype)
+    if half and n >= _LONG and not ready(x.size, x.size >> 3):
+        places = plain_top_k(_key(x), axis, k)[1]
+        return np.take_along_axis(x, places, axis), places
+    if k == 0 or (n < _LONG if half else not pays(x, 1)):
         return plain_top_k(x, axis, k)
+    last = axis == x.ndim - 1
+    rows = x if last else np.ascontiguousarray(x.swapaxes(axis, -1))
+    values, places = _largest(rows, n, k, half)
+    return (values, places) if last else (values.swapaxes(axis, -1), places.swapaxes(axis, -1))
+
+
+def _largest(x: NDArray[Any], n: int, k: int, half: bool) -> tuple[NDArray[Any], Index]:
+    """`top_k` along the last axis, whose length is n."""
+    lead = x.shape[:-1]
+    if (known := _known_order(x, x.ndim - 1, True)) is not None:
+        places = known[:k].copy()
+        if lead:
+            places = np.array(np.broadcast_to(places, (*lead, k)))
+        return (x[..., :k] if not known[0] else x[..., : -k - 1 : -1]).copy(), places
     if k <= _FEW:
-        rows = x.swapaxes(axis, -1)
-        lead = rows.shape[:-1]
         values, places = np.empty((*lead, k), x.dtype), np.empty((*lead, k), np.int64)
-        if not cpu.top_k(rows, values, places, prod(lead), n, k, False):
-            return values.swapaxes(axis, -1), places.swapaxes(axis, -1)
-    if not pays(x):
-        return plain_top_k(x, axis, k)
-    at = _first_of_order(x, axis, k, True)
+        if not cpu.top_k(x, values, places, prod(lead), n, k, False):
+            return values, places
+    if not half and not pays(x):
+        return plain_top_k(x, x.ndim - 1, k)
+    at = _first_of_order(x, x.ndim - 1, k, True)
     if at is None:
-        at = argsort(x, axis, True)[(slice(None),) * axis + (slice(k),)]
-    return (x[at] if x.ndim == 1 else np.take_along_axis(x, at, axis)), at
+        at = argsort(x, x.ndim - 1, True)[..., :k]
+    return _taken(x, at, x.ndim - 1), at
 
 
 def plain_top_k(x: NDArray[Any], axis: int, k: int) -> tuple[NDArray[Any], Index]:
     """`top_k` by sorting all."""
     at = plain_argsort(x, axis, True)[(slice(None),) * axis + (slice(k),)].copy()
     return x[at] if x.ndim == 1 else np.take_along_axis(x, at, axis), at
-
-
-def distinct_values(x: NDArray[Any]) -> NDArray[Any]:
-    """The distinct elements of 1-D x in ascending order; every NaN is one of its own."""
-    few = counting.distinct(x, False, False)
-    if few is not None:
-        return x[few[0]]
-    y = sort(x, 0, False)
-    if not pays(y):
-        return y[_first(y)]
-    found = np.empty_like(y)
-    return _cut(found, cpu.distinct(y, found, _NONE, len(y), False))
-
-
-def distinct_counts(x: NDArray[Any]) -> tuple[NDArray[Any], Index]:
-    """Those, and how often each occurs."""
-    few = counting.distinct(x, False, True)
-    if few is not None:
-        return x[few[0]], few[1]
-    y = sort(x, 0, False)
-    if not pays(y):
-        starts = np.flatnonzero(_first(y))
-        return y[starts], np.diff(starts, append=len(y))
-    found, counts = np.empty_like(y), np.empty(len(y), np.int64)
-    many = cpu.distinct(y, found, counts, len(y), True)
-    return _cut(found, many), _cut(counts, many)
-
-
-def _cut(x: NDArray[Any], count: int) -> NDArray[Any]:
-    """The first elements; a copy where most of x would be held in vain."""
-    return x[:count] if 2 * count > len(x) else x[:count].copy()
-
-
-def distinct(x: NDArray[Any], inverse: bool, counts: bool) -> list[Index]:
-    """The first place of each of those; for each of x the number of its value; how many each is."""
-    few = counting.distinct(x, inverse, counts)
-    if few is not None:
-        return few
-    at = argsort(x, 0, False)
-    if not pays(x):
-        return _plain_distinct(x, at, inverse, counts)
-    n = len(x)
-    places, often, back = (np.empty(n, np.int64) for _ in range(3))
-    many = cpu.numbered(x, at, places, often, back, n)
-    found = [_cut(places, many)]
-    found += [back] if inverse else []
-    found += [_cut(often, many)] if counts else []
-    return found
-
-
-def _plain_distinct(x: NDArray[Any], at: Index, inverse: bool, counts: bool) -> list[Index]:
-    """`distinct` in NumPy, for the permutation that sorts x."""
-    first = _first(x[at])
-    starts = np.flatnonzero(first)
-    found = [at[starts]]
-    if inverse:
-        back = np.empty(len(x), np.int64)
-        back[at] = running_sum(first, 0) - 1
-        found.append(back)
-    if counts:
-        found.append(np.diff(starts, append=len(x)))
-    return found
-
-
-def _first(y: NDArray[Any]) -> NDArray[np.bool_]:
-    """Whether each element of sorted y is another than the one before it."""
-    new = np.ones(len(y), bool)
-    np.not_equal(y[1:], y[:-1], out=new[1:])
-    return new
 
 
 def searchsorted(x: NDArray[Any], v: NDArray[Any], side: Any) -> Index:

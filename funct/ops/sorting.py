@@ -40,13 +40,18 @@ Flags = Sequence[bool]
 _INT64 = np.dtype(np.int64)
 
 
-def _comparable(x: Any) -> Any:
-    """x as NumPy can sort it: of the dtypes added to it, it does not know where NaN belongs."""
-    return x.astype(np.float32) if x.dtype in NARROW else x
+def _comparable(x: Any, length: int = 0) -> Any:
+    """x as NumPy can sort it: of the dtypes added to it, it does not know where NaN belongs.
+
+    length: of lines of it, of which long ones of halves are ordered by their bits.
+    """
+    if x.dtype not in NARROW or kernels.known_by_bits(x, length):
+        return x
+    return x.astype(np.float32)
 
 
 def _argsort_raw(x: Any, axis: int, descending: bool) -> Any:
-    return kernels.argsort(_comparable(x), axis, descending)
+    return kernels.argsort(_comparable(x, x.shape[axis]), axis, descending)
 
 
 def _onnx_argsort(w: Any, x: str, axis: int, descending: bool) -> str:
@@ -74,7 +79,8 @@ def argsort(x: Value, axis: int, descending: bool) -> Value:
 
 
 def _sort_raw(x: Any, axis: int, descending: bool) -> Any:
-    return kernels.sort(_comparable(x), axis, descending).astype(x.dtype, copy=False)
+    y = kernels.sort(_comparable(x, x.shape[axis]), axis, descending)
+    return y.astype(x.dtype, copy=False)
 
 
 def _sort_push(t: Value, ans: Value, x: Value, axis: int, descending: bool) -> Value:
@@ -98,7 +104,7 @@ def sort(x: Value, axis: int, descending: bool) -> Value:
 
 
 def _top_k_raw(x: Any, axis: int, k: int) -> tuple[Any, Any]:
-    values, at = kernels.top_k(_comparable(x), axis, k)
+    values, at = kernels.top_k(_comparable(x, x.shape[axis]), axis, k)
     return values.astype(x.dtype, copy=False), at
 
 

@@ -54,11 +54,12 @@ def permutation(
 
     Source: jax.random.permutation; here words of 64 bits are sorted once.
     """
+    counted = isinstance(x, int | np.integer)
     x, axis = _population("permutation", "x", x, axis)
     shape = x.shape if independent else (x.shape[axis],)
     order = argsort(words(key, shape, 64), axis=axis if independent else 0)
     take = ops.take_along_axis if independent else ops.take
-    return _cast("permutation", take(x, order, axis), dtype)
+    return _cast("permutation", order if counted else take(x, order, axis), dtype)
 
 
 def choice(

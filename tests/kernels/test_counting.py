@@ -95,10 +95,16 @@ def test_no_index_leaves_its_array(n: int, bins: int, part: int, seed: int) -> N
         agree(cpu.span, values, n, bins)
         if values.min() >= 0:
             agree_on_new(cpu.counted, np.zeros(20, np.int64), values, 20, counting._LIKE, n)
-    agree(cpu.count, x, np.zeros((tasks, bins), np.int64), n, bins, part, tasks)
+    for tables, low in ((1, 0), (cpu.TABLES, -2)):
+        counts = np.zeros((tasks * tables, bins), np.int64)
+        agree(cpu.count, x, counts, n, bins, low, tables, part, tasks)
     edges = np.linspace(-1.0, 1.0, bins + 1)
-    counts = np.zeros((tasks, bins), np.int64)
-    agree(cpu.count_bins, x / 3, edges, counts, n, bins, -1.0, bins / 2.0, part, tasks)
+    counts = np.zeros((tasks * cpu.TABLES, bins + 1 + cpu.SIDE), np.int64)
+    for near in (1e-9, 1.0):
+        agree(cpu.count_bins, x / 3, edges, counts, n, bins, -1.0, bins / 2.0, near, part, tasks)
+    if n >= cpu.LANES:
+        for reals in (x / 3, np.where(x == x[-1], np.nan, x).astype(np.float32)):
+            agree(cpu.limits, reals, np.zeros(2 + 2 * cpu.LANES, reals.dtype), n)
     low, span = int(x.min()), int(np.ptp(x)) + 1
     if n > 1:
         for wide, many in product((np.int32, np.int64), (x, np.tile(x, 9))):

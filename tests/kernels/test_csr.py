@@ -58,16 +58,18 @@ def test_products_are_those_of_numpy(
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize(
     ("indices", "indptr"),
     [([0, 5], [0, 1, 2]), ([0, -1], [0, 1, 2]), ([0, 1], [0, 1, 3]), ([0, 1], [-1, 1, 2]),
-     ([0, 1], [0, 3, 2]), (list(range(40)) + [40] + [0] * 40, [0, 1, 81])],
+     ([0, 1], [0, 3, 2]), (list(range(40)) + [40] + [0] * 40, [0, 1, 81]),
+     ([0, 5], [0, 1, 1]), ([-1, 0], [1, 1, 2])],
 )  # fmt: skip
-def test_what_is_out_of_bounds_is_refused(indices: Any, indptr: Any, index: Any) -> None:
-    """Columns and rows are checked before anything is read."""
+def test_what_is_out_of_bounds_is_refused(indices: Any, indptr: Any, k: int, index: Any) -> None:
+    """Columns and rows are checked before anything is read, also of entries that no row has."""
     indices, indptr = np.asarray(indices, index), np.asarray(indptr, index)
     n = 40 if len(indices) > 2 else 5
-    data, x, g = np.ones(len(indices)), np.ones((n, 3)), np.ones((2, 3))
+    data, x, g = np.ones(len(indices)), np.ones((n, k)), np.ones((2, k))
     for run in (
         lambda: kernels.matmul(data, x, indices, indptr, n, False),
         lambda: kernels.matmul(data, g, indices, indptr, n, True),

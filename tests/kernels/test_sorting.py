@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ml_dtypes import bfloat16
 
-from funct.kernels import sorting
+from funct.kernels import distinct, sorting
 from funct.kernels.cpu import loops
 from funct.kernels.cpu.irregular import column_sort as cpu_columns
 from funct.kernels.cpu.irregular import sorting as cpu
+from funct.kernels.cpu.irregular import words as packed
+from funct.kernels.cpu.irregular.presorted import STANDS, TURNED, in_order
 from tests.kernels.arrays import SPECIAL, agree, arrays, misaligned, same_signs
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
@@ -132,6 +135,72 @@ def test_rows_by_digits(dtype: str, axis: int) -> None:
     _ordered(np.ascontiguousarray(x.astype(dtype).T if axis == 0 else x.astype(dtype)), axis)
 
 
+@given(
+    st.integers(1, 3), st.integers(2, 40), st.booleans(), st.booleans(), st.integers(-1, 39),
+    st.sampled_from(["int32", "float16", "float64"]), st.integers(0, 99),
+)  # fmt: skip
+def test_what_stands_in_order_is_known(
+    rows: int, n: int, backwards: bool, descending: bool, odd: int, dtype: str, seed: int
+) -> None:
+    """Each row is as it is wanted, or strictly the other way; one element says that it is not."""
+    rng = np.random.default_rng(seed)
+    few = [-3, 0, 1, 7] if dtype == "int32" else SPECIAL
+    x = np.sort(rng.choice(np.asarray(few, dtype), (rows, n)), -1)
+    if seed % 2:
+        x = np.arange(rows * n).reshape(rows, n).astype(dtype)
+    x = np.ascontiguousarray(x[:, ::-1] if backwards else x)
+    if 0 <= odd < n:
+        x[rows - 1, odd] = 5
+    agree(in_order, x, rows, n, descending)
+    at = sorting.plain_argsort(x, 1, descending)
+    stands, turned = ((at == v).all() for v in (np.arange(n), np.arange(n)[::-1]))
+    assert in_order(x, rows, n, descending) == (STANDS if stands else TURNED if turned else 0)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "float16"])
+@pytest.mark.parametrize("k", [33, 100, 300])
+def test_the_last_of_the_largest_may_be_equal_to_others(dtype: str, k: int) -> None:
+    """Many are the greatest, or differ in bits alone that keys have no room for."""
+    rng = np.random.default_rng(k)
+    x = (rng.normal(size=2000) * 100).astype(dtype)
+    x[rng.integers(0, 2000, 200)] = np.nan if dtype[0] == "f" else 1 << 62
+    y = (1 << 53) + rng.integers(0, 3, 2000)
+    for v in (x, y.astype(dtype) if dtype != "float16" else -x):
+        for a, b in zip(sorting.top_k(v, 0, k), sorting.plain_top_k(v, 0, k)):
+            same_signs(a, b)
+
+
+@given(st.integers(100, 300), st.integers(1, 40), st.integers(0, 99))
+def test_a_bound_of_the_least_words_is_found(n: int, fewest: int, seed: int) -> None:
+    """In long rows by some of them, wherever these lie."""
+    rng = np.random.default_rng(seed)
+    x = np.exp(rng.normal(size=(2, n)) * (1 + seed % 9)).astype(np.int64) * n + np.arange(n)
+    x = x.astype(np.uint64)
+    most = fewest + packed.SAMPLE
+    some = np.zeros((2, most), np.uint64)
+    agree(packed.least, x, some, 2, n, fewest, most)
+    if not packed.least(x, some, 2, n, fewest, most):
+        for row, found in zip(np.sort(x), np.sort(some), strict=True):
+            np.testing.assert_array_equal(found[:fewest], row[:fewest])
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_halves_that_numpy_has_no_order_of(axis: int) -> None:
+    """bfloat16 in long lines is ordered by its bits, as it is in float32."""
+    x = np.random.default_rng(0).choice(np.asarray(SPECIAL), (80, 80)).astype(bfloat16)
+    wide = x.astype(np.float32)
+    for descending in (False, True):
+        at = sorting.plain_argsort(wide, axis, descending)
+        np.testing.assert_array_equal(sorting.argsort(x, axis, descending), at)
+        found = sorting.sort(x, axis, descending).view(np.int16)
+        np.testing.assert_array_equal(found, np.take_along_axis(x, at, axis).view(np.int16))
+    for k in (3, 40):
+        for a, b in zip(sorting.top_k(x, axis, k), sorting.plain_top_k(wide, axis, k)):
+            same_signs(a.astype(b.dtype), b)
+    key = np.zeros(x.shape, np.int16)
+    agree(packed.turn_halves, x.view(np.int16), key, x.size, 0x7F80)
+
+
 @given(st.data(), st.sampled_from(DTYPES[1:]), st.sampled_from(["left", "right"]))
 def test_places_are_those_of_numpy(data: st.DataObject, dtype: str, side: str) -> None:
     """searchsorted, with ties, NaN on both sides, and from no element on."""
@@ -171,10 +240,10 @@ def test_distinct_elements(data: st.DataObject, dtype: str) -> None:
     """Values, first places, inverse and counts are NumPy's, where every NaN is its own."""
     x = data.draw(arrays(dtype, min_rank=1)).reshape(-1)
     v, *expected = np.unique(x, True, True, True, equal_nan=False)
-    same_signs(sorting.distinct_values(x), v)
-    for a, b in zip(sorting.distinct_counts(x), (v, expected[-1]), strict=True):
+    same_signs(distinct.distinct_values(x), v)
+    for a, b in zip(distinct.distinct_counts(x), (v, expected[-1]), strict=True):
         same_signs(a, b)
-    for a, b in zip(sorting.distinct(x, True, True), expected, strict=True):
+    for a, b in zip(distinct.distinct(x, True, True), expected, strict=True):
         same_signs(a, b)
 
 
@@ -188,18 +257,18 @@ def test_no_index_leaves_its_array(
     low = max((n - 1).bit_length(), seed % 60)  # the more, the fewer bits are left to the keys
     words, y = np.zeros(x.shape, np.uint64), np.zeros(x.shape, np.int64)
     room = min(64 - low, 33) if seed % 3 else 64 - low
-    agree(cpu.pack, x, words, rows, n, low, room, descending)
-    cut = cpu.pack(x, words, rows, n, low, room, descending) > 1
-    other, counts = np.zeros(n, np.uint64), np.zeros(1 << cpu.DIGIT, np.int64)
-    agree(cpu.by_digits, words[0].copy(), other, counts, n, low, 1 + seed % 6)
+    agree(packed.pack, x, words, rows, n, low, room, descending)
+    cut = packed.pack(x, words, rows, n, low, room, descending) > 1
+    other, counts = np.zeros(n, np.uint64), np.zeros(1 << packed.DIGIT, np.int64)
+    agree(packed.by_digits, words[0].copy(), other, counts, n, low, 1 + seed % 6)
     words.sort(-1)
     for count in (n, max(n // 2, 1)):
         sizes = rows, n, n, count, low, descending, cut
-        agree(cpu.unpack, x, words, y[:, :count].copy(), *sizes)
-    most = cpu.LANES + seed % 9
+        agree(packed.unpack, x, words, y[:, :count].copy(), *sizes)
+    most = packed.SAMPLE + seed % 9
     if most <= n:
         spare = np.zeros((rows, most), np.uint64)
-        agree(cpu.least, words, spare, rows, n, 1 + seed % 9, most)
+        agree(packed.least, words, spare, rows, n, 1 + seed % 9, most)
     k = 1 + seed % n
     found = np.zeros((rows, k), x.dtype), np.zeros((rows, k), np.int64)
     agree(cpu.top_k, x, *found, rows, n, k, False)

@@ -21,9 +21,12 @@ if TYPE_CHECKING:
     Index = NDArray[np.integer[Any]]
     DType = np.dtype[Any]
 
-__all__ = ["last", "matmul", "parts", "plain_matmul", "plain_sampled", "sampled", "takes"]
+__all__ = [
+    "last", "matmul", "parts", "plain_matmul", "plain_sampled", "product", "sampled", "takes",
+]  # fmt: skip
 
 _DOUBLE, _INDEX = np.dtype(np.float64), np.dtype(np.int32)  # what SciPy gives
+_REALS = (_DOUBLE, np.dtype(np.float32))
 _OUTSIDE = "an index of the sparse matrix is out of bounds"
 _MOST = (1 << 31) - 1  # of 4 bytes
 _LEAST = 256  # products below which machine code costs more than it saves
@@ -52,6 +55,20 @@ def parts(rows: int, products: int) -> tuple[int, int]:
         return max(1, rows), 1 if rows else 0
     part = max(1, min(rows, _PART * rows // products))
     return part, -(-rows // part)
+
+
+def product(
+    data: NDArray[Any], x: NDArray[Any], indices: Index, indptr: Index, n: int, transposed: bool
+) -> NDArray[Any] | None:
+    """`matmul` of a vector as well; None for dtypes that take more care, and what is refused."""
+    if data.dtype is not x.dtype or data.dtype not in _REALS:
+        return None
+    try:
+        if x.ndim == 1:
+            return matmul(data, x.reshape(-1, 1), indices, indptr, n, transposed).reshape(-1)
+        return matmul(data, x, indices, indptr, n, transposed)
+    except (IndexError, MemoryError):
+        return None
 
 
 def matmul(

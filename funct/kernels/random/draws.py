@@ -19,6 +19,7 @@ from funct.kernels.random.bits import (
 from funct.kernels.random.bits import split as split_key
 from funct.kernels.random.rejection import random_gamma, random_poisson
 from funct.kernels.random.shares import share, shares
+from funct.kernels.sorting import argsort
 
 __all__ = [
     "MANY_NUMBERS", "bernoulli", "beta", "dirichlet", "exponential", "fold_in", "gamma",
@@ -154,9 +155,9 @@ def permutation(
     if key.dtype is not _WORD or key.ndim != 1 or len(key) != 2 or not 0 <= n < _SORTED:
         return None
     if n and ready(n):
-        order = few_numbers(key, n, n, _LONG, "bits").argsort(0, "stable")
+        order = argsort(few_numbers(key, n, n, _LONG, "bits"), 0, False)
     else:
-        order = random_bits(key, (n,), 64).argsort(0, "stable")
+        order = argsort(random_bits(key, (n,), 64), 0, False)
     return order if x.__class__ is int else x.take(order, 0)
 
 

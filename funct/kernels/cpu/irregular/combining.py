@@ -27,24 +27,12 @@ _AHEAD = 16  # indices from here stands the one whose row is asked for
 @kernel
 def add_elements(g: Any, i: Any, y: Any, outer: int, count: int, n: int, drop: bool) -> int:
     """y (outer, n) += g (outer, count) at i (count,). drop: indices outside [0, n) are left out."""
+    wrong: Any = np.int64(0)
     for o in range(outer):
-        last = o * n
-        total = y[last]  # the sum at `last` stays in a register while the index stays
-        for k in range(count):
-            at = i[k].astype(np.int64)
-            if not drop and at < 0:
-                at += n
-            if at.astype(np.uint64) < np.uint64(n):
-                at += o * n
-                if at != last:
-                    y[last] = total
-                    last = at
-                    total = y[at]
-                total = total + g[o * count + k]
-            elif not drop:
-                return k + 1
-        y[last] = total
-    return 0
+        wrong = _added_each(g, o * count, i, y, o * n, count, n, drop)
+        if wrong > 0:
+            break
+    return wrong
 
 
 @making("n", "data")
@@ -53,17 +41,46 @@ def summed(data: Any, ids: Any, n: int, count: int, y: Any, size: int) -> None:
     out. n > 0.
     """
     cleared(y, n)
-    last: Any = np.int64(0)
-    total = y.dtype.type(0)  # the sum at `last` stays in a register while the index stays
-    for k in range(count):
-        at = ids[k].astype(np.int64)
-        if at.astype(np.uint64) < np.uint64(n):
-            if at != last:
-                y[last] = total
-                last = at
-                total = y[at]
-            total = total + data[k]
-    y[last] = total
+    _added_each(data, 0, ids, y, 0, count, n, True)
+
+
+def _added_each(
+    g: Any, start: Any, i: Any, y: Any, base: Any, count: Any, n: Any, drop: bool
+) -> Any:  # fmt: skip
+    """y (n,) from `base` on += g from `start` on, at i (count,); 1 + the place of an index that is
+    out of bounds, or 0.
+
+    The sum of a run of one index stays in a register: to add to what has just been written waits
+    for it. Whether there is a run is asked of several indices at once, which processors foresee.
+    """
+    wrong: Any = np.int64(0)
+    k: Any = np.int64(0)
+    while k < count:
+        last = min(k + _LANES, count)
+        run = last == k + _LANES
+        if run:
+            at = i[k].astype(np.int64)
+            run = (loaded(i, k, _LANES) == i[k]).all() & (at.astype(np.uint64) < np.uint64(n))
+        if run:
+            at = base + i[k].astype(np.int64)
+            total = y[at]
+            for e in range(_LANES):
+                total = total + g[start + k + e]
+            y[at] = total
+        else:
+            for e in range(k, last):
+                at = i[e].astype(np.int64)
+                if not drop:
+                    at = np.where(at < 0, at + n, at)
+                if at.astype(np.uint64) < np.uint64(n):
+                    y[base + at] = y[base + at] + g[start + e]
+                elif not drop:
+                    wrong = e + 1
+                    break
+            if wrong > 0:
+                break
+        k = last
+    return wrong
 
 
 @parallel

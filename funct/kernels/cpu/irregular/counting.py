@@ -14,11 +14,13 @@ from funct.kernels.cpu.loops import kernel, making, parallel
 from funct.kernels.cpu.vectors import loaded, spread, stored
 
 __all__ = [
-    "LANES", "bounds", "count", "count_bins", "counted", "first_places", "numbered", "ranks",
-    "sort", "span",
+    "LANES", "SIDE", "TABLES", "bounds", "count", "count_bins", "counted", "first_places", "limits",
+    "numbered", "ranks", "sort", "span",
 ]  # fmt: skip
 
 LANES = 16
+SIDE, TABLES = 16, 4  # elements whose bins are found together; counters of each bin
+_EACH, _TURNS = tuple(range(SIDE)), tuple(range(TABLES))
 _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
@@ -53,13 +55,28 @@ def _bounded(x: Any, ends: Any, n: int) -> None:
 
 
 @parallel
-def count(x: Any, counts: Any, n: int, bins: int, part: int, task: int) -> None:
-    """counts (tasks, bins): how often each of 0, 1, ... stands in x; other values are left out."""
-    row = task * bins
-    for i in range(task * part, min((task + 1) * part, n)):
-        at = x[i].astype(np.int64)
-        if at.astype(np.uint64) < np.uint64(bins):
-            counts[row + at] = counts[row + at] + 1
+def count(
+    x: Any, counts: Any, n: int, bins: int, low: int, tables: int, part: int, task: int
+) -> None:
+    """counts (tasks, tables, bins): how often each of low, low + 1, ... stands in x, in any of one
+    or TABLES rows of a task, so that equal ones in turn do not wait for each other; other values
+    are left out.
+    """
+    row = task * tables * bins
+    first = task * part
+    last = min(first + part, n)
+    whole = first + ((last - first) & -TABLES)
+    for i in range(first, whole, TABLES):
+        for j in _TURNS:
+            _counted_if(counts, x[i + j], low, bins, row + (j & (tables - 1)) * bins)
+    for i in range(whole, last):
+        _counted_if(counts, x[i], low, bins, row)
+
+
+def _counted_if(counts: Any, v: Any, low: Any, bins: Any, row: Any) -> None:
+    at = v.astype(np.int64) - low
+    if at.astype(np.uint64) < np.uint64(bins):
+        counts[row + at] = counts[row + at] + 1
 
 
 @kernel
@@ -107,27 +124,80 @@ def _one_more(counts: Any, v: Any, low: Any) -> None:
     counts[at] = counts[at] + 1
 
 
+@kernel
+def limits(x: Any, ends: Any, n: int) -> int:
+    """ends: the least and the greatest of n >= LANES floats, then room for two vectors. The answer
+    is 1 where some are NaN.
+    """
+    lows = loaded(x, 0, LANES)
+    highs = lows
+    some = lows
+    for i in range(0, n, LANES):
+        v = loaded(x, min(i, n - LANES), LANES)
+        lows = np.where(v < lows, v, lows)
+        highs = np.where(v > highs, v, highs)
+        some = np.where(v == v, some, v)
+    if (some != some).any():
+        return 1
+    stored(ends, 2, lows)
+    stored(ends, 2 + LANES, highs)
+    low = ends[2]
+    high = ends[2 + LANES]
+    for k in range(3, 2 + LANES):
+        low = min(low, ends[k])
+        high = max(high, ends[k + LANES])
+    ends[0] = low
+    ends[1] = high
+    return 0
+
+
 @parallel
 def count_bins(
-    x: Any, edges: Any, counts: Any, n: int, bins: int, low: float, scale: float, part: int,
-    task: int,
+    x: Any, edges: Any, counts: Any, n: int, bins: int, low: float, scale: float, near: float,
+    part: int, task: int,
 ) -> None:  # fmt: skip
-    """counts (tasks, bins): how many of x lie between edges, nearly (low + k / scale) each.
+    """counts (tasks, TABLES, bins + 1 + SIDE): how many of x lie between edges, nearly
+    (low + k / scale) each; in any of TABLES, so that equal ones in turn do not wait for each other.
 
-    What a product says is set right by the edges themselves. The last bin holds its upper edge.
+    A product says the bin, but within `near` of an edge, where the edges are asked. The last bin
+    holds its upper edge. Behind the bins is what lies in none, and room.
     """
-    row = task * bins
+    width = bins + 1 + SIDE
+    row = task * TABLES * width
+    room = row + bins + 1
     first = edges[0]
     last = edges[bins]
-    for i in range(task * part, min((task + 1) * part, n)):
-        v = x[i].astype(np.float64)
-        if v >= first and v <= last:
-            k = min(max(((v - low) * scale).astype(np.int64), 0), bins - 1)
-            while k > 0 and v < edges[k]:
-                k -= 1
-            while k + 1 < bins and v >= edges[k + 1]:
-                k += 1
-            counts[row + k] = counts[row + k] + 1
+    start = task * part
+    end = min(start + part, n)
+    whole = start + ((end - start) & -SIDE)
+    for i in range(start, whole, SIDE):
+        v = loaded(x, i, SIDE).astype(np.float64)
+        inside = (v >= first) & (v <= last)
+        t = np.where(inside, (v - low) * scale, 0.5)
+        k = t.astype(np.int32)
+        past = t - k.astype(np.float64)
+        stored(counts, room, np.where(inside, k, np.int32(bins)).astype(np.int64))
+        if ((past < near) | (past > 1.0 - near)).any():
+            for j in range(SIDE):
+                counts[room + j] = _bin(x[i + j].astype(np.float64), edges, bins, low, scale)
+        for j in _EACH:
+            to = row + (j & (TABLES - 1)) * width + counts[room + j]
+            counts[to] = counts[to] + 1
+    for i in range(whole, end):
+        to = row + _bin(x[i].astype(np.float64), edges, bins, low, scale)
+        counts[to] = counts[to] + 1
+
+
+def _bin(v: Any, edges: Any, bins: Any, low: Any, scale: Any) -> Any:
+    """The bin of v: what a product says is set right by the edges; `bins` for what is in none."""
+    k: Any = bins + 0
+    if v >= edges[0] and v <= edges[bins]:
+        k = min(max(((v - low) * scale).astype(np.int64), 0), bins - 1)
+        while k > 0 and v < edges[k]:
+            k -= 1
+        while k + 1 < bins and v >= edges[k + 1]:
+            k += 1
+    return k
 
 
 @kernel

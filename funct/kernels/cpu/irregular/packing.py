@@ -113,11 +113,13 @@ def places(
 
 
 @kernel
-def zeros(x: Any, y: Any, outer: int, n: int, backwards: bool, wide: bool) -> None:
+def zeros(x: Any, y: Any, table: Any, outer: int, n: int, backwards: bool, wide: bool) -> None:
     """Give zeros of y (outer, n), x in ascending order, their signs, as they stand in rows of x.
 
-    backwards: the last of a row of x comes first.
+    backwards: the last of a row of x comes first. table: PLACES.
     """
+    unsigned = _UNSIGNED[x.dtype.itemsize]
+    top = unsigned(x.dtype.itemsize * 8 - 1)
     for o in range(outer):
         start = o * n
         end = start + n
@@ -137,6 +139,15 @@ def zeros(x: Any, y: Any, outer: int, n: int, backwards: bool, wide: bool) -> No
                     stored(y, out, packed(v, keep))
                     out += many(keep)
                     k += size
+            else:
+                while k + 8 <= end and out + 8 <= last:
+                    v = loaded(x, k, 8)
+                    keep = v == 0
+                    negative = spread(bits(v.view(unsigned) >> top != 0).astype(unsigned), 8)
+                    place = loaded(table, bits(keep) * 8, 8).astype(unsigned)
+                    stored(y, out, ((negative >> place) << top).view(x.dtype.type))
+                    out += many(keep)
+                    k += 8
             while out < last:
                 y[out] = x[k]
                 out += np.where(x[k] == 0, 1, 0)

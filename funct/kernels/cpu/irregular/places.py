@@ -10,7 +10,7 @@ from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.vectors import gathered, loaded, spread, stored
 
 __all__ = [
-    "SEARCHED", "among", "ascend", "count_between", "interpolate", "search", "search_all",
+    "SEARCHED", "among", "ascend", "count_between", "interpolate", "marked", "search", "search_all",
 ]  # fmt: skip
 
 FEW = 64  # elements that are compared one by one sooner than halves of them are gathered
@@ -175,3 +175,11 @@ def among(x: Any, few: Any, y: Any, n: int, k: int, part: int, task: int) -> Non
         for j in range(1, k):
             met = met | (x[i] == few[j])
         y[i] = met.astype(np.uint8)
+
+
+@parallel
+def marked(x: Any, marks: Any, y: Any, low: int, span: int, n: int, part: int, task: int) -> None:
+    """y (n,), bytes: marks[v - low] for each integer v of x, and marks[span] for those beyond."""
+    for i in range(task * part, min((task + 1) * part, n)):
+        at = x[i].astype(np.int64) - low
+        y[i] = marks[np.where(at.astype(np.uint64) < np.uint64(span), at, span)]

@@ -1,4 +1,4 @@
-"""Keys and indices in one word to sort, and the first k by one pass.
+"""Orders by merging runs, the first k by one pass, and what differs in what is sorted.
 
 `order` and `first_of` are steps of compiled loops (`funct/compile/steps/flat.py`).
 """
@@ -9,273 +9,19 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.cpu.irregular.words import LANES, ordered
 from funct.kernels.cpu.loops import kernel
-from funct.kernels.cpu.vectors import lanes, loaded, many, spread, stored
+from funct.kernels.cpu.vectors import loaded
+from funct.kernels.dtypes import is_half
 
-__all__ = [
-    "DIGIT", "LANES", "RUN", "by_digits", "distinct", "first_of", "least", "numbered", "order",
-    "pack", "top_k", "unpack",
-]  # fmt: skip
+__all__ = ["RUN", "behind", "distinct", "first_of", "numbered", "order", "top_k"]
 
-LANES = 16
-DIGIT = 11  # bits
 RUN = 8  # elements that are sorted by insertion before they are merged
-_UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
-
-
-def _ordered(v: Any) -> Any:
-    """An unsigned key that is ordered as v is: NaN above all, -0 equal to 0."""
-    bits = v.dtype.itemsize * 8
-    unsigned = _UNSIGNED[v.dtype.itemsize]
-    if v.dtype.kind == "u":
-        key = v
-    elif v.dtype.kind == "i":
-        key = v.view(unsigned) ^ (1 << (bits - 1))
-    else:
-        v = v + 0.0
-        raw = v.view(unsigned)
-        negative = raw >> (bits - 1) != 0
-        key = np.where(negative, ~raw, raw | (1 << (bits - 1)))
-        key = np.where(v != v, ~(raw ^ raw), key)
-    return key
-
-
-@kernel
-def pack(x: Any, words: Any, rows: int, n: int, low: int, room: int, descending: bool) -> int:
-    """words: key and index of each element of x in one word, whose `low` low bits are the index.
-
-    Keys are cut at their end to at most `room` bits, of which there are 32 at least. The answer is
-    1 if the words of some row do not ascend, and 2 more if keys are equal that were not before they
-    were cut.
-    """
-    least: Any = np.uint64(0)
-    most: Any = np.uint64((1 << 32) - 1)
-    drop = 0
-    cut = 0
-    if x.dtype.itemsize > 4:
-        first = _ordered(x[0])
-        least = first
-        most = first
-        varies = first ^ first
-        total = rows * n
-        i = 0
-        if total >= 4 * LANES:
-            lows = spread(first, LANES)
-            highs = lows
-            bits = lows ^ lows
-            while i + LANES <= total:
-                key = _ordered(loaded(x, i, LANES))
-                lows = np.where(key < lows, key, lows)
-                highs = np.where(key > highs, key, highs)
-                bits = bits | (key ^ first)
-                i += LANES
-            stored(words, 0, lows)
-            stored(words, LANES, highs)
-            stored(words, 2 * LANES, bits)
-            for k in range(LANES):
-                least = min(least, words[k])
-                most = max(most, words[LANES + k])
-                varies = varies | words[2 * LANES + k]
-        while i < total:
-            key = _ordered(x[i])
-            least = min(least, key)
-            most = max(most, key)
-            varies = varies | (key ^ first)
-            i += 1
-        drop = -room
-        span = most - least
-        while span > 0:
-            span = span >> 1
-            drop += 1
-        drop = max(drop, 0)
-        if varies & ((np.uint64(1) << np.uint64(drop)) - 1) != 0:
-            cut = 2
-    disorder = 0
-    whole = n & -LANES
-    end = most if descending else least
-    for r in range(rows):
-        base = r * n
-        for i in range(0, whole, LANES):
-            index = lanes(LANES, np.uint64) + np.uint64(i)
-            key = _word(_ordered(loaded(x, base + i, LANES)), end, low, drop, descending)
-            stored(words, base + i, key | index)
-        for i in range(whole, n):
-            key = _word(_ordered(x[base + i]), end, low, drop, descending)
-            words[base + i] = key | np.uint64(i)
-        i = 1
-        while i < n and words[base + i - 1] < words[base + i]:
-            i += 1
-        if i < n:
-            disorder = 1
-    return disorder + cut
-
-
-def _word(key: Any, end: Any, low: int, drop: int, descending: bool) -> Any:
-    """The part of a word that is the key's."""
-    key = key.astype(np.uint64)
-    key = end - key if descending else key - end
-    return (key >> np.uint64(drop)) << np.uint64(low)
-
-
-@kernel
-def least(words: Any, some: Any, rows: int, n: int, fewest: int, most: int) -> int:
-    """some (rows, most): at least the `fewest` least of each row of words, all different, as they
-    stand, and behind them words that are greater than all.
-
-    A bound is sought by halving: to count what is below costs a vector compare for 8 words. The
-    answer is 1 where so many halvings do not find one; fewest < most <= n, and most >= LANES.
-    """
-    whole = n & -LANES
-    all_ones = ~(words[0] ^ words[0])
-    for r in range(rows):
-        base = r * n
-        first = r * most
-        high = words[base]
-        if n >= LANES:
-            highs = spread(high, LANES)
-            for i in range(0, whole, LANES):
-                v = loaded(words, base + i, LANES)
-                highs = np.where(v > highs, v, highs)
-            stored(some, first, highs)
-            for k in range(LANES):
-                high = max(high, some[first + k])
-        for i in range(whole, n):
-            high = max(high, words[base + i])
-        low = high ^ high
-        bound = high
-        found = n - 1
-        tries = 48
-        while (found < fewest or found >= most) and tries > 0:
-            bound = low + ((high - low) >> np.uint64(1))
-            found = 0
-            for i in range(0, whole, LANES):
-                found += many(loaded(words, base + i, LANES) < spread(bound, LANES))
-            for i in range(whole, n):
-                if words[base + i] < bound:
-                    found += 1
-            if found < fewest:
-                low = bound
-            else:
-                high = bound
-            tries -= 1
-        if found < fewest or found >= most:
-            return 1
-        at: Any = first
-        for i in range(n):
-            v = words[base + i]
-            some[at] = v
-            at += np.where(v < bound, 1, 0)
-        for i in range(at, first + most):
-            some[i] = all_ones
-    return 0
-
-
-@kernel
-def by_digits(words: Any, other: Any, counts: Any, n: int, low: int, passes: int) -> int:
-    """Sort words by their bits from `low` on, equal ones as they stand, by a digit in each pass.
-
-    The answer is 0 where words has them, 1 where other has them, and -1 where the bits that differ
-    are more than so many digits; nothing is then done. counts: 2 ** DIGIT.
-    """
-    first = words[0]
-    some = spread(first, LANES)
-    varies = some ^ some
-    whole = n & -LANES
-    for i in range(0, whole, LANES):
-        varies = varies | (loaded(words, i, LANES) ^ some)
-    stored(counts, 0, varies.astype(np.int64))
-    bits: Any = np.int64(0)
-    for k in range(LANES):
-        bits = bits | counts[k]
-    rest = bits.astype(np.uint64)
-    for i in range(whole, n):
-        rest = rest | (words[i] ^ first)
-    rest = rest >> np.uint64(low)
-    many = 0
-    while rest > 0:
-        rest = rest >> DIGIT
-        many += 1
-    if many > passes:
-        return -1
-    shift = low
-    for k in range(many):
-        if k & 1 == 0:
-            _by_digit(words, other, counts, n, shift)
-        else:
-            _by_digit(other, words, counts, n, shift)
-        shift += DIGIT
-    return many & 1
-
-
-def _by_digit(words: Any, other: Any, counts: Any, n: int, shift: int) -> None:
-    """other: the words in the order of one digit."""
-    at = np.uint64(shift)
-    mask = np.uint64((1 << DIGIT) - 1)
-    for d in range(1 << DIGIT):
-        counts[d] = 0
-    for i in range(n):
-        digit = ((words[i] >> at) & mask).astype(np.int64)
-        counts[digit] = counts[digit] + 1
-    place = np.int64(0)
-    for d in range(1 << DIGIT):
-        many = counts[d]
-        counts[d] = place
-        place += many
-    for i in range(n):
-        v = words[i]
-        digit = ((v >> at) & mask).astype(np.int64)
-        place = counts[digit]
-        counts[digit] = place + 1
-        other[place] = v
-
-
-@kernel
-def unpack(
-    x: Any, words: Any, y: Any, rows: int, n: int, given: int, count: int, low: int,
-    descending: bool, cut: bool,
-) -> int:  # fmt: skip
-    """y (rows, count): the indices in the first of `given` sorted words of each row of x (rows, n).
-
-    words may be y. cut: some bits of the keys are missing; what is equal without them is settled by
-    insertion. The answer is 1 if that takes too long, or the word behind the last is equal too.
-    """
-    bottom = np.uint64(low)
-    index = (np.uint64(1) << bottom) - 1
-    moves = 16 * count
-    for r in range(rows):
-        base = r * n
-        start = r * given
-        first = r * count
-        run = 0
-        before = words[start] >> bottom
-        behind = words[start + min(count, given - 1)] >> bottom
-        if cut and given > count and behind == words[start + count - 1] >> bottom:
-            return 1
-        for i in range(count):
-            v = words[start + i]
-            place = (v & index).astype(np.int64)
-            at = i
-            if cut:
-                if v >> bottom != before:
-                    run = i
-                    before = v >> bottom
-                elif i > run:
-                    key = _ordered(x[base + place])
-                    while at > run and _after(x[base + y[first + at - 1]], key, descending):
-                        y[first + at] = y[first + at - 1]
-                        at -= 1
-                    moves -= i - at
-                    if moves < 0:
-                        return 1
-            y[first + at] = place
-    return 0
-
-
-def _after(v: Any, key: Any, descending: bool) -> Any:
-    return _ordered(v) < key if descending else _ordered(v) > key
 
 
 def _above(v: Any, least: Any) -> Any:
+    if is_half(v.dtype):
+        return ordered(v) > ordered(least)
     if v.dtype.kind != "f":
         return v > least
     return ~(v <= least) & (least == least)
@@ -323,7 +69,7 @@ def top_k(x: Any, values: Any, places: Any, rows: int, n: int, k: int, patient: 
     return 0
 
 
-def _behind(v: Any, other: Any, descending: bool) -> Any:
+def behind(v: Any, other: Any, descending: bool) -> Any:
     """Whether v comes after the other one, which stands before it or behind it."""
     return _above(other, v) if descending else _above(v, other)
 
@@ -338,7 +84,7 @@ def order(x: Any, at: Any, other: Any, rows: int, n: int, descending: bool) -> N
             for i in range(start, end):
                 v = x[base + i]
                 j = i
-                while j > start and _behind(x[base + at[base + j - 1]], v, descending):
+                while j > start and behind(x[base + at[base + j - 1]], v, descending):
                     at[base + j] = at[base + j - 1]
                     j -= 1
                 at[base + j] = i
@@ -355,7 +101,7 @@ def order(x: Any, at: Any, other: Any, rows: int, n: int, descending: bool) -> N
                     first = a < middle
                     if first and b < high:
                         v = x[base + at[base + a]]
-                        first = ~_behind(v, x[base + at[base + b]], descending)
+                        first = ~behind(v, x[base + at[base + b]], descending)
                     if first:
                         other[k] = at[base + a]
                         a += 1
