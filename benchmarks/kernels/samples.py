@@ -24,7 +24,7 @@ COLUMNS = 10
 def rows(sizes: tuple[int, ...] = SIZES) -> Iterator[Row]:
     """Every row."""
     for n in sizes:
-        for kind in (_spread, _reduced, _statistics, _tables, _runs, _narrow):
+        for kind in (_spread, _reduced, _statistics, _tables, _ordered, _runs, _narrow):
             yield from kind(n)
 
 
@@ -142,6 +142,33 @@ def _tables(n: int) -> Iterator[Row]:
             f"isin, {n:,} among {len(few)}", (x, few), xp.isin, numpy=np.isin,
             torch=lambda t, v, e: t.isin(v, e), jax=lambda j, v, e: j.numpy.isin(v, e),
         )  # fmt: skip
+
+
+def _ordered(n: int) -> Iterator[Row]:
+    """What is in order, halves, and elements among others."""
+    rng = np.random.default_rng(11)
+    up = np.sort(rng.normal(size=n))
+    for label, x in (("ascending", up), ("descending", up[::-1].copy())):
+        yield row_of(
+            f"argsort, {label}, {n:,}", (x,), xp.argsort,
+            numpy=lambda a: np.argsort(a, stable=True),
+            torch=lambda t, a: t.sort(a, stable=True)[1], jax=lambda j, a: j.numpy.argsort(a),
+        )  # fmt: skip
+    half = up.astype(np.float16)
+    yield row_of(
+        f"argsort, float16, {n:,}", (rng.permutation(half),), xp.argsort,
+        numpy=lambda a: np.argsort(a, stable=True), torch=lambda t, a: t.sort(a, stable=True)[1],
+    )  # fmt: skip
+    for k in (10, n // 10):
+        yield row_of(
+            f"top_k {k:,}, float16, {n:,}", (rng.permutation(half),), lambda a, k=k: xp.top_k(a, k),
+            torch=lambda t, a, k=k: t.topk(a, k), jax=lambda j, a, k=k: j.lax.top_k(a, k),
+        )  # fmt: skip
+    whole = rng.integers(0, n, n)
+    yield row_of(
+        f"isin, int64, {n:,} in {n // 10:,}", (whole, whole[: n // 10]), xp.isin, numpy=np.isin,
+        torch=lambda t, a, v: t.isin(a, v), jax=lambda j, a, v: j.numpy.isin(a, v),
+    )  # fmt: skip
 
 
 def _runs(n: int) -> Iterator[Row]:

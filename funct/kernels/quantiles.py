@@ -5,7 +5,7 @@ Of long runs and few fractions nothing is sorted: NumPy selects, in a fifth of t
 
 from __future__ import annotations
 
-import math
+from math import floor, isfinite
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,11 @@ def _quantile(
     """skips: what is NaN is left out, so that there must be none."""
     if weights is not None or method not in _PARTS or not x.size:
         return None
+    if q.__class__ is float and axis is None and not keepdims and x.dtype in _FLOATS:
+        if x.size >= _LONG and 0.0 <= q <= 1.0:  # what is asked most
+            run = x.reshape(-1)
+            if isfinite(vdot(run, run)):
+                return _selected(run, q, method, x.dtype.type, None)
     single = x.dtype is _SINGLE
     fractions: Any = [q]
     lead: Any = ()
@@ -113,7 +118,7 @@ def _quantile(
         return None
     else:
         s = _ascending(x)
-        if not _finite(s[0]) or not _finite(s[-1]):
+        if not isfinite(vdot(s, s)) and not (_finite(s[0]) and _finite(s[-1])):
             return None
         found = [_one(s, v, *how) for v in fractions]
     y = np.asarray(found) if lead else found[0]
@@ -124,17 +129,25 @@ def _quantile(
 
 def _first(x: Any, axes: Any) -> tuple[Any, Any]:
     """x with axes folded into one, which comes first; and its shape with length 1 there."""
+    if len(axes) == 1:
+        k, shape = range(x.ndim)[axes[0]], x.shape
+        order = k, *range(k), *range(k + 1, x.ndim)
+        return x.transpose(order), (*shape[:k], 1, *shape[k + 1 :])
     at = [range(x.ndim)[a] for a in axes]
     rest = [i for i in range(x.ndim) if i not in at]
     if not at or len(at) + len(rest) > x.ndim:
         raise ValueError("axes")
     kept = [1 if i in at else n for i, n in enumerate(x.shape)]
     turned = x.transpose(*at, *rest)
-    return turned if len(at) == 1 else turned.reshape(-1, *turned.shape[len(at) :]), kept
+    return turned.reshape(-1, *turned.shape[len(at) :]), kept
 
 
 def _ascending(x: Any) -> Any:
     """x sorted along its first axis."""
+    if x.size >= _SMALL and x.ndim > 1 and not x.flags.c_contiguous:  # the lines of an array
+        last = x.ndim - 1
+        lines = np.ascontiguousarray(x.transpose(*range(1, x.ndim), 0))
+        return sorting.sort(lines, last, False).transpose(last, *range(last))
     if x.size >= _SMALL:
         return sorting.sort(x, 0, False)
     s = x.copy("K")
@@ -143,19 +156,19 @@ def _ascending(x: Any) -> Any:
 
 
 def _all_finite(runs: Any) -> bool:
-    if math.isfinite(vdot(runs, runs)):
+    if isfinite(vdot(runs, runs)):
         return True
     return bool(_finite(_least(runs, -1)) and _finite(_most(runs, -1)))
 
 
 def _finite(x: Any) -> Any:
-    return np.isfinite(x).all() if x.ndim else math.isfinite(x)
+    return np.isfinite(x).all() if x.ndim else isfinite(x)
 
 
 def _place(n: int, q: float, method: str, kind: Any) -> tuple[int, Any]:
     """Which of n sorted elements a quantile comes behind, and which share the next one has."""
     place = (n - 1) * q
-    k = math.floor(place)
+    k = floor(place)
     return k, kind(_PARTS[method](place - k, k) if place < n - 1 else 0)
 
 
@@ -174,7 +187,8 @@ def _one(s: Any, q: float, method: str, kind: Any, half: Any) -> Any:
 def _selected(run: Any, q: float, method: str, kind: Any, half: Any) -> Any:
     """A quantile of a run, which need not be sorted: what `_one` gives of it if it is."""
     k, part = _place(len(run), q, method, kind)
-    s = np.partition(run, k)
+    s = run.copy()
+    s.partition(k)
     a = _of_zeros(run, k) if s[k] == 0 else s[k]
     a = a if half is None else kind(a)
     if not part:

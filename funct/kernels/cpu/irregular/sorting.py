@@ -135,14 +135,25 @@ def distinct(x: Any, y: Any, counts: Any, n: int, counted: bool) -> int:
         counts[0] = 1
     start: Any = 0
     found: Any = 1
-    for i in range(1, n):
-        v = x[i]
-        y[found] = v
-        found += np.where(v != last, 1, 0)
-        if counted:
-            start = np.where(v != last, i, start)
-            counts[found - 1] = i + 1 - start
-        last = v
+    i: Any = np.int64(1)
+    while i < n:
+        end = min(i + LANES, n)
+        run = end == i + LANES
+        if run:
+            run = (loaded(x, i, LANES) == loaded(x, i - 1, LANES)).all()
+        if run:
+            if counted:
+                counts[found - 1] = end - start
+        else:
+            for k in range(i, end):
+                v = x[k]
+                y[found] = v
+                found += np.where(v != last, 1, 0)
+                if counted:
+                    start = np.where(v != last, k, start)
+                    counts[found - 1] = k + 1 - start
+                last = v
+        i = end
     return found
 
 
