@@ -19,7 +19,8 @@ __all__ = ["median", "nanmedian", "nanquantile", "quantile"]
 _MOST = 1 << 14  # elements that are sorted in vain, where one is not finite, in little time
 _SMALL = 256  # elements from which on machine code sorts
 _FEW = 33  # fractions from which on they are not asked for one by one
-_LONG, _SELECTED = 512, 4  # elements of a run, and fractions, for which selecting is quicker
+_LONG, _LINE = 512, 64  # elements of a run, and of each of several,
+_SELECTED = 4  # and fractions, for which selecting is quicker
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 _SINGLE = _FLOATS[1]
 _least: Any = np.minimum.reduce
@@ -74,11 +75,12 @@ def _quantile(
     """skips: what is NaN is left out, so that there must be none."""
     if weights is not None or method not in _PARTS or not x.size:
         return None
-    if q.__class__ is float and axis is None and not keepdims and x.dtype in _FLOATS:
-        if x.size >= _LONG and 0.0 <= q <= 1.0:  # what is asked most
-            run = x.reshape(-1)
-            if isfinite(vdot(run, run)):
-                return _selected(run, q, method, x.dtype.type, None)
+    real, whole = x.dtype in _FLOATS, x.dtype.kind in "iu"
+    line = axis is None and not keepdims and (real or whole) and x.size >= _LONG
+    if line and q.__class__ is float and 0.0 <= q <= 1.0:  # what is asked most
+        run = x.reshape(-1)
+        if whole or isfinite(vdot(run, run)):
+            return _selected(run, q, method, x.dtype.type if real else np.float64)
     single = x.dtype is _SINGLE
     fractions: Any = [q]
     lead: Any = ()
@@ -95,7 +97,7 @@ def _quantile(
         if v.__class__ is not float or not 0.0 <= v <= 1.0:
             return None
     half = None
-    if x.dtype not in _FLOATS:
+    if not real:
         half = x.dtype if q.__class__ is float and is_half(x.dtype) else None
         if x.dtype.num > INTEGER and half is None:
             return None
@@ -104,27 +106,30 @@ def _quantile(
     if axis is not None:
         x, kept = _first(x, (axis,) if axis.__class__ is int else axis)
     x = x.reshape(-1) if axis is None else x
-    how = method, half.type if half else np.float32 if single else np.float64, half
-    if len(x) >= _LONG and len(fractions) <= _SELECTED and x.size <= len(x) ** 2 // _LONG:
+    kind = half.type if half else np.float32 if single else np.float64
+    if len(x) >= (_LONG if x.ndim == 1 else _LINE) and len(fractions) <= _SELECTED and x.size:
         runs: Any = x if x.ndim == 1 else np.ascontiguousarray(x.reshape(len(x), -1).T)
-        known = _all_finite(runs)
-        if not known and (skips or np.isinf(runs).any()):
-            return None
-        runs = [x] if x.ndim == 1 else runs
-        each = _selected if known else _selected_or_nan
-        found = [np.asarray([each(run, v, *how) for run in runs]) for v in fractions]
-        found = [y.reshape(x.shape[1:])[()] for y in found]
+        nan = None
+        if not _all_finite(runs):
+            if skips or np.isinf(runs).any():
+                return None
+            nan = np.isnan(runs).any(-1)
+        if x.ndim == 1:
+            found = [kind(np.nan) if nan else _selected(x, v, method, kind) for v in fractions]
+        else:
+            found = [_selected_of_each(runs, v, method, kind, nan, whole) for v in fractions]
+            found = [y.reshape(x.shape[1:]) for y in found]
     elif x.size >= _MOST:
         return None
     else:
         s = _ascending(x)
         if not isfinite(vdot(s, s)) and not (_finite(s[0]) and _finite(s[-1])):
             return None
-        found = [_one(s, v, *how) for v in fractions]
+        found = [_one(s, v, method, kind, half) for v in fractions]
     y = np.asarray(found) if lead else found[0]
     if keepdims:
         return np.reshape(y, (*lead, *kept))
-    return y if len(lead) < 2 else y.reshape(*lead, *s.shape[1:])
+    return y if len(lead) < 2 else y.reshape(*lead, *x.shape[1:])
 
 
 def _first(x: Any, axes: Any) -> tuple[Any, Any]:
@@ -184,23 +189,32 @@ def _one(s: Any, q: float, method: str, kind: Any, half: Any) -> Any:
     return _between(s[k], s[k + 1], part) if part else s[k] + part
 
 
-def _selected(run: Any, q: float, method: str, kind: Any, half: Any) -> Any:
+def _selected(run: Any, q: float, method: str, kind: Any) -> Any:
     """A quantile of a run, which need not be sorted: what `_one` gives of it if it is."""
     k, part = _place(len(run), q, method, kind)
     s = run.copy()
     s.partition(k)
-    a = _of_zeros(run, k) if s[k] == 0 else s[k]
-    a = a if half is None else kind(a)
+    a = kind(_of_zeros(run, k) if s[k] == 0 else s[k])
     if not part:
         return a + part
     b = _least(s[k + 1 :])
-    b = _of_zeros(run, k + 1) if b == 0 else b
-    return _between(a, b if half is None else kind(b), part)
+    return _between(a, kind(_of_zeros(run, k + 1) if b == 0 else b), part)
 
 
-def _selected_or_nan(run: Any, q: float, method: str, kind: Any, half: Any) -> Any:
-    """The same of a run in which all is NaN that is not finite: then that is the answer."""
-    return _selected(run, q, method, kind, half) if _finite(_most(run)) else kind(np.nan)
+def _selected_of_each(runs: Any, q: float, method: str, kind: Any, nan: Any, whole: bool) -> Any:
+    """The same of each run. nan: where the answer is that; whole: there is no -0."""
+    k, part = _place(runs.shape[1], q, method, kind)
+    s = runs.copy()
+    s.partition(k, -1)
+    a = s[:, k].astype(kind)
+    b = _least(s[:, k + 1 :], -1).astype(kind) if part else a
+    y = _between(a, b, part) if part else a + part
+    for r in () if whole else np.flatnonzero((a == 0) | (b == 0)):
+        if np.signbit(runs[r][runs[r] == 0]).any():
+            y[r] = _selected(runs[r], q, method, kind)
+    if nan is not None:
+        y[nan] = np.nan
+    return y
 
 
 def _of_zeros(run: Any, k: int) -> Any:
