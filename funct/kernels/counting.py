@@ -37,8 +37,9 @@ _FEW = 256  # elements of which nobody asks more
 _LEAST = 1 << 11  # elements below which NumPy's few calls cost less
 _SORTED = 1 << 9  # elements from which on tables of counters sort sooner
 _PART = 1 << 16  # elements of a task
-_ROWS = 16  # tasks at most
-_ALONE = 1 << 13  # elements from which on they are counted in several rows,
+_ROWS = 16  # tasks at most, each of so many elements for each of its counters
+_PER_BIN = 8
+_ALONE = 1 << 15  # elements from which on they are counted in several rows,
 _SEVERAL = 1 << 11  # of so many bins at most
 _INT64 = np.dtype(np.int64)
 _LIKE = np.zeros(1, np.int64)  # what counts are
@@ -78,7 +79,7 @@ def bounds(x: NDArray[Any]) -> tuple[int, int]:
 
 def _parts(n: int, bins: int) -> tuple[int, int]:
     """Elements of a task, and how many tasks: as many as are worth their rows of counters."""
-    tasks = max(1, min(_ROWS, n // max(_PART, 2 * bins)))
+    tasks = max(1, min(_ROWS, n // max(_PART, _PER_BIN * bins)))
     return -(-n // tasks), tasks
 
 

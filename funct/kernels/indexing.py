@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["picked", "picked_at", "plain_take_along", "take", "take_along"]
 
 _INT64 = np.dtype(np.int64)
+_REALS = {4: np.dtype(np.float32), 8: np.dtype(np.float64)}  # by bytes, as what they are moved
 _SOME = 1 << 11  # elements that are taken quicker than by NumPy, one for each index
 _FEW = 256  # and those of which each line has indices of its own
 _PART = 1 << 15  # elements of a task
@@ -170,9 +171,10 @@ def take_along(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
     if rank == 1:
         return _elements(x, i)
     if axis == rank - 1 and i.flags.c_contiguous:
-        if count <= _PART and x.dtype.num in USUAL and i.dtype is _INT64:
-            width = i.shape[axis]
-            return inside(cpu.taken_along(x, i, count // width, width, x.shape[axis]))
+        if count <= _PART and x.itemsize in _REALS and i.dtype is _INT64:
+            width, given = i.shape[axis], x.view(_REALS[x.itemsize])
+            few = inside(cpu.taken_along(given, i, count // width, width, x.shape[axis]))
+            return few.view(x.dtype)
         return _lines(x, i, i.shape, False)
     order = memory_order(i)
     if order is not None:

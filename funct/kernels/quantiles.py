@@ -221,4 +221,3 @@ def _of_zeros(run: Any, k: int) -> Any:
     """The element at place k, a zero, with the sign that it has where equal ones keep order."""
     zeros = run[run == 0]
     return zeros[k - np.count_nonzero(run < 0)]
-

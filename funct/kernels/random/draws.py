@@ -9,6 +9,7 @@ import numpy as np
 from funct.kernels.cpu.irregular.random_bits import few_numbers, numbers
 from funct.kernels.cpu.loops import ready
 from funct.kernels.dtypes import NAMED
+from funct.kernels.indexing import take
 from funct.kernels.random.bits import fold_in as fold_key
 from funct.kernels.random.bits import (
     random_bits,
@@ -28,7 +29,6 @@ __all__ = [
 
 _FEW = 1 << 13  # what is larger is announced to the allocator, and sorted by machine code
 _SEVERAL = 1 << 24  # elements of a result that every machine has room for
-_SORTED = 256
 _WORD = np.dtype(np.uint32)
 _LONG, _TRUTH = np.dtype(np.uint64), np.dtype(bool)
 MANY_NUMBERS = 1 << 32  # from which on one word is not enough to draw one of them
@@ -152,13 +152,13 @@ def permutation(
     if axis.__class__ is not int or axis or independent is not False or dtype is not None:
         return None
     n = x if x.__class__ is int else x.shape[0]
-    if key.dtype is not _WORD or key.ndim != 1 or len(key) != 2 or not 0 <= n < _SORTED:
+    if key.dtype is not _WORD or key.ndim != 1 or len(key) != 2 or not 0 <= n < _SEVERAL:
         return None
-    if n and ready(n):
+    if 0 < n < _FEW and ready(n):
         order = argsort(few_numbers(key, n, n, _LONG, "bits"), 0, False)
     else:
         order = argsort(random_bits(key, (n,), 64), 0, False)
-    return order if x.__class__ is int else x.take(order, 0)
+    return order if x.__class__ is int else take(x, order, 0)
 
 
 def _parameter(key: Any, a: Any, shape: Any) -> Any:

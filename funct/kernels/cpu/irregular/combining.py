@@ -20,6 +20,7 @@ from funct.kernels.dtypes import is_half
 __all__ = ["add_elements", "combine", "combine_rows", "combined", "combined_pairs", "summed"]
 
 _LANES = 8
+_EACH = tuple(range(_LANES))
 _HALF, _SINGLE = np.dtype(np.float16), np.dtype(np.float32)
 _AHEAD = 16  # indices from here stands the one whose row is asked for
 
@@ -57,16 +58,20 @@ def _added_each(
     k: Any = np.int64(0)
     while k < count:
         last = min(k + _LANES, count)
-        run = last == k + _LANES
-        if run:
+        known = last == k + _LANES
+        if known:
+            known = (_places(i, k).view(np.uint64) < spread(np.uint64(n), _LANES)).all()
+        if known:
             at = i[k].astype(np.int64)
-            run = (loaded(i, k, _LANES) == i[k]).all() & (at.astype(np.uint64) < np.uint64(n))
-        if run:
-            at = base + i[k].astype(np.int64)
-            total = y[at]
-            for e in range(_LANES):
-                total = total + g[start + k + e]
-            y[at] = total
+            if (_places(i, k) == spread(at, _LANES)).all():
+                total = y[base + at]
+                for e in _EACH:
+                    total = total + g[start + k + e]
+                y[base + at] = total
+            else:
+                for e in _EACH:
+                    at = base + i[k + e].astype(np.int64)
+                    y[at] = y[at] + g[start + k + e]
         else:
             for e in range(k, last):
                 at = i[e].astype(np.int64)
@@ -81,6 +86,10 @@ def _added_each(
                 break
         k = last
     return wrong
+
+
+def _places(i: Any, k: Any) -> Any:
+    return loaded(i, k, _LANES).astype(np.int64)
 
 
 @parallel

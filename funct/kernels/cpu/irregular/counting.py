@@ -20,7 +20,8 @@ __all__ = [
 
 LANES = 16
 SIDE, TABLES = 16, 4  # elements whose bins are found together; counters of each bin
-_EACH, _TURNS = tuple(range(SIDE)), tuple(range(TABLES))
+_EACH = tuple(range(SIDE))
+_BLOCK = 8  # elements that are looked at together
 _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
@@ -65,10 +66,23 @@ def count(
     row = task * tables * bins
     first = task * part
     last = min(first + part, n)
-    whole = first + ((last - first) & -TABLES)
-    for i in range(first, whole, TABLES):
-        for j in _TURNS:
-            _counted_if(counts, x[i + j], low, bins, row + (j & (tables - 1)) * bins)
+    whole = first + ((last - first) & -_BLOCK)
+    step = np.where(tables > 1, bins, 0)
+    a = row - low
+    b = a + step
+    c = b + step
+    d = c + step
+    for i in range(first, whole, _BLOCK):
+        at = loaded(x, i, _BLOCK).astype(np.int64) - low
+        if (at.view(np.uint64) < spread(np.uint64(bins), _BLOCK)).all():
+            for j in range(i, i + _BLOCK, TABLES):
+                _one_more(counts, x[j], a)
+                _one_more(counts, x[j + 1], b)
+                _one_more(counts, x[j + 2], c)
+                _one_more(counts, x[j + 3], d)
+        else:
+            for j in range(i, i + _BLOCK):
+                _counted_if(counts, x[j], low, bins, row)
     for i in range(whole, last):
         _counted_if(counts, x[i], low, bins, row)
 
@@ -111,16 +125,16 @@ def _counted(x: Any, counts: Any, n: Any, span: Any, low: Any) -> None:
     fours = n & -4
     for i in range(0, fours, 4):
         a, b, c, d = x[i], x[i + 1], x[i + 2], x[i + 3]
-        _one_more(counts, a, low)
-        _one_more(counts, b, low)
-        _one_more(counts, c, low)
-        _one_more(counts, d, low)
+        _one_more(counts, a, -low)
+        _one_more(counts, b, -low)
+        _one_more(counts, c, -low)
+        _one_more(counts, d, -low)
     for i in range(fours, n):
-        _one_more(counts, x[i], low)
+        _one_more(counts, x[i], -low)
 
 
-def _one_more(counts: Any, v: Any, low: Any) -> None:
-    at = v.astype(np.int64) - low
+def _one_more(counts: Any, v: Any, shift: Any) -> None:
+    at = v.astype(np.int64) + shift
     counts[at] = counts[at] + 1
 
 

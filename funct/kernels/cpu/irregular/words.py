@@ -174,7 +174,7 @@ def least(words: Any, some: Any, rows: int, n: int, fewest: int, most: int) -> i
             _sampled(words, base, n, some, first)
             few: Any = np.int64(-1)
             enough: Any = np.int64(SAMPLE)
-            at = np.uint64(fewest * SAMPLE) // np.uint64(n)
+            at: Any = np.uint64(fewest * SAMPLE) // np.uint64(n)
             at = min(at.astype(np.int64), SAMPLE - 1)
             while enough - few > 1 and (found < fewest or found >= most):
                 bound = some[first + at]
