@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 __all__ = ["picked", "picked_at", "plain_take_along", "take", "take_along"]
 
 _INT64 = np.dtype(np.int64)
-_REALS = {4: np.dtype(np.float32), 8: np.dtype(np.float64)}  # by bytes, as what they are moved
+_REALS: dict[int, np.dtype[Any]] = {  # by bytes, as what elements are moved
+    4: np.dtype(np.float32), 8: np.dtype(np.float64),
+}  # fmt: skip
 _SOME = 1 << 11  # elements that are taken quicker than by NumPy, one for each index
 _FEW = 256  # and those of which each line has indices of its own
 _PART = 1 << 15  # elements of a task

@@ -182,6 +182,8 @@ def concat(arrays: Any, axis: Any = 0) -> Any:
             made = runs.joined(a, b, axis)
         elif (axis == 1 or axis == -1) and a.ndim == b.ndim == 2:
             made = runs.beside(a, b)
+    elif arrays[0].size >= _FEW and axis.__class__ is int:
+        made = runs.rows(arrays, range(arrays[0].ndim)[axis], False)
     return _concatenate(arrays, axis) if made is None else made
 
 
@@ -205,7 +207,11 @@ def stack(arrays: Any, axis: int = 0) -> Any:
             if a.shape != shape:
                 return None
         return _concatenate(arrays).reshape(len(arrays), *shape)
-    at = (slice(None),) * (axis if axis >= 0 else axis + n + 1) + (None,)
+    k = axis if axis >= 0 else axis + n + 1
+    made = runs.rows(arrays, k, True) if arrays[0].size >= _FEW and k < n else None
+    if made is not None:
+        return made
+    at = (slice(None),) * k + (None,)
     new = []
     for a in arrays:
         if a.ndim != n:

@@ -17,17 +17,21 @@ from funct.kernels.cpu.loops import pays, ready
 from funct.kernels.dtypes import MOVED, USUAL, as_words
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 __all__ = [
     "beside", "differences", "evenly", "joined", "plain_differences", "plain_triangle", "repeated",
-    "rolled", "triangle",
+    "rolled", "rows", "triangle",
 ]  # fmt: skip
 
 _SOME = 1 << 11  # elements from which on machine code pays where rows are short
 _FEW = 1 << 8  # and for differences, repetitions, and triangles, which NumPy asks one by one
 _ROWS, _SHORT = 16, 1 << 12  # rows, and bytes of one up to which NumPy loses time between them
 _LINES, _NARROW = 64, 128  # rows, and elements of one, of which few are joined sooner than by NumPy
+_LEAST, _MOST_BYTES = 12, 256  # of the longest row that is joined sooner than by NumPy,
+_BLOCK = 1 << 18  # and of a result that a cache keeps
 _PART = 1 << 15  # elements of a task
 _MOST = 1 << 28  # bytes of repeated elements
 
@@ -121,6 +125,35 @@ def _tasks(rows: int, size: int) -> tuple[int, int, int]:
     """Rows, those of a task, and tasks."""
     part = max(1, _PART * rows // size)
     return rows, part, -(-rows // part)
+
+
+def rows(arrays: Sequence[NDArray[Any]], axis: int, stacked: bool) -> NDArray[Any] | None:
+    """Arrays of short rows joined along an axis, or a new one; None where NumPy is to do it."""
+    first = arrays[0]
+    d, shape, rank = first.dtype, first.shape, first.ndim
+    lead, more, behind = prod(shape[:axis]), 0, axis + (not stacked)
+    if lead < _ROWS or d.itemsize not in MOVED or d.hasobject or not ready(first.size, 0):
+        return None
+    for a in arrays:
+        if a.dtype is not d or a.ndim != rank or not a.flags.c_contiguous:
+            return None
+        other = a.shape
+        if other[:axis] != shape[:axis] or other[behind:] != shape[behind:]:
+            return None
+        more += 1 if stacked else other[axis]
+    widths = [a.size // lead for a in arrays]
+    pitch = sum(widths)
+    if not _LEAST <= max(widths) * d.itemsize <= _MOST_BYTES or lead * pitch < _SOME:
+        return None
+    y = memory.fresh((*shape[:axis], more, *shape[behind:]), d)
+    words, given = as_words(y), [as_words(a) for a in arrays]
+    block = max(1, _BLOCK // (pitch * d.itemsize))
+    for r in range(0, lead, block):
+        to = r * pitch
+        for x, width in zip(given, widths, strict=True):
+            cpu.placed(x, words, r * width, to, width, pitch, min(block, lead - r))
+            to += width
+    return y
 
 
 def beside(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:

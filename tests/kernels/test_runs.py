@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ml_dtypes import bfloat16
 
 import funct as ft
 from funct.kernels import runs as kernels
@@ -49,6 +50,37 @@ def test_differences(data: st.DataObject, dtype: str) -> None:
         np.testing.assert_array_equal(ours, plain)
         nan = ours != ours
         np.testing.assert_array_equal(np.signbit(ours)[~nan], np.signbit(plain)[~nan])
+
+
+@given(
+    st.sampled_from([*MOVED, "bfloat16"]), st.lists(st.integers(0, 9), min_size=1, max_size=5),
+    st.sampled_from([(4, 5), (17,), (2, 9)]), st.sampled_from([(), (1,), (3,)]),
+    st.sampled_from([64, 1 << 18]),
+)  # fmt: skip
+def test_rows_of_several_arrays(
+    dtype: str, lengths: list[int], lead: Any, behind: Any, block: int
+) -> None:
+    """Joined along an axis or along a new one, in blocks, of any lengths, none included."""
+    kind = np.dtype(bfloat16 if dtype == "bfloat16" else dtype)
+    parts = [np.arange(np.prod([*lead, n, *behind])) for n in lengths]
+    given_ = [p.astype(kind).reshape(*lead, n, *behind) for p, n in zip(parts, lengths)]
+    axis = len(lead)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "_BLOCK", block)
+        found = kernels.rows(given_, axis, False)
+        same = [given_[0] + kind.type(k) for k in range(3)]
+        stacked = kernels.rows(same, axis, True)
+    for made, expected in (
+        (found, np.concatenate(given_, axis)), (stacked, np.stack(same, axis)),
+    ):  # fmt: skip
+        if made is not None:
+            _same(made, expected)
+    whole = max(lengths) * int(np.prod(behind)) * kind.itemsize
+    assert (found is not None) == (whole >= kernels._LEAST and int(np.prod(lead)) >= kernels._ROWS)
+    turned = [np.asfortranarray(p) for p in given_]
+    assert all(p.flags.c_contiguous for p in turned) or kernels.rows(turned, axis, False) is None
+    x = np.arange(30.0)
+    agree(cpu.placed, x, np.zeros(40), 2, 1, 7, 9, 4)
 
 
 @given(st.data(), st.sampled_from(MOVED), st.integers(0, 40), st.sampled_from([1, 3, 30]))

@@ -10,8 +10,8 @@ from funct.kernels.cpu.loops import kernel, making, parallel
 from funct.kernels.cpu.vectors import lanes, loaded, spread, stored
 
 __all__ = [
-    "LANES", "MOST", "differences", "joined", "repeated", "repetitions", "total", "triangle",
-    "triangles",
+    "LANES", "MOST", "differences", "joined", "placed", "repeated", "repetitions", "total",
+    "triangle", "triangles",
 ]  # fmt: skip
 
 LANES, _ROW, _HALF = 8, 16, 4
@@ -109,6 +109,15 @@ def joined(
     for r in range(early, last):
         _copied(a, r * a_pitch + a_first, y, r * width, a_width)
         _copied(b, r * b_pitch + b_first, y, r * width + a_width, b_width)
+
+
+@kernel
+def placed(x: Any, y: Any, at: int, to: int, width: int, pitch: int, rows: int) -> None:
+    """Rows of `width` elements of x from `at` on into y from `to` on, each `pitch` behind the one
+    before.
+    """
+    for r in range(rows):
+        _copied(x, at + r * width, y, to + r * pitch, width)
 
 
 def _covered(x: Any, at: Any, y: Any, to: Any, n: Any, lanes: int) -> None:
