@@ -62,8 +62,12 @@ def replaced(x: NDArray[Any], v: Any, mask: NDArray[np.bool_]) -> NDArray[Any] |
 def nonzero(x: NDArray[Any]) -> tuple[Index, ...]:
     """As `x.nonzero()`."""
     rank = x.ndim
-    if rank > 2 or x.size < (_SOME if rank == 1 else _FEW) or not ready(x.size, 0):
+    if not rank or x.size < (_SOME if rank == 1 else _FEW) or not ready(x.size, 0):
         return x.nonzero()
+    if rank > 2:  # tables say which rows are where
+        *lead, n = x.shape
+        rows, columns = nonzero(x.reshape(-1, n))
+        return (*[table.take(rows) for table in _of_rows(tuple(lead))], columns)
     mask = x if x.dtype.kind == "b" else x != 0
     count = int(counted(mask))
     columns = np.empty(count, np.int64)
@@ -74,6 +78,12 @@ def nonzero(x: NDArray[Any]) -> tuple[Index, ...]:
         if outer == 1:
             rows.fill(0)
     return (rows, columns) if rank == 2 else (columns,)
+
+
+def _of_rows(lead: tuple[int, ...]) -> list[Index]:
+    """For each axis the index of every row of an array with these axes and one more."""
+    grid = np.ix_(*map(np.arange, lead))
+    return [np.broadcast_to(i, lead).reshape(-1) for i in grid]
 
 
 @functools.cache

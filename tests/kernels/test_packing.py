@@ -81,7 +81,9 @@ def test_places_in_a_mask(wide: bool, seed: int, outer: int, n: int, share: floa
     cpu.places(mask, cpu.PLACES, rows, columns, outer, n, count, wide)
     for a, b in zip((rows, columns), mask.nonzero(), strict=True):
         np.testing.assert_array_equal(a, b)
-    for x in (mask, mask[0], mask * 0.5, mask[:, ::2], mask.astype(np.float16), mask * 1j):
+    cube = np.stack([mask, ~mask, mask], 1)
+    more = cube, cube[:, ::-1], cube.T, cube[:, None] * 2
+    for x in (mask, mask[0], mask * 0.5, mask[:, ::2], mask.astype(np.float16), mask * 1j, *more):
         for a, b in zip(masks.nonzero(x), x.nonzero(), strict=True):
             np.testing.assert_array_equal(a, b, strict=True)
 

@@ -20,6 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 LANES = 8
+_SHORT = 128  # elements of a line
 
 
 def _combined(a: Any, b: Any, how: str) -> Any:
@@ -115,6 +116,18 @@ def running_extremum_line(x: Any, y: Any, outer: int, n: int, largest: bool, pla
     """inner is 1: most elements change nothing, so groups that change nothing are passed."""
     held = _held(x.dtype)
     at = 0
+    if n <= _SHORT:  # most of few elements change something
+        for _ in range(outer):
+            best = x[at].astype(held)
+            place = 0
+            for k in range(n):
+                v = x[at].astype(held)
+                new = better(v, best, largest)
+                best = np.where(new, v, best)
+                place = np.where(new, k, place)
+                y[at] = place if places else best.astype(y.dtype)
+                at += 1
+        outer = 0
     for _ in range(outer):
         best = x[at].astype(held)
         place = 0
