@@ -262,9 +262,11 @@ def _sorted_line(x: NDArray[Any], n: int, descending: bool) -> NDArray[Any]:
     """`sort` of a line of floats, in NumPy's vectors, which lose the signs of zeros."""
     if state := in_order(x, 1, n, descending):
         return x.copy() if state == STANDS else x[::-1].copy()
-    line: NDArray[Any] = x.copy()
+    line = fresh(x.shape, x.dtype)
+    odd = packing.copied(x, line, n)
     line.sort()
-    packing.zeros(x, line, packing.PLACES, 1, n, descending, wide())
+    if odd:
+        packing.zeros(x, line, packing.PLACES, 1, n, descending, wide())
     return line[::-1] if descending else line
 
 

@@ -14,7 +14,9 @@ import numpy as np
 from funct.kernels.cpu.loops import kernel, making, parallel
 from funct.kernels.cpu.vectors import bits, lanes, loaded, many, packed, spread, stored
 
-__all__ = ["PLACES", "negative_zero", "places", "replaced", "replaced_few", "under", "zeros"]
+__all__ = [
+    "PLACES", "copied", "negative_zero", "places", "replaced", "replaced_few", "under", "zeros",
+]  # fmt: skip
 
 _BYTES = 64
 _SIDE = 32  # elements that are chosen together
@@ -161,6 +163,26 @@ def zeros(x: Any, y: Any, table: Any, outer: int, n: int, backwards: bool, wide:
                     y[b] = v
                     a += 1
                     b -= 1
+
+
+@kernel
+def copied(x: Any, y: Any, n: int) -> int:
+    """y: a copy of x, n floats; 1 where some are -0, 0 elsewhere."""
+    unsigned = _UNSIGNED[x.dtype.itemsize]
+    lowest = unsigned(1 << (x.dtype.itemsize * 8 - 1))
+    size = _BYTES // x.dtype.itemsize
+    whole = n & -size
+    odd: Any = n < 0
+    for k in range(0, whole, size):
+        v = loaded(x, k, size).view(unsigned)
+        odd = odd | (v == lowest).any()
+        stored(y, k, v.view(x.dtype.type))
+    for k in range(whole, n):
+        odd = odd | (x[k].view(unsigned) == lowest)
+        y[k] = x[k]
+    if odd:
+        return 1
+    return 0
 
 
 @kernel

@@ -119,7 +119,7 @@ def running_extremum_line(x: Any, y: Any, outer: int, n: int, largest: bool, pla
     if n <= _SHORT:  # most of few elements change something
         for _ in range(outer):
             best = x[at].astype(held)
-            place = 0
+            place: Any = 0
             for k in range(n):
                 v = x[at].astype(held)
                 new = better(v, best, largest)
