@@ -329,20 +329,32 @@ class _Strips(Strips):
             f.when(f.load(I64, some) > 0, lambda: of_keys(key, keys))
 
         def of_keys(key: Value, keys: Value) -> None:
-            for x, rows, columns, to in (
-                (weights, g_rows, job.width_padded, dv), (slopes, q_rows, job.depth_padded, dk),
-            ):  # fmt: skip
+            """Where attention is causal, strip by strip of the block: no query before them saw it."""
 
-                def columns_of(
-                    c: Value, x: Value = x, rows: Value = rows, columns: Value = columns,
-                    to: Value = to,
-                ) -> None:  # fmt: skip
-                    right = f.at(rows, c, element)
-                    here = f.at(to, key * columns + c, element)
-                    given = [x, wide, right, columns, here, columns, keys, count]
-                    self.product(f, "add", "steps", 2, given)
+            def some(j: Value, mine: Value, before: Value) -> None:
+                for x, rows, columns, to in (
+                    (weights, g_rows, job.width_padded, dv),
+                    (slopes, q_rows, job.depth_padded, dk),
+                ):
+                    at = f.at(x, j * self.wide + before, element)
 
-                each(f, 0, columns, columns_of, 2 * self.lanes)
+                    def columns_of(
+                        c: Value, at: Value = at, rows: Value = rows, columns: Value = columns,
+                        to: Value = to,
+                    ) -> None:  # fmt: skip
+                        right = f.at(rows, before * columns + c, element)
+                        here = f.at(to, (key + j) * columns + c, element)
+                        given = [at, wide, right, columns, here, columns, mine, count - before]
+                        self.product(f, "add", "steps", 2, given)
+
+                    each(f, 0, columns, columns_of, 2 * self.lanes)
+
+            def strip_of_keys(j: Value) -> None:
+                before = f.max(key + j - first, 0)
+                some(j, f.min(keys - j, strip), before)
+
+            f.when(f.eq(job.causal, 0), lambda: some(f.constant(I64, 0), keys, f.constant(I64, 0)))
+            f.when(f.ne(job.causal, 0), lambda: each(f, 0, keys, strip_of_keys, strip))
 
         each(f, 0, seen, block_of_keys, BLOCK)
 

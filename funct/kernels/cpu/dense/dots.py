@@ -101,7 +101,7 @@ DOTS = {
         Dot("f64", "f64", "f64", 1, _fused, _FMA),
         Dot("s32", "i32", "i32", 1, _product, _INTEGER, beside=2),
         Dot("s64", "i64", "i64", 1, _product, _INTEGER, beside=2),
-        Dot("s16", "i32", "i32", 2, _pairs, _INTEGER, beside=2),
+        Dot("s16", "i32", "i32", 2, _pairs, _INTEGER, beside=1),
         Dot(
             "u8s8", "i32", "i32", 4, _bytes,
             ((32, ("avxvnni",)), (32, ("avx512vnni", "avx512vl")), (64, ("avx512vnni",))),
