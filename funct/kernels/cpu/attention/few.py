@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FEW", "FEW_KEYS", "FewQueries"]
 
-FEW = 8  # queries of a head from which on strips are quicker
+FEW = 6  # queries of a head from which on strips are quicker
 FEW_KEYS = 64  # of a block: the next query finds most of them in the first-level cache
 _NEAR = 8  # keys at a time, whose addresses fit into registers
 _CHUNK = 4  # vectors of a key at a time,
