@@ -65,7 +65,8 @@ _DOUBLE = ("float64", "complex128")
 _HALF = ("float16", "bfloat16")
 _SHORT = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
 _BYTES = ("int8", "uint8")
-_WHOLE = ("bool", *_SHORT, "int64", "uint64")
+_INTEGER = (*_SHORT, "int64", "uint64")
+_WHOLE = ("bool", *_INTEGER)
 _WIDE = ("llvm", "avx2", "fma")
 _LONG = (*_WIDE, "avx512f", "avx512dq", "avx512bw", "avx512vl")  # vectors of 64 bytes
 PAIRS = ("llvm", "avx512bf16", "avx512vl", "avx512bw")  # what products of pairs of bfloat16 need
@@ -147,7 +148,8 @@ ROWS = (
     Row("half_convolution_weight", "funct.kernels.windows.convolution:widened_weight"),
     Row("half_matmul", _PRODUCTS + "half_products:half_matmul", _HALF, _WIDE, 1 << 16),
     Row("half_matmul", "funct.kernels.linalg.products:half_matmul"),
-    Row("integer_matmul", _PRODUCTS + "integers:integer_matmul", _SHORT, ("llvm", "avx2"), 1 << 21),
+    Row("integer_matmul", _PRODUCTS + "integers:integer_matmul", _SHORT, ("llvm", "avx2"), 1 << 23),
+    Row("integer_matmul", _PRODUCTS + "integer_rows:integer_matmul", _INTEGER, ("llvm",), 1 << 12),
     Row("integer_matmul", "funct.kernels.linalg.products:integer_matmul"),
     Row("quantized_linear", _CPU + "quantized.layers:linear", _BYTES, ("llvm", "avx2"), 1 << 13),
     Row("quantized_linear", "funct.kernels.quantized.affine:plain_linear"),

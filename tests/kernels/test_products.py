@@ -14,7 +14,7 @@ import funct as ft
 from funct.device import host
 from funct.kernels import table
 from funct.kernels.cpu.products import integers as fast
-from funct.kernels.cpu.products import large_products
+from funct.kernels.cpu.products import integer_rows, large_products
 from funct.kernels.linalg.products import integer_matmul, matmul, outer_product, plain_matmul
 from tests.kernels.arrays import whole_range
 
@@ -61,7 +61,7 @@ def lying(rows: int, columns: int, dtype: str, how: int) -> Any:
     drawn = np.random.default_rng(rows + columns).integers(-8, 9, (rows, columns)).astype(dtype)
     if how < 2:
         return drawn if how == 0 else np.asfortranarray(drawn)
-    held = np.full((rows + 2, 2 * columns + 3), np.nan, dtype)
+    held = np.full((rows + 2, 2 * columns + 3), np.nan if dtype in "fd" else 77, dtype)
     apart = held[1:-1, 2 : 2 + columns] if how == 2 else held[1:-1, 2 : 2 + 2 * columns : 2]
     apart[...] = drawn
     return apart
@@ -131,17 +131,32 @@ def test_integers_wrap_around_as_in_numpy(given: Any, dtype: str, turned: bool) 
     expected = np.matmul(x, y)
     found = [matmul(x, y), integer_matmul(x, y)]
     if table.available().issuperset(("llvm", "avx2")):
-        found.append(fast.integer_matmul(x, y))
+        found += [fast.integer_matmul(x, y), integer_rows.integer_matmul(x, y)]
     for z in found:
         if z is not NotImplemented:
             np.testing.assert_array_equal(z, expected, strict=True)
 
 
 @here
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8"])
+@pytest.mark.parametrize("shape", [(1, 19, 2500), (6, 17, 2500), (2500, 40, 1), (5, 300, 7)])
+@pytest.mark.parametrize(("left", "right"), [(0, 0), (1, 1), (2, 2), (3, 3), (1, 0), (0, 1)])
+def test_few_rows_of_integers(
+    dtype: str, shape: tuple[int, int, int], left: int, right: int
+) -> None:
+    """Rows that lie pages apart, sums shorter and longer than vectors, however operands lie."""
+    m, k, n = shape
+    x, y = lying(m, k, dtype, left), lying(k, n, dtype, right)
+    z = integer_rows.integer_matmul(x, y)
+    assert z.flags.c_contiguous
+    np.testing.assert_array_equal(z, np.matmul(x, y), strict=True)
+
+
+@here
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_large_integer_products(dtype: str) -> None:
     """Through the table, over several bands."""
-    x, y = whole_range((3, 70, 130), dtype, 1), whole_range((130, 75), dtype, 2)
+    x, y = whole_range((3, 90, 170), dtype, 1), whole_range((170, 95), dtype, 2)
     np.testing.assert_array_equal(matmul(x, y), np.matmul(x, y), strict=True)
 
 

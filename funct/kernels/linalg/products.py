@@ -31,6 +31,7 @@ _REAL = frozenset([np.dtype(np.float32), np.dtype(np.float64)])
 _HALVES = frozenset([np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)])
 _INTEGERS = frozenset([np.dtype(f"{sign}{size}") for sign in "iu" for size in (1, 2, 4, 8)])
 _FEW = 1 << 14  # products that NumPy's loops do in the time of a call of anything else
+_FEW_OF_INTEGERS = 1 << 12
 # multiplications of matrices that BLAS gives to several threads; of complex numbers, or a few rows,
 # that it does not do well
 _TILED, _LEAST_TILED = 1 << 18, 1 << 16
@@ -102,10 +103,11 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
             return matmul(x, y[:, None])[..., 0]
         if x.ndim == 1:
             return matmul(x[None], y)[..., 0, :]
-        dtype = np.result_type(x.dtype, y.dtype)
         work = prod(x.shape) * y.shape[-1]
-        if work > _FEW and dtype in _INTEGERS and x.shape[-1] == y.shape[-2]:
-            x, y = x.astype(dtype, copy=False), y.astype(dtype, copy=False)
+        dtype = kind if kind == y.dtype else np.result_type(kind, y.dtype)
+        if work > _FEW_OF_INTEGERS and dtype in _INTEGERS and x.shape[-1] == y.shape[-2]:
+            if kind != y.dtype:
+                x, y = x.astype(dtype, copy=False), y.astype(dtype, copy=False)
             return table.call("integer_matmul", dtype, 2 * work, x, y)
     return np.matmul(x, y)
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from funct.device import host
 from funct.kernels import table
+from funct.kernels.cpu.products import integer_rows
 from funct.kernels.cpu.products import integers as products
 from funct.kernels.cpu.quantized import layers as fast
 from funct.kernels.cpu.quantized import weight_only
@@ -114,7 +115,7 @@ def test_the_largest_sums_are_exact(
 
 @pytest.mark.parametrize("dot", [None, "s16"])
 @given(
-    st.integers(4, 30), st.integers(1, 40), st.integers(8, 70), BYTES, st.booleans(),
+    st.integers(16, 30), st.integers(1, 40), st.integers(8, 70), BYTES, st.booleans(),
 )  # fmt: skip
 def test_products_of_bytes_wrap_around(
     dot: str | None, rows: int, depth: int, columns: int, dtype: Any, turned: bool
@@ -269,9 +270,12 @@ def test_nothing_outside_of_the_arrays_is_touched(
         static = Sliding((1, 1), ((1, 1), (1, 0)), (1, 1), outputs)
         z = fast.convolution(lines, 3, taps, *rest, static)
         np.testing.assert_array_equal(z, plain.plain_convolution(lines, 3, taps, *rest, static))
-        product = products.integer_matmul(x, w.T.astype(dtype))
-        if product is not NotImplemented:
-            np.testing.assert_array_equal(product, np.matmul(x, w.T.astype(dtype)))
+        for kernel in (products.integer_matmul, integer_rows.integer_matmul):
+            for right in (np.ascontiguousarray(w.T), w):
+                laid = guarded.copy(right.astype(dtype), at_end=at_end)
+                product = kernel(x, laid.T if right is w else laid)
+                if product is not NotImplemented:
+                    np.testing.assert_array_equal(product, np.matmul(x, w.T.astype(dtype)))
         weights = guarded.copy(codes((outputs, 32), np.uint8, 1), at_end=at_end)
         row = guarded.copy(np.ones((1, 64), np.float32), at_end=at_end)
         scale = guarded.copy(np.ones((outputs, 2), np.float32), at_end=at_end)

@@ -8,6 +8,7 @@ taken as signed ones of the same bits, and the other way round.
 from __future__ import annotations
 
 import functools
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["integer_matmul", "multiplier", "multiply", "thin_matmul"]
 
 _FLOATS = {"f": "f32", "d": "f64"}
+# what is worth tiles: rows or columns, beside a matrix that has to be turned, and multiplications
+# of one of a stack
+_LEAST_ROWS, _LEAST_TURNED, _LEAST = 8, 16, 1 << 22
 _ONE = axis(1, 1, 1, 1, 0, 1)
 
 
@@ -49,9 +53,10 @@ def multiply(made: Convolver, x: NDArray[Any], panels: NDArray[Any], columns: in
 
 def integer_matmul(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
     """See `funct.kernels.linalg.products.integer_matmul`."""
-    if not (x.size and y.size) or x.shape[-2] < 4 or y.shape[-1] < 8:
+    least = _LEAST_ROWS if y.flags.c_contiguous else _LEAST_TURNED
+    if not (x.size and y.size) or x.shape[-2] < least or y.shape[-1] < _LEAST_ROWS:
         return NotImplemented
-    if x.itemsize == 8:
+    if x.itemsize == 8 or (y.ndim > 2 and prod(x.shape[-2:]) * y.shape[-1] < _LEAST):
         return NotImplemented
     if y.ndim == 2:
         flat = _product(x.reshape(-1, x.shape[-1]), y)
