@@ -146,7 +146,7 @@ ROWS = (
     Row("half_convolution_input", "funct.kernels.windows.convolution:widened_input"),
     Row("half_convolution_weight", _CONV + "half_convolution:convolution_weight", *_PAIRS),
     Row("half_convolution_weight", "funct.kernels.windows.convolution:widened_weight"),
-    Row("half_matmul", _PRODUCTS + "half_products:half_matmul", _HALF, _WIDE, 1 << 16),
+    Row("half_matmul", _PRODUCTS + "half_products:half_matmul", _HALF, _WIDE, 1 << 13),
     Row("half_matmul", "funct.kernels.linalg.products:half_matmul"),
     Row("integer_matmul", _PRODUCTS + "integers:integer_matmul", _SHORT, ("llvm", "avx2"), 1 << 23),
     Row("integer_matmul", _PRODUCTS + "integer_rows:integer_matmul", _INTEGER, ("llvm",), 1 << 12),

@@ -56,6 +56,31 @@ def test_large_products_are_numpys(shape: Any, dtype: str, left: int, right: int
             np.testing.assert_array_equal(z, expected.astype(dtype), strict=True)
 
 
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize(("m", "n"), [(1, 70), (70, 1), (1, 1), (2, 70)])
+@pytest.mark.parametrize(("left", "right"), [(0, 0), (1, 1), (2, 0), (0, 3), (2, 2), (1, 0)])
+def test_stacks_of_rows_and_columns(dtype: str, m: int, n: int, left: int, right: int) -> None:
+    """By what BLAS has for vectors, wherever their numbers lie; NaN stays in its matrix."""
+    x, y = (
+        np.stack([lying(*shape, "f", 0)] * 5).astype(dtype) for shape in ((m, 2003), (2003, n))
+    )
+    x, y = (_relaid(v, how) for v, how in ((x, left), (y, right)))
+    x[3, 0, 5] = np.nan
+    z, expected = matmul(x, y), np.matmul(x, y)
+    assert np.isnan(z[3, 0]).all()
+    z[3, 0] = expected[3, 0] = 0
+    np.testing.assert_array_equal(z, expected, strict=True)
+
+
+def _relaid(x: Any, how: int) -> Any:
+    """The same matrices: by rows, by columns, rows within longer ones, and columns so."""
+    if how % 2:
+        return _relaid(x.swapaxes(-1, -2), how - 1).swapaxes(-1, -2)
+    held = np.zeros((*x.shape[:-1], x.shape[-1] + 3 * (how // 2)), x.dtype)
+    held[..., : x.shape[-1]] = x
+    return held[..., : x.shape[-1]]
+
+
 def lying(rows: int, columns: int, dtype: str, how: int) -> Any:
     """Small whole numbers: rows, columns, rows within longer ones, every other one of a row."""
     drawn = np.random.default_rng(rows + columns).integers(-8, 9, (rows, columns)).astype(dtype)

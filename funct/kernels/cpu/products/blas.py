@@ -62,16 +62,18 @@ def call_syrk(
 
 
 def call_gemv(
-    f: Emitter, element: str, kind: Value, sizes: Sequence[Value], places: Sequence[Value]
-) -> None:
+    f: Emitter, element: str, kind: Value, sizes: Sequence[Value], places: Sequence[Value],
+    apart: Value | None = None,
+) -> None:  # fmt: skip
     """Print the product of a matrix, as it is or transposed, and a vector. sizes: rows, columns of
-    the matrix as it is; places: the matrix, its leading dimension, the vector, the result.
+    the matrix as it is; places: the matrix, its leading dimension, the vector, the result. apart:
+    from one number of the vector to the next, if not 1.
     """
     a, lda, x, y = places
     one, zero = _numbers(f, element)
     m, n, lda, step = (_size(f, v) for v in (*sizes, lda, f.constant(I64, 1)))
-    kind = f.convert(kind, "i32")
-    given = [f.constant(I32, _ROWS), kind, m, n, one, a, lda, x, step, zero, y, step]
+    kind, apart = f.convert(kind, "i32"), step if apart is None else _size(f, apart)
+    given = [f.constant(I32, _ROWS), kind, m, n, one, a, lda, x, apart, zero, y, step]
     f.call(f"funct_{element}_gemv", None, given)
 
 

@@ -33,7 +33,7 @@ from funct.kernels.cpu.products.blas import (
 )
 from funct.kernels.cpu.products.tiled import Laid, find_products, laid
 from funct.kernels.cpu.runners import runner
-from funct.kernels.llvm import F64, I64, PTR, Module, Value, typed
+from funct.kernels.llvm import F64, I64, PTR, Emitter, Module, Value, typed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -112,13 +112,50 @@ def print_product(module: Module, name: str, element: str, depth: int, kept: boo
         c = f.at(c, number * bytes_, "i8")
     first = task * panel
     a, b, c = (f.at(x, first * f.word(frame, 13 + i), "i8") for i, x in enumerate((a, b, c)))
-    is_tall = f.ne(tall, 0)
+    is_tall, is_row, is_column = f.ne(tall, 0), f.eq(m, 1), f.eq(n, 1)
     length = f.select(is_tall, m, n)
     count = f.intrinsic("smin", panel, length - first)
     m, n = f.select(is_tall, count, m), f.select(is_tall, n, count)
+    kinds, places = (kind_a, kind_b), (a, lda, b, ldb, c, ldc)
     with alone(f) if kept else nullcontext():
-        call_gemm(f, element, (kind_a, kind_b), (m, n, k), (a, lda, b, ldb, c, ldc))
+        if depth:
+            _print_by_vector(f, element, (is_row, is_column), kinds, (m, n, k), places)
+        else:
+            call_gemm(f, element, kinds, (m, n, k), places)
     f.ret()
+
+
+def _print_by_vector(
+    f: Emitter, element: str, which: tuple[Value, Value], kinds: tuple[Value, Value],
+    sizes: tuple[Value, Value, Value], places: tuple[Value, ...],
+) -> None:  # fmt: skip
+    """The product of two matrices, of which one may be a row or a column: then what BLAS has for
+    vectors, which packs nothing. which: whether the first is a row, the second a column.
+    """
+    (m, n, k), (a, lda, b, ldb, c, _) = sizes, places
+    kind_a, kind_b = kinds
+
+    def by(kind: Value, lines: Value, terms: Value, matrix: tuple[Value, Value], x: Value,
+           apart: Value) -> None:  # fmt: skip
+        as_it_is = f.eq(kind, KINDS[False])
+        shape = f.select(as_it_is, lines, terms), f.select(as_it_is, terms, lines)
+        call_gemv(f, element, kind, shape, (*matrix, x, c), apart)
+
+    def row() -> list[Value]:
+        apart = f.select(f.eq(kind_a, KINDS[False]), 1, lda)
+        by(sum(KINDS) - kind_b, n, k, (b, ldb), a, apart)
+        return []
+
+    def column() -> list[Value]:
+        apart = f.select(f.eq(kind_b, KINDS[False]), ldb, 1)
+        by(kind_a, m, k, (a, lda), b, apart)
+        return []
+
+    def matrices() -> list[Value]:
+        call_gemm(f, element, kinds, sizes, places)
+        return []
+
+    f.branch(which[0], row, lambda: f.branch(which[1], column, matrices))
 
 
 class _Plan(Struct, frozen=True):
