@@ -23,6 +23,7 @@ from funct.kernels.cpu.dense.dots import DOTS, Dot
 from funct.kernels.cpu.dense.slab import clear
 from funct.kernels.cpu.dense.tile import call_tiles
 from funct.kernels.cpu.dense.turn import turn_name
+from funct.kernels.cpu.products.half_columns import FEW_TURNED, few_rows_by_columns
 from funct.kernels.cpu.products.half_rows import AHEAD, NARROWEST, few_rows
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
@@ -286,7 +287,19 @@ def _define_unit(module: Module, element: str, dot: Dot, turn: str, lay: str) ->
             each(f, start, stop, chunk, job.chunk)
             return []
 
-        f.branch(f.ne(job.few, 0) & f.eq(job.y_turned, 0), few, many)
+        def by_columns() -> list[Value]:
+            few_rows_by_columns(
+                f, job, element, dot, left, words.place(y, start * job.y_row),
+                words.place(out, start), count, stop - start,
+            )  # fmt: skip
+            return []
+
+        def turned_or_many() -> list[Value]:
+            wide = stop - start >= module.target.vector_bytes // 4
+            here = f.ne(job.y_turned, 0) & (job.rows <= FEW_TURNED) & wide
+            return f.branch(here, by_columns, many)
+
+        f.branch(f.ne(job.few, 0) & f.eq(job.y_turned, 0), few, turned_or_many if per == 1 else many)
 
     def multiply(left: Value, y: Value, count: Value, c: Value, columns: Value) -> None:
         panels, sums, lines = room("panels"), room("sums"), room("lines")

@@ -54,7 +54,7 @@ def multiply(made: Convolver, x: NDArray[Any], panels: NDArray[Any], columns: in
 def integer_matmul(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
     """See `funct.kernels.linalg.products.integer_matmul`."""
     least = _LEAST_ROWS if y.flags.c_contiguous else _LEAST_TURNED
-    if not (x.size and y.size) or x.shape[-2] < least or y.shape[-1] < _LEAST_ROWS:
+    if not (x.size and y.size) or min(x.shape[-2:]) < least or y.shape[-1] < _LEAST_ROWS:
         return NotImplemented
     if x.itemsize == 8 or (y.ndim > 2 and prod(x.shape[-2:]) * y.shape[-1] < _LEAST):
         return NotImplemented
