@@ -99,6 +99,10 @@ DEPTHWISE = {
     "3x3, dilation 2, 64, 56x56": ((2, 64, 56, 56), (64, 1, 3, 3), 1, 2, 64, 2),
 }
 MATRICES = ("int8", "int32", "int64")
+INTEGER_PRODUCTS = (  # of few rows or columns, small ones, and a stack of small ones
+    ((1, 1024), (1024, 1024)), ((4, 1024), (1024, 1024)), ((2736, 86), (86, 1)),
+    ((32, 32), (32, 32)), ((423, 9, 139), (423, 139, 44)),
+)  # fmt: skip
 COMPILED = (
     (128, 784, 512), (1024, 256, 1024), (32, 512, 512), (8, 1024, 1024), (256, 1024, 768),
     (128, 512, 784),
@@ -109,7 +113,7 @@ HALVES = {  # the dot that bounds each
 }
 HALF_PRODUCTS = (
     ((192, 192), (192, 192)), ((512, 512), (512, 512)), ((1024, 1024), (1024, 1024)),
-    ((1, 4096), (4096, 4096)), ((256, 16, 16), (256, 16, 16)),
+    ((1, 4096), (4096, 4096)), ((256, 16, 16), (256, 16, 16)), ((1, 300), (300, 64)),
 )  # fmt: skip
 PRODUCTS = (
     ((256, 256), (256, 256)), ((1, 1024), (1024, 1024)), ((2, 1024), (1024, 1024)),
@@ -117,6 +121,7 @@ PRODUCTS = (
     ((1024, 16), (16, 1024)), ((1024, 1), (1, 1024)), ((16, 4096), (4096, 16)),
     ((256, 16, 16), (256, 16, 16)), ((32, 1, 64), (32, 64, 128)), ((100, 3, 64), (64, 64)),
     ((10_000, 5, 5), (10_000, 5, 5)), ((10_000, 8, 8), (10_000, 8, 1)),
+    ((8, 1, 1024), (8, 1024, 1024)), ((100, 200, 200), (100, 200, 1)),
 )  # fmt: skip
 LAYERS = (
     (128, 1024, 1024), (512, 512, 512), (1, 1024, 1024), (1, 4096, 4096), (128, 64, 64),
@@ -239,6 +244,9 @@ def _products() -> Iterator[Row]:
             t = torch.from_numpy(x)
             peers["torch"] = lambda t=t: t @ t
         yield Row(f"matmul {n}, {dtype}", 2 * n**3, lambda x=x: matmul(x, x), peers, "f32")
+    for dtype in MATRICES:
+        for a, b in INTEGER_PRODUCTS:
+            yield _integer_product(dtype, a, b)
     for a, b in PRODUCTS:
         x, y = _normal(a, 0), _normal(b, 1)
         peers = {"numpy": lambda x=x, y=y: np.matmul(x, y)}
@@ -271,6 +279,7 @@ def _products() -> Iterator[Row]:
     for dtype, dot in HALVES.items():
         for a, b in HALF_PRODUCTS:
             yield _half_product(dtype, dot, a, b)
+        yield _half_product(dtype, dot, (1, 4096), (4096, 4096), turned=True)
 
 
 def _compiled_products() -> Iterator[Row]:
@@ -305,14 +314,27 @@ def _systems() -> Iterator[Row]:
         yield Row(f"triangular systems ({count}, {m}, {n})", count * m * m * n, call, peers, "f32")
 
 
-def _half_product(dtype: str, dot: str, a: Any, b: Any) -> Row:
+def _integer_product(dtype: str, a: Any, b: Any) -> Row:
+    x, y = ((_normal(s, k) * 10).astype(dtype) for k, s in enumerate((a, b)))
+    peers: dict[str, Any] = {"numpy": lambda: np.matmul(x, y)}
+    torch: Any = optional("torch")
+    if torch is not None:
+        both = [torch.from_numpy(v) for v in (x, y)]
+        peers["torch"] = lambda: both[0] @ both[1]
+    work = 2 * x.size * b[-1]
+    return Row(f"matmul {a} {b}, {dtype}", work, lambda: matmul(x, y), peers, "f32")
+
+
+def _half_product(dtype: str, dot: str, a: Any, b: Any, turned: bool = False) -> Row:
+    """turned: whether the columns of the second matrix are what lies in memory."""
     torch: Any = optional("torch")
     x, y = (_normal(s, k).astype(np.dtype(dtype)) for k, s in enumerate((a, b)))
+    y = np.ascontiguousarray(y.T).T if turned else y
     peers: dict[str, Any] = {"float32": _float32_product(x, y)}
     if torch is not None:
         both = [_tensor(torch, v) for v in (x, y)]
         peers["torch"] = lambda: both[0] @ both[1]
-    name = f"matmul {a} {b}, {dtype}"
+    name = f"matmul {a} {b}{'.T' if turned else ''}, {dtype}"
     return Row(name, 2 * x.size * b[-1], lambda: matmul(x, y), peers, dot)
 
 

@@ -18,6 +18,7 @@ __all__ = ["FEW_TURNED", "few_rows_by_columns"]
 FEW_TURNED = 4  # rows; more are worth panels
 # Rows at a time, and squares beside each other: one sum alone would wait for itself.
 _GROUPS = (4, 1), (2, 1), (1, 2)
+_LINE, _AHEAD = 32, 128  # elements: of a line of the cache, and how far ahead one is asked for
 
 
 def few_rows_by_columns(
@@ -35,34 +36,43 @@ def few_rows_by_columns(
         lines = [f.at(left, (m + r) * job.left_row, "f32") for r in range(rows)]
         begin = [[f.at(y, (o + c) * job.y_row, element) for c in range(lanes)] for o in places]
 
-        def add(k: Value, right: list[Value], sums: list[Value]) -> list[Value]:
+        def add(k: Value, right: Value, sums: list[Value]) -> list[Value]:
             ways = [f.splat(f.load(F32, f.at(line, k, "f32")), lanes) for line in lines]
-            both = [(a, b) for a in ways for b in right]
-            return [dot.step(f, s, a, b) for s, (a, b) in zip(sums, both, strict=True)]
+            return [dot.step(f, s, a, right) for s, a in zip(sums, ways, strict=True)]
 
-        def turn(k: Value, held: list[Value]) -> list[Value]:
-            squares = [
-                transposed(f, [_wide(f, element, f.at(p, k, element), lanes) for p in of_columns])
-                for of_columns in begin
-            ]
-            for i, right in enumerate(zip(*squares, strict=True)):
-                held = add(k + i, list(right), held)
-            return held
+        def line(k: Value, held: list[Value]) -> list[Value]:
+            """A line of the cache of each column, square by square: columns that lie pages apart
+            have the same few places there.
+            """
+            out = []
+            for b, of_columns in enumerate(begin):
+                for p in of_columns:
+                    f.prefetch(f.at(f.at(p, k, element), _AHEAD, element))
+                stop = f.min(k + _LINE, whole)
+                mine = held[b * rows : (b + 1) * rows]
+                out += f.loop(k, stop, lanes, functools.partial(turn, of_columns), mine)
+            return out
+
+        def turn(of_columns: list[Value], k: Value, sums: list[Value]) -> list[Value]:
+            held = [_wide(f, element, f.at(p, k, element), lanes) for p in of_columns]
+            for i, right in enumerate(transposed(f, held)):
+                sums = add(k + i, right, sums)
+            return sums
 
         def one(k: Value, held: list[Value]) -> list[Value]:
-            right = []
-            for of_columns in begin:
+            out = []
+            for b, of_columns in enumerate(begin):
                 for c, p in enumerate(of_columns):
                     f.store(_wide(f, element, f.at(p, k, element), 1), f.at(square, c, "f32"))
-                right.append(f.load(vector, square))
-            return add(k, right, held)
+                out += add(k, f.load(vector, square), held[b * rows : (b + 1) * rows])
+            return out
 
         whole = job.depth - f.rem(job.depth, lanes)
         zeros = [f.constant(vector, 0)] * (rows * len(places))
-        sums = f.loop(0, whole, lanes, turn, zeros, maybe_empty=True)
+        sums = f.loop(0, whole, _LINE, line, zeros, maybe_empty=True)
         sums = f.loop(whole, job.depth, 1, one, sums, maybe_empty=True)
         for n, s in enumerate(sums):
-            row, o = m + n // len(places), places[n % len(places)]
+            row, o = m + n % rows, places[n // rows]
             f.store(f.convert(s, element), f.at(f.at(out, row * job.columns, element), o, element))
 
     def some(m: Value, rows: int, beside: int) -> None:
