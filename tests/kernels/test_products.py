@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import funct as ft
 from funct.device import host
 from funct.kernels import table
-from funct.kernels.cpu.products import integers as fast
 from funct.kernels.cpu.products import integer_rows, large_products
+from funct.kernels.cpu.products import integers as fast
 from funct.kernels.linalg.products import integer_matmul, matmul, outer_product, plain_matmul
 from tests.kernels.arrays import whole_range
 
@@ -61,9 +61,7 @@ def test_large_products_are_numpys(shape: Any, dtype: str, left: int, right: int
 @pytest.mark.parametrize(("left", "right"), [(0, 0), (1, 1), (2, 0), (0, 3), (2, 2), (1, 0)])
 def test_stacks_of_rows_and_columns(dtype: str, m: int, n: int, left: int, right: int) -> None:
     """By what BLAS has for vectors, wherever their numbers lie; NaN stays in its matrix."""
-    x, y = (
-        np.stack([lying(*shape, "f", 0)] * 5).astype(dtype) for shape in ((m, 2003), (2003, n))
-    )
+    x, y = (np.stack([lying(*shape, "f", 0)] * 5).astype(dtype) for shape in ((m, 2003), (2003, n)))
     x, y = (_relaid(v, how) for v, how in ((x, left), (y, right)))
     x[3, 0, 5] = np.nan
     z, expected = matmul(x, y), np.matmul(x, y)

@@ -329,7 +329,7 @@ class _Strips(Strips):
             f.when(f.load(I64, some) > 0, lambda: of_keys(key, keys))
 
         def of_keys(key: Value, keys: Value) -> None:
-            """Where attention is causal, strip by strip of the block: no query before them saw it."""
+            """Where attention is causal, strip by strip: the queries before one do not see it."""
 
             def some(j: Value, mine: Value, before: Value) -> None:
                 for x, rows, columns, to in (

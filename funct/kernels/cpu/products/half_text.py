@@ -299,7 +299,9 @@ def _define_unit(module: Module, element: str, dot: Dot, turn: str, lay: str) ->
             here = f.ne(job.y_turned, 0) & (job.rows <= FEW_TURNED) & wide
             return f.branch(here, by_columns, many)
 
-        f.branch(f.ne(job.few, 0) & f.eq(job.y_turned, 0), few, turned_or_many if per == 1 else many)
+        f.branch(
+            f.ne(job.few, 0) & f.eq(job.y_turned, 0), few, turned_or_many if per == 1 else many
+        )
 
     def multiply(left: Value, y: Value, count: Value, c: Value, columns: Value) -> None:
         panels, sums, lines = room("panels"), room("sums"), room("lines")

@@ -8,7 +8,6 @@ taken as signed ones of the same bits, and the other way round.
 from __future__ import annotations
 
 import functools
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,9 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["integer_matmul", "multiplier", "multiply", "thin_matmul"]
 
 _FLOATS = {"f": "f32", "d": "f64"}
-# what is worth tiles: rows or columns, beside a matrix that has to be turned, and multiplications
-# of one of a stack
-_LEAST_ROWS, _LEAST_TURNED, _LEAST = 8, 16, 1 << 22
+# what is worth tiles: rows or columns, rows beside a matrix that has to be turned, terms, and
+# multiplications of one of a stack
+_LEAST_ROWS, _LEAST_TURNED, _LEAST_TERMS, _LEAST = 8, 16, 64, 1 << 22
 _ONE = axis(1, 1, 1, 1, 0, 1)
 
 
@@ -53,16 +52,17 @@ def multiply(made: Convolver, x: NDArray[Any], panels: NDArray[Any], columns: in
 
 def integer_matmul(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
     """See `funct.kernels.linalg.products.integer_matmul`."""
+    (m, k), n = x.shape[-2:], y.shape[-1]
     least = _LEAST_ROWS if y.flags.c_contiguous else _LEAST_TURNED
-    if not (x.size and y.size) or min(x.shape[-2:]) < least or y.shape[-1] < _LEAST_ROWS:
+    if x.itemsize == 8 or m < least or n < _LEAST_ROWS or k < _LEAST_TERMS or not x.size:
         return NotImplemented
-    if x.itemsize == 8 or (y.ndim > 2 and prod(x.shape[-2:]) * y.shape[-1] < _LEAST):
+    if y.ndim > 2 and m * k * n < _LEAST:
         return NotImplemented
     if y.ndim == 2:
         flat = _product(x.reshape(-1, x.shape[-1]), y)
-        return flat.reshape(*x.shape[:-1], y.shape[1])
+        return flat.reshape(*x.shape[:-1], n)
     lead = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
-    out = memory.fresh((*lead, x.shape[-2], y.shape[-1]), x.dtype)
+    out = memory.fresh((*lead, m, n), x.dtype)
     xs = np.broadcast_to(x, (*lead, *x.shape[-2:]))
     ys = np.broadcast_to(y, (*lead, *y.shape[-2:]))
     for at in np.ndindex(lead):
