@@ -25,6 +25,7 @@ if not available():
 from funct.kernels.cpu.elementwise import casts, halves, vector_loops
 from funct.kernels.cpu.elementwise import halves as cpu
 from funct.kernels.cpu.elementwise.sized import chosen
+from funct.kernels.llvm.functions import FUNCTIONS
 
 HALVES = [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)]
 EDGES = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, 2.0, 1e-30, 6e-8, 65504.0, 3e38]
@@ -143,6 +144,26 @@ def operands(draw: Any, count: int) -> list[Any]:
 @given(given=operands(2))
 def test_two_operands_have_the_bits_of_the_ufunc(prim: Any, given: Any) -> None:
     assert_same(halves.other_way(prim.name, prim.raw, 2)(*given), np.asarray(prim.raw(*given)))
+
+
+ROUNDED = [p for p in of_elements(2) if p.id in FUNCTIONS.keys() - vector_loops.OPS.keys()]
+
+
+@pytest.mark.parametrize("prim", [p for p in ROUNDED if p.id != "nextafter"])
+@given(given=operands(2))
+def test_two_operands_of_what_float32_rounds_give_the_nearest_number(prim: Any, given: Any) -> None:
+    """Or the other one, where it is as near but for what float32 rounds. Of NaN that signals NumPy
+    makes NaN where the standard has a number.
+    """
+    found = halves.other_way(prim.name, prim.raw, 2)(*given)
+    with np.errstate(all="ignore"):
+        exact = np.asarray(prim.raw(*[x.astype(np.float32) for x in given]))
+        nearest = exact.astype(found.dtype)
+        differ = (found != nearest) & ~(np.isnan(found) & np.isnan(nearest))
+        differ &= ~(np.isnan(given[0]) | np.isnan(given[1]))
+        exact, off = exact.astype(np.float64), 8 * np.spacing(np.abs(exact)).astype(np.float64)
+        far = [np.abs(x.astype(np.float64) - exact) for x in (found, nearest)]
+    assert np.all(far[0][differ] <= (far[1] + off)[differ])
 
 
 @given(given=operands(2), seed=st.integers(0, 99))

@@ -277,3 +277,18 @@ def test_large_arrays_are_clipped_as_small_ones_are(limits: tuple[Any, Any], dty
     found = np.asarray(xp.clip(xp.asarray(np.tile(few, MANY // 8)), *limits).data)
     expected = np.tile(np.asarray(xp.clip(xp.asarray(few), *limits).data), MANY // 8)
     assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["f", "d"])
+@pytest.mark.parametrize("name", ["logical_and", "logical_not", "logical_or", "logical_xor"])
+def test_truth_of_large_arrays_is_numpys(name: str, dtype: str) -> None:
+    """NaN is true, and both zeros are not."""
+    rng = np.random.default_rng(0)
+    x, y = (
+        rng.choice(np.asarray([0, -0.0, 1, -2, np.inf, np.nan, 5e-324], dtype), (90, 91))
+        for _ in range(2)
+    )
+    given = [x] if name == "logical_not" else [x, y]
+    for arrays in (given, [a.T for a in given], [a[:, ::2] for a in given]):
+        found = getattr(xp, name)(*map(xp.asarray, arrays)).data
+        np.testing.assert_array_equal(found, getattr(np, name)(*arrays), strict=True)

@@ -22,7 +22,7 @@ from funct.kernels.cpu.elementwise.byte_tables import tabled_bytes
 from funct.kernels.cpu.elementwise.halves import HALVES, TRUTH
 from funct.kernels.cpu.elementwise.sized import chosen
 from funct.kernels.cpu.elementwise.unlike import of_unlike
-from funct.kernels.cpu.elementwise.vector_loops import OPS, combined, operand
+from funct.kernels.cpu.elementwise.vector_loops import ELEMENTS, OPS, combined, operand
 from funct.kernels.elementwise import known_by_number
 from funct.kernels.llvm.complexes import COMPLEX
 from funct.kernels.table import permitted
@@ -39,6 +39,7 @@ _BYTES = frozenset(map(np.dtype, "?bB"))
 _DIVIDED = frozenset(map(np.dtype, (np.int32, np.int64)))
 _LIMITS = {"maximum": "at_least", "minimum": "at_most"}  # NumPy has vectors for two arrays alone
 _PRODUCTS: dict[float, str] = {3: "cube", 4: "fourth"}  # of which NumPy makes two passes
+_LOGIC = frozenset({"logical_and", "logical_not", "logical_or", "logical_xor"})
 _QUOTIENTS = frozenset({"floor_divide", "remainder"})
 # Functions of halves that are of the dtype of their operands, and of which none is bfloat16's own.
 _ROUNDED = OPS.keys() - {*_LIMITS, "where", "astype"} - TRUTH
@@ -60,10 +61,10 @@ def of_large(name: str, raw: Callable[..., Any], operands: int) -> Callable[...,
         way = other_way(name, raw, narrow or raw)
         if name in EXACT:
             raw = chosen(raw, way, FAR, _KNOWN)
-            some = of_alike(name, operands, HALVES if name in OPS else (), way)
+            some = of_alike(name, operands, HALVES if narrow else (), way)
             return chosen(raw, way, _LEAST, (), some=some, sooner=HALVES, least_of_some=MANY)
         own = halves.in_vectors(raw, name) if operands == 1 else None
-        halved = HALVES if operands == 1 or name in OPS else frozenset()
+        halved = HALVES if narrow else frozenset()
         made = functools.partial(_made_of, raw)
         some = of_alike(name, operands, _REAL | halved, way, own, made)
         if name == "pow":
@@ -73,6 +74,8 @@ def of_large(name: str, raw: Callable[..., Any], operands: int) -> Callable[...,
         return chosen(raw, way, _LEAST, known, some=some, sooner=sooner, least_of_some=MANY)
     if narrow is None:
         return raw
+    if name in _LOGIC:
+        return chosen(raw, truth(name, raw), _LEAST, HALVES | _REAL)
     if name == "negative":
         way = of_parts(raw, narrow)
         return chosen(raw, way, _LEAST, [*HALVES, *_COMPLEX])
@@ -132,6 +135,19 @@ def of_powers(raw: Callable[..., Any], some: Callable[..., Any]) -> Callable[...
         return raw(x, y) if known else some(x, y)
 
     return call
+
+
+def truth(name: str, raw: Callable[..., Any]) -> Callable[..., Any]:
+    """What computes with the truth of arrays of one dtype."""
+
+    def large(*args: Any) -> Any:
+        kind = args[0].dtype if args[0].__class__ is np.ndarray else _OTHER
+        alike = all(a.__class__ is np.ndarray and a.dtype == kind for a in args)
+        if not alike or kind not in ELEMENTS or not permitted("llvm"):
+            return raw(*args)
+        return combined(name, args, _BOOL)
+
+    return large
 
 
 def selected(raw: Callable[..., Any], narrow: Callable[..., Any]) -> Callable[..., Any]:
