@@ -38,6 +38,7 @@ from funct.kernels.cpu.vectors import (
     many,
     packed,
     spread,
+    stepped,
     stored,
     summed,
     written,
@@ -237,8 +238,7 @@ class _Printer(Registers):
             np.where: self.where, np.sqrt: self.root, np.log1p: self.log1p, loaded: self.loaded,
             summed: self.summed, stored: self.stored, written: self.applied, asked: self.asked,
             gathered: self.gathered, lanes: self.lanes, packed: self.packed, many: self.many,
-            bits: self.bits, in_step: self.in_step,
-            chosen: self.chosen,
+            bits: self.bits, chosen: self.chosen, in_step: self.in_step, stepped: self.stepped,
             spread: lambda v, n: self.spread(self.typed(v), n), min: self.smaller,
             max: lambda a, b: self.where(self.compare(ast.Gt(), b, a), b, a),
         }  # fmt: skip

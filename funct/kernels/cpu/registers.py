@@ -258,6 +258,18 @@ class Registers:
         align = x.type.bits // 8
         return Value(self.emit(f"load {kind.text}, ptr {self.address(x, at)}, align {align}"), kind)
 
+    def stepped(self, x: Pointer, at: Any, step: int, count: int) -> Value:
+        """count elements of x from at on, each a step behind the other."""
+        v = self.loaded(x, at, step * count)
+        if step == 1:
+            return v
+        kind = v.type._replace(lanes=count)
+        taken = ", ".join([f"i32 {k * step}" for k in range(count)])
+        mask = f"<{count} x i32> <{taken}>"
+        return Value(
+            self.emit(f"shufflevector {v.type.text} {v.text}, {v.type.text} poison, {mask}"), kind
+        )
+
     def asked(self, x: Pointer, at: Any, count: int) -> None:
         """Ask the memory for count elements of x from at on, which may lie outside."""
         self.declared.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")

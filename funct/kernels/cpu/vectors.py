@@ -12,8 +12,8 @@ import numpy as np
 
 __all__ = [
     "ELEMENTS", "HALVES", "INT", "TRUTH", "Pointer", "Type", "Value", "asked", "bits", "chosen",
-    "element", "gathered", "in_step", "lanes", "loaded", "many", "packed", "spread", "stored",
-    "summed", "written",
+    "element", "gathered", "in_step", "lanes", "loaded", "many", "packed", "spread", "stepped",
+    "stored", "summed", "written",
 ]  # fmt: skip
 
 
@@ -79,6 +79,13 @@ def element(dtype: np.dtype[Any]) -> Type:
 def loaded(x: Any, at: Any, count: int) -> Any:
     """count elements of x from at on, as a vector."""
     return x[at : at + count].copy()
+
+
+def stepped(x: Any, at: Any, step: int, count: int) -> Any:
+    """count elements of x from at on, each a static step behind the other; all `step * count`
+    elements are read.
+    """
+    return x[at : at + step * count].copy()[::step]
 
 
 def asked(x: Any, at: Any, count: int) -> None:

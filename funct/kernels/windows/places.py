@@ -13,7 +13,10 @@ import numpy as np
 
 from funct.kernels.windows.views import Padding, Sizes, known_size
 
-__all__ = ["axes_of", "ends", "in_parts", "meeting", "met", "order", "share", "taps_in_order"]
+__all__ = [
+    "axes_of", "ends", "in_parts", "meeting", "met", "order", "row_taps", "share",
+    "taps_in_order",
+]  # fmt: skip
 
 _TASK = 1 << 15  # elements of a task
 _TASKS = 64  # at most
@@ -85,6 +88,13 @@ def taps_in_order(
     given = size, count, stride, dilation, low
     whole = [u for u in taps if meeting(u, *given)[0] == slice(0, count)][:1]
     return [*whole, *[u for u in taps if u not in whole]]
+
+
+@functools.lru_cache(256)
+def row_taps(size: int, count: int, window: int, stride: int, dilation: int, low: int) -> Any:
+    """Where all taps of the last axis begin behind the first one, in the order of `order`."""
+    taps = np.asarray(taps_in_order(size, count, window, stride, dilation, low), np.int64)
+    return taps * dilation
 
 
 @functools.lru_cache(256)

@@ -23,9 +23,19 @@ from funct.kernels.cpu.irregular.pooling_last import (
     spread_last,
     width_of,
 )
+from funct.kernels.cpu.irregular.pooling_rows import STEPS, fold_rows
 from funct.kernels.cpu.loops import pays, ready
 from funct.kernels.cpu.scratch import fresh
-from funct.kernels.windows.places import axes_of, ends, in_parts, meeting, met, order, share
+from funct.kernels.windows.places import (
+    axes_of,
+    ends,
+    in_parts,
+    meeting,
+    met,
+    order,
+    row_taps,
+    share,
+)
 from funct.kernels.windows.views import (
     known_size,
     last_in_memory,
@@ -85,8 +95,8 @@ def _pool(
     counts: NDArray[Any] | None = None,
 ) -> NDArray[Any]:  # fmt: skip
     """The "max" of each window, or its "sum", divided by counts, if any."""
-    apart = all(s >= k for s, k in zip(stride, window))  # so each element is read once
-    if (apart or x.size < _FEW) and x.dtype.char in "fd" and x.flags.c_contiguous and ready(x.size):
+    usual = x.dtype.char in "fd" and x.flags.c_contiguous and ready(x.size)
+    if usual and x.size < _FEW:
         plan = few(x.shape, window, stride, padding, dilation)
         if plan is not None:
             y = few_pooled(x, plan, how)
@@ -96,6 +106,10 @@ def _pool(
     seen = last_in_memory(x, len(window))
     if seen is not None and pays(x, _FEW) and x.dtype.kind != "b" and len(window) <= 3:
         pooled = _pool_last(how, empty, seen, window, stride, padding, dilation, counts)
+        if pooled is not None:
+            return pooled
+    if usual and len(window) <= 3:
+        pooled = _pool_rows(how, empty, x, window, stride, padding, dilation, counts)
         if pooled is not None:
             return pooled
     lead = x.ndim - len(window)
@@ -129,6 +143,45 @@ def _pool_last(
         tasks,
     )  # fmt: skip
     return channels_first(y, y.ndim - len(window) - 1)
+
+
+def _pool_rows(
+    how: str, empty: Any, x: NDArray[Any], window: Sizes, stride: Sizes, padding: Padding,
+    dilation: Sizes, counts: NDArray[Any] | None,
+) -> NDArray[Any] | None:  # fmt: skip
+    """`_pool` of images in C's order; None where there is nothing to pool."""
+    plan = _rows_plan(x.shape, window, stride, padding, dilation)
+    if plan is None or (counts is not None and counts.dtype is not x.dtype):
+        return None
+    shape, given, rest, room, tasks = plan
+    y = fresh(shape, x.dtype)
+    none = np.array([empty], x.dtype)
+    how, divisors = (how, none) if counts is None else ("mean", counts)
+    fold_rows(x, y, np.empty(room, x.dtype), *given, none, divisors, *rest, how, tasks)
+    return y
+
+
+@functools.lru_cache(256)
+def _rows_plan(
+    shape: Sizes, window: Sizes, stride: Sizes, padding: Padding, dilation: Sizes
+) -> Any:
+    """The shape of the result, what `fold_rows` is told before and behind the arrays of one dtype,
+    the elements of its room and its tasks; None for no elements.
+    """
+    lead = len(shape) - len(window)
+    size = shape[lead:]
+    count, axes = axes_of(size, window, stride, padding, dilation)
+    to = (*shape[:lead], *count)
+    if 0 in (*shape, *to, *window):
+        return None
+    rows = prod(to[:-1])
+    some = share(size[-1] * prod(window[:-1]), rows)
+    tasks = -(-rows // some)
+    length = (count[-1] - 1) * stride[-1] + (window[-1] - 1) * dilation[-1] + stride[-1]
+    taps, found = order(size, window, stride, padding, dilation, 1)
+    along = row_taps(size[-1], count[-1], window[-1], stride[-1], dilation[-1], padding[-1][0])
+    rest = rows, some, length, STEPS.get(stride[-1], "far")
+    return to, (axes, taps, found, along), rest, tasks * (length + cpu.LANES), tasks
 
 
 def _rows_last(

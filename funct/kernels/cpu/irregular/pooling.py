@@ -11,7 +11,7 @@ import numpy as np
 
 from funct.kernels.cpu.irregular.scans import better
 from funct.kernels.cpu.loops import kernel, parallel
-from funct.kernels.cpu.vectors import lanes, loaded, spread, stored
+from funct.kernels.cpu.vectors import lanes, loaded, many, spread, stored
 
 __all__ = [
     "LANES", "axis", "few_windows", "folded", "larger", "max_index", "max_index_rows",
@@ -19,10 +19,12 @@ __all__ = [
 ]  # fmt: skip
 
 LANES = 8
+_RUN = 32
 
 
 def _window(x: Any, axes: Any, image: int, i: int, j: int, k: int) -> Any:
-    """The flat place of the first maximum of one window, or -1: element by element."""
+    """The flat place of the first maximum of one window, or -1: element by element, but for runs
+    that have nothing better."""
     _, _, k0, s0, d0, l0, a0, b0 = axis(axes, 0)
     n1, _, k1, s1, d1, l1, a1, b1 = axis(axes, 8)
     n2, _, k2, s2, d2, l2, a2, b2 = axis(axes, 16)
@@ -35,13 +37,23 @@ def _window(x: Any, axes: Any, image: int, i: int, j: int, k: int) -> Any:
                 e1 = l1 + j * s1 + v * d1
                 if e1 >= a1 and e1 < b1:
                     row = (e0 * n1 + e1) * n2
-                    for w in range(k2):
+                    w = np.int64(0)
+                    while w < k2:
+                        end = min(w + _RUN, k2)
                         e2 = l2 + k * s2 + w * d2
-                        if e2 >= a2 and e2 < b2:
-                            here = x[image + row + e2]
-                            if place < 0 or better(here, best, True):
-                                best = here
-                                place = row + e2
+                        new = np.int64(1)
+                        if place >= 0 and d2 == 1 and e2 >= a2 and e2 + _RUN <= min(b2, e2 + k2 - w):
+                            here = loaded(x, image + row + e2, _RUN)
+                            new = many(better(here, spread(best, _RUN), True))
+                        if new > 0:
+                            for q in range(w, end):
+                                e2 = l2 + k * s2 + q * d2
+                                if e2 >= a2 and e2 < b2:
+                                    one = x[image + row + e2]
+                                    if place < 0 or better(one, best, True):
+                                        best = one
+                                        place = row + e2
+                        w = end
     return place
 
 

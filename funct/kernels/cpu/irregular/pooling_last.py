@@ -21,7 +21,10 @@ from funct.kernels.cpu.irregular.scans import better
 from funct.kernels.cpu.loops import parallel
 from funct.kernels.cpu.vectors import asked, lanes, loaded, spread, stored
 
-__all__ = ["WIDTHS", "fold_last", "max_index_last", "max_spread_last", "spread_last", "width_of"]
+__all__ = [
+    "WIDTHS", "fold_last", "image_of", "max_index_last", "max_spread_last", "spread_last",
+    "width_of",
+]  # fmt: skip
 
 WIDTHS = {"many": LANES, "more": 32, "most": 64}
 _VECTORS = 4  # of the processor, that hold the lanes of one of ours
@@ -46,7 +49,7 @@ def fold_last(
     length = n2 * inner
     room = task * length
     for r in range(task * some, min((task + 1) * some, rows)):
-        p, i, j = _row(r, t0, t1)
+        p, i, j = image_of(r, t0, t1)
         corner = ((p * n0 + l0 + i * s0) * n1 + l1 + j * s1) * length
         u0, u1, v0, v1 = met[2 * i], met[2 * i + 1], met[2 * (t0 + j)], met[2 * (t0 + j) + 1]
         meets = u0 < u1 and v0 < v1
@@ -113,7 +116,7 @@ def max_index_last(
     n1, t1, _, s1, d1, l1, _, _ = axis(axes, 8)
     n2, t2, _, s2, d2, l2, _, _ = axis(axes, 16)
     for r in range(task * some, min((task + 1) * some, rows)):
-        p, i, j = _row(r, t0, t1)
+        p, i, j = image_of(r, t0, t1)
         u0, u1, v0, v1 = met[2 * i], met[2 * i + 1], met[2 * (t0 + j)], met[2 * (t0 + j) + 1]
         for k in range(t2):
             w0, w1 = met[2 * (t0 + t1 + k)], met[2 * (t0 + t1 + k) + 1]
@@ -239,7 +242,7 @@ def spread_last(
     length = t2 * inner
     room = task * length
     for r in range(task * some, min((task + 1) * some, rows)):
-        p, i, j = _row(r, n0, n1)
+        p, i, j = image_of(r, n0, n1)
         q = 0
         while q < length:
             first = min(q, length - width)
@@ -275,7 +278,7 @@ def _lanes(many: str) -> Any:
     return WIDTHS["most"] if many == "most" else WIDTHS["more"] if many == "more" else LANES
 
 
-def _row(r: Any, n0: int, n1: int) -> Any:
+def image_of(r: Any, n0: int, n1: int) -> Any:
     """The image of a row of results, and the row's places in its first two axes."""
     which = np.uint64(r)
     image = which // np.uint64(n1)
