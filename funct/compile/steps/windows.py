@@ -193,7 +193,7 @@ def lower_places(node: Node, fused: Fused) -> list[Call]:
     last = axes[2, 1:5].tolist()
     given: list[Any] = [(place, x.dtype), (Address(out), _INDEX)]
     if last[0] < pooling.LANES or math.prod(size) * last[2] >= 1 << 31:
-        words = [*given, axes, planes]
+        words = [*given, axes, planes, planes, 0]
         return [*calls, flat_call(pooling.max_index.fn, words, (out,))]
     taps, phase = in_parts(*last)
     room = Buffer(math.prod(size[:-1]) * last[2] * phase, x.dtype)

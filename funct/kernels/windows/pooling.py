@@ -345,8 +345,9 @@ def max_pool_index(
         return plain_max_pool_index(x, window, stride, padding, dilation)
     planes, (t, k, step, dil) = prod(x.shape[:lead]), axes[2, 1:5].tolist()
     seen = last_in_memory(x, len(window))
-    turned = seen is None and t < cpu.LANES <= x.shape[lead - 1] and lead and x.size >= _FEW
-    if turned:  # too few windows in a row for vectors
+    few_in_row = seen is None and t < cpu.LANES and k < cpu.RUN
+    turned = few_in_row and lead and x.shape[lead - 1] >= cpu.LANES and x.size >= _FEW
+    if turned:  # too few windows in a row for vectors, and of too few elements
         seen = np.ascontiguousarray(channels_last(x, lead - 1))
     if seen is not None and seen.shape[-1] >= cpu.LANES and prod(size) < 1 << 31:
         rows, some, to, _ = _rows_last(seen, window, stride, padding, dilation)
@@ -358,12 +359,12 @@ def max_pool_index(
         max_index_last(seen, y, axes, taps, rows, some, inner, many, tasks)
         y = channels_first(y, lead - 1)
         return np.ascontiguousarray(y) if turned else y
-    if t < cpu.LANES or prod(size) * step >= 1 << 31:
-        cpu.max_index(x, y, axes, planes)
-        return y
-    taps, phase = in_parts(t, k, step, dil)
     some = share(prod(size), planes)
     tasks = -(-planes // some)
+    if t < cpu.LANES or prod(size) * step >= 1 << 31:
+        cpu.max_index(x, y, axes, planes, some, tasks)
+        return y
+    taps, phase = in_parts(t, k, step, dil)
     parted = np.empty(tasks * prod(size[:-1]) * step * phase, x.dtype)
     least = np.asarray([lowest(x.dtype)], x.dtype)
     cpu.max_index_rows(x, y, parted, taps, axes, planes, some, phase, least, tasks)

@@ -14,12 +14,12 @@ from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.vectors import lanes, loaded, many, spread, stored
 
 __all__ = [
-    "LANES", "axis", "few_windows", "folded", "larger", "max_index", "max_index_rows",
+    "LANES", "RUN", "axis", "few_windows", "folded", "larger", "max_index", "max_index_rows",
     "spread_axis", "sum_line",
 ]  # fmt: skip
 
 LANES = 8
-_RUN = 32
+RUN = 32
 
 
 def _window(x: Any, axes: Any, image: int, i: int, j: int, k: int) -> Any:
@@ -39,12 +39,12 @@ def _window(x: Any, axes: Any, image: int, i: int, j: int, k: int) -> Any:
                     row = (e0 * n1 + e1) * n2
                     w = np.int64(0)
                     while w < k2:
-                        end = min(w + _RUN, k2)
+                        end = min(w + RUN, k2)
                         e2 = l2 + k * s2 + w * d2
                         new = np.int64(1)
-                        if place >= 0 and d2 == 1 and e2 >= a2 and e2 + _RUN <= min(b2, e2 + k2 - w):
-                            here = loaded(x, image + row + e2, _RUN)
-                            new = many(better(here, spread(best, _RUN), True))
+                        if place >= 0 and d2 == 1 and e2 >= a2 and e2 + RUN <= min(b2, e2 + k2 - w):
+                            here = loaded(x, image + row + e2, RUN)
+                            new = many(better(here, spread(best, RUN), True))
                         if new > 0:
                             for q in range(w, end):
                                 e2 = l2 + k * s2 + q * d2
@@ -57,16 +57,18 @@ def _window(x: Any, axes: Any, image: int, i: int, j: int, k: int) -> Any:
     return place
 
 
-@kernel
-def max_index(x: Any, y: Any, axes: Any, planes: int) -> None:
+@parallel
+def max_index(x: Any, y: Any, axes: Any, planes: int, some: int, task: int) -> None:
     """y: the flat place in its image of the first maximum of each window, or -1 for none.
+
+    A task takes `some` planes.
 
     axes: for each of three axes its length, the windows' number, size, step and dilation, where
     the first window begins, and the first element and the end of what windows may meet.
     """
     size = axes[0] * axes[8] * axes[16]
-    out = 0
-    for p in range(planes):
+    out = task * some * axes[1] * axes[9] * axes[17]
+    for p in range(task * some, min((task + 1) * some, planes)):
         for i in range(axes[1]):
             for j in range(axes[9]):
                 for k in range(axes[17]):
