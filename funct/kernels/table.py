@@ -220,9 +220,9 @@ ROWS = (
     Row("dequantize", _CPU + "quantized.layers:dequantize", _BYTES, ("llvm",), 1 << 11),
     Row("dequantize", "funct.kernels.quantized.affine:plain_dequantize"),
     # work: elements of all parameters together, and 512 for each array
-    Row("update", _CPU + "updates:update", _REAL, ("llvm",), 1 << 12),
+    Row("update", _CPU + "updates:update", _REAL, ("llvm",)),
     Row("update", "funct.kernels.updates:plain_update"),
-    Row("sum_of_squares", _CPU + "updates:sum_of_squares", _REAL, ("llvm",), 1 << 12),
+    Row("sum_of_squares", _CPU + "updates:sum_of_squares", _REAL, ("llvm",)),
     Row("sum_of_squares", "funct.kernels.updates:plain_sum_of_squares"),
 )
 

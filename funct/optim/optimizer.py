@@ -163,7 +163,7 @@ def _sum_of_squares(leaves: list[Any]) -> Any:
     raw = _buffers(leaves)
     if raw is not None:
         dtype = raw[0].dtype
-        return wrap(np.asarray(call("sum_of_squares", dtype, _work(raw), raw), dtype))
+        return wrap(np.asarray(call("sum_of_squares", dtype, 0, raw), dtype))
     return sum([xp.sum(xp.square(xp.abs(g))) for g in leaves])
 
 
@@ -243,9 +243,8 @@ def _in_one_pass(
     values = np.array([x(dtype) if callable(x) else x.data.item() for x in numbers], dtype)
     rows = [raw[k : k + many] for k in range(0, len(raw), many)]
     key, results = (rule.name, rule.key), len(columns) - 1
-    work = _work(rows[0])
     try:
-        found, squares = call("update", dtype, work, rule.update, key, values, rows, results)
+        found, squares = call("update", dtype, 0, rule.update, key, values, rows, results)
     except MemoryError as error:
         raise out_of_memory("step", error) from None
     new, make = [], fast.make
@@ -266,11 +265,6 @@ def _buffers(leaves: list[Any]) -> list[Any] | None:
     raw = [x.data for x in leaves]
     dtypes = {x.dtype for x in raw}
     return raw if dtypes in _KNOWN else None
-
-
-def _work(leaves: list[Any]) -> int:
-    """What the table of kernels asks for."""
-    return sum([x.size for x in leaves]) + 512 * len(leaves)
 
 
 def _check_arrays(name: str, params: Any) -> None:

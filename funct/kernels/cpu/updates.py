@@ -20,6 +20,7 @@ import numpy as np
 from funct.device import PARALLEL, Code, assemble
 from funct.device.memory import serve
 from funct.kernels.cpu.calls import DATA, DENSE, Entries, readable
+from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.record import address
 from funct.kernels.llvm import F64, I64, PTR, Emitter, Module, Value, typed
 
@@ -29,6 +30,7 @@ Rule = Callable[..., Sequence[Any]]
 
 CHUNK = 1 << 14  # elements of a task
 _ALONE = 1 << 16  # elements up to which one thread is as fast
+_CALLS = 512
 _STREAMED = 10 << 20  # bytes of results from which on they do not stay in the caches
 _RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 _INT, _OBJECT, _DOUBLE = map(np.dtype, (np.int64, object, np.float64))
@@ -89,7 +91,7 @@ def update(
     rule(e, numbers, *operands) gives `results` values and depends on key alone. columns: for each
     operand its arrays, equal in shape from operand to operand, all float32 or all float64.
     """
-    if not readable():
+    if not readable() or not ready(_work(columns[0])):
         return NotImplemented
     element = _ELEMENTS[columns[0][0].dtype]
     loop = _updating(rule, key, len(columns), len(numbers), results, element)
@@ -107,10 +109,15 @@ def sum_of_squares(leaves: list[Any]) -> Any:
     """Of all elements together, in float64 and in an order that is always the same; the leaves are
     all float32 or all float64.
     """
-    if not readable():
+    if not readable() or not ready(_work(leaves)):
         return NotImplemented
     dtype = leaves[0].dtype
     return _squaring(_ELEMENTS[dtype])([_in_place(leaves)], np.zeros(0, dtype), False)
+
+
+def _work(leaves: list[Any]) -> int:
+    """Elements, and those that NumPy's calls for each array cost like."""
+    return sum([x.size for x in leaves]) + _CALLS * len(leaves)
 
 
 def _in_place(column: list[Any]) -> list[Any]:
