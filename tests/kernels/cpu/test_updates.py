@@ -10,9 +10,13 @@ from hypothesis import given, settings
 
 import funct as ft
 from funct.kernels.cpu import updates
+from funct.kernels.cpu.loops import available
 from funct.kernels.cpu.updates import CHUNK, sum_of_squares, update
 from funct.kernels.table import find
 from funct.kernels.updates import plain_sum_of_squares, plain_update
+
+if not available():  # which loads LLVM: small models do not, before they have taken many steps
+    pytest.skip("there is no LLVM here", allow_module_level=True)
 
 DTYPES = (np.float32, np.float64)
 
