@@ -25,6 +25,9 @@ def _units(*shapes: tuple[int, ...]) -> list[Any]:
     return [xp.asarray(np.random.default_rng(8).uniform(0.05, 0.95, s)) for s in shapes]
 
 
+_SIGNS = xp.sign(drawn((4, 7))[0])
+_BAGS = xp.asarray([[0, 3, 3], [4, 2, 0]])
+
 # name: its arrays, and a call of the function on them
 CASES: dict[str, tuple[list[Any], Any]] = {
     "batch_norm": (drawn((4, 6, 5), (6,), (6,)), lambda f, x, w, b: f(x, None, None, w, b, True)),
@@ -44,13 +47,44 @@ CASES: dict[str, tuple[list[Any], Any]] = {
     ),
     "huber_loss": (drawn((4, 7), (4, 7)), lambda f, x, t: f(x, t, delta=0.5)),
     "smooth_l1_loss": (drawn((4, 7), (4, 7)), lambda f, x, t: f(x, t, beta=0.5)),
+    "mse_loss": (drawn((4, 7), (4, 7)), lambda f, x, t: f(x, t, reduction="sum")),
+    "l1_loss": (drawn((4, 7), (4, 7)), lambda f, x, t: f(x, t)),
+    "kl_div": ([*drawn((4, 7)), *_units((4, 7))], lambda f, x, t: f(x, t, reduction="batchmean")),
+    "gaussian_nll_loss": (
+        [*drawn((4, 7), (4, 7)), *_units((4, 7))], lambda f, x, t, v: f(x, t, v, full=True)
+    ),
+    "hinge_embedding_loss": (drawn((4, 7)), lambda f, x: f(x, _SIGNS, margin=0.5)),
+    "soft_margin_loss": (drawn((4, 7)), lambda f, x: f(x, _SIGNS)),
+    "multi_margin_loss": (drawn((4, 7), (7,)), lambda f, x, w: f(x, _INDICES, 2, weight=w)),
+    "multilabel_soft_margin_loss": ([*drawn((4, 7)), *_units((4, 7))], lambda f, x, t: f(x, t)),
+    "margin_ranking_loss": (
+        drawn((4, 7), (4, 7)), lambda f, x, y: f(x, y, _SIGNS, margin=0.1)
+    ),
+    "cosine_embedding_loss": (
+        drawn((4, 7), (4, 7)), lambda f, x, y: f(x, y, _SIGNS[:, 0], margin=0.1)
+    ),
+    "triplet_margin_loss": (
+        drawn((4, 7), (4, 7), (4, 7)), lambda f, x, y, z: f(x, y, z, swap=True)
+    ),
+    "normalize": (drawn((4, 7, 3)), lambda f, x: f(x, dim=1)),
+    "cosine_similarity": (drawn((4, 7), (4, 7)), lambda f, x, y: f(x, y)),
+    "pairwise_distance": (drawn((4, 7), (4, 7)), lambda f, x, y: f(x, y, p=3.0)),
+    "pdist": (drawn((5, 7)), lambda f, x: f(x)),
+    "lp_pool1d": (_units((2, 3, 9)), lambda f, x: f(x, 2.0, 3, 2)),
+    "lp_pool2d": (_units((1, 2, 5, 6)), lambda f, x: f(x, 3.0, 2)),
+    "lp_pool3d": (_units((2, 4, 3, 5)), lambda f, x: f(x, 2.0, 2)),
+    "grid_sample": (
+        [*drawn((2, 3, 5, 6)), *_units((2, 4, 4, 2))],
+        lambda f, x, g: f(x, g, padding_mode="border"),
+    ),
+    "embedding_bag": (drawn((5, 6)), lambda f, w: f(_BAGS, w, mode="mean")),
     "poisson_nll_loss": ([*drawn((4, 7)), *_units((4, 7))], lambda f, x, t: f(x, t)),
     **{
         name: (drawn((4, 6)), lambda f, x: f(x))
         for name in (
             "celu", "elu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
             "leaky_relu", "logsigmoid", "mish", "relu", "selu", "sigmoid", "silu", "softplus",
-            "softshrink", "softsign",
+            "softshrink", "softsign", "tanhshrink",
         )
     },
     "prelu": (drawn((4, 6), (6,)), lambda f, x, w: f(x, w)),

@@ -297,6 +297,7 @@ def softsign(input: Any) -> Any:
     return input / (1.0 + ops.abs(input))
 
 
+@compiled
 def tanhshrink(input: Any) -> Any:
     """x - tanh(x).
 

@@ -11,7 +11,7 @@ from funct.array.in_single import narrowed, widened
 from funct.errors import ArgumentError
 from funct.kernels import neural as kernels
 from funct.nn.functional.arguments import Ints, Pairs, unbatched
-from funct.nn.functional.compiled import whole
+from funct.nn.functional.compiled import compiled, whole
 from funct.nn.functional.windows import pooled_windows
 
 __all__ = ["avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d"]
@@ -97,6 +97,7 @@ def avg_pool3d(
     )  # fmt: skip
 
 
+@compiled
 def lp_pool1d(
     input: Any, norm_type: float, kernel_size: Ints, stride: Ints | None = None,
     ceil_mode: bool = False,
@@ -119,6 +120,7 @@ def lp_pool1d(
     return _lp_pool("lp_pool1d", 1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
+@compiled
 def lp_pool2d(
     input: Any, norm_type: float, kernel_size: Ints, stride: Ints | None = None,
     ceil_mode: bool = False,
@@ -138,6 +140,7 @@ def lp_pool2d(
     return _lp_pool("lp_pool2d", 2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
+@compiled
 def lp_pool3d(
     input: Any, norm_type: float, kernel_size: Ints, stride: Ints | None = None,
     ceil_mode: bool = False,

@@ -13,6 +13,7 @@ from funct.array.conversion import check_allocation
 from funct.array.in_single import narrowed, widened
 from funct.array.powers import power
 from funct.errors import ArgumentError, ShapeError
+from funct.nn.functional.compiled import compiled
 from funct.ops.fast import wrap
 
 __all__ = ["cosine_similarity", "normalize", "p_norm", "pairwise_distance", "pdist"]
@@ -38,6 +39,7 @@ def p_norm(x: Any, p: float, axes: tuple[int, ...], keepdims: bool = False) -> A
     return power(ops.reduce_sum(powers, axes, keepdims), 1.0 / p)
 
 
+@compiled
 def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Any:
     """Divide by the p-norm along dim, or by eps where that is larger.
 
@@ -56,6 +58,7 @@ def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> A
     return narrowed(wide / _at_least(p_norm(wide, p, axes, True), eps), input)
 
 
+@compiled
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     """Compute x1 · x2 / (|x1| |x2|) along dim; lengths count as at least eps.
 
@@ -77,6 +80,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     return narrowed(ops.reduce_sum(a * b, axes, False), x1, x2)
 
 
+@compiled
 def pairwise_distance(
     x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Any:
@@ -102,6 +106,7 @@ def pairwise_distance(
     return narrowed(p_norm(difference, p, (len(difference.shape) - 1,), keepdim), x1, x2)
 
 
+@compiled
 def pdist(input: Any, p: float = 2) -> Any:
     """Compute the p-norm distances between all pairs of rows.
 

@@ -11,6 +11,7 @@ from funct.core import INEXACT
 from funct.errors import ArgumentError, DTypeError, ShapeError
 from funct.kernels import neural as kernels
 from funct.nn.functional.arguments import from_begin
+from funct.nn.functional.compiled import compiled
 from funct.nn.functional.distance import p_norm
 
 __all__ = ["embedding", "embedding_bag"]
@@ -48,6 +49,7 @@ def embedding(
     return ops.where(still, ops.stop_gradient(rows), rows)
 
 
+@compiled
 def embedding_bag(
     input: Any, weight: Any, offsets: Any = None, max_norm: float | None = None,
     norm_type: float = 2, scale_grad_by_freq: bool = False, mode: str = "mean",

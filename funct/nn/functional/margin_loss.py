@@ -9,6 +9,7 @@ import funct.array as xp
 from funct import ops
 from funct.errors import ArgumentError, ShapeError
 from funct.nn.functional.arguments import from_begin
+from funct.nn.functional.compiled import compiled
 from funct.nn.functional.distance import cosine_similarity, pairwise_distance
 from funct.nn.functional.reduction import check_same_shape, in_single, reduced, refuse_retired
 
@@ -20,6 +21,7 @@ __all__ = [
 
 
 @in_single
+@compiled
 def soft_margin_loss(
     input: Any, target: Any, size_average: None = None, reduce: None = None,
     reduction: str = "mean",
@@ -42,6 +44,7 @@ def soft_margin_loss(
 
 
 @in_single
+@compiled
 def multilabel_soft_margin_loss(
     input: Any, target: Any, weight: Any = None, size_average: None = None, reduce: None = None,
     reduction: str = "mean",
@@ -69,6 +72,7 @@ def multilabel_soft_margin_loss(
 
 
 @in_single
+@compiled
 def hinge_embedding_loss(
     input: Any, target: Any, margin: float = 1.0, size_average: None = None, reduce: None = None,
     reduction: str = "mean",
@@ -92,6 +96,7 @@ def hinge_embedding_loss(
 
 
 @in_single
+@compiled
 def margin_ranking_loss(
     input1: Any, input2: Any, target: Any, margin: float = 0, size_average: None = None,
     reduce: None = None, reduction: str = "mean",
@@ -119,6 +124,7 @@ def margin_ranking_loss(
 
 
 @in_single
+@compiled
 def cosine_embedding_loss(
     input1: Any, input2: Any, target: Any, margin: float = 0, size_average: None = None,
     reduce: None = None, reduction: str = "mean",
@@ -151,6 +157,7 @@ def cosine_embedding_loss(
 
 
 @in_single
+@compiled
 def multi_margin_loss(
     input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None,
     size_average: None = None, reduce: None = None, reduction: str = "mean",
@@ -226,6 +233,7 @@ def multilabel_margin_loss(
 
 
 @in_single
+@compiled
 def triplet_margin_loss(
     anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2,
     eps: float = 1e-6, swap: bool = False, size_average: None = None, reduce: None = None,

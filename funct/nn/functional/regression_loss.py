@@ -25,6 +25,7 @@ __all__ = [
 
 
 @in_single
+@compiled
 def mse_loss(
     input: Any, target: Any, size_average: None = None, reduce: None = None,
     reduction: str = "mean", weight: Any = None,
@@ -48,6 +49,7 @@ def mse_loss(
 
 
 @in_single
+@compiled
 def l1_loss(
     input: Any, target: Any, size_average: None = None, reduce: None = None,
     reduction: str = "mean", weight: Any = None,
@@ -124,6 +126,7 @@ def _huber(error: Any, delta: float) -> Any:
 
 
 @in_single
+@compiled
 def kl_div(
     input: Any, target: Any, size_average: None = None, reduce: None = None,
     reduction: str = "mean", log_target: bool = False,
@@ -158,6 +161,7 @@ def kl_div(
 
 
 @in_single
+@compiled
 def gaussian_nll_loss(
     input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6,
     reduction: str = "mean",

@@ -13,6 +13,7 @@ import funct.array as xp
 from funct import ops
 from funct.array.in_single import narrowed, widened
 from funct.errors import ArgumentError, ShapeError
+from funct.nn.functional.compiled import compiled
 
 __all__ = ["affine_grid", "grid_sample"]
 
@@ -52,6 +53,7 @@ def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = No
     return xp.reshape(places, (given[0], *given[2:], rank))
 
 
+@compiled
 def grid_sample(
     input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros",
     align_corners: bool | None = None,
