@@ -62,6 +62,8 @@ def total(x: Any, axis: Any, keepdims: bool) -> Any:
     """
     n = x.size
     if n >= ROWS:
+        if axis.__class__ is tuple and (rows := _rows(x, axis)) is not None:
+            return _kept(total(rows, -1, False), axis, keepdims)
         if axis is None and not keepdims and x.dtype.num == _BOOL:
             return np.int64(counted(x))
         y = _of_few("sum", x, axis, keepdims) if axis is not None else None
@@ -75,6 +77,8 @@ def total(x: Any, axis: Any, keepdims: bool) -> Any:
 def product(x: Any, axis: Any, keepdims: bool) -> Any:
     """NumPy's product."""
     if x.size >= ROWS:
+        if axis.__class__ is tuple and (rows := _rows(x, axis)) is not None:
+            return _kept(product(rows, -1, False), axis, keepdims)
         y = _in_vectors("prod", x, axis, keepdims)
         if y is not None:
             return y
@@ -84,6 +88,8 @@ def product(x: Any, axis: Any, keepdims: bool) -> Any:
 def most(x: Any, axis: Any, keepdims: bool) -> Any:
     """NumPy's maximum."""
     if x.size >= ROWS:
+        if axis.__class__ is tuple and (rows := _rows(x, axis)) is not None:
+            return _kept(most(rows, -1, False), axis, keepdims)
         y = _in_vectors("max", x, axis, keepdims)
         if y is not None:
             return y
@@ -93,6 +99,8 @@ def most(x: Any, axis: Any, keepdims: bool) -> Any:
 def least(x: Any, axis: Any, keepdims: bool) -> Any:
     """NumPy's minimum."""
     if x.size >= ROWS:
+        if axis.__class__ is tuple and (rows := _rows(x, axis)) is not None:
+            return _kept(least(rows, -1, False), axis, keepdims)
         y = _in_vectors("min", x, axis, keepdims)
         if y is not None:
             return y
@@ -102,6 +110,8 @@ def least(x: Any, axis: Any, keepdims: bool) -> Any:
 def every(x: Any, axis: Any, keepdims: bool) -> Any:
     """Whether all are true."""
     if axis is not None and x.size >= ROWS:
+        if axis.__class__ is tuple and (rows := _rows(x, axis)) is not None:
+            return _kept(every(rows, -1, False), axis, keepdims)
         y = _of_few("all", x, axis, keepdims)
         if y is not None:
             return y
@@ -111,10 +121,30 @@ def every(x: Any, axis: Any, keepdims: bool) -> Any:
 def some(x: Any, axis: Any, keepdims: bool) -> Any:
     """Whether one is true."""
     if axis is not None and x.size >= ROWS:
+        if axis.__class__ is tuple and (rows := _rows(x, axis)) is not None:
+            return _kept(some(rows, -1, False), axis, keepdims)
         y = _of_few("any", x, axis, keepdims)
         if y is not None:
             return y
     return _or(x, axis, None, None, keepdims)
+
+
+def _rows(x: Any, axes: Any) -> Any:
+    """x with these axes as one, where several that are its last ones lie in C's order, as NumPy
+    walks them; None for others, and for all axes.
+    """
+    rank, count = x.ndim, len(axes)
+    if not 1 < count < rank or not x.flags.c_contiguous:
+        return None
+    first = rank - count
+    if sorted([a + rank if a < 0 else a for a in axes]) != [*range(first, rank)]:
+        return None
+    return x.reshape(*x.shape[:first], -1)
+
+
+def _kept(y: Any, axes: Any, keepdims: bool) -> Any:
+    """What rows were reduced to, with axes of length 1 behind it if they are to stay."""
+    return y.reshape(*y.shape, *[1] * len(axes)) if keepdims else y
 
 
 def _in_vectors(name: str, x: Any, axis: Any, keepdims: bool) -> Any:

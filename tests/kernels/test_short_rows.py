@@ -70,6 +70,21 @@ def test_rows_have_numpys_bits(name: str, dtype: str, kind: str) -> None:
             assert found[real].tobytes() == expected[real].tobytes()
 
 
+@pytest.mark.parametrize("shape", [(40, 3, 3), (6, 5, 7, 7), (3, 129, 5), (2, 2, 90, 20)])
+@pytest.mark.parametrize("dtype", ["bool", "int32", "float32", "float64", "complex64"])
+def test_several_last_axes_are_one(dtype: str, shape: tuple[int, ...]) -> None:
+    """With NumPy's bits, where they lie in C's order, and where they do not."""
+    x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+    names = ("sum", "any", "all") if dtype[0] in "bc" else ("sum", "max", "min", "any", "all")
+    for name in names:
+        for axes in ((-2, -1), (x.ndim - 1, x.ndim - 2), tuple(range(1, x.ndim)), (0, -1)):
+            for v in (x, np.asfortranarray(x), x[:, ::-1]):
+                for keepdims in (False, True):
+                    found = getattr(xp, name)(xp.asarray(v), axis=axes, keepdims=keepdims)
+                    expected = getattr(np, name)(v, axis=axes, keepdims=keepdims)
+                    np.testing.assert_array_equal(found.data, expected, strict=True)
+
+
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_sums_of_complex_rows_have_numpys_bits(dtype: str) -> None:
     for n in [n for n in LENGTHS if n <= 64]:

@@ -131,6 +131,8 @@ def adaptive_max_pool3d(input: Any, output_size: OutputSize, return_indices: boo
 def adaptive_mean(x: Any, sizes: Sequence[int]) -> Any:
     """Means of boxes over the last axes; a box's mean is the mean of means, axis by axis."""
     lead = len(x.shape) - len(sizes)
+    if set(sizes) == {1}:
+        return xp.mean(x, axis=tuple(range(lead, len(x.shape))), keepdims=True)
     how = _even(x.shape[lead:], sizes)
     if how is not None and max(sizes) > 1 and x.dtype in INEXACT:
         window, stride, padding, _ = how
