@@ -65,6 +65,27 @@ def test_rows_are_reduced_as_numpy_does(dtype: str, name: str) -> None:
                 np.testing.assert_array_equal(found, expected, strict=True)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_products_of_complex_numbers(dtype: str) -> None:
+    """Within what a product of so many rounds; nothing outside is touched."""
+    unit = np.finfo(dtype).eps
+    for n, shape in enumerate(SHAPES):
+        if shape[-1] <= long_rows.shortest("prod", np.dtype(dtype)):
+            continue
+        rng = np.random.default_rng(n)
+        raw = np.exp(rng.normal(size=shape) / 100 + 1j * rng.uniform(-3, 3, shape)).astype(dtype)
+        for axis in (-1, None):
+            expected = np.prod(raw.astype(np.clongdouble), axis)
+            with guarded.memory(at_end=bool(n % 2)):
+                found = long_rows.of_runs(
+                    "prod", guarded.copy(raw, at_end=bool(n % 2)), axis, False
+                )
+            assert found.dtype == raw.dtype
+            count = raw.size if axis is None else shape[-1]
+            assert np.all(np.abs(found - expected) <= 3 * count * unit * np.abs(expected))
+    assert long_rows.of_runs("max", np.ones(5000, dtype), None, False) is None
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_special_numbers(dtype: str) -> None:
     """One in any place of a row of ones decides as it does in NumPy."""

@@ -2,7 +2,8 @@
 
 NumPy takes the factors of a product one after the other, and begins anew in each row. Extrema have
 no order. The factors of a product have one of our own, which depends on the length alone: what is
-the same place of every eighth vector is multiplied first. Long rows are halved into segments for
+the same place of every eighth vector is multiplied first; of complex numbers, whose parts are
+vectors of their own, of every fourth. Long rows are halved into segments for
 the threads, where the length says, not their number.
 """
 
@@ -20,6 +21,7 @@ from funct.device import Host, host, printed
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.cpu.reductions.columns import COMBINED, carried
+from funct.kernels.cpu.reductions.pairwise import PARTS
 from funct.kernels.cpu.reductions.short_rows import result_of
 from funct.kernels.cpu.reductions.wide_columns import ELEMENTS
 from funct.kernels.cpu.runners import runner
@@ -35,6 +37,7 @@ __all__ = ["PAYS", "of_runs", "shortest", "text"]
 _FIELDS = Fields(("x", "y", "tasks", "units", "segments", "segment", "length"))
 _rest = struct.Struct(f"{len(_FIELDS) - 2}q").pack
 _ABREAST = 8  # vectors that are gathered by turns
+_PAIRS = "prod of pairs"  # of the parts of complex numbers
 _SHORT = 128  # elements up to which rows are short,
 _FACTORS = 32  # and where products are sooner made in an order of our own
 _OWN = {np.dtype(char) for char in "fdlL"}  # of which they are, without being widened
@@ -86,7 +89,9 @@ class _Plan(Struct, frozen=True, eq=False):
 def _plan(
     name: str, shape: tuple[int, ...], dtype: np.dtype[Any], axis: Any, keepdims: bool
 ) -> _Plan | None:
-    rank, element = len(shape), ELEMENTS.get(dtype)
+    rank, element, how = len(shape), ELEMENTS.get(dtype), name
+    if dtype in PARTS and name == "prod":
+        element, how = ELEMENTS[PARTS[dtype]], _PAIRS
     axes = range(rank) if axis is None else axis if axis.__class__ is tuple else (axis,)
     if element is None or not all(a.__class__ is int and -rank <= a < rank for a in axes):
         return None
@@ -100,7 +105,7 @@ def _plan(
     segments = -(-length // _SEGMENT)
     tasks = max(1, min(rows * segments, rows * length // _TASK, 4 * host().cores))
     return _Plan(
-        _entry(name, element), (rows, segments), (*kept, *(1,) * len(order)) if keepdims else kept,
+        _entry(how, element), (rows, segments), (*kept, *(1,) * len(order)) if keepdims else kept,
         result_of(name, dtype), several=segments > 1,
         rest=_rest(tasks, rows * segments, segments, -(-length // segments), length),
     )  # fmt: skip
@@ -115,15 +120,17 @@ def _entry(name: str, element: str) -> Any:
 def text(name: str, element: str, target: Host) -> str:
     """`reduce(job)` of rows of `length` elements, in segments."""
     module = Module(target)
+    parts, segment = (2, _segment_of_pairs) if name == _PAIRS else (1, _segment)
 
     def units(f: Emitter, job: Record) -> Units:
         def unit(u: Value) -> None:
             row = f.div(u, job.segments)
             start = (u - row * job.segments) * job.segment
             count = f.min(job.segment, job.length - start)
-            x = f.at(job.pointer("x"), row * job.length + start, element)
-            found = _segment(f, name, element, x, count)
-            f.store(found, f.at(job.pointer("y"), u, found.type.element))
+            x = f.at(job.pointer("x"), (row * job.length + start) * parts, element)
+            found = segment(f, name, element, x, count)
+            for k, part in enumerate(found):
+                f.store(part, f.at(job.pointer("y"), u * parts + k, part.type.element))
 
         return job.units, unit
 
@@ -131,7 +138,7 @@ def text(name: str, element: str, target: Host) -> str:
     return module.text()
 
 
-def _segment(f: Emitter, name: str, element: str, x: Value, count: Value) -> Value:
+def _segment(f: Emitter, name: str, element: str, x: Value, count: Value) -> list[Value]:
     """Of a vector's elements at least."""
     kind = carried(name, element)
     lanes = f.module.target.vector_bytes // typed(kind).bytes
@@ -159,4 +166,43 @@ def _segment(f: Emitter, name: str, element: str, x: Value, count: Value) -> Val
     while len(held) > 1:
         held = [combine(a, b) for a, b in zip(held[::2], held[1::2], strict=True)]
     total = f.reduce(held[0], combine)
-    return f.loop(whole, count, 1, single, [total], maybe_empty=True)[0] if factors else total
+    return f.loop(whole, count, 1, single, [total], maybe_empty=True) if factors else [total]
+
+
+def _segment_of_pairs(
+    f: Emitter, name: str, element: str, x: Value, count: Value
+) -> list[Value]:  # fmt: skip
+    """The parts of a product of complex numbers."""
+    lanes = f.module.target.vector_bytes // typed(element).bytes
+    abreast = _ABREAST // 2
+
+    def read(i: Value, lanes: int = lanes) -> list[Value]:
+        both = f.load(typed(element, 2 * lanes), f.at(x, i * 2, element))
+        return [f.shuffle(both, None, range(k, 2 * lanes, 2)) for k in (0, 1)]
+
+    def times(a: list[Value], b: list[Value]) -> list[Value]:
+        return [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]]
+
+    def several(i: Value, held: list[Value]) -> list[Value]:
+        pairs = [times(held[2 * k : 2 * k + 2], read(i + k * lanes)) for k in range(abreast)]
+        return [part for pair in pairs for part in pair]
+
+    def one(i: Value, held: list[Value]) -> list[Value]:
+        return times(held, read(i))
+
+    def single(i: Value, held: list[Value]) -> list[Value]:
+        return times(held, read(i, 1))
+
+    none = [f.constant(typed(element, lanes), v) for v in (1, 0)]
+    full, whole = count & -(abreast * lanes), count & -lanes
+    held = f.loop(0, full, abreast * lanes, several, none * abreast, maybe_empty=True)
+    while len(held) > 2:
+        quads = [held[k : k + 4] for k in range(0, len(held), 4)]
+        held = [part for quad in quads for part in times(quad[:2], quad[2:])]
+    held = f.loop(full, whole, lanes, one, held, maybe_empty=True)
+    while lanes > 1:
+        lanes //= 2
+        halves = [range(lanes), range(lanes, 2 * lanes)]
+        low, high = ([f.shuffle(v, None, half) for v in held] for half in halves)
+        held = times(low, high)
+    return f.loop(whole, count, 1, single, held, maybe_empty=True)
