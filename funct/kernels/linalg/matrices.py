@@ -329,8 +329,9 @@ def qr(x: NDArray[Any], complete: bool, /) -> tuple[NDArray[Any], NDArray[Any]]:
     _matrix(x)
     n = x.shape[-1]
     complete = complete and x.shape[-2] > n
-    if x.ndim > 2 and (small := stacks.qr(x, complete)) is not None:
-        return turned(small[0], n), small[1]
+    if (small := stacks.qr(x if x.ndim > 2 else x[None], complete)) is not None:
+        q, r = small if x.ndim > 2 else (small[0][0], small[1][0])
+        return turned(q, n), r
     host = x.__class__ is np.ndarray
     if host and (found := orthogonal(x, complete)) is not None:
         q, r = found[0], np.where(_upper(*found[1].shape), found[1], np.zeros((), x.dtype))
@@ -347,8 +348,9 @@ def qr(x: NDArray[Any], complete: bool, /) -> tuple[NDArray[Any], NDArray[Any]]:
 def lu(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Permutation P, unit lower L, upper U with P L U = x."""
     _matrix(x)
-    if x.ndim > 2 and (found := stacks.lu(x)) is not None:
-        return found
+    if (found := stacks.lu(x if x.ndim > 2 else x[None])) is not None:
+        p, low, up = found
+        return found if x.ndim > 2 else (p[0], low[0], up[0])
     import scipy.linalg
 
     *lead, m, n = x.shape

@@ -33,6 +33,7 @@ __all__ = [
 ]  # fmt: skip
 
 MOST = 16  # rows; a task's room stays in the first-level cache, or near
+_MOST_OF_LU = 32  # rows of matrices of which LAPACK, asked for the factors alone, is as slow
 _REAL = 8  # rows of real matrices whose eigenvalues are found sooner than by LAPACK
 _REAL_COLUMNS = 12  # and columns, or rows if fewer, of those whose singular values are
 _LEAST = 512  # elements, and a few more for each matrix, from which elimination in lanes is sooner
@@ -101,20 +102,20 @@ def cofactors(x: NDArray[Any], most: float) -> tuple[NDArray[Any], NDArray[Any]]
 
 
 def lu(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None:
-    """Permutations P, unit lower L, upper U with P L U = x."""
-    if not _suits(x, square=False):
+    """Permutations P, unit lower L, upper U with P L U = x; of one matrix too."""
+    if not _suits(x, square=False, few=max(x.shape[-2:]) <= MOST, most=_MOST_OF_LU):
         return None
     *lead, m, n = x.shape
     k = min(m, n)
     out = [np.empty((*lead, *s), x.dtype) for s in ((m, m), (m, k), (k, n))]
     most = max(m, n)
-    _fine(factors.lu, (*lead, most, most), (x, *out), m * (n + 1), (m, n))
+    _fine(factors.lu, (*lead, most, most), (x, *out), m * (n + 1) + 1, (m, n))
     return out[0], out[1], out[2]
 
 
 def qr(x: NDArray[Any], complete: bool) -> tuple[NDArray[Any], NDArray[Any]] | None:
-    """Orthonormal Q and upper R with LAPACK's signs."""
-    if not _suits(x, square=False):
+    """Orthonormal Q and upper R with LAPACK's signs; of one matrix too."""
+    if not _suits(x, square=False, few=True):
         return None
     *lead, m, n = x.shape
     columns, most = m if complete else min(m, n), max(m, n)
@@ -202,16 +203,22 @@ def _room(vectors: int) -> NDArray[Any]:
     return held[first : first + vectors * lanes]
 
 
-def _suits(x: Any, chars: str = "fd", *, square: bool = True, many: bool = False) -> bool:
-    """Whether these are many small matrices of such dtypes on the host. many: at least
-    _FEWEST, however large."""
+def _suits(
+    x: Any, chars: str = "fd", *, square: bool = True, many: bool = False, few: bool = False,
+    most: int = MOST,
+) -> bool:  # fmt: skip
+    """Whether these are many small matrices of such dtypes on the host. many: at least _FEWEST,
+    however large. few: any number of them. most: rows.
+    """
     if x.ndim < 3 or x.dtype.char not in chars or x.__class__ is not np.ndarray:
         return False
     n = x.shape[-1] if square else max(x.shape[-2:])
     k = n if square else min(x.shape[-2:])
-    if not 0 < k <= n <= MOST:
+    if not 0 < k <= n <= most:
         return False
     count = x.size // (n * k)
+    if few:
+        return count > 0 and ready(x.size * k)
     if many:
         return count >= _FEWEST and ready(x.size * k)
     some = count >= n // 4  # as programs ask for

@@ -23,11 +23,11 @@ def lu(
     task: int,
 ) -> None:  # fmt: skip
     """p (count, m, m), low (count, m, k) and up (count, k, n), k the less of m and n, of x (count,
-    m, n): rows change places so that pivots are the largest of their columns. room: (tasks, m,
-    n + 1, LANES). odd (tasks,): 0.
+    m, n): rows change places so that pivots are the largest of their columns. room: (tasks,
+    m (n + 1) + 1, LANES). odd (tasks,): 0.
     """
     wide = n + 1  # where each row was stands behind its elements
-    base, k = task * m * wide * LANES, min(m, n)
+    base, k = task * (m * wide + 1) * LANES, min(m, n)
     odd[task] = 0
     for t in range(task * part, min((task + 1) * part, count), LANES):
         first = matrices_from(t, count)
@@ -44,15 +44,16 @@ def lu(
                 more = size > best
                 best = np.where(more, size, best)
                 place = np.where(more, i, place)
-            for j in range(wide):
-                old = of(room, base, c * wide + j)
-                top: Any = old
-                for i in range(c + 1, m):
-                    own = of(room, base, i * wide + j)
-                    here = place == i
-                    top = np.where(here, own, top)
-                    put(room, base, i * wide + j, np.where(here, old, own))
-                put(room, base, c * wide + j, top)
+            put(room, base, m * wide, place.astype(np.float64))
+            for lane in range(LANES):
+                row = room[base + m * wide * LANES + lane].astype(np.int64)
+                if row > c:
+                    here = base + c * wide * LANES + lane
+                    there = base + row * wide * LANES + lane
+                    for j in range(0, wide * LANES, LANES):
+                        v = room[here + j]
+                        room[here + j] = room[there + j]
+                        room[there + j] = v
             pivot = of(room, base, c * wide + c)
             whole = np.where(pivot == 0.0, 1.0, pivot)
             for i in range(c + 1, m):
