@@ -46,6 +46,9 @@ def rows() -> Iterator[Row]:
                      "linalg.cholesky"),
         "qr": (many, lambda v: linalg.qr(v, False), np.linalg.qr, "linalg.qr"),
         "lu": (many, linalg.lu, scipy.linalg.lu, "linalg.lu"),
+        "lu of more rows": (more.real.copy(), linalg.lu, scipy.linalg.lu, "linalg.lu"),
+        "lu of few": (many[:10], linalg.lu, scipy.linalg.lu, "linalg.lu"),
+        "qr of few": (many[:10], lambda v: linalg.qr(v, False), np.linalg.qr, "linalg.qr"),
         "det of few": (many[:10], linalg.det, np.linalg.det, "linalg.det"),
     }  # fmt: skip
     for name, (v, ours, theirs, known) in kinds.items():

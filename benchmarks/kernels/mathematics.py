@@ -10,6 +10,7 @@ import ctypes
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import scipy.special
 
@@ -26,6 +27,7 @@ TITLE = "functions of vectors, one thread [GB/s]"
 COUNT = 4096
 _FEW = 500  # complex numbers, of which NumPy's function is corrected
 _OF_TWO = {"atan2": np.arctan2, "hypot": np.hypot, "logaddexp": np.logaddexp, "pow": np.power}
+_OF_HALVES = {"copysign": np.copysign, "logical_and": np.logical_and}
 _NAMES: dict[str, Callable[..., Any]] = {
     "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log1p": np.log1p,
     "log2": np.log2, "log10": np.log10, "sin": np.sin, "cos": np.cos, "tan": np.tan,
@@ -57,16 +59,32 @@ def rows() -> Iterator[Row]:
             if name in FAST:
                 fast = _compiled(FAST[name], given)
                 yield Row(f"fast {name} {np.dtype(dtype).name}", moved, fast, {"exact": call})
+    for name, numpy in (_OF_TWO | _OF_HALVES).items():
+        for dtype in ("float16", "bfloat16"):
+            yield _of_halves(name, numpy, dtype)
     z = np.exp(np.linspace(0, 20j, _FEW)) * np.linspace(0.0, 1.0, _FEW)
     x = xp.asarray(z)
     yield Row("log1p complex128", 2 * z.nbytes, lambda: xp.log1p(x), {"numpy": lambda: np.log1p(z)})
+
+
+def _of_halves(name: str, numpy: Any, dtype: str) -> Row:
+    """The eager function of two arrays of halves."""
+    torch: Any = optional("torch")
+    given = [(v / 3).astype(getattr(ml_dtypes, dtype, dtype)) for v in _operands(name, np.float32)]
+    ours, function = [xp.asarray(v) for v in given], getattr(xp, name)
+    peers: dict[str, Callable[[], object]] = {"numpy": lambda: numpy(*given)}
+    if torch is not None:
+        theirs = getattr(torch, name)
+        tensors = [torch.from_numpy(v.astype(np.float32)).to(getattr(torch, dtype)) for v in given]
+        peers["torch"] = lambda: theirs(*tensors)
+    return Row(f"{name} {dtype}", 3 * given[0].nbytes, lambda: function(*ours), peers)
 
 
 def _operands(name: str, dtype: Any) -> list[Any]:
     low = {"acosh": 1.0, "log": 0.1, "log2": 0.1, "log10": 0.1, "pow": 0.1, "gammaln": 0.1}
     high = {"asin": 1.0, "acos": 1.0, "atanh": 1.0, "erfinv": 1.0}
     rng = np.random.default_rng(0)
-    count = 2 if name in _OF_TWO else 1
+    count = 2 if name in _OF_TWO or name in _OF_HALVES else 1
     return [
         rng.uniform(low.get(name, -0.9), high.get(name, 8.0), COUNT).astype(dtype)
         for _ in range(count)

@@ -18,9 +18,12 @@ from benchmarks.peers import optional
 
 TITLE = "reductions, one thread [GB/s]"
 
-SHAPES: tuple[tuple[tuple[int, ...], int | None], ...] = (
+Axis = int | tuple[int, ...] | None
+
+SHAPES: tuple[tuple[tuple[int, ...], Axis], ...] = (
     ((1_000_000,), None), ((1000,), None), ((1000, 333), 1), ((30_000, 33), 1), ((300_000, 3), 1),
     ((316, 316), 0), ((10, 100_000), 0), ((100_000, 10), 0), ((50, 200, 100), 1),
+    ((10_000, 4, 4), (1, 2)), ((256, 64, 64), (1, 2)),
 )  # fmt: skip
 DTYPES = ("float32", "float64", "float16", "bfloat16", "int8", "int32", "int64")
 OF_TORCH = {"sum": "sum", "prod": "prod", "max": "amax", "var": "var"}
@@ -32,10 +35,12 @@ def rows() -> Iterator[Row]:
     for name in OF_TORCH:
         for dtype in DTYPES if name != "var" else FLOATING:
             for shape, axis in SHAPES:
-                yield _row(name, dtype, shape, axis)
+                if name != "prod" or not isinstance(axis, tuple):  # of which torch has none
+                    yield _row(name, dtype, shape, axis)
+    yield _row("prod", "complex64", (1_000_000,), None)
 
 
-def _row(name: str, dtype: str, shape: tuple[int, ...], axis: int | None) -> Row:
+def _row(name: str, dtype: str, shape: tuple[int, ...], axis: Axis) -> Row:
     kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
     a = np.random.default_rng(0).integers(-1, 2, shape).astype(kind)
     x, ours = xp.asarray(a), getattr(xp, name)
@@ -45,7 +50,9 @@ def _row(name: str, dtype: str, shape: tuple[int, ...], axis: int | None) -> Row
         peers["numpy"] = lambda: theirs(a, axis)
     torch: Any = optional("torch")
     if torch is not None:
-        t = torch.from_numpy(a.astype(np.float32)).to(getattr(torch, dtype))
+        t = torch.from_numpy(a if kind.kind == "c" else a.astype(np.float32)).to(
+            getattr(torch, dtype)
+        )
         f = getattr(torch, OF_TORCH[name])
         given = {} if axis is None else {"dim": axis}
         if name == "var":

@@ -37,6 +37,10 @@ def rows() -> Iterator[Row]:
         )
         yield from _both("rms_norm", lambda f, x, w, s=shape: f.rms_norm(x, s[1:], w), x, w)
         yield from _both("cross_entropy", lambda f, x, t: f.cross_entropy(x, t), x, labels)
+        y = rng.standard_normal(shape).astype(np.float32)
+        yield from _both("normalize", lambda f, x: f.normalize(x, dim=-1), x)
+        yield from _both("cosine_similarity", lambda f, x, y: f.cosine_similarity(x, y), x, y)
+        yield from _both("mse_loss", lambda f, x, y: f.mse_loss(x, y), x, y)
         yield from _both("gelu", lambda f, x: f.gelu(x), x)
         yield from _both("relu", lambda f, x: f.relu(x), x)
         yield from _both("sigmoid", lambda f, x: f.sigmoid(x), x)
@@ -54,6 +58,17 @@ def rows() -> Iterator[Row]:
     yield from _both(
         "bilinear", lambda f, x: f.interpolate(x, scale_factor=2, mode="bilinear"), x[:1]
     )
+    signal = x.reshape(8, 64, -1)
+    for name in ("max_pool1d", "avg_pool1d"):
+        yield from _both(name, lambda f, x, name=name: getattr(f, name)(x, 3, 2, 1), signal)
+    yield from _both("adaptive_max_pool1d", lambda f, x: f.adaptive_max_pool1d(x, 3), signal)
+    yield from _both("lp_pool2d", lambda f, x: f.lp_pool2d(x, 2.0, 2), x)
+    grid = rng.uniform(-1, 1, (8, 56, 56, 2)).astype(np.float32)
+    yield from _both(
+        "grid_sample", lambda f, x, g: f.grid_sample(x, g, align_corners=False), x, grid
+    )
+    few = x[:1, :4, :16, :16].copy()
+    yield from _both("max_pool2d", lambda f, x: f.max_pool2d(x, 3, 2, 1), few)
     last = np.moveaxis(np.moveaxis(x, 1, -1).copy(), -1, 1)
     for where, image in (("", x), (", channels last", last)):
         for out in (7, 5):
