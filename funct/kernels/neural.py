@@ -258,14 +258,14 @@ def _rows(n: int) -> Any:
     return np.arange(n)
 
 
-def _folded(how: str, x: Any, rank: int, size: Any, stride: Any) -> Any:
-    """Windows of the last axes, unpadded: the "mean" of each or its "max"."""
+def _folded(how: str, x: Any, rank: int, size: Any, stride: Any, padding: Any) -> Any:
+    """Windows of the last axes: the "mean" of each, of zeros around them too, or its "max"."""
     if stride is None:
         stride = size
     d = x.dtype
-    if not size.__class__ is stride.__class__ is int or (d is not _SINGLE and d is not _DOUBLE):
+    if not size.__class__ is stride.__class__ is padding.__class__ is int:
         return None
-    windows = _windows(x.shape, rank, size, stride)
+    windows = _windows(x.shape, rank, size, stride, padding) if d in _WIDE else None
     if windows is None:
         return None
     given, plan = windows
@@ -278,15 +278,15 @@ def _folded(how: str, x: Any, rank: int, size: Any, stride: Any) -> Any:
 
 
 @functools.lru_cache(256)
-def _windows(shape: tuple[int, ...], rank: int, size: int, stride: int) -> Any:
+def _windows(shape: tuple[int, ...], rank: int, size: int, stride: int, padding: int) -> Any:
     """What pooling functions are told of such windows, and the plan for few elements, if any; None
     for many elements, or none.
     """
     if not 1 <= len(shape) - rank <= 2 or not 0 < math.prod(shape) < FEW:
         return None
-    if size < 1 or stride < 1 or min(shape[-rank:]) < size:
+    if size < 1 or stride < 1 or not 0 <= padding <= size // 2 or min(shape[-rank:]) < size:
         return None
-    given = ((size,) * rank, (stride,) * rank, ((0, 0),) * rank, (1,) * rank)
+    given = ((size,) * rank, (stride,) * rank, ((padding, padding),) * rank, (1,) * rank)
     return given, few(shape, *given)
 
 
@@ -297,9 +297,9 @@ def avg_pool_of(rank: int) -> Callable[..., Any]:
         x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: Any = False,
         count_include_pad: Any = True, divisor_override: Any = None,
     ) -> Any:  # fmt: skip
-        if padding.__class__ is not int or padding or ceil_mode or divisor_override is not None:
+        if ceil_mode or divisor_override is not None or count_include_pad is not True:
             return None
-        return _folded("mean", x, rank, kernel_size, stride)
+        return _folded("mean", x, rank, kernel_size, stride, padding)
 
     return run
 
@@ -311,11 +311,9 @@ def max_pool_of(rank: int) -> Callable[..., Any]:
         x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
         ceil_mode: Any = False, return_indices: Any = False,
     ) -> Any:  # fmt: skip
-        if padding.__class__ is not int or padding or ceil_mode or return_indices:
+        if ceil_mode or return_indices or dilation.__class__ is not int or dilation != 1:
             return None
-        if dilation.__class__ is not int or dilation != 1:
-            return None
-        return _folded("max", x, rank, kernel_size, stride)
+        return _folded("max", x, rank, kernel_size, stride, padding)
 
     return run
 
