@@ -231,7 +231,8 @@ def _class_loss(
     x: Any, target: Any, weight: Any, ignore_index: Any, reduction: Any, logits: bool
 ) -> Any:
     n, classes = x.shape
-    if weight is not None or not _few(x) or target.shape != (n,) or target.dtype.kind != "i":
+    few = _few(x) if logits else x.dtype in _WIDE and 0 < n < FEW and classes > 0
+    if weight is not None or not few or target.shape != (n,) or target.dtype.kind != "i":
         return None
     if ignore_index.__class__ is not int or 0 <= ignore_index < classes:
         return None

@@ -74,6 +74,17 @@ def test_every_one_of_them_has_a_case() -> None:
     assert set(CASES) == set(COMPOSED)
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("shape", [(3, 5000), (500, 40), (4097, 2)])
+def test_losses_that_read_few_elements_have_their_bits(shape: Any, reduction: str) -> None:
+    (x,) = drawn(shape, dtype=np.float32)
+    t = xp.asarray(np.random.default_rng(0).integers(0, shape[1], shape[0]))
+    found, expected = (f(x, t, reduction=reduction) for f in (F.nll_loss, WHOLE["nll_loss"]))
+    _same(found, expected)
+    with pytest.raises(IndexOutOfBoundsError):
+        F.nll_loss(x, t + shape[1], reduction=reduction)
+
+
 def test_pairs_stay_what_they_are() -> None:
     """Maxima with their places, and what is refused, come from the composition."""
     (x,) = CASES["max_pool2d"][0]
