@@ -203,6 +203,9 @@ def matrix_norm(x: Any, keepdims: bool = False, ord: Any = "fro") -> Any:
     if ord == "fro":
         if x.ndim == 2 and x.size < _VECTORS and (y := _few(x, None, keepdims)):
             return y[0]
+        if x.ndim > 2 and x.flags.c_contiguous:  # a matrix is a row
+            y = vector_norm(x.reshape(*x.shape[:-2], -1), -1)
+            return y.reshape(*y.shape, 1, 1) if keepdims and y is not None else y
         return _root(_sum_of_squares(x, (-2, -1), keepdims))
     if ord not in _SUMMED:
         return None

@@ -19,7 +19,8 @@ __all__ = [
 ]  # fmt: skip
 
 LANES = 8
-RUN = 32
+RUN = LANES
+_LONG_RUN = 32
 
 
 def _window(x: Any, axes: Any, image: int, i: int, j: int, k: int) -> Any:
@@ -42,9 +43,13 @@ def _window(x: Any, axes: Any, image: int, i: int, j: int, k: int) -> Any:
                         end = min(w + RUN, k2)
                         e2 = l2 + k * s2 + w * d2
                         new = np.int64(1)
-                        if place >= 0 and d2 == 1 and e2 >= a2 and e2 + RUN <= min(b2, e2 + k2 - w):
-                            here = loaded(x, image + row + e2, RUN)
-                            new = many(better(here, spread(best, RUN), True))
+                        if place >= 0 and d2 == 1 and e2 >= a2:
+                            left = min(b2 - e2, k2 - w)
+                            if left >= _LONG_RUN:
+                                end = w + _LONG_RUN
+                                new = _better_ones(x, image + row + e2, best, _LONG_RUN)
+                            elif left >= RUN:
+                                new = _better_ones(x, image + row + e2, best, RUN)
                         if new > 0:
                             for q in range(w, end):
                                 e2 = l2 + k * s2 + q * d2
@@ -55,6 +60,11 @@ def _window(x: Any, axes: Any, image: int, i: int, j: int, k: int) -> Any:
                                         place = row + e2
                         w = end
     return place
+
+
+def _better_ones(x: Any, at: Any, best: Any, count: int) -> Any:
+    """How many of a run are better than the best one so far."""
+    return many(better(loaded(x, at, count), spread(best, count), True))
 
 
 @parallel
