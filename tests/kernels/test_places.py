@@ -48,6 +48,25 @@ def test_no_index_leaves_its_array(n: int, seed: int, narrow: bool, part: int) -
         assert cpu.ascend(x, len(x)) == (not (x[1:] < x[:-1]).any())
 
 
+@given(
+    st.integers(0, 90), st.integers(1, 40), st.integers(-20, 20), st.integers(0, 99),
+    st.sampled_from(["int8", "uint8", "int32", "uint64", "int64"]),
+)  # fmt: skip
+def test_marks_are_looked_up_in_their_table(
+    n: int, span: int, low: int, seed: int, dtype: str
+) -> None:
+    """What lies below and beyond has the mark behind the last; the ends of a dtype are far out."""
+    rng = np.random.default_rng(seed)
+    ends = np.iinfo(dtype)
+    x = rng.choice(np.asarray([*range(100), ends.max, ends.min], dtype), n)
+    marks = rng.integers(0, 2, span + 1).astype(np.uint8)
+    y = np.zeros(n, np.uint8)
+    agree(cpu.marked, x, marks, y, low, span, n, 32, -(-n // 32))
+    cpu.marked(x, marks, y, low, span, n, 32, -(-n // 32))
+    places = [int(v) - low for v in x]
+    assert y.tolist() == [marks[k if 0 <= k < span else span] for k in places]
+
+
 @given(st.integers(2, 90), st.integers(0, 300), st.integers(0, 99), st.booleans())
 def test_counts_between_uneven_edges(bins: int, n: int, seed: int, narrow: bool) -> None:
     """On edges, next to them, outside, edges that are equal; nothing counts what is no number."""
