@@ -23,7 +23,6 @@ from funct.kernels.cpu.irregular.pooling_last import (
     spread_last,
     width_of,
 )
-from funct.kernels.cpu.irregular.pooling_rows import STEPS, fold_rows
 from funct.kernels.cpu.loops import pays, ready
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.windows.places import (
@@ -33,9 +32,9 @@ from funct.kernels.windows.places import (
     meeting,
     met,
     order,
-    row_taps,
     share,
 )
+from funct.kernels.windows.rows import pool_rows
 from funct.kernels.windows.views import (
     known_size,
     last_in_memory,
@@ -109,7 +108,7 @@ def _pool(
         if pooled is not None:
             return pooled
     if usual and len(window) <= 3:
-        pooled = _pool_rows(how, empty, x, window, stride, padding, dilation, counts)
+        pooled = pool_rows(how, empty, x, window, stride, padding, dilation, counts)
         if pooled is not None:
             return pooled
     lead = x.ndim - len(window)
@@ -143,45 +142,6 @@ def _pool_last(
         tasks,
     )  # fmt: skip
     return channels_first(y, y.ndim - len(window) - 1)
-
-
-def _pool_rows(
-    how: str, empty: Any, x: NDArray[Any], window: Sizes, stride: Sizes, padding: Padding,
-    dilation: Sizes, counts: NDArray[Any] | None,
-) -> NDArray[Any] | None:  # fmt: skip
-    """`_pool` of images in C's order; None where there is nothing to pool."""
-    plan = _rows_plan(x.shape, window, stride, padding, dilation)
-    if plan is None or (counts is not None and counts.dtype is not x.dtype):
-        return None
-    shape, given, rest, room, tasks = plan
-    y = fresh(shape, x.dtype)
-    none = np.array([empty], x.dtype)
-    how, divisors = (how, none) if counts is None else ("mean", counts)
-    fold_rows(x, y, np.empty(room, x.dtype), *given, none, divisors, *rest, how, tasks)
-    return y
-
-
-@functools.lru_cache(256)
-def _rows_plan(
-    shape: Sizes, window: Sizes, stride: Sizes, padding: Padding, dilation: Sizes
-) -> Any:
-    """The shape of the result, what `fold_rows` is told before and behind the arrays of one dtype,
-    the elements of its room and its tasks; None for no elements.
-    """
-    lead = len(shape) - len(window)
-    size = shape[lead:]
-    count, axes = axes_of(size, window, stride, padding, dilation)
-    to = (*shape[:lead], *count)
-    if 0 in (*shape, *to, *window):
-        return None
-    rows = prod(to[:-1])
-    some = share(size[-1] * prod(window[:-1]), rows)
-    tasks = -(-rows // some)
-    length = (count[-1] - 1) * stride[-1] + (window[-1] - 1) * dilation[-1] + stride[-1]
-    taps, found = order(size, window, stride, padding, dilation, 1)
-    along = row_taps(size[-1], count[-1], window[-1], stride[-1], dilation[-1], padding[-1][0])
-    rest = rows, some, length, STEPS.get(stride[-1], "far")
-    return to, (axes, taps, found, along), rest, tasks * (length + cpu.LANES), tasks
 
 
 def _rows_last(
