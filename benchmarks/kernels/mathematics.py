@@ -60,8 +60,8 @@ def rows() -> Iterator[Row]:
                 fast = _compiled(FAST[name], given)
                 yield Row(f"fast {name} {np.dtype(dtype).name}", moved, fast, {"exact": call})
     for name, numpy in (_OF_TWO | _OF_HALVES).items():
-        for dtype in ("float16", "bfloat16"):
-            yield _of_halves(name, numpy, dtype)
+        for half in ("float16", "bfloat16"):
+            yield _of_halves(name, numpy, half)
     z = np.exp(np.linspace(0, 20j, _FEW)) * np.linspace(0.0, 1.0, _FEW)
     x = xp.asarray(z)
     yield Row("log1p complex128", 2 * z.nbytes, lambda: xp.log1p(x), {"numpy": lambda: np.log1p(z)})
