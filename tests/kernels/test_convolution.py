@@ -347,7 +347,7 @@ def test_images_that_are_one_window_are_rows_of_a_matrix(
     st.lists(st.tuples(st.integers(1, 40), st.integers(1, 4)), min_size=1, max_size=3),
     st.sampled_from([np.float32, np.float64]), st.booleans(),
 )  # fmt: skip
-def test_the_weights_of_single_elements_that_lie_apart_are_products_too(
+def test_single_elements_that_lie_apart_are_products_too(
     n: int, c: int, o: int, axes: list[tuple[int, int]], dtype: Any, last: bool
 ) -> None:
     size, stride = zip(*axes)
@@ -359,14 +359,20 @@ def test_the_weights_of_single_elements_that_lie_apart_are_products_too(
         x, g = [np.moveaxis(np.ascontiguousarray(np.moveaxis(v, 1, -1)), -1, 1) for v in (x, g)]
     found = pointwise.convolution_weight(x, g, slide, (1,) * len(axes))
     np.testing.assert_array_equal(found, expected, strict=True)
+    w = integers((o, c, *[1] * len(axes)), 3, dtype)
+    for name, *rest in (("convolution", x, w, slide), ("convolution_input", g, w, slide, size)):
+        found = getattr(pointwise, name)(*rest)
+        if found is not NotImplemented:
+            expected = getattr(convolution_products, name)(*rest)
+            np.testing.assert_array_equal(found, expected, strict=True)
 
 
-@pytest.mark.parametrize("change", [{"stride": (1, 2)}, {"padding": ((0, 0), (1, 0))}])
-def test_what_is_no_product_of_matrices_is_left_to_others(change: Any) -> None:
+def test_what_is_no_product_of_matrices_is_left_to_others() -> None:
     x, w = np.ones((2, 4, 6, 6), np.float32), np.ones((4, 4, 1, 1), np.float32)
     slide = Sliding((1, 1), ((0, 0), (0, 0)), (1, 1), 1)
     assert pointwise.convolution(x, w, slide) is not NotImplemented
-    assert pointwise.convolution(x, w, slide._replace(**change)) is NotImplemented
+    padded = slide._replace(padding=((0, 0), (1, 0)))
+    assert pointwise.convolution(x, w, padded) is NotImplemented
     last = np.moveaxis(np.ones((2, 6, 6, 4), np.float32), -1, 1)
     assert pointwise.convolution(last, w, slide) is NotImplemented
 

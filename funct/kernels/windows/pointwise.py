@@ -181,6 +181,9 @@ def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any
         return y.reshape(*y.shape, *(1,) * len(slide.stride))
     if _in_rows(x, w, slide):
         return _rows(x, w.reshape(w.shape[:2]).T)
+    if x.flags.c_contiguous and _apart(x, w, w.shape[2:], slide):
+        seen, plain = _seen(x, slide)
+        return convolution(seen, w, plain)
     if not (_dense(x, w) and mapped(x.shape, w.shape, slide)):
         return NotImplemented
     return _mapped(w.reshape(w.shape[:2]), x)
@@ -197,6 +200,13 @@ def convolution_input(
         return x.reshape(len(g), w.shape[1], *size)
     if _in_rows(g, w, slide):
         return _rows(g, w.reshape(w.shape[:2]))
+    if g.flags.c_contiguous and _apart(g, w, w.shape[2:], slide):
+        sent = convolution_input(g, w, _plain(slide), g.shape[2:])
+        if sent is NotImplemented:
+            return sent
+        x = np.zeros((*sent.shape[:2], *size), g.dtype)
+        x[_places(slide)] = sent
+        return x
     if not (_dense(g, w) and mapped(g.shape, w.shape, slide)):
         return NotImplemented
     return _mapped(w.reshape(w.shape[:2]).T, g)
@@ -226,19 +236,37 @@ def convolution_weight(
 
 def _of_some_pixels(x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes) -> NDArray[Any]:
     """The same where windows are strides apart: a copy of what they see makes it products."""
-    alone = prod(size) == 1 and slide.groups == 1 and not any(map(any, slide.padding))
-    if x.dtype != g.dtype or not (alone and x.size and g.size) or max(slide.stride) == 1:
+    if not _apart(x, g, size, slide):
         return NotImplemented
-    apart: Index = (..., *[slice(None, None, s) for s in slide.stride])
-    seen = x[apart]
+    seen, plain = _seen(x, slide)
+    work = 2 * g.size * x.shape[1]
+    w: NDArray[Any] = table.call("convolution_weight", x.dtype, work, seen, g, plain, size)
+    return w
+
+
+def _apart(x: NDArray[Any], other: NDArray[Any], kernel: Sizes, slide: Sliding) -> bool:
+    """Whether windows are single elements that lie strides apart."""
+    alone = prod(kernel) == 1 and slide.groups == 1 and not any(map(any, slide.padding))
+    alike = x.dtype == other.dtype and x.size > 0 < other.size
+    return alone and alike and max(slide.stride) > 1
+
+
+def _places(slide: Sliding) -> Index:
+    return (..., *[slice(None, None, s) for s in slide.stride])
+
+
+def _plain(slide: Sliding) -> Sliding:
+    return slide._replace(stride=(1,) * len(slide.stride))
+
+
+def _seen(x: NDArray[Any], slide: Sliding) -> tuple[NDArray[Any], Sliding]:
+    """A copy of what such windows see, which lies as x does, and how they slide over it."""
+    seen = x[_places(slide)]
     if _last(x):  # stays so
         seen = channels_first(np.ascontiguousarray(channels_last(seen)))
     else:
         seen = np.ascontiguousarray(seen)
-    plain = slide._replace(stride=(1,) * len(size))
-    work = 2 * g.size * x.shape[1]
-    w: NDArray[Any] = table.call("convolution_weight", x.dtype, work, seen, g, plain, size)
-    return w
+    return seen, _plain(slide)
 
 
 def summed_behind(a: Sizes, b: Sizes) -> bool:
