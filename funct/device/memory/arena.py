@@ -40,6 +40,7 @@ def _system() -> Any:
     system.mmap.restype = ctypes.c_void_p
     system.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long)
     system.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    system.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     return system
 
 
@@ -53,6 +54,13 @@ def reserve(size: int) -> int | None:
 def back(start: int, size: int) -> bool:
     """Whether these reserved bytes can be written from now on."""
     return not _system().mprotect(start, size, _READ_WRITE)
+
+
+def _clear(start: int, size: int) -> None:
+    """Make zeros of what is in these bytes, whose pages go where the system can do that."""
+    linux = sys.platform == "linux"  # elsewhere pages that are not needed may keep what they hold
+    if not linux or _system().madvise(start, size, mmap.MADV_DONTNEED):
+        ctypes.memset(start, 0, size)
 
 
 class HostArena:
@@ -91,7 +99,8 @@ class HostArena:
         """See `Arena`."""
         self.calls += 1
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE | _FIXED
-        _system().mmap(start, size, _NONE, flags, -1, 0)
+        if _system().mmap(start, size, _NONE, flags, -1, 0) == _FAILED:
+            _clear(start, size)  # too many ranges already: it stays backed, but holds nothing
         joined: list[tuple[int, int]] = []
         for low, length in sorted([*self._holes, (start, size)]):
             if joined and sum(joined[-1]) == low:
