@@ -117,19 +117,21 @@ def _combines(x: NDArray[Any], i: Index) -> bool:
 def combined_at(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | None:
     """`combine` by a kernel, for a number or one for each position; None for all others.
 
-    Positions are an array for x of one axis, or one for each axis; on the last of several axes they
-    may be one int. The mode "factors" gives ones, with all that comes to one place multiplied in.
+    Positions are an array for each axis; on the last of several axes they may be one int, and on
+    all but one. The mode "factors" gives ones, with all that comes to one place multiplied in.
     """
     d, rank = x.dtype, x.ndim
     number = _NUMBERS.get(d.num)
     each = i if i.__class__ is tuple else (i,)
     if number is None or len(each) != rank or not rank:
         return None
-    m = x.shape[-1] if rank > 1 else 1
-    column = each[-1] if rank > 1 else 0
-    each = each if rank == 1 else each[:-1]
-    one = column.__class__ is int
-    if not alike(each if one else (*each, column)) or (one and not -m <= column < m):
+    line = _on_a_line(each, x.shape)
+    if line is None:
+        m, column = x.shape[-1], each[-1]
+        rows = each[:-1] if column.__class__ is int else each
+        if rank == 1 or not alike(rows) or (rows is not each and not -m <= column < m):
+            return None
+    elif not alike(each := line[:1]):
         return None
     first, count = each[0], each[0].size
     single = v.__class__ is number
@@ -140,10 +142,30 @@ def combined_at(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | No
         return None
     if not ready(count, 0):
         return None
-    rows, n = (first, len(x)) if rank <= 2 else flat(each, x.shape)
-    if one:
+    if line is not None:
+        return inside(cpu.combined(x, v, first, count, *line[1:], mode, single))
+    rows, n = (first, len(x)) if rank == 2 else flat(each[:-1], x.shape)
+    if column.__class__ is int:
         return inside(cpu.combined(x, v, rows, count, n, m, column % m, mode, single))
     return inside(cpu.combined_pairs(x, v, rows, column, count, n, m, mode, single))
+
+
+def _on_a_line(i: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, int, int, int] | None:
+    """An array on one axis, and numbers on all others: that array, how many places it says, the
+    distance between two, and where the first one is. None for others.
+    """
+    found, first, behind = None, 0, 1
+    for k, n in zip(i[::-1], shape[::-1]):
+        if k.__class__ is not int:
+            if found is not None:
+                return None
+            found = k, n, behind
+        elif -n <= k < n:
+            first += k % n * behind
+        else:
+            return None
+        behind *= n
+    return None if found is None else (*found, first)
 
 
 def leading(i: Any, shape: tuple[int, ...]) -> Index | None:

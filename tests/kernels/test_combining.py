@@ -148,7 +148,7 @@ def test_combining_at_rows_and_columns(
         return start
 
     alike(lambda: kernels.combined_at(x, v, (i, j), mode), plain)
-    others = (i, x.shape[1]), (i, True), (0, i)
+    others = (i, x.shape[1]), (i, True), (len(x), j), (True, j), (0, 0)
     for key in ((i,), (i, j, i), (i, j[..., None]), (i.astype("i2"), j), *others):
         assert kernels.combined_at(x, v, key, mode) is None
 
@@ -164,8 +164,13 @@ def test_combining_at_a_position_on_each_axis(
     count = data.draw(st.integers(0, 70))
     kinds = st.sampled_from(["int32", "int64"])
     key = tuple([indices(data, (count,), n).astype(data.draw(kinds)) for n in shape])
-    if data.draw(st.booleans()):
-        key = (*key[:-1], data.draw(st.integers(-shape[-1], shape[-1] - 1)))
+    one = tuple([data.draw(st.integers(-n, n - 1)) for n in shape])
+    alone = data.draw(st.integers(0, rank - 1))  # the axis whose array may be the only one
+    key = data.draw(
+        st.sampled_from([
+            key, (*key[:-1], one[-1]), (*one[:alone], key[alone], *one[alone + 1 :])
+        ])
+    )  # fmt: skip
     v = 2.5 if single else np.linspace(1, 2, count)
 
     def plain() -> Any:
@@ -179,8 +184,8 @@ def test_combining_at_a_position_on_each_axis(
 
     alike(lambda: kernels.combined_at(x, v, key, mode), plain)
     places = np.arange(x[..., 0].size).reshape(shape[:-1])
-    for first in (key[:-1], (key[0], *(k[:1, None] for k in key[1:-1]))):
-        if rank > 2:
+    for first in (key[:-1], (key[0], *(np.asarray(k)[..., None][:1] for k in key[1:-1]))):
+        if rank > 2 and any(k.__class__ is np.ndarray and k.ndim for k in first):
             alike(lambda f=first: kernels.leading(f, shape), lambda f=first: places[f])
 
 
