@@ -191,6 +191,7 @@ def _places(name: str, indices: Any) -> Any:
     return ops.astype(indices, np.dtype(np.int64)) if indices.dtype.itemsize < 8 else indices
 
 
+@direct(kernels.where, maybe=("x1", "x2"))
 def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
     """x1 where condition holds, else x2; without either `nonzero(condition)`, as NumPy has it.
 

@@ -49,7 +49,7 @@ def replaced(x: NDArray[Any], v: Any, mask: NDArray[np.bool_]) -> NDArray[Any] |
     single = v.__class__ is float and d is _DOUBLE
     v = v if single else np.asarray(v, d)
     if n <= _PART and d.num in USUAL:
-        few: NDArray[Any] = packing.replaced_few(x, v, mask, single)
+        few: NDArray[Any] = packing.replaced_few(x, v, mask, single, False)
         return few
     if not (x.flags.c_contiguous and mask.flags.c_contiguous):
         return None

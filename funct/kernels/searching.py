@@ -12,14 +12,16 @@ import numpy as np
 
 from funct.kernels import counting, distinct, indexing, masks, scattering, sorting
 from funct.kernels.casting import in_dtype
+from funct.kernels.cpu.irregular.packing import chosen, plain_chosen, replaced_few
 from funct.kernels.cpu.irregular.places import among, marked
-from funct.kernels.cpu.loops import pays
-from funct.kernels.dtypes import NAMED, NATIVE, NO_AXIS, is_half
+from funct.kernels.cpu.loops import pays, ready
+from funct.kernels.dtypes import NAMED, NATIVE, NO_AXIS, USUAL, is_half
+from funct.kernels.thresholds import FAR
 
 __all__ = [
     "argsort", "bincount", "digitize", "histogram", "isin", "nonzero", "one_hot", "searchsorted",
     "segment_sum", "sort", "take", "take_along_axis", "top_k", "unique_all", "unique_counts",
-    "unique_inverse", "unique_values",
+    "unique_inverse", "unique_values", "where",
 ]  # fmt: skip
 
 _FAR = 1 << 40  # more classes than there can be
@@ -30,7 +32,7 @@ _EACH = 32  # elements with which each is compared sooner than it is searched fo
 _PART = 1 << 15  # elements of a task
 _BACKWARDS = (..., slice(None, None, -1))
 _LARGEST = (1 << 62) - 1
-_DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)
+_BOOL, _DOUBLE, _SINGLE = np.dtype(bool), np.dtype(np.float64), np.dtype(np.float32)
 _NUMBERS = {float, int}
 _EXACT = {_DOUBLE, np.dtype(np.float32)}  # whose elements are float64 numbers
 _NARROW = {_DOUBLE: 2.0**-50, np.dtype(np.float32): 2.0**-21}  # of bins, beside their numbers
@@ -299,6 +301,29 @@ def take_along_axis(x: Any, i: Any, axis: int = -1) -> Any:
         if ours[:axis] != theirs[:axis] or ours[axis + 1 :] != theirs[axis + 1 :]:
             return None
     return indexing.take_along(x, i, axis)
+
+
+def where(condition: Any, x: Any, y: Any) -> Any:
+    """x where condition holds, else y, of one dtype, or one of them a float."""
+    n, c, k = condition.size, x.__class__, y.__class__
+    code = condition.dtype is _BOOL and n < FAR and ready(n, 0)
+    if c is k is np.ndarray:
+        d = x.dtype
+        if d is not y.dtype or d.num >= NATIVE or n >= FAR:
+            return None
+        return (chosen if code and d.num in USUAL else plain_chosen)(condition, x, y)
+    if c is float:
+        return _beside(y, x, condition, False) if code else None
+    return _beside(x, y, condition, True) if code and k is float else None
+
+
+def _beside(x: Any, number: float, mask: Any, turned: bool) -> Any:
+    """x with a number where the mask holds; turned: where it does not. None for most."""
+    if x.__class__ is not np.ndarray or x.dtype not in _EXACT or x.shape != mask.shape:
+        return None
+    if not (x.flags.c_contiguous and mask.flags.c_contiguous):
+        return None
+    return replaced_few(x, number, mask, True, turned)
 
 
 def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:

@@ -372,6 +372,19 @@ def _sequences() -> Iterator[Call]:
             yield (arrays,), {"axis": axis}
 
 
+def _choices() -> Iterator[Call]:
+    for x in _arrays():
+        for condition in (x != 1, x, xp.asarray(True)):
+            for y in (x, x.mT if x.ndim > 1 else x[:1] if x.ndim else x, x[None], 2.5, 2, True):
+                yield (condition, x, y), {}
+                yield (condition, y, x), {}
+            for dtype in (np.float32, np.int64):
+                yield (condition, _plain(dtype, 5), x), {}
+        yield (x,), {}
+        yield (x, x), {}
+        yield (x, 2.5, -0.0), {}
+
+
 def _spectra() -> Iterator[Call]:
     arrays = [_plain(d, *s) for d in (np.float64, np.float32, np.int64) for s in ((6,), (2, 3))]
     arrays += [a + 1j for a in arrays[:2]] + [_plain(np.complex64, 5), _plain(np.float64, 1)]
@@ -681,6 +694,7 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "sets.union1d": _pairs,
     "sampled.correlate": _sequences_of_two,
     "searching.lexsort": _sorted_by,
+    "searching.where": _choices,
     "searching.ravel_multi_index": _coordinates,
     "searching.unravel_index": _places,
     "joining.split": _cut,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from funct.kernels import masks, sorting
+from funct.kernels import masks, searching, sorting
 from funct.kernels.cpu import loops
 from funct.kernels.cpu.irregular import packing as cpu
 from tests.kernels.arrays import SPECIAL, agree, agree_on_new
@@ -59,14 +59,35 @@ def test_a_number_under_a_mask(seed: int, n: int, share: float, dtype: str) -> N
     x, v = np.arange(2 * n).astype(dtype).reshape(2, n), np.full(1, 7, dtype)
     if dtype != "complex64":
         agree(cpu.replaced, x, v, mask, np.zeros_like(x), 2 * n, 9, -(-2 * n // 9))
-        agree_on_new(cpu.replaced_few, x, x, v, mask, False)
-    if dtype == "float64":
-        agree_on_new(cpu.replaced_few, x, x, 7.0, mask, True)
+        agree_on_new(cpu.replaced_few, x, x, v, mask, False, False)
+        agree_on_new(cpu.chosen, x, mask, x, x[::-1].copy())
+    if dtype[0] == "f":
+        agree_on_new(cpu.replaced_few, x, x, 7.0, mask, True, False)
+        agree_on_new(cpu.replaced_few, x, x, 7.0, mask, True, True)
     for number in (v, 7.0):
         y = masks.replaced(x, number, mask)
         np.testing.assert_array_equal(y, np.where(mask, v, x), strict=True)
         gaps = masks.replaced(x[:, ::2], number, mask[:, ::2])
         assert gaps is None or np.array_equal(gaps, np.where(mask, v, x)[:, ::2])
+
+
+@given(st.integers(0, 99), LENGTHS, SHARES, st.sampled_from(["float32", "float64", "int64"]))
+def test_one_of_two_under_a_mask(seed: int, n: int, share: float, dtype: str) -> None:
+    """What `np.where` chooses, also of arrays that broadcast or have gaps, which are left to it."""
+    mask = _mask(seed, (2, n), share)
+    x = np.arange(2 * n).astype(dtype).reshape(2, n)
+    y = -x
+    for m, a, b in (
+        (mask, x, y), (mask[0], x, y), (mask, x[0], y), (mask[:, ::2], x[:, ::2], y[:, ::2]),
+        (mask.T, x.T, y.T),
+    ):  # fmt: skip
+        np.testing.assert_array_equal(searching.where(m, a, b), np.where(m, a, b), strict=True)
+        for c, k in ((a, 2.5), (2.5, b)):
+            made = searching.where(m, c, k)
+            assert made is None or dtype != "int64"
+            if made is not None:
+                np.testing.assert_array_equal(made, np.where(m, c, k), strict=True)
+    assert searching.where(mask, x, y.astype("int8")) is None
 
 
 @pytest.mark.parametrize("wide", WAYS)

@@ -115,14 +115,17 @@ class Kernel:
     """
 
     # The builtin stands where Python looks for it, so a call runs no Python.
-    __slots__ = ("__call__", "_entries", "_known", "_names", "_result", "fn", "parallel")
+    __slots__ = (
+        "__call__", "_entries", "_known", "_names", "_otherwise", "_result", "fn", "parallel",
+    )  # fmt: skip
 
     __call__: Callable[..., Any]
 
     def __init__(
-        self, fn: Callable[..., Any], parallel: bool = False, result: tuple[int, int] | None = None
-    ) -> None:
-        self.fn, self.parallel, self._result = fn, parallel, result
+        self, fn: Callable[..., Any], parallel: bool = False,
+        result: tuple[int, int] | None = None, otherwise: Callable[..., Any] | None = None,
+    ) -> None:  # fmt: skip
+        self.fn, self.parallel, self._result, self._otherwise = fn, parallel, result, otherwise
         names = fn.__code__.co_varnames[: fn.__code__.co_argcount]
         self._names = names if result is None else names[:-2]
         self._known: dict[Any, tuple[list[Any], frozenset[str]]] = {}
@@ -133,6 +136,8 @@ class Kernel:
         """A call that no code fits: make the code, or the arguments such as it was made for."""
         if len(args) != len(self._names):
             raise TypeError(f"kernel {self.fn.__name__} takes {self._names}, got {len(args)}")
+        if self._otherwise is not None and not _alike(args):
+            return self._otherwise(*args)
         args = tuple([_native(a) for a in args])
         key = tuple([_kind(a) for a in args])
         with _making:
@@ -166,7 +171,8 @@ class Kernel:
     def _compile(self, args: tuple[Any, ...]) -> tuple[list[Any], frozenset[str]]:
         if self._entries is None:
             name, count = self.fn.__name__, len(self._names)
-            self._entries = Entries(name, count, self._miss, self._result)
+            alike = self._otherwise is not None
+            self._entries = Entries(name, count, self._miss, self._result, alike)
         code = printed(entry, self.fn, self._told(args), self.parallel)
         mask = ctypes.CFUNCTYPE(ctypes.c_int64)(code.address("written"))()
         written = frozenset([name for k, name in enumerate(self._names) if mask >> k & 1])
@@ -208,6 +214,12 @@ def _dense(a: Any) -> bool:
     return bool(a.flags.c_contiguous and a.flags.aligned)
 
 
+def _alike(args: tuple[Any, ...]) -> bool:
+    """Whether all are dense arrays of one shape."""
+    shapes = {a.shape if a.__class__ is ndarray and _dense(a) else None for a in args}
+    return len(shapes) == 1 and None not in shapes
+
+
 def kernel(fn: Callable[..., Any]) -> Kernel:
     """Make a function a kernel."""
     return Kernel(fn)
@@ -218,14 +230,18 @@ def parallel(fn: Callable[..., Any]) -> Kernel:
     return Kernel(fn, True)
 
 
-def making(shape: str, dtype: str | None = None) -> Callable[[Callable[..., Any]], Kernel]:
+def making(
+    shape: str, dtype: str | None = None, otherwise: Callable[..., Any] | None = None
+) -> Callable[[Callable[..., Any]], Kernel]:
     """Make a function a kernel whose call gives a new array: of the shape of one of its arguments,
-    or as long as it says, and of the dtype of one, the same if no other is named.
+    or as long as it says, and of the dtype of one, the same if no other is named. otherwise: of
+    dense arrays of one shape, and the call is otherwise(*args) for all others.
     """
 
     def make(fn: Callable[..., Any]) -> Kernel:
         names = fn.__code__.co_varnames[: fn.__code__.co_argcount]
-        return Kernel(fn, result=(names.index(shape), names.index(dtype or shape)))
+        result = names.index(shape), names.index(dtype or shape)
+        return Kernel(fn, result=result, otherwise=otherwise)
 
     return make
 

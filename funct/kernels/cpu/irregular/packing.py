@@ -15,7 +15,8 @@ from funct.kernels.cpu.loops import kernel, making, parallel
 from funct.kernels.cpu.vectors import bits, lanes, loaded, many, packed, spread, stored
 
 __all__ = [
-    "PLACES", "copied", "negative_zero", "places", "replaced", "replaced_few", "under", "zeros",
+    "PLACES", "chosen", "copied", "negative_zero", "places", "plain_chosen", "replaced",
+    "replaced_few", "under", "zeros",
 ]  # fmt: skip
 
 _BYTES = 64
@@ -24,6 +25,8 @@ _SIDE = 32  # elements that are chosen together
 PLACES: Any = np.argsort(1 - (np.arange(256)[:, None] >> np.arange(8) & 1), 1, "stable")
 PLACES = PLACES.astype(np.uint8).reshape(-1)
 _UNSIGNED = {4: np.uint32, 8: np.uint64}
+# `np.where` once it has asked each array whether another library is to do it
+plain_chosen: Any = getattr(np.where, "_implementation", np.where)
 
 
 @kernel
@@ -60,21 +63,38 @@ def _kept(x: Any, mask: Any, y: Any, k: Any, out: Any) -> Any:
 def replaced(x: Any, v: Any, mask: Any, y: Any, n: int, part: int, task: int) -> None:
     """y (n,): x, or v (1,) where the mask is 1. A task writes `part` elements."""
     first = task * part
-    _replaced(x, v[0], mask, y, first, min(first + part, n))
+    _replaced(x, v[0], mask, False, y, first, min(first + part, n))
 
 
 @making("x")
-def replaced_few(x: Any, v: Any, mask: Any, single: bool, y: Any, n: int) -> None:
-    """`replaced` in a new array; single: v is a number."""
-    _replaced(x, v if single else v[0], mask, y, 0, n)
+def replaced_few(
+    x: Any, v: Any, mask: Any, single: bool, turned: bool, y: Any, n: int
+) -> None:  # fmt: skip
+    """`replaced` in a new array; single: v is a number; turned: where the mask is 0."""
+    _replaced(x, x.dtype.type(v) if single else v[0], mask, turned, y, 0, n)
 
 
-def _replaced(x: Any, new: Any, mask: Any, y: Any, first: Any, last: Any) -> None:
+@making("x", otherwise=plain_chosen)
+def chosen(mask: Any, x: Any, v: Any, y: Any, n: int) -> None:
+    """x where the mask is 1, else v, in a new array: `np.where` for arrays of one dtype."""
+    whole = n & -_SIDE
+    for k in range(0, whole, _SIDE):
+        stored(
+            y, k, np.where(loaded(mask, k, _SIDE) != 0, loaded(x, k, _SIDE), loaded(v, k, _SIDE))
+        )
+    for k in range(whole, n):
+        y[k] = np.where(mask[k] != 0, x[k], v[k])
+
+
+def _replaced(
+    x: Any, new: Any, mask: Any, turned: bool, y: Any, first: Any, last: Any
+) -> None:  # fmt: skip
     whole = first + ((last - first) & -_SIDE)
     for k in range(first, whole, _SIDE):
-        stored(y, k, np.where(loaded(mask, k, _SIDE) != 0, new, loaded(x, k, _SIDE)))
+        here = loaded(mask, k, _SIDE)
+        stored(y, k, np.where(here == 0 if turned else here != 0, new, loaded(x, k, _SIDE)))
     for k in range(whole, last):
-        y[k] = np.where(mask[k] != 0, new, x[k])
+        y[k] = np.where(mask[k] == 0 if turned else mask[k] != 0, new, x[k])
 
 
 @kernel
