@@ -11,8 +11,10 @@ from ml_dtypes import bfloat16
 
 from funct.kernels import indexing, runs
 from funct.kernels.casting import in_dtype
+from funct.kernels.cpu.irregular.runs import concatenate, lines
+from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.scratch import fresh
-from funct.kernels.dtypes import NAMED, NATIVE, NO_AXIS
+from funct.kernels.dtypes import NAMED, NATIVE, NO_AXIS, USUAL
 from funct.kernels.windows.borders import padded
 from funct.kernels.windows.views import memory_order
 
@@ -21,8 +23,6 @@ __all__ = [
     "reshape", "roll", "squeeze", "stack", "tile", "transpose",
 ]  # fmt: skip
 
-# What NumPy calls once it has asked each array whether another library is to do it.
-_concatenate: Any = getattr(np.concatenate, "_implementation", np.concatenate)
 _MODES: Any = ("edge", "reflect", "symmetric", "wrap")
 _OF_TORCH = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 _ALL, _BACK = slice(None), slice(None, None, -1)
@@ -100,6 +100,7 @@ _REPEATED = 1 << 11  # elements from which on a call of a kernel costs less than
 _SEVERAL = 1 << 24  # elements of a result that every machine has room for
 _COUNTED = 2**31  # NumPy's repeat does not see its product of sizes overflow, and crashes
 _NARROW, _WIDE = 16, 1 << 12  # lines that are rolled element by element, and of how many elements
+_LINES = 1 << 15  # elements of two of one axis up to which machine code joins them
 _FEW = 1 << 7  # elements that NumPy joins at once
 _RUNS = 1 << 8  # elements from which on machine code repeats each
 _PADDED = 1 << 10  # elements that NumPy puts a number around as soon
@@ -138,7 +139,7 @@ def tile(x: Any, repetitions: Any) -> Any:
         if n.__class__ is not int or not 0 <= n < _MANY:
             return None
     if x.ndim == 1 == len(repetitions) and 0 < n < 100:
-        return _concatenate((x,) * n)
+        return concatenate((x,) * n)
     if not x.flags.c_contiguous:
         x = x.copy()
     missing = len(repetitions) - x.ndim
@@ -168,13 +169,19 @@ def concat(arrays: Any, axis: Any = 0) -> Any:
     """Arrays joined along an existing axis."""
     if axis == NO_AXIS:
         return None
-    if len(arrays) != 2 or arrays[0].dtype is not arrays[1].dtype:
-        if not _join(arrays):
-            return None
-    elif arrays[0].size < _FEW:
-        return _concatenate(arrays, axis)
+    if len(arrays) == 2:
+        a, b = arrays
+        if (d := a.dtype) is b.dtype and axis == 0 and a.ndim == b.ndim == 1:
+            m = a.size
+            n = m + b.size
+            if n < _LINES and d.num in USUAL and ready(n, 0):
+                return lines(a, b, m, n)
+        elif d is b.dtype and a.size < _FEW:
+            return concatenate(arrays, axis)
+    if not _join(arrays):
+        return None
     if axis == 0:
-        return _concatenate(arrays)
+        return concatenate(arrays)
     made = None
     if len(arrays) == 2:
         a, b = arrays
@@ -184,7 +191,7 @@ def concat(arrays: Any, axis: Any = 0) -> Any:
             made = runs.beside(a, b)
     elif arrays[0].size >= _FEW and axis.__class__ is int:
         made = runs.rows(arrays, range(arrays[0].ndim)[axis], False)
-    return _concatenate(arrays, axis) if made is None else made
+    return concatenate(arrays, axis) if made is None else made
 
 
 def _join(arrays: Any) -> bool:
@@ -206,7 +213,7 @@ def stack(arrays: Any, axis: int = 0) -> Any:
         for a in arrays:
             if a.shape != shape:
                 return None
-        return _concatenate(arrays).reshape(len(arrays), *shape)
+        return concatenate(arrays).reshape(len(arrays), *shape)
     k = axis if axis >= 0 else axis + n + 1
     made = runs.rows(arrays, k, True) if arrays[0].size >= _FEW and k < n else None
     if made is not None:
@@ -217,7 +224,7 @@ def stack(arrays: Any, axis: int = 0) -> Any:
         if a.ndim != n:
             return None
         new.append(a[at])
-    return _concatenate(new, axis)
+    return concatenate(new, axis)
 
 
 def flip(x: Any, axis: Any = None) -> Any:
@@ -352,4 +359,4 @@ def roll(x: Any, shift: Any, axis: Any = None) -> Any:
         return made
     if n <= _NARROW and k and k + 1 == x.ndim and x.size >= _WIDE:
         return indexing.take(x, (np.arange(n) + at) % n, k)
-    return _concatenate((x[(*before, slice(at, None))], x[(*before, slice(at))]), k)
+    return concatenate((x[(*before, slice(at, None))], x[(*before, slice(at))]), k)

@@ -252,14 +252,14 @@ def restricted(*have: str) -> Iterator[None]:
         _only.reset(token)
 
 
+# What the innermost block of `restricted` leaves, for keys of what is kept; None: all. Small calls
+# ask, so this is a builtin.
+left: Callable[[], frozenset[str] | None] = _only.get
+
+
 def unrestricted() -> bool:
     """Whether all is left: no block of `restricted` is around."""
     return _only.get() is None
-
-
-def left() -> frozenset[str] | None:
-    """What the innermost block of `restricted` leaves, for keys of what is kept; None: all."""
-    return _only.get()
 
 
 def permitted(need: str) -> bool:

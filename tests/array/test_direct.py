@@ -365,6 +365,7 @@ def _sequences() -> Iterator[Call]:
     lists = [(a, b), [a, b, a], (a, _plain(np.float32, 2, 3)), (a, _plain(np.int8, 2, 3)), (a,), ()]
     lists += [(a, _plain(np.float64, 3, 2)), (a, a[0]), (xp.asarray(1.0), xp.asarray(2.0))]
     lists += [(_plain(d, 3),) * 2 for d in (ml_dtypes.bfloat16, np.int8)]
+    lists += [(x[0], y[1]) for x in (a, a[:, ::2]) for y in (b, b[:, :0], b[:, ::-1])]
     lists += [(a, 1.0), (a.mT, b.mT), (a, _plain(np.float32, 2, 3), _plain(np.float16, 2, 3))]
     lists += [(_plain(np.int64, 3), _plain(np.uint64, 3)), (a, a + 1j)]
     for arrays in lists:

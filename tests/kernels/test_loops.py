@@ -267,6 +267,33 @@ def test_new_arrays_are_made_in_the_call(dtype: str) -> None:
             _turned(x, 1 << 55)
 
 
+@making("x", otherwise=lambda *args: args)
+def _plus(x: Any, v: Any, y: Any, n: int) -> None:
+    for i in range(n):
+        y[i] = x[i] + v[i]
+
+
+@making("n", "x", otherwise=lambda *args: args)
+def _plus_one(x: Any, v: Any, n: int, y: Any, size: int) -> None:
+    for i in range(size):
+        y[i] = x[i] + v[0]
+
+
+def test_what_lies_otherwise_goes_elsewhere() -> None:
+    """Arrays that are not dense, and several shapes where all are arrays; before there is code, and
+    after it.
+    """
+    x = np.arange(12.0).reshape(3, 4)
+    for _ in range(2):
+        for args in ((x, x[:, ::2]), (x.T, x.T), (x, misaligned(x)), (x, x[0]), (x, x[None])):
+            assert _plus(*args) == args
+        for args in ((x[:, ::2], x, 3), (x, x.T, 3)):
+            assert _plus_one(*args) == args
+        np.testing.assert_array_equal(_plus(x, 2 * x), 3 * x, strict=True)
+        np.testing.assert_array_equal(_plus(x[0], x[1]), x[0] + x[1], strict=True)
+        np.testing.assert_array_equal(_plus_one(x, x[1], 3), x[0, :3] + 4, strict=True)
+
+
 def test_new_arrays_belong_to_who_called() -> None:
     """Nothing is kept of them, and nothing of their dtypes is lost."""
     x, none = np.ones(40), np.zeros(1, np.int64)

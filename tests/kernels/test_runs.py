@@ -157,6 +157,7 @@ def test_no_index_is_outside(n: int) -> None:
         for dtype in (np.int64, np.int16, np.int8):  # with other vectors for short pieces
             v, w = (np.resize(x, 43 * k).astype(dtype) for k in widths)
             room = np.zeros(43 * sum(widths), dtype)
+            agree_on_new(cpu.lines, room, v, w, v.size, room.size)
             agree(cpu.joined, v, w, room, *(k for m in widths for k in (m, 0, m)), 43, 20, 3)
 
 

@@ -41,7 +41,7 @@ from funct.device.printed import printed
 from funct.kernels.cpu.calls import Entries, readable
 from funct.kernels.cpu.printer import entry
 from funct.kernels.cpu.vectors import ELEMENTS, HALVES, INT, Pointer, Type, element
-from funct.kernels.table import permitted, unrestricted
+from funct.kernels.table import left, permitted
 
 __all__ = ["Kernel", "available", "kernel", "making", "parallel", "pays", "ready"]
 
@@ -78,7 +78,7 @@ def pays(x: Any, least: int | None = None) -> bool:
     n = x.size
     if n < (_LEAST if least is None else least) or x.dtype.char not in KNOWN:
         return False
-    if _compiles and unrestricted():
+    if _compiles and left() is None:
         return True  # what is asked most
     return (_loaded or _loads(n, n >> 3)) and permitted("llvm") and available()
 
@@ -88,7 +88,7 @@ def ready(n: int, cost: int = 1000) -> bool:
 
     cost: what a call of that takes besides, in the time of an element.
     """
-    if _compiles and unrestricted():
+    if _compiles and left() is None:
         return True
     return (_loaded or _loads(n, n + cost)) and permitted("llvm") and available()
 
@@ -136,7 +136,7 @@ class Kernel:
         """A call that no code fits: make the code, or the arguments such as it was made for."""
         if len(args) != len(self._names):
             raise TypeError(f"kernel {self.fn.__name__} takes {self._names}, got {len(args)}")
-        if self._otherwise is not None and not _alike(args):
+        if self._otherwise is not None and not _laid_out(args):
             return self._otherwise(*args)
         args = tuple([_native(a) for a in args])
         key = tuple([_kind(a) for a in args])
@@ -171,7 +171,7 @@ class Kernel:
     def _compile(self, args: tuple[Any, ...]) -> tuple[list[Any], frozenset[str]]:
         if self._entries is None:
             name, count = self.fn.__name__, len(self._names)
-            alike = self._otherwise is not None
+            alike = self._otherwise is not None and all(a.__class__ is ndarray for a in args)
             self._entries = Entries(name, count, self._miss, self._result, alike)
         code = printed(entry, self.fn, self._told(args), self.parallel)
         mask = ctypes.CFUNCTYPE(ctypes.c_int64)(code.address("written"))()
@@ -214,10 +214,11 @@ def _dense(a: Any) -> bool:
     return bool(a.flags.c_contiguous and a.flags.aligned)
 
 
-def _alike(args: tuple[Any, ...]) -> bool:
-    """Whether all are dense arrays of one shape."""
-    shapes = {a.shape if a.__class__ is ndarray and _dense(a) else None for a in args}
-    return len(shapes) == 1 and None not in shapes
+def _laid_out(args: tuple[Any, ...]) -> bool:
+    """Whether all arrays are dense, and of one shape if there is nothing else."""
+    given = [a for a in args if a.__class__ is ndarray]
+    same = len(given) < len(args) or len({a.shape for a in given}) == 1
+    return same and all(map(_dense, given))
 
 
 def kernel(fn: Callable[..., Any]) -> Kernel:
@@ -234,8 +235,9 @@ def making(
     shape: str, dtype: str | None = None, otherwise: Callable[..., Any] | None = None
 ) -> Callable[[Callable[..., Any]], Kernel]:
     """Make a function a kernel whose call gives a new array: of the shape of one of its arguments,
-    or as long as it says, and of the dtype of one, the same if no other is named. otherwise: of
-    dense arrays of one shape, and the call is otherwise(*args) for all others.
+    or as long as it says, and of the dtype of one, the same if no other is named. otherwise:
+    what is called, with the arguments, where an array is not dense, or all are arrays, but not of
+    one shape.
     """
 
     def make(fn: Callable[..., Any]) -> Kernel:

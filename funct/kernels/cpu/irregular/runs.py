@@ -10,8 +10,8 @@ from funct.kernels.cpu.loops import kernel, making, parallel
 from funct.kernels.cpu.vectors import lanes, loaded, spread, stored
 
 __all__ = [
-    "LANES", "MOST", "differences", "joined", "placed", "repeated", "repetitions", "total",
-    "triangle", "triangles",
+    "LANES", "MOST", "concatenate", "differences", "joined", "lines", "placed", "repeated",
+    "repetitions", "total", "triangle", "triangles",
 ]  # fmt: skip
 
 LANES, _ROW, _HALF = 8, 16, 4
@@ -82,6 +82,17 @@ def _repeated(x: Any, counts: Any, y: Any, n: Any, size: Any, lanes: int) -> Non
             y[out] = x[i]
             out += 1
         i += 1
+
+
+# What NumPy calls once it has asked each array whether another library is to do it.
+concatenate: Any = getattr(np.concatenate, "_implementation", np.concatenate)
+
+
+@making("n", "a", lambda a, b, m, n: concatenate((a, b)))
+def lines(a: Any, b: Any, m: int, n: int, y: Any, also: int) -> None:
+    """a (m,), then b (n - m,), in a new array."""
+    _copied(a, 0, y, 0, m)
+    _copied(b, 0, y, m, n - m)
 
 
 @parallel
