@@ -144,10 +144,10 @@ def combined_at(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | No
         return None
     if line is not None:
         return inside(cpu.combined(x, v, first, count, *line[1:], mode, single))
-    rows, n = (first, len(x)) if rank == 2 else flat(each[:-1], x.shape)
+    at, n = (first, len(x)) if rank == 2 else flat(each[:-1], x.shape)
     if column.__class__ is int:
-        return inside(cpu.combined(x, v, rows, count, n, m, column % m, mode, single))
-    return inside(cpu.combined_pairs(x, v, rows, column, count, n, m, mode, single))
+        return inside(cpu.combined(x, v, at, count, n, m, column % m, mode, single))
+    return inside(cpu.combined_pairs(x, v, at, column, count, n, m, mode, single))
 
 
 def _on_a_line(i: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, int, int, int] | None:

@@ -151,12 +151,14 @@ def plain_histogram(x: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int64]:
 def sort(x: NDArray[Any]) -> NDArray[Any] | None:
     """1-D integers sorted by counting, where many lie close together; None for all others."""
     n = x.size
-    if n < _SORTED or x.dtype.char not in _COUNTED or not pays(x):
+    if n < _SORTED or x.dtype.char not in _COUNTED:
         return None
     room = n * x.itemsize // 8  # half of the words are sorted in half the time
     middle = x.item(n >> 1)
     if abs(x.item(0) - middle) >= room or abs(x.item(n - 1) - middle) >= room:
         return None  # which most that lie far apart tell by three of them
+    if not pays(x):
+        return None
     counts = np.empty(room, np.int32 if n < 1 << 31 else np.int64)
     y = np.empty(n, x.dtype)
     return None if cpu.sort(x, counts, y, n, room) else y

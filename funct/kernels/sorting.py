@@ -13,16 +13,16 @@ import numpy as np
 
 from funct.device.host import host
 from funct.kernels import counting
+from funct.kernels.columns import packs_slowly, side_by_side
 from funct.kernels.cpu.irregular import packing
 from funct.kernels.cpu.irregular import sorting as cpu
 from funct.kernels.cpu.irregular import words as packed
-from funct.kernels.cpu.irregular.column_sort import LANES, sort_columns
 from funct.kernels.cpu.irregular.places import SEARCHED, search
 from funct.kernels.cpu.irregular.presorted import STANDS, in_order
 from funct.kernels.cpu.loops import pays, ready
 from funct.kernels.cpu.reductions.short_orders import DESCENDING
 from funct.kernels.cpu.reductions.short_rows import ROWS, of_short_rows
-from funct.kernels.cpu.scratch import fresh, workspace
+from funct.kernels.cpu.scratch import fresh
 from funct.kernels.dtypes import is_half
 from funct.kernels.indexing import take_along
 from funct.kernels.masks import wide
@@ -45,20 +45,17 @@ _SEARCHES = 1 << 12  # values that a task searches for: a multiple of `SEARCHED`
 _CUT = 33  # bits of a key, which are three digits: few keys differ in others alone,
 _CUT_MOST = 1 << 20  # if they are no more than these
 _HALVED = 1 << 15  # words in a row up to which bounds are sought by counting, again and again
-_NETWORK, _COLUMN = 1 << 11, 1 << 12  # bytes that NumPy has networks for; elements at most, and
-_BESIDE = 16, 8  # columns at least, that are sorted together; where NumPy packs slowly
-_SHORTEST, _LESS = 32, 8  # elements of columns of which so many are enough everywhere
-_LONGEST, _IN_SHORT = 64, {4: 12, 8: np.inf}  # bytes of a vector; columns by bytes of an element
+_DIGITS_LEAST = 1 << 12  # elements, of which nobody has fewer sorted by digits
 _ROOM = packed.SAMPLE  # words more than are needed, and a quarter, are sorted, not halved away
 _FEW = 32  # of so few the largest are found by insertion, and the signs of zeros by NumPy
 _LINE = 24  # narrow integers that NumPy sorts sooner without its tables
 _MUCH_TRUTH = 1 << 12  # elements from which on truth is counted
+_DIGITS_LEAST = 1 << 12  # words in a row, of which no fewer are sorted by digits
 _MUCH = 4  # part of a row from which on it is sorted whole, where digits are few
 _WORD = np.dtype(np.uint64)
-_SIGNED: dict[int, np.dtype[Any]] = {  # by bytes, what floats are ordered as
-    4: np.dtype(np.int32), 8: np.dtype(np.int64),
-}  # fmt: skip
 _REALS = frozenset([np.dtype(c).num for c in "fd"])
+_WORDS = frozenset([np.dtype(c).num for c in "fdiIlL"])  # which NumPy sorts in vectors
+_LONG_LINE = 1 << 13  # elements from which on their memory is served
 _MAGNITUDE = np.int16(0x7FFF)  # the bits of a half without its sign
 
 
@@ -193,15 +190,7 @@ def _by_few_digits(words: NDArray[Any], low: int, most: int) -> NDArray[Any] | N
 @functools.cache
 def _by_digits() -> tuple[tuple[int, int], ...]:
     """From so many words on, up to how many digits say their order sooner than NumPy's sort."""
-    return ((1 << 17, 6), (1 << 12, 3)) if _packs_slowly() else ((1 << 15, 3), (1 << 13, 2))
-
-
-@functools.cache
-def _packs_slowly() -> bool:
-    """Whether NumPy's sorts of long vectors take several times as long as they do elsewhere: what
-    they are made of, packing a vector under a mask into memory, Zen 4 does in microcode.
-    """
-    return host().name == "znver4"
+    return ((1 << 17, 6), (1 << 12, 3)) if packs_slowly() else ((1 << 15, 3), (1 << 13, 2))
 
 
 def plain_argsort(x: NDArray[Any], axis: int, descending: bool) -> Index:
@@ -218,52 +207,61 @@ def _turned(x: NDArray[Any], axis: int) -> NDArray[Any]:
 
 def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
     """x sorted along axis."""
-    n = x.size
-    if x.dtype.num in _REALS and x.ndim == 1 and n >= _FEW and ready(n, 0) and not _digits_tell(n):
-        return _sorted_line(x, n, descending)
+    n, d = x.size, x.dtype
+    word = d.num in _WORDS
+    if word and x.ndim == 1 and n >= _FEW and ready(n, 0) and not _digits_tell(n):
+        return _sorted_line(x, n, d.num in _REALS, descending)
     if n >= ROWS and x.shape[axis] < _SHORT:
         name = f"sort{DESCENDING}" if descending else "sort"
         if (found := of_short_rows(name, x, axis, False)) is not None:
             return found
-    d = x.dtype
-    kind = d.kind
-    if kind == "b" and (x.ndim == 1 or n >= _MUCH_TRUTH):
-        return _sorted_truth(x, axis, descending)
-    if kind in "biu" and x.shape[axis] <= _LINE and d.itemsize < 4:  # NumPy makes tables for each
-        few = x.copy("K")
-        few.sort(axis)
-        return _turned(few, axis) if descending else few
-    if d.itemsize < 4 or kind == "c":  # counted by NumPy, or of two keys
-        if d.itemsize != 2 or x.shape[axis] < _LONG:
-            return plain_sort(x, axis, descending)
-        if kind not in "iu":
-            return _sorted_halves(x, axis, descending)
-        words: NDArray[Any] = x.copy("K")
-        words.sort(axis, _of_words(x.size))
-        return _turned(words, axis) if descending else words
+    if not word and (d.itemsize < 4 or d.kind == "c"):  # counted by NumPy, or of two keys
+        return _sorted_others(x, axis, descending)
     if (known := _known_order(x, axis, descending)) is not None:
         return x.copy() if not known[0] else x[..., ::-1].copy()
-    if kind != "f" and x.ndim == 1 and (counted := counting.sort(x)) is not None:
-        return _turned(counted, axis) if descending else counted
     if _digits_tell(x.shape[axis]) and d.itemsize <= 8 and pays(x):
         at = argsort(x, axis, descending)
         return _taken(x, at, axis)
-    if (side := _side_by_side(x, axis, descending)) is not None:
+    if (side := side_by_side(x, axis, descending)) is not None:
         return side
     out = x.copy("K")
     out.sort(axis)
     # An unstable sort is quicker. It tells only in zeros, whose signs it may even lose.
-    if kind == "f" and not _settled(x, out, axis, descending):
+    if d.kind == "f" and not _settled(x, out, axis, descending):
         return plain_sort(x, axis, descending)
     return _turned(out, axis) if descending else out
 
 
-def _sorted_line(x: NDArray[Any], n: int, descending: bool) -> NDArray[Any]:
-    """`sort` of a line of floats, in NumPy's vectors, which lose the signs of zeros."""
+def _sorted_others(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
+    """`sort` of truth, of what has one or two bytes, and of complex numbers."""
+    d, n = x.dtype, x.shape[axis]
+    if d.kind == "b" and (x.ndim == 1 or x.size >= _MUCH_TRUTH):
+        return _sorted_truth(x, axis, descending)
+    if d.kind in "biu" and n <= _LINE:  # NumPy makes tables for each
+        few = x.copy("K")
+        few.sort(axis)
+        return _turned(few, axis) if descending else few
+    if d.itemsize != 2 or n < _LONG:
+        return plain_sort(x, axis, descending)
+    if d.kind not in "iu":
+        return _sorted_halves(x, axis, descending)
+    words: NDArray[Any] = x.copy("K")
+    words.sort(axis, _of_words(x.size))
+    return _turned(words, axis) if descending else words
+
+
+def _sorted_line(x: NDArray[Any], n: int, real: bool, descending: bool) -> NDArray[Any]:
+    """`sort` of a line of words, in NumPy's vectors, which lose the signs of zeros."""
     if state := in_order(x, 1, n, descending):
         return x.copy() if state == STANDS else x[::-1].copy()
-    line = fresh(x.shape, x.dtype)
-    odd = packing.copied(x, line, n)
+    if not real and (counted := counting.sort(x)) is not None:
+        return counted[::-1] if descending else counted
+    odd = real
+    if real and n >= _LONG_LINE:
+        line = fresh(x.shape, x.dtype)
+        odd = packing.copied(x, line, n) != 0
+    else:
+        line = x.copy()
     line.sort()
     if odd:
         packing.zeros(x, line, packing.PLACES, 1, n, descending, wide())
@@ -272,7 +270,7 @@ def _sorted_line(x: NDArray[Any], n: int, descending: bool) -> NDArray[Any]:
 
 def _digits_tell(n: int) -> bool:
     """Whether digits say the order of n elements sooner than NumPy sorts them."""
-    return _packs_slowly() and n >= _by_digits()[-1][0]
+    return n >= _DIGITS_LEAST and packs_slowly() and n >= _by_digits()[-1][0]
 
 
 def _sorted_truth(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
@@ -287,29 +285,6 @@ def _sorted_truth(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
     at = np.arange(n).reshape(-1, *(1,) * (x.ndim - axis - 1))
     found: NDArray[Any] = at < true if descending else at >= n - true
     return found
-
-
-def _side_by_side(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any] | None:
-    """Columns sorted together; None where NumPy is to do it."""
-    n, inner, size = x.shape[axis], prod(x.shape[axis + 1 :]), x.itemsize
-    if size not in (4, 8) or n > _COLUMN or inner < _worth_it(n, n * size):
-        return None
-    if not x.size or not x.flags.c_contiguous or not ready(x.size, 0):
-        return None
-    y = fresh(x.shape, x.dtype)
-    room = workspace(n * LANES, x.dtype if x.dtype.kind != "f" else _SIGNED[size])
-    return None if sort_columns(x, y, room, x.size // (n * inner), n, inner, descending) else y
-
-
-def _worth_it(n: int, column_bytes: int) -> float:
-    """How many columns of n elements are sorted together sooner than by NumPy."""
-    if n <= _SHORTEST:
-        return _LESS
-    if host().vector_bytes < _LONGEST:  # then NumPy packs no vectors
-        return _IN_SHORT[column_bytes // n]
-    if column_bytes > _NETWORK:
-        return _BESIDE[_packs_slowly()]
-    return _BESIDE[0] if _packs_slowly() and column_bytes < _NETWORK >> 1 else np.inf
 
 
 def _key(x: NDArray[Any]) -> NDArray[np.int16]:
@@ -354,7 +329,7 @@ def _of_words(n: int) -> Any:
 @functools.cache
 def _in_vectors() -> bool:
     """Whether NumPy has a quick sort in vectors of 16 bits."""
-    return host().has("avx512vbmi2") and not _packs_slowly()
+    return host().has("avx512vbmi2") and not packs_slowly()
 
 
 def _settled(x: NDArray[Any], y: NDArray[Any], axis: int, descending: bool) -> bool:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ml_dtypes import bfloat16
 
-from funct.kernels import distinct, sorting
+from funct.kernels import columns, distinct, sorting
 from funct.kernels.cpu import loops
 from funct.kernels.cpu.irregular import column_sort as cpu_columns
 from funct.kernels.cpu.irregular import sorting as cpu
@@ -30,11 +30,15 @@ def _always(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
     monkeypatch.setattr(sorting, "_LONG", 1)
     monkeypatch.setattr(sorting, "_SHORT", 1)
     monkeypatch.setattr(sorting, "_DIGITS", 1)
-    monkeypatch.setattr(sorting, "_BESIDE", (1, 1))
-    monkeypatch.setattr(sorting, "_IN_SHORT", {4: 1, 8: 1})
-    monkeypatch.setattr(sorting, "_NETWORK", 1)
-    monkeypatch.setattr(sorting, "_SHORTEST", 0)
-    monkeypatch.setattr(sorting, "_packs_slowly", lambda: request.param)
+    monkeypatch.setattr(columns, "_TOGETHER", (1, 1))
+    monkeypatch.setattr(columns, "_IN_SHORT", {4: 1, 8: 1})
+    monkeypatch.setattr(columns, "_NETWORK", 1)
+    monkeypatch.setattr(columns, "_SHORTEST", 0)
+    monkeypatch.setattr(sorting, "_DIGITS_LEAST", 1)
+    monkeypatch.setattr(sorting, "_LONG_LINE", 40)
+    for module in (sorting, columns):
+        monkeypatch.setattr(module, "packs_slowly", lambda: request.param)
+    monkeypatch.setattr(columns, "_beside", columns._beside.__wrapped__)
     monkeypatch.setattr(sorting, "_by_digits", lambda: ((100, 3), (1, 2)))
 
 
@@ -71,14 +75,14 @@ def test_columns_are_sorted_side_by_side(
         odd = [limits.min, limits.max, 0, 1, *([np.nan, np.inf, -np.inf] if floats else [])]
         x = np.where(rng.random(x.shape) < 0.5, rng.choice(np.asarray(odd, dtype), x.shape), x)
     for descending in (False, True):
-        found = sorting._side_by_side(x, 1, descending)
+        found = columns.side_by_side(x, 1, descending)
         assert found is not None
         same_signs(found, sorting.plain_sort(x, 1, descending))
     if floats:
         x[rng.integers(outer), rng.integers(n), rng.integers(inner)] = -0.0
-        assert sorting._side_by_side(x, 1, False) is None
+        assert columns.side_by_side(x, 1, False) is None
         _ordered(x, 1)
-    assert sorting._side_by_side(x[:, ::-1], 1, False) is None
+    assert columns.side_by_side(x[:, ::-1], 1, False) is None
 
 
 def _long(dtype: str, n: int, kind: str) -> Any:
