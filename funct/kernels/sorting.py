@@ -18,7 +18,7 @@ from funct.kernels.cpu.irregular import packing
 from funct.kernels.cpu.irregular import sorting as cpu
 from funct.kernels.cpu.irregular import words as packed
 from funct.kernels.cpu.irregular.places import SEARCHED, search
-from funct.kernels.cpu.irregular.presorted import STANDS, in_order
+from funct.kernels.cpu.irregular.presorted import STANDS, in_order, positions
 from funct.kernels.cpu.loops import pays, ready
 from funct.kernels.cpu.reductions.short_orders import DESCENDING
 from funct.kernels.cpu.reductions.short_rows import ROWS, of_short_rows
@@ -53,6 +53,7 @@ _MUCH_TRUTH = 1 << 12  # elements from which on truth is counted
 _DIGITS_LEAST = 1 << 12  # words in a row, of which no fewer are sorted by digits
 _MUCH = 4  # part of a row from which on it is sorted whole, where digits are few
 _WORD = np.dtype(np.uint64)
+_LIKE = np.zeros(1, np.int64)  # what places are
 _REALS = frozenset([np.dtype(c).num for c in "fd"])
 _WORDS = frozenset([np.dtype(c).num for c in "fdiIlL"])  # which NumPy sorts in vectors
 _LONG_LINE = 1 << 13  # elements from which on their memory is served
@@ -76,23 +77,22 @@ def argsort(x: NDArray[Any], axis: int, descending: bool) -> Index:
             return argsort(_key(x), axis, descending)
     elif n < (_SHORT if x.dtype.itemsize > 2 else _DIGITS) or not pays(x):
         return plain_argsort(x, axis, descending)
-    if (known := _known_order(x, axis, descending)) is not None:
-        return known if x.ndim == 1 else np.array(np.broadcast_to(known, x.shape))
+    if state := _known_order(x, axis, descending):
+        at: Index = positions(n, _LIKE, state != STANDS)
+        return at if x.ndim == 1 else np.array(np.broadcast_to(at, x.shape))
     found = _first_of_order(x, axis, n, descending)
     return plain_argsort(x, axis, descending) if found is None else found
 
 
-def _known_order(x: NDArray[Any], axis: int, descending: bool) -> Index | None:
-    """The order of all rows where they stand in it, or turned around."""
+def _known_order(x: NDArray[Any], axis: int, descending: bool) -> int:
+    """What `in_order` says of all rows, if they lie so that it can be asked."""
     n = x.shape[axis]
     if axis != x.ndim - 1 or n < _SHORT or not x.flags.c_contiguous:
-        return None
+        return 0
     if not pays(x) and not (is_half(x.dtype) and ready(x.size, x.size >> 3)):
-        return None
-    state = in_order(x, x.size // n, n, descending)
-    if not state:
-        return None
-    return np.arange(n) if state == STANDS else np.arange(n - 1, -1, -1)
+        return 0
+    state: int = in_order(x, x.size // n, n, descending)
+    return state
 
 
 def _first_of_order(x: NDArray[Any], axis: int, count: int, descending: bool) -> Index | None:
@@ -217,8 +217,8 @@ def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
             return found
     if not word and (d.itemsize < 4 or d.kind == "c"):  # counted by NumPy, or of two keys
         return _sorted_others(x, axis, descending)
-    if (known := _known_order(x, axis, descending)) is not None:
-        return x.copy() if not known[0] else x[..., ::-1].copy()
+    if state := _known_order(x, axis, descending):
+        return x.copy() if state == STANDS else x[..., ::-1].copy()
     if _digits_tell(x.shape[axis]) and d.itemsize <= 8 and pays(x):
         at = argsort(x, axis, descending)
         return _taken(x, at, axis)
@@ -367,11 +367,11 @@ def top_k(x: NDArray[Any], axis: int, k: int) -> tuple[NDArray[Any], Index]:
 def _largest(x: NDArray[Any], n: int, k: int, half: bool) -> tuple[NDArray[Any], Index]:
     """`top_k` along the last axis, whose length is n."""
     lead = x.shape[:-1]
-    if (known := _known_order(x, x.ndim - 1, True)) is not None:
-        places = known[:k].copy()
+    if state := _known_order(x, x.ndim - 1, True):
+        places = positions(n, _LIKE, state != STANDS)[:k].copy()
         if lead:
             places = np.array(np.broadcast_to(places, (*lead, k)))
-        return (x[..., :k] if not known[0] else x[..., : -k - 1 : -1]).copy(), places
+        return (x[..., :k] if state == STANDS else x[..., : -k - 1 : -1]).copy(), places
     if k <= _FEW:
         values, places = np.empty((*lead, k), x.dtype), np.empty((*lead, k), np.int64)
         if not cpu.top_k(x, values, places, prod(lead), n, k, False):

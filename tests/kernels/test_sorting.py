@@ -13,10 +13,11 @@ from ml_dtypes import bfloat16
 from funct.kernels import columns, distinct, sorting
 from funct.kernels.cpu import loops
 from funct.kernels.cpu.irregular import column_sort as cpu_columns
+from funct.kernels.cpu.irregular import presorted as cpu_known
 from funct.kernels.cpu.irregular import sorting as cpu
 from funct.kernels.cpu.irregular import words as packed
 from funct.kernels.cpu.irregular.presorted import STANDS, TURNED, in_order
-from tests.kernels.arrays import SPECIAL, agree, arrays, misaligned, same_signs
+from tests.kernels.arrays import SPECIAL, agree, agree_on_new, arrays, misaligned, same_signs
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
 
@@ -159,6 +160,7 @@ def test_what_stands_in_order_is_known(
     at = sorting.plain_argsort(x, 1, descending)
     stands, turned = ((at == v).all() for v in (np.arange(n), np.arange(n)[::-1]))
     assert in_order(x, rows, n, descending) == (STANDS if stands else TURNED if turned else 0)
+    agree_on_new(cpu_known.positions, at[0], n, at[:1, :1], backwards)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "int64", "float16"])

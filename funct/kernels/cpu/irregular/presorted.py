@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from funct.kernels.cpu.irregular.sorting import behind
 from funct.kernels.cpu.irregular.words import LANES
-from funct.kernels.cpu.loops import kernel
-from funct.kernels.cpu.vectors import loaded
+from funct.kernels.cpu.loops import kernel, making
+from funct.kernels.cpu.vectors import lanes, loaded, stored
 
-__all__ = ["STANDS", "TURNED", "in_order"]
+__all__ = ["STANDS", "TURNED", "in_order", "positions"]
 
 STANDS, TURNED = 1, 2
 
@@ -33,3 +35,14 @@ def in_order(x: Any, rows: int, n: int, descending: bool) -> int:
                 return 0
             k += 1
     return 2 if turned else 1
+
+
+@making("n", "like")
+def positions(n: int, like: Any, turned: bool, y: Any, size: int) -> None:
+    """0, 1, … n - 1 in a new array of the dtype of like, int64; turned: the last one first."""
+    whole = size & -LANES
+    for k in range(0, whole, LANES):
+        up = lanes(LANES, np.int64) + k
+        stored(y, k, size - 1 - up if turned else up)
+    for k in range(whole, size):
+        y[k] = size - 1 - k if turned else k
