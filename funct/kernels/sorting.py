@@ -45,9 +45,9 @@ _SEARCHES = 1 << 12  # values that a task searches for: a multiple of `SEARCHED`
 _CUT = 33  # bits of a key, which are three digits: few keys differ in others alone,
 _CUT_MOST = 1 << 20  # if they are no more than these
 _HALVED = 1 << 15  # words in a row up to which bounds are sought by counting, again and again
-_DIGITS_LEAST = 1 << 12  # elements, of which nobody has fewer sorted by digits
 _ROOM = packed.SAMPLE  # words more than are needed, and a quarter, are sorted, not halved away
 _FEW = 32  # of so few the largest are found by insertion, and the signs of zeros by NumPy
+_PER_ONE, _INSERTED = 48, 1 << 12  # elements for each one found; in all, of which fewer will do
 _LINE = 24  # narrow integers that NumPy sorts sooner without its tables
 _MUCH_TRUTH = 1 << 12  # elements from which on truth is counted
 _DIGITS_LEAST = 1 << 12  # words in a row, of which no fewer are sorted by digits
@@ -372,7 +372,10 @@ def _largest(x: NDArray[Any], n: int, k: int, half: bool) -> tuple[NDArray[Any],
         if lead:
             places = np.array(np.broadcast_to(places, (*lead, k)))
         return (x[..., :k] if state == STANDS else x[..., : -k - 1 : -1]).copy(), places
-    if k <= _FEW:
+    if x.ndim == 1 and not half and _known_order(x, 0, False) == STANDS:
+        last = _last_of_ascending(x, n, k)
+        return x[last], last
+    if k <= _FEW and (k == 1 or n >= _PER_ONE * k or x.size < _INSERTED):
         values, places = np.empty((*lead, k), x.dtype), np.empty((*lead, k), np.int64)
         if not cpu.top_k(x, values, places, prod(lead), n, k, False):
             return values, places
@@ -382,6 +385,17 @@ def _largest(x: NDArray[Any], n: int, k: int, half: bool) -> tuple[NDArray[Any],
     if at is None:
         at = argsort(x, x.ndim - 1, True)[..., :k]
     return _taken(x, at, x.ndim - 1), at
+
+
+def _last_of_ascending(x: NDArray[Any], n: int, k: int) -> Index:
+    """Where the k largest of an ascending line stand: of equal ones the first comes first."""
+    least = x[n - k]
+    first, above = int(x.searchsorted(least)), int(x.searchsorted(least, "right"))
+    at = np.empty(k, np.int64)
+    at[: n - above] = argsort(x[above:], 0, True)
+    at[: n - above] += above
+    at[n - above :] = np.arange(first, first + k - (n - above))
+    return at
 
 
 def plain_top_k(x: NDArray[Any], axis: int, k: int) -> tuple[NDArray[Any], Index]:

@@ -37,6 +37,8 @@ def _always(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
     monkeypatch.setattr(columns, "_SHORTEST", 0)
     monkeypatch.setattr(sorting, "_DIGITS_LEAST", 1)
     monkeypatch.setattr(sorting, "_LONG_LINE", 40)
+    monkeypatch.setattr(sorting, "_INSERTED", 20)
+    monkeypatch.setattr(sorting, "_PER_ONE", 5)
     for module in (sorting, columns):
         monkeypatch.setattr(module, "packs_slowly", lambda: request.param)
     monkeypatch.setattr(columns, "_beside", columns._beside.__wrapped__)
@@ -161,6 +163,10 @@ def test_what_stands_in_order_is_known(
     stands, turned = ((at == v).all() for v in (np.arange(n), np.arange(n)[::-1]))
     assert in_order(x, rows, n, descending) == (STANDS if stands else TURNED if turned else 0)
     agree_on_new(cpu_known.positions, at[0], n, at[:1, :1], backwards)
+    for k in {1, n // 2, n}:
+        for line in (x[0], x[0, ::-1]):
+            for a, b in zip(sorting.top_k(line, 0, k), sorting.plain_top_k(line, 0, k)):
+                same_signs(a, b)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "int64", "float16"])

@@ -33,7 +33,7 @@ def top_k(x: Any, values: Any, places: Any, rows: int, n: int, k: int, patient: 
 
     Unless it is patient, the answer is 1 where insertion takes too long, as in a row that ascends.
     """
-    tries = rows * ((n >> 3) + 32 * k)
+    tries = rows * ((n >> 6) + 32 * k)  # of n in any order about k log(n / k) are inserted
     for r in range(rows):
         start = r * n
         first = r * k
