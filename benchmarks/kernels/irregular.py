@@ -96,6 +96,13 @@ def _ordered(n: int) -> Iterator[Row]:
             numpy=partial(_largest, k=k),
             torch=lambda t, a, k=k: t.topk(a, k), jax=lambda j, a, k=k: j.lax.top_k(a, k),
         )  # fmt: skip
+    if n < LONG:
+        rising, lines = np.sort(few), reals.reshape(-1, 100)
+        for label, x in (("ascending int64", rising), (f"rows of {lines.shape}", lines)):
+            yield row_of(
+                f"top_k 10, {label}", (x,), lambda a: xp.top_k(a, 10), numpy=_ten_largest,
+                torch=lambda t, a: t.topk(a, 10), jax=lambda j, a: j.lax.top_k(a, 10),
+            )  # fmt: skip
     for x in (reals, few) if n < LONG else (reals,):
         yield row(
             f"unique_values, {x.dtype}, {n:,}", (x,), xp.unique_values, numpy=np.unique,
@@ -137,6 +144,13 @@ def _largest(x: Any, k: int) -> tuple[Any, Any]:
     at = np.argpartition(x, len(x) - k)[len(x) - k :]
     at = at[np.argsort(x[at])[::-1]]
     return x[at], at
+
+
+def _ten_largest(x: Any) -> tuple[Any, Any]:
+    """Of each row, as `_largest` of 10."""
+    at = np.argpartition(x, x.shape[-1] - 10)[..., -10:]
+    at = np.take_along_axis(at, np.argsort(np.take_along_axis(x, at, -1))[..., ::-1], -1)
+    return np.take_along_axis(x, at, -1), at
 
 
 def _scanned(n: int) -> Iterator[Row]:
@@ -315,6 +329,15 @@ def _indexed(n: int) -> Iterator[Row]:
         f"concat of two, {rows.shape}, axis 1", (rows,), lambda a: xp.concat([a, a], axis=1),
         numpy=lambda a: np.concatenate([a, a], 1), torch=lambda t, a: t.cat([a, a], 1),
         jax=lambda j, a: j.numpy.concatenate([a, a], 1),
+    )  # fmt: skip
+    yield row_of(
+        f"concat of two, {n:,}", (x,), lambda a: xp.concat([a, a]),
+        numpy=lambda a: np.concatenate([a, a]), torch=lambda t, a: t.cat([a, a]),
+        jax=lambda j, a: j.numpy.concatenate([a, a]),
+    )  # fmt: skip
+    yield row_of(
+        f"where, {n:,}", (truth, x, ids.astype(float)), xp.where, numpy=np.where,
+        torch=lambda t, m, a, b: t.where(m, a, b), jax=lambda j, m, a, b: j.numpy.where(m, a, b),
     )  # fmt: skip
     yield row_of(
         f"bincount, {n:,}", (ids,), xp.bincount, numpy=np.bincount,

@@ -194,15 +194,15 @@ def leading(i: Any, shape: tuple[int, ...]) -> Index | None:
 
 def combined_each(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | None:
     """`combined_at` for 1-D x and arrays v and i of one shape, which is quicker to find out."""
-    d = x.dtype
+    d, count = x.dtype, i.size
     if i.dtype not in WORDS or v.dtype is not d or x.ndim != 1:
         return None
     if d.num not in _CODED:
         return _as_others(combined_each, x, v, i, mode)
-    count = i.size
     if (mode == "set" and count < _FEW) or v.shape != i.shape or not ready(count, 0):
         return None
-    return inside(cpu.combined(x, v, i, count, len(x), 1, 0, mode, False))
+    made: NDArray[Any] | None = cpu.combined(x, v, i, count, x.size, 1, 0, mode, False)
+    return inside(made) if made is None else made
 
 
 def combined_rows(x: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> NDArray[Any] | None:

@@ -127,13 +127,18 @@ def segment_sum(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any]:
 
 def sums_of_few(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any] | None:
     """`segment_sum` of few numbers by a kernel; None for dtypes and machines that have none."""
-    d = data.dtype
-    kind = _SINGLE if is_half(d) else _INT64 if d.kind == "b" else d
-    if ids.dtype is not _INT64 or kind.num not in _SUMMED or not ready(data.size, 0):
+    d, count = data.dtype, data.size
+    if ids.dtype is not _INT64 or not ready(count, 0):
         return None
-    given = data if kind is d else in_dtype(data, kind)
-    made: NDArray[Any] = combining.summed(given, ids, n, data.size)
-    return made if kind is d else made.astype(d)  # of truth: whether it is not 0
+    made: NDArray[Any]
+    if d.num in _SUMMED:
+        made = combining.summed(data, ids, n, count)
+        return made
+    kind = _SINGLE if is_half(d) else _INT64 if d.kind == "b" else d
+    if kind is d:
+        return None
+    made = combining.summed(in_dtype(data, kind), ids, n, count)
+    return made.astype(d)  # of truth: whether it is not 0
 
 
 def plain_segment_sum(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any]:
