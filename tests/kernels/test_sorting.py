@@ -158,7 +158,7 @@ def test_what_stands_in_order_is_known(
     x = np.ascontiguousarray(x[:, ::-1] if backwards else x)
     if 0 <= odd < n:
         x[rows - 1, odd] = 5
-    agree(in_order, x, rows, n, descending)
+    agree(cpu_known.in_order, x, rows, n, descending)
     at = sorting.plain_argsort(x, 1, descending)
     stands, turned = ((at == v).all() for v in (np.arange(n), np.arange(n)[::-1]))
     assert in_order(x, rows, n, descending) == (STANDS if stands else TURNED if turned else 0)
