@@ -119,6 +119,11 @@ def _ordered(n: int) -> Iterator[Row]:
             torch=lambda t, a, axis=axis: t.sort(a, axis)[0],
             jax=lambda j, a, axis=axis: j.numpy.sort(a, axis),
         )  # fmt: skip
+    half = reals.astype(np.float16)
+    yield row(
+        f"sort, float16, {n:,}", (half,), xp.sort, numpy=np.sort,
+        torch=lambda t, a: t.sort(a)[0], jax=lambda j, a: j.numpy.sort(a),
+    )  # fmt: skip
     # zeros of both signs keep their order, which NumPy's own quick sort does not see to
     yield row(f"sort, rounded float64, {n:,}", (reals.round(),), xp.sort, numpy=np.sort)
     yield row(
@@ -338,6 +343,11 @@ def _indexed(n: int) -> Iterator[Row]:
     yield row_of(
         f"where, {n:,}", (truth, x, ids.astype(float)), xp.where, numpy=np.where,
         torch=lambda t, m, a, b: t.where(m, a, b), jax=lambda j, m, a, b: j.numpy.where(m, a, b),
+    )  # fmt: skip
+    yield row_of(
+        f"concat of five, {rows.shape}, axis 1", (rows,), lambda a: xp.concat([a] * 5, axis=1),
+        numpy=lambda a: np.concatenate([a] * 5, 1), torch=lambda t, a: t.cat([a] * 5, 1),
+        jax=lambda j, a: j.numpy.concatenate([a] * 5, 1),
     )  # fmt: skip
     yield row_of(
         f"bincount, {n:,}", (ids,), xp.bincount, numpy=np.bincount,
