@@ -268,3 +268,17 @@ def test_products_of_a_column_and_a_row(m: int, n: int, dtype: Any) -> None:
     for z in (matmul(x, y), outer_product(x, y), matmul(x.copy().T.swapaxes(0, 1), y)):
         np.testing.assert_array_equal(z, expected, strict=True)
         assert not np.signbit(z[np.asarray(z == 0)].astype(np.float32)).any()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("n", [1, 2, 5, 70, 5000, 40_000])
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_zero_times_what_is_not_finite_is_nan(zero: float, n: int, dtype: str) -> None:
+    """Of one number by a row, a column or a vector as well, whichever of the two is zero."""
+    row = np.full((1, n), np.nan, dtype)
+    row[:, ::2] = np.inf
+    one, nothing = np.full((1, 1), zero, dtype), np.full((1, n), zero, dtype)
+    for a, b in ((one, row), (row[:, :1], nothing)):
+        for x, y in ((a, b), (a[0], b), (b.T, a), (b.T, a[0])):
+            with np.errstate(invalid="ignore"):
+                assert np.isnan(matmul(x, y)).all()

@@ -57,6 +57,8 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
         if rank > 1 < other and x.shape[-1] == 1 and x.size * y.size > _FEW:
             return _of_one(x, y)
         if 0 < rank < 3 > other > 0 and kind is y.dtype:
+            if x.size == 1 or y.size == 1:
+                return np.matmul(x, y)  # for `dot` 0 times anything is 0 then
             if rank == other == 2:
                 work = x.size * y.shape[1]
                 if work > _LEAST_TILED and (work > _TILED or kind not in _REAL or _has_few(x, y)):
@@ -177,7 +179,7 @@ def _of_one(x: NDArray[Any], y: NDArray[Any]) -> Any:
     if x.dtype != y.dtype:
         return outer_product(x, y)
     if x.ndim == y.ndim == 2 and x.size * y.size <= _BLAS_OUTER and x.dtype.char in "fd":
-        return x.dot(y)
+        return np.matmul(x, y) if 1 in (x.size, y.size) else x.dot(y)
     return table.call("outer_product", x.dtype, x.size * y.size, x, y)
 
 
