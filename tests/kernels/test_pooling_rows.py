@@ -24,7 +24,7 @@ from tests.kernels.test_pooling import Case, cases, few
 if not available():
     pytest.skip("there is no LLVM here", allow_module_level=True)
 
-from funct.kernels.cpu.irregular.pooling_rows import fold_rows
+from funct.kernels.cpu.irregular import pooling_rows as cpu
 from funct.kernels.windows import rows
 
 
@@ -45,7 +45,7 @@ def test_no_index_leaves_rows(case: Case, more: int, wide: int, how: str) -> Non
     to, told, rest, room, tasks = plan
     counts = np.arange(1.0, 1 + prod(to[len(to) - len(window) :]))
     y, none = np.zeros(to), np.asarray([-np.inf if how == "max" else -0.0])
-    agree(fold_rows, x, y, np.zeros(room), *told, none, counts, *rest, how, tasks)
+    agree(cpu.fold_rows, x, y, np.zeros(room), *told, none, counts, *rest, how, tasks)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -15,7 +15,7 @@ from funct.kernels.cpu import loops
 from funct.kernels.cpu.irregular import column_sort as cpu_columns
 from funct.kernels.cpu.irregular import presorted as cpu_known
 from funct.kernels.cpu.irregular import sorting as cpu
-from funct.kernels.cpu.irregular import words as packed
+from funct.kernels.cpu.irregular import words as cpu_words
 from funct.kernels.cpu.irregular.presorted import STANDS, TURNED, in_order
 from tests.kernels.arrays import SPECIAL, agree, agree_on_new, arrays, misaligned, same_signs
 
@@ -188,10 +188,10 @@ def test_a_bound_of_the_least_words_is_found(n: int, fewest: int, seed: int) -> 
     rng = np.random.default_rng(seed)
     x = np.exp(rng.normal(size=(2, n)) * (1 + seed % 9)).astype(np.int64) * n + np.arange(n)
     x = x.astype(np.uint64)
-    most = fewest + packed.SAMPLE
+    most = fewest + cpu_words.SAMPLE
     some = np.zeros((2, most), np.uint64)
-    agree(packed.least, x, some, 2, n, fewest, most)
-    if not packed.least(x, some, 2, n, fewest, most):
+    agree(cpu_words.least, x, some, 2, n, fewest, most)
+    if not cpu_words.least(x, some, 2, n, fewest, most):
         for row, found in zip(np.sort(x), np.sort(some), strict=True):
             np.testing.assert_array_equal(found[:fewest], row[:fewest])
 
@@ -210,7 +210,7 @@ def test_halves_that_numpy_has_no_order_of(axis: int) -> None:
         for a, b in zip(sorting.top_k(x, axis, k), sorting.plain_top_k(wide, axis, k)):
             same_signs(a.astype(b.dtype), b)
     key = np.zeros(x.shape, np.int16)
-    agree(packed.turn_halves, x.view(np.int16), key, x.size, 0x7F80)
+    agree(cpu_words.turn_halves, x.view(np.int16), key, x.size, 0x7F80)
 
 
 @given(st.data(), st.sampled_from(DTYPES[1:]), st.sampled_from(["left", "right"]))
@@ -269,18 +269,18 @@ def test_no_index_leaves_its_array(
     low = max((n - 1).bit_length(), seed % 60)  # the more, the fewer bits are left to the keys
     words, y = np.zeros(x.shape, np.uint64), np.zeros(x.shape, np.int64)
     room = min(64 - low, 33) if seed % 3 else 64 - low
-    agree(packed.pack, x, words, rows, n, low, room, descending)
-    cut = packed.pack(x, words, rows, n, low, room, descending) > 1
-    other, counts = np.zeros(n, np.uint64), np.zeros(1 << packed.DIGIT, np.int64)
-    agree(packed.by_digits, words[0].copy(), other, counts, n, low, 1 + seed % 6)
+    agree(cpu_words.pack, x, words, rows, n, low, room, descending)
+    cut = cpu_words.pack(x, words, rows, n, low, room, descending) > 1
+    other, counts = np.zeros(n, np.uint64), np.zeros(1 << cpu_words.DIGIT, np.int64)
+    agree(cpu_words.by_digits, words[0].copy(), other, counts, n, low, 1 + seed % 6)
     words.sort(-1)
     for count in (n, max(n // 2, 1)):
         sizes = rows, n, n, count, low, descending, cut
-        agree(packed.unpack, x, words, y[:, :count].copy(), *sizes)
-    most = packed.SAMPLE + seed % 9
+        agree(cpu_words.unpack, x, words, y[:, :count].copy(), *sizes)
+    most = cpu_words.SAMPLE + seed % 9
     if most <= n:
         spare = np.zeros((rows, most), np.uint64)
-        agree(packed.least, words, spare, rows, n, 1 + seed % 9, most)
+        agree(cpu_words.least, words, spare, rows, n, 1 + seed % 9, most)
     k = 1 + seed % n
     found = np.zeros((rows, k), x.dtype), np.zeros((rows, k), np.int64)
     agree(cpu.top_k, x, *found, rows, n, k, False)
