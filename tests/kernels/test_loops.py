@@ -15,6 +15,7 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct.kernels import cpu
+from funct.kernels.cpu import loops
 from funct.kernels.cpu.loops import Kernel, available, kernel, making, pays, ready
 from funct.kernels.cpu.vectors import gathered, in_step, lanes, loaded, spread, stored
 from funct.kernels.table import restricted
@@ -362,3 +363,41 @@ def test_threads_may_call_at_once() -> None:
         return np.array_equal(x, y)
 
     assert all(together(8, run))
+
+
+def _definite(x: Any) -> Any:
+    n = x.shape[-1]
+    return x + xp.conj(xp.matrix_transpose(x)) + 4 * n * xp.eye(n, dtype=x.dtype)
+
+
+_ROUNDED: dict[str, Any] = {
+    "cholesky": lambda x: xp.linalg.cholesky(_definite(x)),
+    "det": xp.linalg.det,
+    "eig": xp.linalg.eig,
+    "eigh": lambda x: xp.linalg.eigh(x + xp.conj(xp.matrix_transpose(x))),
+    "inv": xp.linalg.inv,
+    "lu": xp.linalg.lu,
+    "prod": lambda x: (xp.prod(x, axis=-1), xp.prod(xp.reshape(x, (-1,)))),
+    "qr": xp.linalg.qr,
+    "solve": lambda x: xp.linalg.solve(x, x[..., :1]),
+    "svd": xp.linalg.svd,
+}
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 3, 3), (12, 4, 4), (40, 3, 3), (40, 40)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("name", _ROUNDED)
+def test_bits_are_the_same_before_llvm_is_loaded(
+    name: str, dtype: str, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a call gives does not depend on the calls before it."""
+    rng = np.random.default_rng(5)
+    x = rng.uniform(0.9, 1.1, shape)
+    x = x + 1j * rng.uniform(-0.1, 0.1, shape) if dtype[0] == "c" else x
+    given, function = xp.asarray(x.astype(dtype)), _ROUNDED[name]
+    expected = ft.tree.leaves(function(given))
+    monkeypatch.setattr(loops, "_loads", lambda n, cost: False)
+    monkeypatch.setattr(loops, "_loaded", False)
+    monkeypatch.setattr(loops, "_compiles", False)
+    for a, e in zip(ft.tree.leaves(function(given)), expected, strict=True):
+        assert np.asarray(a).tobytes() == np.asarray(e).tobytes()

@@ -43,7 +43,9 @@ from funct.kernels.cpu.printer import entry
 from funct.kernels.cpu.vectors import ELEMENTS, HALVES, INT, Pointer, Type, element
 from funct.kernels.table import left, permitted
 
-__all__ = ["Kernel", "available", "kernel", "making", "parallel", "pays", "ready"]
+__all__ = [
+    "Kernel", "available", "compiles", "kernel", "making", "parallel", "pays", "ready",
+]  # fmt: skip
 
 _LEAST = 256  # elements below which a call of a kernel costs more than it saves
 _LOADS = 1 << 14  # elements that make it worth the 0.1 s to load LLVM
@@ -91,6 +93,13 @@ def ready(n: int, cost: int = 1000) -> bool:
     if _compiles and left() is None:
         return True
     return (_loaded or _loads(n, n + cost)) and permitted("llvm") and available()
+
+
+def compiles() -> bool:
+    """Whether there is LLVM, loaded or not, for a kernel that rounds in another way than plain
+    code: what a call gives may not depend on the calls before it.
+    """
+    return (_compiles and unrestricted()) or (permitted("llvm") and available())
 
 
 def _loads(n: int, cost: int) -> bool:

@@ -329,9 +329,8 @@ def qr(x: NDArray[Any], complete: bool, /) -> tuple[NDArray[Any], NDArray[Any]]:
     _matrix(x)
     n = x.shape[-1]
     complete = complete and x.shape[-2] > n
-    if (small := stacks.qr(x if x.ndim > 2 else x[None], complete)) is not None:
-        q, r = small if x.ndim > 2 else (small[0][0], small[1][0])
-        return turned(q, n), r
+    if x.ndim > 2 and (small := stacks.qr(x, complete)) is not None:
+        return turned(small[0], n), small[1]
     host = x.__class__ is np.ndarray
     if host and (found := orthogonal(x, complete)) is not None:
         q, r = found[0], np.where(_upper(*found[1].shape), found[1], np.zeros((), x.dtype))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.kernels.cpu.irregular import phases as cpu
-from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.loops import compiles
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,7 +56,7 @@ def turned_pair(u: NDArray[Any], vh: NDArray[Any]) -> tuple[NDArray[Any], NDArra
 
 def _writable(v: Any) -> bool:
     """Whether machine code may turn them where they are."""
-    if v.__class__ is not np.ndarray or not ready(v.size):
+    if v.__class__ is not np.ndarray or not compiles():
         return False
     flags = v.flags
     return flags.c_contiguous and flags.aligned and flags.writeable

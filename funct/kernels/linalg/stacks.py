@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.loops import compiles
 from funct.kernels.cpu.record import address
 from funct.kernels.cpu.small import factors, rotations, singular, systems
 
@@ -114,8 +114,8 @@ def lu(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | Non
 
 
 def qr(x: NDArray[Any], complete: bool) -> tuple[NDArray[Any], NDArray[Any]] | None:
-    """Orthonormal Q and upper R with LAPACK's signs; of one matrix too."""
-    if not _suits(x, square=False, few=True):
+    """Orthonormal Q and upper R with LAPACK's signs."""
+    if not _suits(x, square=False):
         return None
     *lead, m, n = x.shape
     columns, most = m if complete else min(m, n), max(m, n)
@@ -218,11 +218,11 @@ def _suits(
         return False
     count = x.size // (n * k)
     if few:
-        return count > 0 and ready(x.size * k)
+        return count > 0 and compiles()
     if many:
-        return count >= _FEWEST and ready(x.size * k)
+        return count >= _FEWEST and compiles()
     some = count >= n // 4  # as programs ask for
-    return some and count * (n * k + _CALL) >= _LEAST and ready(x.size * k)
+    return some and count * (n * k + _CALL) >= _LEAST and compiles()
 
 
 def _determinants(x: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
