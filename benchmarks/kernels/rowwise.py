@@ -62,6 +62,8 @@ def rows() -> Iterator[Row]:
     for name in ("max_pool1d", "avg_pool1d"):
         yield from _both(name, lambda f, x, name=name: getattr(f, name)(x, 3, 2, 1), signal)
     yield from _both("adaptive_max_pool1d", lambda f, x: f.adaptive_max_pool1d(x, 3), signal)
+    volume = x[:4, :8, :52, :52].reshape(4, 8, 16, 13, 13)
+    yield from _both("adaptive_max_pool3d", lambda f, x: f.adaptive_max_pool3d(x, 5), volume)
     yield from _both("lp_pool2d", lambda f, x: f.lp_pool2d(x, 2.0, 2), x)
     grid = rng.uniform(-1, 1, (8, 56, 56, 2)).astype(np.float32)
     yield from _both(

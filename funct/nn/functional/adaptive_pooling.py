@@ -10,9 +10,11 @@ import numpy as np
 
 import funct.array as xp
 from funct import ops
+from funct.array import Array
 from funct.array.conversion import check_allocation
 from funct.core.dtypes import INEXACT
 from funct.errors import ArgumentError
+from funct.kernels.windows import boxes as kernels
 from funct.nn.functional.arguments import batched, unbatched
 from funct.nn.functional.resampling import area_taps, area_windows, resampled
 from funct.ops.fast import wrap
@@ -161,7 +163,7 @@ def _window_means(x: Any, n: int, out: int, axis: int) -> Any:
     if n % out == 0:
         split = xp.reshape(x, (*x.shape[:axis], out, n // out, *x.shape[axis + 1 :]))
         return xp.mean(split, axis=axis + 1)
-    starts, stops = area_windows(n, out)
+    starts, stops = area_windows(n, out).T
     if (stops - starts).max() <= out:
         return resampled(x, area_taps(n, out), axis)
     return _joined_means(x, out, axis)
@@ -224,6 +226,11 @@ def _first_maxima(x: Any, shape: tuple[int, ...], sizes: tuple[int, ...]) -> Any
     The elements of all windows side by side, of which short ones have their first one again, make
     windows of one size.
     """
+    if x.__class__ is Array:
+        ends = [area_windows(n, out) for n, out in zip(shape, sizes, strict=True)]
+        found = kernels.first_maxima(x.data, ends)
+        if found is not None:
+            return wrap(found)
     inside: Any = np.zeros((), np.int64)  # where those stand in x
     window = []
     for k, (n, out) in enumerate(zip(shape, sizes, strict=True)):

@@ -85,16 +85,17 @@ def _windows(starts: Places, stops: Places, n: int) -> tuple[Places, Any]:
     return np.where(used, starts + steps, starts).clip(0, n - 1), used
 
 
-def area_windows(n: int, out: int) -> tuple[Places, Places]:
-    """The windows from floor(i n / out) to ceil((i + 1) n / out)."""
+@functools.lru_cache(64)
+def area_windows(n: int, out: int) -> Places:
+    """The windows from floor(i n / out) to ceil((i + 1) n / out): (out, 2)."""
     i = np.arange(out)
-    return i * n // out, -((i + 1) * -n // out)
+    return np.stack((i * n // out, -((i + 1) * -n // out)), 1)
 
 
 @functools.lru_cache(64)
 def area_taps(n: int, out: int) -> Taps:
     """Means of `area_windows`."""
-    starts, stops = area_windows(n, out)
+    starts, stops = area_windows(n, out).T
     places, used = _windows(starts, stops, n)
     return Taps(places, used / (stops - starts))
 

@@ -1,0 +1,41 @@
+"""Maxima of boxes of several sizes, as one kernel."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from funct.kernels.cpu.irregular.boxes import max_index_boxes
+from funct.kernels.cpu.loops import pays
+from funct.kernels.cpu.scratch import fresh
+from funct.kernels.windows.places import share
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["first_maxima"]
+
+_INT = np.dtype(np.int64)
+
+
+def first_maxima(x: NDArray[Any], ends: Sequence[NDArray[np.int64]]) -> NDArray[np.int64] | None:
+    """The place in the flat image of the first maximum of each box over the last axes, of which
+    there are three at most; None where no kernel serves.
+
+    ends: for each of these axes (windows, 2), the first element and the end of each, none empty.
+    """
+    d = len(ends)
+    if x.__class__ is not np.ndarray or d > 3 or not pays(x):
+        return None
+    lead, size = x.shape[: x.ndim - d], x.shape[x.ndim - d :]
+    count = tuple([len(e) for e in ends])
+    one = (1,) * (3 - d)
+    told = np.concatenate([np.asarray([[0, 1]] * (3 - d), _INT).reshape(-1, 2), *ends])
+    y, planes = fresh((*lead, *count), _INT), prod(lead)
+    some = share(prod(size), planes)
+    max_index_boxes(x, y, told, *one, *size, *one, *count, planes, some, -(-planes // some))
+    return y

@@ -1,0 +1,59 @@
+"""Laws of maxima over boxes of several sizes."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import funct.array as xp
+from funct.kernels.cpu.loops import available
+from funct.kernels.table import restricted
+from funct.nn import functional as F
+from tests.kernels.arrays import agree
+
+if not available():
+    pytest.skip("there is no LLVM here", allow_module_level=True)
+
+from funct.kernels.cpu.irregular.boxes import max_index_boxes
+
+_axis = st.tuples(st.integers(1, 6), st.lists(st.tuples(st.integers(0, 5), st.integers(1, 6))))
+
+
+@given(st.lists(_axis, min_size=3, max_size=3), st.integers(1, 3), st.integers(0, 9))
+def test_no_index_leaves_its_array(axes: list[Any], planes: int, seed: int) -> None:
+    """Run as Python, the kernel stays inside and gives what the machine code gives."""
+    size, ends, count = [], [], []
+    for n, boxes in axes:
+        inside = [(a, min(b, n)) for a, b in boxes if a < min(b, n)] or [(0, n)]
+        size.append(n)
+        count.append(len(inside))
+        ends += inside
+    x = np.random.default_rng(seed).integers(-2, 3, planes * prod(size)).astype(np.float32)
+    x[x == 2] = np.nan
+    y = np.zeros(planes * prod(count), np.int64)
+    agree(max_index_boxes, x, y, np.asarray(ends), *size, *count, planes, 2, -(-planes // 2))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.float16])
+@pytest.mark.parametrize(("size", "out"), [
+    ((997,), (13,)), ((13, 24), (5, 7)), ((7, 6, 11), (3, 4, 5)), ((3, 40), (5, 9)),
+])  # fmt: skip
+def test_adaptive_maxima_are_those_of_gathered_windows(
+    size: tuple[int, ...], out: tuple[int, ...], dtype: Any
+) -> None:
+    """Values and places, with ties and, where the dtype has it, NaN; of any order in memory."""
+    x = np.random.default_rng(1).integers(-9, 9, (2, *size, 3)).astype(dtype)
+    if x.dtype.kind == "f":
+        x.reshape(-1)[::17] = np.nan
+    pool = getattr(F, f"adaptive_max_pool{len(size)}d")
+    for given in (np.moveaxis(x, -1, 1), np.moveaxis(x, -1, 1).copy()):
+        found = pool(xp.asarray(given), out, return_indices=True)
+        with restricted():
+            wanted = pool(xp.asarray(given), out, return_indices=True)
+        for a, b in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(np.asarray(a), np.asarray(b), strict=True)
