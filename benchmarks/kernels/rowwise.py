@@ -44,6 +44,7 @@ def rows() -> Iterator[Row]:
         yield from _both("gelu", lambda f, x: f.gelu(x), x)
         yield from _both("relu", lambda f, x: f.relu(x), x)
         yield from _both("sigmoid", lambda f, x: f.sigmoid(x), x)
+        yield from _both("glu", lambda f, x: f.glu(x), x)
         yield from _both("softshrink", lambda f, x: f.softshrink(x), x)
     x = rng.standard_normal(IMAGES).astype(np.float32)
     w = rng.standard_normal(IMAGES[1]).astype(np.float32)

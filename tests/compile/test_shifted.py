@@ -82,6 +82,18 @@ def test_what_costs_much_is_computed_once() -> None:
     assert kernels(lambda x: xp.exp(x)[1:] - xp.exp(x)[:-1], x) == 2
 
 
+def test_what_costs_much_is_not_computed_for_zeros() -> None:
+    """Parts of a whole, as both halves of a gated unit's gradient, are computed for themselves."""
+
+    def joined(x: Any) -> Any:
+        n = x.shape[1]
+        return xp.pad(xp.exp(x), ((0, 0), (0, n))) + xp.pad(xp.exp(-x), ((0, 0), (n, 0)))
+
+    x = np.random.default_rng(0).normal(size=(200, 300))
+    assert kernels(joined, x) == 2
+    agree(lambda x: xp.pad(xp.abs(x), 300)[300:] + xp.pad(-x, 300)[:-300], x)
+
+
 def test_what_somebody_else_reads_is_written() -> None:
     """A product, the caller and a reduction of all of it read it from memory."""
     x = np.random.default_rng(0).normal(size=(200, 200))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import funct.array as xp
 from funct.kernels.cpu.loops import available
 from funct.kernels.table import restricted
-from funct.nn import functional as F
+from funct.nn import functional
 from tests.kernels.arrays import agree
 
 if not available():
@@ -50,10 +50,10 @@ def test_adaptive_maxima_are_those_of_gathered_windows(
     x = np.random.default_rng(1).integers(-9, 9, (2, *size, 3)).astype(dtype)
     if x.dtype.kind == "f":
         x.reshape(-1)[::17] = np.nan
-    pool = getattr(F, f"adaptive_max_pool{len(size)}d")
-    for given in (np.moveaxis(x, -1, 1), np.moveaxis(x, -1, 1).copy()):
-        found = pool(xp.asarray(given), out, return_indices=True)
+    pool = getattr(functional, f"adaptive_max_pool{len(size)}d")
+    for image in (np.moveaxis(x, -1, 1), np.moveaxis(x, -1, 1).copy()):
+        found = pool(xp.asarray(image), out, return_indices=True)
         with restricted():
-            wanted = pool(xp.asarray(given), out, return_indices=True)
+            wanted = pool(xp.asarray(image), out, return_indices=True)
         for a, b in zip(found, wanted, strict=True):
             np.testing.assert_array_equal(np.asarray(a), np.asarray(b), strict=True)

@@ -38,7 +38,7 @@ class _Chain(Struct, frozen=True):
     nodes: tuple[Node, ...]
     leaves: frozenset[Var]
 
-    def more(self, times: int) -> int:
+    def more(self, times: float) -> float:
         """What it costs to do all of it so many times, more than to do it once and read it."""
         costs = [how.cost for e in self.nodes if (how := printing(e)) is not None]
         return sum(costs) * (times - 1) + (len(self.leaves) - 1) * times
@@ -48,6 +48,11 @@ def computed_shifted(fused: Fused) -> Graph:
     """The graph with nodes that compute what its loops read shifted; itself where none should."""
     walk = _Shifted(fused)
     return walk.run() if walk.chains else fused.graph
+
+
+def _times(y: Var, read: set[Var]) -> float:
+    """How often an element of y is computed where it is read; what zeros hide is computed too."""
+    return sum([max(math.prod(v.shape) / math.prod(y.shape), 1.0) for v in read])
 
 
 class _Shifted(NewNodes):
@@ -72,7 +77,7 @@ class _Shifted(NewNodes):
         self.stays = {*graph.inputs, *self.constants, *fused.kept} - read.keys()
         for y in [v for v in self.maker if v in read]:
             chain = self._chain(y)
-            if chain is not None and chain.more(len(read[y])) <= _MOST_COST:
+            if chain is not None and chain.more(_times(y, read[y])) <= _MOST_COST:
                 self.chains |= dict.fromkeys(read[y], chain)
             else:
                 self.stays.add(y)
