@@ -15,6 +15,7 @@ from funct.optim.optimizer import (
     LeafRule,
     LearningRate,
     Optimizer,
+    bare,
     check_rate,
     first_rate,
     scalar,
@@ -134,13 +135,14 @@ def _adam(
     def step(params: Any, grads: Any, state: AdamState) -> tuple[Any, AdamState, Info]:
         rate = scalar(lr(state.step)) if callable(lr) else state.lr
         count = state.step + 1
-        t = xp.astype(count, xp.float64)
-        size = rate / (1.0 - state.beta1**t)
-        root = xp.sqrt(1.0 - state.beta2**t)
-        decay = 1.0 - rate * state.weight_decay if decoupled else state.weight_decay
-        new1, new2 = 1.0 - state.beta1, 1.0 - state.beta2
-
-        numbers = (size, root, decay, new1, state.beta2, new2, state.eps, smallest)
+        e, (now, beta1, beta2, eps, decay, t) = bare(
+            rate, state.beta1, state.beta2, state.eps, state.weight_decay,
+            xp.astype(count, xp.float64),
+        )  # fmt: skip
+        size, root = now / (1.0 - beta1**t), e.sqrt(1.0 - beta2**t)
+        if decoupled:
+            decay = 1.0 - now * decay
+        numbers = (size, root, decay, 1.0 - beta1, beta2, 1.0 - beta2, eps, smallest)
         slots = (state.exp_avg, state.exp_avg_sq, *([state.max_exp_avg_sq] if amsgrad else []))
         (new, m, v, *top), norm = update_leaves(rule, numbers, params, grads, *slots)
         info = Info(rate, norm, count)

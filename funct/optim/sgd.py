@@ -15,6 +15,7 @@ from funct.optim.optimizer import (
     LeafRule,
     LearningRate,
     Optimizer,
+    bare,
     check_rate,
     first_rate,
     scalar,
@@ -94,9 +95,10 @@ def sgd(
 
     def step(params: Any, grads: Any, state: SGDState) -> tuple[Any, SGDState, Info]:
         rate = scalar(lr(state.step)) if callable(lr) else state.lr
-        numbers = [rate, state.weight_decay, state.momentum]
+        _, numbers = bare(rate, state.weight_decay, state.momentum)
         if damps:
-            numbers.append(1.0 - xp.astype(state.step != 0, xp.float64) * state.dampening)
+            share = 1.0 - xp.astype(state.step != 0, xp.float64) * state.dampening
+            numbers = [*numbers, share]
         slots = [state.momentum_buffer] if with_buffer else []
         (new, *buffer), norm = update_leaves(rule, numbers, params, grads, *slots)
         count = state.step + 1

@@ -48,22 +48,22 @@ class _Pass:
         entries.add((_INT, _OBJECT, int, dtype, int, _DOUBLE, int), code.address("alone"), code)
         self._alone = entries.call
 
-    def __call__(self, columns: Sequence[Sequence[Any]], numbers: Any, streamed: bool) -> Any:
+    def __call__(
+        self, columns: Sequence[Sequence[Any]], sizes: list[int], numbers: Any, streamed: bool
+    ) -> Any:
         """Run it over C-contiguous arrays; the sum of what the tasks leave."""
-        sizes = tuple([a.size for a in columns[0]])
-        tasks = _tasks(sizes)
+        tasks, leaves, elements = _tasks(tuple(sizes)), len(sizes), sum(sizes)
         count = len(tasks)
         parts = np.empty(count)
-        objects = np.fromiter(chain(*columns), _OBJECT, len(columns) * len(sizes))
-        if sum(sizes) <= _ALONE:  # a call through ctypes costs more, and lets other threads run
-            self._alone(tasks, objects, len(sizes), numbers, int(streamed), parts, count)
-        else:
-            given = (
-                address(tasks), address(objects), len(sizes), address(numbers), streamed,
-                address(parts),
-            )  # fmt: skip
-            data = np.array(given, np.int64)
-            self._together(address(data), count)
+        objects = np.fromiter(chain(*columns), _OBJECT, len(columns) * leaves)
+        if elements <= _ALONE:  # a call through ctypes costs more, and lets other threads run
+            self._alone(tasks, objects, leaves, numbers, int(streamed), parts, count)
+            return parts.item(0)
+        given = (
+            address(tasks), address(objects), leaves, address(numbers), streamed, address(parts)
+        )  # fmt: skip
+        data = np.array(given, np.int64)
+        self._together(address(data), count)
         return np.add.reduce(parts)
 
 
@@ -73,13 +73,13 @@ def _refuse(*args: Any) -> int:
 
 @functools.lru_cache(maxsize=256)
 def _tasks(sizes: tuple[int, ...]) -> Any:
-    """A row (leaf, first element, number of elements) for each chunk."""
+    """A row (leaf, first element, number of elements) for each chunk, and one at least."""
     rows = [
         (leaf, start, min(CHUNK, size - start))
         for leaf, size in enumerate(sizes)
         for start in range(0, size, CHUNK)
     ]
-    return np.array(rows, np.int64).reshape(len(rows), 3)
+    return np.array(rows or [(0, 0, 0)], np.int64)
 
 
 def update(
@@ -91,17 +91,18 @@ def update(
     rule(e, numbers, *operands) gives `results` values and depends on key alone. columns: for each
     operand its arrays, equal in shape from operand to operand, all float32 or all float64.
     """
-    if not readable() or not ready(_work(columns[0])):
+    first = columns[0]
+    sizes = [a.size for a in first]
+    if not readable() or not ready(_work(sizes)):
         return NotImplemented
-    element = _ELEMENTS[columns[0][0].dtype]
-    loop = _updating(rule, key, len(columns), len(numbers), results, element)
+    dtype = first[0].dtype
+    loop = _updating(rule, key, len(columns), len(numbers), results, _ELEMENTS[dtype])
     columns = [_in_place(column) for column in columns]
-    first, dtype = columns[0], columns[0][0].dtype
-    size = results * sum([a.nbytes for a in first])
+    size = results * sum(sizes) * dtype.itemsize
     serve(size)
     shapes, empty = [a.shape for a in first], np.empty
     new = [[empty(shape, dtype) for shape in shapes] for _ in range(results)]
-    squares = loop([*columns, *new], np.asarray(numbers, dtype), size >= _STREAMED)
+    squares = loop([*columns, *new], sizes, np.asarray(numbers, dtype), size >= _STREAMED)
     return new, squares
 
 
@@ -109,15 +110,16 @@ def sum_of_squares(leaves: list[Any]) -> Any:
     """Of all elements together, in float64 and in an order that is always the same; the leaves are
     all float32 or all float64.
     """
-    if not readable() or not ready(_work(leaves)):
+    sizes = [a.size for a in leaves]
+    if not readable() or not ready(_work(sizes)):
         return NotImplemented
     dtype = leaves[0].dtype
-    return _squaring(_ELEMENTS[dtype])([_in_place(leaves)], np.zeros(0, dtype), False)
+    return _squaring(_ELEMENTS[dtype])([_in_place(leaves)], sizes, np.zeros(0, dtype), False)
 
 
-def _work(leaves: list[Any]) -> int:
+def _work(sizes: list[int]) -> int:
     """Elements, and those that NumPy's calls for each array cost like."""
-    return sum([x.size for x in leaves]) + _CALLS * len(leaves)
+    return sum(sizes) + _CALLS * len(sizes)
 
 
 def _in_place(column: list[Any]) -> list[Any]:
@@ -235,16 +237,19 @@ def _begun(element: str) -> tuple[Module, Emitter, _Chunk]:
 
 
 def _finished(module: Module, f: Emitter, element: str) -> _Pass:
-    """The chunks one after the other, and on all threads."""
+    """The chunks one after the other, whose sum is then the first part, and on all threads."""
     f.ret()
     alone = module.function("alone", [("data", PTR)], I64)
     (data,) = alone.arguments
+    parts = alone.load(PTR, alone.at(data, 5, "ptr"))
 
-    def body(i: Value, _: list[Value]) -> list[Value]:
+    def body(i: Value, held: list[Value]) -> list[Value]:
         alone.call("chunk", None, [data, i])
-        return []
+        return [held[0] + alone.load(F64, alone.at(parts, i, "f64"))]
 
-    alone.loop(0, alone.load(I64, alone.at(data, 6, "i64")), 1, body, maybe_empty=True)
+    tasks, zero = alone.load(I64, alone.at(data, 6, "i64")), alone.constant(F64, 0.0)
+    (total,) = alone.loop(0, tasks, 1, body, [zero], maybe_empty=True)
+    alone.store(total, alone.at(parts, 0, "f64"))
     alone.ret(alone.constant(I64, 0))
     together = module.function("together", [("data", PTR), ("tasks", I64)])
     data, tasks = together.arguments
