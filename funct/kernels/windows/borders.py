@@ -1,4 +1,6 @@
-"""Images with borders of their own elements or of a number: a row is copied while it is at hand."""
+"""Images and volumes with borders of their own elements or of a number: a row is copied while it is
+at hand.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +18,7 @@ from funct.kernels.windows.places import share
 __all__ = ["bordered", "padded"]
 
 _WIDE, _NARROW = 32, 8  # elements that are copied at once
+_MOST_ROWS = 1 << 15  # of a plane, for which a table is kept
 _WORDS = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 
 
@@ -41,9 +44,9 @@ def bordered(
 ) -> None:  # fmt: skip
     """y (planes, tall, low + w + high, inner): row i of a plane is row rows[i] of x's.
 
-    x: (planes, h, w, inner). columns: which of x stand in the `low` columns before it, and then in
-    the `high` behind it. Where a row or column is -1, around[0] stands. A task makes `some` of the
-    `count` rows of all planes.
+    x: (planes, h, w, inner), where h counts the rows along several axes. columns: which of x stand
+    in the `low` columns before it, and then in the `high` behind it. Where a row or column is -1,
+    around[0] stands. A task makes `some` of the `count` rows of all planes.
     """
     wide, edge = (low + w + high) * inner, around[0]
     for r in range(task * some, min((task + 1) * some, count)):
@@ -103,13 +106,18 @@ def padded(x: Any, pairs: Any, mode: str, value: Any, order: Any) -> Any:
 def _plan(shape: Any, pairs: Any, mode: str) -> Any:
     """The shape of the result, and what `bordered` is told; axes are as they lie in memory."""
     along = [k for k, pair in enumerate(pairs) if any(pair)]
-    if not along or along[-1] - along[0] > 1:
+    if not along:
         return None
     size = tuple([n + sum(pair) for n, pair in zip(shape, pairs)])
     first, last = along[0], along[-1]
+    if prod(size[first:last]) > _MOST_ROWS:
+        return None
     w, inner = shape[last], prod(shape[last + 1 :])
-    h = shape[first] if first < last else 1
-    rows = _places(h, pairs[first], mode) if first < last else np.zeros(1, np.int64)
+    h, rows = 1, np.zeros(1, np.int64)
+    for n, pair in zip(shape[first:last], pairs[first:last]):
+        h, at = h * n, _places(n, pair, mode)
+        outer = rows[:, None]
+        rows = np.where((outer < 0) | (at < 0), -1, outer * n + at).reshape(-1)
     low, high = pairs[last]
     at = _places(w, pairs[last], mode)
     columns = np.concatenate((at[:low], at[low + w :]))
