@@ -167,7 +167,7 @@ def take_along(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
     """As `numpy.take_along_axis`, for shapes that agree except on axis."""
     i = i if i.dtype is _INT64 else signed(i)
     rank, count = x.ndim, i.size
-    least = _SOME if rank == 1 else max(_FEW, x.size // 8)
+    least = _SOME if rank == 1 else _FEW if x.flags.c_contiguous else max(_FEW, x.size // 8)
     if count < least or not _moves(x, i, count):
         return plain_take_along(x, i, axis)
     if rank == 1:
