@@ -11,6 +11,7 @@ import funct as ft
 import funct.array as xp
 from funct.errors import ArgumentError, ShapeError
 from funct.nn import functional as F  # noqa: N812
+from funct.nn.functional import adaptive_pooling, resampling
 from tests import laws
 from tests.nn.cases import wave
 from tests.nn.torch_twin import agree_with_torch
@@ -224,3 +225,41 @@ def test_an_infinite_element_is_where_its_weight_is(
     x[one == 1.0] = np.inf
     for run in (fun, ft.jit(fun)):
         np.testing.assert_allclose(np.asarray(run(xp.asarray(x))), wanted, rtol=1e-12)
+
+
+MEANS: dict[str, Any] = {
+    "larger": lambda x: F.interpolate(x, (31, 47), mode="bilinear"),
+    "smaller": lambda x: F.interpolate(x, (9, 21), mode="bicubic", antialias=True),
+    "some unread": lambda x: F.interpolate(x, (5, 6), mode="bilinear"),
+    "means": lambda x: F.adaptive_avg_pool2d(x, (5, 11)),
+    "means of long windows": lambda x: F.adaptive_avg_pool1d(xp.reshape(x, (2, 2, -1)), 7),
+}
+
+
+@pytest.mark.parametrize("name", MEANS)
+def test_ways_back_in_one_kernel_are_those_of_each_tap(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of any order, batched, and along tangents; infinite cotangents reach what they are of."""
+    fun, x = MEANS[name], xp.asarray(wave((2, 2, 23, 29)))
+    v, many = xp.asarray(wave(x.shape, 0.7)), xp.asarray(wave((3, *x.shape), 0.3))
+    g = wave(fun(x).shape, 0.2)
+    one = np.where(np.arange(g.size).reshape(g.shape) == g.size // 2, np.inf, 0.0)
+
+    def loss(x: Any) -> Any:
+        return xp.sum(fun(x) ** 3)
+
+    def slopes() -> list[Any]:
+        pull = ft.vjp(fun, x)[1]
+        with np.errstate(invalid="ignore"):
+            return [
+                pull(xp.asarray(g))[0], pull(xp.asarray(one))[0], ft.grad(loss)(x),
+                ft.jvp(ft.grad(loss), (x,), (v,))[1], ft.vmap(ft.grad(loss))(many),
+                ft.grad(lambda x: xp.sum(v * ft.grad(loss)(x)))(x), ft.jit(ft.grad(loss))(x),
+            ]  # fmt: skip
+
+    monkeypatch.setattr(adaptive_pooling, "_MUCH", 0)
+    found = slopes()
+    monkeypatch.setattr(resampling, "_LEAST", 1 << 60)
+    for a, b in zip(found, slopes(), strict=True):
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-12, atol=1e-13)

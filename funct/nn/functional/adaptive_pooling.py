@@ -16,7 +16,7 @@ from funct.core.dtypes import INEXACT
 from funct.errors import ArgumentError
 from funct.kernels.windows import boxes as kernels
 from funct.nn.functional.arguments import batched, unbatched
-from funct.nn.functional.resampling import area_taps, area_windows, resampled
+from funct.nn.functional.resampling import Taps, area_taps, area_windows, mapped, resampled, spread
 from funct.ops.fast import wrap
 
 __all__ = [
@@ -25,6 +25,8 @@ __all__ = [
 ]  # fmt: skip
 
 _FEW = 16  # windows that are read one by one
+_LONG = 1 << 16  # elements of an axis, for which no table is made
+_MUCH = 1 << 20  # elements that ways back of single windows write, each all of them
 
 OutputSize = int | Sequence[int | None] | None
 
@@ -166,7 +168,13 @@ def _window_means(x: Any, n: int, out: int, axis: int) -> Any:
     starts, stops = area_windows(n, out).T
     if (stops - starts).max() <= out:
         return resampled(x, area_taps(n, out), axis)
+    if n <= _LONG and math.prod(x.shape) * out >= _MUCH and spread(x, area_taps(n, out), axis):
+        return mapped(x, _means, area_taps(n, out), axis, n)
     return _joined_means(x, out, axis)
+
+
+def _means(x: Any, taps: Taps, axis: int) -> Any:
+    return _joined_means(x, taps.places.shape[1], axis)
 
 
 def _sizes(name: str, x: Any, rank: int, output_size: OutputSize) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ the data. A separable map of an image is one such sum per axis.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -14,13 +15,21 @@ import numpy as np
 
 from funct import ops
 from funct.array import Array
+from funct.kernels.cpu.loops import ready
 from funct.kernels.windows import resampling as kernels
+from funct.nn.functional.compiled import concrete
 from funct.ops.fast import wrap
+from funct.transforms import custom_vjp
+from funct.transforms.reverse import ReverseTracer
 
 __all__ = [
-    "Taps", "area_taps", "area_windows", "cubic_taps", "gathered", "linear_taps", "nearest_places",
-    "resampled", "smooth_taps",
+    "Taps", "area_taps", "area_windows", "cubic_taps", "gathered", "linear_taps", "mapped",
+    "nearest_places", "resampled", "smooth_taps", "spread",
 ]  # fmt: skip
+
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+_LEAST = 1 << 11  # elements from which on a node with rules of its own costs less than it saves
+_MOST = 1 << 20  # places of a table that is kept
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Places = np.ndarray[Any, np.dtype[np.int64]]
@@ -47,6 +56,8 @@ def resampled(x: Any, taps: Taps, axis: int) -> Any:
         made = kernels.resampled(x.data, *_weighed(taps), axis)
         if made is not None:
             return wrap(made)
+    if spread(x, taps, axis):
+        return mapped(x, resampled, taps, axis, x.shape[axis])
     behind = (1,) * (len(x.shape) - axis - 1)
     total: Any = None
     for at, weight in zip(*_weighed(taps), strict=True):
@@ -55,6 +66,50 @@ def resampled(x: Any, taps: Taps, axis: int) -> Any:
             term = term * wrap(weight.astype(x.dtype).reshape(-1, *behind))
         total = term if total is None else total + term
     return total
+
+
+def spread(x: Any, taps: Taps, axis: int) -> bool:
+    """Whether the way back is one kernel: of many floats on a tape, each of which is read."""
+    if x.__class__ is not ReverseTracer or not concrete(x) or x.size < _LEAST:
+        return False
+    return x.dtype in _FLOATS and ready(x.size) and _transposed(taps, x.shape[axis]) is not None
+
+
+@functools.partial(custom_vjp, nondiff_argnums=(1, 2, 3, 4))
+def mapped(x: Any, sums: Callable[..., Any], taps: Taps, axis: int, n: int) -> Any:
+    """sums(x, taps, axis), which are the weighted sums along axis, of length n, whose way back is
+    one kernel: an element's cotangent is the weighted sum of those of what it is read for.
+    """
+    return sums(x, taps, axis)
+
+
+def _forward(x: Any, sums: Callable[..., Any], taps: Taps, axis: int, n: int) -> Any:
+    return sums(x, taps, axis), None
+
+
+def _back(_: Any, taps: Taps, axis: int, n: int, __: Any, g: Any) -> tuple[Any]:
+    back = _transposed(taps, n)
+    assert back is not None
+    return (resampled(g, back, axis),)
+
+
+mapped.defvjp(_forward, _back)
+
+
+@functools.lru_cache(64)
+def _transposed(taps: Taps, n: int) -> Taps | None:
+    """For each of n elements what it is read for; None where one is not, or is for very much."""
+    used = taps.weights != 0.0
+    read, for_ = taps.places[used], np.broadcast_to(np.arange(used.shape[1]), used.shape)[used]
+    count = np.bincount(read, minlength=n)
+    if not count.all() or count.max() * n > _MOST:
+        return None
+    order = np.argsort(read, kind="stable")
+    row = np.arange(read.size) - np.repeat(np.cumsum(count) - count, count)
+    places, weights = np.zeros((count.max(), n), np.int64), np.zeros((count.max(), n))
+    places[row, read[order]] = for_[order]
+    weights[row, read[order]] = taps.weights[used][order]
+    return Taps(places, weights)
 
 
 @functools.lru_cache(64)
