@@ -7,8 +7,8 @@ is chosen if it knows the dtype, the device has all that the row needs, and the 
 cost (loading LLVM takes 60 ms, once). The last row of a name needs nothing: it is plain NumPy, runs
 everywhere, and is what the others are tested against.
 
-A row that is chosen may still return NotImplemented for a case it does not know; `call` goes on to
-the next one.
+A row that is chosen may still return NotImplemented for a case it does not know by how arrays lie,
+and `UNFIT` for what they hold; `call` goes on to the next one.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ from msgspec import Struct
 from funct.device import host
 
 __all__ = [
-    "ROWS", "Row", "Ways", "available", "call", "find", "left", "met", "permitted", "restricted",
-    "unrestricted",
+    "ROWS", "UNFIT", "Row", "Ways", "available", "call", "find", "left", "met", "permitted",
+    "restricted", "unrestricted",
 ]  # fmt: skip
 
 Implementation = Callable[..., Any]
 DType = np.dtype[Any]
+UNFIT: Any = object()
 
 
 class Row(Struct, frozen=True):
@@ -40,8 +41,7 @@ class Row(Struct, frozen=True):
 
     place: "module:function". dtypes: NumPy's or ml_dtypes' names; () is any. needs: LLVM's names of
     features of the processor ("avx2"), "llvm" where code is made at run time. least: the
-    work, in units of the name's own, from which on it pays. looks: whether it passes cases on by
-    what arrays hold, not only by how they lie.
+    work, in units of the name's own, from which on it pays.
     """
 
     name: str
@@ -50,7 +50,6 @@ class Row(Struct, frozen=True):
     needs: tuple[str, ...] = ()
     least: int = 0
     device: str = "cpu"
-    looks: bool = False
 
     def load(self) -> Implementation:
         """The function. Its module is imported at the first use."""
@@ -88,7 +87,7 @@ ROWS = (
     Row("convolution", "funct.kernels.windows.sent:convolution", _REAL, (), 1 << 20),
     Row("convolution", _CONV + "depthwise_last:convolution", _REAL, _WIDE, _SOME),
     Row("convolution", _CONV + "depthwise:convolution", _REAL, _WIDE, _SOME),
-    Row("convolution", _CONV + "winograd:convolution", _REAL, _WIDE, 1 << 16, looks=True),
+    Row("convolution", _CONV + "winograd:convolution", _REAL, _WIDE, 1 << 16),
     Row("convolution", _CONV + "convolution:convolution", _REAL, _WIDE, _SOME),
     Row("convolution", "funct.kernels.windows.products:convolution"),
     Row("convolution_input", _CONV + "few_products:convolution_input", _REAL, ("llvm",)),
@@ -98,9 +97,7 @@ ROWS = (
     Row("convolution_input", "funct.kernels.windows.sent:convolution_input", _REAL, (), 1 << 20),
     Row("convolution_input", _CONV + "depthwise_last:convolution_input", _REAL, _WIDE, _SOME),
     Row("convolution_input", _CONV + "depthwise:convolution_input", _REAL, _WIDE, _SOME),
-    Row(
-        "convolution_input", _CONV + "winograd:convolution_input", _REAL, _WIDE, 1 << 16, looks=True
-    ),
+    Row("convolution_input", _CONV + "winograd:convolution_input", _REAL, _WIDE, 1 << 16),
     Row("convolution_input", _CONV + "convolution:convolution_input", _REAL, _WIDE, _SOME),
     Row("convolution_input", "funct.kernels.windows.products:convolution_input"),
     Row("convolution_weight", _CONV + "few_products:convolution_weight", _REAL, ("llvm",)),
@@ -130,7 +127,6 @@ ROWS = (
         _REAL,
         _WIDE,
         1 << 16,
-        looks=True,
     ),
     Row(
         "convolution_weight",
@@ -313,13 +309,14 @@ class Ways:
 
     def __call__(self, *args: Any) -> Any:
         """What the best row that knows the case computes."""
-        rows = self._rows
-        for k, row in enumerate(rows):
+        passed = []
+        for row in self._rows:
             y = row.load()(*args)
-            if y is not NotImplemented:
-                if k:
-                    first = [n for n, r in enumerate(rows[:k]) if r.looks]
-                    self._rows = rows[min([*first, k]) :]
+            if y is NotImplemented:
+                passed.append(row)
+            elif y is not UNFIT:
+                if passed:
+                    self._rows = tuple([r for r in self._rows if r not in passed])
                 return y
         raise LookupError(f"no kernel {self._what}")
 
@@ -329,6 +326,6 @@ def call(name: str, dtype: DType, work: int, *args: Any, device: str = "cpu") ->
     for row in _candidates(name, dtype, device, _only.get()):
         if work >= row.least:
             y = row.load()(*args)
-            if y is not NotImplemented:
+            if y is not NotImplemented and y is not UNFIT:
                 return y
     raise LookupError(f"no kernel {name!r} for {dtype} on {device!r}")

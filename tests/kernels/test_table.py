@@ -76,6 +76,21 @@ def test_a_row_may_pass_a_case_on(rows, monkeypatch):
     assert table.call("twice", F32, 100, 1) == "sse2"
 
 
+def test_only_what_passes_a_case_on_by_what_arrays_hold_is_asked_again(rows, monkeypatch):
+    monkeypatch.setattr(table, "available", lambda: frozenset({"llvm", "avx1024", "sse2"}))
+    asked: list[str] = []
+    answers = {"of_wide": NotImplemented, "of_narrow": table.UNFIT, "plain": "plain"}
+
+    def load(place):
+        name = place.split(":")[1]
+        return lambda x: (asked.append(name), answers[name])[1]
+
+    monkeypatch.setattr(table, "_load", load)
+    ways = table.Ways("twice", F32, 100)
+    assert [ways(None), ways(None), table.call("twice", F32, 100, None)] == ["plain"] * 3
+    assert asked == [*answers, "of_narrow", "plain", *answers]
+
+
 def test_an_unknown_name_is_an_error():
     with pytest.raises(LookupError, match="nothing"):
         table.find("nothing", F32)

@@ -3,6 +3,11 @@
     run = runner(code.address("reduce"))     # void reduce(ptr job)
     run(x, y, rest)     # the words &x[0] and &y[0], and those of `rest`, which is bytes
 
+A job that is prepared but for some of its words is copied, and these are put into it:
+
+    run = filling(code.address("convolve"), job, places)
+    run(x, y, 7)     # job[places] = &x[0], &y[0], 7
+
 ctypes takes longer to be told where two arrays are than they take that have a thousand elements.
 """
 
@@ -11,15 +16,28 @@ from __future__ import annotations
 import ctypes
 import functools
 import struct
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.kernels.cpu.calls import DATA, RANK, SHAPE, builtin, code_of, field, readable, word
+from funct.kernels.cpu.calls import (
+    DATA,
+    RANK,
+    SHAPE,
+    TYPE,
+    builtin,
+    code_of,
+    field,
+    readable,
+    word,
+)
 from funct.kernels.cpu.record import address
 
-__all__ = ["runner"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["filling", "runner"]
 
 _WORDS = 64  # of the longest job
 _LONG = 1 << 13  # elements from which on other Python threads may run meanwhile
@@ -39,6 +57,75 @@ def runner(code: int) -> Callable[..., None]:
 def _run(function: Any, *given: Any) -> None:
     *arrays, rest = given
     function(struct.pack(f"{len(arrays)}q", *map(address, arrays)) + rest)
+
+
+def filling(code: int, job: NDArray[np.int64], places: Sequence[int]) -> Callable[..., None]:
+    """A function of as many arrays, or whole numbers, as there are places: for the function at an
+    address, which stays there, as do the tables that the job points to.
+    """
+    if not readable():
+        function = ctypes.CFUNCTYPE(None, ctypes.c_int64)(code)
+        return functools.partial(_fill, function, job, np.asarray(places, np.intp))
+    head = [code, id(None), id(int), len(job), len(places)]
+    table = np.asarray([*head, *places, *job.tolist()], np.int64)
+    return builtin("fill", code_of(_FILLING).address("call"), table)
+
+
+def _fill(function: Any, job: NDArray[np.int64], places: NDArray[np.intp], *given: Any) -> None:
+    own = job.copy()
+    own[places] = [x if type(x) is int else address(x) for x in given]
+    function(address(own))
+
+
+_FILLING = f"""
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+
+define ptr @call(ptr %holder, ptr %args, i64 %count) {{
+entry:
+{field("table", "%holder", DATA, "ptr")}
+{word("code", "%table", 0, "ptr")}
+{word("none", "%table", 1, "ptr")}
+{word("int", "%table", 2, "ptr")}
+{word("words", "%table", 3)}
+{word("missing", "%table", 4)}
+  %places = getelementptr i64, ptr %table, i64 5
+  %from = getelementptr i64, ptr %places, i64 %missing
+  %job = alloca i64, i64 %words, align 16
+  %bytes = shl i64 %words, 3
+  call void @llvm.memcpy.p0.p0.i64(ptr %job, ptr %from, i64 %bytes, i1 false)
+  br label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %k.next, %put ]
+  %all = icmp eq i64 %k, %missing
+  br i1 %all, label %run, label %look
+look:
+  %at = getelementptr ptr, ptr %args, i64 %k
+  %x = load ptr, ptr %at
+{field("type", "%x", TYPE, "ptr")}
+  %whole = icmp eq ptr %type, %int
+  br i1 %whole, label %number, label %array
+number:
+  %value = call i64 @PyLong_AsLongLong(ptr %x)
+  br label %put
+array:
+{field("data", "%x", DATA)}
+  br label %put
+put:
+  %filled = phi i64 [ %value, %number ], [ %data, %array ]
+  %place.at = getelementptr i64, ptr %places, i64 %k
+  %place = load i64, ptr %place.at
+  %to = getelementptr i64, ptr %job, i64 %place
+  store i64 %filled, ptr %to
+  %k.next = add i64 %k, 1
+  br label %next
+run:
+  %state = call ptr @PyEval_SaveThread()
+  call void %code(ptr %job)
+  call void @PyEval_RestoreThread(ptr %state)
+  call void @Py_IncRef(ptr %none)
+  ret ptr %none
+}}
+"""
 
 
 _TEXT = f"""

@@ -47,3 +47,18 @@ def test_jobs_are_addresses_and_words(
     del call
     assert [sys.getrefcount(a) for a in given] == counts
     assert abs(sys.getrefcount(None) - none) < 100
+
+
+@pytest.mark.parametrize("readable", [True, False])
+def test_prepared_jobs_are_filled(readable: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With arrays of any layout and with numbers, in any order; what was prepared stays so."""
+    monkeypatch.setattr(runners, "readable", lambda: readable)
+    y, x = np.zeros(_WORDS, np.int64), np.ones((3, 4), np.float32).T
+    prepared = np.arange(_WORDS)
+    run = runners.filling(assemble(_COPY).keep().address("copy"), prepared, [4, 0, 2])
+    counts = [sys.getrefcount(a) for a in (x, y)]
+    for number in (-3, 1 << 62):
+        assert run(x, y, number) is None
+        assert y.tolist() == [address(y), 1, number, 3, address(x), 5]
+    assert prepared.tolist() == list(range(_WORDS))
+    assert [sys.getrefcount(a) for a in (x, y)] == counts

@@ -5,7 +5,6 @@ So are convolutions and adjoints to a few channels per group, which would fill f
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ from funct.kernels.cpu.convolution.lines import PLANES, Ends, Pattern, planes_te
 from funct.kernels.cpu.quantized.codes import BYTE, TO_CODES, to_codes_fields
 from funct.kernels.cpu.quantized.words import QUADS
 from funct.kernels.cpu.record import address
+from funct.kernels.cpu.runners import filling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,15 +55,15 @@ class Plan(Struct, frozen=True, eq=False):
     """What is known of shapes.
 
     pattern: what the machine code of that name is printed for. job: all but addresses of arrays;
-    places: where they go in it. shape: of the result. sums: bytes of those kept in memory. room: so
-    far vectors reach beyond a line. kept: elements of either end of x that are copied. tables: what
-    the job points to.
+    missing: where they go in it. shape: of the result. sums: bytes of those kept in memory. room:
+    so far vectors reach beyond a line. kept: elements of either end of x that are copied. tables:
+    what the job points to.
     """
 
     name: str
     pattern: Pattern
     job: NDArray[np.int64]
-    places: NDArray[np.intp]
+    missing: Sizes
     shape: Sizes
     sums: int
     room: int
@@ -243,9 +243,10 @@ def _filled(
         planes=planes,
     )  # fmt: skip
     kept = min(2 * ends, planes) * plane
-    places = np.array([fields.place(name) for name in ("x", *arrays, "head", "tail")], np.intp)
+    scratch = ("sums",) if fields is WEIGHTS else ()
+    missing = tuple([fields.place(name) for name in ("x", *arrays, "head", "tail", *scratch)])
     held = given["units"] * sums(pattern) * pattern.vector_bytes if fields is WEIGHTS else 0
-    return Plan(name, pattern, job, places, shape, held, room, kept, (masks, zeros, order))
+    return Plan(name, pattern, job, missing, shape, held, room, kept, (masks, zeros, order))
 
 
 def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
@@ -309,47 +310,39 @@ def convolution_of_codes(
     if made is None:
         return NotImplemented
     weights, fields, held = prepared()
-    found = _run(made, x, weights, written, fields)
+    found = _run(made, x, weights, written, **fields)
     del held
     return found
 
 
 def _run(
     made: Plan | None, x: NDArray[Any], other: NDArray[Any], dtype: np.dtype[Any] | None = None,
-    more: dict[str, int] | None = None,
+    **more: int,
 ) -> NDArray[Any]:  # fmt: skip
-    """The result, from x, which is read by lines, and w or g."""
+    """The result, from x, which is read by lines, and w or g. more: fields of the job."""
     if made is None or (dtype is None and x.dtype != other.dtype):
         return NotImplemented
     x, other = np.ascontiguousarray(x), np.ascontiguousarray(other)
     y = memory.fresh(made.shape, dtype or x.dtype)
-    job, room, kept = made.job.copy(), made.room, made.kept
-    if more:
-        PLANES.put(job, **more)
-    if made.sums:
-        WEIGHTS.put(job, sums=memory.scratch(made.sums))
+    room, kept = made.room, made.kept
     copies = np.empty(2 * kept + 3 * room, x.dtype)  # room before, between and behind
     flat, behind = x.reshape(-1), 2 * room + 2 * kept
     copies[room : room + kept] = flat[:kept]
     copies[behind - kept : behind] = flat[flat.size - kept :]
     here, size = address(copies), x.itemsize
-    job[made.places] = (
-        address(x),
-        address(other),
-        address(y),
-        here + room * size,
-        here + behind * size,
-    )
-    pattern = made.pattern
-    if pattern.streams and address(y) % host().vector_bytes:
-        pattern = replace(pattern, streams=False)
-    _entry(pattern, made.name)(address(job))
+    ends = here + room * size, here + behind * size
+    sums = (memory.scratch(made.sums),) if made.name == "weights" else ()
+    streams = made.pattern.streams and not address(y) % host().vector_bytes
+    run = _filling(made, streams, tuple(more))
+    run(x, other, y, *ends, *sums, *more.values())
     return y
 
 
-@functools.cache
-def _entry(pattern: Pattern, name: str) -> Any:
-    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(entry(pattern, name))
+@functools.lru_cache(1 << 10)
+def _filling(made: Plan, streams: bool, more: tuple[str, ...]) -> Callable[..., None]:
+    """more: fields of codes."""
+    code = entry(replace(made.pattern, streams=streams), made.name)
+    return filling(code, made.job, (*made.missing, *map(PLANES.place, more)))
 
 
 def entry(pattern: Pattern, name: str) -> int:

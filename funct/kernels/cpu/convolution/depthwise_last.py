@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -17,9 +16,12 @@ from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.convolution.axes import countless, filled
 from funct.kernels.cpu.convolution.pixels import PIXELS, Pattern, pixels_text, sums_text
 from funct.kernels.cpu.record import address
+from funct.kernels.cpu.runners import filling
 from funct.kernels.windows.convolution import fitting_size
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from funct.kernels.windows.views import Sizes, Sliding
@@ -31,6 +33,8 @@ _TASKS = 4  # per core
 _PARTS = 8  # sums of weights that are added in the end, whatever the number of cores
 _LONG_LINE = 28 << 10  # bytes
 _TAPS = 64  # of a kernel, or phases of an adjoint; texts grow with them
+
+_PLACES = tuple([PIXELS.place(name) for name in ("x", "w", "y")])
 
 
 class Plan(Struct, frozen=True, eq=False):
@@ -81,9 +85,10 @@ def _plan(
     return Plan(pattern, job, first[:, None] + np.arange(block), zeros)
 
 
-@functools.cache
-def _entry(pattern: Pattern, name: str) -> Any:
-    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(_code(pattern, name, host()).address(name))
+@functools.lru_cache(1 << 10)
+def _filling(made: Plan, name: str, streams: bool) -> Callable[..., None]:
+    code = _code(replace(made.pattern, streams=streams), name, host())
+    return filling(code.address(name), made.job, _PLACES)
 
 
 @functools.cache
@@ -116,8 +121,7 @@ def _run(
     packed = w.reshape(len(w), -1)[made.channels].swapaxes(1, 2).copy()
     y = memory.fresh((len(x), *out, len(w)), x.dtype)
     streams = made.pattern.streams and address(y) % host().vector_bytes == 0
-    entry = _entry(replace(made.pattern, streams=streams), "pixels")
-    _call(entry, made, channels_last(x), packed, y)
+    _filling(made, "pixels", streams)(channels_last(x), packed, y)
     return channels_first(y)
 
 
@@ -129,12 +133,6 @@ def _fits(x: NDArray[Any], other: NDArray[Any], slide: Sliding) -> bool:
         and not x.flags.c_contiguous
         and channels_last(x).flags.c_contiguous
     )
-
-
-def _call(entry: Any, made: Plan, x: NDArray[Any], w: NDArray[Any], y: NDArray[Any]) -> None:
-    job = made.job.copy()
-    PIXELS.put(job, x=address(x), w=address(w), y=address(y))
-    entry(address(job))
 
 
 def convolution_weight(
@@ -151,7 +149,7 @@ def convolution_weight(
     tasks = int(made.job[PIXELS.place("tasks")])
     parts = np.zeros((tasks, blocks, taps, block), x.dtype)
     images, ours = (np.ascontiguousarray(channels_last(v)) for v in (x, g))
-    _call(_entry(made.pattern, "sums"), made, images, parts, ours)
+    _filling(made, "sums", False)(images, parts, ours)
     w = memory.fresh((count, taps), x.dtype)
     w[made.channels] = parts.sum(0).swapaxes(1, 2)
     return w.reshape(count, 1, *size)

@@ -6,7 +6,6 @@ Panels depend on the weights alone and serve any number of calls. Arrays are tak
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -21,17 +20,20 @@ from funct.kernels.cpu.convolution.geometry import plan
 from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.dense.tile import most_rows, tile_table
 from funct.kernels.cpu.record import address
+from funct.kernels.cpu.runners import filling
 from funct.kernels.llvm import typed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
 __all__ = ["Convolver", "batch_of"]
 
-_ARRAYS = ("x", "weights", "y", "scratch", "around")
-_PLACES = np.array([bands.JOB.place(name) for name in _ARRAYS], np.intp)
-_PACK_PLACES = np.array([bands.PACK.place(name) for name in ("source", "to")], np.intp)
-_OWN = bands.JOB.place("pack")
+_MISSING = tuple(
+    [bands.JOB.place(name) for name in ("x", "weights", "y", "scratch", "around", "pack")]
+)
+_PACK_MISSING = tuple([bands.PACK.place(name) for name in ("source", "to")])
 
 
 def batch_of(
@@ -59,9 +61,7 @@ class Convolver:
         self._plan = made = plan(batch, axes, kernel)
         self.once, self.weight_words = made.once, made.weight_words
         self._word = batch.word_bytes
-        element, width = typed(DOTS[dot].word).element, supported(DOTS[dot], host())
-        self._entries = [_entry(element, last, "convolve") for last in (False, True)]
-        self._pack = _entry(element, False, "pack")
+        self._element, width = typed(DOTS[dot].word).element, supported(DOTS[dot], host())
         alone, padded = most_rows(DOTS[dot], width, 1), made.fields["padded_outputs"]
         table = tile_table(dot, width, made.classes.counts, padded, alone=alone)
         self.job = bands.JOB.fill(
@@ -95,9 +95,7 @@ class Convolver:
     def panels(self, w: NDArray[Any]) -> NDArray[Any]:
         """(group, block of outputs, piece of k, tap, k, lane)."""
         to = memory.fresh((max(1, self.weight_words),), w.dtype)
-        job = self.pack.copy()
-        job[_PACK_PLACES] = address(w), address(to)
-        self._pack(address(job))
+        self._packed(w, to)
         return to
 
     def run(
@@ -109,11 +107,23 @@ class Convolver:
         around: the byte that the words outside of the image are made of. laid: whether `panels` are
         that, and not the weights themselves.
         """
-        job = self.job.copy()
         room = memory.scratch(self.scratch_bytes)
-        job[_PLACES] = address(x), address(panels), address(y), room, around
-        job[_OWN] = 0 if laid else address(self.pack)
-        self._entries[last](address(job))
+        run = self._run_last if last else self._run
+        run(x, panels, y, room, around, 0 if laid else self.pack)
+
+    # made at the first call: those who make jobs of this have the code elsewhere
+
+    @functools.cached_property
+    def _packed(self) -> Callable[..., None]:
+        return filling(bands.entry(self._element, host(), False, "pack"), self.pack, _PACK_MISSING)
+
+    @functools.cached_property
+    def _run(self) -> Callable[..., None]:
+        return filling(bands.entry(self._element, host(), False, "convolve"), self.job, _MISSING)
+
+    @functools.cached_property
+    def _run_last(self) -> Callable[..., None]:
+        return filling(bands.entry(self._element, host(), True, "convolve"), self.job, _MISSING)
 
 
 def _chunks(offsets: NDArray[np.int64], piece: int, words: int, lanes: int) -> NDArray[np.int64]:
@@ -134,20 +144,3 @@ def _chunks(offsets: NDArray[np.int64], piece: int, words: int, lanes: int) -> N
     table[which, 2 + place - first[which]] = rows
     table[:, 1] = lanes - np.argmax(table[:, :1:-1] >= 0, axis=1)
     return table
-
-
-class _Entry:
-    """A function of machine code that is made at its first call."""
-
-    def __init__(self, element: str, last: bool, name: str) -> None:
-        self._what = element, host(), last, name
-
-    @functools.cached_property
-    def _run(self) -> Any:
-        return ctypes.CFUNCTYPE(None, ctypes.c_int64)(bands.entry(*self._what))
-
-    def __call__(self, job: int) -> None:
-        self._run(job)
-
-
-_entry = functools.cache(_Entry)

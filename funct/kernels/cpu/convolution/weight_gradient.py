@@ -42,10 +42,9 @@ Note [Rows of a tile]
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +61,7 @@ from funct.kernels.cpu.convolution.weight_text import JOB, text
 from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.dense.tile import most_rows, tile_table
 from funct.kernels.cpu.record import address
+from funct.kernels.cpu.runners import filling
 from funct.kernels.windows import patches
 from funct.kernels.windows.pointwise import in_tiles
 
@@ -89,7 +89,7 @@ _FEW_CHANNELS = 16  # whose taps may be stacked
 _CHUNK = 256  # pixels whose channels of one tile stay in the first-level cache
 
 _ARRAYS = ("x", "g", "g_last", "w", "partial", "scratch")
-_PLACES = np.array([JOB.place(name) for name in _ARRAYS], np.intp)
+_PLACES = tuple([JOB.place(name) for name in _ARRAYS])
 
 
 class Plan(Struct, frozen=True, eq=False):
@@ -322,16 +322,15 @@ def weights(
     w = memory.fresh((out, c, *size), x.dtype)
     first = made.partial_bytes + made.scratch_bytes
     partial = memory.scratch(first + made.g_bytes * turned)
-    of_g = (partial + first, address(g)) if turned else (address(g), 0)
-    job = made.job.copy()
-    job[_PLACES] = address(x), *of_g, address(w), partial, partial + made.partial_bytes
-    _entry(_ELEMENT[x.dtype], last)(address(job))
+    of_g = (partial + first, g) if turned else (g, 0)
+    run = _filling(made, _ELEMENT[x.dtype], last)
+    run(x, *of_g, w, partial, partial + made.partial_bytes)
     return w
 
 
-@functools.cache
-def _entry(element: str, last: bool) -> Any:
-    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(entry(element, last))
+@functools.lru_cache(1 << 10)
+def _filling(made: Plan, element: str, last: bool) -> Callable[..., None]:
+    return filling(entry(element, last), made.job, _PLACES)
 
 
 def entry(element: str, last: bool = False) -> int:

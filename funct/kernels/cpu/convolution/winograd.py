@@ -5,7 +5,6 @@ What is not worth it, or comes out infinite or as no number, is left to others.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,8 @@ from funct.kernels.cpu.convolution.winograd_text import CHUNK, JOB, text
 from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.dense.tile import most_rows, tile_table
 from funct.kernels.cpu.record import Fields, address
+from funct.kernels.cpu.runners import filling
+from funct.kernels.table import UNFIT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,25 +43,24 @@ _Text = Callable[[str, Host, bool], str]
 
 class Plan(Struct, frozen=True, eq=False):
     """What is prepared for shapes. text: prints the code, for this element. fields: those of the
-    job, which is all but the addresses of arrays. tables: what it points to.
+    job, which is all but the addresses of arrays. missing: these, but for scratch and flag. tables:
+    what it points to.
     """
 
     text: _Text
     element: str
     fields: Fields
+    missing: tuple[str, ...]
     job: NDArray[np.int64]
     scratch_bytes: int
     tables: tuple[NDArray[np.int64], ...]
 
-    def run(self, last: bool, **arrays: NDArray[Any]) -> bool:
+    def run(self, last: bool, *arrays: Any) -> bool:
         """Fill the result, one of the arrays; whether it is right. last: whether x has its
         channels last.
         """
-        job, wrong = self.job.copy(), np.empty(1, np.int64)
-        at = {name: address(a) for name, a in arrays.items()}
-        room = memory.scratch(self.scratch_bytes)
-        self.fields.put(job, **at, scratch=room, flag=address(wrong))
-        _called(self.text, self.element, last)(address(job))
+        wrong = np.empty(1, np.int64)
+        _filling(self, last)(*arrays, memory.scratch(self.scratch_bytes), wrong)
         return not wrong[0]
 
 
@@ -121,7 +121,8 @@ def plan(
         "tiles": address(tile_table(dot, width, of.counts, padded)), "tap": address(tap),
     }  # fmt: skip
     job = JOB.fill(**fields, x=0, w=0, y=0, scratch=0, flag=0)
-    return Plan(text, dot, JOB, job, (own + tasks * fields["scratch_step"]) * word, (rows, tap))
+    room = (own + tasks * fields["scratch_step"]) * word
+    return Plan(text, dot, JOB, ("x", "w", "y"), job, room, (rows, tap))
 
 
 def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
@@ -150,14 +151,15 @@ def _run(x: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes | None) -
     w = np.ascontiguousarray(w)
     outputs = w.shape[1] * slide.groups if adjoint else len(w)
     y = memory.fresh((len(x), *((*size, outputs) if last else (outputs, *size))), x.dtype)
-    if not made.run(last, x=x, w=w, y=y):
-        return NotImplemented
+    if not made.run(last, x, w, y):
+        return UNFIT
     return channels_first(y) if last else y
 
 
-@functools.cache
-def _called(text: _Text, element: str, last: bool) -> Any:
-    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(entry(text, element, "squares", last))
+@functools.lru_cache(1 << 10)
+def _filling(made: Plan, last: bool) -> Callable[..., None]:
+    places = [made.fields.place(name) for name in (*made.missing, "scratch", "flag")]
+    return filling(entry(made.text, made.element, "squares", last), made.job, places)
 
 
 def entry(text: _Text, element: str, name: str, last: bool = False) -> int:

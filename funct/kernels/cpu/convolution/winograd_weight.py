@@ -22,6 +22,7 @@ from funct.kernels.cpu.convolution.winograd_weight_text import JOB, text
 from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.dense.tile import most_rows, tile_table
 from funct.kernels.cpu.record import address
+from funct.kernels.table import UNFIT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -86,7 +87,8 @@ def plan(dot: str, x: Sizes, g: Sizes, slide: Sliding) -> Plan | None:
         "tiles": address(tile_table(dot, width, counts, padded, packed=False)),
     }  # fmt: skip
     job = JOB.fill(**fields, x=0, g=0, g_last=0, w=0, scratch=0, flag=0)
-    return Plan(text, dot, JOB, job, (own + fields["tasks"] * scratch_step) * word, (rows, tap))
+    room = (own + fields["tasks"] * scratch_step) * word
+    return Plan(text, dot, JOB, ("x", "g", "g_last", "w"), job, room, (rows, tap))
 
 
 def convolution_weight(
@@ -101,10 +103,10 @@ def convolution_weight(
         return NotImplemented
     last = lie_last(x)
     x = channels_last(x) if last else np.ascontiguousarray(x)
-    arrays = {"x": x, "g": g}
+    of_g: tuple[Any, Any]
     if lie_last(g):
-        arrays |= {"g": memory.fresh(g.shape, g.dtype), "g_last": channels_last(g)}
+        of_g = memory.fresh(g.shape, g.dtype), channels_last(g)
     else:
-        arrays["g"] = np.ascontiguousarray(g)
+        of_g = np.ascontiguousarray(g), 0
     w = memory.fresh((g.shape[1], x.shape[-1 if last else 1] // slide.groups, *size), x.dtype)
-    return w if made.run(last, **arrays, w=w) else NotImplemented
+    return w if made.run(last, x, *of_g, w) else UNFIT
