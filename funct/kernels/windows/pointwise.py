@@ -174,9 +174,12 @@ def _stacked_weight(x: NDArray[Any], g: NDArray[Any], groups: int) -> NDArray[An
 
 def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution`."""
+    dense = _dense(x, w)
+    if dense and mapped(x.shape, w.shape, slide):
+        return _mapped(w.reshape(w.shape[:2]), x)
     if _stacks(x, w, w.shape[2:], slide):
         return _stacked(w.reshape(slide.groups, -1, w.shape[1]), x)
-    if _dense(x, w) and whole(x.shape, w.shape[2:], slide):
+    if dense and whole(x.shape, w.shape[2:], slide):
         y: NDArray[Any] = matmul(x.reshape(len(x), -1), w.reshape(len(w), -1).T)
         return y.reshape(*y.shape, *(1,) * len(slide.stride))
     if _in_rows(x, w, slide):
@@ -184,15 +187,15 @@ def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any
     if x.flags.c_contiguous and _apart(x, w, w.shape[2:], slide):
         seen, plain = _seen(x, slide)
         return convolution(seen, w, plain)
-    if not (_dense(x, w) and mapped(x.shape, w.shape, slide)):
-        return NotImplemented
-    return _mapped(w.reshape(w.shape[:2]), x)
+    return NotImplemented
 
 
 def convolution_input(
     g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes
 ) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution_input`."""
+    if _dense(g, w) and mapped(g.shape, w.shape, slide):
+        return _mapped(w.reshape(w.shape[:2]).T, g)
     if _stacks(g, w, w.shape[2:], slide):
         return _stacked(w.reshape(slide.groups, -1, w.shape[1]).swapaxes(1, 2), g)
     if g.dtype == w.dtype and whole((*g.shape[:2], *size), w.shape[2:], slide):
@@ -207,9 +210,7 @@ def convolution_input(
         x = np.zeros((*sent.shape[:2], *size), g.dtype)
         x[_places(slide)] = sent
         return x
-    if not (_dense(g, w) and mapped(g.shape, w.shape, slide)):
-        return NotImplemented
-    return _mapped(w.reshape(w.shape[:2]).T, g)
+    return NotImplemented
 
 
 def convolution_weight(
