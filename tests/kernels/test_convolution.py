@@ -15,7 +15,9 @@ import funct.array as xp
 from funct import ops
 from funct.kernels import table
 from funct.kernels.channels import channels_first, channels_last
-from funct.kernels.windows import patches, pointwise, sent
+from funct.kernels.cpu.convolution import sent
+from funct.kernels.cpu.loops import available
+from funct.kernels.windows import patches, pointwise
 from funct.kernels.windows import products as convolution_products
 from funct.kernels.windows.convolution import (
     convolution,
@@ -23,6 +25,7 @@ from funct.kernels.windows.convolution import (
     convolution_weight,
 )
 from funct.kernels.windows.views import Sliding, output_size, windows, windows_adjoint
+from tests.kernels.arrays import agree
 
 Case = dict[str, Any]
 
@@ -443,7 +446,7 @@ def test_windows_that_overlap_a_few_times_are_added_up(
     g = integers((n, o, *slide.size(size, (k,))), 1, np.float32)
     w = integers((o, c, k), 2, np.float32)
     found = sent.convolution_input(g, w, slide, size)
-    taken = c <= 2 and o >= 16 and k <= 4 * stride and stride >= 4 and n > 0
+    taken = c <= 2 and o >= 16 and k <= 4 * stride and stride >= 4 and n > 0 and available()
     assert (found is not NotImplemented) == taken
     if found is not NotImplemented:
         expected = convolution_products.convolution_input(g, w, slide, size)
@@ -478,6 +481,7 @@ def test_what_pixels_send_is_added_up(case: Case, dtype: Any, last: bool, small:
 @pytest.mark.parametrize(
     "change", [{"c": 8}, {"o": 63}, {"size": 63}, {"groups": 2}, {"kernel": 1}, {}], ids=str
 )
+@pytest.mark.skipif(not available(), reason="there is no LLVM to compile with")
 def test_few_channels_of_many_terms_are_sent(change: dict[str, int]) -> None:
     at = {"c": 2, "o": 64, "size": 64, "groups": 1, "kernel": 3} | change
     d, per = at["size"], at["c"] // at["groups"]
@@ -485,6 +489,13 @@ def test_few_channels_of_many_terms_are_sent(change: dict[str, int]) -> None:
     g, w = np.ones((1, at["o"], d, d)), np.ones((at["o"], per, at["kernel"], at["kernel"]))
     found = sent.convolution_input(g, w, slide, (d, d))
     assert (found is NotImplemented) == bool(change)
+
+
+def test_what_is_sent_stays_within_images() -> None:
+    """The kernel as Python, with every index checked: whole vectors, ends of rows and strides."""
+    for step, row, x in ((1, 21, np.zeros(2 * 63)), (2, 42, np.zeros(2 * 126))):
+        parts, y = np.array([[0, 0, 3, 21], [63, 0, 2, 19]]), np.arange(4.0 * 63)
+        agree(sent.add_sent, y, x, parts, 2, 2, 1, 126, len(x) // 2, 0, 0, 21, row, step)
 
 
 def test_output_size_counts_positions() -> None:

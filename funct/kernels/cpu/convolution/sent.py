@@ -1,0 +1,171 @@
+"""Convolutions to few channels: what each pixel sends to its window, added up.
+
+A tile of few outputs is half empty, and lines of many large planes lie so far apart that they drive
+each other out of the cache. So BLAS makes what all pixels send, taps by channels, and what goes to
+one tap is an image, added where it belongs. Along one axis this also serves long windows that
+overlap a few times, as those of sound do.
+"""
+
+from __future__ import annotations
+
+import functools
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from funct.kernels.channels import channels_first, channels_last, lie_last
+from funct.kernels.cpu.loops import available, kernel
+from funct.kernels.cpu.vectors import loaded, stored
+from funct.kernels.linalg.products import matmul
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from funct.kernels.windows.views import Sizes, Sliding
+
+__all__ = ["add_sent", "convolution", "convolution_input"]
+
+_LANES = 8
+_FEW = 8  # channels; as many fill a vector
+_MANY_TERMS = 64  # are summed for each of what is sent,
+_MANY_PIXELS = 1 << 12  # of an image
+_MOST_TERMS, _SOME_ROWS = 128, 24  # of any image: BLAS has few rows to compute, but fills them
+# or of any where nothing else does them well, along one axis and of many terms: if so much is
+# multiplied that what is added by itself, and the calls for it, are little beside it
+_MUCH, _AFAR = 1 << 20, 1 << 22
+_SHARE, _CALL = 8, 1700
+_ROOM = 1 << 20  # bytes of what is sent, if an image sends no more
+# of sound:
+_OVERLAPS = 4  # strides in a window, of one or two channels
+_LEAST_STRIDE = 4
+_SOME_TERMS = 16
+
+
+def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
+    """See `funct.kernels.windows.convolution.convolution`.
+
+    Without strides it is the adjoint in x of one with turned taps.
+    """
+    size = slide.size(x.shape[2:], w.shape[2:])
+    axes = tuple(range(2, w.ndim))
+    if max(slide.stride) > 1 or not (available() and _large(x, w, len(w), slide, size)):
+        return NotImplemented
+    lows = [d * (k - 1) - low for d, k, (low, _) in zip(slide.dilation, w.shape[2:], slide.padding)]
+    turned = slide._replace(padding=tuple([(low, 0) for low in lows]))
+    return _added(x, np.flip(w, axes).swapaxes(0, 1), turned, size)
+
+
+def convolution_input(
+    g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes
+) -> NDArray[Any]:
+    """See `funct.kernels.windows.convolution.convolution_input`."""
+    if not (available() and (_sound(g, w, slide) or _large(g, w, w.shape[1], slide, size))):
+        return NotImplemented
+    return _added(g, w, slide, size)
+
+
+def _large(g: Any, w: Any, channels: int, slide: Sliding, size: Sizes) -> bool:
+    """Whether so few channels are the sums of many."""
+    if slide.groups > 1 or g.dtype != w.dtype or not (g.size and w.size and prod(size)):
+        return False
+    if channels >= _FEW or prod(w.shape[2:]) == 1:
+        return False
+    terms, pixels, line = w.size // (channels * prod(w.shape[2:])), prod(g.shape[2:]), g.shape[-1]
+    work = w.size * pixels * len(g)
+    if terms >= _MANY_TERMS and pixels >= _MANY_PIXELS:
+        return True
+    if terms >= _MOST_TERMS and w.size >= _SOME_ROWS * terms and work >= 2 * _MUCH:
+        return True
+    afar = w.ndim == 3 or terms * channels * pixels * g.itemsize >= _AFAR
+    return afar and terms * line >= _SHARE * line + _CALL and work >= _MUCH
+
+
+def _sound(g: Any, w: Any, slide: Sliding) -> bool:
+    """Whether windows of sound overlap a few times."""
+    outputs, channels, *_, length = w.shape
+    stride = slide.stride[0]
+    few = channels <= 2 and -(-length // stride) <= _OVERLAPS and stride >= _LEAST_STRIDE
+    plain = w.ndim == 3 and slide.groups == slide.dilation[0] == 1 and g.dtype == w.dtype
+    return few and plain and outputs >= _SOME_TERMS and g.size > 0
+
+
+@kernel
+def add_sent(
+    sent: Any, x: Any, parts: Any, count: int, images: int, channels: int, sent_image: int,
+    x_image: int, sent_channel: int, x_channel: int, sent_row: int, x_row: int, step: int,
+) -> None:  # fmt: skip
+    """x += sent, part by part. parts (count, 4): where one begins in a channel of sent and of x,
+    its rows, and the elements of each, which are steps apart in x.
+    """
+    for i in range(images):
+        for c in range(channels):
+            here, there = i * sent_image + c * sent_channel, i * x_image + c * x_channel
+            for p in range(count):
+                a, b = here + parts[4 * p], there + parts[4 * p + 1]
+                n = parts[4 * p + 3]
+                whole = n & -_LANES if step == 1 else 0
+                for _ in range(parts[4 * p + 2]):
+                    for j in range(0, whole, _LANES):
+                        stored(x, b + j, loaded(x, b + j, _LANES) + loaded(sent, a + j, _LANES))
+                    for j in range(whole, n):
+                        to = b + j * step
+                        x[to] = x[to] + sent[a + j]
+                    a, b = a + sent_row, b + x_row
+
+
+@functools.lru_cache(256)
+def _parts(places: Sizes, kernel: Sizes, slide: Sliding, size: Sizes) -> NDArray[np.int64]:
+    """The parts of a channel for `add_sent`, one for each tap and place along all but two axes,
+    where pixels of x lie side by side.
+    """
+    lows = [low for low, _ in slide.padding]
+    axes = [*zip(places, kernel, slide.stride, slide.dilation, lows, size)]
+    axes = [(1, 1, 1, 1, 0, 1)] * (2 - len(axes)) + axes
+    counts, taps, *_ = zip(*axes)
+    outer = len(axes) - 2
+    index = np.indices((*taps, *counts[:outer])).reshape(len(axes) + outer, -1)
+    tap, of_sent, of_x = np.zeros((3, index.shape[1]), np.int64)
+    lengths, inside = [], tap == 0
+    for k, (count, length, stride, dilation, low, most) in enumerate(axes):
+        first = index[k] * dilation - low
+        begin, end = (
+            np.maximum(0, -(first // stride)),
+            np.minimum(count, -((first - most) // stride)),
+        )
+        if k < outer:
+            at = index[len(axes) + k]
+            inside &= (begin <= at) & (at < end)
+            begin = at
+        else:
+            inside &= begin < end
+            lengths.append(end - begin)
+        tap, of_sent = tap * length + index[k], of_sent * count + begin
+        of_x = of_x * most + begin * stride + first
+    parts = np.stack([tap * prod(places) + of_sent, of_x, *lengths], 1)
+    return parts[inside]
+
+
+def _added(g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes) -> NDArray[Any]:
+    """The adjoint in x, some images at a time."""
+    (outputs, channels, *kernel), n, places = w.shape, len(g), g.shape[2:]
+    last = lie_last(g)
+    if last:
+        pixels = channels_last(g).reshape(n, -1, outputs).swapaxes(1, 2)
+    else:
+        pixels = g.reshape(n, outputs, -1)
+    matrix = w.reshape(outputs, -1).T
+    x = np.zeros((n, *size, channels) if last else (n, channels, *size), g.dtype)
+    pixel, channel = (channels, 1) if last else (1, prod(size))
+    parts = _parts(places, tuple(kernel), slide, size)
+    parts = parts * np.array([1, pixel, 1, 1]) if last else parts
+    rows = (slide.stride[-2] * size[-1] * pixel if len(size) > 1 else 0, slide.stride[-1] * pixel)
+    taps = prod(kernel) * pixels.shape[2]
+    together = max(1, _ROOM // (channels * taps * g.itemsize))
+    for i in range(0, n, together):
+        sent = matmul(matrix, pixels[i : i + together])
+        add_sent(
+            sent, x[i : i + together], parts, len(parts), len(sent), channels, channels * taps,
+            channels * prod(size), taps, channel, places[-1], *rows,
+        )  # fmt: skip
+    return channels_first(x) if last else x
