@@ -3,8 +3,9 @@
 A band is a few rows of one result, along its first spatial axis. What it needs of x is copied to
 scratch with zeros around it and the channels last (the slab), so that the channels under a tap are
 one run of words. Where they are last already and no class reads zeros, x itself is read. Tiles
-(`dense/tile.py`) leave sums in scratch, pixels by channels; a transposing copy brings them to the
-result. All sizes are arguments: one text serves every convolution of a dtype.
+(`dense/tile.py`) leave sums in scratch, pixels by channels; a transposing copy brings those of a
+block of outputs to the result. All sizes are arguments: one text serves every convolution of a
+dtype.
 
 A unit is a band of some groups of one image or, where images are small, of a few whole images:
 their weights come from afar, and all the pixels of a unit are cut into tiles together.
@@ -29,6 +30,7 @@ Note [Chunks of weights]
 from __future__ import annotations
 
 import functools
+from typing import NamedTuple
 
 from funct.device import PARALLEL, Code, Host, printed
 from funct.device.machine_code import LEAN
@@ -45,6 +47,7 @@ JOB = Fields((
     "in_place",  # whether x is read where it lies, and there is no slab
     "splits", "split_channels", "y", "weights",
     "sums", "sums_pitch",  # offset in the task's scratch; words from one pixel to the next
+    "sums_spread",  # 1; or 0 if those of each block of outputs take the place of those before
     "group_blocks",  # which have slabs of their own
     "groups", "group_channels", "depth", "piece", "group_outputs", "padded_outputs",
     "pack", "panel",  # offset in the task's scratch
@@ -85,31 +88,46 @@ def text(element: str, target: Host, last: bool = False) -> str:
     return module.text()
 
 
+class _Pixels(NamedTuple):
+    """Those of a unit: its first image and their number, its band and how many rows that has, and
+    its first group.
+    """
+
+    image: Value
+    images: Value
+    band: Value
+    rows: Value
+    group: Value
+
+
 class _Band(Slab):
     """Prints the work on one band."""
 
     def multiply(
-        self, images: Value, band: Value, rows_here: Value, channels: tuple[Value, Value],
-        first_group: Value, slab: Value, sums: Value, own: Value,
-    ) -> None:  # fmt: skip
+        self, of: _Pixels, channels: tuple[Value, Value], slab: Value, sums: Value, own: Value
+    ) -> None:
         """All tiles of the band. own: room for one panel."""
-        self.first_group = first_group
+        self.first_group = of.group
         f, job = self.f, self.job
-        of_band = f.at(job.pointer("sets"), band << 1, "i64")
+        of_band = f.at(job.pointer("sets"), of.band << 1, "i64")
         first_class = f.load(I64, of_band)
         last_class = first_class + f.load(I64, f.at(of_band, 1, "i64"))
 
         def block(g: Value, c: Value, o: Value) -> None:
             def one(k: Value) -> None:
                 record = Record(f, CLASS, f.at(job.pointer("classes"), k * len(CLASS), "i64"))
-                rows = f.max(rows_here - record.residue, 0)
+                rows = f.max(of.rows - record.residue, 0)
                 rows = f.div(rows + job.row_step - 1, job.row_step)
-                count = rows * record.pixels_per_row * images
+                count = rows * record.pixels_per_row * of.images
                 tiles = functools.partial(self._class, record, count, (g, c, o), slab, sums, b)
                 f.when(count > 0, tiles)
 
             b = self._panel(g, c, o, own)
             each(f, first_class, last_class, one)
+            if not self.last:  # while the sums are in the first-level cache
+                here = o, f.min(o + job.lanes * 2, job.padded_outputs)
+                done = c + job.piece >= job.depth
+                f.when(done, functools.partial(self.write, of, g, here, sums))
 
         def piece(g: Value, c: Value) -> None:
             each(f, *channels, functools.partial(block, g, c), job.lanes * 2)
@@ -131,7 +149,7 @@ class _Band(Slab):
         wide = f.min(job.lanes * 2, job.padded_outputs - o)
         a = self.at(slab, g * job.group_channels + c)
 
-        y = self.at(sums, g * job.padded_outputs + o)
+        y = self.at(sums, (g * job.padded_outputs + o) * job.sums_spread)
         alone = f.eq(wide, job.lanes)
         row = f.select(alone, job.most_rows + 1, f.constant(I64, 0))
         most = f.select(alone, job.most_alone, job.most_rows)
@@ -161,28 +179,26 @@ class _Band(Slab):
         (found,) = f.branch(f.ne(job.pack, 0), made, kept)
         return found
 
-    def write(
-        self, image: Value, first_group: Value, band: Value, rows_here: Value,
-        channels: tuple[Value, Value], sums: Value,
-    ) -> None:  # fmt: skip
-        """Bring the band's sums to the result."""
+    def write(self, of: _Pixels, g: Value, channels: tuple[Value, Value], sums: Value) -> None:
+        """Bring the sums of some channels of a group to the result."""
         f, job = self.f, self.job
-        pixels = rows_here * job.row_pixels
-        first = band * job.band_rows * job.row_pixels
+        pixels = of.rows * job.row_pixels
+        first = of.band * job.band_rows * job.row_pixels
         outputs = job.group_blocks * job.groups * job.group_outputs
         row = job.sums_pitch
         start = channels[0]
         count = f.min(channels[1], job.group_outputs) - start
+        channel = (of.group + g) * job.group_outputs + start
+        sums = self.at(sums, (g * job.padded_outputs + start) * job.sums_spread)
 
-        def group(g: Value) -> None:
-            source = self.at(sums, g * job.padded_outputs + start)
-            channel = (first_group + g) * job.group_outputs + start
+        def whole(i: Value) -> None:
+            source = self.at(sums, i * job.out_pixels * row)
             if not self.last:
-                place = (image * outputs + channel) * job.out_pixels + first
+                place = ((of.image + i) * outputs + channel) * job.out_pixels + first
                 to = self.at(job.pointer("y"), place)
                 self.transpose(source, to, pixels, count, row, job.out_pixels)
                 return
-            place = (image * job.out_pixels + first) * outputs + channel
+            place = ((of.image + i) * job.out_pixels + first) * outputs + channel
             to = self.at(job.pointer("y"), place)
 
             def pixel(p: Value) -> None:
@@ -190,7 +206,7 @@ class _Band(Slab):
 
             each(f, 0, pixels, pixel)
 
-        each(f, 0, job.groups, group)
+        each(f, 0, of.images, whole)
 
 
 def _define_band(module: Module, element: str, turn: str, last: bool) -> None:
@@ -220,7 +236,7 @@ def _define_band(module: Module, element: str, turn: str, last: bool) -> None:
         rows_here = f.min(job.band_rows, job.out_rows - band * job.band_rows)
         start = split * job.split_channels
         channels = start, f.min(start + job.split_channels, job.padded_outputs)
-        sums_of_image = job.out_pixels * job.sums_pitch
+        of = _Pixels(image, images, band, rows_here, group)
 
         row = job.size1 * job.size2 * job.channels
         start_row = image * job.size0 + band * job.slab_step
@@ -231,16 +247,14 @@ def _define_band(module: Module, element: str, turn: str, last: bool) -> None:
             of_block = (image + i) * blocks + block
             band_of.fill(of_block, band, band_of.at(slab, i * job.slab_place))
 
-        def write(i: Value) -> None:
-            place = band_of.at(sums, i * sums_of_image)
-            band_of.write(image + i, group, band, rows_here, channels, place)
-
         f.when(f.eq(job.in_place, 0), lambda: each(f, 0, images, fill))
         first = (image * job.out_pixels + band * job.band_rows * job.row_pixels) * outputs
         result = band_of.at(job.pointer("y"), first)
         place = f.select(direct, result, sums)
-        band_of.multiply(images, band, rows_here, channels, group, read, place, own)
-        f.when(~direct, lambda: each(f, 0, images, write))
+        band_of.multiply(of, channels, read, place, own)
+        if last:
+            write = functools.partial(band_of.write, of, channels=channels, sums=sums)
+            f.when(~direct, lambda: each(f, 0, job.groups, write))
 
     each(f, task, job.units, unit, job.tasks)
     f.ret()

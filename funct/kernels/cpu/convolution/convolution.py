@@ -104,5 +104,5 @@ def convolved(
     outputs = w.shape[1] * slide.groups if adjoint else len(w)
     y = memory.fresh((len(x), *((*size, outputs) if last else (outputs, *size))), x.dtype)
     x = channels_last(x) if last else np.ascontiguousarray(x)
-    made.run(x, panels, y, last=last, laid=not made.once)
+    made.run(x, panels, y, laid=not made.once)
     return channels_first(y) if last else y

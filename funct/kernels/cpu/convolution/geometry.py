@@ -87,8 +87,11 @@ def _plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int], *, in_place: b
         if few_sets and (batch.groups > 1 or piece < depth):
             return None
         reach, lows = [a.size for a in axes], [a.low for a in axes]
+    # sums of one block of outputs at a time leave the first-level cache only for the result
+    spread = batch.last or piece < depth
+    row_words = batch.groups * padded if spread else min(padded, 2 * lanes)
     band_rows, together, splits, split_channels, once = _bands(
-        batch, axes, reach, pitch, padded, piece / depth
+        batch, axes, reach, pitch, (padded, row_words), piece / depth
     )
     slab = slab_fields(batch, axes, band_rows, pitch)
     place = (slab["slab_words"] // line + 2) * line
@@ -99,7 +102,6 @@ def _plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int], *, in_place: b
     pieces = -(-depth // piece)
     # the last piece may have fewer channels, but its taps lie as far apart
     panel_rows = (pieces * n_taps - 1) * piece + depth - (pieces - 1) * piece
-    row_words = batch.groups * padded
     if not batch.last and row_words * word % _SETS_BYTES == 0:
         row_words += line
     for phases in itertools.product(*walked):
@@ -128,7 +130,8 @@ def _plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int], *, in_place: b
         "tasks": min(units, 2 * batch.cores),
         "split_channels": split_channels, "pack": 0, "panel": panel,
         "panel_rows": panel_rows, "panel_taps": n_taps, "scratch_step": panel + panel_words,
-        "sums": sums, "sums_pitch": row_words, "group_blocks": batch.blocks, "groups": batch.groups,
+        "sums": sums, "sums_pitch": row_words, "sums_spread": int(spread),
+        "group_blocks": batch.blocks, "groups": batch.groups,
         "group_channels": batch.group_channels, "depth": depth, "piece": piece,
         "group_outputs": batch.group_outputs, "padded_outputs": padded,
         "row_pixels": axes[1].out * axes[2].out, "out_rows": axes[0].out,
@@ -139,15 +142,16 @@ def _plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int], *, in_place: b
 
 
 def _bands(
-    batch: Batch, axes: Axes, reach: list[int], pitch: int, padded: int, walked: float
+    batch: Batch, axes: Axes, reach: list[int], pitch: int, outputs: tuple[int, int], walked: float
 ) -> tuple[int, int, int, int, bool]:
     """Rows of a band, images of a unit, the number of splits of the outputs, the outputs of a
     split, and whether one unit alone uses its panels.
 
-    walked: part of the slab that is in use at a time, since channels are taken in pieces.
+    outputs: of a group, padded, and those whose sums are kept of a pixel. walked: part of the slab
+    that is in use at a time, since channels are taken in pieces.
     """
-    step, word = axes[0].step, batch.word_bytes
-    per_row = axes[1].out * axes[2].out * batch.groups * padded * word
+    step, word, (padded, kept) = axes[0].step, batch.word_bytes, outputs
+    per_row = axes[1].out * axes[2].out * kept * word
     plane = reach[1] * reach[2] * pitch * word
     taps = prod([sum([len(p.taps) for p in a.phases]) for a in axes])
     pixels = batch.images * prod([a.out for a in axes]) // prod([a.step for a in axes])

@@ -60,7 +60,7 @@ class Convolver:
     ) -> None:  # fmt: skip
         self._plan = made = plan(batch, axes, kernel)
         self.once, self.weight_words = made.once, made.weight_words
-        self._word = batch.word_bytes
+        self._word, self._last = batch.word_bytes, batch.last
         self._element, width = typed(DOTS[dot].word).element, supported(DOTS[dot], host())
         alone, padded = most_rows(DOTS[dot], width, 1), made.fields["padded_outputs"]
         table = tile_table(dot, width, made.classes.counts, padded, alone=alone)
@@ -99,17 +99,17 @@ class Convolver:
         return to
 
     def run(
-        self, x: NDArray[Any], panels: NDArray[Any], y: NDArray[Any], *, last: bool = False,
-        around: int = 0, laid: bool = True,
+        self, x: NDArray[Any], panels: NDArray[Any], y: NDArray[Any], *, around: int = 0,
+        laid: bool = True,
     ) -> None:  # fmt: skip
-        """Fill y, (N, outputs, *T), from x, (N, channels, *S), or both with their channels last.
+        """Fill y, (N, outputs, *T), from x, (N, channels, *S), or both with their channels last, as
+        the batch says.
 
         around: the byte that the words outside of the image are made of. laid: whether `panels` are
         that, and not the weights themselves.
         """
         room = memory.scratch(self.scratch_bytes)
-        run = self._run_last if last else self._run
-        run(x, panels, y, room, around, 0 if laid else self.pack)
+        self._run(x, panels, y, room, around, 0 if laid else self.pack)
 
     # made at the first call: those who make jobs of this have the code elsewhere
 
@@ -119,11 +119,8 @@ class Convolver:
 
     @functools.cached_property
     def _run(self) -> Callable[..., None]:
-        return filling(bands.entry(self._element, host(), False, "convolve"), self.job, _MISSING)
-
-    @functools.cached_property
-    def _run_last(self) -> Callable[..., None]:
-        return filling(bands.entry(self._element, host(), True, "convolve"), self.job, _MISSING)
+        code = bands.entry(self._element, host(), self._last, "convolve")
+        return filling(code, self.job, _MISSING)
 
 
 def _chunks(offsets: NDArray[np.int64], piece: int, words: int, lanes: int) -> NDArray[np.int64]:

@@ -37,7 +37,7 @@ def multiplier(rows: int, depth: int, columns: int, dot: str, by_column: bool) -
 
     by_column: that transpose, (columns, depth), is what lies in memory.
     """
-    batch = batch_of(1, 1, depth, columns, dot)
+    batch = batch_of(1, 1, depth, columns, dot, last=True)
     axes = (axis(rows, rows, 1, 1, 0, 1), _ONE, _ONE)
     steps = (depth, 1) if by_column else (1, columns)
     return Convolver(dot, batch, axes, (1, 1, 1), steps)
@@ -46,7 +46,7 @@ def multiplier(rows: int, depth: int, columns: int, dot: str, by_column: bool) -
 def multiply(made: Convolver, x: NDArray[Any], panels: NDArray[Any], columns: int) -> NDArray[Any]:
     """Sums, (rows, columns), of as many bytes as the words."""
     y = memory.fresh((len(x), columns), x.dtype)
-    made.run(x, panels, y, last=True)
+    made.run(x, panels, y)
     return y
 
 
