@@ -215,17 +215,21 @@ def test_loops_do_the_same(name: str, special: float) -> None:
         assert np.isfinite(np.asarray(y)).all() == (special == 1.0 or k != 1)
 
 
-def test_cores_change_no_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor does the number of those that the machine has."""
+@pytest.mark.parametrize("name", NAMES)
+def test_cores_change_no_bits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does the number of those that the machine has, who share one image as well."""
     rng = np.random.default_rng(7)
-    x, g, *rest = operands(
-        40, 20, 70, (7, 8), ((1, 1), (1, 1)), 1, lambda s: rng.standard_normal(s).astype(np.float32)
-    )["convolution_weight"]
+    images = 40 if name == "convolution_weight" else 1
+    given = operands(
+        images, 20, 70, (17, 18), ((1, 1), (1, 1)), 1,
+        lambda s: rng.standard_normal(s).astype(np.float32),
+    )[name]  # fmt: skip
     found = []
     for cores in (1, 2, 64):
         monkeypatch.setattr(panels, "host", lambda cores=cores: replace(host(), cores=cores))
-        winograd_weight.plan.cache_clear()
-        found.append(winograd_weight.convolution_weight(x, g, *rest))
+        for module in (winograd, winograd_weight):
+            module.plan.cache_clear()
+        found.append(BY_SQUARES[name](*given))
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
 

@@ -34,7 +34,8 @@ __all__ = ["Plan", "convolution", "convolution_input", "entry", "plan", "served"
 
 _ELEMENT = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 _UNIT_BYTES = 384 << 10  # of a unit's squares, which stay in the second-level cache
-_FEWEST, _MOST = 28, 112  # squares of a unit
+_FEWEST, _MOST = 28, 112  # squares of a unit,
+_SHARED = 21  # or of one image that cores share
 _WEIGHTS = 25  # squares that take as long as to transform the weights
 _LINE_BYTES = 64
 
@@ -88,6 +89,9 @@ def plan(
     line, pair = _LINE_BYTES // word, 2 * lanes
     most = _UNIT_BYTES // (PLACES * slide.groups * channels * word)
     most = max(_FEWEST, min(_MOST, most))
+    if x[0] < batch.cores:  # so bands are shared
+        rows, columns = (-(-n // 2) for n in out)
+        most = min(most, max(_SHARED, -(-rows // batch.cores) * columns))
     of = cut(batch, (x[2], x[3]), out, lows, most, 4 * batch.cores)
     padded = -(-outputs // lanes) * lanes
     blocks, chunks = -(-padded // pair), -(-channels // CHUNK)
