@@ -99,7 +99,7 @@ def compiles() -> bool:
     """Whether there is LLVM, loaded or not, for a kernel that rounds in another way than plain
     code: what a call gives may not depend on the calls before it.
     """
-    return (_compiles and unrestricted()) or (permitted("llvm") and available())
+    return (_compiles and left() is None) or (permitted("llvm") and available())
 
 
 def _loads(n: int, cost: int) -> bool:

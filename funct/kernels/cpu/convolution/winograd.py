@@ -90,8 +90,8 @@ def plan(
     most = _UNIT_BYTES // (PLACES * slide.groups * channels * word)
     most = max(_FEWEST, min(_MOST, most))
     if x[0] < batch.cores:  # so bands are shared
-        rows, columns = (-(-n // 2) for n in out)
-        most = min(most, max(_SHARED, -(-rows // batch.cores) * columns))
+        high, wide = (-(-n // 2) for n in out)
+        most = min(most, max(_SHARED, -(-high // batch.cores) * wide))
     of = cut(batch, (x[2], x[3]), out, lows, most, 4 * batch.cores)
     padded = -(-outputs // lanes) * lanes
     blocks, chunks = -(-padded // pair), -(-channels // CHUNK)
