@@ -62,7 +62,7 @@ def of_runs(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> Any:
     if axis is not None and axis.__class__ is not int and axis.__class__ is not tuple:
         return None
     plan = _plan(name, x.shape, x.dtype, axis, keepdims)
-    ordered = name == "prod" and x.dtype.kind in "fc"  # and in another order than by NumPy
+    ordered = name == "prod" and x.dtype.kind not in "biu"  # in another order than by NumPy
     if plan is None or not (compiles() if ordered else ready(x.size)):
         return None
     y = fresh(plan.made, plan.dtype)
