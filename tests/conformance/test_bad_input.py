@@ -331,7 +331,8 @@ def test_results_that_no_array_is() -> None:
 
 
 def test_a_window_far_longer_than_the_signal() -> None:
-    """It costs no more than the elements that it meets."""
+    """It costs no more than the elements that it meets, also where there is machine code."""
+    xp.sort(xp.ones(1 << 16))  # which loads LLVM
     x, pool = xp.asarray([[[4.0, 1.0, 3.0, 2.0]]]), functional.max_pool1d
     with pytest.raises(ShapeError, match="is larger than the padded shape"):
         pool(x, 2**40)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["plan_of", "pool_rows"]
 
+_FAR = 4  # lengths of an axis
+
 
 def pool_rows(
     how: str, empty: Any, x: NDArray[Any], window: Sizes, stride: Sizes, padding: Padding,
@@ -41,13 +43,16 @@ def pool_rows(
 @functools.lru_cache(256)
 def plan_of(shape: Sizes, window: Sizes, stride: Sizes, padding: Padding, dilation: Sizes) -> Any:
     """The shape of the result, what `fold_rows` is told before and behind the arrays of one dtype,
-    the elements of its room and its tasks; None for no elements.
+    the elements of its room and its tasks; None for no elements, and where windows reach far beyond
+    the image: plans and room are as long as they.
     """
     lead = len(shape) - len(window)
     size = shape[lead:]
     count, axes = axes_of(size, window, stride, padding, dilation)
     to = (*shape[:lead], *count)
-    if 0 in (*shape, *to, *window):
+    spans = [max(s, d * (k - 1)) for k, s, d in zip(window, stride, dilation, strict=True)]
+    far = any(span > _FAR * (n + LANES) for span, n in zip(spans, size, strict=True))
+    if far or 0 in (*shape, *to, *window):
         return None
     rows = prod(to[:-1])
     some = share(size[-1] * prod(window[:-1]), rows)
