@@ -322,6 +322,13 @@ def _indexed(n: int) -> Iterator[Row]:
         jax=lambda j, a, i: a[:, i],
     )  # fmt: skip
     yield row_of(
+        f"x.at[:, i].add(v), {rows.shape}", (rows, rows, inside[0]),
+        lambda a, v, i: a.at[:, i].add(v),
+        numpy=lambda a, v, i: _added(a, v, (slice(None), i)),
+        torch=lambda t, a, v, i: a.index_add(1, i, v),
+        jax=lambda j, a, v, i: a.at[:, i].add(v),
+    )  # fmt: skip
+    yield row_of(
         f"repeat 2, {n:,}", (x,), lambda a: xp.repeat(a, 2), numpy=lambda a: np.repeat(a, 2),
         torch=lambda t, a: a.repeat_interleave(2), jax=lambda j, a: j.numpy.repeat(a, 2),
     )  # fmt: skip
