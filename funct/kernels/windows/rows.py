@@ -52,7 +52,7 @@ def plan_of(shape: Sizes, window: Sizes, stride: Sizes, padding: Padding, dilati
     to = (*shape[:lead], *count)
     spans = [max(s, d * (k - 1)) for k, s, d in zip(window, stride, dilation, strict=True)]
     far = any(span > _FAR * (n + LANES) for span, n in zip(spans, size, strict=True))
-    if far or 0 in (*shape, *to, *window):
+    if far or 0 in (*shape, *to) or min(*window, *stride, *dilation) < 1:
         return None
     rows = prod(to[:-1])
     some = share(size[-1] * prod(window[:-1]), rows)
