@@ -19,7 +19,7 @@ from tests.kernels.arrays import agree
 if not available():
     pytest.skip("there is no LLVM here", allow_module_level=True)
 
-from funct.kernels.cpu.irregular.boxes import max_index_boxes
+from funct.kernels.cpu.irregular import boxes as cpu
 
 _axis = st.tuples(st.integers(1, 6), st.lists(st.tuples(st.integers(0, 5), st.integers(1, 6))))
 
@@ -36,7 +36,7 @@ def test_no_index_leaves_its_array(axes: list[Any], planes: int, seed: int) -> N
     x = np.random.default_rng(seed).integers(-2, 3, planes * prod(size)).astype(np.float32)
     x[x == 2] = np.nan
     y = np.zeros(planes * prod(count), np.int64)
-    agree(max_index_boxes, x, y, np.asarray(ends), *size, *count, planes, 2, -(-planes // 2))
+    agree(cpu.max_index_boxes, x, y, np.asarray(ends), *size, *count, planes, 2, -(-planes // 2))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.float16])

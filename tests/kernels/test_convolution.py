@@ -15,7 +15,7 @@ import funct.array as xp
 from funct import ops
 from funct.kernels import table
 from funct.kernels.channels import channels_first, channels_last
-from funct.kernels.cpu.convolution import sent
+from funct.kernels.cpu.convolution import sent as cpu_sent
 from funct.kernels.cpu.loops import available
 from funct.kernels.windows import patches, pointwise
 from funct.kernels.windows import products as convolution_products
@@ -445,7 +445,7 @@ def test_windows_that_overlap_a_few_times_are_added_up(
     size = (max(1, k - low - high) + more,)
     g = integers((n, o, *slide.size(size, (k,))), 1, np.float32)
     w = integers((o, c, k), 2, np.float32)
-    found = sent.convolution_input(g, w, slide, size)
+    found = cpu_sent.convolution_input(g, w, slide, size)
     taken = c <= 2 and o >= 16 and k <= 4 * stride and stride >= 4 and n > 0 and available()
     assert (found is not NotImplemented) == taken
     if found is not NotImplemented:
@@ -469,10 +469,10 @@ def test_what_pixels_send_is_added_up(case: Case, dtype: Any, last: bool, small:
         x, g = [np.moveaxis(np.ascontiguousarray(np.moveaxis(v, 1, -1)), -1, 1) for v in (x, g)]
     with pytest.MonkeyPatch.context() as patch:
         for name in ("_MANY_TERMS", "_MANY_PIXELS", *(["_ROOM"] if small else [])):
-            patch.setattr(sent, name, 0)
+            patch.setattr(cpu_sent, name, 0)
         for found, of in (
-            (sent.convolution_input(g, w, slide, tuple(size)), expected),
-            (sent.convolution(x, w, plain), straight),
+            (cpu_sent.convolution_input(g, w, slide, tuple(size)), expected),
+            (cpu_sent.convolution(x, w, plain), straight),
         ):
             if found is not NotImplemented:
                 np.testing.assert_array_equal(found, of, strict=True)
@@ -487,7 +487,7 @@ def test_few_channels_of_many_terms_are_sent(change: dict[str, int]) -> None:
     d, per = at["size"], at["c"] // at["groups"]
     slide = Sliding((1, 1), ((at["kernel"] // 2,) * 2,) * 2, (1, 1), at["groups"])
     g, w = np.ones((1, at["o"], d, d)), np.ones((at["o"], per, at["kernel"], at["kernel"]))
-    found = sent.convolution_input(g, w, slide, (d, d))
+    found = cpu_sent.convolution_input(g, w, slide, (d, d))
     assert (found is NotImplemented) == bool(change)
 
 
@@ -495,7 +495,7 @@ def test_what_is_sent_stays_within_images() -> None:
     """The kernel as Python, with every index checked: whole vectors, ends of rows and strides."""
     for step, row, x in ((1, 21, np.zeros(2 * 63)), (2, 42, np.zeros(2 * 126))):
         parts, y = np.array([[0, 0, 3, 21], [63, 0, 2, 19]]), np.arange(4.0 * 63)
-        agree(sent.add_sent, y, x, parts, 2, 2, 1, 126, len(x) // 2, 0, 0, 21, row, step)
+        agree(cpu_sent.add_sent, y, x, parts, 2, 2, 1, 126, len(x) // 2, 0, 0, 21, row, step)
 
 
 def test_output_size_counts_positions() -> None:
