@@ -164,14 +164,23 @@ def sort(x: NDArray[Any]) -> NDArray[Any] | None:
     return None if cpu.sort(x, counts, y, n, room) else y
 
 
-def values(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]] | None:
-    """The distinct ones of integers close together, and how often each is; None for all others."""
+def _close_together(x: NDArray[Any]) -> tuple[int, int] | None:
+    """The least of integers and how many there are from it to the greatest; None where a table of
+    so many is not worth it.
+    """
     if x.dtype.char not in _COUNTED or not pays(x):
         return None
     low, high = bounds(x)
     span = high - low + 1
-    if span > _DENSE * x.size:
+    return (low, span) if span <= _DENSE * x.size else None
+
+
+def values(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]] | None:
+    """The distinct ones of integers close together, and how often each is; None for all others."""
+    found = _close_together(x)
+    if found is None:
         return None
+    low, span = found
     counts = _counted(x, span, low)
     (at,) = nonzero(counts)
     return (at + low).astype(x.dtype, copy=False), counts[at]
@@ -181,13 +190,10 @@ def distinct(x: NDArray[Any], inverse: bool, counts: bool) -> list[Index] | None
     """As `distinct.distinct`, for truth and integers close together; None for all others."""
     if x.dtype.kind == "b":
         return of_truth(x, inverse, counts)
-    if x.dtype.char not in _COUNTED or not pays(x):
+    close = _close_together(x)
+    if close is None:
         return None
-    low, high = bounds(x)
-    span = high - low + 1
-    if span > _DENSE * x.size:
-        return None
-    n = x.size
+    (low, span), n = close, x.size
     first = np.full(span, n, np.int64)
     cpu.first_places(x, first, low, n)
     places = np.empty(min(span, n), np.int64)
