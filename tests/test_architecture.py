@@ -15,6 +15,8 @@ import pytest
 from importlinter import configuration
 from importlinter.application import use_cases
 
+from tests.syntax import statements
+
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "funct").rglob("*.py"))
 TEXTS = sorted(
@@ -96,7 +98,7 @@ def test_imports_of_funct_stand_at_the_top() -> None:
     late = {
         (_name(path), module)
         for path in SOURCES
-        for function in ast.walk(_parse(path))
+        for function in statements(_parse(path))
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
         for module in _imported(function)
         if module.split(".")[0] in ("", "funct")
@@ -143,7 +145,8 @@ def test_addresses_are_those_of_arrays_that_somebody_holds() -> None:
 
     def unheld(path: Path) -> list[str]:
         calls = [n for n in ast.walk(_parse(path)) if isinstance(n, ast.Call)]
-        given = [n.args[0] for n in calls if ast.unparse(n.func) == "address" and len(n.args) == 1]
+        named = [n for n in calls if isinstance(n.func, ast.Name) and n.func.id == "address"]
+        given = [n.args[0] for n in named if len(n.args) == 1]
         made = [a for a in given if isinstance(a, ast.Call) and ast.unparse(a.func) not in kept]
         return [ast.unparse(a) for a in made]
 
@@ -176,7 +179,7 @@ def _is_overload(function: ast.FunctionDef) -> bool:
 
 def _imported(function: ast.AST) -> Iterator[str]:
     """Yield the modules that a function's body imports; relative ones as an empty root."""
-    for node in ast.walk(function):
+    for node in statements(function):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.syntax import statements
+
 ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 
@@ -118,7 +120,7 @@ def test_docstrings_have_their_parts_in_one_order() -> None:
     heading = re.compile(rf"^\s*({'|'.join(SECTIONS)}):", re.M)
     wrong = []
     for path in (ROOT / "funct").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in statements(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
                 found = heading.findall(ast.get_docstring(node) or "")
                 if found != sorted(found, key=SECTIONS.index):
