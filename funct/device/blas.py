@@ -1,7 +1,7 @@
 """The BLAS libraries of this process, and on how many threads they compute.
 
 NumPy and SciPy bring one each, with threads of its own that know nothing of ours. While our pool
-works, BLAS computes on the thread that calls it (`pool.py` does that by `entries()`); otherwise
+works, BLAS computes on the thread that calls it (`one_thread.py`); otherwise
 `config.threads` holds for BLAS too, and `config.deterministic` lets it use one thread, since the
 order in which it adds depends on their number.
 
@@ -15,15 +15,19 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
 from funct.device import machine_code
-from funct.device.fork import whole
+from funct.device.fork import in_child, whole
+from funct.device.one_thread import LIBRARIES, Blocks, Count, Counted
 
-__all__ = ["TRIANGLE", "alone", "ask", "cblas", "entries", "function", "lapack", "offer"]
+__all__ = [
+    "TRIANGLE", "alone", "ask", "cblas", "count_by", "entries", "function", "lapack", "offer",
+]  # fmt: skip
 
 _GET = ("get_num_threads", "MKL_Get_Max_Threads")
 _SET = ("set_num_threads", "MKL_Set_Num_Threads")
@@ -38,8 +42,6 @@ TRIANGLE = {lower: (101, 141, _LOWER if lower else _UPPER, 111, 131) for lower i
 _lock = whole(threading.RLock())
 _asked: WeakKeyDictionary[threading.Thread, int] = WeakKeyDictionary()
 _own: dict[str, int] = {}  # file of a library: its number of threads when nobody asks
-_within = 0  # how many blocks of `alone` have begun and not ended
-_waiting: dict[str, int] = {}  # file of a library: its number of threads when they have ended
 _known: tuple[bool, list[Any]] | None = None
 _entries: tuple[list[Any], list[tuple[int, int]]] | None = None  # of which libraries
 
@@ -60,7 +62,7 @@ def _linked(module: str) -> _Linked | None:
         return None
     handle = ctypes.CDLL(file)
     layer = _function(handle, "get_parallel", "")
-    get, set_ = (_function(handle, *names) for names in (_GET, _SET))
+    get, set_ = _both(handle)
     if get is None or set_ is None or (layer is not None and layer() == _OPENMP):
         return None
     set_.argtypes, set_.restype = [ctypes.c_int], None
@@ -78,9 +80,15 @@ def _libraries() -> list[Any]:
             # needed by those who set threads or compile where BLAS is another
             from threadpoolctl import ThreadpoolController
 
-            found = ThreadpoolController().select(user_api="blas").lib_controllers
+            all_ = ThreadpoolController().select(user_api="blas").lib_controllers
+            found = [x for x in all_ if all(_both(x.dynlib))][:LIBRARIES]
         _known = (scipy, found)
     return _known[1]
+
+
+_blocks = Blocks(_libraries)
+in_child(_blocks.reset)
+_count: Count = _blocks
 
 
 def ask(count: int | None) -> None:
@@ -96,17 +104,10 @@ def ask(count: int | None) -> None:
         else:
             _asked[me] = count
         least = min(_asked.values(), default=None)
-        for library in _libraries():
-            file = library.filepath
-            now = _waiting.get(file) or library.get_num_threads()
-            if now == least == 1:  # perhaps only while the pool works, which sets it back
-                continue
-            own = _own.setdefault(file, now)
-            wanted = own if least is None else least
-            if _within:
-                _waiting[file] = wanted
-            else:
-                library.set_num_threads(wanted)
+        entries()  # a library that came meanwhile is counted too
+        for k, library in enumerate(_libraries()):
+            own = _own.setdefault(library.filepath, _count.wanted(k))
+            _count.want(k, own if least is None else least)
         if least is None:
             _own.clear()
 
@@ -117,37 +118,41 @@ class alone:
     __slots__ = ()
 
     def __enter__(self) -> None:
-        global _within
         with _lock:
-            if not _within:
-                for library in _libraries():
-                    now = library.get_num_threads()
-                    if now > 1:
-                        _waiting[library.filepath] = now
-                        library.set_num_threads(1)
-            _within += 1
+            entries()
+            _count.begin()
 
     def __exit__(self, *_: object) -> None:
-        global _within
         with _lock:
-            _within -= 1
-            if not _within and _waiting:
-                for library in _libraries():
-                    if library.filepath in _waiting:
-                        library.set_num_threads(_waiting[library.filepath])
-                _waiting.clear()
+            _count.end()
+
+
+def count_by(address: Callable[[str], int]) -> None:
+    """From now on the pool counts who wants one thread, by its functions at these addresses."""
+    global _count, _entries
+    with _lock:
+        _count = Counted(address, _blocks)
+        _entries = None
+        entries()
+        _count.take_over()
 
 
 def entries() -> list[tuple[int, int]]:
-    """For each library, the addresses of `int get()` and `void set(int)`."""
+    """For each library, the addresses of `int get()` and `void set(int)`; the pool knows them."""
     global _entries
     with _lock:
         libraries = _libraries()
         if _entries is None or _entries[0] is not libraries:
-            found = [[_function(x.dynlib, *names) for names in (_GET, _SET)] for x in libraries]
-            both = [(_address(get), _address(set_)) for get, set_ in found if get and set_]
+            found = [[_address(fun) for fun in _both(x.dynlib)] for x in libraries]
+            both = [(get, set_) for get, set_ in found]
             _entries = libraries, both
+            if isinstance(_count, Counted):
+                _count.tell(both)
         return _entries[1]
+
+
+def _both(handle: Any) -> list[Any]:
+    return [_function(handle, *names) for names in (_GET, _SET)]
 
 
 def _function(handle: Any, openblas: str, mkl: str) -> Any:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import platform
 import signal
 
+from funct.device.one_thread import ONE_THREAD_TEXT
 from funct.device.ranges import MOST_TASKS, RANGES, RANGES_TEXT
 
 __all__ = ["alone_text", "pool_text"]
@@ -39,10 +40,6 @@ _TEXT = """
 @default_limit = global i64 1, align 128
 @key = global i32 0, align 4                      ; pthread key of this thread's limit
 @spins = global i64 2000, align 8
-@blas_count = global i64 0, align 8
-@blas_get = global [8 x ptr] zeroinitializer, align 8
-@blas_set = global [8 x ptr] zeroinitializer, align 8
-@blas_had = internal global [8 x i32] zeroinitializer, align 8
 ; how to sleep; larger than any system's
 @lock = internal global [128 x i8] zeroinitializer, align 64
 @work_comes = internal global [128 x i8] zeroinitializer, align 64
@@ -69,6 +66,7 @@ define void @reset() {
   store i32 0, ptr @owner_sleeps
   store i64 RANGES, ptr @job_ranges  ; none of them may stand open when a job first has so many
   call void @close(i64 0)
+  call void @blas_reset()
   %a = call i32 @pthread_mutex_init(ptr @lock, ptr null)
   %b = call i32 @pthread_cond_init(ptr @work_comes, ptr null)
   %c = call i32 @pthread_cond_init(ptr @work_ends, ptr null)
@@ -105,7 +103,7 @@ try:
   br i1 %mine, label %publish, label %alone
 publish:
   call void @start_threads(i64 %threads)
-  call void @blas_alone()
+  call void @funct_blas_alone()
   %before = load atomic i64, ptr @words monotonic, align 8
   %number = lshr i64 %before, 32
   call void @close(i64 %number)
@@ -154,35 +152,8 @@ awake:
   %s3 = call i32 @pthread_mutex_unlock(ptr @lock)
   br label %finish
 finish:
-  call void @blas_again()
+  call void @funct_blas_again()
   store atomic i32 0, ptr @taken release, align 4
-  ret void
-}
-
-; Linear algebra is computed on the thread that calls it from here to `funct_blas_again`, which is
-; told what this returns. Where the pool is taken somebody has seen to that, or does not mind.
-define i32 @funct_blas_alone() {
-entry:
-  %was = cmpxchg ptr @taken, i32 0, i32 1 acquire monotonic
-  %mine = extractvalue { i32, i1 } %was, 1
-  br i1 %mine, label %one, label %end
-one:
-  call void @blas_alone()
-  br label %end
-end:
-  %told = zext i1 %mine to i32
-  ret i32 %told
-}
-
-define void @funct_blas_again(i32 %told) {
-entry:
-  %mine = icmp ne i32 %told, 0
-  br i1 %mine, label %as_it_was, label %end
-as_it_was:
-  call void @blas_again()
-  store atomic i32 0, ptr @taken release, align 4
-  br label %end
-end:
   ret void
 }
 
@@ -276,7 +247,7 @@ last:
 end:
   ret void
 }
-BLAS
+ONE_THREAD_TEXT
 """
 
 _SERIALLY = """
@@ -295,39 +266,6 @@ end:
 }
 """
 
-# Sets the threads of each BLAS library that has several: to one while the pool works, and back.
-_BLAS = """
-define internal void @NAME() {
-entry:
-  %count = load i64, ptr @blas_count
-  %some = icmp sgt i64 %count, 0
-  br i1 %some, label %loop, label %end
-loop:
-  %k = phi i64 [ 0, %entry ], [ %next, %on ]
-  %had_at = getelementptr i32, ptr @blas_had, i64 %k
-HAD
-  %several = icmp sgt i32 %had, 1
-  br i1 %several, label %set, label %on
-set:
-  %set_at = getelementptr ptr, ptr @blas_set, i64 %k
-  %set_fn = load ptr, ptr %set_at
-  call void %set_fn(i32 THREADS)
-  br label %on
-on:
-  %next = add i64 %k, 1
-  %more = icmp slt i64 %next, %count
-  br i1 %more, label %loop, label %end
-end:
-  ret void
-}
-"""
-
-_ASKED = """  %get_at = getelementptr ptr, ptr @blas_get, i64 %k
-  %get = load ptr, ptr %get_at
-  %had = call i32 %get()
-  store i32 %had, ptr %had_at"""
-_HAD = "  %had = load i32, ptr %had_at"
-
 _ALONE = """
 define i64 @limit() {
   ret i64 1
@@ -337,10 +275,10 @@ define void @funct_parallel(ptr %fn, ptr %data, i64 %tasks) {
   call void @run_serially(ptr %fn, ptr %data, i64 %tasks)
   ret void
 }
-define i32 @funct_blas_alone() {
-  ret i32 0
+define void @funct_blas_alone() {
+  ret void
 }
-define void @funct_blas_again(i32 %told) {
+define void @funct_blas_again() {
   ret void
 }
 """
@@ -353,7 +291,7 @@ def pool_text() -> str:
     arguments = "i32" if "hint" in pause else ""
     return (
         _TEXT.replace("SERIALLY", _SERIALLY)
-        .replace("BLAS", _blas("blas_alone", _ASKED, "1") + _blas("blas_again", _HAD, "%had"))
+        .replace("ONE_THREAD_TEXT", ONE_THREAD_TEXT)
         .replace("RANGES_TEXT", RANGES_TEXT)
         .replace("MOST_TASKS", str(MOST_TASKS))
         .replace("RANGES", str(RANGES))
@@ -366,7 +304,3 @@ def pool_text() -> str:
 def alone_text() -> str:
     """Where there are none: every task on the thread that calls."""
     return _ALONE.replace("SERIALLY", _SERIALLY)
-
-
-def _blas(name: str, had: str, threads: str) -> str:
-    return _BLAS.replace("NAME", name).replace("HAD", had).replace("THREADS", threads)

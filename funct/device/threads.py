@@ -30,7 +30,6 @@ __all__ = ["PARALLEL", "parallel", "pool", "text"]
 PARALLEL = "declare void @funct_parallel(ptr, ptr, i64)"
 
 _SPINS = 10_000  # looks for work before a thread sleeps; about 100 µs
-_LIBRARIES = 8  # of BLAS, at most
 _default = Settings().threads
 _making = whole(threading.RLock())
 
@@ -53,6 +52,7 @@ def _pool() -> Code:
     reset = ctypes.CFUNCTYPE(None)(code.address("reset"))
     reset()
     in_child(reset)
+    blas.count_by(code.address)
     _follow(config.record)
     return code
 
@@ -77,11 +77,7 @@ def _offered(name: str) -> int:
     """The address of a function; BLAS libraries that came meanwhile are told to the pool."""
     code = pool()
     if _possible():
-        found = blas.entries()[:_LIBRARIES]
-        for k, (get, set_) in enumerate(found):
-            ctypes.c_void_p.from_address(code.address("blas_get") + 8 * k).value = get
-            ctypes.c_void_p.from_address(code.address("blas_set") + 8 * k).value = set_
-        ctypes.c_int64.from_address(code.address("blas_count")).value = len(found)
+        blas.entries()
     return code.address(name)
 
 

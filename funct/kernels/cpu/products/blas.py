@@ -95,14 +95,15 @@ def call_dot(f: Emitter, kind: str, size: Value, x: Value, y: Value, out: Value)
 def alone(f: Emitter, where: Value | None = None) -> Iterator[None]:
     """What is printed within the block computes on the thread that calls. where: if that holds."""
 
-    def ask() -> list[Value]:
-        told = f.call("funct_blas_alone", I32, [])
-        assert told is not None
-        return [told]
+    def call(name: str) -> None:
+        if where is None:
+            f.call(name, None, [])
+        else:
+            f.when(where, lambda: f.call(name, None, []))
 
-    (told,) = ask() if where is None else f.branch(where, ask, lambda: [f.constant(I32, 0)])
+    call("funct_blas_alone")
     yield
-    f.call("funct_blas_again", None, [told])
+    call("funct_blas_again")
 
 
 def _numbers(f: Emitter, element: str) -> list[Value]:
