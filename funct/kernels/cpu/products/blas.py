@@ -96,14 +96,17 @@ def alone(f: Emitter, where: Value | None = None) -> Iterator[None]:
     """What is printed within the block computes on the thread that calls. where: if that holds."""
 
     def call(name: str) -> None:
-        if where is None:
-            f.call(name, None, [])
-        else:
-            f.when(where, lambda: f.call(name, None, []))
+        f.call(name, None, [])
 
-    call("funct_blas_alone")
+    def ask(name: str) -> None:
+        if where is None:
+            call(name)
+        else:
+            f.when(where, lambda: call(name))
+
+    ask("funct_blas_alone")
     yield
-    call("funct_blas_again")
+    ask("funct_blas_again")
 
 
 def _numbers(f: Emitter, element: str) -> list[Value]:
