@@ -121,6 +121,25 @@ def test_what_is_the_same_in_every_step_is_computed_once() -> None:
     assert "exp" in outside
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_what_a_loop_of_no_steps_would_have_done_has_no_part_in_its_derivative() -> None:
+    """Infinite slopes of what is the same in every step, times a cotangent of 0."""
+
+    def loops(x: Any, n: Any) -> Any:
+        z, one = x - x, x / x
+        edges = lambda: xp.asin(one) + xp.acosh(one) + xp.atanh(one) + xp.sqrt(z)  # noqa: E731
+        powers = lambda: z**0.5 + 1.0 / z + xp.reciprocal(z) + xp.hypot(z, z)  # noqa: E731
+        logs = lambda: xp.log(z) + xp.logaddexp(z, -1.0 / z) + xp.atan2(z, z)  # noqa: E731
+        a = ft.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] + edges()), (0 * n, x))
+        b = ft.fori_loop(0, n, lambda k, s: s * powers(), x)
+        c = ft.scan(lambda s, y: (s - logs() * y, None), x, xp.ones(0))[0]
+        return a[1] + b * c
+
+    x, n = xp.asarray(3.0), xp.asarray(0)
+    for slope in (ft.grad(loops), ft.jit(ft.grad(loops)), ft.grad(ft.jit(loops))):
+        assert slope(x, n) == 7.0
+
+
 def test_a_decision_on_what_is_closed_over_is_one_of_the_function() -> None:
     """It is taken outside of the branch, and guarded there."""
 

@@ -14,7 +14,7 @@ import attrs
 
 from funct.array import Tensor
 from funct.compile import may_warn
-from funct.core import ShapeDtype, lookup
+from funct.core import INEXACT, Linear, ShapeDtype, lookup
 from funct.graph import (
     Call,
     Capture,
@@ -66,15 +66,33 @@ def always(e: Node | Call) -> bool:
     return not acts(e)
 
 
+# Elementwise and other ops of several rules, whose slopes are finite where their operands are
+_FINITE_SLOPES = frozenset({
+    "abs", "add", "atan", "complex_of", "concat", "conj", "cos", "cosh", "erf", "erfc", "exp",
+    "exp2", "expm1", "imag", "linear_recurrence", "maximum", "minimum", "multiply", "negative",
+    "real", "reduce_max", "reduce_min", "relu", "scatter", "scatter_add", "sigmoid", "sign", "sin",
+    "sinh", "sort", "square", "subtract", "tanh", "top_k", "where",
+})  # fmt: skip
+
+
+def _slopes_are_finite(e: Node) -> bool:
+    prim = e.primitive
+    linear = all(rule is None or isinstance(rule, Linear) for rule in prim.rules)
+    return linear or prim.name in _FINITE_SLOPES or INEXACT.isdisjoint(v.dtype for v in e.results)
+
+
 def safely(e: Node | Call) -> bool:
-    """What may be done as well where the function is not called: it raises and warns of nothing."""
+    """What may be done as well where the function is not called: it raises and warns of nothing,
+    and no infinite slope makes NaN of the cotangent 0 that it has then.
+    """
     if isinstance(e, Call):
         inner = e.body.nodes
     elif isinstance(e.primitive, Control):
         inner = tuple([n for _, g in e.primitive.bodies for n in g.nodes])
     else:
         known = lookup(e.name) is e.primitive and "::" not in e.name  # no function of the user's
-        return always(e) and known and not e.primitive.raises and not may_warn(e)
+        harmless = known and not e.primitive.raises and not may_warn(e)
+        return harmless and always(e) and _slopes_are_finite(e)
     return always(e) and all(isinstance(n, Guard) or safely(n) for n in inner)
 
 
