@@ -114,7 +114,8 @@ def detect_anomaly(fun: Callable[..., Any]) -> Callable[..., Any]:
 
     The error names the op and quotes the user's line of the forward op, also for a value of the
     backward pass and in compiled code, where the check is part of the graph. It may stand inside or
-    outside of any transform. Values that do not depend on fun's arguments are not watched.
+    outside of any transform. Values that do not depend on fun's arguments are not watched, nor, in
+    compiled code, those that no result needs: a gradient alone, of a sum of logarithms, say.
     Raises: AnomalyError.
     Example:
         >>> import funct as ft, funct.array as xp
