@@ -217,3 +217,22 @@ def test_blocks_that_began_before_there_was_a_pool_end_after(monkeypatch):
     assert set(blas_threads()) == {1}
     text.end()
     assert blas_threads() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:os.fork.. was called:RuntimeWarning")  # JAX says so of itself
+def test_a_forked_child_has_nobody_who_wants_one_thread():
+    """Who did is in threads that it does not have."""
+    ask = [ctypes.CFUNCTYPE(ctypes.c_int)(get) for get, _ in blas.entries()]
+    kinds = [Within(), WithinText(), WithinJob()]
+    with ft.config.using(threads=3):
+        for kind in kinds:
+            kind.begin()
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if all(get() == 3 for get in ask) else 1)  # as a child of a test must
+        for kind in kinds:
+            kind.end()
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert all(get() == 3 for get in ask)
