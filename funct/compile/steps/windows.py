@@ -89,7 +89,7 @@ class _Work:
             "convolution_input": (y, b, (2, 1, 0)),
             "convolution_weight": (a, y, (0, 2, 1)),
         }[self.kind]
-        found = products(x, w, self.slide)
+        found = products(x, w, self.slide, order[2])
         if found is None:
             return []
         tables = [found[1][k] for k in order]
