@@ -239,6 +239,30 @@ def test_outputs_that_share_lines_have_sums_of_their_own(
         np.testing.assert_array_equal(w, expected, strict=True)
 
 
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("image", [(50,), (7, 7), (9, 20), (3, 4, 5)], ids=str)
+def test_sums_may_wait_for_the_next_image(
+    image: tuple[int, ...], stride: int, monkeypatch: Any
+) -> None:
+    """Those of small images of many channels, which are read in the order in which they lie; here
+    any are many.
+    """
+    d = len(image)
+    static = Sliding((stride,) * d, ((1, 2),) * d, (1,) * d, 5)
+    x, kernel = numbers((3, 5, *image), 1, np.float32), (3,) * d
+    g = numbers((3, 5, *static.size(image, kernel)), 2, np.float32)
+    small = replace(host(), cache_bytes=1)
+    monkeypatch.setattr(depthwise, "host", lambda: small)
+    depthwise.weight_planes.cache_clear()
+    found = []
+    for threads in (1, 2):
+        with ft.config.using(threads=threads):
+            found.append(depthwise.convolution_weight(x, g, static, kernel))
+    depthwise.weight_planes.cache_clear()
+    for w in found:
+        np.testing.assert_array_equal(w, plain.convolution_weight(x, g, static, kernel))
+
+
 def test_small_images_are_one_line() -> None:
     slide = Sliding((1, 1), ((1, 1), (1, 1)), (1, 1), 8)
     lines = [filled((n, n), (n, n), (3, 3), slide, False) for n in (7, 14)]

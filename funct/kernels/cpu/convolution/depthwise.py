@@ -48,6 +48,7 @@ _PHASES = 64  # of an adjoint; texts grow with them
 _FEW_OUTPUTS = 2  # leave most of the lanes of tiles empty
 _SHORT = 32  # bytes of a vector, with which the second-level cache is small:
 _AFAR = 4 << 20  # bytes that all outputs of a group read of an image are from afar, by lines
+_FEW_BYTES = 8 << 10  # of an image of one channel
 _NARROW = 4  # pixels of a line; of narrower ones too many lanes are empty
 
 
@@ -147,7 +148,11 @@ def weight_planes(
     pattern = _pattern(dtype, axes, kernel, "mask", False, width)
     together = sharing(shared, kernel[1:], width)
     height = min(2, pattern.height) if together == 1 else 1
-    pattern = replace(pattern, height=height, sharing=together)
+    pixels = max(prod(x[2:]), prod(g[2:]))
+    apart = x[0] > 1 and pixels * dtype.itemsize <= _FEW_BYTES
+    touched = (prod(x) + prod(g)) * dtype.itemsize
+    waits = together > 1 or (apart and host().overflows(touched))
+    pattern = replace(pattern, height=height, sharing=together, waits=waits)
     units = groups * -(-shared // together)
     given = {
         "tasks": min(units, _TASKS * host().cores), "units": units, "outputs": outputs,

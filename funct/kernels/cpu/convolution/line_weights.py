@@ -4,12 +4,13 @@ Note [Sums of weights]
     A weight is the sum over all images and pixels of one output. A few rows of the kernel have
     their sums in registers, from the first image to the last, and two lines of g at a time share
     the loads of x. Images whose lines would leave many lanes empty are one line (`axes.folded`).
+    Where images of a channel are small and lie far apart, those of all channels are read in the
+    order in which they lie; so the sums wait in memory for the next image.
 
 Note [Shared lines]
     Several outputs of one channel are summed together, line by line: they share what is read of x,
     which is a load and a mask for each tap. The last of them overlap those before. g is far larger
-    than x then and read once, in the order in which it lies; so the sums of all outputs wait in
-    memory for the next image.
+    than x then and read once, as small images are.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ def sharing(shared: int, taps: tuple[int, int], vector_bytes: int) -> int:
 
 
 def sums(pattern: Pattern) -> int:
-    """Vectors of sums that a unit of outputs which share lines keeps in memory."""
-    return pattern.sharing * prod(pattern.kernel) if pattern.sharing > 1 else 0
+    """Vectors of sums of a unit that wait in memory."""
+    return pattern.sharing * prod(pattern.kernel) if pattern.waits else 0
 
 
 def weights_text(pattern: Pattern, target: Host) -> str:
@@ -63,7 +64,7 @@ def weights_text(pattern: Pattern, target: Host) -> str:
         Weights(f, job, pattern, lanes, (tap0,), taps1[k : k + together])
         for tap0, k in itertools.product(taps0, range(0, len(taps1), together))
     ]
-    print_all = _one_by_one if pattern.sharing == 1 else _shared
+    print_all = _image_by_image if pattern.waits else _one_by_one
     print_all(f, job, passes, start, stop)
     f.ret()
     return module.text()
@@ -85,8 +86,10 @@ def _one_by_one(f: Emitter, job: Record, passes: list[Weights], start: Value, st
     each(f, start, stop, output)
 
 
-def _shared(f: Emitter, job: Record, passes: list[Weights], start: Value, stop: Value) -> None:
-    """See Note [Shared lines]. Sums stay in registers over a plane."""
+def _image_by_image(
+    f: Emitter, job: Record, passes: list[Weights], start: Value, stop: Value
+) -> None:
+    """Sums stay in registers over a plane."""
     pattern, lanes = passes[0].pattern, passes[0].lanes
     together, zero = pattern.sharing, passes[0].zero
     words = sums(pattern) * lanes

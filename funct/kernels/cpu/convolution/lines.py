@@ -55,7 +55,7 @@ class Pattern(Struct, frozen=True, cache_hash=True):
     has the zero point in it, and what is outside of the image is the zero point. streams: whether
     the result, which is aligned to vectors, is written past the caches. vector_bytes: of the
     widest vectors, where lines are too short for those of the target. sharing: the outputs of one
-    channel that are summed at a time.
+    channel that are summed at a time. waits: whether sums wait in memory for the next image.
     """
 
     element: str
@@ -70,6 +70,7 @@ class Pattern(Struct, frozen=True, cache_hash=True):
     streams: bool = False
     vector_bytes: int = 1 << 10
     sharing: int = 1
+    waits: bool = False
 
 
 class Lines:
