@@ -81,8 +81,8 @@ ROWS = (
     # First what is small, then what is a product as it stands or after a copy, then few channels
     # per group.
     Row("convolution", _CONV + "few_products:convolution", _REAL, ("llvm",)),
+    Row("convolution", _CONV + "convolution:beside", _REAL, _WIDE, _SOME),
     Row("convolution", "funct.kernels.windows.pointwise:convolution", _REAL),
-    Row("convolution", _CONV + "convolution:beside", _REAL, _WIDE, 1 << 20),
     Row("convolution", "funct.kernels.windows.patches:convolution", _REAL, (), 1 << 20),
     Row("convolution", _CONV + "sent:convolution", _REAL, ("llvm",), 1 << 20),
     Row("convolution", _CONV + "depthwise_last:convolution", _REAL, _WIDE, _SOME),
@@ -91,8 +91,8 @@ ROWS = (
     Row("convolution", _CONV + "convolution:convolution", _REAL, _WIDE, _SOME),
     Row("convolution", "funct.kernels.windows.products:convolution"),
     Row("convolution_input", _CONV + "few_products:convolution_input", _REAL, ("llvm",)),
+    Row("convolution_input", _CONV + "convolution:beside_input", _REAL, _WIDE, _SOME),
     Row("convolution_input", "funct.kernels.windows.pointwise:convolution_input", _REAL),
-    Row("convolution_input", _CONV + "convolution:beside_input", _REAL, _WIDE, 1 << 20),
     Row("convolution_input", "funct.kernels.windows.patches:convolution_input", _REAL, (), 1 << 20),
     Row("convolution_input", _CONV + "sent:convolution_input", _REAL, ("llvm",), 1 << 20),
     Row("convolution_input", _CONV + "depthwise_last:convolution_input", _REAL, _WIDE, _SOME),
@@ -101,6 +101,7 @@ ROWS = (
     Row("convolution_input", _CONV + "convolution:convolution_input", _REAL, _WIDE, _SOME),
     Row("convolution_input", "funct.kernels.windows.products:convolution_input"),
     Row("convolution_weight", _CONV + "few_products:convolution_weight", _REAL, ("llvm",)),
+    Row("convolution_weight", _CONV + "weight_gradient:beside_weight", _REAL, _WIDE, _SOME),
     Row(
         "convolution_weight",
         _CONV + "weight_gradient:pointwise_weight",
@@ -109,7 +110,6 @@ ROWS = (
         1 << 21,
     ),
     Row("convolution_weight", "funct.kernels.windows.pointwise:convolution_weight", _REAL),
-    Row("convolution_weight", _CONV + "weight_gradient:beside_weight", _REAL, _WIDE, 1 << 20),
     Row(
         "convolution_weight", "funct.kernels.windows.patches:convolution_weight", _REAL, (), 1 << 20
     ),
@@ -166,11 +166,13 @@ ROWS = (
     ),
     Row("weight_only_linear", "funct.kernels.quantized.weight_only:plain_weight_only_linear"),
     # work: multiplications
-    Row("large_matmul", _PRODUCTS + "few_rows:large_matmul", _REAL, _WIDE, 1 << 17),
+    Row("large_matmul", _PRODUCTS + "few_rows:large_matmul", _REAL, _WIDE, 1 << 16),
     Row("large_matmul", _PRODUCTS + "large_products:large_matmul", _REAL, _LONG, 1 << 18),
     Row("large_matmul", _PRODUCTS + "blas_products:large_matmul", _REAL, ("llvm",), 1 << 18),
     Row("large_matmul", _PRODUCTS + "blas_products:large_matmul", _COMPLEX, ("llvm",), 1 << 16),
     Row("large_matmul", "funct.kernels.linalg.products:plain_matmul"),
+    Row("summed_matmul", _PRODUCTS + "blas_products:summed_matmul", _REAL, ("llvm",), 1 << 16),
+    Row("summed_matmul", "funct.kernels.linalg.products:summed_matmul"),
     # work: terms; OpenBLAS gives more than 10,000 to several threads
     Row("dot", _PRODUCTS + "blas_products:dot", _DOUBLE, ("llvm",), 10_001),
     Row("dot", "funct.kernels.linalg.dots:plain_dot"),

@@ -33,6 +33,16 @@ def shapes(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return (*lead[0], m, k), (*lead[1], k, n)
 
 
+@pytest.mark.parametrize("left", [False, True])
+def test_a_matrix_by_a_stack_needs_no_compiler(left: bool) -> None:
+    """However the matrix lies, where there is nothing but NumPy for so much work."""
+    x, y = np.arange(36.0).reshape(6, 6).T, np.arange(3 * 6 * 9000.0).reshape(3, 6, 9000)
+    x, y = (x, y) if left else (y.mT, x)
+    with table.restricted():
+        found = matmul(x, y)
+    np.testing.assert_array_equal(found, np.matmul(x, y))
+
+
 @st.composite
 def large_shapes(draw: st.DrawFn) -> tuple[int, int, int]:
     """Rows, terms and columns on both sides of where tiles begin and end to pay."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "gram_matmul", "half_matmul", "integer_matmul", "matmul", "outer_product", "plain_matmul",
-    "stacked_matmul", "thin_matmul", "vector_matmul",
+    "stacked_matmul", "summed_matmul", "thin_matmul", "vector_matmul",
 ]  # fmt: skip
 
 _BLAS = frozenset([np.dtype(t) for t in (np.float32, np.float64, np.complex64, np.complex128)])
@@ -83,7 +83,8 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
             matrices = max(count, other_count)
             if matrices < _MANY:
                 work = matrices * prod(x.shape[-2:]) * y.shape[-1]
-                if work <= (_TILED if kind in _REAL else _LEAST_TILED):
+                is_left = work <= _TILED and kind in _REAL and not _has_few(x, y)
+                if work <= _LEAST_TILED or is_left:
                     return np.matmul(x, y)
                 return table.call("large_matmul", kind, work, x, y)
             return table.call("stacked_matmul", kind, matrices, x, y)
@@ -116,7 +117,7 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
 
 def _has_few(x: NDArray[Any], y: NDArray[Any]) -> bool:
     """Whether a product has few rows or columns."""
-    return 1 < min(len(x), y.shape[1]) <= _FEW_ROWS
+    return 1 < min(x.shape[-2], y.shape[-1]) <= _FEW_ROWS
 
 
 def _of_matrices(x: NDArray[Any], y: NDArray[Any]) -> Any:
@@ -148,7 +149,13 @@ def _dense(x: NDArray[Any]) -> bool:
 
 def plain_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
     """x @ y, by BLAS."""
-    return np.matmul(x, y) if x.ndim > 2 or (_dense(x) and _dense(y)) else x.dot(y)
+    stacked = max(x.ndim, y.ndim) > 2
+    return np.matmul(x, y) if stacked or (_dense(x) and _dense(y)) else x.dot(y)
+
+
+def summed_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
+    """Σ_n x[n] @ y[n] of two stacks of matrices."""
+    return np.add.reduce(matmul(x, y), 0)
 
 
 def gram_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:

@@ -33,7 +33,7 @@ def telling(name: str, x: Sizes, w: Sizes, y: Sizes, slide: Sliding) -> Index | 
     """
     axes = list(zip(x[2:], w[2:], y[2:], slide.stride, slide.padding, slide.dilation))
     crops = name != "convolution_input" and max(map(max, slide.padding)) <= 0
-    if crops or (slide.pointwise and set(w[2:]) == {1}):
+    if crops or (set(w[2:]) == {1} and not any(map(any, slide.padding))):
         return None
     if 0 in (*x, *w, *y):
         return ()

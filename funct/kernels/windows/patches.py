@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from funct.device import host
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.windows.pointwise import summed
 
@@ -27,6 +28,8 @@ _FEW_CHANNELS = 16
 # pixels of the results of all images, by which tiles are quicker:
 _MANY_PIXELS = 1 << 10  # their weights are read often
 _SOME_PIXELS, _SOME_WEIGHTS = 192, 5 << 18  # of more than a few channels: laying these out pays
+_WIDE = 64  # bytes of a vector, with which BLAS is quicker
+_FEW_PRODUCTS = 1 << 22  # of single elements
 
 
 def _apart(x: Any, other: Any, channels: int, kernel: Sizes, slide: Sliding, few: int) -> bool:
@@ -39,13 +42,18 @@ def _apart(x: Any, other: Any, channels: int, kernel: Sizes, slide: Sliding, few
 
 
 def in_tiles(pixels: int, w: Sizes, slide: Sliding) -> bool:
-    """Whether tiles of 16 registers, which fill them as BLAS does, are quicker than the copy.
+    """Whether tiles are quicker than the copy: those of 16 registers, which fill them as BLAS does,
+    of windows side by side, and any of a few that are single elements strides apart.
 
     pixels: of the results of all images. w: shape of the weights.
     """
+    if slide.groups > 1 or max(slide.stride) == 1:
+        return False
+    if prod(w[2:]) == 1:
+        return pixels * prod(w) <= _FEW_PRODUCTS
     some = w[1] > _FEW_CHANNELS and prod(w) <= _SOME_WEIGHTS
     least = _SOME_PIXELS if some else _MANY_PIXELS
-    return slide.groups == 1 and max(slide.stride) > 1 and pixels >= least
+    return host().vector_bytes < _WIDE and slide.stride == w[2:] and pixels >= least
 
 
 def _split(x: NDArray[Any], size: Sizes, kernel: Sizes) -> NDArray[Any]:

@@ -31,7 +31,7 @@ __all__ = [
 
 _FEW = 16  # pixels of an image; with fewer, products of matrices are hardly any
 _MANY = 1 << 18  # weights of all images together, which are added up behind
-_LONG = 1 << 10  # pixels of several images that make one product of many weights
+_SHORT, _LONG = 32, 1 << 10  # pixels of images that make one product of many weights, and of it
 # what tiles that read images where they lie do quicker
 _TILED_PIXELS = 512  # of all images, at least: weights are read and written once for so many
 _TILED_WEIGHTS = (1 << 11, 1 << 16)  # fewer leave tiles empty, more leave the cache,
@@ -40,7 +40,8 @@ _SHORT_WEIGHTS = 1 << 13  # or are BLAS's, where vectors are short
 # each of which it lays all weights out
 _SHORT_VECTORS, _SOME = 32, 128
 _MOST_ROWS = 1 << 10  # pixels whose channels are last; of more, tiles lay weights out once as well
-_LONG_IMAGE, _SOME_CHANNELS = 1 << 11, 2  # BLAS is slow at sums of so many, be weights few or not
+_LONG_IMAGE = 1 << 11  # BLAS is slow at sums of so many, be weights few or not;
+_FEW_CHANNELS = 8  # beside more of them a few are rows that no product lays out
 _TILED_BYTES = 1 << 10  # of a pixel's channels, which are turned around
 
 
@@ -85,7 +86,10 @@ def in_tiles(x: Sizes, g: Sizes, size: Sizes, slide: Sliding, itemsize: int) -> 
     least, most = _TILED_WEIGHTS
     if _short():
         most = _SHORT_WEIGHTS
-    if prod(image) >= _LONG_IMAGE and min(channels, outputs) >= _SOME_CHANNELS:
+    fewer = min(channels, outputs)
+    if fewer <= _FEW_CHANNELS and fewer < max(channels, outputs):
+        return False
+    if prod(image) >= _LONG_IMAGE:
         least = 0
     return (
         single(x, size, slide)
@@ -276,13 +280,19 @@ def summed_behind(a: Sizes, b: Sizes) -> bool:
 
 
 def summed(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
-    """Σ_n a[n] b[n]ᵀ. Large products are few and long, so that sums are not written often."""
+    """Σ_n a[n] b[n]ᵀ. Large products of short sums are made long, so that those are not written
+    often.
+    """
     n, _, depth = a.shape
     if n == 1:
         alone: NDArray[Any] = matmul(a[0], b[0].T)
         return alone
-    if summed_behind(a.shape, b.shape):
+    if min(a.shape[1], b.shape[1]) <= _FEW and summed_behind(a.shape, b.shape):
         found: NDArray[Any] = np.add.reduce(matmul(a, b.swapaxes(1, 2)), 0)
+        return found
+    if depth > _SHORT or summed_behind(a.shape, b.shape):
+        work = a.size * b.shape[1]
+        found = table.call("summed_matmul", a.dtype, work, a, b.swapaxes(1, 2))
         return found
     step = -(-_LONG // depth)
     parts = (

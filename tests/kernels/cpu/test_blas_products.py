@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import funct as ft
 from funct.kernels.cpu.products import blas_products, gram
 from tests import guarded
 from tests.compile.test_native import compiled
@@ -50,6 +51,24 @@ def close(found: Any, x: Any, y: Any) -> None:
 def at_end(request: Any) -> Iterator[bool]:
     with guarded.memory(at_end=request.param):
         yield request.param
+
+
+@pytest.mark.parametrize("size", [(3, 5, 40, 7), (4, 70, 300, 90), (2, 1, 600, 500)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("right", ["rows", "columns"])
+def test_products_are_added_where_they_belong(
+    right: str, dtype: str, size: Any, at_end: bool
+) -> None:
+    """Sums over a stack, the same by any number of threads."""
+    n, m, k, o = size
+    x, y = (guarded.copy(normal(dtype, s), at_end=at_end) for s in ((n, m, k), (n, k, o)))
+    y, found = LIES[right](y), []
+    for threads in (1, 2):
+        with ft.config.using(threads=threads):
+            found.append(blas_products.summed_matmul(x, y))
+    for z in found:
+        close(z, *(np.concatenate(list(v), axis) for v, axis in ((x, 1), (y, 0))))
+    np.testing.assert_array_equal(*found)
 
 
 @pytest.mark.pairwise

@@ -31,17 +31,19 @@ def at_end(request: Any) -> Iterator[bool]:
 @pytest.mark.parametrize("left", ["rows", "columns", "a part"])
 @pytest.mark.parametrize("right", ["rows", "columns", "a part"])
 @pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("stacks", [((), ()), ((3,), ()), ((), (3,)), ((3,), (1,))])
 def test_matrices(
     rows: int, terms: int, columns: int, dtype: str, left: str, right: str, swapped: bool,
-    at_end: bool,
+    stacks: tuple[tuple[int, ...], tuple[int, ...]], at_end: bool,
 ) -> None:  # fmt: skip
     """Of few rows or few columns, however the operands lie; what it leaves to others is known."""
-    x, y = normal(dtype, (rows, terms)), normal(dtype, (terms, columns))
+    first, second = stacks
+    x, y = normal(dtype, (*first, rows, terms)), normal(dtype, (*second, terms, columns))
     x, y = LIES[left](guarded.copy(x, at_end=at_end)), LIES[right](guarded.copy(y, at_end=at_end))
     turned = right == "columns"
-    known = few_rows.are_few(rows, terms, columns, turned)
+    known = few_rows.are_few(rows, terms, columns, turned, 3 if (3,) in stacks else 1)
     if swapped:
-        x, y, known = y.T, x.T, known and turned
+        x, y, known = y.mT, x.mT, known and turned
     elif turned:
         known = known and left != "columns"
     found = few_rows.large_matmul(x, y)

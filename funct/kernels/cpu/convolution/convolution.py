@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.device import host
 from funct.kernels.channels import channels_first, channels_last
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.convolution.axes import adjoint_axis, axis, countless, three
@@ -65,20 +64,19 @@ def convolution_input(
 
 
 def beside(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
-    """The same where windows lie side by side and BLAS, which takes a copy of them, is slower."""
+    """The same where windows lie side by side, or apart, and BLAS, which takes a copy of them, is
+    slower.
+    """
     pixels = len(x) * prod(x.shape[2:]) // max(1, prod(slide.stride))
-    return convolution(x, w, slide) if _quick(w, pixels, slide) else NotImplemented
+    quick = in_tiles(pixels, w.shape, slide)
+    return convolution(x, w, slide) if quick else NotImplemented
 
 
 def beside_input(g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes) -> NDArray[Any]:
     """The same of the adjoint in x, whose few channels would leave lanes empty."""
-    quick = w.shape[1] > _FEW_CHANNELS and _quick(w, g.size // max(1, len(w)), slide)
+    few = w.shape[1] <= _FEW_CHANNELS and prod(w.shape[2:]) > 1
+    quick = not few and in_tiles(g.size // max(1, len(w)), w.shape, slide)
     return convolution_input(g, w, slide, size) if quick else NotImplemented
-
-
-def _quick(w: NDArray[Any], pixels: int, slide: Sliding) -> bool:
-    narrow = host().vector_bytes < 64 and slide.stride == w.shape[2:]
-    return narrow and in_tiles(pixels, w.shape, slide)
 
 
 def _run(

@@ -302,10 +302,11 @@ def pointwise_weight(x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Siz
 
 
 def beside_weight(x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes) -> NDArray[Any]:
-    """The same where windows lie side by side and BLAS, which takes a copy of them, is slower."""
-    narrow = host().vector_bytes < 64 and slide.stride == size
+    """The same where windows lie side by side, or apart, and BLAS, which takes a copy of them, is
+    slower.
+    """
     shape = (*g.shape[1:2], *x.shape[1:2], *size)
-    if narrow and patches.in_tiles(g.size // max(1, g.shape[1]), shape, slide):
+    if patches.in_tiles(g.size // max(1, g.shape[1]), shape, slide):
         return convolution_weight(x, g, slide, size)
     return NotImplemented
 

@@ -34,16 +34,17 @@ def counts(*lengths: int) -> bool:
 
 def call_gemm(
     f: Emitter, element: str, kinds: Sequence[Value], sizes: Sequence[Value],
-    places: Sequence[Value],
+    places: Sequence[Value], add: Value | None = None,
 ) -> None:  # fmt: skip
     """Print the product of two matrices. sizes: rows, columns, terms; places: of both operands and
-    the result, each with its leading dimension.
+    the result, each with its leading dimension. add: whether to add to what is there.
     """
     a, lda, b, ldb, c, ldc = places
     one, zero = _numbers(f, element)
+    old = zero if add is None else f.select(add, one, zero)
     m, n, k, lda, ldb, ldc = (_size(f, v) for v in (*sizes, lda, ldb, ldc))
     kinds = [f.convert(x, "i32") for x in kinds]
-    given = [f.constant(I32, _ROWS), *kinds, m, n, k, one, a, lda, b, ldb, zero, c, ldc]
+    given = [f.constant(I32, _ROWS), *kinds, m, n, k, one, a, lda, b, ldb, old, c, ldc]
     f.call(f"funct_{element}_gemm", None, given)
 
 

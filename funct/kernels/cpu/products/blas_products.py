@@ -33,13 +33,14 @@ from funct.kernels.cpu.products.blas import (
 )
 from funct.kernels.cpu.products.tiled import Laid, find_products, laid
 from funct.kernels.cpu.runners import runner
-from funct.kernels.llvm import F64, I64, PTR, Emitter, Module, Value, typed
+from funct.kernels.llvm import F64, I64, PTR, Emitter, Module, Value, each, typed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "Panels", "dot", "large_matmul", "panels", "print_product", "vdot", "vector_matmul",
+    "Panels", "dot", "large_matmul", "panels", "print_product", "summed_matmul", "vdot",
+    "vector_matmul",
 ]  # fmt: skip
 
 _NARROWEST, _WIDE = 16, 512  # rows or columns of a panel; of one that is worth being one of more
@@ -93,10 +94,13 @@ def _several(length: int, work: int) -> int:
     return max(1, min(most, length // _NARROWEST))
 
 
-def print_product(module: Module, name: str, element: str, depth: int, kept: bool) -> None:
+def print_product(
+    module: Module, name: str, element: str, depth: int, kept: bool, *, summed: bool = False
+) -> None:
     """Add the call of BLAS for one task: a panel of a product, or of one of a stack of that depth.
     kept: whether BLAS has to be kept from threads of its own. Frame: both operands, the result; the
-    words of `Panels`; the stack's axes (`find_products`).
+    words of `Panels`; the stack's axes (`find_products`), or what is summed: how many products, and
+    the bytes from one of either operand to the next.
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
@@ -120,6 +124,14 @@ def print_product(module: Module, name: str, element: str, depth: int, kept: boo
     with alone(f) if kept else nullcontext():
         if depth:
             _print_by_vector(f, element, (is_row, is_column), kinds, (m, n, k), places)
+        elif summed:
+            many, *apart = f.words(frame, 3 + _WORDS, 3)
+
+            def one(i: Value) -> None:
+                here = [f.at(x, i * step, "i8") for x, step in zip((a, b), apart)]
+                call_gemm(f, element, kinds, (m, n, k), (here[0], lda, here[1], *places[3:]), i > 0)
+
+            each(f, 0, many, one)
         else:
             call_gemm(f, element, kinds, (m, n, k), places)
     f.ret()
@@ -212,17 +224,45 @@ def _axes(stack: tuple[int, ...], *operands: tuple[tuple[int, ...], tuple[int, .
         yield math.prod(stack[axis + 1 :]), length, *steps
 
 
+def summed_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
+    """Σ_n x[n] @ y[n] of two stacks of matrices, of one dtype: BLAS adds to what is there."""
+    if not counts(*x.shape, *y.shape) or 0 in (*x.shape, *y.shape):
+        return NotImplemented
+    plan = _summed_plan(x.shape, y.shape, x.strides, y.strides, x.dtype.char)
+    if plan is None:
+        return NotImplemented
+    out = memory.fresh(plan.shape, x.dtype)
+    plan.run(x, y, out, plan.words)
+    return out
+
+
+@functools.lru_cache(512)
+def _summed_plan(
+    x: tuple[int, ...], y: tuple[int, ...], x_strides: tuple[int, ...], y_strides: tuple[int, ...],
+    char: str,
+) -> _Plan | None:  # fmt: skip
+    """For shapes, strides and a dtype; None where a matrix has neither dense rows nor columns."""
+    (count, m, k), n, element = x, y[2], _ELEMENT[char]
+    byte = _BYTES[element]
+    a, b = laid(x_strides[1:], m, k, byte), laid(y_strides[1:], k, n, byte)
+    if a is None or b is None:
+        return None
+    cut = panels((m, n, k * count), (a, b), element)
+    words = *cut.words[:2], k, *cut.words[3:], count, x_strides[0], y_strides[0], cut.tasks
+    return _Plan((m, n), _runner(element, 0, True), struct.pack(f"{len(words)}q", *words))
+
+
 @functools.cache
-def _runner(element: str, depth: int) -> Callable[..., None]:
-    code = printed(_text, element, depth, host())
+def _runner(element: str, depth: int, summed: bool = False) -> Callable[..., None]:
+    code = printed(_text, element, depth, summed, host())
     return runner(code.keep().address("multiply"))
 
 
-def _text(element: str, depth: int, target: Host) -> str:
+def _text(element: str, depth: int, summed: bool, target: Host) -> str:
     """`multiply(job)`: all tasks."""
     module = Module(target)
-    print_product(module, "task", element, depth, True)
-    _print_all(module, 3 + _WORDS + 4 * depth)
+    print_product(module, "task", element, depth, True, summed=summed)
+    _print_all(module, 3 + _WORDS + (3 if summed else 4 * depth))
     return module.text()
 
 

@@ -30,42 +30,48 @@ if TYPE_CHECKING:
 
 __all__ = ["FEW_ROWS", "are_few", "code_of", "few_rows_words", "large_matmul", "print_few_rows"]
 
-Code = tuple[str, bool, tuple[int, ...], bool]  # what `print_few_rows` is told
+Code = tuple[str, bool, tuple[int, ...], bool, bool]  # what `print_few_rows` is told
 
 _VECTOR = 32  # bytes of a vector, beside whose tiles more rows gain than are below a tile
 _MOST_TURNED, _MOST, _MOST_WIDE = 16, 8, 3  # rows, of a matrix whose columns lie in memory, or rows
+_NARROW = 32  # columns, of all of which a few rows have their sums in registers
 _TOGETHER = 4  # rows of the matrix, or vectors of its columns
 _TERMS = 16  # of columns, taken at a time
-_LEAST_TERMS, _LEAST = 32, 1 << 17  # and multiplications, which are worth code of their own
+_LEAST_TERMS, _LEAST = 32, 1 << 17  # and multiplications, which are worth code of their own,
+_LEAST_OF_STACK = 1 << 16  # or, of several products, no more calls of BLAS
 FEW_ROWS = "avx2", "fma"  # what is needed of the processor
 _ELEMENT = {"f": "f32", "d": "f64"}  # by NumPy's name
-_NUMBER = 12  # the word behind those of a task: how many there are
+_NUMBER, _NUMBER_OF_STACK = 12, 16  # the word behind those of a task: how many there are
 
 
-def are_few(rows: int, terms: int, columns: int, turned: bool) -> bool:
-    """Whether so many rows are worth it. turned: whether the matrix is."""
-    most = _MOST_TURNED if turned else _MOST
+def are_few(rows: int, terms: int, columns: int, turned: bool, count: int = 1) -> bool:
+    """Whether so many rows are worth it. turned: whether the matrix is. count: of products."""
+    most = _MOST_TURNED if turned or columns <= _NARROW else _MOST
     most = most if host().vector_bytes <= _VECTOR else _MOST_WIDE
-    enough = terms >= _LEAST_TERMS and rows * terms * columns > _LEAST
+    least = _LEAST if count == 1 else _LEAST_OF_STACK
+    enough = terms >= _LEAST_TERMS and count * rows * terms * columns > least
     return 1 < rows <= most and columns > rows and enough
 
 
 def few_rows_words(
-    sizes: tuple[int, int, int], steps: _Pair, leading: int, out: _Pair, element: str
-) -> tuple[tuple[int, ...], int]:
+    sizes: tuple[int, int, int], steps: _Pair, leading: int, out: _Pair, element: str,
+    count: int = 1,
+) -> tuple[tuple[int, ...], int]:  # fmt: skip
     """What a task reads behind the addresses, and how many there are. sizes: rows, columns, terms.
     steps: elements from row to row of the first operand, and from term to term. out: from row to
     row of the result, and from column to column, which lie side by side where those of the matrix
-    do not.
+    do not. count: of products.
     """
     m, n, k = sizes
-    several = host().cores if m * n * k > WORTH_CUTTING else 1
+    several = host().cores if count < host().cores and m * n * k > WORTH_CUTTING else 1
     even = _TOGETHER * host().vector_bytes // typed(element).bytes
     panel = -(-n // (several * even)) * even
-    return (m, n, k, *steps, leading, *out, panel), -(-n // panel)
+    return (m, n, k, *steps, leading, *out, panel), count * -(-n // panel)
 
 
-def code_of(sizes: tuple[int, int, int], element: str, turned: bool) -> Code:
+def code_of(
+    sizes: tuple[int, int, int], element: str, turned: bool, *, stacked: bool = False
+) -> Code:
     """The kernel for such sizes: rows, columns, terms. turned: whether the columns are what lies in
     memory.
     """
@@ -73,21 +79,28 @@ def code_of(sizes: tuple[int, int, int], element: str, turned: bool) -> Code:
     lanes = host().vector_bytes // typed(element).bytes
     apart = n % _TOGETHER or k % lanes if turned else n % (_TOGETHER * lanes)
     groups = (2,) if m in (2, 4) else (3, 2) if m % 3 else (3,)
-    return element, turned, groups, not apart
+    return element, turned, groups, not apart, stacked
 
 
 def print_few_rows(
-    module: Module, name: str, element: str, turned: bool, groups: tuple[int, ...], even: bool
-) -> None:
+    module: Module, name: str, element: str, turned: bool, groups: tuple[int, ...], even: bool,
+    stacked: bool,
+) -> None:  # fmt: skip
     """Add the kernel for a panel of columns. turned: whether the columns are what lies in memory;
     then the terms of the first operand lie so too. groups: how many rows at a time. even: whether
     neither columns nor vectors are left over, which needs as much code as all else. Frame: both
-    operands, the result; the words of `few_rows_words`.
+    operands, the result; the words of `few_rows_words`; of a stack its panels and elements from one
+    of either operand, and of the result, to the next.
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
-    places = x, y, out = f.pointers(frame, 0, 3)
+    places = f.pointers(frame, 0, 3)
     m, n, k, down, along, leading, lower, beside, panel = f.words(frame, 3, 9)
+    if stacked:
+        panels, *apart = f.words(frame, 12, 4)
+        number, task = f.div(task, panels), f.rem(task, panels)
+        places = [f.at(p, number * step, element) for p, step in zip(places, apart)]
+    x, y, out = places
     start = task * panel
     stop = f.min(start + panel, n)
     pairs = f.rem(3 - f.rem(m, 3), 3)
@@ -202,23 +215,24 @@ def _across(
 
 class _Plan(Struct, frozen=True):
     """What is known of shapes: what runs, and the words behind the addresses. swapped: whether the
-    second operand is the one of few rows, turned around.
+    second operand is the one of few rows, turned around. shape: of the result.
     """
 
+    shape: tuple[int, ...]
     run: Callable[..., None]
     words: bytes
     swapped: bool
 
 
 def large_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
-    """x @ y of two matrices of one dtype, of which the first has few rows, or the second few
-    columns and the first its rows in memory.
+    """x @ y of matrices of one dtype, or of stacks of them, of which the first has few rows, or the
+    second few columns and the first its rows in memory.
     """
     plan = _plan(x.shape, y.shape, x.strides, y.strides, x.dtype.char)
     if plan is None:
         return NotImplemented
-    out = memory.fresh((len(x), y.shape[1]), x.dtype)
-    few, matrix = (np.ascontiguousarray(y.T), x) if plan.swapped else (x, y)
+    out = memory.fresh(plan.shape, x.dtype)
+    few, matrix = (np.ascontiguousarray(y.swapaxes(-1, -2)), x) if plan.swapped else (x, y)
     plan.run(few, matrix, out, plan.words)
     return out
 
@@ -231,25 +245,38 @@ def _plan(
     """For shapes, strides and a dtype; None where it is not worth it, or elements of a matrix do
     not lie so.
     """
-    if len(x) != 2 or len(y) != 2 or x[1] != y[0]:
+    *stack, m, k = x
+    *other, terms, n = y
+    if max(len(x), len(y)) > 3 or k != terms or 0 in (*x, *y):
         return None
-    (m, k), n = x, y[1]
+    count = max([1, *stack, *other])
+    if not {*stack, *other} <= {1, count}:
+        return None
+    apart = [s[0] if len(of) == 3 and of[0] > 1 else 0
+             for of, s in ((x, x_strides), (y, y_strides))]  # fmt: skip
+    shape = (*([count] if stack or other else []), m, n)
+    x_strides, y_strides = x_strides[-2:], y_strides[-2:]
     element = _ELEMENT[char]
     byte = typed(element).bytes
     swapped = m > n
     if swapped:
         m, n, y_strides, x_strides = n, m, x_strides[::-1], (byte * k, byte)
+        apart = [m * k * byte if apart[1] else 0, apart[0]]
     matrix: Laid | None = laid(y_strides, k, n, byte)
     down, along = x_strides
-    if matrix is None or not are_few(m, k, n, matrix.turned) or down % byte or along % byte:
+    if matrix is None or not are_few(m, k, n, matrix.turned, count):
+        return None
+    if any(step % byte for step in (down, along, *apart)):
         return None
     if along != byte if matrix.turned else swapped:
         return None
     out = (1, m) if swapped else (n, 1)
     steps = down // byte, along // byte
-    words, tasks = few_rows_words((m, n, k), steps, matrix.leading, out, element)
-    run = _runner(code_of((m, n, k), element, matrix.turned))
-    return _Plan(run, struct.pack(f"{len(words) + 1}q", *words, tasks), swapped)
+    words, tasks = few_rows_words((m, n, k), steps, matrix.leading, out, element, count)
+    if count > 1:
+        words = (*words, tasks // count, *[step // byte for step in apart], m * n)
+    run = _runner(code_of((m, n, k), element, matrix.turned, stacked=count > 1))
+    return _Plan(shape, run, struct.pack(f"{len(words) + 1}q", *words, tasks), swapped)
 
 
 @functools.cache
@@ -257,13 +284,16 @@ def _runner(code: Code) -> Callable[..., None]:
     return runner(printed(_text, *code, host()).keep().address("multiply"))
 
 
-def _text(element: str, turned: bool, groups: tuple[int, ...], even: bool, target: Host) -> str:
+def _text(
+    element: str, turned: bool, groups: tuple[int, ...], even: bool, stacked: bool, target: Host
+) -> str:
     """`multiply(job)`: all tasks."""
     module = Module(target)
     module.declare("@funct_parallel", PARALLEL)
-    print_few_rows(module, "task", element, turned, groups, even)
+    print_few_rows(module, "task", element, turned, groups, even, stacked)
     f = module.function("multiply", [("job", PTR)])
     (job,) = f.arguments
-    f.line(f"call void @funct_parallel(ptr @task, {job!r}, {f.word(job, _NUMBER)!r})")
+    tasks = f.word(job, _NUMBER_OF_STACK if stacked else _NUMBER)
+    f.line(f"call void @funct_parallel(ptr @task, {job!r}, {tasks!r})")
     f.ret()
     return module.text()
