@@ -21,9 +21,8 @@ from funct.kernels.cpu.loops import ready
 from funct.kernels.elementwise import times_sigmoid
 from funct.kernels.linalg.products import matmul
 from funct.kernels.positions import PLACES
-from funct.kernels.table import call
 from funct.kernels.thresholds import MANY
-from funct.kernels.windows.convolution import convolution, convolution_work
+from funct.kernels.windows.convolution import called
 from funct.kernels.windows.pooling import few, max_pool, sum_pool
 from funct.kernels.windows.views import Sliding
 
@@ -331,15 +330,10 @@ def conv_of(rank: int) -> Callable[..., Any]:
             return None
         if bias is not None and (bias.__class__ is not ndarray or bias.dtype is not d):
             return None
-        if stride.__class__ is padding.__class__ is dilation.__class__ is int and d in _WIDE:
-            slide, work = _sliding(x.shape, w.shape, stride, padding, dilation, groups)
-            y = call("convolution", d, work, x, w, slide)
-        else:
-            strides, dilations = _each(stride, rank, 1), _each(dilation, rank, 1)
-            pads = _each(padding, rank, 0)
-            if strides is None or dilations is None or pads is None:
-                return None
-            y = convolution(x, w, strides, tuple([(p, p) for p in pads]), dilations, groups)
+        slide = _sliding(rank, stride, padding, dilation, groups)
+        if slide is None:
+            return None
+        y = called("convolution", x, w, slide)
         if not y.size:
             return None  # of no images, or refused by name
         if bias is not None:
@@ -349,17 +343,16 @@ def conv_of(rank: int) -> Callable[..., Any]:
     return run
 
 
-@functools.lru_cache(256)
+@functools.lru_cache(256, typed=True)
 def _sliding(
-    x: tuple[int, ...], w: tuple[int, ...], stride: int, padding: int, dilation: int, groups: int
-) -> tuple[Sliding, int]:
-    """How windows slide, alike along each axis, and the work. Raises ValueError: they do not."""
-    rank = len(x) - 2
-    if min(stride, dilation) < 1 or padding < 0:
-        raise ValueError(f"stride {stride}, dilation {dilation}, padding {padding}")
-    each = (stride,) * rank, ((padding, padding),) * rank, (dilation,) * rank
-    slide = Sliding(*each, groups)
-    return slide, convolution_work(x, w, slide)
+    rank: int, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Sliding | None:  # fmt: skip
+    """How windows slide; None for what is no such thing."""
+    strides, dilations = _each(stride, rank, 1), _each(dilation, rank, 1)
+    pads = _each(padding, rank, 0)
+    if strides is None or dilations is None or pads is None:
+        return None
+    return Sliding(strides, tuple([(p, p) for p in pads]), dilations, groups)
 
 
 def _each(value: Any, rank: int, least: int) -> Any:

@@ -41,7 +41,8 @@ class Row(Struct, frozen=True):
 
     place: "module:function". dtypes: NumPy's or ml_dtypes' names; () is any. needs: LLVM's names of
     features of the processor ("avx2"), "llvm" where code is made at run time. least: the
-    work, in units of the name's own, from which on it pays.
+    work, in units of the name's own, from which on it pays. inside: whether zeros around images are
+    multiplied by nothing, be it infinite.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Row(Struct, frozen=True):
     dtypes: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     least: int = 0
+    inside: bool = False
     device: str = "cpu"
 
     def load(self) -> Implementation:
@@ -58,6 +60,7 @@ class Row(Struct, frozen=True):
 
 _CPU = "funct.kernels.cpu."
 _CONV, _PRODUCTS = _CPU + "convolution.", _CPU + "products."
+_FEW = _CONV + "few_products:"
 _REAL = ("float32", "float64")
 _COMPLEX = ("complex64", "complex128")
 _DOUBLE = ("float64", "complex128")
@@ -80,7 +83,7 @@ ROWS = (
     Row("attention_pull", "funct.kernels.attention:plain_attention_pull"),
     # First what is small, then what is a product as it stands or after a copy, then few channels
     # per group.
-    Row("convolution", _CONV + "few_products:convolution", _REAL, ("llvm",)),
+    Row("convolution", _FEW + "convolution", _REAL, ("llvm",), inside=True),
     Row("convolution", _CONV + "convolution:beside", _REAL, _WIDE, _SOME),
     Row("convolution", "funct.kernels.windows.pointwise:convolution", _REAL),
     Row("convolution", "funct.kernels.windows.patches:convolution", _REAL, (), 1 << 20),
@@ -90,7 +93,7 @@ ROWS = (
     Row("convolution", _CONV + "winograd:convolution", _REAL, _WIDE, 1 << 16),
     Row("convolution", _CONV + "convolution:convolution", _REAL, _WIDE, _SOME),
     Row("convolution", "funct.kernels.windows.products:convolution"),
-    Row("convolution_input", _CONV + "few_products:convolution_input", _REAL, ("llvm",)),
+    Row("convolution_input", _FEW + "convolution_input", _REAL, ("llvm",), inside=True),
     Row("convolution_input", _CONV + "convolution:beside_input", _REAL, _WIDE, _SOME),
     Row("convolution_input", "funct.kernels.windows.pointwise:convolution_input", _REAL),
     Row("convolution_input", "funct.kernels.windows.patches:convolution_input", _REAL, (), 1 << 20),
@@ -100,7 +103,7 @@ ROWS = (
     Row("convolution_input", _CONV + "winograd:convolution_input", _REAL, _WIDE, 1 << 16),
     Row("convolution_input", _CONV + "convolution:convolution_input", _REAL, _WIDE, _SOME),
     Row("convolution_input", "funct.kernels.windows.products:convolution_input"),
-    Row("convolution_weight", _CONV + "few_products:convolution_weight", _REAL, ("llvm",)),
+    Row("convolution_weight", _FEW + "convolution_weight", _REAL, ("llvm",), inside=True),
     Row("convolution_weight", _CONV + "weight_gradient:beside_weight", _REAL, _WIDE, _SOME),
     Row(
         "convolution_weight",
@@ -308,6 +311,11 @@ class Ways:
         rows = _candidates(name, dtype, device, _only.get())
         self._rows = tuple([r for r in rows if work >= r.least])
         self._what = f"{name!r} for {dtype} on {device!r}"
+
+    @property
+    def inside(self) -> bool:
+        """Whether the row that computed last is so."""
+        return self._rows[0].inside
 
     def __call__(self, *args: Any) -> Any:
         """What the best row that knows the case computes."""

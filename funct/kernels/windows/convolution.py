@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from funct.kernels.windows.views import Index
 
 __all__ = [
-    "convolution", "convolution_input", "convolution_weight", "convolution_work", "fitting_size",
-    "in_roles", "output_size",
+    "called", "convolution", "convolution_input", "convolution_weight", "fitting_size", "in_roles",
+    "output_size",
 ]  # fmt: skip
 
 _VAST = 1 << 26  # elements of a result that is looked for room for beforehand
@@ -58,11 +58,6 @@ def in_roles(name: str, a: Any, b: Any, result: Any) -> tuple[Any, Any, Any]:
     }[name]  # fmt: skip
 
 
-def convolution_work(x: Sizes, w: Sizes, slide: Sliding) -> int:
-    """Multiplications and additions for such shapes. Raises ValueError: as `fitting_size`."""
-    return 2 * x[0] * prod(fitting_size(x, w, None, slide)) * prod(w)
-
-
 def convolution(
     x: NDArray[Any],
     w: NDArray[Any],
@@ -79,7 +74,7 @@ def convolution(
     Returns: (N, O, *T), *T as in `output_size`, same dtype. Integers wrap around, as in NumPy.
     Notes:   where the channels of x are last in memory, those of the result may be as well.
     """
-    return _called("convolution", x, w, Sliding(stride, padding, dilation, groups))
+    return called("convolution", x, w, Sliding(stride, padding, dilation, groups))
 
 
 def convolution_input(
@@ -96,7 +91,7 @@ def convolution_input(
     Args:    g: (N, O, *T). w: (O, C / groups, *K). size: the spatial shape *S of x.
     Returns: (N, C, *S), same dtype.
     """
-    return _called("convolution_input", g, w, Sliding(stride, padding, dilation, groups), size)
+    return called("convolution_input", g, w, Sliding(stride, padding, dilation, groups), size)
 
 
 def convolution_weight(
@@ -113,13 +108,13 @@ def convolution_weight(
     Args:    x: (N, C, *S). g: (N, O, *T). size: the spatial shape *K of w.
     Returns: (O, C / groups, *K), same dtype.
     """
-    return _called("convolution_weight", x, g, Sliding(stride, padding, dilation, groups), size)
+    return called("convolution_weight", x, g, Sliding(stride, padding, dilation, groups), size)
 
 
 _Lie = tuple["np.dtype[Any]", Sizes, Sizes]  # dtype, shape, strides
 
 
-def _called(
+def called(
     name: str, a: NDArray[Any], b: NDArray[Any], slide: Sliding, size: Sizes = ()
 ) -> NDArray[Any]:
     """One of the three maps; see `inside.py` on what is not finite."""
@@ -127,7 +122,9 @@ def _called(
     ways, telling = _ways(name, *alike, slide, size, table.left())
     given = (a, b, slide, size) if size else (a, b, slide)
     y: NDArray[Any] = ways(*given)
-    if telling is None or (telling and inside.all_finite(y[telling])) or inside.all_finite(b):
+    if telling is None or ways.inside or (telling and inside.all_finite(y[telling])):
+        return y
+    if inside.all_finite(b):
         return y
     with np.errstate(all="ignore"):  # machine code is silent as well
         y = getattr(inside, name)(*given)
