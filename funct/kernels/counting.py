@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     Index = NDArray[np.int64]
 
 __all__ = [
-    "bincount", "bounds", "direction", "distinct", "histogram", "histogram_between", "limits",
-    "of_truth", "plain_histogram", "rises", "sort", "values", "weighed",
+    "SORTED", "bincount", "bounds", "direction", "distinct", "histogram",
+    "histogram_between", "limits", "of_truth", "plain_histogram", "rises", "sort", "values",
+    "weighed",
 ]  # fmt: skip
 
 _LARGEST = (1 << 63) - 1
@@ -35,7 +36,7 @@ _monotonous: Any = getattr(
 _COUNTED = frozenset("bBhHiIlq")  # integers that int64 holds
 _FEW = 256  # elements of which nobody asks more
 _LEAST = 1 << 11  # elements below which NumPy's few calls cost less
-_SORTED = 1 << 9  # elements from which on tables of counters sort sooner
+SORTED = 1 << 11  # elements from which on tables of counters sort sooner
 _PART = 1 << 16  # elements of a task
 _ROWS = 16  # tasks at most, each of so many elements for each of its counters
 _PER_BIN = 8
@@ -151,7 +152,7 @@ def plain_histogram(x: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int64]:
 def sort(x: NDArray[Any]) -> NDArray[Any] | None:
     """1-D integers sorted by counting, where many lie close together; None for all others."""
     n = x.size
-    if n < _SORTED or x.dtype.char not in _COUNTED:
+    if n < SORTED or x.dtype.char not in _COUNTED:
         return None
     room = n * x.itemsize // 8  # half of the words are sorted in half the time
     middle = x.item(n >> 1)

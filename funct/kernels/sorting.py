@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.device.host import host
-from funct.kernels import counting
+from funct.kernels import counting, few_rows
 from funct.kernels.columns import packs_slowly, side_by_side
 from funct.kernels.cpu.irregular import packing
 from funct.kernels.cpu.irregular import sorting as cpu
@@ -77,6 +77,8 @@ def argsort(x: NDArray[Any], axis: int, descending: bool) -> Index:
             return argsort(_key(x), axis, descending)
     elif n < (_SHORT if x.dtype.itemsize > 2 else _DIGITS) or not pays(x):
         return plain_argsort(x, axis, descending)
+    if x.size < _LONG_LINE and (few := few_rows.argsort(x, axis, n, descending)) is not None:
+        return few
     if state := _known_order(x, axis, descending):
         at: Index = positions(n, _LIKE, state != STANDS)
         return at if x.ndim == 1 else np.array(np.broadcast_to(at, x.shape))
@@ -208,6 +210,11 @@ def _turned(x: NDArray[Any], axis: int) -> NDArray[Any]:
 def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
     """x sorted along axis."""
     n, d = x.size, x.dtype
+    few = None
+    if n < _LONG_LINE and (n < _DIGITS_LEAST or not _digits_tell(x.shape[axis])):
+        few = few_rows.sort(x, n, axis, descending)
+    if few is not None:
+        return few
     word = d.num in _WORDS
     if word and x.ndim == 1 and n >= _FEW and ready(n, 0) and not _digits_tell(n):
         return _sorted_line(x, n, d.num in _REALS, descending)
@@ -323,11 +330,11 @@ def _taken(x: NDArray[Any], at: Index, axis: int) -> NDArray[Any]:
 
 def _of_words(n: int) -> Any:
     """How NumPy sorts 16 bits soonest: in vectors, or by digits."""
-    return "quick" if ready(n, 0) and _in_vectors() else "stable"
+    return "quick" if ready(n, 0) and _packs() else "stable"
 
 
 @functools.cache
-def _in_vectors() -> bool:
+def _packs() -> bool:
     """Whether NumPy has a quick sort in vectors of 16 bits."""
     return host().has("avx512vbmi2") and not packs_slowly()
 

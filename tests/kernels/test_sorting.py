@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ml_dtypes import bfloat16
 
-from funct.kernels import columns, distinct, sorting
+from funct.kernels import columns, distinct, few_rows, sorting
 from funct.kernels.cpu import loops
 from funct.kernels.cpu.irregular import column_sort as cpu_columns
+from funct.kernels.cpu.irregular import ordering, packing
 from funct.kernels.cpu.irregular import presorted as cpu_known
 from funct.kernels.cpu.irregular import sorting as cpu
 from funct.kernels.cpu.irregular import words as cpu_words
@@ -30,6 +31,7 @@ def _always(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
     monkeypatch.setattr(loops, "_LEAST", 1)
     monkeypatch.setattr(sorting, "_LONG", 1)
     monkeypatch.setattr(sorting, "_SHORT", 1)
+    monkeypatch.setattr(few_rows, "_SHORT", 2)
     monkeypatch.setattr(sorting, "_DIGITS", 1)
     monkeypatch.setattr(columns, "_TOGETHER", (1, 1))
     monkeypatch.setattr(columns, "_IN_SHORT", {4: 1, 8: 1})
@@ -257,6 +259,33 @@ def test_distinct_elements(data: st.DataObject, dtype: str) -> None:
         same_signs(a, b)
     for a, b in zip(distinct.distinct(x, True, True), expected, strict=True):
         same_signs(a, b)
+
+
+@given(
+    st.integers(1, 3), st.integers(2, 70), st.integers(1, 3), st.booleans(), st.integers(0, 99),
+    st.sampled_from(["int32", "uint64", "float16", "float64"]),
+)  # fmt: skip
+def test_rows_of_few_elements_take_one_call(
+    outer: int, n: int, inner: int, descending: bool, seed: int, dtype: str
+) -> None:
+    """Some stand in order, or turned: side by side, wherever they begin, and inside of arrays."""
+    rng = np.random.default_rng(seed)
+    some = np.asarray(SPECIAL if dtype[0] == "f" else [0, 1, 7, 100], dtype)
+    x = rng.choice(some, (outer, n, inner)) if seed % 2 else rng.permutation(outer * n * inner)
+    x = x.reshape(outer, n, inner).astype(dtype)
+    x[-1] = np.sort(x[-1], 0)[:: 1 - seed // 2 % 2 * 2]
+    at = sorting.plain_argsort(x, 1, descending)
+    none, like, low = np.empty(0, x.dtype), np.zeros(1, np.int64), (n - 1).bit_length()
+    room, words, line = np.zeros(2 * n, x.dtype), np.zeros(n, np.uint64), np.zeros(n, np.int64)
+    given_ = (x, like, room if inner > 1 else none, words, line, n, inner, low, descending)
+    agree_on_new(ordering.order_rows, at, *given_)
+    if (found := ordering.order_rows(*given_)) is not None:
+        np.testing.assert_array_equal(found, at, strict=True)
+    if x.itemsize > 2:
+        given_ = (x, room if inner > 1 else none, packing.PLACES, n, inner, descending, False)
+        agree_on_new(ordering.sort_rows, x, *given_)
+        found = ordering.sort_rows(*given_)
+        same_signs(found[:, ::-1] if descending else found, np.take_along_axis(x, at, 1))
 
 
 @given(st.integers(1, 2), st.integers(1, 40), st.integers(0, 99), st.booleans(), st.booleans())

@@ -6,12 +6,13 @@ import ctypes
 import functools
 import platform
 import re
+from typing import Any
 
 import numpy as np
 
 from funct.device.machine_code import offer
 
-__all__ = ["address_in_python", "declared", "warning_flags"]
+__all__ = ["address_in_python", "declared", "sort_of", "sorts", "warning_flags"]
 
 # Of Python's C API,
 _PYTHON = {
@@ -65,6 +66,33 @@ for _name in _LIBM:
     offer(_name, functools.partial(_of_libm, _name))
 for _name, _number in _PLACES.items():
     offer(_name, functools.partial(_of_numpy, _number))
+
+
+# `_PyDataType_GetArrFuncs`, and the first sort among what it gives
+_FUNCTIONS, _SORT = 365, 33
+
+
+@functools.cache
+def sorts(dtype: np.dtype[Any]) -> int:
+    """Where NumPy's `int sort(void *, intp, void *)` of a dtype is, its unstable one; 0 where there
+    is none, or it does not sort.
+    """
+    functions = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(_of_numpy(_FUNCTIONS))(dtype)
+    found = ctypes.c_size_t.from_address(functions + 8 * _SORT).value if functions else 0
+    if not found:
+        return 0
+    x = np.asarray([3, 1, 2] * 30).astype(dtype)
+    kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_void_p)
+    failed = kind(found)(x.ctypes.data, len(x), None)
+    return found if not failed and bool((x[:-1] <= x[1:]).all()) else 0
+
+
+@functools.cache
+def sort_of(dtype: np.dtype[Any]) -> str:
+    """The name by which machine code may call it."""
+    name = f"numpy_sort_{dtype.name}"
+    offer(name, functools.partial(sorts, dtype))
+    return name
 
 
 @functools.cache

@@ -28,6 +28,7 @@ from funct.kernels.cpu.vectors import (
     Pointer,
     Type,
     Value,
+    ascend,
     asked,
     bits,
     chosen,
@@ -239,7 +240,8 @@ class _Printer(Registers):
             summed: self.summed, stored: self.stored, written: self.applied, asked: self.asked,
             gathered: self.gathered, lanes: self.lanes, packed: self.packed, many: self.many,
             bits: self.bits, chosen: self.chosen, in_step: self.in_step, stepped: self.stepped,
-            spread: lambda v, n: self.spread(self.typed(v), n), min: self.smaller,
+            ascend: self.ascend, min: self.smaller,
+            spread: lambda v, n: self.spread(self.typed(v), n),
             max: lambda a, b: self.where(self.compare(ast.Gt(), b, a), b, a),
         }  # fmt: skip
         if called in known:

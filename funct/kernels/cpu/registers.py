@@ -16,6 +16,7 @@ import numpy as np
 
 from funct.device import host
 from funct.kernels.cpu.elementwise.ufunc_loops import by_count
+from funct.kernels.cpu.outside import sort_of
 from funct.kernels.cpu.vectors import INT, TRUTH, Pointer, Type, Value, element
 
 __all__ = ["Registers"]
@@ -379,6 +380,14 @@ class Registers:
         return Value(
             self.emit(f"call {kind.text} {call}(ptr {start}, i64 {self.typed(count).text})"), kind
         )
+
+    def ascend(self, x: Pointer, at: Any, count: Any) -> None:
+        """Sort elements, as NumPy does."""
+        sort = sort_of(x.type.dtype)
+        self.declared.add(f"declare i32 @{sort}(ptr, i64, ptr)")
+        self.written.add(x.text)
+        start, n = self.address(x, at), self.typed(count).text
+        self.emit(f"call i32 @{sort}(ptr {start}, i64 {n}, ptr null)")
 
     def _of_numpy(self, ufunc: np.ufunc, kind: Type, *rest: float) -> str:
         """Declare NumPy's loop, and a function that hands it arrays and numbers; its name.

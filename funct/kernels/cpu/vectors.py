@@ -11,9 +11,9 @@ import ml_dtypes
 import numpy as np
 
 __all__ = [
-    "ELEMENTS", "HALVES", "INT", "TRUTH", "Pointer", "Type", "Value", "asked", "bits", "chosen",
-    "element", "gathered", "in_step", "lanes", "loaded", "many", "packed", "spread", "stepped",
-    "stored", "summed", "written",
+    "ELEMENTS", "HALVES", "INT", "TRUTH", "Pointer", "Type", "Value", "ascend", "asked", "bits",
+    "chosen", "element", "gathered", "in_step", "lanes", "loaded", "many", "packed", "spread",
+    "stepped", "stored", "summed", "written",
 ]  # fmt: skip
 
 
@@ -160,3 +160,8 @@ def written(ufunc: np.ufunc, x: Any, at: Any, y: Any, to: Any, count: Any, *rest
 def summed(x: Any, at: Any, count: Any) -> Any:
     """The sum of count > 0 elements of x from at on, in NumPy's order."""
     return np.add.reduce(x[at : at + count])
+
+
+def ascend(x: Any, at: Any, count: Any) -> None:
+    """Sort count elements of x from at on, as NumPy's unstable sort does."""
+    x[at : at + count].sort()

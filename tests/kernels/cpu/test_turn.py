@@ -75,8 +75,14 @@ def test_rows_become_columns(
         lambda element, target: line_weights.weights_text(_pattern(element), target),
     ],
     ids=[
-        "bands", "bands, last", "weights", "weights, last", "squares", "weights by squares",
-        "lines", "weights by lines",
+        "bands",
+        "bands, last",
+        "weights",
+        "weights, last",
+        "squares",
+        "weights by squares",
+        "lines",
+        "weights by lines",
     ],
 )
 def test_loops_are_made_for_other_processors_too(text: Any, element: str) -> None:

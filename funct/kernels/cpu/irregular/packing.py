@@ -15,8 +15,8 @@ from funct.kernels.cpu.loops import kernel, making, parallel
 from funct.kernels.cpu.vectors import bits, lanes, loaded, many, packed, spread, stored
 
 __all__ = [
-    "PLACES", "chosen", "copied", "negative_zero", "places", "plain_chosen", "replaced",
-    "replaced_few", "under", "zeros",
+    "PLACES", "chosen", "copied", "give_signs", "negative_zero", "places", "plain_chosen",
+    "replaced", "replaced_few", "under", "zeros",
 ]  # fmt: skip
 
 _BYTES = 64
@@ -140,49 +140,55 @@ def zeros(x: Any, y: Any, table: Any, outer: int, n: int, backwards: bool, wide:
 
     backwards: the last of a row of x comes first. table: PLACES.
     """
+    for o in range(outer):
+        give_signs(x, y, table, o * n, o * n, n, backwards, wide)
+
+
+def give_signs(
+    x: Any, y: Any, table: Any, start: Any, to: Any, n: Any, backwards: bool, wide: bool
+) -> None:
+    """The same of one row of n elements, which begins in x at start and in y at to."""
     unsigned = _UNSIGNED[x.dtype.itemsize]
     top = unsigned(x.dtype.itemsize * 8 - 1)
-    for o in range(outer):
-        start = o * n
-        end = start + n
-        first = start + _below(y, start, n, False)
-        found = first < end
-        if found:
-            found = y[first] == 0
-        if found and _negative_zero(x, start, end) < end:
-            last = start + _below(y, start, n, True)
-            k: Any = start + 0
-            out: Any = first + 0
-            if wide:
-                size = _BYTES // x.dtype.itemsize
-                while k + size <= end and out + size <= last:
-                    v = loaded(x, k, size)
-                    keep = v == 0
-                    stored(y, out, packed(v, keep))
-                    out += many(keep)
-                    k += size
-            else:
-                while k + 8 <= end and out + 8 <= last:
-                    v = loaded(x, k, 8)
-                    keep = v == 0
-                    negative = spread(bits(v.view(unsigned) >> top != 0).astype(unsigned), 8)
-                    place = loaded(table, bits(keep) * 8, 8).astype(unsigned)
-                    stored(y, out, ((negative >> place) << top).view(x.dtype.type))
-                    out += many(keep)
-                    k += 8
-            while out < last:
-                y[out] = x[k]
-                out += np.where(x[k] == 0, 1, 0)
-                k += 1
-            if backwards:
-                a = first
-                b = last - 1
-                while a < b:
-                    v = y[a]
-                    y[a] = y[b]
-                    y[b] = v
-                    a += 1
-                    b -= 1
+    end = start + n
+    first = to + _below(y, to, n, False)
+    found = first < to + n
+    if found:
+        found = y[first] == 0
+    if found and _negative_zero(x, start, end) < end:
+        last = to + _below(y, to, n, True)
+        k: Any = start + 0
+        out: Any = first + 0
+        if wide:
+            size = _BYTES // x.dtype.itemsize
+            while k + size <= end and out + size <= last:
+                v = loaded(x, k, size)
+                keep = v == 0
+                stored(y, out, packed(v, keep))
+                out += many(keep)
+                k += size
+        else:
+            while k + 8 <= end and out + 8 <= last:
+                v = loaded(x, k, 8)
+                keep = v == 0
+                negative = spread(bits(v.view(unsigned) >> top != 0).astype(unsigned), 8)
+                place = loaded(table, bits(keep) * 8, 8).astype(unsigned)
+                stored(y, out, ((negative >> place) << top).view(x.dtype.type))
+                out += many(keep)
+                k += 8
+        while out < last:
+            y[out] = x[k]
+            out += np.where(x[k] == 0, 1, 0)
+            k += 1
+        if backwards:
+            a = first
+            b = last - 1
+            while a < b:
+                v = y[a]
+                y[a] = y[b]
+                y[b] = v
+                a += 1
+                b -= 1
 
 
 @kernel

@@ -11,7 +11,8 @@ from funct.kernels.cpu.vectors import lanes, loaded, many, spread, stored
 from funct.kernels.dtypes import is_half
 
 __all__ = [
-    "DIGIT", "LANES", "SAMPLE", "by_digits", "least", "ordered", "pack", "turn_halves", "unpack",
+    "DIGIT", "LANES", "SAMPLE", "by_digits", "least", "ordered", "pack", "packed_from",
+    "turn_halves", "unpack", "unpacked",
 ]  # fmt: skip
 
 LANES = 16
@@ -72,12 +73,19 @@ def pack(x: Any, words: Any, rows: int, n: int, low: int, room: int, descending:
     1 if the words of some row do not ascend, and 2 more if keys are equal that were not before they
     were cut.
     """
+    return packed_from(x, 0, words, rows, n, low, room, descending)
+
+
+def packed_from(
+    x: Any, start: Any, words: Any, rows: Any, n: Any, low: Any, room: Any, descending: bool
+) -> Any:
+    """The same of rows of which the first begins at start."""
     least: Any = np.uint64(0)
     most: Any = np.uint64((1 << 32) - 1)
     drop = 0
     cut = 0
     if x.dtype.itemsize > 4:
-        first = ordered(x[0])
+        first = ordered(x[start])
         least = first
         most = first
         varies = first ^ first
@@ -88,7 +96,7 @@ def pack(x: Any, words: Any, rows: int, n: int, low: int, room: int, descending:
             highs = lows
             bits = lows ^ lows
             while i + LANES <= total:
-                key = ordered(loaded(x, i, LANES))
+                key = ordered(loaded(x, start + i, LANES))
                 lows = np.where(key < lows, key, lows)
                 highs = np.where(key > highs, key, highs)
                 bits = bits | (key ^ first)
@@ -101,7 +109,7 @@ def pack(x: Any, words: Any, rows: int, n: int, low: int, room: int, descending:
                 most = max(most, words[LANES + k])
                 varies = varies | words[2 * LANES + k]
         while i < total:
-            key = ordered(x[i])
+            key = ordered(x[start + i])
             least = min(least, key)
             most = max(most, key)
             varies = varies | (key ^ first)
@@ -121,10 +129,10 @@ def pack(x: Any, words: Any, rows: int, n: int, low: int, room: int, descending:
         base = r * n
         for i in range(0, whole, LANES):
             index = lanes(LANES, np.uint64) + np.uint64(i)
-            key = _word(ordered(loaded(x, base + i, LANES)), end, low, drop, descending)
+            key = _word(ordered(loaded(x, start + base + i, LANES)), end, low, drop, descending)
             stored(words, base + i, key | index)
         for i in range(whole, n):
-            key = _word(ordered(x[base + i]), end, low, drop, descending)
+            key = _word(ordered(x[start + base + i]), end, low, drop, descending)
             words[base + i] = key | np.uint64(i)
         i = 1
         while i < n and words[base + i - 1] < words[base + i]:
@@ -309,44 +317,52 @@ def unpack(
     insertion. The answer is 1 if that takes too long, or an element that is not given comes before
     one that is.
     """
+    for r in range(rows):
+        at = r * given
+        if unpacked(x, r * n, words, at, y, r * count, n, given, count, low, descending, cut):
+            return 1
+    return 0
+
+
+def unpacked(
+    x: Any, base: Any, words: Any, start: Any, y: Any, first: Any, n: Any, given: Any, count: Any,
+    low: Any, descending: bool, cut: Any,
+) -> Any:  # fmt: skip
+    """The same of one row, which begins at base, its words at start and its indices at first."""
     bottom = np.uint64(low)
     index = (np.uint64(1) << bottom) - 1
-    moves = 16 * count
-    for r in range(rows):
-        base = r * n
-        start = r * given
-        first = r * count
-        run = 0
-        before = words[start] >> bottom
-        behind = words[start + min(count, given - 1)] >> bottom
-        doubtful = False
+    moves: Any = 16 * count
+    run: Any = np.int64(0)
+    before = words[start] >> bottom
+    behind = words[start + min(count, given - 1)] >> bottom
+    doubtful = False
+    if cut:
+        doubtful = (given > count) & (behind == words[start + count - 1] >> bottom)
+    i: Any = np.int64(0)
+    while i < count and moves >= 0:
+        v = words[start + i]
+        place = (v & index).astype(np.int64)
+        at = i
         if cut:
-            doubtful = (given > count) & (behind == words[start + count - 1] >> bottom)
-        for i in range(count):
-            v = words[start + i]
-            place = (v & index).astype(np.int64)
-            at = i
-            if cut:
-                if v >> bottom != before:
-                    run = i
-                    before = v >> bottom
-                elif i > run:
-                    key = ordered(x[base + place])
-                    while at > run and _after(x[base + y[first + at - 1]], key, descending):
-                        y[first + at] = y[first + at - 1]
-                        at -= 1
-                    moves -= i - at
-                    if moves < 0:
-                        return 1
-            y[first + at] = place
-        if cut and doubtful:  # right where what comes before the last is all here
-            last = ordered(x[base + y[first + count - 1]])
-            known: Any = np.int64(0)
-            for i in range(count):
-                known += np.where(_before(x[base + y[first + i]], last, descending), 1, 0)
-            if _how_many_before(x, base, n, last, descending) > known:
-                return 1
-    return 0
+            if v >> bottom != before:
+                run = i
+                before = v >> bottom
+            elif i > run:
+                key = ordered(x[base + place])
+                while at > run and _after(x[base + y[first + at - 1]], key, descending):
+                    y[first + at] = y[first + at - 1]
+                    at -= 1
+                moves -= i - at
+        y[first + at] = place
+        i += 1
+    failed = moves < 0
+    if cut and doubtful and ~failed:  # right where what comes before the last is all here
+        last = ordered(x[base + y[first + count - 1]])
+        known: Any = np.int64(0)
+        for k in range(count):
+            known += np.where(_before(x[base + y[first + k]], last, descending), 1, 0)
+        failed = _how_many_before(x, base, n, last, descending) > known
+    return failed
 
 
 def _how_many_before(x: Any, base: Any, n: Any, key: Any, descending: bool) -> Any:

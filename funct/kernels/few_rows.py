@@ -1,0 +1,74 @@
+"""Rows of few elements sorted, or their order, by one call in which NumPy's sort is called; None
+where others are to do it.
+"""
+
+from __future__ import annotations
+
+import functools
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from funct.kernels.columns import side_by_side
+from funct.kernels.counting import SORTED
+from funct.kernels.cpu.irregular.ordering import order_rows, sort_rows
+from funct.kernels.cpu.irregular.packing import PLACES
+from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.outside import sorts
+from funct.kernels.cpu.scratch import workspace
+from funct.kernels.masks import wide
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["argsort", "sort"]
+
+_SHORT = 32  # elements of a row up to which it is sorted quicker by insertion
+_WORDS = "fdiIlL"  # which NumPy sorts in vectors
+_REALS = frozenset("fd")
+_WORD = np.dtype(np.uint64)
+_LIKE = np.zeros(1, np.int64)  # what places are
+
+
+@functools.cache
+def _in_vectors() -> dict[str, NDArray[Any]]:
+    """No elements of each dtype whose sort of NumPy's can be called by kernels."""
+    return {c: np.empty(0, c) for c in _WORDS if sorts(np.dtype(c))}
+
+
+def sort(x: NDArray[Any], size: int, axis: int, descending: bool) -> NDArray[Any] | None:
+    """x, of that many elements, sorted along axis."""
+    char = x.dtype.char
+    room = _in_vectors().get(char)
+    if room is None or not ready(size, 0):
+        return None
+    if x.ndim == 1:
+        if size < _SHORT or (size >= SORTED and char not in _REALS):
+            return None  # integers may lie close together
+        line = sort_rows(x, room, PLACES, size, 1, descending, wide())
+        return line[::-1] if descending else line
+    n = x.shape[axis]
+    if n < _SHORT or not x.flags.c_contiguous:
+        return None
+    inner = prod(x.shape[axis + 1 :])
+    if inner > 1:
+        if (side := side_by_side(x, axis, descending)) is not None:
+            return side
+        room = workspace(2 * n, x.dtype)
+    y: NDArray[Any] = sort_rows(x, room, PLACES, n, inner, descending, wide())
+    return y[(slice(None),) * axis + (slice(None, None, -1),)] if descending else y
+
+
+def argsort(x: NDArray[Any], axis: int, n: int, descending: bool) -> NDArray[np.int64] | None:
+    """The order of each row of n elements; None also where their keys are alike for long."""
+    if n < _SHORT or not x.flags.c_contiguous or not sorts(_WORD):
+        return None
+    inner, words = prod(x.shape[axis + 1 :]), workspace(n, _WORD)
+    room, line = np.empty(n if inner > 1 else 0, x.dtype), _LIKE
+    if inner > 1:
+        line = np.empty(n, np.int64)
+    low = (n - 1).bit_length()
+    y: NDArray[np.int64] | None
+    y = order_rows(x, _LIKE, room, words, line, n, inner, low, descending)
+    return y
