@@ -231,11 +231,11 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, length: Any = None
 
 def _summed(data: Any, ids: Any, n: int) -> Any:
     """Sums of 1-D data, of which there is little, by ids below n; ValueError or None where an id is
-    negative.
+    negative. None also for halves, which are summed in float32.
     """
     if data.dtype is _DOUBLE:
         return counting.weighed(ids, data, n)
-    if data.dtype.num >= NATIVE or ids.item(ids.argmin()) < 0:
+    if data.dtype.num >= NATIVE or is_half(data.dtype) or ids.item(ids.argmin()) < 0:
         return None
     y = np.zeros(n, data.dtype)
     np.add.at(y, ids, data)

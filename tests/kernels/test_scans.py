@@ -16,6 +16,7 @@ from funct.kernels import scans
 from funct.kernels.cpu import loops
 from funct.kernels.cpu.elementwise import complexes as cpu_complexes
 from funct.kernels.cpu.irregular import scans as cpu
+from funct.kernels.table import restricted
 from tests.kernels.arrays import agree, agree_on_new, arrays, misaligned, same_signs
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
@@ -65,6 +66,25 @@ def test_long_sums_of_halves_do_not_stand_still() -> None:
     assert float(xp.segment_sum(ones, ids, 1)[0]) == 5000
     assert float(ft.jit(lambda v: xp.segment_sum(v, ids, 1))(ones)[0]) == 5000
     assert float(ft.jit(xp.cumulative_sum)(ones)[-1]) == 5000
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("n", [3, 300, 3000, 4998])
+def test_halves_add_up_to_the_same_with_and_without_llvm(dtype: Any, n: int) -> None:
+    """Few are added as many are: what is small is not lost beside what cancels out."""
+    x = xp.asarray(np.resize([1.0, 1e-3, -1.0, 2048.0, 0.3, -2048.0], n).astype(dtype))
+    ids, m = xp.asarray(np.arange(n) // 3), n // 3
+    for sums in (
+        lambda: xp.segment_sum(x, ids, m), lambda: xp.segment_sum(x, ids),
+        lambda: xp.bincount(ids, weights=x), lambda: xp.zeros(m, dtype=dtype).at[ids].add(x),
+        lambda: ft.grad(lambda z: xp.sum(z[ids] * x))(xp.zeros(m, dtype=dtype)),
+    ):  # fmt: skip
+        found = np.asarray(sums())
+        with restricted():
+            expected = np.asarray(sums())
+        assert found.tobytes() == expected.tobytes()
+    wide = np.add.reduceat(np.asarray(x).astype(np.float32), np.arange(0, n, 3)).astype(dtype)
+    np.testing.assert_array_equal(np.asarray(xp.segment_sum(x, ids, m)), wide)
 
 
 def _scan(x: Any, axis: int) -> None:
