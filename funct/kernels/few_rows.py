@@ -17,6 +17,7 @@ from funct.kernels.cpu.irregular.packing import PLACES
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.outside import sorts
 from funct.kernels.cpu.scratch import workspace
+from funct.kernels.cpu.vectors import HALVES
 from funct.kernels.masks import wide
 
 if TYPE_CHECKING:
@@ -35,6 +36,13 @@ _LIKE = np.zeros(1, np.int64)  # what places are
 def _in_vectors() -> dict[str, NDArray[Any]]:
     """No elements of each dtype whose sort of NumPy's can be called by kernels."""
     return {c: np.empty(0, c) for c in _WORDS if sorts(np.dtype(c))}
+
+
+@functools.cache
+def _ordered() -> dict[np.dtype[Any], NDArray[Any]]:
+    """And of those whose order is not said sooner by their few digits."""
+    known = (*map(np.dtype, _WORDS), *HALVES)
+    return {d: np.empty(0, d) for d in known} if sorts(_WORD) else {}
 
 
 def sort(x: NDArray[Any], size: int, axis: int, descending: bool) -> NDArray[Any] | None:
@@ -62,13 +70,13 @@ def sort(x: NDArray[Any], size: int, axis: int, descending: bool) -> NDArray[Any
 
 def argsort(x: NDArray[Any], axis: int, n: int, descending: bool) -> NDArray[np.int64] | None:
     """The order of each row of n elements; None also where their keys are alike for long."""
-    if n < _SHORT or not x.flags.c_contiguous or not sorts(_WORD):
+    room = _ordered().get(x.dtype)
+    if n < _SHORT or room is None or not ready(x.size, 0) or not x.flags.c_contiguous:
         return None
-    inner, words = prod(x.shape[axis + 1 :]), workspace(n, _WORD)
-    room, line = np.empty(n if inner > 1 else 0, x.dtype), _LIKE
+    inner, line = 1 if x.ndim == 1 else prod(x.shape[axis + 1 :]), _LIKE
     if inner > 1:
-        line = np.empty(n, np.int64)
-    low = (n - 1).bit_length()
+        room, line = np.empty(n, x.dtype), np.empty(n, np.int64)
+    words, low = workspace(n, _WORD), (n - 1).bit_length()
     y: NDArray[np.int64] | None
     y = order_rows(x, _LIKE, room, words, line, n, inner, low, descending)
     return y

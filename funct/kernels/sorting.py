@@ -13,6 +13,7 @@ import numpy as np
 
 from funct.device.host import host
 from funct.kernels import counting, few_rows
+from funct.kernels.casting import in_dtype
 from funct.kernels.columns import packs_slowly, side_by_side
 from funct.kernels.cpu.irregular import packing
 from funct.kernels.cpu.irregular import sorting as cpu
@@ -52,7 +53,7 @@ _LINE = 24  # narrow integers that NumPy sorts sooner without its tables
 _MUCH_TRUTH = 1 << 12  # elements from which on truth is counted
 _DIGITS_LEAST = 1 << 12  # words in a row, of which no fewer are sorted by digits
 _MUCH = 4  # part of a row from which on it is sorted whole, where digits are few
-_WORD = np.dtype(np.uint64)
+_WORD, _SINGLE = np.dtype(np.uint64), np.dtype(np.float32)
 _LIKE = np.zeros(1, np.int64)  # what places are
 _REALS = frozenset([np.dtype(c).num for c in "fd"])
 _WORDS = frozenset([np.dtype(c).num for c in "fdiIlL"])  # which NumPy sorts in vectors
@@ -68,6 +69,8 @@ def known_by_bits(x: NDArray[Any], length: int) -> bool:
 def argsort(x: NDArray[Any], axis: int, descending: bool) -> Index:
     """The stable permutation that sorts x along axis."""
     n = x.shape[axis]
+    if x.size < _LONG_LINE and (few := few_rows.argsort(x, axis, n, descending)) is not None:
+        return few
     if n < _SHORT and x.size >= ROWS:
         name = f"argsort{DESCENDING}" if descending else "argsort"
         if (found := of_short_rows(name, x, axis, False)) is not None:
@@ -77,8 +80,6 @@ def argsort(x: NDArray[Any], axis: int, descending: bool) -> Index:
             return argsort(_key(x), axis, descending)
     elif n < (_SHORT if x.dtype.itemsize > 2 else _DIGITS) or not pays(x):
         return plain_argsort(x, axis, descending)
-    if x.size < _LONG_LINE and (few := few_rows.argsort(x, axis, n, descending)) is not None:
-        return few
     if state := _known_order(x, axis, descending):
         at: Index = positions(n, _LIKE, state != STANDS)
         return at if x.ndim == 1 else np.array(np.broadcast_to(at, x.shape))
@@ -363,7 +364,10 @@ def top_k(x: NDArray[Any], axis: int, k: int) -> tuple[NDArray[Any], Index]:
     if half and n >= _LONG and not ready(x.size, x.size >> 3):
         places = plain_top_k(_key(x), axis, k)[1]
         return np.take_along_axis(x, places, axis), places
-    if k == 0 or (n < _LONG if half else not pays(x, 1)):
+    if half and k > 0 and (k <= _FEW or n < _LONG):  # float32 orders them as they are
+        values, places = top_k(in_dtype(x, _SINGLE), axis, k)
+        return in_dtype(values, x.dtype), places
+    if k == 0 or not (half or pays(x, 1)):
         return plain_top_k(x, axis, k)
     last = axis == x.ndim - 1
     rows = x if last else np.ascontiguousarray(x.swapaxes(axis, -1))
@@ -374,6 +378,10 @@ def top_k(x: NDArray[Any], axis: int, k: int) -> tuple[NDArray[Any], Index]:
 def _largest(x: NDArray[Any], n: int, k: int, half: bool) -> tuple[NDArray[Any], Index]:
     """`top_k` along the last axis, whose length is n."""
     lead = x.shape[:-1]
+    if k <= _FEW and (k == 1 or n >= _PER_ONE * k or x.size < _INSERTED):
+        values, places = np.empty((*lead, k), x.dtype), np.empty((*lead, k), np.int64)
+        if not cpu.top_k(x, values, places, prod(lead), n, k, False):
+            return values, places
     if state := _known_order(x, x.ndim - 1, True):
         places = positions(n, _LIKE, state != STANDS)[:k].copy()
         if lead:
@@ -382,10 +390,6 @@ def _largest(x: NDArray[Any], n: int, k: int, half: bool) -> tuple[NDArray[Any],
     if x.ndim == 1 and not half and _known_order(x, 0, False) == STANDS:
         last = _last_of_ascending(x, n, k)
         return x[last], last
-    if k <= _FEW and (k == 1 or n >= _PER_ONE * k or x.size < _INSERTED):
-        values, places = np.empty((*lead, k), x.dtype), np.empty((*lead, k), np.int64)
-        if not cpu.top_k(x, values, places, prod(lead), n, k, False):
-            return values, places
     if not half and not pays(x):
         return plain_top_k(x, x.ndim - 1, k)
     at = _first_of_order(x, x.ndim - 1, k, True)

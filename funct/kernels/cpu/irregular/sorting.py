@@ -31,42 +31,72 @@ def _above(v: Any, least: Any) -> Any:
 def top_k(x: Any, values: Any, places: Any, rows: int, n: int, k: int, patient: bool) -> int:
     """The k >= 1 largest of each row in descending order, equal ones by index; NaN is largest.
 
-    Unless it is patient, the answer is 1 where insertion takes too long, as in a row that ascends.
+    A row whose elements seem to ascend is read from its end: there what is found first stays.
+    Unless it is patient, the answer is 1 where insertion takes too long.
     """
-    tries = rows * ((n >> 6) + 32 * k)  # of n in any order about k log(n / k) are inserted
+    tries: Any = rows * ((n >> 6) + 32 * k)  # of n in any order about k log(n / k) are inserted
     for r in range(rows):
         start = r * n
-        first = r * k
-        filled = 0
-        i = 0
-        while i < n:
-            some = True
-            if filled == k and i + LANES <= n:
-                some = _above(loaded(x, start + i, LANES), values[first + k - 1]).any()
-            if not some:
-                i += LANES
-            else:
-                for _ in range(min(LANES, n - i)):
-                    v = x[start + i]
-                    at = filled
-                    if filled == k:
-                        at = k - 1
-                        if not _above(v, values[first + at]):
-                            at = k
-                    else:
-                        filled += 1
-                    if at < k:
-                        tries -= 1
-                        while at > 0 and _above(v, values[first + at - 1]):
-                            values[first + at] = values[first + at - 1]
-                            places[first + at] = places[first + at - 1]
-                            at -= 1
-                        values[first + at] = v
-                        places[first + at] = i
-                    i += 1
-                if not patient and tries < 0:
-                    return 1
+        if _rises(x, start, n):
+            tries = _insert(x, start, values, places, r * k, n, k, tries, patient, True)
+        else:
+            tries = _insert(x, start, values, places, r * k, n, k, tries, patient, False)
+        if tries < 0:
+            return 1
     return 0
+
+
+def _rises(x: Any, start: Any, n: Any) -> Any:
+    """Whether some elements of a row, evenly apart, ascend, and the last is above the first."""
+    found = _above(x[start + n - 1], x[start])
+    step = n >> 2
+    for part in range(1, 4):
+        before = x[start + step * (part - 1)]
+        found = found & ~_above(before, x[start + step * part])
+    return found & ~_above(x[start + step * 3], x[start + n - 1])
+
+
+def _insert(
+    x: Any, start: Any, values: Any, places: Any, first: Any, n: Any, k: Any, tries: Any,
+    patient: bool, back: bool,
+) -> Any:  # fmt: skip
+    """The k largest of one row; how many insertions are left, below 0 where it was given up."""
+    filled: Any = 0
+    i: Any = 0
+    while i < n and tries >= 0:
+        some = True
+        if filled == k and i + LANES <= n:
+            v = loaded(x, start + (n - LANES - i if back else i), LANES)
+            some = _comes_first(v, values[first + k - 1], back).any()
+        if not some:
+            i += LANES
+        else:
+            for _ in range(min(LANES, n - i)):
+                place = n - 1 - i if back else i
+                v = x[start + place]
+                at = filled
+                if filled == k:
+                    at = k - 1
+                    if not _comes_first(v, values[first + at], back):
+                        at = k
+                else:
+                    filled += 1
+                if at < k:
+                    if not patient:
+                        tries -= 1
+                    while at > 0 and _comes_first(v, values[first + at - 1], back):
+                        values[first + at] = values[first + at - 1]
+                        places[first + at] = places[first + at - 1]
+                        at -= 1
+                    values[first + at] = v
+                    places[first + at] = place
+                i += 1
+    return tries
+
+
+def _comes_first(v: Any, other: Any, back: bool) -> Any:
+    """Whether v comes before what was found before it: of equal ones, if that stands behind it."""
+    return ~_above(other, v) if back else _above(v, other)
 
 
 def behind(v: Any, other: Any, descending: bool) -> Any:
