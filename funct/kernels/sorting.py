@@ -45,10 +45,11 @@ _DIGITS = 1 << 13  # and up to here those of one or two bytes, which NumPy sorts
 _SEARCHES = 1 << 12  # values that a task searches for: a multiple of `SEARCHED`
 _CUT = 33  # bits of a key, which are three digits: few keys differ in others alone,
 _CUT_MOST = 1 << 20  # if they are no more than these
+_EVEN, _EVEN_MOST = 22, 1 << 15  # bits that so many integers differ in, if they lie evenly
 _HALVED = 1 << 15  # words in a row up to which bounds are sought by counting, again and again
 _ROOM = packed.SAMPLE  # words more than are needed, and a quarter, are sorted, not halved away
 _FEW = 32  # of so few the largest are found by insertion, and the signs of zeros by NumPy
-_PER_ONE, _INSERTED = 48, 1 << 12  # elements for each one found; in all, of which fewer will do
+_PER_SQUARE, _INSERTED = 4, 1 << 12  # elements by the square of how many; in all: fewer will do
 _LINE = 24  # narrow integers that NumPy sorts sooner without its tables
 _MUCH_TRUTH = 1 << 12  # elements from which on truth is counted
 _DIGITS_LEAST = 1 << 12  # words in a row, of which no fewer are sorted by digits
@@ -109,7 +110,8 @@ def _first_of_order(x: NDArray[Any], axis: int, count: int, descending: bool) ->
     y = None
     if count == n:
         if x.dtype.itemsize == 8 and _by_digits()[-1][0] <= n <= _CUT_MOST:
-            y = _whole_order(rows, words, _CUT, descending)
+            few = x.dtype.kind in "iu" and n < _EVEN_MOST
+            y = _whole_order(rows, words, _EVEN if few else _CUT, descending)
         if y is None:
             y = _whole_order(rows, words, 64, descending)
     else:
@@ -378,7 +380,8 @@ def top_k(x: NDArray[Any], axis: int, k: int) -> tuple[NDArray[Any], Index]:
 def _largest(x: NDArray[Any], n: int, k: int, half: bool) -> tuple[NDArray[Any], Index]:
     """`top_k` along the last axis, whose length is n."""
     lead = x.shape[:-1]
-    if k <= _FEW and (k == 1 or n >= _PER_ONE * k or x.size < _INSERTED):
+    many = n << 3 if x.size < _INSERTED else n
+    if k <= _FEW and (k == 1 or n < _SHORT or _PER_SQUARE * k * k <= many):
         values, places = np.empty((*lead, k), x.dtype), np.empty((*lead, k), np.int64)
         if not cpu.top_k(x, values, places, prod(lead), n, k, False):
             return values, places

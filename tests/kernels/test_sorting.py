@@ -40,7 +40,7 @@ def _always(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
     monkeypatch.setattr(sorting, "_DIGITS_LEAST", 1)
     monkeypatch.setattr(sorting, "_LONG_LINE", 40)
     monkeypatch.setattr(sorting, "_INSERTED", 20)
-    monkeypatch.setattr(sorting, "_PER_ONE", 5)
+    monkeypatch.setattr(sorting, "_PER_SQUARE", 1)
     for module in (sorting, columns):
         monkeypatch.setattr(module, "packs_slowly", lambda: request.param)
     monkeypatch.setattr(columns, "_beside", columns._beside.__wrapped__)
