@@ -12,8 +12,9 @@ import numpy as np
 
 from funct.kernels.columns import side_by_side
 from funct.kernels.counting import SORTED
-from funct.kernels.cpu.irregular.ordering import order_rows, sort_rows
+from funct.kernels.cpu.irregular.ordering import largest_of_rows, order_rows, sort_rows
 from funct.kernels.cpu.irregular.packing import PLACES
+from funct.kernels.cpu.irregular.words import SAMPLE
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.outside import sorts
 from funct.kernels.cpu.scratch import workspace
@@ -23,7 +24,7 @@ from funct.kernels.masks import wide
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["argsort", "sort"]
+__all__ = ["argsort", "sort", "top_k"]
 
 _SHORT = 32  # elements of a row up to which it is sorted quicker by insertion
 _WORDS = "fdiIlL"  # which NumPy sorts in vectors
@@ -80,3 +81,15 @@ def argsort(x: NDArray[Any], axis: int, n: int, descending: bool) -> NDArray[np.
     y: NDArray[np.int64] | None
     y = order_rows(x, _LIKE, room, words, line, n, inner, low, descending)
     return y
+
+
+def top_k(x: NDArray[Any], k: int) -> tuple[NDArray[Any], NDArray[np.int64]] | None:
+    """The k largest of each row along the last axis, and where they stand."""
+    n, lead = x.shape[-1], x.shape[:-1]
+    most = k + (k >> 2) + SAMPLE + 1
+    if x.dtype not in _ordered() or most > n or not ready(x.size, 0):
+        return None
+    words, some, low = workspace(n, _WORD), np.empty(most, _WORD), (n - 1).bit_length()
+    values, places = np.empty((*lead, k), x.dtype), np.empty((*lead, k), np.int64)
+    failed = largest_of_rows(x, words, some, values, places, prod(lead), n, k, low, most)
+    return None if failed else (values, places)

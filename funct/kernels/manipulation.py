@@ -176,7 +176,7 @@ def concat(arrays: Any, axis: Any = 0) -> Any:
             n = m + b.size
             if n < _LINES and d.num in USUAL and ready(n, 0):
                 return lines(a, b, m, n)
-        elif d is b.dtype and a.size < _FEW:
+        elif d is b.dtype and (axis == 0 or a.size < _FEW):
             return concatenate(arrays, axis)
     if not _join(arrays):
         return None

@@ -385,6 +385,8 @@ def _largest(x: NDArray[Any], n: int, k: int, half: bool) -> tuple[NDArray[Any],
         values, places = np.empty((*lead, k), x.dtype), np.empty((*lead, k), np.int64)
         if not cpu.top_k(x, values, places, prod(lead), n, k, False):
             return values, places
+    if x.size < _LONG_LINE and (few := few_rows.top_k(x, k)) is not None:
+        return few
     if state := _known_order(x, x.ndim - 1, True):
         places = positions(n, _LIKE, state != STANDS)[:k].copy()
         if lead:

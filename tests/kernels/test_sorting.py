@@ -286,6 +286,15 @@ def test_rows_of_few_elements_take_one_call(
         agree_on_new(ordering.sort_rows, x, *given_)
         found = ordering.sort_rows(*given_)
         same_signs(found[:, ::-1] if descending else found, np.take_along_axis(x, at, 1))
+    lines, most, k = np.ascontiguousarray(x[..., 0]), min(n, 40), min(n, 40) - 7 - seed % 33
+    if most >= cpu_words.SAMPLE and k > 0:
+        words, some = np.zeros(n, np.uint64), np.zeros(most, np.uint64)
+        values, places = np.zeros((outer, k), x.dtype), np.zeros((outer, k), np.int64)
+        given_ = (lines, words, some, values, places, outer, n, k, low, most)
+        agree(ordering.largest_of_rows, *given_)
+        if not ordering.largest_of_rows(*given_):
+            for a, b in zip((values, places), sorting.plain_top_k(lines, 1, k), strict=True):
+                same_signs(a, b)
 
 
 @given(st.integers(1, 2), st.integers(1, 40), st.integers(0, 99), st.booleans(), st.booleans())

@@ -10,11 +10,11 @@ import numpy as np
 
 from funct.kernels.cpu.irregular.packing import give_signs
 from funct.kernels.cpu.irregular.sorting import behind
-from funct.kernels.cpu.irregular.words import LANES, packed_from, unpacked
-from funct.kernels.cpu.loops import making
+from funct.kernels.cpu.irregular.words import LANES, least_of_row, packed_from, unpacked
+from funct.kernels.cpu.loops import kernel, making
 from funct.kernels.cpu.vectors import ascend, loaded, stored
 
-__all__ = ["order_rows", "sort_rows"]
+__all__ = ["largest_of_rows", "order_rows", "sort_rows"]
 
 
 @making("x")
@@ -126,3 +126,26 @@ def _order(
             ascend(words, 0, n)
         failed = unpacked(x, start, words, 0, y, to, n, n, n, low, descending, state > 1)
     return failed
+
+
+@kernel
+def largest_of_rows(
+    x: Any, words: Any, some: Any, values: Any, places: Any, rows: int, n: int, k: int, low: int,
+    most: int,
+) -> int:  # fmt: skip
+    """The k largest of each row of x (rows, n) in descending order, and where they stand. words,
+    some: n and `most` unsigned integers of 64 bits, k < most <= n, of which `low` bits hold an
+    index. The answer is 1 where no bound of k + 1 to `most` of them is found, or many keys are
+    alike in their first bits.
+    """
+    for r in range(rows):
+        start = r * n
+        state = packed_from(x, start, words, 1, n, low, 64 - low, True)
+        if least_of_row(words, 0, some, 0, n, k + 1, most):
+            return 1
+        ascend(some, 0, most)
+        if unpacked(x, start, some, 0, places, r * k, n, most, k, low, True, state > 1):
+            return 1
+        for i in range(r * k, r * k + k):
+            values[i] = x[start + places[i]]
+    return 0

@@ -11,8 +11,8 @@ from funct.kernels.cpu.vectors import lanes, loaded, many, spread, stored
 from funct.kernels.dtypes import is_half
 
 __all__ = [
-    "DIGIT", "LANES", "SAMPLE", "by_digits", "least", "ordered", "pack", "packed_from",
-    "turn_halves", "unpack", "unpacked",
+    "DIGIT", "LANES", "SAMPLE", "by_digits", "least", "least_of_row", "ordered", "pack",
+    "packed_from", "turn_halves", "unpack", "unpacked",
 ]  # fmt: skip
 
 LANES = 16
@@ -158,53 +158,60 @@ def least(words: Any, some: Any, rows: int, n: int, fewest: int, most: int) -> i
     vector compare for 8 words. The answer is 1 where so many halvings do not find one; fewest <
     most <= n, and most >= SAMPLE.
     """
+    for r in range(rows):
+        if least_of_row(words, r * n, some, r * most, n, fewest, most):
+            return 1
+    return 0
+
+
+def least_of_row(
+    words: Any, base: Any, some: Any, first: Any, n: Any, fewest: Any, most: Any
+) -> Any:
+    """The same of one row, which begins at base, and in some at first."""
     whole = n & -LANES
     all_ones = ~(words[0] ^ words[0])
-    for r in range(rows):
-        base = r * n
-        first = r * most
-        high = words[base]
-        if n >= LANES:
-            highs = spread(high, LANES)
-            for i in range(0, whole, LANES):
-                v = loaded(words, base + i, LANES)
-                highs = np.where(v > highs, v, highs)
-            stored(some, first, highs)
-            for k in range(LANES):
-                high = max(high, some[first + k])
-        for i in range(whole, n):
-            high = max(high, words[base + i])
-        low = high ^ high
-        bound = high
-        found = n - 1
-        tries = 48
-        if n >= 4 * SAMPLE:  # some of the words tell where to begin
-            _sampled(words, base, n, some, first)
-            few: Any = np.int64(-1)
-            enough: Any = np.int64(SAMPLE)
-            at: Any = np.uint64(fewest * SAMPLE) // np.uint64(n)
-            at = min(at.astype(np.int64), SAMPLE - 1)
-            while enough - few > 1 and (found < fewest or found >= most):
-                bound = some[first + at]
-                found = _how_many_below(words, base, n, bound)
-                if found < fewest:
-                    low = bound
-                    few = at
-                    at += 1
-                else:
-                    high = bound
-                    enough = at
-                    at -= 1
-        while (found < fewest or found >= most) and tries > 0:
-            bound = low + ((high - low) >> np.uint64(1))
+    high = words[base]
+    if n >= LANES:
+        highs = spread(high, LANES)
+        for i in range(0, whole, LANES):
+            v = loaded(words, base + i, LANES)
+            highs = np.where(v > highs, v, highs)
+        stored(some, first, highs)
+        for k in range(LANES):
+            high = max(high, some[first + k])
+    for i in range(whole, n):
+        high = max(high, words[base + i])
+    low = high ^ high
+    bound = high
+    found = n - 1
+    tries = 48
+    if n >= 4 * SAMPLE:  # some of the words tell where to begin
+        _sampled(words, base, n, some, first)
+        few: Any = np.int64(-1)
+        enough: Any = np.int64(SAMPLE)
+        at: Any = np.uint64(fewest * SAMPLE) // np.uint64(n)
+        at = min(at.astype(np.int64), SAMPLE - 1)
+        while enough - few > 1 and (found < fewest or found >= most):
+            bound = some[first + at]
             found = _how_many_below(words, base, n, bound)
             if found < fewest:
                 low = bound
+                few = at
+                at += 1
             else:
                 high = bound
-            tries -= 1
-        if found < fewest or found >= most:
-            return 1
+                enough = at
+                at -= 1
+    while (found < fewest or found >= most) and tries > 0:
+        bound = low + ((high - low) >> np.uint64(1))
+        found = _how_many_below(words, base, n, bound)
+        if found < fewest:
+            low = bound
+        else:
+            high = bound
+        tries -= 1
+    failed = (found < fewest) | (found >= most)
+    if ~failed:
         to: Any = first
         for i in range(n):
             v = words[base + i]
@@ -212,7 +219,7 @@ def least(words: Any, some: Any, rows: int, n: int, fewest: int, most: int) -> i
             to += np.where(v < bound, 1, 0)
         for i in range(to, first + most):
             some[i] = all_ones
-    return 0
+    return failed
 
 
 def _sampled(words: Any, base: Any, n: Any, some: Any, first: Any) -> None:
