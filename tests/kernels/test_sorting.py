@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ml_dtypes import bfloat16
 
+from funct.device import machine_code
 from funct.kernels import columns, distinct, few_rows, sorting
-from funct.kernels.cpu import loops
+from funct.kernels.cpu import loops, outside
 from funct.kernels.cpu.irregular import column_sort as cpu_columns
-from funct.kernels.cpu.irregular import ordering, packing
+from funct.kernels.cpu.irregular import ordering as cpu_ordering
+from funct.kernels.cpu.irregular import packing
 from funct.kernels.cpu.irregular import presorted as cpu_known
 from funct.kernels.cpu.irregular import sorting as cpu
 from funct.kernels.cpu.irregular import words as cpu_words
@@ -278,23 +280,36 @@ def test_rows_of_few_elements_take_one_call(
     none, like, low = np.empty(0, x.dtype), np.zeros(1, np.int64), (n - 1).bit_length()
     room, words, line = np.zeros(2 * n, x.dtype), np.zeros(n, np.uint64), np.zeros(n, np.int64)
     given_ = (x, like, room if inner > 1 else none, words, line, n, inner, low, descending)
-    agree_on_new(ordering.order_rows, at, *given_)
-    if (found := ordering.order_rows(*given_)) is not None:
+    agree_on_new(cpu_ordering.order_rows, at, *given_)
+    if (found := cpu_ordering.order_rows(*given_)) is not None:
         np.testing.assert_array_equal(found, at, strict=True)
     if x.itemsize > 2:
         given_ = (x, room if inner > 1 else none, packing.PLACES, n, inner, descending, False)
-        agree_on_new(ordering.sort_rows, x, *given_)
-        found = ordering.sort_rows(*given_)
+        agree_on_new(cpu_ordering.sort_rows, x, *given_)
+        found = cpu_ordering.sort_rows(*given_)
         same_signs(found[:, ::-1] if descending else found, np.take_along_axis(x, at, 1))
     lines, most, k = np.ascontiguousarray(x[..., 0]), min(n, 40), min(n, 40) - 7 - seed % 33
     if most >= cpu_words.SAMPLE and k > 0:
         words, some = np.zeros(n, np.uint64), np.zeros(most, np.uint64)
         values, places = np.zeros((outer, k), x.dtype), np.zeros((outer, k), np.int64)
         given_ = (lines, words, some, values, places, outer, n, k, low, most)
-        agree(ordering.largest_of_rows, *given_)
-        if not ordering.largest_of_rows(*given_):
+        agree(cpu_ordering.largest_of_rows, *given_)
+        if not cpu_ordering.largest_of_rows(*given_):
             for a, b in zip((values, places), sorting.plain_top_k(lines, 1, k), strict=True):
                 same_signs(a, b)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64", "float32", "float64"])
+def test_code_on_disk_finds_numpys_sort(dtype: str) -> None:
+    """Whose name is known before a text wants it, and which sorts, NaN behind all others."""
+    name = outside.sort_of(np.dtype(dtype))
+    assert machine_code._offered[name]() == outside.sorts(np.dtype(dtype))
+    x = np.asarray([3, 1, 2] * 40, dtype)
+    if dtype[0] == "f":
+        x[::5] = np.nan
+    room = np.empty(0, dtype)
+    found = cpu_ordering.sort_rows(x, room, packing.PLACES, len(x), 1, False, False)
+    np.testing.assert_array_equal(found, np.sort(x), strict=True)
 
 
 @given(st.integers(1, 2), st.integers(1, 40), st.integers(0, 99), st.booleans(), st.booleans())

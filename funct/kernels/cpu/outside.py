@@ -87,12 +87,13 @@ def sorts(dtype: np.dtype[Any]) -> int:
     return found if not failed and bool((x[:-1] <= x[1:]).all()) else 0
 
 
-@functools.cache
 def sort_of(dtype: np.dtype[Any]) -> str:
-    """The name by which machine code may call it."""
-    name = f"numpy_sort_{dtype.name}"
-    offer(name, functools.partial(sorts, dtype))
-    return name
+    """The name by which machine code may call it, of numbers of 4 and 8 bytes."""
+    return f"numpy_sort_{dtype.name}"
+
+
+for _dtype in map(np.dtype, ("i4", "i8", "u4", "u8", "f4", "f8")):
+    offer(sort_of(_dtype), functools.partial(sorts, _dtype))  # code kept on disk may want it
 
 
 @functools.cache
