@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 import reprlib
 from collections.abc import Callable, Sequence
-from itertools import chain
 from typing import Any
 
 import attrs
@@ -35,7 +34,7 @@ __all__ = [
 ]  # fmt: skip
 
 _DOUBLE = np.dtype(np.float64)
-_KNOWN = [{np.dtype(np.float32)}, {_DOUBLE}]
+_KNOWN = (np.dtype(np.float32), _DOUBLE)
 
 LearningRate = float | Value | Callable[[Any], Any]
 
@@ -245,13 +244,13 @@ def _in_one_pass(
     rule: LeafRule, numbers: Sequence[Any], columns: list[list[Any]]
 ) -> tuple[list[list[Any]], Any] | None:
     """What a kernel makes of it; None where something is traced, or of a dtype of its own."""
-    many, raw = len(columns[0]), _buffers(list(chain(*columns)))
-    if raw is None:
+    classes = {x.__class__ for column in columns for x in column}
+    if classes != {xp.Array}:
         return None
-    shapes = [x.shape for x in raw]
-    if shapes != shapes[:many] * len(columns):
+    rows = [[x.data for x in column] for column in columns]
+    dtype, values = rows[0][0].dtype, []
+    if dtype not in _KNOWN:
         return None
-    dtype, values = raw[0].dtype, []
     for x in numbers:
         if x.__class__ is xp.Array and not x.data.ndim:
             values.append(x.data.item())
@@ -261,16 +260,16 @@ def _in_one_pass(
             values.append(x(dtype))
         else:
             return None
-    rows = [raw[k : k + many] for k in range(0, len(raw), many)]
     key, results = (rule.name, rule.key), len(columns) - 1
     try:
-        found, squares = call(
-            "update", dtype, 0, rule.update, key, np.array(values, dtype), rows, results
-        )
+        found = call("update", dtype, 0, rule.update, key, np.array(values, dtype), rows, results)
     except MemoryError as error:
         raise out_of_memory("step", error) from None
+    if found is None:
+        return None
+    columns, squares = found
     new, make = [], fast.make
-    for column in found:
+    for column in columns:
         made = []
         for x in column:  # a call for each would cost more than all else here
             r = make(None)
@@ -286,7 +285,7 @@ def _buffers(leaves: list[Any]) -> list[Any] | None:
         return None
     raw = [x.data for x in leaves]
     dtypes = {x.dtype for x in raw}
-    return raw if dtypes in _KNOWN else None
+    return raw if len(dtypes) == 1 and dtypes <= {*_KNOWN} else None
 
 
 def _check_arrays(name: str, params: Any) -> None:

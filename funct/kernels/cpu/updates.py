@@ -9,19 +9,18 @@ threads.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from collections.abc import Callable, Hashable, Sequence
-from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from funct.device import PARALLEL, Code, assemble
-from funct.device.memory import serve
-from funct.kernels.cpu.calls import DATA, DENSE, Entries, readable
+from funct.device import PARALLEL, assemble
+from funct.device.memory import is_serving, serve
+from funct.device.printed import printed
+from funct.kernels.cpu.calls import DATA, DENSE, builtin, readable
 from funct.kernels.cpu.loops import ready
-from funct.kernels.cpu.record import address
+from funct.kernels.cpu.updates_text import pass_text
 from funct.kernels.llvm import F64, I64, PTR, Emitter, Module, Value, typed
 
 __all__ = ["sum_of_squares", "update"]
@@ -32,141 +31,96 @@ CHUNK = 1 << 14  # elements of a task
 _ALONE = 1 << 16  # elements up to which one thread is as fast
 _CALLS = 512
 _STREAMED = 10 << 20  # bytes of results from which on they do not stay in the caches
-_RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
-_INT, _OBJECT, _DOUBLE = map(np.dtype, (np.int64, object, np.float64))
-_ELEMENTS: dict[np.dtype[Any], str] = {np.dtype(np.float32): "f32", _DOUBLE: "f64"}
+_ELEMENTS = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 
-
-class _Pass:
-    """A printed loop over chunks of arrays of one dtype. Its data: the table of tasks (leaf, first
-    element, count), the objects of all arrays column by column, the number of leaves, numbers,
-    whether to stream, a place for what each task sums; and how many tasks there are."""
-
-    def __init__(self, code: Code, dtype: np.dtype[Any]) -> None:
-        self._together = _RUN(code.address("together"))
-        entries = Entries("alone", 7, _refuse)
-        entries.add((_INT, _OBJECT, int, dtype, int, _DOUBLE, int), code.address("alone"), code)
-        self._alone = entries.call
-
-    def __call__(
-        self, columns: Sequence[Sequence[Any]], sizes: list[int], numbers: Any, streamed: bool
-    ) -> Any:
-        """Run it over C-contiguous arrays; the sum of what the tasks leave."""
-        tasks, leaves, elements = _tasks(tuple(sizes)), len(sizes), sum(sizes)
-        count = len(tasks)
-        parts = np.empty(count)
-        objects = np.fromiter(chain(*columns), _OBJECT, len(columns) * leaves)
-        if elements <= _ALONE:  # a call through ctypes costs more, and lets other threads run
-            self._alone(tasks, objects, leaves, numbers, int(streamed), parts, count)
-            return parts.item(0)
-        given = (
-            address(tasks), address(objects), leaves, address(numbers), streamed, address(parts)
-        )  # fmt: skip
-        data = np.array(given, np.int64)
-        self._together(address(data), count)
-        return np.add.reduce(parts)
-
-
-def _refuse(*args: Any) -> int:
-    raise TypeError(f"no pass over chunks takes {args}")
-
-
-@functools.lru_cache(maxsize=256)
-def _tasks(sizes: tuple[int, ...]) -> Any:
-    """A row (leaf, first element, number of elements) for each chunk, and one at least."""
-    rows = [
-        (leaf, start, min(CHUNK, size - start))
-        for leaf, size in enumerate(sizes)
-        for start in range(0, size, CHUNK)
-    ]
-    return np.array(rows or [(0, 0, 0)], np.int64)
+Pass = Callable[..., Any]  # `updates_text.py` says of what
 
 
 def update(
     rule: Rule, key: Hashable, numbers: Sequence[float], columns: list[list[Any]], results: int
 ) -> Any:
     """rule on every element of the leaves: for each of its results, a list of new arrays; and the
-    sum of the squares of the second operand, in float64.
+    sum of the squares of the second operand, in float64. None where a leaf's arrays differ in shape
+    or dtype.
 
     rule(e, numbers, *operands) gives `results` values and depends on key alone. columns: for each
-    operand its arrays, equal in shape from operand to operand, all float32 or all float64.
+    operand its arrays, all float32 or all float64.
     """
-    first = columns[0]
-    sizes = [a.size for a in first]
-    if not readable() or not ready(_work(sizes)):
-        return NotImplemented
-    dtype = first[0].dtype
-    loop = _updating(rule, key, len(columns), len(numbers), results, _ELEMENTS[dtype])
-    columns = [_in_place(column) for column in columns]
-    size = results * sum(sizes) * dtype.itemsize
-    serve(size)
-    shapes, empty = [a.shape for a in first], np.empty
-    new = [[empty(shape, dtype) for shape in shapes] for _ in range(results)]
-    squares = loop([*columns, *new], sizes, np.asarray(numbers, dtype), size >= _STREAMED)
-    return new, squares
+    dtype = columns[0][0].dtype
+    known = _printed.get((key, dtype))
+    if known is None:
+        if not _pays(columns[0]):
+            return NotImplemented
+        known = _updating(rule, key, len(columns), len(numbers), results, dtype)
+    if not is_serving():
+        serve(results * sum([a.nbytes for a in columns[0]]))
+    numbers = np.asarray(numbers, dtype)
+    found = known(*columns, numbers)
+    if found is None:
+        found = known(*map(_in_place, columns), numbers)
+        if found is None:
+            return None
+    return found[:-1], found[-1]
 
 
 def sum_of_squares(leaves: list[Any]) -> Any:
     """Of all elements together, in float64 and in an order that is always the same; the leaves are
     all float32 or all float64.
     """
-    sizes = [a.size for a in leaves]
-    if not readable() or not ready(_work(sizes)):
+    if not _pays(leaves):
         return NotImplemented
     dtype = leaves[0].dtype
-    return _squaring(_ELEMENTS[dtype])([_in_place(leaves)], sizes, np.zeros(0, dtype), False)
+    return _squaring(dtype)(_in_place(leaves), np.zeros(0, dtype))[0]
 
 
-def _work(sizes: list[int]) -> int:
-    """Elements, and those that NumPy's calls for each array cost like."""
-    return sum(sizes) + _CALLS * len(sizes)
+def _pays(leaves: list[Any]) -> bool:
+    """Whether to load LLVM for elements, and what NumPy's calls for each array cost like."""
+    return readable() and ready(sum([a.size for a in leaves]) + _CALLS * len(leaves))
 
 
 def _in_place(column: list[Any]) -> list[Any]:
     """The arrays, with their elements one after the other, where a load may take them."""
-    if all([a.flags.num & DENSE == DENSE for a in column]):  # noqa: C419  a list is faster here
-        return column
     return [
         a if a.flags.num & DENSE == DENSE else np.require(a, requirements=("C", "A"))
         for a in column
     ]
 
 
-_printed: dict[Hashable, _Pass] = {}
+_printed: dict[Hashable, Pass] = {}
 
 
 def _updating(
-    rule: Rule, key: Hashable, operands: int, numbers: int, results: int, element: str
-) -> _Pass:
+    rule: Rule, key: Hashable, operands: int, numbers: int, results: int, dtype: np.dtype[Any]
+) -> Pass:
     """The loop that applies the rule."""
-    known = _printed.get((key, element))
-    if known is None:
-        module, f, chunk = _begun(element)
-        given = f.load(PTR, f.at(chunk.data, 3, "ptr"))
-        each = [f.load(typed(element), f.at(given, k, element)) for k in range(numbers)]
-        spread = [f.splat(x, chunk.type.lanes) for x in each]
-        sources = [chunk.column(c) for c in range(operands)]
-        places = [chunk.column(operands + c) for c in range(results)]
+    element = _ELEMENTS[dtype]
+    module, f, chunk = _begun(element)
+    given = f.load(PTR, f.at(chunk.data, 3, "ptr"))
+    each = [f.load(typed(element), f.at(given, k, element)) for k in range(numbers)]
+    spread = [f.splat(x, chunk.type.lanes) for x in each]
+    sources = [chunk.column(c) for c in range(operands)]
+    places = [chunk.column(operands + c) for c in range(results)]
 
-        def sweep(streaming: bool) -> list[Value]:
-            def step(i: Value, mask: Value | None, total: Value) -> Value:
-                values = [f.load(chunk.type, f.at(p, i, element), mask) for p in sources]
-                for new, p in zip(rule(f, spread, *values), places, strict=True):
-                    f.store(new, f.at(p, i, element), mask, streaming=streaming and mask is None)
-                return _squared(f, values[1], total)
+    def sweep(streaming: bool) -> list[Value]:
+        def step(i: Value, mask: Value | None, total: Value) -> Value:
+            values = [f.load(chunk.type, f.at(p, i, element), mask) for p in sources]
+            for new, p in zip(rule(f, spread, *values), places, strict=True):
+                f.store(new, f.at(p, i, element), mask, streaming=streaming and mask is None)
+            return _squared(f, values[1], total)
 
-            return [chunk.sweep(step)]
+        return [chunk.sweep(step)]
 
-        wanted = f.ne(f.load(I64, f.at(chunk.data, 4, "i64")), 0)
-        (total,) = f.branch(wanted & f.aligned(places), lambda: sweep(True), lambda: sweep(False))
-        chunk.leave(total)
-        known = _printed[key, element] = _finished(module, f, element)
-    return known
+    wanted = f.ne(f.load(I64, f.at(chunk.data, 4, "i64")), 0)
+    (total,) = f.branch(wanted & f.aligned(places), lambda: sweep(True), lambda: sweep(False))
+    chunk.leave(total)
+    found = _printed[key, dtype] = _finished(module, f, dtype, operands, results)
+    return found
 
 
 @functools.cache
-def _squaring(element: str) -> _Pass:
+def _squaring(dtype: np.dtype[Any]) -> Pass:
     """The loop that leaves the sums of squares."""
+    element = _ELEMENTS[dtype]
     module, f, chunk = _begun(element)
     source, lanes = chunk.column(0), chunk.type.lanes
 
@@ -183,7 +137,7 @@ def _squaring(element: str) -> _Pass:
     one, *others = f.loop(0, whole, 4 * lanes, four, [chunk.zero] * 4, maybe_empty=True)
     (one,) = f.loop(whole, chunk.count, lanes, rest, [one], maybe_empty=True)
     chunk.leave(functools.reduce(f.add, [one, *others]))
-    return _finished(module, f, element)
+    return _finished(module, f, dtype, 1, 0)
 
 
 def _squared(f: Emitter, x: Value, total: Value) -> Value:
@@ -193,7 +147,9 @@ def _squared(f: Emitter, x: Value, total: Value) -> Value:
 
 
 class _Chunk:
-    """What a task knows, as values of the text."""
+    """What a task knows, as values of the text: where the table of tasks is (leaf, first element,
+    count), the objects of all arrays column by column, the number of leaves, numbers, whether to
+    stream, a place for what each task sums; and how many tasks there are."""
 
     def __init__(self, f: Emitter, element: str) -> None:
         self.f, self.element = f, element
@@ -236,25 +192,30 @@ def _begun(element: str) -> tuple[Module, Emitter, _Chunk]:
     return module, f, _Chunk(f, element)
 
 
-def _finished(module: Module, f: Emitter, element: str) -> _Pass:
-    """The chunks one after the other, whose sum is then the first part, and on all threads."""
+def _finished(
+    module: Module, f: Emitter, dtype: np.dtype[Any], operands: int, results: int
+) -> Pass:
+    """The chunks one after the other or on all threads, and the sum of what they leave."""
     f.ret()
-    alone = module.function("alone", [("data", PTR)], I64)
-    (data,) = alone.arguments
-    parts = alone.load(PTR, alone.at(data, 5, "ptr"))
-
-    def body(i: Value, held: list[Value]) -> list[Value]:
-        alone.call("chunk", None, [data, i])
-        return [held[0] + alone.load(F64, alone.at(parts, i, "f64"))]
-
-    tasks, zero = alone.load(I64, alone.at(data, 6, "i64")), alone.constant(F64, 0.0)
-    (total,) = alone.loop(0, tasks, 1, body, [zero], maybe_empty=True)
-    alone.store(total, alone.at(parts, 0, "f64"))
-    alone.ret(alone.constant(I64, 0))
-    together = module.function("together", [("data", PTR), ("tasks", I64)])
-    data, tasks = together.arguments
+    alone, together = (module.function(n, [("data", PTR)], F64) for n in ("alone", "together"))
     module.declare("@funct_parallel", PARALLEL)
-    together.line(f"call void @funct_parallel(ptr @chunk, {data!r}, {tasks!r})")
-    together.ret()
-    dtype = next(d for d, name in _ELEMENTS.items() if name == element)
-    return _Pass(assemble(module.text()), dtype)
+    for g in (alone, together):
+        (data,) = g.arguments
+        parts = g.load(PTR, g.at(data, 5, "ptr"))
+        tasks, zero = g.load(I64, g.at(data, 6, "i64")), g.constant(F64, 0.0)
+        if g is together:
+            g.line(f"call void @funct_parallel(ptr @chunk, {data!r}, {tasks!r})")
+
+        def body(i: Value, held: list[Value], g: Emitter = g) -> list[Value]:
+            if g is alone:
+                g.call("chunk", None, [data, i])
+            return [held[0] + g.load(F64, g.at(parts, i, "f64"))]
+
+        g.ret(g.loop(0, tasks, 1, body, [zero], maybe_empty=True)[0])
+    code = assemble(module.text())
+    objects = [list, np.ndarray, dtype, None, code]
+    ways = [code.address("alone"), code.address("together")]
+    streamed = _STREAMED // (max(results, 1) * dtype.itemsize)
+    table = [*map(id, objects[:4]), operands, results, *ways, _ALONE, streamed]
+    shared = printed(pass_text, CHUNK).keep()
+    return builtin("sweep", shared.address("call"), np.array(table, np.int64), objects)
