@@ -5,9 +5,9 @@ vectors. What is computed of them is computed for each place by itself, in loops
 and put side by side where somebody wants it whole.
 
 - What a reduction of a short last axis reduces is followed back to where it comes from. That always
-  pays up to four elements, whose sums keep NumPy's order; up to sixteen where it is in memory and
-  read in whole vectors, and where all comes from arrays that are read often, as points are by
-  pairs: a few columns are copied, so that vectors lie along pairs.
+  pays up to four elements, whose sums keep NumPy's order, and up to sixteen in floats: in memory
+  they are read in whole vectors, and of arrays that are read often, as points are by pairs, a few
+  columns are copied, so that vectors lie along pairs.
 - Products, determinants and cofactors of many small matrices, known places of a short axis, and ops
   whose operands are broadcast along or against one begin what is taken apart; it goes on through
   elementwise ops, views and reductions.
@@ -173,10 +173,14 @@ class _Apart(Cells):
                 at = range(out.shape[-1])[slice(*e.params[0][-1])]
                 around = (at.start, len(at), out.shape[-1] - at.stop)
                 return int(at.step != 1 or _has_short(around))
-        if not out.shape or not 1 < out.shape[-1] <= _BROADCAST or not is_elementwise(e):
+        if not out.shape or not 1 < out.shape[-1] <= _MOST_PLACES or not is_elementwise(e):
             return 0
         given = [a.shape for a in e.operands if isinstance(a, Var)]
-        return int(any(s != out.shape and math.prod(s) > 1 for s in given))
+        other = [s for s in given if s != out.shape and math.prod(s) > 1]
+        if out.shape[-1] > _BROADCAST:  # only beside what reductions find that are taken apart
+            rows = (*out.shape[:-1], 1)
+            return int(rows in other and math.prod(rows) >= _LEAST_SIZE)
+        return int(bool(other))
 
     # Reductions
 
@@ -208,7 +212,7 @@ class _Apart(Cells):
         if (
             places > _FEW_PLACES
             and depth
-            and (depth * places > _MOST_PARTS or largest * _OFTEN > size or x.dtype.kind != "f")
+            and (depth * places > _MOST_PARTS or x.dtype.kind != "f")
         ):
             return False
         return depth <= _MOST_NODES
