@@ -46,6 +46,10 @@ def rows() -> Iterator[Row]:
         yield from _both("sigmoid", lambda f, x: f.sigmoid(x), x)
         yield from _both("glu", lambda f, x: f.glu(x), x)
         yield from _both("softshrink", lambda f, x: f.softshrink(x), x)
+    few = rng.standard_normal((100_000, 10)).astype(np.float32)
+    labels = rng.integers(0, 10, len(few))
+    yield from _both("softmax", lambda f, x: f.softmax(x, dim=-1), few)
+    yield from _both("cross_entropy", lambda f, x, t: f.cross_entropy(x, t), few, labels)
     x = rng.standard_normal(IMAGES).astype(np.float32)
     w = rng.standard_normal(IMAGES[1]).astype(np.float32)
     yield from _both("softmax of channels", lambda f, x: f.softmax(x, dim=1), x)
@@ -60,6 +64,8 @@ def rows() -> Iterator[Row]:
         "bilinear", lambda f, x: f.interpolate(x, scale_factor=2, mode="bilinear"), x[:1]
     )
     signal = x.reshape(8, 64, -1)
+    yield from _both("adaptive_avg_pool1d", lambda f, x: f.adaptive_avg_pool1d(x, 3), signal)
+    yield from _both("adaptive_avg_pool2d to 3", lambda f, x: f.adaptive_avg_pool2d(x, 3), x)
     for name in ("max_pool1d", "avg_pool1d"):
         yield from _both(name, lambda f, x, name=name: getattr(f, name)(x, 3, 2, 1), signal)
     yield from _both("adaptive_max_pool1d", lambda f, x: f.adaptive_max_pool1d(x, 3), signal)

@@ -1,4 +1,4 @@
-"""Laws of maxima over boxes of several sizes."""
+"""Laws of maxima and means over boxes of several sizes."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import funct.array as xp
 from funct.kernels.cpu.loops import available
 from funct.kernels.table import restricted
 from funct.nn import functional
+from funct.nn.functional.resampling import area_windows
 from tests.kernels.arrays import agree
 
 if not available():
@@ -37,6 +38,31 @@ def test_no_index_leaves_its_array(axes: list[Any], planes: int, seed: int) -> N
     x[x == 2] = np.nan
     y = np.zeros(planes * prod(count), np.int64)
     agree(cpu.max_index_boxes, x, y, np.asarray(ends), *size, *count, planes, 2, -(-planes // 2))
+    tasks = -(-planes // 2)
+    room, y = (np.zeros(n, np.float32) for n in (tasks * size[2], planes * prod(count)))
+    agree(cpu.mean_boxes, x, y, np.asarray(ends), room, *size, *count, planes, 2, tasks)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 20), st.integers(1, 6)), min_size=3, max_size=3),
+    st.integers(1, 3),
+)
+def test_what_means_send_back_is_added_up(axes: list[tuple[int, int]], planes: int) -> None:
+    """Of boxes that cover everything, it stays inside too, and is the shares of all of them."""
+    size, count = zip(*axes, strict=True)
+    ends = [area_windows(n, out) for n, out in axes]
+    g = np.random.default_rng(planes).standard_normal((planes, *count))
+    tasks = -(-planes // 2)
+    y, room = np.zeros((planes, *size)), np.zeros(tasks * size[2])
+    given = (g, y, np.concatenate(ends), room, *size, *count, planes, 2, tasks)
+    agree(cpu.mean_boxes_back, *given)
+    cpu.mean_boxes_back(*given)
+    shares = []
+    for n, (start, stop) in zip(size, [e.T for e in ends], strict=True):
+        k = np.arange(n)[:, None]
+        shares.append(((k >= start) & (k < stop)) / (stop - start))
+    wanted = np.einsum("pijk,ai,bj,ck->pabc", g, *shares)
+    np.testing.assert_allclose(y, wanted, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.float16])

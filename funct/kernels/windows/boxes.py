@@ -1,4 +1,4 @@
-"""Maxima of boxes of several sizes, as one kernel."""
+"""Maxima and means of boxes of several sizes, as one kernel each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.kernels.cpu.irregular.boxes import max_index_boxes
+from funct.kernels.cpu.irregular.boxes import max_index_boxes, mean_boxes, mean_boxes_back
 from funct.kernels.cpu.loops import pays
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.windows.places import share
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["first_maxima"]
+__all__ = ["first_maxima", "means", "means_back"]
 
 _INT = np.dtype(np.int64)
 
@@ -38,4 +38,32 @@ def first_maxima(x: NDArray[Any], ends: Sequence[NDArray[np.int64]]) -> NDArray[
     y, planes = fresh((*lead, *count), _INT), prod(lead)
     some = share(prod(size), planes)
     max_index_boxes(x, y, told, *one, *size, *one, *count, planes, some, -(-planes // some))
+    return y
+
+
+def means(x: NDArray[Any], ends: Sequence[NDArray[np.int64]]) -> NDArray[Any]:
+    """The mean of each box over the last axes, as above, of float32 or float64: where `ready`."""
+    return _mean(mean_boxes, x, ends, x.shape[x.ndim - len(ends) :], [len(e) for e in ends])
+
+
+def means_back(
+    g: NDArray[Any], ends: Sequence[NDArray[np.int64]], size: Sequence[int]
+) -> NDArray[Any]:
+    """What those send back to the elements of images of that size, of which they leave out none."""
+    return _mean(mean_boxes_back, g, ends, size, size)
+
+
+def _mean(
+    kernel: Any, x: Any, ends: Sequence[NDArray[np.int64]], size: Sequence[int], out: Sequence[int]
+) -> NDArray[Any]:
+    d = len(ends)
+    lead = x.shape[: x.ndim - d]
+    one = (1,) * (3 - d)
+    told = np.concatenate([np.asarray([[0, 1]] * (3 - d), _INT).reshape(-1, 2), *ends])
+    y, planes = fresh((*lead, *out), x.dtype), prod(lead)
+    some = share(prod(size), planes)
+    tasks = -(-planes // some)
+    room = np.empty(tasks * size[-1], x.dtype)
+    count = [len(e) for e in ends]
+    kernel(x, y, told, room, *one, *size, *one, *count, planes, some, tasks)
     return y

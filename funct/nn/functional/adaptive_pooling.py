@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -14,10 +15,20 @@ from funct.array import Array
 from funct.array.conversion import check_allocation
 from funct.core.dtypes import INEXACT
 from funct.errors import ArgumentError
+from funct.kernels.cpu.loops import ready
 from funct.kernels.windows import boxes as kernels
 from funct.nn.functional.arguments import batched, unbatched
-from funct.nn.functional.resampling import Taps, area_taps, area_windows, mapped, resampled, spread
+from funct.nn.functional.compiled import concrete
+from funct.nn.functional.resampling import (
+    FLOATS,
+    area_taps,
+    area_windows,
+    resampled,
+    sent_back,
+)
 from funct.ops.fast import wrap
+from funct.transforms import custom_vjp
+from funct.transforms.reverse import ReverseTracer
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
@@ -26,7 +37,9 @@ __all__ = [
 
 _FEW = 16  # windows that are read one by one
 _LONG = 1 << 16  # elements of an axis, for which no table is made
-_MUCH = 1 << 20  # elements that ways back of single windows write, each all of them
+# Elements of windows of one size from which on they are boxes like others, where there are so many.
+_WIDE, _LARGE = 1 << 6, 1 << 17
+_LEAST = 1 << 11  # elements from which on a node with rules of its own costs less than it saves
 
 OutputSize = int | Sequence[int | None] | None
 
@@ -138,6 +151,11 @@ def adaptive_mean(x: Any, sizes: Sequence[int]) -> Any:
     if set(sizes) == {1}:
         return xp.mean(x, axis=tuple(range(lead, len(x.shape))), keepdims=True)
     how = _even(x.shape[lead:], sizes)
+    if how is None or (math.prod(how[0]) >= _WIDE and math.prod(x.shape) >= _LARGE):
+        if x.__class__ is Array and _in_boxes(x, sizes):
+            return wrap(kernels.means(x.data, _ends(x.shape[lead:], sizes)))
+        if x.__class__ is ReverseTracer and concrete(x) and _in_boxes(x, sizes):
+            return _means_of_boxes(x, tuple(sizes), x.shape[lead:])
     if how is not None and max(sizes) > 1 and x.dtype in INEXACT:
         window, stride, padding, _ = how
         return ops.avg_pool(x, window, stride, padding, (0,) * len(sizes), False)
@@ -150,6 +168,56 @@ def adaptive_mean(x: Any, sizes: Sequence[int]) -> Any:
         elif out != n:
             x = _window_means(x, int(n), out, lead + k)
     return x
+
+
+def _in_boxes(x: Any, sizes: Sequence[int]) -> bool:
+    """Whether means of all boxes are one kernel, and so is their way back: some windows are longer
+    than there are of them.
+    """
+    shape = x.shape[len(x.shape) - len(sizes) :]
+    if len(sizes) > 3 or x.dtype not in FLOATS or max(shape) > _LONG or x.size < _LEAST:
+        return False
+    return any(n > out * out for n, out in zip(shape, sizes, strict=True)) and ready(x.size)
+
+
+def _ends(shape: Sequence[int], sizes: Sequence[int]) -> list[Any]:
+    return [area_windows(n, out) for n, out in zip(shape, sizes, strict=True)]
+
+
+@functools.partial(custom_vjp, nondiff_argnums=(1, 2))
+def _means_of_boxes(x: Any, sizes: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+    """`adaptive_mean` of images of that shape, whose way back is one kernel."""
+    return adaptive_mean(x, sizes)
+
+
+_means_of_boxes.defvjp(
+    lambda x, sizes, shape: (adaptive_mean(x, sizes), None),
+    lambda sizes, shape, _, g: (_shares(g, sizes, shape),),
+)
+
+
+def _shares(g: Any, sizes: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+    """For each element of images of that shape the shares in the means it is part of."""
+    if g.__class__ is Array and ready(g.size):
+        return wrap(kernels.means_back(g.data, _ends(shape, sizes), shape))
+    if g.__class__ is ReverseTracer and concrete(g):
+        return _shares_of_boxes(g, sizes, shape)
+    lead = len(g.shape) - len(sizes)
+    for k, (n, out) in enumerate(zip(shape, sizes, strict=True)):
+        g = sent_back(g, area_taps(n, out), lead + k, n)
+    return g
+
+
+@functools.partial(custom_vjp, nondiff_argnums=(1, 2))
+def _shares_of_boxes(g: Any, sizes: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+    """`_shares`, whose way back is means again."""
+    return _shares(g, sizes, shape)
+
+
+_shares_of_boxes.defvjp(
+    lambda g, sizes, shape: (_shares(g, sizes, shape), None),
+    lambda sizes, shape, _, h: (adaptive_mean(h, sizes),),
+)
 
 
 def _joined_means(x: Any, out: int, axis: int) -> Any:
@@ -168,13 +236,7 @@ def _window_means(x: Any, n: int, out: int, axis: int) -> Any:
     starts, stops = area_windows(n, out).T
     if (stops - starts).max() <= out:
         return resampled(x, area_taps(n, out), axis)
-    if n <= _LONG and math.prod(x.shape) * out >= _MUCH and spread(x, area_taps(n, out), axis):
-        return mapped(x, _means, area_taps(n, out), axis, n)
     return _joined_means(x, out, axis)
-
-
-def _means(x: Any, taps: Taps, axis: int) -> Any:
-    return _joined_means(x, taps.places.shape[1], axis)
 
 
 def _sizes(name: str, x: Any, rank: int, output_size: OutputSize) -> tuple[int, ...]:

@@ -7,7 +7,6 @@ the data. A separable map of an image is one such sum per axis.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -23,11 +22,11 @@ from funct.transforms import custom_vjp
 from funct.transforms.reverse import ReverseTracer
 
 __all__ = [
-    "Taps", "area_taps", "area_windows", "cubic_taps", "gathered", "linear_taps", "mapped",
-    "nearest_places", "resampled", "smooth_taps", "spread",
+    "FLOATS", "Taps", "area_taps", "area_windows", "cubic_taps", "gathered", "linear_taps",
+    "nearest_places", "resampled", "sent_back", "smooth_taps",
 ]  # fmt: skip
 
-_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _LEAST = 1 << 11  # elements from which on a node with rules of its own costs less than it saves
 _MOST = 1 << 20  # places of a table that is kept
 
@@ -56,8 +55,8 @@ def resampled(x: Any, taps: Taps, axis: int) -> Any:
         made = kernels.resampled(x.data, *_weighed(taps), axis)
         if made is not None:
             return wrap(made)
-    if spread(x, taps, axis):
-        return mapped(x, resampled, taps, axis, x.shape[axis])
+    if _spreads(x, taps, axis):
+        return _mapped(x, taps, axis, x.shape[axis])
     behind = (1,) * (len(x.shape) - axis - 1)
     total: Any = None
     for at, weight in zip(*_weighed(taps), strict=True):
@@ -68,32 +67,35 @@ def resampled(x: Any, taps: Taps, axis: int) -> Any:
     return total
 
 
-def spread(x: Any, taps: Taps, axis: int) -> bool:
+def _spreads(x: Any, taps: Taps, axis: int) -> bool:
     """Whether the way back is one kernel: of many floats on a tape, each of which is read."""
     if x.__class__ is not ReverseTracer or not concrete(x) or x.size < _LEAST:
         return False
-    return x.dtype in _FLOATS and ready(x.size) and _transposed(taps, x.shape[axis]) is not None
+    return x.dtype in FLOATS and ready(x.size) and _transposed(taps, x.shape[axis]) is not None
 
 
-@functools.partial(custom_vjp, nondiff_argnums=(1, 2, 3, 4))
-def mapped(x: Any, sums: Callable[..., Any], taps: Taps, axis: int, n: int) -> Any:
-    """sums(x, taps, axis), which are the weighted sums along axis, of length n, whose way back is
-    one kernel: an element's cotangent is the weighted sum of those of what it is read for.
-    """
-    return sums(x, taps, axis)
+@functools.partial(custom_vjp, nondiff_argnums=(1, 2, 3))
+def _mapped(x: Any, taps: Taps, axis: int, n: int) -> Any:
+    """`resampled`, along an axis of length n, whose way back is one kernel."""
+    return resampled(x, taps, axis)
 
 
-def _forward(x: Any, sums: Callable[..., Any], taps: Taps, axis: int, n: int) -> Any:
-    return sums(x, taps, axis), None
+def _forward(x: Any, taps: Taps, axis: int, n: int) -> Any:
+    return resampled(x, taps, axis), None
 
 
-def _back(_: Any, taps: Taps, axis: int, n: int, __: Any, g: Any) -> tuple[Any]:
+def _back(taps: Taps, axis: int, n: int, _: Any, g: Any) -> tuple[Any]:
+    return (sent_back(g, taps, axis, n),)
+
+
+_mapped.defvjp(_forward, _back)
+
+
+def sent_back(g: Any, taps: Taps, axis: int, n: int) -> Any:
+    """For each of n elements the weighted sum of the cotangents of what it is read for."""
     back = _transposed(taps, n)
     assert back is not None
-    return (resampled(g, back, axis),)
-
-
-mapped.defvjp(_forward, _back)
+    return resampled(g, back, axis)
 
 
 @functools.lru_cache(64)
