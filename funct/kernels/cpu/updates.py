@@ -197,21 +197,9 @@ def _finished(
 ) -> Pass:
     """The chunks one after the other or on all threads, and the sum of what they leave."""
     f.ret()
-    alone, together = (module.function(n, [("data", PTR)], F64) for n in ("alone", "together"))
     module.declare("@funct_parallel", PARALLEL)
-    for g in (alone, together):
-        (data,) = g.arguments
-        parts = g.load(PTR, g.at(data, 5, "ptr"))
-        tasks, zero = g.load(I64, g.at(data, 6, "i64")), g.constant(F64, 0.0)
-        if g is together:
-            g.line(f"call void @funct_parallel(ptr @chunk, {data!r}, {tasks!r})")
-
-        def body(i: Value, held: list[Value], g: Emitter = g) -> list[Value]:
-            if g is alone:
-                g.call("chunk", None, [data, i])
-            return [held[0] + g.load(F64, g.at(parts, i, "f64"))]
-
-        g.ret(g.loop(0, tasks, 1, body, [zero], maybe_empty=True)[0])
+    for name in ("alone", "together"):
+        _tell(module.function(name, [("data", PTR)], F64), name == "together")
     code = assemble(module.text())
     objects = [list, np.ndarray, dtype, None, code]
     ways = [code.address("alone"), code.address("together")]
@@ -219,3 +207,19 @@ def _finished(
     table = [*map(id, objects[:4]), operands, results, *ways, _ALONE, streamed]
     shared = printed(pass_text, CHUNK).keep()
     return builtin("sweep", shared.address("call"), np.array(table, np.int64), objects)
+
+
+def _tell(f: Emitter, together: bool) -> None:
+    """The text of a function that runs the tasks and gives the sum of what they leave."""
+    (data,) = f.arguments
+    parts = f.load(PTR, f.at(data, 5, "ptr"))
+    tasks, zero = f.load(I64, f.at(data, 6, "i64")), f.constant(F64, 0.0)
+    if together:
+        f.line(f"call void @funct_parallel(ptr @chunk, {data!r}, {tasks!r})")
+
+    def body(i: Value, held: list[Value]) -> list[Value]:
+        if not together:
+            f.call("chunk", None, [data, i])
+        return [held[0] + f.load(F64, f.at(parts, i, "f64"))]
+
+    f.ret(f.loop(0, tasks, 1, body, [zero], maybe_empty=True)[0])
