@@ -19,6 +19,7 @@ from funct.kernels.cpu import neural as cpu
 from funct.kernels.cpu.irregular.pooling import few_windows
 from funct.kernels.cpu.loops import ready
 from funct.kernels.elementwise import times_sigmoid
+from funct.kernels.linalg.csr import product
 from funct.kernels.linalg.products import matmul
 from funct.kernels.positions import PLACES
 from funct.kernels.thresholds import MANY
@@ -27,8 +28,9 @@ from funct.kernels.windows.pooling import few, max_pool, sum_pool
 from funct.kernels.windows.views import Sliding
 
 __all__ = [
-    "FEW", "avg_pool_of", "conv_of", "cross_entropy", "embedding", "gelu", "layer_norm", "linear",
-    "log_softmax", "max_pool_of", "nll_loss", "relu", "sigmoid", "silu", "softmax", "softplus",
+    "FEW", "avg_pool_of", "conv_of", "cross_entropy", "embedding", "embedding_bag", "gelu",
+    "layer_norm", "linear", "log_softmax", "max_pool_of", "nll_loss", "relu", "sigmoid", "silu",
+    "softmax", "softplus",
 ]  # fmt: skip
 
 ndarray = np.ndarray
@@ -132,6 +134,32 @@ def embedding(
     if i.item(i.argmin()) < 0:
         return None
     return weight.take(i, 0)
+
+
+def embedding_bag(
+    i: Any, weight: Any, offsets: Any = None, max_norm: Any = None, norm_type: Any = 2,
+    scale_grad_by_freq: Any = False, mode: Any = "mean", sparse: Any = False,
+    per_sample_weights: Any = None, include_last_offset: Any = False, padding_idx: Any = None,
+) -> Any:  # fmt: skip
+    """The sums or means of rows of weight: a sparse matrix of ones times it."""
+    if padding_idx is not None or max_norm is not None or scale_grad_by_freq or sparse:
+        return None
+    if offsets is None or per_sample_weights is not None or mode not in ("sum", "mean"):
+        return None
+    if (i.ndim, offsets.ndim, weight.ndim) != (1, 1, 2) or weight.dtype not in _WIDE:
+        return None
+    if not 0 < offsets.size <= i.size or offsets.item(0) != 0 or not ready(i.size):
+        return None
+    ends = offsets
+    if not include_last_offset:
+        ends = _empty(offsets.size + 1, offsets.dtype)
+        ends[:-1], ends[-1] = offsets, i.size
+    elif ends.item(-1) != i.size:
+        return None
+    y = product(np.ones(i.size, weight.dtype), weight, i, ends, weight.shape[0], False)
+    if y is not None and mode == "mean":
+        y /= np.maximum(np.diff(ends), 1).astype(y.dtype)[:, None]
+    return y
 
 
 def silu(x: Any, inplace: Any = False) -> Any:

@@ -599,6 +599,24 @@ def _embedded() -> Iterator[Call]:
                     yield (i, table), option
 
 
+def _bagged() -> Iterator[Call]:
+    for table in (_plain(np.float32, 9, 3), _plain(np.float64, 9, 40), _plain(np.float16, 9, 2)):
+        i = xp.asarray(np.random.default_rng(4).integers(0, 9, 300))
+        for mode in ("sum", "mean", "max"):
+            for cuts in ([0], [0, 7, 7, 290], [0, 5, 300], [2, 9], [0, 9, 5], [0, 500], []):
+                offsets = xp.asarray(np.asarray(cuts, np.int64))
+                yield (i, table, offsets), {"mode": mode}
+                yield (i, table, offsets), {"mode": mode, "include_last_offset": True}
+            yield (xp.reshape(i, (-1, 4)), table), {"mode": mode}
+        offsets = xp.asarray([0, 7, 20])
+        for at in (i - 1, i + 1, xp.astype(i, xp.int32), xp.astype(i, xp.uint8), i[:0]):
+            yield (at, table, offsets), {"mode": "sum"}
+        for option in ({"padding_idx": 1}, {"max_norm": 0.5}, {"sparse": True}):
+            yield (i, table, offsets), option
+        weights = xp.astype(i, table.dtype)
+        yield (i, table, offsets), {"mode": "sum", "per_sample_weights": weights}
+
+
 def _pooled() -> Iterator[Call]:
     for x in (*_rows(), _plain(np.float64, 2, 3, 7, 5), _plain(np.float32, 1, 2, 4, 4, 3)):
         for size in (1, 2, 3, (2,), 0, -1, 9):
@@ -866,6 +884,7 @@ CALLS |= {
     "nn.functional.activation.relu": lambda: _activated({"inplace": True}, {"inplace": None}),
     "nn.functional.activation.sigmoid": _activated,
     "nn.functional.embedding.embedding": _embedded,
+    "nn.functional.embedding.embedding_bag": _bagged,
     "nn.functional.linear.linear": _layered,
     "nn.functional.activation.silu": lambda: _activated({"inplace": True}),
     "nn.functional.activation.softplus": lambda: _activated(

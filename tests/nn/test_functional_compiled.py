@@ -87,9 +87,16 @@ CASES: dict[str, tuple[list[Any], Any]] = {
             "softshrink", "softsign", "tanhshrink",
         )
     },
+    "_scaled": (drawn((4, 6, 3)), lambda f, x: f(x, _SIGNS[:, :6, None] > 0, 1.25)),
     "prelu": (drawn((4, 6), (6,)), lambda f, x, w: f(x, w)),
     "threshold": (drawn((4, 6)), lambda f, x: f(x, 0.1, 0.2)),
 }  # fmt: skip
+
+
+def called(name: str) -> Any:
+    """What users call, or other functions."""
+    return getattr(F, name, None) or inspect.unwrap(COMPILED[name]).__globals__[name]
+
 
 each = pytest.mark.parametrize("name", CASES)
 
@@ -118,7 +125,7 @@ def test_every_one_of_them_has_a_case() -> None:
 @pytest.mark.usefixtures("always")
 def test_values_and_two_orders_of_derivatives_are_those_of_the_composition(name: str) -> None:
     arrays, call = CASES[name]
-    public, composed = getattr(F, name), COMPILED[name]
+    public, composed = called(name), COMPILED[name]
     assert public.__wrapped__ is inspect.unwrap(composed)
 
     def total(fun: Any) -> Any:
@@ -138,7 +145,7 @@ def test_values_and_two_orders_of_derivatives_are_those_of_the_composition(name:
 @pytest.mark.usefixtures("always")
 def test_other_transforms_see_the_composition(name: str) -> None:
     arrays, call = CASES[name]
-    public, composed = ((lambda *xs, f=f: call(f, *xs)) for f in (getattr(F, name), COMPILED[name]))
+    public, composed = ((lambda *xs, f=f: call(f, *xs)) for f in (called(name), COMPILED[name]))
 
     def text(fun: Any) -> str:
         return ft.jit(fun).show(*arrays, form="graph")
@@ -166,7 +173,7 @@ def test_other_transforms_see_the_composition(name: str) -> None:
 ])  # fmt: skip
 def test_machine_code_is_a_few_units_from_the_composition(name: str, call: Any, dtype: Any) -> None:
     x, w = drawn((10, 12, 200), (200,), dtype=dtype)
-    public, composed = getattr(F, name), COMPILED[name]
+    public, composed = called(name), COMPILED[name]
     _close(call(public, x, w), call(composed, x, w))
     found, expected = (ft.vjp(lambda x, f=f: call(f, x, w), x)[1](x) for f in (public, composed))
     _close(found, expected)

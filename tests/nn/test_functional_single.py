@@ -16,7 +16,7 @@ from funct.nn.functional import compiled
 from funct.nn.functional.compiled import COMPILED, WHOLE
 from funct.transforms.compiled import single
 from tests.nn import test_functional_compiled
-from tests.nn.test_functional_compiled import drawn
+from tests.nn.test_functional_compiled import called, drawn
 
 _CLASSES = xp.asarray([1, 0, 5, 3])
 
@@ -63,7 +63,7 @@ def _same(found: Any, expected: Any) -> None:
 def _ways(name: str) -> tuple[list[Any], list[Any]]:
     """The arrays of a case, and the function on them: public, and as composed."""
     arrays, call = CASES[name]
-    return arrays, [lambda *xs, f=f: call(f, *xs) for f in (getattr(F, name), COMPOSED[name])]
+    return arrays, [lambda *xs, f=f: call(f, *xs) for f in (called(name), COMPOSED[name])]
 
 
 def _names(pull: Any) -> list[str]:

@@ -9,6 +9,7 @@ import funct.array as xp
 from funct import ops, random
 from funct.errors import ShapeError
 from funct.nn.functional.arguments import needed_key, probability, refuse_inplace
+from funct.nn.functional.compiled import compiled
 
 __all__ = [
     "alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout",
@@ -149,7 +150,12 @@ def _dropped(name: str, x: Any, shape: Any, p: float, training: bool, key: Any) 
     if p == 1.0:
         needed_key(name, key)
         return xp.zeros_like(x)
-    return ops.where(_kept(name, key, shape, p), x * (1.0 / (1.0 - p)), 0.0)
+    return _scaled(x, _kept(name, key, shape, p), 1.0 / (1.0 - p))
+
+
+@compiled
+def _scaled(x: Any, kept: Any, scale: float) -> Any:
+    return ops.where(kept, x * scale, 0.0)
 
 
 def _alpha(name: str, x: Any, shape: Any, p: float, training: bool, key: Any) -> Any:

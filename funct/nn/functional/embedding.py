@@ -49,6 +49,7 @@ def embedding(
     return ops.where(still, ops.stop_gradient(rows), rows)
 
 
+@direct(kernels.embedding_bag, arrays=3)
 @compiled
 def embedding_bag(
     input: Any, weight: Any, offsets: Any = None, max_norm: float | None = None,
@@ -88,9 +89,7 @@ def embedding_bag(
             f"got {per_sample_weights.shape}"
         )
     rows = _rows(name, input, weight, max_norm, norm_type)
-    counted = xp.ones(input.shape, dtype=xp.bool)
-    if padding_idx is not None:
-        counted = input != _inside(name, padding_idx, weight)
+    counted = None if padding_idx is None else input != _inside(name, padding_idx, weight)
     if per_sample_weights is not None:
         rows = rows * xp.expand_dims(per_sample_weights, -1)
     if len(input.shape) == 2:
@@ -131,13 +130,20 @@ def _inside(name: str, padding_idx: int, weight: Any) -> int:
 
 
 def _pooled_rows(rows: Any, counted: Any, mode: str) -> Any:
-    """rows (B, L, D) to (B, D)."""
-    wide = xp.expand_dims(counted, -1)
+    """rows (B, L, D) to (B, D). counted: which of them are, None for all."""
+    length = rows.shape[1]
     if mode == "max":
-        some = ops.any(wide, (1,), False)
-        low = ops.where(wide, rows, -xp.inf)
-        top = ops.reduce_max(low, (1,), False) if rows.shape[1] else rows.sum(axis=1)
-        return ops.where(some, top, 0.0)
+        if length == 0:
+            return rows.sum(axis=1)
+        if counted is None:
+            return ops.reduce_max(rows, (1,), False)
+        wide = xp.expand_dims(counted, -1)
+        top = ops.reduce_max(ops.where(wide, rows, -xp.inf), (1,), False)
+        return ops.where(ops.any(wide, (1,), False), top, 0.0)
+    if counted is None:
+        total = ops.reduce_sum(rows, (1,), False)
+        return total if mode == "sum" else total / max(length, 1)
+    wide = xp.expand_dims(counted, -1)
     total = ops.reduce_sum(ops.where(wide, rows, 0.0), (1,), False)
     if mode == "sum":
         return total
@@ -145,15 +151,20 @@ def _pooled_rows(rows: Any, counted: Any, mode: str) -> Any:
 
 
 def _pooled_bags(rows: Any, counted: Any, bag: Any, bags: int, mode: str) -> Any:
-    """rows (n, D) to (B, D), by the number of the bag of each."""
-    wide = xp.expand_dims(counted, -1)
-    number = ops.put(xp.astype(counted, rows.dtype), bag, 0, bags)
+    """rows (n, D) to (B, D), by the number of the bag of each. counted: as above."""
     if mode != "max":
-        total = ops.put(ops.where(wide, rows, 0.0), bag, 0, bags)
-        return total if mode == "sum" else total / xp.expand_dims(xp.maximum(number, 1.0), 1)
+        kept = rows if counted is None else ops.where(xp.expand_dims(counted, -1), rows, 0.0)
+        total = ops.put(kept, bag, 0, bags)
+        if mode == "sum":
+            return total
+    wide = xp.ones(bag.shape, dtype=xp.bool) if counted is None else counted
+    number = xp.expand_dims(ops.put(xp.astype(wide, rows.dtype), bag, 0, bags), 1)
+    if mode == "mean":
+        return total / xp.maximum(number, 1.0)
     width = rows.shape[1]
     place = xp.reshape(xp.expand_dims(bag * width, 1) + xp.arange(width), (-1,))
     low = xp.full((bags * width,), -xp.inf, dtype=rows.dtype)
-    masked = xp.reshape(ops.where(wide, rows, -xp.inf), (-1,))
-    top = xp.reshape(ops.scatter_combine(low, masked, place, "max"), (bags, width))
-    return ops.where(xp.expand_dims(number > 0, 1), top, 0.0)
+    if counted is not None:
+        rows = ops.where(xp.expand_dims(counted, -1), rows, -xp.inf)
+    top = xp.reshape(ops.scatter_combine(low, xp.reshape(rows, (-1,)), place, "max"), (bags, width))
+    return ops.where(number > 0, top, 0.0)
