@@ -50,6 +50,12 @@ def rows() -> Iterator[Row]:
     labels = rng.integers(0, 10, len(few))
     yield from _both("softmax", lambda f, x: f.softmax(x, dim=-1), few)
     yield from _both("cross_entropy", lambda f, x, t: f.cross_entropy(x, t), few, labels)
+    spoken = np.log(rng.dirichlet(np.ones(64), (200, 16))).astype(np.float32)
+    texts, lengths = rng.integers(1, 64, (16, 40)), np.full(16, 200)
+    yield from _both(
+        "ctc_loss", lambda f, x, t, n, m: f.ctc_loss(x, t, n, m), spoken, texts, lengths,
+        np.full(16, 40),
+    )  # fmt: skip
     x = rng.standard_normal(IMAGES).astype(np.float32)
     w = rng.standard_normal(IMAGES[1]).astype(np.float32)
     yield from _both("softmax of channels", lambda f, x: f.softmax(x, dim=1), x)
@@ -92,6 +98,11 @@ def rows() -> Iterator[Row]:
     table = rng.standard_normal((32000, 256)).astype(np.float32)
     places = rng.integers(0, len(table), 4096)
     taken = 2 * len(places) * table.shape[1] * table.itemsize
+    starts = np.arange(0, len(places), 8)
+    yield from _both(
+        "embedding_bag of 8 in", lambda f, w, i, o: f.embedding_bag(i, w, o), table, places, starts,
+        work=(taken, 2 * taken + table.nbytes),
+    )  # fmt: skip
     yield from _both(
         "embedding of 4096 in", lambda f, w, i: f.embedding(i, w), table, places,
         work=(taken, 2 * taken + table.nbytes),

@@ -8,9 +8,14 @@ import numpy as np
 
 import funct.array as xp
 from funct import ops
+from funct.array import Array
 from funct.errors import ArgumentError, ShapeError
+from funct.kernels import alignments as kernels
+from funct.nn.functional.compiled import concrete
 from funct.nn.functional.reduction import in_single, reduced
-from funct.transforms import scan
+from funct.ops.fast import wrap
+from funct.transforms import custom_vjp, scan, vjp
+from funct.transforms.reverse import ReverseTracer
 
 __all__ = ["ctc_loss"]
 
@@ -49,14 +54,14 @@ def ctc_loss(
         raise ShapeError(
             f"ctc_loss: log_probs must have shape (T, N, C) or (T, C), got {log_probs.shape}"
         )
-    steps, lanes, classes = x.shape
+    _, lanes, classes = x.shape
     if not 0 <= blank < classes:
         raise ArgumentError(f"ctc_loss: blank must be one of {classes} classes, got {blank}")
     n_in, n_out = (_lengths(name, v, lanes) for name, v in (
         ("input_lengths", input_lengths), ("target_lengths", target_lengths)
     ))  # fmt: skip
     labels = _padded(targets, n_out, lanes, blank)  # (N, S)
-    log_p = _log_likelihood(x, labels, n_in, n_out, steps, blank)
+    log_p = _log_likelihood(x, labels, n_in, n_out, blank)
     loss = ops.where(ops.less(log_p, 0.5 * _NEVER), 0.0 if zero_infinity else xp.inf, -log_p)
     if reduction == "mean":
         return xp.mean(loss / xp.astype(xp.maximum(n_out, 1), loss.dtype))
@@ -89,16 +94,53 @@ def _padded(targets: Any, n_out: Any, lanes: int, blank: int) -> Any:
     return ops.where(inside, xp.astype(targets, xp.int64), blank)
 
 
-def _log_likelihood(x: Any, labels: Any, n_in: Any, n_out: Any, steps: int, blank: int) -> Any:
-    """The forward recursion over the letters with blanks around them, (N, 2 S + 1)."""
+def _log_likelihood(x: Any, labels: Any, n_in: Any, n_out: Any, blank: int) -> Any:
+    """Of the letters with blanks around them, (N, 2 S + 1)."""
     lanes, longest = labels.shape
     blanks = ops.where(ops.equal(labels, labels), blank, labels)
     pairs = xp.reshape(xp.stack([blanks, labels], axis=2), (lanes, 2 * longest))
     text = xp.concat([pairs, xp.full((lanes, 1), blank)], axis=1)  # (N, 2 S + 1)
-    places = np.arange(2 * longest + 1)
-    never = xp.astype(xp.asarray(_NEVER), x.dtype)
     older = xp.concat([text[:, :2], text[:, :-2]], axis=1) if longest else text
     skips = ops.logical_and(ops.not_equal(text, blank), ops.not_equal(text, older))
+    known = x.__class__ is Array or (x.__class__ is ReverseTracer and concrete(x))
+    if known and all(v.__class__ is Array for v in (text, n_in, n_out)):
+        return _over_alignments(x, text, skips, n_in, n_out)
+    return _recursion(x, text, skips, n_in, n_out)
+
+
+@custom_vjp
+def _over_alignments(x: Any, text: Any, skips: Any, n_in: Any, n_out: Any) -> Any:
+    """`_recursion`, where all is known: one kernel, and one for the way back."""
+    return _forward(x, text, skips, n_in, n_out)[0]
+
+
+def _forward(x: Any, text: Any, skips: Any, n_in: Any, n_out: Any) -> tuple[Any, Any]:
+    given = (text, skips, n_in, n_out)
+    if x.__class__ is not Array:
+        return _over_alignments(x, *given), (x, *given, None)
+    found = kernels.likelihood(x.data, *[v.data for v in given], _NEVER)
+    if found is None:
+        return _recursion(x, *given), (x, *given, None)
+    return wrap(found[0]), (x, *given, wrap(found[1]))
+
+
+def _back(kept: Any, g: Any) -> tuple[Any, ...]:
+    x, *given, alpha = kept
+    if g.__class__ is Array and alpha.__class__ is Array:
+        bare = [v.data for v in (x, *given, alpha)]
+        found = wrap(kernels.likelihood_back(g.data, *bare, _NEVER))
+    else:
+        found = vjp(lambda x: _recursion(x, *given), x)[1](g)[0]
+    return found, None, None, None, None
+
+
+_over_alignments.defvjp(_forward, _back)
+
+
+def _recursion(x: Any, text: Any, skips: Any, n_in: Any, n_out: Any) -> Any:
+    """Forward over the steps, for each place in the text."""
+    steps, places = x.shape[0], np.arange(text.shape[1])
+    never = xp.astype(xp.asarray(_NEVER), x.dtype)
     wide = ops.broadcast_to(xp.expand_dims(text, 0), (steps, *text.shape))
     emitted = ops.maximum(xp.take_along_axis(x, wide, axis=2), never)  # (T, N, 2 S + 1)
     alpha = ops.where(xp.asarray(places < 2), emitted[0], never)
