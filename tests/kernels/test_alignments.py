@@ -56,10 +56,10 @@ def test_losses_and_slopes_are_those_of_the_recursion(seed: int) -> None:
     x, labels, n_in, n_out = _some(rng, 5, 4, 5, 3)
     if seed == 3:
         x[2, 1] = np.nan
-    given = [xp.asarray(v) for v in (labels, n_in, n_out)]
+    texts, of, to = (xp.asarray(v) for v in (labels, n_in, n_out))
 
     def losses(x: Any) -> Any:
-        return functional.ctc_loss(x, *given, reduction="none", zero_infinity=True)
+        return functional.ctc_loss(x, texts, of, to, reduction="none", zero_infinity=True)
 
     def slope(x: Any) -> Any:
         return ft.grad(lambda x: xp.sum(losses(x) ** 2))(x)

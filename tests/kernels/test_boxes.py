@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import funct as ft
 import funct.array as xp
 from funct.kernels.cpu.loops import available
 from funct.kernels.table import restricted
@@ -81,5 +82,37 @@ def test_adaptive_maxima_are_those_of_gathered_windows(
         found = pool(xp.asarray(image), out, return_indices=True)
         with restricted():
             wanted = pool(xp.asarray(image), out, return_indices=True)
+        for a, b in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(np.asarray(a), np.asarray(b), strict=True)
+
+
+@given(st.integers(1, 3), st.integers(1, 5), st.integers(1, 6), st.integers(0, 99))
+def test_distinct_places_are_known(planes: int, count: int, n: int, seed: int) -> None:
+    """Of each image by itself; no place that is outside is looked at."""
+    i = np.random.default_rng(seed).integers(-1, n + 1, (planes, count))
+    if seed % 2:
+        i = np.stack([np.random.default_rng(seed).permutation(n)[:count] for _ in range(planes)])
+    seen = np.zeros(planes * n, np.uint8)
+    agree(cpu.distinct, i, seen, planes, i.shape[1], n)
+    inside = bool((i >= 0).all() and (i < n).all())
+    wanted = inside and all(len(set(row)) == len(row) for row in i.tolist())
+    assert cpu.distinct(i, seen, planes, i.shape[1], n) == wanted
+
+
+def test_maxima_go_back_alike_with_and_without() -> None:
+    """Where windows share places, too, and along tapes."""
+    x = np.random.default_rng(3).standard_normal((2, 3, 12, 12)).astype(np.float32)
+    for stride in (2, 1):
+        y, at = functional.max_pool2d(xp.asarray(x), 2, stride, return_indices=True)
+
+        def back(y: Any, at: Any = at, stride: int = stride) -> Any:
+            return functional.max_unpool2d(y, at, 2, stride, output_size=(12, 12))
+
+        def both(y: Any) -> Any:
+            return back(y), ft.grad(lambda y: xp.sum(back(y) ** 2))(y)
+
+        found = both(y)
+        with restricted():
+            wanted = both(y)
         for a, b in zip(found, wanted, strict=True):
             np.testing.assert_array_equal(np.asarray(a), np.asarray(b), strict=True)

@@ -54,10 +54,10 @@ def update(
         known = _updating(rule, key, len(columns), len(numbers), results, dtype)
     if not is_serving():
         serve(results * sum([a.nbytes for a in columns[0]]))
-    numbers = np.asarray(numbers, dtype)
-    found = known(*columns, numbers)
+    told = np.asarray(numbers, dtype)
+    found = known(*columns, told)
     if found is None:
-        found = known(*map(_in_place, columns), numbers)
+        found = known(*map(_in_place, columns), told)
         if found is None:
             return None
     return found[:-1], found[-1]

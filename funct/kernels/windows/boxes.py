@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.kernels.cpu.irregular.boxes import max_index_boxes, mean_boxes, mean_boxes_back
-from funct.kernels.cpu.loops import pays
+from funct.kernels.cpu.irregular.boxes import distinct, max_index_boxes, mean_boxes, mean_boxes_back
+from funct.kernels.cpu.loops import pays, ready
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.windows.places import share
 
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["first_maxima", "means", "means_back"]
+__all__ = ["are_distinct", "first_maxima", "means", "means_back"]
 
 _INT = np.dtype(np.int64)
+_PLACES = (_INT, np.dtype(np.int32))  # dtypes of places that are looked at
 
 
 def first_maxima(x: NDArray[Any], ends: Sequence[NDArray[np.int64]]) -> NDArray[np.int64] | None:
@@ -67,3 +68,13 @@ def _mean(
     count = [len(e) for e in ends]
     kernel(x, y, told, room, *one, *size, *one, *count, planes, some, tasks)
     return y
+
+
+def are_distinct(i: NDArray[np.integer[Any]], n: int) -> bool:
+    """Whether it is known that the places i (N, C, count) are inside of images of n elements, and
+    no two of an image are one.
+    """
+    if i.dtype not in _PLACES or i.shape[2] > n or not ready(i.size):
+        return False
+    planes = i.shape[0] * i.shape[1]
+    return distinct(i, np.zeros(planes * n, np.uint8), planes, i.shape[2], n) == 1

@@ -118,7 +118,8 @@ def _forward(x: Any, text: Any, skips: Any, n_in: Any, n_out: Any) -> tuple[Any,
     given = (text, skips, n_in, n_out)
     if x.__class__ is not Array:
         return _over_alignments(x, *given), (x, *given, None)
-    found = kernels.likelihood(x.data, *[v.data for v in given], _NEVER)
+    bare = (x.data, text.data, skips.data, n_in.data, n_out.data)
+    found = kernels.likelihood(*bare, _NEVER)
     if found is None:
         return _recursion(x, *given), (x, *given, None)
     return wrap(found[0]), (x, *given, wrap(found[1]))
@@ -127,8 +128,9 @@ def _forward(x: Any, text: Any, skips: Any, n_in: Any, n_out: Any) -> tuple[Any,
 def _back(kept: Any, g: Any) -> tuple[Any, ...]:
     x, *given, alpha = kept
     if g.__class__ is Array and alpha.__class__ is Array:
-        bare = [v.data for v in (x, *given, alpha)]
-        found = wrap(kernels.likelihood_back(g.data, *bare, _NEVER))
+        text, skips, n_in, n_out = given
+        bare = (x.data, text.data, skips.data, n_in.data, n_out.data)
+        found = wrap(kernels.likelihood_back(g.data, *bare, alpha.data, _NEVER))
     else:
         found = vjp(lambda x: _recursion(x, *given), x)[1](g)[0]
     return found, None, None, None, None

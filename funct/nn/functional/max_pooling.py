@@ -8,9 +8,11 @@ from typing import Any
 
 import funct.array as xp
 from funct import ops
+from funct.array import Array
 from funct.array.direct import direct
 from funct.errors import ArgumentError, ShapeError
 from funct.kernels import neural as kernels
+from funct.kernels.windows.boxes import are_distinct
 from funct.nn.functional.arguments import Ints, batched, per_axis, unbatched
 from funct.nn.functional.compiled import whole
 from funct.nn.functional.windows import pooled_windows
@@ -199,9 +201,12 @@ def _max_unpool(
             f"{name}: output_size must be within a stride {strides} of {default}, got {output_size}"
         )
     area, joined = math.prod(size), (*x.shape[:2], math.prod(x.shape[2:]))
-    at = xp.reshape(indices, joined)
+    at, x = xp.reshape(indices, joined), xp.reshape(x, joined)
+    if at.__class__ is Array and type(area) is int and are_distinct(at.data, area):
+        y = ops.put_along_axis(x, at, 2, area)
+        return unbatched(xp.reshape(y, (*y.shape[:2], *size)), added)
     at = ops.where(ops.less(at, 0), area, at)  # else it would count from the end
-    y = ops.put_along_axis(xp.reshape(x, joined), at, 2, area)
-    hits = ops.put_along_axis(xp.ones_like(xp.reshape(x, joined)), at, 2, area)
+    y = ops.put_along_axis(x, at, 2, area)
+    hits = ops.put_along_axis(xp.ones_like(x), at, 2, area)
     y = y / ops.maximum(hits, 1.0)
     return unbatched(xp.reshape(y, (*x.shape[:2], *size)), added)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from funct.kernels.cpu.irregular.scans import better
-from funct.kernels.cpu.loops import parallel
+from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.vectors import loaded, spread, stored, summed
 
-__all__ = ["max_index_boxes", "mean_boxes", "mean_boxes_back"]
+__all__ = ["distinct", "max_index_boxes", "mean_boxes", "mean_boxes_back"]
 
 _LANES = 8
 
@@ -144,3 +146,19 @@ def _laid(x: Any, y: Any, at: Any, to: Any, n: int, more: Any) -> None:
             stored(y, to + q, loaded(x, at + q, _LANES))
         for q in range(whole, n):
             y[to + q] = x[at + q]
+
+
+@kernel
+def distinct(i: Any, seen: Any, planes: int, count: int, n: int) -> int:
+    """1 if the places i (planes, count) are inside of their images of n elements, and none of them
+    is there twice. seen: of zeros, a byte for each element.
+    """
+    for p in range(planes):
+        for k in range(p * count, (p + 1) * count):
+            at = i[k].astype(np.int64)
+            if at.astype(np.uint64) >= np.uint64(n):
+                return 0
+            if seen[p * n + at] != 0:
+                return 0
+            seen[p * n + at] = 1
+    return 1
