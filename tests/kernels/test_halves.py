@@ -205,9 +205,12 @@ def test_casts_are_numpys(dtype: Any, to: Any) -> None:
 
 @pytest.mark.parametrize(("dtype", "to"), sorted(casts.IN_VECTORS, key=str), ids=str)
 def test_some_are_cast_as_many_are(dtype: Any, to: Any) -> None:
-    """However many are left over behind the vectors, and however they lie."""
+    """However many are left over behind the vectors, however they lie, and beside ties."""
     words = np.random.default_rng(0).integers(0, 2**64, FAR, np.uint64, endpoint=False)
-    codes = words.view(dtype)[:FAR]
+    codes = words.view(dtype)[:FAR].copy()
+    near = words.view(to if to in HALVES else HALVES[0])[: FAR // 2].astype(np.float64)
+    with np.errstate(all="ignore"):
+        codes[1::2] = np.nextafter(near * (1 + 2**-11), np.inf).astype(dtype)
     for x in (*[codes[:n] for n in (SOME, SOME + 1, SOME + 31, FAR - 1)], codes[: 2 * SOME : 2]):
         assert_same(in_dtype(x, to), in_dtype(np.tile(x, 64), to)[: len(x)])
         assert_same(in_dtype(x, to), x.astype(to))

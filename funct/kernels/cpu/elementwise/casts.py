@@ -67,7 +67,7 @@ def _some(dtype: np.dtype[Any], to: np.dtype[Any]) -> Callable[..., Any]:
     """What casts arrays of the dtype that are dense; known to `in_dtype` from now on."""
     with _making:
         if (dtype, to) not in FEW:
-            code = printed(_entry, ELEMENTS[dtype], ELEMENTS[to])
+            code = printed(_entry, ELEMENTS[dtype], ELEMENTS[to], (dtype, to) in _BY_SINGLE)
             entries = Entries("cast", 2, _scattered, result=(0, 1))
             entries.add([dtype, to], code.address("entry"), code)
             FEW[dtype, to] = entries, _LIKE[to]
@@ -81,9 +81,10 @@ def _scattered(x: Any, like: Any) -> Any:
     return x.astype(like.dtype) if found is NotImplemented else found
 
 
-def _entry(given: str, made: str) -> str:
+def _entry(given: str, made: str, by_single: bool) -> str:
     """`i64 entry(frame)`: the array, one of the dtype, the result and how many elements it has, at
-    least those of a vector: the last vector has some for the second time.
+    least those of a vector: the last vector has some for the second time. by_single: they are
+    rounded to float32 first.
     """
     module = Module(host())
     f = module.function("entry", [("frame", PTR)], I64)
@@ -91,8 +92,8 @@ def _entry(given: str, made: str) -> str:
     count = f.word(f.arguments[0], 3)
 
     def some(i: Value, lanes: int) -> None:
-        v = f.convert(f.load(typed(given, lanes), f.at(x, i, given)), "f32")
-        f.store(f.convert(v, made), f.at(y, i, made))
+        v = f.load(typed(given, lanes), f.at(x, i, given))
+        f.store(f.convert(f.convert(v, "f32") if by_single else v, made), f.at(y, i, made))
 
     lanes = max(SHORTEST, host().vector_bytes // max(typed(e).bytes for e in (given, made)))
     each(f, f.constant(I64, 0), count - lanes, lambda i: some(i, lanes), lanes)
