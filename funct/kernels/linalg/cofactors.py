@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.kernels.cpu.irregular import cofactors as cpu
-from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.loops import compiles
 from funct.kernels.linalg import stacks
 from funct.kernels.linalg.lapack import loop
 from funct.kernels.quiet import quiet
@@ -43,7 +43,7 @@ def cofactors(x: NDArray[Any]) -> NDArray[Any]:
     if n == 2:
         return x[..., ::-1, ::-1] * np.array([[1, -1], [-1, 1]], x.dtype)
     work = x.size * n
-    if n > 3 and x.dtype.char in "fd" and x.__class__ is np.ndarray and ready(work):
+    if n > 3 and x.dtype.char in "fd" and x.__class__ is np.ndarray and compiles():
         found = _regular(x)
         return _in_machine_code(x, work) if found is None else found
     w = x.astype(_WIDE.get(x.dtype.char, x.dtype), copy=False)
