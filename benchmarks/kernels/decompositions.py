@@ -1,4 +1,6 @@
-"""Factors, inverses and products of stacks of small matrices and vectors, in G operations/s."""
+"""Factors, inverses and products of stacks of small matrices and vectors, in G operations/s;
+Fourier transforms of many lines, in GB/s.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import scipy.fft
 import scipy.linalg
 
 import funct.array as xp
@@ -15,7 +18,7 @@ from benchmarks.kernels.row import Row
 from benchmarks.peers import optional
 from funct.kernels.linalg import matrices as linalg
 
-TITLE = "stacks of small matrices, one thread"
+TITLE = "stacks of small matrices, and of lines, one thread"
 
 
 def _normal(shape: tuple[int, ...], seed: int) -> Any:
@@ -64,6 +67,17 @@ def rows() -> Iterator[Row]:
     yield row_of(
         f"cross, {vectors.shape}", (vectors, vectors), xp.linalg.cross, numpy=np.linalg.cross,
         torch=lambda t, v, w: t.linalg.cross(v, w),
+    )  # fmt: skip
+    for shape, kind in (((300, 100), "f4"), ((1000, 256), "c8"), ((3750, 8), "f8")):
+        lines = _normal(shape, 6).astype(kind)
+        yield row_of(
+            f"fft, {shape}, {lines.dtype}", (lines,), xp.fft.fft, numpy=scipy.fft.fft,
+            torch=lambda t, v: t.fft.fft(v),
+        )  # fmt: skip
+    lines = _normal((1000, 1000), 6)
+    yield row_of(
+        f"rfft, {lines.shape}, {lines.dtype}", (lines,), xp.fft.rfft, numpy=scipy.fft.rfft,
+        torch=lambda t, v: t.fft.rfft(v),
     )  # fmt: skip
 
 

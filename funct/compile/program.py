@@ -35,8 +35,7 @@ from funct.compile.steps.elimination import print_factored, print_solved
 from funct.compile.steps.factors import print_factors, print_qr
 from funct.compile.steps.flat import print_flat
 from funct.compile.steps.folds import print_fold
-from funct.compile.steps.fourier import print_fourier
-from funct.compile.steps.fourier_lines import print_lines
+from funct.compile.steps.fourier import print_fourier, print_lines_of
 from funct.compile.steps.gathers import print_gather
 from funct.compile.steps.loop_products import print_loop_product
 from funct.compile.steps.lu import print_lu
@@ -113,7 +112,7 @@ _making = threading.Lock()
 _PRINTERS: dict[str, Callable[..., None]] = {
     "product": print_product, "gemm": print_tasks, "combine": print_combine, "repeat": print_repeat,
     "choose": print_choose, "zeros": print_zeros, "copied": print_copied, "gather": print_gather,
-    "flat": print_flat, "fourier lines": print_lines,
+    "flat": print_flat, "fourier lines": print_lines_of,
     "fourier": print_fourier, "matrices": print_matrices, "triangular": print_triangular,
     "ufunc": print_ufunc, "fold": print_fold, "loop product": print_loop_product,
     "along": print_along, "qr": print_qr, "factors": print_factors,

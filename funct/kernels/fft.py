@@ -2,7 +2,8 @@
 
 NumPy's loops take one line of numbers after the other, always in doubles. SciPy's, to which large
 arrays go, take single precision as it is, as many lines at once as a vector holds, and very large
-arrays on several threads; the same bits come out for any number of these.
+arrays on several threads. Many lines whose length small radices make are our own
+(`funct/kernels/cpu/fourier`). The same bits come out for any number of threads.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ import numpy as np
 
 from funct.kernels import pocketfft
 from funct.kernels.dtypes import FLOATING
+from funct.kernels.table import call
 from funct.settings import config
 
 __all__ = [
-    "LARGE", "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft",
-    "irfft", "irfftn", "loops", "plan", "rfft", "rfftfreq", "rfftn", "transform",
+    "LARGE", "LINES", "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift",
+    "ihfft", "irfft", "irfftn", "loops", "plain", "plan", "rfft", "rfftfreq", "rfftn", "transform",
 ]  # fmt: skip
 
 _FLOAT = np.dtype(np.float32)
@@ -30,6 +32,7 @@ _SINGLE = dict.fromkeys("dD?bhilqBHILQ", False) | dict.fromkeys("fF", True)
 _SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 _MANY = 1 << 13  # what is larger is announced to the allocator
 LARGE = 1 << 11  # elements from which on SciPy is faster in single precision
+LINES = 1 << 12  # from which on many lines pay for our own code,
 _SHARED = 1 << 18  # and from which on threads are worth their start
 _NORMS: Any = ("backward", "ortho", "forward")
 _REALS: Any = {float, int}
@@ -44,14 +47,23 @@ def transform(name: str, x: Any, n: Any, axis: int, norm: Any) -> Any:
     single = _SINGLE.get(x.dtype.char)
     if single is None or x.__class__ is not np.ndarray:
         return getattr(np.fft, name)(x, n, axis, norm)
-    wide = _SHARED <= x.size > x.shape[axis] or (x.dtype is _DOUBLE and name in _WHOLE)
-    if x.size >= LARGE and (single or wide):
-        return pocketfft.along(name, x, (n,), (axis,), norm, _workers(x))
     if name == "hfft":
         return transform("irfft", np.conjugate(x), n, axis, _SWAPPED[norm])
     if name == "ihfft":
         half = transform("rfft", x, n, axis, _SWAPPED[norm])
         return np.conjugate(half, half)
+    if x.size >= LINES:
+        return call("fourier", x.dtype, x.size, name, x, (n,), (axis,), norm)
+    return plain(name, x, (n,), (axis,), norm)
+
+
+def plain(name: str, x: Any, lengths: Any, axes: Any, norm: Any) -> Any:
+    """The same by SciPy's loops or NumPy's; of real numbers along several axes by SciPy's."""
+    single = _SINGLE[x.dtype.char]
+    n, axis = lengths[0], axes[0]
+    wide = _SHARED <= x.size > x.shape[axis] or (x.dtype is _DOUBLE and name in _WHOLE)
+    if len(axes) > 1 or (x.size >= LARGE and (single or wide)):
+        return pocketfft.along(name, x, lengths, axes, norm, _workers(x))
     shape = x.shape
     if n is None:
         n = 2 * (shape[axis] - 1) if name == "irfft" else shape[axis]
@@ -195,8 +207,9 @@ def _spectrum(name: str, x: Any, s: Any, axes: Any, norm: Any) -> Any:
     if at is None or x is None:
         return None
     if x.size >= LARGE and (x.dtype is _FLOAT or x.dtype is _DOUBLE):
-        lengths = [x.shape[axis] if n is None else n for axis, n in at]
-        return pocketfft.along(name, x, lengths, [a for a, _ in at], norm, _workers(x))
+        lengths = tuple([x.shape[axis] if n is None else n for axis, n in at])
+        given = name, x, lengths, tuple([a for a, _ in at]), norm
+        return call("fourier", x.dtype, x.size, *given) if x.size >= LINES else plain(*given)
     return _along_all(name, x, at, norm)
 
 

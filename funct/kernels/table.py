@@ -210,6 +210,9 @@ ROWS = (
         ("llvm",),
     ),
     Row("outer_product", "funct.kernels.linalg.products:outer_product"),
+    # work: elements
+    Row("fourier", _CPU + "fourier.lines:along", (*_REAL, *_COMPLEX), ("llvm",)),
+    Row("fourier", "funct.kernels.fft:plain"),
     # work: matrices
     Row("stacked_matmul", _CPU + "small.products:matmul", _REAL, ("llvm",), 1 << 9),
     Row("stacked_matmul", "funct.kernels.linalg.products:stacked_matmul"),

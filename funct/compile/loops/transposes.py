@@ -12,10 +12,10 @@ import math
 from msgspec import Struct
 
 from funct.compile.loops.views import View, collapse
-from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
-from funct.kernels.llvm.shuffles import first_blocks, first_halves
+from funct.kernels.llvm import I64, PTR, Module, Value, typed
+from funct.kernels.llvm.shuffles import turned_around
 
-__all__ = ["Transposed", "print_transposed", "transposed", "turned_around"]
+__all__ = ["Transposed", "print_transposed", "transposed"]
 
 _LEAST = 8  # elements along either side: below, loops over the result read no more lines
 _MANY = 1 << 16  # elements from which on it pays to make more code
@@ -105,26 +105,3 @@ def print_transposed(module: Module, name: str, element: str, side: int) -> None
     first = task * several
     f.loop(first, f.intrinsic("smin", first + several, count), 1, walk)
     f.ret()
-
-
-def turned_around(f: Emitter, rows: list[Value]) -> list[Value]:
-    """A square of lanes turned around, by shuffles within 128 bits first, which cost least."""
-    side = len(rows)
-    unit = min(side, 16 // rows[0].type.bytes)
-    groups = [[(x, list(range(side)))] for x in rows]  # and which lane each lane was
-    block = 1
-    while len(groups) > 1:
-        within = block < unit
-        half = unit // 2 if within else unit
-        low = first_blocks(side, unit, block) if within else first_halves(side, 2 * unit)
-        high = [k + half for k in low]
-        groups = [
-            [
-                (f.shuffle(x, y, lanes), [(was * 2)[k] for k in lanes])
-                for (x, was), (y, _) in zip(a, b, strict=True)
-                for lanes in (low, high)
-            ]
-            for a, b in zip(groups[::2], groups[1::2], strict=True)
-        ]
-        block *= 2
-    return [x for x, was in sorted(groups[0], key=lambda pair: pair[1][0])]

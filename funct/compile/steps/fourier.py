@@ -1,5 +1,5 @@
 """Fourier transforms of few elements inside of a program: the loops behind `numpy.fft`, by address;
-those of many lines are our own (`fourier_lines.py`).
+those of many lines are our own (`funct/kernels/cpu/fourier`).
 
 So the numbers are those of eager execution, with its precision: a transform of single precision is
 taken in doubles, but where NumPy's factor is single. Complex arrays have a last axis of two.
@@ -14,20 +14,22 @@ from typing import Any
 
 import attrs
 import numpy as np
+from msgspec.structs import astuple
 
 from funct.compile.fusion.calls import Address, Buffer, Call
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import places_of
-from funct.compile.steps.fourier_lines import Lengths, is_of_lines, lower_lines
 from funct.compile.steps.matrices import converted
 from funct.compile.steps.ufuncs import data_of
 from funct.device.machine_code import offer
 from funct.graph import Node, Var
 from funct.kernels import fft as kernels
 from funct.kernels.cpu.elementwise.ufunc_loops import Loop, generalized
+from funct.kernels.cpu.fourier.line_text import Form, print_lines
+from funct.kernels.cpu.fourier.lines import Lengths, is_of_lines
 from funct.kernels.llvm import I64, PTR, Module, Value, typed
 
-__all__ = ["is_fourier", "is_of_many_lines", "lower_fourier", "print_fourier"]
+__all__ = ["is_fourier", "is_of_many_lines", "lower_fourier", "print_fourier", "print_lines_of"]
 
 _OF_PAIRS = {
     "fft_of_pairs": "fft", "real_fft_to_pairs": "real_fft",
@@ -145,13 +147,27 @@ def lower_fourier(node: Node, fused: Fused) -> list[Call]:
         result = Address(node.results[0] if k == len(passes) - 1 else out)
         made = (node.results[0],) if k == len(passes) - 1 else (out,)
         if _is_of_lines(p):
-            calls.append(
-                lower_lines(p.name, place, result, made, p.lengths, float(p.plan[1]), x.dtype)
-            )
+            calls.append(_lines(p, place, result, made))
         else:
             calls.append(_call(p, place, result, made, x.dtype))
         place = result
     return calls
+
+
+def _lines(p: _Pass, x: Address, out: Address, made: Any) -> Call:
+    of = p.lengths
+    blocks, several, tasks, room = of.dealt(p.name, p.dtype)
+    words = (x, out, Address(Buffer(room, p.dtype)), of.before, of.after, blocks, several)
+    form = astuple(of.form(p.name, p.dtype))
+    sizes = of.given, of.inner(p.name), of.made
+    return Call(("fourier lines", form, *sizes, float(p.plan[1])), words, tasks, made)
+
+
+def print_lines_of(
+    module: Module, name: str, form: tuple[Any, ...], given: int, n: int, made: int, factor: float
+) -> None:
+    """Add the kernel of a transform of many lines; see `print_lines`."""
+    print_lines(module, name, Form(*form), given, n, made, factor)
 
 
 def _call(p: _Pass, x: Address, out: Address, made: Any, dtype: Any) -> Call:

@@ -21,7 +21,6 @@ from msgspec.structs import replace
 from funct.compile.fusion.calls import Address, Call, Word
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import copy
-from funct.compile.loops.transposes import turned_around
 from funct.compile.loops.views import VIEWS, View, collapse, dense, through
 from funct.compile.rewriting.attention import WORTH
 from funct.compile.steps.gemm import gemm, is_tiled, tiles_of
@@ -40,6 +39,7 @@ from funct.kernels.cpu.products.gemm import Tile, foretell
 from funct.kernels.cpu.products.gram import MIRRORED, gram_words, is_worth_halving
 from funct.kernels.cpu.products.tiled import Laid, find_products
 from funct.kernels.llvm import I64, PTR, Module, Value, typed
+from funct.kernels.llvm.shuffles import turned_around
 from funct.kernels.table import met
 
 __all__ = [

@@ -1,0 +1,400 @@
+"""Fourier transforms of many lines in loops: a line in each lane of a vector.
+
+Stockham's way, which needs no order of its own: a pass of radix r reads r numbers that lie a part
+of the line apart, and writes what it makes of them side by side. The numbers of a block of lines
+stand in two buffers in turn, real and imaginary parts as vectors. Lines that lie along memory are
+turned around in registers as they are read and written; the last block begins where it ends with
+the lines. All is computed in the precision of the arrays, as SciPy's transforms of large ones are.
+Real numbers, if even in number, are half as many complex ones: what both halves of those are the
+transform of is told apart by a pass behind theirs, or put together by one before.
+
+Programs know the length, and their text has its passes; eager calls of any length share a text
+that is told them. Both have the same bits.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from funct.device import PARALLEL, host
+from funct.kernels.cpu.fourier.radices import RADICES, Pair, few, minus, plus, times, turned
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+from funct.kernels.llvm.shuffles import turned_around
+
+__all__ = ["Form", "Step", "print_lines", "steps_of", "text", "turns_of"]
+
+_Length = int | Value
+
+
+class Form(Struct, frozen=True):
+    """What a text is for. across: lines lie side by side. real_in, real_out: the numbers of lines
+    that are read, or written; halved: as half as many complex ones.
+    """
+
+    element: str
+    lanes: int
+    across: bool
+    real_in: bool
+    real_out: bool
+    halved: bool
+    inverse: bool
+
+
+class Step(Struct, frozen=True):
+    """A pass: its radix; what is left of the line, and how much of it is done; where its turns are.
+    The last one turns nothing.
+    """
+
+    radix: int
+    rest: int
+    stride: int
+    first: int
+
+
+def steps_of(n: int) -> list[Step] | None:
+    """The passes of a line of n complex numbers; None where other radices make it."""
+    found, stride, first = [], 1, 0
+    for r in RADICES:
+        while n % r == 0:
+            n //= r
+            found.append(Step(r, n, stride, first))
+            stride, first = stride * r, first + 2 * n * (r - 1)
+    return found if n == 1 and found else None
+
+
+def turns_of(n: int, form: Form) -> list[float]:
+    """The turns of all passes and, where real numbers are halved, the first of 2 n roots of one."""
+    sign = 1.0 if form.inverse else -1.0
+    angles = [
+        sign * 2 * math.pi * p * k / (s.radix * s.rest)
+        for s in steps_of(n) or () for p in range(s.rest) for k in range(1, s.radix)
+    ]  # fmt: skip
+    if form.halved:
+        angles += [sign * math.pi * k / n for k in range(n // 2 + 1)]
+    return [part(angle) for angle in angles for part in (math.cos, math.sin)]
+
+
+def print_lines(
+    module: Module, name: str, form: Form, given: int, n: int, made: int, factor: float
+) -> None:
+    """Add the kernel of a program, which knows complex numbers of a line, and how many are read and
+    written. Frame: what goes in, what comes out, buffers; lines before the axis and behind it;
+    blocks of lines, and how many are a task.
+    """
+    f = module.function(name, [("frame", PTR), ("task", I64)])
+    frame, task = f.arguments
+    turns = f.address(module.table(typed(form.element), turns_of(n, form)))
+    lengths = [f.constant(I64, k) for k in (given, n, made)]
+    lines = _Lines(f, form, lengths, turns, f.pointer(frame, 2), task)
+    lines.steps = steps_of(n)
+    lines.factor = None if factor == 1 else f.constant(lines.wide, factor)
+    lines.run(frame, task)
+
+
+def text(form: Form) -> str:
+    """`lines(frame)` for lines of any length. The frame goes on: how many tasks there are; numbers
+    of a line that are read, all complex ones, those that are written; the factor and the turns; the
+    passes, and how many come before the last one.
+    """
+    module = Module(host())
+    module.declare("@funct_parallel", PARALLEL)
+    f = module.function("some", [("frame", PTR), ("task", I64)], local=True)
+    frame, task = f.arguments
+    turns, passes = f.pointer(frame, 11), f.pointer(frame, 12)
+    first = f.at(turns, 1, form.element)
+    lines = _Lines(f, form, f.words(frame, 8, 3), first, f.pointer(frame, 2), task)
+    lines.passes, lines.before_last = passes, f.word(frame, 13)
+    lines.factor = f.splat(f.load(typed(form.element), turns), form.lanes)
+    lines.run(frame, task)
+    f = module.function("lines", [("frame", PTR)])
+    (frame,) = f.arguments
+    f.line(f"call void @funct_parallel(ptr @some, {frame!r}, {f.word(frame, 7)!r})")
+    f.ret()
+    return module.text()
+
+
+class _Across:
+    """Where numbers of a block lie whose lines are side by side. step: to the next number."""
+
+    def __init__(self, base: Value, step: Value) -> None:
+        self.base = base
+        self.step = step
+
+
+class _Lines:
+    """A block of lines, and the two buffers that hold its numbers in turn."""
+
+    def __init__(
+        self, f: Emitter, form: Form, lengths: list[Value], turns: Value, room: Value, task: Value
+    ) -> None:
+        self.f, self.form = f, form
+        self.element, self.lanes, self.halved = form.element, form.lanes, form.halved
+        self.given, self.n, self.made = lengths
+        self.turns, self.sign = turns, 1.0 if form.inverse else -1.0
+        self.steps: list[Step] | None = None  # or, in memory:
+        self.passes = self.before_last = self.n
+        self.factor: Value | None = None
+        self.wide = typed(self.element, self.lanes)
+        size = self.n * (2 * self.lanes)
+        self.here = f.at(room, task * (size * 2 + 16 * self.lanes), self.element)
+        self.there = f.at(self.here, size + 8 * self.lanes, self.element)
+
+    def run(self, frame: Value, task: Value) -> None:
+        """All blocks of a task."""
+        f, form, lanes = self.f, self.form, self.lanes
+        x, out = f.pointers(frame, 0, 2)
+        before, after, blocks, several = f.words(frame, 3, 4)
+
+        def block(number: Value, _: list[Value]) -> list[Value]:
+            here, there = self.here, self.there
+            if form.across:
+                along = f.div(after + (lanes - 1), lanes)
+                outer = f.div(number, along)
+                first = f.intrinsic("smin", (number - outer * along) * lanes, after - lanes)
+
+                def places(array: Value, count: Value, real: bool) -> _Across:
+                    size = 1 if real else 2
+                    base = f.at(array, (outer * count * after + first) * size, self.element)
+                    return _Across(base, after * size)
+
+                self.read_across(places(x, self.given, form.real_in), self.given)
+            else:
+                first = f.intrinsic("smin", number * lanes, before - lanes)
+                size = 1 if form.real_in else 2
+                self.read_along(f.at(x, first * self.given * size, self.element), self.given)
+            if form.real_out:
+                self.together() if form.halved else self.mirror()
+            self.transform()
+            if form.real_in and form.halved:
+                self.apart()
+            if form.across:
+                self.write_across(places(out, self.made, form.real_out), self.made)
+            else:
+                size = 1 if form.real_out else 2
+                self.write_along(f.at(out, first * self.made * size, self.element), self.made)
+            self.here, self.there = here, there
+            return []
+
+        start = task * several
+        f.loop(start, f.intrinsic("smin", start + several, blocks), 1, block)
+        f.ret()
+
+    def _load(self, place: Value, k: Value | int) -> Pair:
+        f, at = self.f, self.f.at(place, self._index(k) * (2 * self.lanes), self.element)
+        return f.load(self.wide, at), f.load(self.wide, f.at(at, self.lanes, self.element))
+
+    def _store(self, place: Value, k: Value | int, pair: Pair) -> None:
+        f, at = self.f, self.f.at(place, self._index(k) * (2 * self.lanes), self.element)
+        f.store(pair[0], at)
+        f.store(pair[1], f.at(at, self.lanes, self.element))
+
+    def _index(self, k: Value | int) -> Value:
+        return self.f.constant(I64, k) if isinstance(k, int) else k
+
+    # Between memory and buffers
+
+    def read_across(self, lines: _Across, count: Value) -> None:
+        """Lines that lie side by side."""
+        f, lanes, real = self.f, self.lanes, self.form.real_in
+
+        def two(k: Value, _: list[Value]) -> list[Value]:
+            at = f.at(lines.base, k * 2 * lines.step, self.element)
+            after = f.at(at, lines.step, self.element)
+            self._store(self.here, k, (f.load(self.wide, at), f.load(self.wide, after)))
+            return []
+
+        def one(k: Value, _: list[Value]) -> list[Value]:
+            at = f.at(lines.base, k * lines.step, self.element)
+            if real:
+                self._store(self.here, k, (f.load(self.wide, at), f.constant(self.wide, 0.0)))
+                return []
+            both = f.load(typed(self.element, 2 * lanes), at)
+            parts = [f.shuffle(both, None, range(side, 2 * lanes, 2)) for side in (0, 1)]
+            self._store(self.here, k, (parts[0], parts[1]))
+            return []
+
+        pairs = real and self.halved
+        f.loop(0, self.n if pairs else count, 1, two if pairs else one)
+
+    def write_across(self, lines: _Across, count: Value) -> None:
+        """The same, back."""
+        f, lanes, real = self.f, self.lanes, self.form.real_out
+        order = [k // 2 + lanes * (k % 2) for k in range(2 * lanes)]
+
+        def two(k: Value, _: list[Value]) -> list[Value]:
+            at = f.at(lines.base, k * 2 * lines.step, self.element)
+            re, im = self._scaled(self._load(self.here, k))
+            f.store(re, at)
+            f.store(im, f.at(at, lines.step, self.element))
+            return []
+
+        def one(k: Value, _: list[Value]) -> list[Value]:
+            re, im = self._scaled(self._load(self.here, k))
+            f.store(
+                re if real else f.shuffle(re, im, order),
+                f.at(lines.base, k * lines.step, self.element),
+            )
+            return []
+
+        pairs = real and self.halved
+        f.loop(0, self.n if pairs else count, 1, two if pairs else one)
+
+    def read_along(self, base: Value, count: Value) -> None:
+        """Lines one after the other, turned around."""
+        real = self.form.real_in
+        if real and self.halved:
+            count, real = self.n, False
+        f, size = self.f, 1 if real else 2
+        chunk = self.lanes // size
+
+        def some(c: Value, _: list[Value]) -> list[Value]:
+            c = f.intrinsic("smin", c, count - chunk)
+            rows = [
+                f.load(self.wide, f.at(base, c * size + k * count * size, self.element))
+                for k in range(self.lanes)
+            ]
+            found = turned_around(f, rows)
+            for k in range(chunk):
+                im = f.constant(self.wide, 0.0) if real else found[2 * k + 1]
+                self._store(self.here, c + k, (found[size * k], im))
+            return []
+
+        f.loop(0, count, chunk, some)
+
+    def write_along(self, base: Value, count: Value) -> None:
+        """The same, back."""
+        real = self.form.real_out
+        if real and self.halved:
+            count, real = self.n, False
+        f, size = self.f, 1 if real else 2
+        chunk = self.lanes // size
+
+        def some(c: Value, _: list[Value]) -> list[Value]:
+            c = f.intrinsic("smin", c, count - chunk)
+            pairs = [self._scaled(self._load(self.here, c + k)) for k in range(chunk)]
+            rows = turned_around(f, [x for pair in pairs for x in pair[:size]])
+            for k, row in enumerate(rows):
+                f.store(row, f.at(base, c * size + k * count * size, self.element))
+            return []
+
+        f.loop(0, count, chunk, some)
+
+    def _scaled(self, pair: Pair) -> Pair:
+        by = self.factor
+        return pair if by is None else (pair[0] * by, pair[1] * by)
+
+    def mirror(self) -> None:
+        """The second half of what real numbers are the transform of; what is real in it is so."""
+        f, n, zero = self.f, self.n, self.f.constant(self.wide, 0.0)
+        half = f.div(n, f.constant(I64, 2))
+        middle = f.select(f.compare("eq", half * 2, n), half, f.constant(I64, 0))
+        for k in (f.constant(I64, 0), middle):
+            self._store(self.here, k, (self._load(self.here, k)[0], zero))
+
+        def one(k: Value, _: list[Value]) -> list[Value]:
+            re, im = self._load(self.here, k)
+            self._store(self.here, n - k, (re, zero - im))
+            return []
+
+        f.loop(1, f.div(n + 1, f.constant(I64, 2)), 1, one, maybe_empty=True)
+
+    def apart(self) -> None:
+        """Behind a transform of pairs of real numbers: that of the numbers. What is at k, and at
+        n - k, is what is even among them, and what is odd, turned.
+        """
+        f, n = self.f, self.n
+        re, im = self._load(self.here, 0)
+        zero = f.constant(self.wide, 0.0)
+        self._store(self.here, 0, (re + im, zero))
+        self._store(self.here, n, (re - im, zero))
+
+        def one(k: Value, _: list[Value]) -> list[Value]:
+            other = n - k
+            (a, b), (c, d) = self._load(self.here, k), self._load(self.here, other)
+            even = (a + c) * 0.5, (b - d) * 0.5
+            odd = times(f, ((b + d) * 0.5, (c - a) * 0.5), self._turn(k))
+            self._store(self.here, k, plus(even, odd))
+            re, im = minus(even, odd)
+            self._store(self.here, other, (re, -im))
+            return []
+
+        f.loop(1, f.div(n, f.constant(I64, 2)) + 1, 1, one, maybe_empty=True)
+
+    def together(self) -> None:
+        """Before a transform that gives pairs of real numbers: what it is of."""
+        f, n = self.f, self.n
+        first, last = self._load(self.here, 0)[0], self._load(self.here, n)[0]
+        self._store(self.here, 0, (first + last, first - last))
+
+        def one(k: Value, _: list[Value]) -> list[Value]:
+            other = n - k
+            (a, b), (c, d) = self._load(self.here, k), self._load(self.here, other)
+            even = a + c, b - d
+            odd = turned(times(f, (a - c, b + d), self._turn(k)), 1.0)
+            self._store(self.here, k, plus(even, odd))
+            re, im = minus(even, odd)
+            self._store(self.here, other, (re, -im))
+            return []
+
+        f.loop(1, f.div(n, f.constant(I64, 2)) + 1, 1, one, maybe_empty=True)
+
+    def _turn(self, k: Value) -> Pair:
+        """The k-th of 2 n roots of one, behind the turns of all passes."""
+        return self._turn_at((self.n + k - 1) * 2)
+
+    def _turn_at(self, place: Value) -> Pair:
+        f = self.f
+        places = [f.at(self.turns, place + part, self.element) for part in range(2)]
+        re, im = (f.splat(f.load(typed(self.element), at), self.lanes) for at in places)
+        return re, im
+
+    # The transform
+
+    def transform(self) -> None:
+        """All passes; what they make is `here`."""
+        f = self.f
+        if self.steps is not None:
+            for s in self.steps:
+                self._pass(s.radix, s.rest, s.stride, f.constant(I64, s.first))
+                self.here, self.there = self.there, self.here
+            return
+
+        def one(k: Value, buffers: list[Value]) -> list[Value]:
+            self.here, self.there = buffers
+            radix, rest, stride, first = f.words(f.at(self.passes, k * 4, "i64"), 0, 4)
+            self._of_radix(radix, lambda r: self._pass(r, rest, stride, first))
+            return [self.there, self.here]
+
+        self.here, self.there = f.loop(
+            0, self.before_last, 1, one, [self.here, self.there], maybe_empty=True
+        )
+        radix, _, stride, first = f.words(f.at(self.passes, self.before_last * 4, "i64"), 0, 4)
+        self._of_radix(radix, lambda r: self._pass(r, 1, stride, first))
+        self.here, self.there = self.there, self.here
+
+    def _of_radix(self, radix: Value, run: Callable[[int], None]) -> None:
+        for r in RADICES:
+            self.f.when(self.f.compare("eq", radix, r), functools.partial(run, r))
+
+    def _pass(self, r: int, m: _Length, stride: _Length, first: Value) -> None:
+        f = self.f
+
+        def part_of(p: Value, _: list[Value]) -> list[Value]:
+            turns = range(0 if isinstance(m, int) and m == 1 else r - 1)
+            by = [self._turn_at(first + p * (2 * (r - 1)) + 2 * k) for k in turns]
+
+            def one(q: Value, _: list[Value]) -> list[Value]:
+                given = [self._load(self.here, q + (p + m * j) * stride) for j in range(r)]
+                for k, pair in enumerate(few(f, given, self.sign)):
+                    if k and by:
+                        pair = times(f, pair, by[k - 1])
+                    self._store(self.there, q + (p * r + k) * stride, pair)
+                return []
+
+            return f.loop(0, stride, 1, one)
+
+        f.loop(0, m, 1, part_of)

@@ -1,0 +1,72 @@
+"""The arithmetic of transforms of few complex numbers, whose parts are vectors."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable
+
+from funct.kernels.llvm import Emitter, Value
+
+__all__ = ["RADICES", "Pair", "few", "minus", "plus", "times", "turned"]
+
+RADICES = (4, 2, 3, 5, 7)
+
+Pair = tuple[Value, Value]
+
+
+def few(f: Emitter, a: list[Pair], sign: float) -> list[Pair]:
+    """The transform of as many numbers as a radix says, with exponents of that sign."""
+    if len(a) == 2:
+        return [plus(a[0], a[1]), minus(a[0], a[1])]
+    if len(a) == 4:
+        even, odd = plus(a[0], a[2]), plus(a[1], a[3])
+        apart, across = minus(a[0], a[2]), turned(minus(a[1], a[3]), sign)
+        return [plus(even, odd), plus(apart, across), minus(even, odd), minus(apart, across)]
+    return _odd(f, a, sign)
+
+
+def _odd(f: Emitter, a: list[Pair], sign: float) -> list[Pair]:
+    """The same of an odd number of them: what is even in the place, and what is odd."""
+    r = len(a)
+    half = range(1, (r + 1) // 2)
+    sums = [plus(a[j], a[r - j]) for j in half]
+    differences = [minus(a[j], a[r - j]) for j in half]
+    found = [functools.reduce(plus, sums, a[0])] * r
+    for k in half:
+        angles = [2 * math.pi * (j * k % r) / r for j in half]
+        even = _added(f, sums, map(math.cos, angles), a[0])
+        across = turned(_added(f, differences, map(math.sin, angles), None), sign)
+        found[k], found[r - k] = plus(even, across), minus(even, across)
+    return found
+
+
+def _added(f: Emitter, pairs: list[Pair], numbers: Iterable[float], total: Pair | None) -> Pair:
+    """What pairs times numbers add to something."""
+    for (re, im), number in zip(pairs, numbers, strict=True):
+        by = f.constant(re.type, number)
+        total = (re * by, im * by) if total is None else (
+            f.fma(re, by, total[0]), f.fma(im, by, total[1])
+        )  # fmt: skip
+    assert total is not None
+    return total
+
+
+def times(f: Emitter, x: Pair, y: Pair) -> Pair:
+    """A product of complex numbers."""
+    return f.fma(x[0], y[0], -(x[1] * y[1])), f.fma(x[0], y[1], x[1] * y[0])
+
+
+def plus(x: Pair, y: Pair) -> Pair:
+    """A sum."""
+    return x[0] + y[0], x[1] + y[1]
+
+
+def minus(x: Pair, y: Pair) -> Pair:
+    """A difference."""
+    return x[0] - y[0], x[1] - y[1]
+
+
+def turned(x: Pair, sign: float) -> Pair:
+    """Times i, or -i."""
+    return (-x[1], x[0]) if sign > 0 else (x[1], -x[0])

@@ -1,0 +1,65 @@
+"""Fourier transforms of many lines: the numbers of the definition, however they lie."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import funct as ft
+from funct.kernels import fft, table
+from funct.kernels.cpu.fourier.lines import along
+from tests.kernels.arrays import misaligned
+
+pytestmark = pytest.mark.skipif("llvm" not in table.available(), reason="llvmlite is absent")
+
+LENGTHS = (2, 3, 4, 5, 7, 8, 9, 12, 14, 15, 16, 25, 30, 42, 49, 64, 100, 105, 128, 210)
+OTHERS = (1, 11, 13, 22, 62)  # which small radices do not make
+
+
+@given(
+    n=st.sampled_from(LENGTHS + OTHERS), before=st.sampled_from([1, 4, 5, 9, 17]),
+    after=st.sampled_from([1, 1, 3, 4, 11, 16]), dtype=st.sampled_from("fdFD"),
+    name=st.sampled_from(["fft", "ifft", "rfft", "irfft"]), norm=st.sampled_from(fft._NORMS),
+    lies=st.sampled_from(["dense", "backwards", "columns", "misaligned"]), seed=st.integers(0, 99),
+)  # fmt: skip
+def test_lines_have_the_numbers_of_the_definition(
+    n: int, before: int, after: int, dtype: str, name: str, norm: Any, lies: str, seed: int
+) -> None:
+    """Or are left to others: lengths with large factors, and few lines. No result has to do with
+    how the array lies, or with how many threads there are.
+    """
+    rng = np.random.default_rng(seed)
+    real = np.dtype(dtype.lower())
+    x = rng.normal(size=(before, n // 2 + 1 if name == "irfft" else n, after))
+    x = (x + 1j * rng.normal(size=x.shape)).astype(real.char.upper())
+    x = x.real.copy() if dtype in "fd" else x
+    how = {"backwards": lambda x: x[::-1, ::-1].copy()[::-1, ::-1], "columns": np.asfortranarray}
+    given_ = misaligned(x) if lies == "misaligned" else how.get(lies, np.array)(x)
+    found = along(name, given_, (n,), (1,), norm)
+    if found is NotImplemented:
+        few = max(before, after) < 16
+        wrong = (name == "rfft" and dtype in "FD") or (name == "irfft" and dtype in "fd")
+        assert wrong or n in OTHERS or n < 8 or few or n // 2 in OTHERS
+        return
+    wide = x.astype(np.result_type(x, np.float64))
+    expected = getattr(np.fft, name)(wide, n, axis=1, norm=norm)
+    assert found.dtype == (real if name == "irfft" else np.dtype(real.char.upper()))
+    assert found.shape == expected.shape
+    near = 4 * float(np.finfo(real).eps) * np.abs(expected).max()
+    np.testing.assert_allclose(found, expected, rtol=0, atol=near)
+    with ft.config.using(threads=1):
+        assert along(name, x, (n,), (1,), norm).tobytes() == found.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_several_axes_are_taken_one_by_one(dtype: str) -> None:
+    """Those of real numbers where all of them are of lines."""
+    x = np.random.default_rng(0).normal(size=(16, 30, 20)).astype(dtype)
+    one = along("fft", along("fft", x, (None,), (2,), "ortho"), (None,), (0,), "ortho")
+    assert along("fft", x, (16, 20), (0, 2), "ortho").tobytes() == one.tobytes()
+    assert fft.fftn(x, None, (0, 2), "ortho").tobytes() == one.tobytes()
+    assert along("fft", x[:, :, :13], (16, 13), (0, 2), "ortho") is NotImplemented
