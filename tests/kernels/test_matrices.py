@@ -34,6 +34,32 @@ assert "scipy.linalg" in sys.modules
 
 
 @pytest.mark.parametrize("kind", ["float32", "float64", "complex64", "complex128"])
+def test_exponentials_of_many_are_those_of_each(kind: str) -> None:
+    """Small, squared never or often, of a large norm that means nothing, and not finite; those of
+    Hermitian matrices have the exponentials of their eigenvalues, to what an error of the
+    elements' last place does to them.
+    """
+    rng = np.random.default_rng(0)
+    size = np.asarray([0.0, 1e-3, 0.3, 1.0, 2.0, 5.0, 9.0, 30.0])
+    for n in (1, 3, 5, 16):
+        x = rng.normal(size=(8, 3, n, n)) + 1j * rng.normal(size=(8, 3, n, n))
+        x = x / np.linalg.norm(x, 1, (-2, -1))[..., None, None] * size[:, None, None, None]
+        x = (x if kind[0] == "c" else x.real).astype(kind)
+        x = (x + np.conj(np.swapaxes(x, -1, -2))) / 2
+        w, v = np.linalg.eigh(x.astype(np.result_type(x, np.float64)))
+        expected = (v * np.exp(w)[..., None, :]) @ np.conj(np.swapaxes(v, -1, -2))
+        found = matrices.expm(x)
+        near = 20 * np.finfo(kind).eps * (1 + size[:, None]) * np.exp(w).max(-1)
+        assert found.dtype == x.dtype
+        assert (np.abs(found - expected).max((-2, -1)) <= near).all()
+    x = np.zeros((20, 2, 2), kind)
+    x[:, 0, 1], x[3, 1, 1] = 1e6, np.nan
+    found = matrices.expm(x)
+    assert np.isnan(found[3]).any()
+    np.testing.assert_allclose(found[4:], np.broadcast_to([[1, 1e6], [0, 1]], (16, 2, 2)), 1e-6)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("lower", [True, False])
 def test_triangular_solve_reads_one_triangle(kind: str, lower: bool) -> None:
     """Stacks broadcast, any memory order; the other triangle may hold anything."""

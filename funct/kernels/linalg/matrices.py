@@ -19,7 +19,7 @@ from funct.kernels import table
 from funct.kernels.cpu.broadcast import distinct
 from funct.kernels.cpu.irregular.hermitian import hermitian
 from funct.kernels.cpu.loops import ready
-from funct.kernels.linalg import stacks
+from funct.kernels.linalg import exponential, stacks
 from funct.kernels.linalg.cofactors import cofactors
 from funct.kernels.linalg.dots import vdot
 from funct.kernels.linalg.lapack import loop, orthogonal
@@ -361,15 +361,9 @@ def lu(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     return p.real.astype(low.real.dtype, copy=False), low, up  # SciPy's 1 x 1 p has x's dtype
 
 
-@functools.cache
-def _expm() -> Any:
-    from scipy.linalg import expm
-
-    return expm
-
-
 def expm(x: NDArray[Any], /) -> NDArray[Any]:
     """Matrix exponential by scaling and squaring."""
     _square(x)
-    found: NDArray[Any] = _expm()(x)
-    return found
+    if x.__class__ is np.ndarray and exponential.suits(x):
+        return exponential.of_stack(x, solve)
+    return exponential.one_by_one(x)
