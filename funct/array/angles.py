@@ -17,6 +17,7 @@ from funct.kernels import composed
 __all__ = ["angle", "deg2rad", "rad2deg", "unwrap"]
 
 
+@direct(composed.angle)
 def angle(z: Any, /, deg: bool = False) -> Any:
     """The angle of each z in the complex plane, in (-π, π]; of a negative real number π.
 

@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.dtypes import INTEGER
+from funct.kernels.dtypes import FLOATING, INTEGER
 from funct.kernels.linalg import matrices
 from funct.kernels.linalg.dots import vdot
 from funct.kernels.linalg.products import matmul
+from funct.kernels.nans import half_turns, numbers
 from funct.kernels.searching import unique_values
 
 __all__ = [
-    "MOST_PARTS", "array_equal", "cheapest", "correlate", "deg2rad", "fmax", "fmin", "heaviside",
+    "MOST_PARTS", "angle", "array_equal", "cheapest", "correlate", "deg2rad", "fmax", "fmin", "heaviside",
     "intersect1d", "lexsort", "multi_dot", "nan_to_num", "polyder", "polyfit", "polyint", "polyval",
     "rad2deg", "ravel_multi_index", "setdiff1d", "setxor1d", "split", "union1d", "unravel_index",
     "unwrap", "vander",
@@ -136,6 +137,12 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2.0 * np.p
     return out
 
 
+def angle(z: Any, deg: bool = False) -> Any:
+    """The angles of real numbers."""
+    real = deg is False and z.ndim and INTEGER < z.dtype.num <= FLOATING
+    return half_turns(z) if real else None
+
+
 def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """x with numbers for NaN and for the infinities."""
     if x.dtype not in _INEXACT or not x.size or not x.ndim:
@@ -147,6 +154,8 @@ def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -
     seen = x.view(real)
     if isfinite(vdot(seen, seen)):
         return x
+    if posinf is None and neginf is None and x.dtype is real and real.num <= FLOATING:
+        return numbers(x, nan)
     out = x.copy()
     parts, limits = out.view(real), np.finfo(real)
     high, low = parts == np.inf, parts == -np.inf

@@ -203,6 +203,8 @@ ROWS = (
         1 << 12,
     ),
     Row("half_reduction", "funct.kernels.statistical:half_reduction"),
+    Row("nans", _CPU + "elementwise.vector_loops:nans", _REAL, ("llvm",)),
+    Row("nans", "funct.kernels.nans:plain"),
     Row(
         "outer_product",
         _CPU + "elementwise.vector_loops:outer_product",

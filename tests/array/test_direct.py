@@ -697,6 +697,7 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "closeness.nan_to_num": lambda: _one_by(
         {}, {"nan": 2.0}, {"posinf": 1.0, "neginf": -3.0}, {"nan": 1e300}, {"nan": 1}
     ),
+    "angles.angle": lambda: _one_by({}, {"deg": True}),
     "angles.deg2rad": _one_by,
     "angles.rad2deg": _one_by,
     "angles.unwrap": lambda: _one_by(

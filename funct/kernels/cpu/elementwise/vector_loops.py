@@ -31,7 +31,7 @@ from funct.kernels.llvm.logistic import share
 from funct.kernels.llvm.remainder import integer_quotient
 
 __all__ = [
-    "ELEMENTS", "OPS", "PRINTED", "SHORTEST", "amended", "combined", "computed", "operand",
+    "ELEMENTS", "OPS", "PRINTED", "SHORTEST", "amended", "combined", "computed", "nans", "operand",
     "outer_product", "registers",
 ]  # fmt: skip
 
@@ -111,7 +111,14 @@ OPS: dict[str, Callable[..., Value]] = {
 }  # exact, or rounded once
 
 # x * y + 0: of sums of one term none is -0
-_SHORT = OPS | {"outer_product": lambda f, x, y: x * y + 0}
+_SHORT = OPS | {
+    "outer_product": lambda f, x, y: x * y + 0,
+    "without": lambda f, x, y: f.select(f.isnan(x), y, x),
+    "numbers": lambda f, x, y, most: f.select(f.isnan(x), y, f.maximum(f.minimum(x, most), -most)),
+    "half_turns": lambda f, x, y: f.select(
+        f.isnan(x), x, f.select(f.copysign(f.constant(x.type, 1), x) < 0, y, y * 0)
+    ),
+}
 PRINTED: dict[str, Callable[..., Value]] = FUNCTIONS | ENTROPIES | _SHORT
 
 
@@ -263,6 +270,13 @@ def combined(name: str, operands: Sequence[Any], dtype: np.dtype[Any]) -> Any:
 def outer_product(x: Any, y: Any) -> Any:
     """See `funct.kernels.linalg.products.outer_product`."""
     return combined("outer_product", (x, y), x.dtype)
+
+
+def nans(name: str, x: Any, value: float) -> Any:
+    """See `funct.kernels.nans`."""
+    kind = x.dtype
+    most = [np.asarray(np.finfo(kind).max)] if name == "numbers" else []
+    return combined(name, (x, np.asarray(value, kind), *most), kind)
 
 
 def _turned(x: Any, rank: int) -> Any:
