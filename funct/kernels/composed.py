@@ -20,10 +20,10 @@ from funct.kernels.nans import half_turns, numbers
 from funct.kernels.searching import unique_values
 
 __all__ = [
-    "MOST_PARTS", "angle", "array_equal", "cheapest", "correlate", "deg2rad", "fmax", "fmin", "heaviside",
-    "intersect1d", "lexsort", "multi_dot", "nan_to_num", "polyder", "polyfit", "polyint", "polyval",
-    "rad2deg", "ravel_multi_index", "setdiff1d", "setxor1d", "split", "union1d", "unravel_index",
-    "unwrap", "vander",
+    "MOST_PARTS", "angle", "array_equal", "cheapest", "correlate", "deg2rad", "fmax", "fmin",
+    "heaviside", "intersect1d", "lexsort", "multi_dot", "nan_to_num", "polyder", "polyfit",
+    "polyint", "polyval", "rad2deg", "ravel_multi_index", "setdiff1d", "setxor1d", "split",
+    "union1d", "unravel_index", "unwrap", "vander",
 ]  # fmt: skip
 
 ndarray = np.ndarray

@@ -71,6 +71,21 @@ def test_systems_are_solved(dtype: str, n: int, m: int, seed: int) -> None:
     close(stacks.solve(a, b), np.linalg.solve(a.astype(float), b.astype(float)), dtype)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@given(n=st.integers(1, 8), m=st.integers(1, 16), seed=st.integers(0, 2**32 - 1))
+def test_complex_systems_are_solved(dtype: str, n: int, m: int, seed: int) -> None:
+    """As real ones of twice as many rows; one without an inverse is an error there too."""
+    a = (regular(40, n, "float64", seed) + 1j * drawn(40, n, n, "float64", seed + 1)).astype(dtype)
+    a = np.ascontiguousarray(a[:, np.random.default_rng(seed).permutation(n)])
+    b = (drawn(40, n, m, "float64", seed + 2) * (1 - 2j)).astype(dtype)
+    close(stacks.solve(a, b), np.linalg.solve(a.astype(complex), b.astype(complex)), dtype)
+    close(stacks.inv(a), np.linalg.inv(a.astype(complex)), dtype)
+    a[-1] = 0
+    assert stacks.inv(a) is None
+    with pytest.raises(LinAlgError):
+        matrices.solve(a, b)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @given(m=st.integers(1, 16), n=st.integers(1, 16), seed=st.integers(0, 2**32), low=st.booleans())
 def test_factors_are_those_of_lapack(dtype: str, m: int, n: int, seed: int, low: bool) -> None:

@@ -36,6 +36,7 @@ MOST = 16  # rows; a task's room stays in the first-level cache, or near
 _MOST_OF_LU = 32  # rows of matrices of which LAPACK, asked for the factors alone, is as slow
 _REAL = 8  # rows of real matrices whose eigenvalues are found sooner than by LAPACK
 _REAL_COLUMNS = 12  # and columns, or rows if fewer, of those whose singular values are
+_COMPLEX = frozenset(map(np.dtype, "FD"))
 _LEAST = 512  # elements, and a few more for each matrix, from which elimination in lanes is sooner
 _CALL = 16  # elements that a call of LAPACK costs like
 _FEWEST = 32  # matrices, of which rotations are
@@ -59,6 +60,8 @@ def slogdet(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
 
 def inv(x: NDArray[Any]) -> NDArray[Any] | None:
     """Inverses."""
+    if x.dtype in _COMPLEX:
+        return _solved_as_reals(x, np.broadcast_to(_unit(x.shape[-1]).astype(x.dtype), x.shape))
     if not _suits(x):
         return None
     unit = np.empty(x.shape, x.dtype)
@@ -73,9 +76,35 @@ def _unit(n: int) -> NDArray[Any]:
 
 def solve(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
     """a⁻¹ b; every matrix has right sides of its own, no more than a few."""
+    if a.dtype in _COMPLEX:
+        return _solved_as_reals(a, b)
     if not _suits(a) or a.dtype != b.dtype or a.shape[:-1] != b.shape[:-1]:
         return None
     return _solved(a, b) if b.shape[-1] <= MOST else None
+
+
+def _solved_as_reals(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
+    """The same of complex numbers: of twice as many rows, of real parts and imaginary ones, which
+    takes no longer than to begin a call of LAPACK for each.
+    """
+    n, m = b.shape[-2:]
+    if a.dtype != b.dtype or a.shape[:-1] != b.shape[:-1] or m > MOST or n > MOST // 2:
+        return None
+    real = a.real.dtype
+    if not _suits(np.broadcast_to(np.empty((), real), (*a.shape[:-2], 2 * n, 2 * n))):
+        return None
+    lead = a.shape[:-2]
+    wide, sides = np.empty((*lead, 2, n, n), a.dtype), np.empty((*lead, 2, n, m), real)
+    np.conjugate(a, wide[..., 0, :, :])  # a row of parts is (re, -im) by turns
+    np.multiply(wide[..., 0, :, :], a.dtype.type(1j), wide[..., 1, :, :])
+    sides[..., 0, :, :], sides[..., 1, :, :] = b.real, b.imag
+    wide = wide.view(real).reshape(*lead, 2 * n, 2 * n)
+    found = _solved(wide, sides.reshape(*lead, 2 * n, m))
+    if found is None:
+        return None
+    parts, x = found.reshape(*lead, n, 2, m), np.empty(b.shape, b.dtype)
+    x.real, x.imag = parts[..., 0, :], parts[..., 1, :]
+    return x
 
 
 def cholesky(x: NDArray[Any]) -> NDArray[Any] | None:

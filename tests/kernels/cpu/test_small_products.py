@@ -27,11 +27,14 @@ LEADS = (
     ((1, 1), (3,)), ((2, 3), (3,)),
 )  # fmt: skip
 DTYPES = ("float32", "float64")
+COMPLEX = ("complex64", "complex128")
 
 
 def drawn(shape: Any, dtype: str, layout: str, seed: int, at_end: bool) -> np.ndarray[Any, Any]:
     """Whole numbers, of which every sum is exact, between pages that may not be touched."""
-    x = np.random.default_rng(seed).integers(-9, 9, shape).astype(dtype)
+    rng = np.random.default_rng(seed)
+    x = rng.integers(-9, 9, shape) + (1j * rng.integers(-9, 9, shape) if dtype in COMPLEX else 0)
+    x = x.astype(dtype)
     if layout == "turned":
         return guarded.copy(x.mT.copy(), at_end=at_end).mT
     if layout == "apart":
@@ -51,7 +54,8 @@ layouts = st.sampled_from(["dense", "turned", "apart", "every other", "backwards
 
 
 @given(
-    st.tuples(*[st.sampled_from(SIDES)] * 3), st.sampled_from(LEADS), st.sampled_from(DTYPES),
+    st.tuples(*[st.sampled_from(SIDES)] * 3), st.sampled_from(LEADS),
+    st.sampled_from(DTYPES + COMPLEX),
     layouts, layouts, st.booleans(),
 )  # fmt: skip
 def test_every_sum_is_right(
@@ -61,8 +65,9 @@ def test_every_sum_is_right(
     x = drawn((*of_x, m, k), dtype, first, 1, at_end)
     y = drawn((*of_y, k, n), dtype, second, 2, at_end)
     before = x.copy(), y.copy()
+    multiply = products.complex_matmul if dtype in COMPLEX else products.matmul
     with guarded.memory(at_end=at_end):
-        z = products.matmul(x, y)
+        z = multiply(x, y)
     if z is not NotImplemented:
         np.testing.assert_array_equal(z, np.matmul(x, y), strict=True)
     np.testing.assert_array_equal(x, before[0])

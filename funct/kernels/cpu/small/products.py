@@ -5,6 +5,9 @@ whatever the operands' strides are, each product rounded with its sum (`fma`).
 
 A second matrix whose columns lie side by side, as in x @ y.mT, is read whole and its rows taken out
 of that. So is a stack of matrices by a vector each: it is the product of the transposes, turned.
+
+A row of complex numbers is one of their parts: a number times it is its real part times the row
+and, added to that, its imaginary part times the row times i.
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ import struct
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from funct.device import Host, host, printed
 from funct.kernels.cpu import scratch
 from funct.kernels.cpu.record import Fields, Record, address
@@ -24,7 +29,15 @@ from funct.kernels.llvm import Emitter, Module, Value, typed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["SIDE", "matmul", "print_product", "readable_whole", "text"]
+__all__ = [
+    "SIDE",
+    "complex_matmul",
+    "matmul",
+    "print_pairs",
+    "print_product",
+    "readable_whole",
+    "text",
+]
 
 SIDE = 16  # rows, terms and columns, at most
 _TERMS = 1 << 14  # bytes of all sums' terms: of more BLAS is as fast
@@ -86,6 +99,36 @@ def print_product(
                 _write(f, sums[i, q], f.at(c, i * n + j, element), width)
 
 
+def print_pairs(f: Emitter, element: str, sizes: Sizes, places: tuple[Value, ...]) -> None:
+    """Print the same of complex numbers whose parts are such elements, all contiguous."""
+    (m, k, n), (a, b, c) = sizes, places
+    most = f.module.target.vector_bytes // typed(element).bytes
+    parts = [(j, min(most, 2 * n - j)) for j in range(0, 2 * n, most)]
+    held = max(1, _SUMS.get(f.module.target.vector_bytes, 10) // (2 * len(parts)))
+    for first in range(0, m, held):
+        rows = range(first, min(m, first + held))
+        sums: dict[tuple[int, int], Value] = {}
+        for p in range(k):
+            row = [_read(f, element, f.at(b, 2 * p * n + j, element), w) for j, w in parts]
+            turned = [_times_i(f, v) for v in row]
+            for i in rows:
+                places = tuple(f.at(a, 2 * (i * k + p) + part, element) for part in range(2))
+                re, im = (f.load(typed(element), at) for at in places)
+                for q, (v, w) in enumerate(zip(row, turned, strict=True)):
+                    one, other = f.splat(re, v.type.lanes), f.splat(im, v.type.lanes)
+                    sums[i, q] = f.fma(one, v, sums[i, q]) if p else one * v
+                    sums[i, q] = f.fma(other, w, sums[i, q])
+        for i in rows:
+            for q, (j, width) in enumerate(parts):
+                _write(f, sums[i, q], f.at(c, 2 * i * n + j, element), width)
+
+
+def _times_i(f: Emitter, v: Value) -> Value:
+    lanes = v.type.lanes
+    signs = f.vector(v.type, [2 * (i % 2) - 1 for i in range(lanes)])
+    return f.shuffle(v, None, [i ^ 1 for i in range(lanes)]) * signs
+
+
 def _lanes(count: int) -> int:
     return 1 << (count - 1).bit_length()
 
@@ -107,9 +150,9 @@ def _mask(f: Emitter, count: int) -> Value | None:
     return f.vector(typed("i1", lanes), [k < count for k in range(lanes)])
 
 
-def text(element: str, sizes: Sizes, steps: tuple[Steps, Steps], target: Host) -> str:
-    """`multiply(job)` of stacks of products."""
-    module = Module(target)
+def text(element: str, sizes: Sizes, steps: tuple[Steps, Steps] | None, target: Host) -> str:
+    """`multiply(job)` of stacks of products. steps: None of complex numbers."""
+    module, parts = Module(target), 1 if steps is not None else 2
 
     def units(f: Emitter, job: Record) -> Units:
         x, y, z = (job.pointer(name) for name in "xyz")
@@ -118,9 +161,12 @@ def text(element: str, sizes: Sizes, steps: tuple[Steps, Steps], target: Host) -
         def product(at: Value) -> None:
             places = (
                 f.at(x, at * x_pitch, element), f.at(y, at * y_pitch, element),
-                f.at(z, at * (sizes[0] * sizes[2]), element),
+                f.at(z, at * (sizes[0] * sizes[2] * parts), element),
             )  # fmt: skip
-            print_product(f, element, sizes, steps, places)
+            if steps is None:
+                print_pairs(f, element, sizes, places)
+            else:
+                print_product(f, element, sizes, steps, places)
 
         return job.count, product
 
@@ -129,7 +175,7 @@ def text(element: str, sizes: Sizes, steps: tuple[Steps, Steps], target: Host) -
 
 
 @functools.lru_cache(512)
-def _entry(element: str, sizes: Sizes, steps: tuple[Steps, Steps]) -> Any:
+def _entry(element: str, sizes: Sizes, steps: tuple[Steps, Steps] | None) -> Any:
     code = printed(text, element, sizes, steps, host()).keep()
     return ctypes.CFUNCTYPE(None, ctypes.c_char_p)(code.address("multiply"))
 
@@ -137,13 +183,10 @@ def _entry(element: str, sizes: Sizes, steps: tuple[Steps, Steps]) -> Any:
 def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
     """x @ y for stacks of matrices of one dtype, which fit; one of the two may be one matrix."""
     (m, k), n = x.shape[-2:], y.shape[-1]
-    element = _ELEMENTS[x.dtype.char]
-    if not 0 < m * k * n * x.itemsize <= _TERMS or max(m, k, n) > SIDE:
+    element, lead = _ELEMENTS[x.dtype.char], _lead(x, y)
+    if lead is None:
         return NotImplemented
-    lead = x.shape[:-2] if x.ndim >= y.ndim else y.shape[:-2]
     count = prod(lead)
-    if any(v.shape[:-2] != lead and prod(v.shape[:-2]) != 1 for v in (x, y)):
-        return NotImplemented
     x, x_pitch, x_steps = _laid_out(x)
     y, y_pitch, y_steps = _laid_out(y)
     z = scratch.fresh((*lead, m, n), x.dtype)
@@ -159,6 +202,31 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
     tasks = max(1, min(count * (sizes[0] * k * parts + _MATRIX) // _TASK, 4 * host().cores))
     _entry(element, sizes, (x_steps, y_steps))(_job(*places, address(z), tasks, count, *pitches))
     return z
+
+
+def complex_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
+    """The same of complex numbers, which are copied where they do not lie side by side."""
+    lead, (m, k), n = _lead(x, y), x.shape[-2:], y.shape[-1]
+    if lead is None:
+        return NotImplemented
+    x, y = (np.require(v, requirements=["C", "A"]) for v in (x, y))
+    z, count = scratch.fresh((*lead, m, n), x.dtype), prod(lead)
+    parts = -(-n * x.itemsize // host().vector_bytes)
+    tasks = max(1, min(count * (2 * m * k * parts + _MATRIX) // _TASK, 4 * host().cores))
+    pitches = _pitch(x, 2 * m * k), _pitch(y, 2 * k * n)
+    element = _ELEMENTS[x.real.dtype.char]
+    _entry(element, (m, k, n), None)(_job(*map(address, (x, y, z)), tasks, count, *pitches))
+    return z
+
+
+def _lead(x: NDArray[Any], y: NDArray[Any]) -> tuple[int, ...] | None:
+    """The axes of the stack; None where these are no small products of one stack, or of two."""
+    (m, k), n = x.shape[-2:], y.shape[-1]
+    if not 0 < m * k * n * x.itemsize <= _TERMS or max(m, k, n) > SIDE:
+        return None
+    lead = x.shape[:-2] if x.ndim >= y.ndim else y.shape[:-2]
+    other = any(v.shape[:-2] != lead and prod(v.shape[:-2]) != 1 for v in (x, y))
+    return None if other else lead
 
 
 def _laid_out(x: NDArray[Any]) -> tuple[NDArray[Any], int, Steps]:
