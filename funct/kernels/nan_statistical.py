@@ -64,20 +64,20 @@ def nanprod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False)
 
 def nanmax(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Maximum of what is not NaN."""
-    return _extremum(max, x, axis, keepdims, -np.inf)
+    return _extremum(np.fmax, max, x, axis, keepdims)
 
 
 def nanmin(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Minimum of what is not NaN."""
-    return _extremum(min, x, axis, keepdims, np.inf)
+    return _extremum(np.fmin, min, x, axis, keepdims)
 
 
-def _extremum(found: Any, x: Any, axis: Any, keepdims: bool, worst: float) -> Any:
-    y = _clean(found(x, axis, keepdims))
-    if y is None and x.dtype.num <= FLOATING and (x := without(x, worst)) is not None:
-        y = found(x, axis, keepdims)
-        if y is not None and np.any(y == worst):  # where all may have been NaN
-            return None
+def _extremum(ufunc: Any, plain: Any, x: Any, axis: Any, keepdims: bool) -> Any:
+    """Past NaN, where there is some, by NumPy; of two zeros that may take another one."""
+    y = _clean(plain(x, axis, keepdims))
+    if y is None and x.ndim and INTEGER < x.dtype.num <= FLOATING:
+        y = _clean(ufunc.reduce(x, axis, None, None, keepdims))
+        return y if y is not None and np.all(y) else None
     return y
 
 
