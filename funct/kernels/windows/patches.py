@@ -14,6 +14,7 @@ import numpy as np
 
 from funct.device import host
 from funct.kernels.cpu.scratch import fresh
+from funct.kernels.linalg.products import matmul
 from funct.kernels.windows.pointwise import summed
 
 if TYPE_CHECKING:
@@ -75,10 +76,8 @@ def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any
     if not _apart(x, w, x.shape[1], kernel, slide, 0):
         return NotImplemented
     size = slide.size(x.shape[2:], kernel)
-    y = fresh((len(x), len(w), *size), x.dtype)
-    rows = _rows(x, size, kernel).swapaxes(1, 2)
-    np.matmul(w.reshape(len(w), -1), rows, out=y.reshape(len(x), len(w), -1))
-    return y
+    y: NDArray[Any] = matmul(w.reshape(len(w), -1), _rows(x, size, kernel).swapaxes(1, 2))
+    return y.reshape(len(x), len(w), *size)
 
 
 def convolution_input(
@@ -88,7 +87,8 @@ def convolution_input(
     (outputs, channels, *kernel), places = w.shape, g.shape[2:]
     if not _apart(g, w, channels, tuple(kernel), slide, _FEW_CHANNELS):
         return NotImplemented
-    sent = g.reshape(len(g), outputs, -1).swapaxes(1, 2) @ w.reshape(outputs, -1)  # (n, T, c K)
+    pixels = g.reshape(len(g), outputs, -1).swapaxes(1, 2)
+    sent = matmul(pixels, w.reshape(outputs, -1))  # (n, T, c K)
     shape = (len(g), channels, *size)
     whole = all(t * k == s for t, k, s in zip(places, kernel, size))
     x = fresh(shape, g.dtype) if whole else np.zeros(shape, g.dtype)

@@ -48,7 +48,7 @@ _PHASES = 64  # of an adjoint; texts grow with them
 _FEW_OUTPUTS = 2  # leave most of the lanes of tiles empty
 _SHORT = 32  # bytes of a vector, with which the second-level cache is small:
 _AFAR = 4 << 20  # bytes that all outputs of a group read of an image are from afar, by lines
-_FEW_BYTES = 8 << 10  # of an image of one channel
+_FEW_BYTES, _SHARE = 8 << 10, 3  # of an image of one channel; of the caches, that all images fill
 _NARROW = 4  # pixels of a line; of narrower ones too many lanes are empty
 
 
@@ -151,7 +151,7 @@ def weight_planes(
     pixels = max(prod(x[2:]), prod(g[2:]))
     apart = x[0] > 1 and pixels * dtype.itemsize <= _FEW_BYTES
     touched = (prod(x) + prod(g)) * dtype.itemsize
-    waits = together > 1 or (apart and host().overflows(touched))
+    waits = together > 1 or (apart and _SHARE * touched >= host().cache_bytes)
     pattern = replace(pattern, height=height, sharing=together, waits=waits)
     units = groups * -(-shared // together)
     given = {
