@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from funct.kernels import pocketfft
+from funct.kernels.cpu.scratch import fresh
 from funct.kernels.dtypes import FLOATING
 from funct.kernels.table import call
 from funct.settings import config
@@ -30,7 +31,8 @@ _COMPLEX = {np.dtype(np.complex64), np.dtype(np.complex128)}
 # By characters of dtypes, whether a transform is taken in single precision.
 _SINGLE = dict.fromkeys("dD?bhilqBHILQ", False) | dict.fromkeys("fF", True)
 _SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
-_MANY = 1 << 13  # what is larger is announced to the allocator
+_MANY = 1 << 13  # what is longer is announced to the allocator
+_MOST = 1 << 24  # frequencies; whether there is memory for more is asked first
 LARGE = 1 << 11  # elements from which on SciPy is faster in single precision
 LINES = 1 << 12  # from which on many lines pay for our own code,
 _SHARED = 1 << 18  # and from which on threads are worth their start
@@ -262,19 +264,22 @@ def ifftshift(x: Any, axes: Any = None) -> Any:
 
 def fftfreq(n: int, d: Any = 1.0, dtype: Any = None, device: Any = None) -> Any:
     """Frequencies of `fft`'s elements."""
-    if n.__class__ is not int or not 0 < n < _MANY or d.__class__ not in _REALS:
+    if n.__class__ is not int or not 0 < n < _MOST or d.__class__ not in _REALS:
         return None
     if dtype is not None or device is not None:
         return None
-    k = np.arange(n)
-    k[(n + 1) // 2 :] -= n
-    return k / (n * d)
+    out, half = fresh((n,), _DOUBLE), (n + 1) // 2
+    out[:half] = np.arange(half)
+    out[half:] = np.arange(half - n, 0)
+    return np.divide(out, n * d, out)
 
 
 def rfftfreq(n: int, d: Any = 1.0, dtype: Any = None, device: Any = None) -> Any:
     """Frequencies of `rfft`'s elements."""
-    if n.__class__ is not int or not 0 < n < _MANY or d.__class__ not in _REALS:
+    if n.__class__ is not int or not 0 < n < _MOST or d.__class__ not in _REALS:
         return None
     if dtype is not None or device is not None:
         return None
-    return np.arange(n // 2 + 1) / (n * d)
+    out = fresh((n // 2 + 1,), _DOUBLE)
+    out[:] = np.arange(n // 2 + 1)
+    return np.divide(out, n * d, out)

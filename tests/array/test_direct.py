@@ -417,7 +417,7 @@ def _shifts() -> Iterator[Call]:
 
 
 def _frequencies() -> Iterator[Call]:
-    for n in (1, 2, 5, 16, 0, -1, 2.0, True):
+    for n in (1, 2, 5, 16, 20_001, 0, -1, 2.0, True):
         for option in (*_KINDS, {"d": 0.3}, {"d": 2}, {"d": "a"}):
             yield (n,), option
 
