@@ -63,3 +63,5 @@ def test_several_axes_are_taken_one_by_one(dtype: str) -> None:
     assert along("fft", x, (16, 20), (0, 2), "ortho").tobytes() == one.tobytes()
     assert fft.fftn(x, None, (0, 2), "ortho").tobytes() == one.tobytes()
     assert along("fft", x[:, :, :13], (16, 13), (0, 2), "ortho") is NotImplemented
+    other = x.astype(x.dtype.newbyteorder())
+    assert along("fft", other, (None,), (2,), "ortho") is NotImplemented

@@ -121,7 +121,7 @@ def _passes(
     machine: Host,
 ) -> list[_Pass] | None:  # fmt: skip
     """What is done, axis by axis; None where one is not of lines."""
-    if name in _HALVED and (dtype.kind == "c") is (name == "rfft"):
+    if not dtype.isnative or (name in _HALVED and (dtype.kind == "c") is (name == "rfft")):
         return None
     real = np.empty(0, dtype).real.dtype
     asked = []
