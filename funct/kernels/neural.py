@@ -258,8 +258,11 @@ def _class_loss(
     x: Any, target: Any, weight: Any, ignore_index: Any, reduction: Any, logits: bool
 ) -> Any:
     n, classes = x.shape
-    few = _few(x) if logits else x.dtype in _WIDE and 0 < n < FEW and classes > 0
-    if weight is not None or not few or target.shape != (n,) or target.dtype.kind != "i":
+    if logits:
+        known = _few(x)
+    else:
+        known = x.dtype in _WIDE and x.size > 0 and (n < FEW or _in_code(x))
+    if weight is not None or not known or target.shape != (n,) or target.dtype.kind != "i":
         return None
     if ignore_index.__class__ is not int or 0 <= ignore_index < classes:
         return None

@@ -576,6 +576,16 @@ def _labelled() -> Iterator[Call]:
             yield (x, target), {"weight": _plain(np.float64, 4)}
 
 
+def _likely() -> Iterator[Call]:
+    """Of as many rows as anybody has."""
+    yield from _labelled()
+    for dtype in (np.float32, np.float64, np.float16):
+        x, target = _plain(dtype, 70_001, 3), np.random.default_rng(6).integers(0, 3, 70_001)
+        for reduction in ("mean", "sum", "none"):
+            yield (x, xp.asarray(target)), {"reduction": reduction}
+    yield (x, xp.asarray(target - 1)), {}
+
+
 def _layered() -> Iterator[Call]:
     for x in (*_rows(), xp.arange(4), _plain(np.float64, 300, 400)):
         for shape in ((3, 4), (1, 4), (4,), (0, 4), (3, 5), (2, 3, 4), (1200, 4), (4, 400)):
@@ -892,7 +902,7 @@ CALLS |= {
         {"beta": 2.5}, {"threshold": 0.5}, {"beta": 0}, {"beta": -1, "threshold": 1}
     ),
     "nn.functional.classification_loss.cross_entropy": _labelled,
-    "nn.functional.classification_loss.nll_loss": _labelled,
+    "nn.functional.classification_loss.nll_loss": _likely,
     "nn.functional.normalization.layer_norm": _normalized,
     "nn.functional.padding.pad": _padded_last,
     "nn.functional.softmax.log_softmax": _along_one_axis,
