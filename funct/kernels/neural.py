@@ -29,8 +29,8 @@ from funct.kernels.windows.views import Sliding
 
 __all__ = [
     "FEW", "avg_pool_of", "conv_of", "cross_entropy", "embedding", "embedding_bag", "gelu",
-    "layer_norm", "linear", "log_softmax", "max_pool_of", "nll_loss", "relu", "sigmoid", "silu",
-    "softmax", "softplus",
+    "layer_norm", "linear", "log_softmax", "max_pool_of", "nll_loss", "one_hot", "relu", "sigmoid",
+    "silu", "softmax", "softplus",
 ]  # fmt: skip
 
 ndarray = np.ndarray
@@ -160,6 +160,21 @@ def embedding_bag(
     if y is not None and mode == "mean":
         y /= np.maximum(np.diff(ends), 1).astype(y.dtype)[:, None]
     return y
+
+
+def one_hot(i: Any, num_classes: Any = -1) -> Any:
+    """A 1 in each row of zeros, where the index is one of the classes."""
+    if num_classes.__class__ is not int or num_classes < 1 or i.dtype.num not in PLACES:
+        return None
+    if num_classes - 1 > np.iinfo(i.dtype).max or not i.size:
+        return None
+    y = np.zeros((i.size, num_classes), np.int64)
+    at, rows = i.reshape(-1), _rows(i.size)
+    inside = (at >= 0) & (at < num_classes)
+    if not inside.all():
+        at, rows = at[inside], rows[inside]
+    y[rows, at] = 1
+    return y.reshape(*i.shape, num_classes)
 
 
 def silu(x: Any, inplace: Any = False) -> Any:

@@ -586,6 +586,14 @@ def _likely() -> Iterator[Call]:
     yield (x, xp.asarray(target - 1)), {}
 
 
+def _marked() -> Iterator[Call]:
+    for at in ([0, 1, 3], [[2], [-1]], [], 1, [250, 9], [True, False], [1.0]):
+        for dtype in (None, np.uint8, np.int32, np.uint64):
+            i = xp.asarray(np.asarray(at) if dtype is None else np.asarray(at).astype(dtype))
+            for n in (4, 1, 0, -1, 300, 3.0):
+                yield (i, n), {}
+
+
 def _layered() -> Iterator[Call]:
     for x in (*_rows(), xp.arange(4), _plain(np.float64, 300, 400)):
         for shape in ((3, 4), (1, 4), (4,), (0, 4), (3, 5), (2, 3, 4), (1200, 4), (4, 400)):
@@ -897,6 +905,7 @@ CALLS |= {
     "nn.functional.embedding.embedding": _embedded,
     "nn.functional.embedding.embedding_bag": _bagged,
     "nn.functional.linear.linear": _layered,
+    "nn.functional.linear.one_hot": _marked,
     "nn.functional.activation.silu": lambda: _activated({"inplace": True}),
     "nn.functional.activation.softplus": lambda: _activated(
         {"beta": 2.5}, {"threshold": 0.5}, {"beta": 0}, {"beta": -1, "threshold": 1}

@@ -64,6 +64,7 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     return y if bias is None else y + bias
 
 
+@direct(kernels.one_hot)
 def one_hot(input: Any, num_classes: int = -1) -> Any:
     """Mark each index by a 1 in a new last axis of length num_classes.
 
