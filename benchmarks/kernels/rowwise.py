@@ -77,7 +77,7 @@ def rows() -> Iterator[Row]:
     yield from _both("adaptive_max_pool1d", lambda f, x: f.adaptive_max_pool1d(x, 3), signal)
     volume = x[:4, :8, :52, :52].reshape(4, 8, 16, 13, 13)
     yield from _both("adaptive_max_pool3d", lambda f, x: f.adaptive_max_pool3d(x, 5), volume)
-    top, at = (np.asarray(v) for v in F.max_pool2d(xp.asarray(x), 2, return_indices=True))
+    top, at = (np.array(v) for v in F.max_pool2d(xp.asarray(x), 2, return_indices=True))
     yield from _both("max_unpool2d", lambda f, x, i: f.max_unpool2d(x, i, 2), top, at)
     yield from _both("lp_pool2d", lambda f, x: f.lp_pool2d(x, 2.0, 2), x)
     grid = rng.uniform(-1, 1, (8, 56, 56, 2)).astype(np.float32)
