@@ -268,6 +268,7 @@ def _products() -> Iterator[Row]:
                 peers["torch"] = lambda both=both: both[0] @ both[1].T
             name = f"matmul {a} {w.shape}.T"
             yield Row(name, work, lambda x=x, w=w: matmul(x, w.T), peers, "f32")
+    yield _complex_products((3000, 3, 3))
     x, y, v = _normal((300, 400), 0), _normal((1000, 1000), 1), _normal((1000,), 2)
     terms = _normal((300_000,), 3).astype(np.float64)
     pairs = terms + 1j * terms[::-1]
@@ -285,6 +286,17 @@ def _products() -> Iterator[Row]:
         for a, b in HALF_PRODUCTS:
             yield _half_product(dtype, dot, a, b)
         yield _half_product(dtype, dot, (1, 4096), (4096, 4096), turned=True)
+
+
+def _complex_products(shape: Any) -> Row:
+    x, y = (_normal(shape, k) + 1j * _normal(shape, k + 2) for k in range(2))
+    peers: dict[str, Any] = {"numpy": lambda: np.matmul(x, y)}
+    torch: Any = optional("torch")
+    if torch is not None:
+        both = [torch.from_numpy(v) for v in (x, y)]
+        peers["torch"] = lambda: both[0] @ both[1]
+    work = 8 * x.size * shape[-1]
+    return Row(f"matmul {shape} {shape}, {x.dtype}", work, lambda: matmul(x, y), peers, "f32")
 
 
 def _compiled_products() -> Iterator[Row]:

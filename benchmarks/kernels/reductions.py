@@ -38,11 +38,15 @@ def rows() -> Iterator[Row]:
                 if name != "prod" or not isinstance(axis, tuple):  # of which torch has none
                     yield _row(name, dtype, shape, axis)
     yield _row("prod", "complex64", (1_000_000,), None)
+    for dtype in FLOATING[:2]:
+        yield _row("nansum", dtype, (1_000_000,), None)
 
 
 def _row(name: str, dtype: str, shape: tuple[int, ...], axis: Axis) -> Row:
     kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
     a = np.random.default_rng(0).integers(-1, 2, shape).astype(kind)
+    if name == "nansum":
+        a[..., ::7] = np.nan
     x, ours = xp.asarray(a), getattr(xp, name)
     peers: dict[str, Callable[[], object]] = {}
     if dtype != "bfloat16":
@@ -53,7 +57,7 @@ def _row(name: str, dtype: str, shape: tuple[int, ...], axis: Axis) -> Row:
         t = torch.from_numpy(a if kind.kind == "c" else a.astype(np.float32)).to(
             getattr(torch, dtype)
         )
-        f = getattr(torch, OF_TORCH[name])
+        f = getattr(torch, OF_TORCH.get(name, name))
         given = {} if axis is None else {"dim": axis}
         if name == "var":
             given["correction"] = 0
