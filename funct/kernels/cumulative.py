@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from funct.kernels import runs, scans
-from funct.kernels.dtypes import FLOATING, HALF, INTEGER, NATIVE
+from funct.kernels.dtypes import FLOATING, HALF, INTEGER, NATIVE, is_half
+from funct.kernels.scans import through_single
 from funct.kernels.statistical import cast, counted
+from funct.kernels.thresholds import FAR, MANY
 
 __all__ = [
     "cumprod", "cumsum", "cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum",
@@ -121,13 +123,16 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     """Differences along axis."""
     if n.__class__ is not int or not 0 < n < 9 or axis.__class__ is not int or not x.ndim:
         return None
-    parts = [p for p in (prepend, x, append) if p is not None]
-    if len(parts) > 1:
+    if prepend is not None or append is not None:
+        parts = [p for p in (prepend, x, append) if p is not None]
         for p in parts:
             if p.__class__ is not np.ndarray or p.dtype is not x.dtype:
                 return None
         x = np.concatenate(parts, axis)
     axis = _counted(axis, x.ndim)
+    single = x.size >= MANY and is_half(x.dtype)  # NumPy takes halves from each other one by one
+    if single and x.size >= FAR:
+        return None  # as vectors of halves
     for _ in range(n):
-        x = runs.differences(x, axis)
+        x = through_single(runs.differences, x, axis) if single else runs.differences(x, axis)
     return x

@@ -40,11 +40,13 @@ def differences(x: NDArray[Any], axis: int) -> NDArray[Any]:
     """What each element is above the one before it along axis."""
     shape, size = x.shape, x.size
     n = shape[axis]
-    if n < 2 or not pays(x, _FEW) or not x.flags.c_contiguous or x.dtype.kind == "b":
+    if n < 2 or n == size or not pays(x, _FEW) or not x.flags.c_contiguous or x.dtype.kind == "b":
         return plain_differences(x, axis)
     behind = shape[axis + 1 :]
     inner = prod(behind) if behind else 1
     outer = size // (n * inner)
+    if outer == 1:  # two runs, which NumPy takes from each other as quickly
+        return plain_differences(x, axis)
     y = memory.fresh((*shape[:axis], n - 1, *behind), x.dtype)
     part = max(1, _PART // (n * inner))
     cpu.differences(x, y, outer, n, inner, part, -(-outer // part))

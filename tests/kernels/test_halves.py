@@ -18,6 +18,7 @@ from funct.kernels.cpu.loops import available
 from funct.kernels.table import restricted
 from funct.kernels.thresholds import FAR
 from funct.kernels.thresholds import MANY as SOME
+from tests.kernels.arrays import same_signs
 
 if not available():
     pytest.skip("there is no LLVM here", allow_module_level=True)
@@ -299,3 +300,16 @@ def test_every_layout_is_read_by_the_table(shape: tuple[int, ...]) -> None:
     for v in (x, x.T, x[::-1]):
         with np.errstate(all="ignore"):
             assert np.array_equal(np.asarray(xp.exp(xp.asarray(v))), np.exp(v))
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize("n", [SOME // 8, SOME, FAR // 8])
+def test_differences_are_numpys(dtype: Any, n: int) -> None:
+    """Along each axis, again and again, of few and many: what NumPy's differences are."""
+    x = np.random.default_rng(n).integers(0, 1 << 16, (n, 9)).astype(np.uint16).view(dtype)
+    for axis, times in ((0, 1), (1, 2)):
+        with np.errstate(all="ignore"):
+            expected = np.diff(x, times, axis).astype(np.float32)
+            found = np.asarray(xp.diff(xp.asarray(x), times, axis))
+        assert found.dtype == dtype
+        same_signs(found.astype(np.float32), expected)
