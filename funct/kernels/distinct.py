@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.kernels import counting, sorting
+from funct.kernels.casting import in_dtype
 from funct.kernels.cpu.irregular import sorting as cpu
 from funct.kernels.cpu.loops import pays
+from funct.kernels.dtypes import is_half
 from funct.kernels.scans import running_sum
 
 if TYPE_CHECKING:
@@ -18,31 +20,43 @@ if TYPE_CHECKING:
 
 __all__ = ["distinct", "distinct_counts", "distinct_values"]
 
-_NONE = np.empty(0, np.int64)
+_NONE, _SINGLE = np.empty(0, np.int64), np.dtype(np.float32)
 
 
 def distinct_values(x: NDArray[Any]) -> NDArray[Any]:
     """The distinct elements of 1-D x in ascending order; every NaN is one of its own."""
     if (few := _few_distinct(x)) is not None:
         return few[0]
-    y = sorting.sort(x, 0, False)
+    y = _comparable(sorting.sort(x, 0, False))
     if not pays(y):
-        return y[_first(y)]
+        return _back(y[_first(y)], x)
     found = np.empty_like(y)
-    return _cut(found, cpu.distinct(y, found, _NONE, len(y), False))
+    return _back(_cut(found, cpu.distinct(y, found, _NONE, len(y), False)), x)
 
 
 def distinct_counts(x: NDArray[Any]) -> tuple[NDArray[Any], Index]:
     """Those, and how often each occurs."""
     if (few := _few_distinct(x)) is not None:
         return few
-    y = sorting.sort(x, 0, False)
+    y = _comparable(sorting.sort(x, 0, False))
     if not pays(y):
         starts = np.flatnonzero(_first(y))
-        return y[starts], np.diff(starts, append=len(y))
+        return _back(y[starts], x), np.diff(starts, append=len(y))
     found, counts = np.empty_like(y), np.empty(len(y), np.int64)
     many = cpu.distinct(y, found, counts, len(y), True)
-    return _cut(found, many), _cut(counts, many)
+    return _back(_cut(found, many), x), _cut(counts, many)
+
+
+def _comparable(x: NDArray[Any]) -> NDArray[Any]:
+    """Halves as float32: NumPy compares them one by one."""
+    y: NDArray[Any] = in_dtype(x, _SINGLE) if is_half(x.dtype) else x
+    return y
+
+
+def _back(y: NDArray[Any], x: NDArray[Any]) -> NDArray[Any]:
+    """y in the dtype of x."""
+    found: NDArray[Any] = in_dtype(y, x.dtype) if is_half(x.dtype) else y
+    return found
 
 
 def _few_distinct(x: NDArray[Any]) -> tuple[NDArray[Any], Index] | None:
@@ -62,7 +76,7 @@ def distinct(x: NDArray[Any], inverse: bool, counts: bool) -> list[Index]:
     few = counting.distinct(x, inverse, counts)
     if few is not None:
         return few
-    at = sorting.argsort(x, 0, False)
+    at, x = sorting.argsort(x, 0, False), _comparable(x)
     if not pays(x):
         return _plain_distinct(x, at, inverse, counts)
     n = len(x)
