@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from funct.kernels import sorting
+from funct.kernels.cpu.irregular.presorted import STANDS
 from funct.kernels.dtypes import INTEGER, is_half
 from funct.kernels.linalg.dots import vdot
 
@@ -192,6 +193,9 @@ def _one(s: Any, q: float, method: str, kind: Any, half: Any) -> Any:
 def _selected(run: Any, q: float, method: str, kind: Any) -> Any:
     """A quantile of a run, which need not be sorted: what `_one` gives of it if it is."""
     k, part = _place(len(run), q, method, kind)
+    if state := sorting.known_order(run, 0, False):
+        s = run if state == STANDS else run[::-1]
+        return _between(kind(s[k]), kind(s[k + 1]), part) if part else kind(s[k]) + part
     s = run.copy()
     s.partition(k)
     a = kind(_of_zeros(run, k) if s[k] == 0 else s[k])
@@ -204,12 +208,16 @@ def _selected(run: Any, q: float, method: str, kind: Any) -> Any:
 def _selected_of_each(runs: Any, q: float, method: str, kind: Any, nan: Any, whole: bool) -> Any:
     """The same of each run. nan: where the answer is that; whole: there is no -0."""
     k, part = _place(runs.shape[1], q, method, kind)
-    s = runs.copy()
-    s.partition(k, -1)
+    state = sorting.known_order(runs, 1, False)
+    if state:
+        s = runs if state == STANDS else runs[:, ::-1]
+    else:
+        s = runs.copy()
+        s.partition(k, -1)
     a = s[:, k].astype(kind)
-    b = _least(s[:, k + 1 :], -1).astype(kind) if part else a
+    b = (s[:, k + 1] if state else _least(s[:, k + 1 :], -1)).astype(kind) if part else a
     y = _between(a, b, part) if part else a + part
-    for r in () if whole else np.flatnonzero((a == 0) | (b == 0)):
+    for r in () if whole or state else np.flatnonzero((a == 0) | (b == 0)):
         if np.signbit(runs[r][runs[r] == 0]).any():
             y[r] = _selected(runs[r], q, method, kind)
     if nan is not None:

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     Index = NDArray[np.int64]
 
 __all__ = [
-    "argsort", "known_by_bits", "plain_argsort", "plain_searchsorted", "plain_sort", "plain_top_k",
-    "searchsorted", "sort", "top_k",
+    "argsort", "known_by_bits", "known_order", "plain_argsort", "plain_searchsorted",
+    "plain_sort", "plain_top_k", "searchsorted", "sort", "top_k",
 ]  # fmt: skip
 
 _LONG = 64  # halves in a row from which on their digits say their order sooner
@@ -81,14 +81,14 @@ def argsort(x: NDArray[Any], axis: int, descending: bool) -> Index:
             return argsort(_key(x), axis, descending)
     elif n < (_SHORT if x.dtype.itemsize > 2 else _DIGITS) or not pays(x):
         return plain_argsort(x, axis, descending)
-    if state := _known_order(x, axis, descending):
+    if state := known_order(x, axis, descending):
         at: Index = positions(n, _LIKE, state != STANDS)
         return at if x.ndim == 1 else np.array(np.broadcast_to(at, x.shape))
     found = _first_of_order(x, axis, n, descending)
     return plain_argsort(x, axis, descending) if found is None else found
 
 
-def _known_order(x: NDArray[Any], axis: int, descending: bool) -> int:
+def known_order(x: NDArray[Any], axis: int, descending: bool) -> int:
     """What `in_order` says of all rows, if they lie so that it can be asked."""
     n = x.shape[axis]
     if axis != x.ndim - 1 or n < _SHORT or not x.flags.c_contiguous:
@@ -227,7 +227,7 @@ def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
             return found
     if not word and (d.itemsize < 4 or d.kind == "c"):  # counted by NumPy, or of two keys
         return _sorted_others(x, axis, descending)
-    if state := _known_order(x, axis, descending):
+    if state := known_order(x, axis, descending):
         return x.copy() if state == STANDS else x[..., ::-1].copy()
     if _digits_tell(x.shape[axis]) and d.itemsize <= 8 and pays(x):
         at = argsort(x, axis, descending)
@@ -387,12 +387,12 @@ def _largest(x: NDArray[Any], n: int, k: int, half: bool) -> tuple[NDArray[Any],
             return values, places
     if x.size < _LONG_LINE and (few := few_rows.top_k(x, k)) is not None:
         return few
-    if state := _known_order(x, x.ndim - 1, True):
+    if state := known_order(x, x.ndim - 1, True):
         places = positions(n, _LIKE, state != STANDS)[:k].copy()
         if lead:
             places = np.array(np.broadcast_to(places, (*lead, k)))
         return (x[..., :k] if state == STANDS else x[..., : -k - 1 : -1]).copy(), places
-    if x.ndim == 1 and not half and _known_order(x, 0, False) == STANDS:
+    if x.ndim == 1 and not half and known_order(x, 0, False) == STANDS:
         last = _last_of_ascending(x, n, k)
         return x[last], last
     if not half and not pays(x):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import funct as ft
 import funct.array as xp
 from funct.errors import ArgumentError, DTypeError, ShapeError
+from funct.kernels.table import restricted
 from tests import laws
 from tests.strategies import REAL, with_axes
 
@@ -235,3 +236,24 @@ def test_a_fraction_that_is_none(name: str, q: float) -> None:
         assert np.array_equal(np.isnan(found), [False, True, False])
     slopes = ft.grad(lambda x: xp.sum(ft.jit(fun)(x, qs)[::2]))(x)
     assert np.isfinite(slopes).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int64"])
+@pytest.mark.parametrize("shape", [(1001,), (100, 3)])
+@pytest.mark.parametrize("turned", [False, True])
+def test_runs_in_order_have_the_quantiles_of_others(
+    dtype: str, shape: tuple[int, ...], turned: bool
+) -> None:
+    """Those that ascend, with both zeros, and those that descend strictly, to the bit."""
+    x = (np.arange(np.prod(shape)) - 400).reshape(shape).astype(dtype)
+    if not turned:
+        x = np.where(np.abs(x) < 90, x * 0, x).astype(dtype)
+    x = x[::-1].copy() if turned else x
+    mixed = np.random.default_rng(1).permuted(x, axis=0)
+    for q, method in ((0.5, "linear"), (0.31, "nearest"), (1.0, "linear"), (0.0, "midpoint")):
+        found = np.asarray(xp.quantile(xp.asarray(x), q, axis=0, method=method))
+        with restricted():
+            expected = np.asarray(xp.quantile(xp.asarray(x), q, axis=0, method=method))
+        assert found.tobytes() == expected.tobytes()
+        others = np.asarray(xp.quantile(xp.asarray(mixed), q, axis=0, method=method))
+        np.testing.assert_array_equal(found, others, strict=True)
