@@ -14,6 +14,7 @@ from funct.kernels import table
 from funct.kernels.cpu import triangular
 from funct.kernels.cpu.irregular import hermitian as cpu
 from funct.kernels.linalg import matrices
+from funct.settings import config
 
 
 def test_scipy_waits_for_what_numpy_lacks() -> None:
@@ -224,3 +225,30 @@ def test_no_index_of_hermitian_parts_is_outside(char: str) -> None:
     y = np.empty_like(x)
     cpu.hermitian.checked(x, y, 4, 3, char == "D")
     np.testing.assert_allclose(y, (x + np.conj(np.swapaxes(x, -1, -2))) / 2, rtol=1e-14)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "complex64", "complex128"])
+def test_few_rows_have_the_same_bits_on_any_number_of_threads(kind: str) -> None:
+    """LAPACK takes other ways where it has threads, and beside other work they take milliseconds
+    that wait for each other.
+    """
+    rng = np.random.default_rng(0)
+
+    def results(a: Any, b: Any, stack: Any) -> list[Any]:
+        one = [matrices.cholesky, matrices.det, matrices.eigh, matrices.eigvals, matrices.expm,
+               matrices.inv, matrices.lu, matrices.slogdet, matrices.svdvals]  # fmt: skip
+        found = [f(x) for f in one for x in (a, stack)]
+        found += [matrices.solve(a, b), matrices.solve_triangular(a, b, True)]
+        found += [matrices.triangular_solves(stack, b, False), matrices.lstsq(a, b, None)]
+        found += [matrices.qr(a, False), matrices.svd(a, True), matrices.pinv(a, 1e-3)]
+        return [y for x in found for y in (x if isinstance(x, tuple) else (x,))]
+
+    for n in (5, 40, 95):
+        a = rng.normal(size=(2, n, n)).astype(kind)
+        a = a @ a.swapaxes(-1, -2) / n + np.eye(n, dtype=kind)
+        b = rng.normal(size=(n, 13)).astype(kind)
+        with config.using(threads=1):
+            expected = results(a[0], b, a)
+        with config.using(threads=2):
+            for x, y in zip(results(a[0], b, a), expected, strict=True):
+                np.testing.assert_array_equal(x, y)

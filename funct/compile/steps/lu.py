@@ -15,6 +15,7 @@ from funct.compile.fusion.calls import Address, Buffer, Call
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.groups import arrays
 from funct.compile.fusion.lower import places_of
+from funct.compile.steps.matrices import call_lapack
 from funct.device import blas
 from funct.graph import Node
 from funct.kernels.llvm import I32, I64, PTR, Module, Value, typed
@@ -115,8 +116,8 @@ def print_lu(module: Module, name: str, element: str, width: int, wide: bool) ->
 
         cells(m, n, turned)
         rows, columns = (f.at(sizes, k, index) for k in range(2))
-        f.call(_symbol(element, width), None,
-               [rows, columns, made, rows, pivots, f.at(sizes, 2, index)])  # fmt: skip
+        given = [rows, columns, made, rows, pivots, f.at(sizes, 2, index)]
+        call_lapack(f, _symbol(element, width), "lu", m, n, given)
         cells(m, least, factor(low, t * m * least, least, True))
         cells(least, n, factor(up, t * least * n, n, False))
         each(m, lambda k: f.store(k, f.at(order, k, "i64")))

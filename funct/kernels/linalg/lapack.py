@@ -23,7 +23,7 @@ from funct.kernels.linalg.in_parts import in_parts
 from funct.kernels.quiet import asking
 
 __all__ = [
-    "ALONE", "LARGE", "PANEL", "REFLECTIONS", "SIDES", "address", "inner", "loop",
+    "ALONE", "LARGE", "PANEL", "REFLECTIONS", "SIDES", "address", "alone", "inner", "loop",
     "orthogonal",
 ]  # fmt: skip
 
@@ -31,15 +31,16 @@ LARGE = 64 * 64  # elements of a matrix that is computed in its own precision
 
 ALONE = {
     "cholesky_lo": (96, 500), "solve": (96, 600), "det": (96, 600), "slogdet": (96, 600),
-    "eigh_lo": (32, 400), "eigvalsh_lo": (48, 400), "eig": (96, 1 << 15), "eigvals": (96, 1 << 15),
+    "eigh_lo": (32, 400), "eigvalsh_lo": (48, 400), "eig": (32, 1 << 15), "eigvals": (32, 1 << 15),
     "svd": (32, 700), "svd_f": (32, 700), "svd_s": (32, 700), "lstsq": (32, 700),
     "inv": (96, 256), "qr_r_raw": (32, 500), "qr_reduced": (32, 500), "qr_complete": (32, 500),
+    "lu": (0, 600), "expm": (0, 256),
 }  # fmt: skip
-"""NumPy's loops, and from how many rows of real numbers, twice those of complex ones, BLAS has a
-use for threads in them, up to how many it computes on one all the same: several gain a tenth at
-best, since they wait for each other often, and beside other work on the cores that takes many
-times as long. What many right sides cost two threads halve, and bear company: of a larger `inv`
-as well.
+"""NumPy's loops, two functions of SciPy's, and from how many rows of real numbers, twice those of
+complex ones, BLAS has a use for threads in them, up to how many it computes on one all the same:
+several gain a tenth at best, since they wait for each other often, and beside other work on the
+cores that takes many times as long. What many right sides cost two threads halve, and bear
+company: of a larger `inv` as well.
 """
 _COMPLEX = 4  # multiplications of real numbers in one of complex numbers
 SIDES = 4  # rows for each right side, from which a system has few
@@ -55,6 +56,14 @@ _LARGE_STACK = 512  # elements, below which none is
 _WIDE = {"f": "d", "F": "D"}
 _NARROW = {"d": np.dtype(np.float32), "D": np.dtype(np.complex64)}
 _LOOPS: Any = getattr(np.linalg, "_umath_linalg", None)
+
+
+def alone(name: str, x: Any) -> Any:
+    """A block in which BLAS computes on the thread that calls, if these matrices want it so."""
+    least, most = (n * n for n in ALONE[name])
+    size = x.shape[-1] * x.shape[-2]
+    some = least <= size * (_COMPLEX if x.dtype.char in "FD" else 1) and size < most
+    return blas.alone() if some else nullcontext()
 
 
 def inner(char: str, rows: int, columns: int) -> str:
@@ -206,8 +215,7 @@ def orthogonal(x: Any, complete: bool) -> tuple[Any, Any] | None:
     held = np.empty((max(n, columns), m), x.dtype)  # LAPACK's columns
     held[:n] = x.T
     tau = np.empty(k, x.dtype)
-    few = x.size < ALONE["qr_r_raw"][1] ** 2
-    with blas.alone() if few else nullcontext():
+    with alone("qr_r_raw", x):
         _run(factor, (m, n), held, m, tau)
         r = held.T[:columns, :n].copy()
         _run(form, (m, columns, k), held, m, tau)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import nullcontext
 from math import prod
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
+from funct.device import blas
 from funct.errors import LinAlgError
 from funct.kernels import table
 from funct.kernels.cpu.broadcast import distinct
@@ -22,7 +24,7 @@ from funct.kernels.cpu.loops import ready
 from funct.kernels.linalg import exponential, stacks
 from funct.kernels.linalg.cofactors import cofactors
 from funct.kernels.linalg.dots import vdot
-from funct.kernels.linalg.lapack import loop, orthogonal
+from funct.kernels.linalg.lapack import alone, loop, orthogonal
 from funct.kernels.linalg.phases import turned, turned_pair
 from funct.kernels.linalg.products import matmul
 
@@ -159,7 +161,9 @@ def solve_triangular(a: NDArray[Any], b: NDArray[Any], lower: bool, /) -> NDArra
     if a.shape[-1] != b.shape[-2]:
         raise ValueError("lengths")
     if a.ndim == b.ndim == 2 and a.dtype == b.dtype and 0 < b.size < _SHARED:
-        found, info = _trtrs(a.dtype)(a.T, b, not lower, 1)
+        trtrs = _trtrs(a.dtype)
+        with blas.alone() if b.shape[-1] > 1 else nullcontext():  # as machine code calls it
+            found, info = trtrs(a.T, b, not lower, 1)
         if info:
             raise np.linalg.LinAlgError
         return np.ascontiguousarray(found)
@@ -179,10 +183,11 @@ def triangular_solves(a: NDArray[Any], b: NDArray[Any], lower: bool) -> NDArray[
         return out
     trtrs = _trtrs(out.dtype)
     a, b = (np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, b))
-    for k in np.ndindex(*lead):  # rows of ours are columns of its matrix
-        out[k], info = trtrs(a[k].T, b[k], lower=not lower, trans=1)
-        if info:
-            raise np.linalg.LinAlgError
+    with blas.alone():
+        for k in np.ndindex(*lead):  # rows of ours are columns of its matrix
+            out[k], info = trtrs(a[k].T, b[k], lower=not lower, trans=1)
+            if info:
+                raise np.linalg.LinAlgError
     return out
 
 
@@ -354,7 +359,8 @@ def lu(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
 
     *lead, m, n = x.shape
     if x.size:
-        p, low, up = scipy.linalg.lu(x, check_finite=False)
+        with alone("lu", x):
+            p, low, up = scipy.linalg.lu(x, check_finite=False)
     else:  # SciPy loses axes of nothing
         p = np.broadcast_to(np.eye(m), (*lead, m, m))
         low, up = (np.empty((*lead, *s), x.dtype) for s in ((m, min(m, n)), (min(m, n), n)))
@@ -366,4 +372,5 @@ def expm(x: NDArray[Any], /) -> NDArray[Any]:
     _square(x)
     if x.__class__ is np.ndarray and exponential.suits(x):
         return exponential.of_stack(x, solve)
-    return exponential.one_by_one(x)
+    with alone("expm", x):
+        return exponential.one_by_one(x)
