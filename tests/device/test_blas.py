@@ -156,7 +156,7 @@ class WithinText:
 
 
 class WithinJob:
-    """The pool, at work for another Python thread."""
+    """The pool, at work for another Python thread; or the tasks, while it is taken."""
 
     def __init__(self):
         self.call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(assemble(JOB).keep().address("job"))
@@ -184,11 +184,11 @@ def test_blas_has_one_thread_while_anybody_wants_it_so():
     """
     ask = [ctypes.CFUNCTYPE(ctypes.c_int)(get) for get, _ in blas.entries()]
     before, draw = blas_threads(), random.Random(0)
-    kinds = [Within(), Within(), WithinText(), WithinText(), WithinJob()]
+    kinds = [Within(), Within(), WithinText(), WithinText(), WithinJob(), WithinJob()]
     for _ in range(30):
         within, history = set(), []
         with ft.config.using(threads=3), ExitStack() as otherwise:
-            for kind in draw.sample(kinds * 2, 10):
+            for kind in draw.sample(kinds * 2, 12):
                 if kind in within:
                     kind.end()
                 else:
