@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from funct.kernels.linalg.lapack import alone
 from funct.kernels.linalg.products import matmul
 
 if TYPE_CHECKING:
@@ -52,7 +53,9 @@ def _expm() -> Any:
 
 def one_by_one(x: NDArray[Any]) -> NDArray[Any]:
     """exp of matrices (…, n, n), by SciPy."""
-    found: NDArray[Any] = _expm()(x)
+    call = _expm()
+    with alone("expm", x):
+        found: NDArray[Any] = call(x)
     return found
 
 
