@@ -319,9 +319,13 @@ def _typed(prim: Primitive) -> Callable[..., Any]:
                     operands[i] = wrap(np.asarray(a, np.result_type(kind, np.complex64)))
         return operands
 
-    if prim.params or n > 3:
+    def op4(w: Any, x: Any, y: Any, z: Any, /) -> Any:  # whose number Python counts
+        return op(w, x, y, z)
+
+    if prim.params or n > 4:
         return op
-    return op2 if n == 2 else op3
+    fixed: dict[int, Callable[..., Any]] = {2: op2, 3: op3, 4: op4}
+    return fixed[n]
 
 
 def _structural1(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:

@@ -82,6 +82,9 @@ def explain(
                 f"{prim.name}: {name} must be a Tensor or a Python number, got {type(a).__name__}",
                 fix=f"funct.array.asarray({name})" if isinstance(a, list | tuple) else None,
             )
+    wanted, given = len(prim.operands) + len(prim.params), len(args) + len(params)
+    if wanted != given and isinstance(error, TypeError):
+        return TypeError(f"{prim.name}() takes {wanted} arguments but {given} were given")
     better = retold(prim, args, params)
     if better is not None:
         return better
