@@ -209,7 +209,10 @@ def _scattered(a: Any, at: Any, v: Any, change: Any) -> Any:
     """`changed` where positions may repeat."""
     if change is _divide or change is power:
         return _by_factors(a, at, v, change)
-    out = kernels.combined_at(a, v, at, _MODES[change])
+    mode = _MODES[change]
+    out = kernels.combined_at(a, v, at, mode)
+    if out is None:
+        out = kernels.combined_along(a, v, at, mode)
     if out is None:
         out = a.copy()
         _combine(out, at, v, change)

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     Index = NDArray[Any]
 
 __all__ = [
-    "COMBINED_AT", "combine", "combine_into", "combine_rows_into", "combined_at", "combined_each",
-    "combined_rows", "leading", "plain_combine_into",
+    "COMBINED_AT", "combine", "combine_into", "combine_rows_into", "combined_along", "combined_at",
+    "combined_each", "combined_rows", "leading", "plain_combine_into",
 ]  # fmt: skip
 
 _INT64, _BOOL = np.dtype(np.int64), np.dtype(bool)
@@ -190,6 +190,30 @@ def leading(i: Any, shape: tuple[int, ...]) -> Index | None:
         places *= n
         places += np.where(k < 0, k + n, k)
     return places
+
+
+def combined_along(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | None:
+    """`combine` along one axis behind the first, of which a key has positions while it takes all
+    others whole; None for others, and where there is no code.
+    """
+    if i.__class__ is not tuple or len(i) > x.ndim or i[0].__class__ is not slice:
+        return None
+    axes = [k for k, each in enumerate(i) if each.__class__ is not slice or each != slice(None)]
+    if len(axes) != 1 or i[axes[0]].__class__ is not np.ndarray or i[axes[0]].dtype.kind == "b":
+        return None
+    at, lead, row = i[axes[0]], x.shape[: axes[0]], x.shape[axes[0] + 1 :]
+    inner = prod(row)
+    if not at.size or not x.size or (mode == "set" and inner * x.itemsize >= _LONG):
+        return None
+    if x.dtype.num not in _CODED or not ready(x.size, 0):
+        return None
+    y, shape = np.array(x, order="C"), (*lead, *at.shape, *row)
+    if v.__class__ is not np.ndarray or v.shape != shape:
+        v = np.broadcast_to(np.asarray(v, x.dtype), shape)
+    if v.dtype is not x.dtype or not (v.flags.c_contiguous and v.flags.aligned):
+        v = np.require(v, x.dtype, ("C", "A"))
+    combine_rows(v, signed(at), y, (prod(lead), at.size, x.shape[axes[0]], inner), mode, False)
+    return y
 
 
 def combined_each(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | None:

@@ -93,6 +93,29 @@ def test_combining_into_a_new_one(mode: str, data: st.DataObject, dtype: str, si
     assert kernels.combined_at(x.astype("f2"), v, i, mode) is None
 
 
+@given(st.data(), st.sampled_from([d for d in DTYPES if d != "bool"]), st.integers(1, 2))
+@pytest.mark.parametrize("mode", kernels.COMBINED_AT)
+def test_combining_along_an_axis(mode: str, data: st.DataObject, dtype: str, axis: int) -> None:
+    """Positions on one axis behind the first, all others whole: NumPy's bits, also of numbers and
+    of what broadcasts."""
+    x = data.draw(arrays(dtype, min_rank=axis + 1))
+    count = data.draw(st.lists(st.integers(1, 4), max_size=2))
+    i = indices(data, tuple(count), x.shape[axis])
+    key = *[slice(None)] * axis, i
+    shape = (*x.shape[:axis], *i.shape, *x.shape[axis + 1 :])
+    v = np.resize(np.flip(x), data.draw(st.sampled_from([shape, shape[1:], ()])))
+
+    def plain() -> Any:
+        y = np.array(x, order="C")
+        each = np.moveaxis(np.broadcast_to(v, shape), range(axis, axis + i.ndim), range(i.ndim))
+        _plain_rows(np.moveaxis(y, axis, 0), each, i, mode)
+        return y
+
+    if x.size:
+        alike(lambda: kernels.combined_along(x, v, key, mode), plain)
+    assert kernels.combined_along(x, v, (*[slice(0, 1)] * axis, i), mode) is None
+
+
 def _known(mode: str, dtype: str) -> bool:
     """Whether rows of these are combined: of complex numbers sums, and what is set."""
     return dtype[0] != "c" or mode in ("add", "set")
