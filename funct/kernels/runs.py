@@ -30,6 +30,7 @@ _SOME = 1 << 11  # elements from which on machine code pays where rows are short
 _FEW = 1 << 8  # and for differences, repetitions, and triangles, which NumPy asks one by one
 _ROWS, _SHORT = 16, 1 << 12  # rows, and bytes of one up to which NumPy loses time between them
 _LINES, _NARROW = 64, 128  # rows, and elements of one, of which few are joined sooner than by NumPy
+_PIECES = 1500  # rows of several arrays, between which NumPy loses more time than a call for each
 _LEAST, _MOST_BYTES = 12, 256  # of the longest row that is joined sooner than by NumPy,
 _BLOCK = 1 << 18  # and of a result that a cache keeps
 _PART = 1 << 15  # elements of a task
@@ -134,7 +135,9 @@ def rows(arrays: Sequence[NDArray[Any]], axis: int, stacked: bool) -> NDArray[An
     first = arrays[0]
     d, shape, rank = first.dtype, first.shape, first.ndim
     lead, more, behind = prod(shape[:axis]), 0, axis + (not stacked)
-    if lead < _ROWS or d.itemsize not in MOVED or d.hasobject or not ready(first.size, 0):
+    if lead * len(arrays) < _PIECES or d.itemsize not in MOVED or d.hasobject:
+        return None
+    if not ready(first.size, 0):
         return None
     for a in arrays:
         if a.dtype is not d or a.ndim != rank or not a.flags.c_contiguous:

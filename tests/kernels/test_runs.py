@@ -31,6 +31,7 @@ def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "_SOME", 1)
     monkeypatch.setattr(kernels, "_FEW", 1)
     monkeypatch.setattr(kernels, "_PART", 30)
+    monkeypatch.setattr(kernels, "_PIECES", 40)
 
 
 def _same(a: Any, b: Any) -> None:
@@ -76,7 +77,8 @@ def test_rows_of_several_arrays(
         if made is not None:
             _same(made, expected)
     whole = max(lengths) * int(np.prod(behind)) * kind.itemsize
-    assert (found is not None) == (whole >= kernels._LEAST and int(np.prod(lead)) >= kernels._ROWS)
+    many = int(np.prod(lead)) * len(lengths) >= kernels._PIECES
+    assert (found is not None) == (whole >= kernels._LEAST and many)
     turned = [np.asfortranarray(p) for p in given_]
     assert all(p.flags.c_contiguous for p in turned) or kernels.rows(turned, axis, False) is None
     x = np.arange(30.0)
