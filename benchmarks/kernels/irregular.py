@@ -329,6 +329,12 @@ def _indexed(n: int) -> Iterator[Row]:
         jax=lambda j, a, v, i: a.at[:, i].add(v),
     )  # fmt: skip
     yield row_of(
+        f"x.at[i, :5].add(v), {rows.shape}", (rows, rows[:, :5], at[: len(rows)] % len(rows)),
+        lambda a, v, i: a.at[i, :5].add(v),
+        numpy=lambda a, v, i: _added(a, v, (i, slice(5))),
+        jax=lambda j, a, v, i: a.at[i, :5].add(v),
+    )  # fmt: skip
+    yield row_of(
         f"repeat 2, {n:,}", (x,), lambda a: xp.repeat(a, 2), numpy=lambda a: np.repeat(a, 2),
         torch=lambda t, a: a.repeat_interleave(2), jax=lambda j, a: j.numpy.repeat(a, 2),
     )  # fmt: skip

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     Index = NDArray[np.int64]
 
 __all__ = [
-    "SORTED", "bincount", "bounds", "direction", "distinct", "histogram",
-    "histogram_between", "limits", "of_truth", "plain_histogram", "rises", "sort", "values",
-    "weighed",
+    "bincount", "bounds", "direction", "distinct", "histogram", "histogram_between", "limits",
+    "of_truth", "plain_histogram", "rises", "seem_close", "sort", "values", "weighed",
 ]  # fmt: skip
 
 _LARGEST = (1 << 63) - 1
@@ -36,7 +35,7 @@ _monotonous: Any = getattr(
 _COUNTED = frozenset("bBhHiIlq")  # integers that int64 holds
 _FEW = 256  # elements of which nobody asks more
 _LEAST = 1 << 11  # elements below which NumPy's few calls cost less
-SORTED = 1 << 11  # elements from which on tables of counters sort sooner
+_SORTED = 7 << 10  # bytes from which on tables of counters sort sooner
 _PART = 1 << 16  # elements of a task
 _ROWS = 16  # tasks at most, each of so many elements for each of its counters
 _PER_BIN = 8
@@ -149,17 +148,22 @@ def plain_histogram(x: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int64]:
     return np.bincount(at[(at >= 0) & (at < len(edges) - 1)], minlength=len(edges) - 1)
 
 
+def seem_close(x: NDArray[Any]) -> bool:
+    """Whether a line of integers may be sorted by counting: three of them lie close together."""
+    n, size = x.size, x.nbytes
+    if size < _SORTED or x.dtype.char not in _COUNTED:
+        return False
+    room = size // 8  # half of the words are sorted in half the time
+    middle = x.item(n >> 1)
+    return bool(abs(x.item(0) - middle) < room and abs(x.item(n - 1) - middle) < room)
+
+
 def sort(x: NDArray[Any]) -> NDArray[Any] | None:
     """1-D integers sorted by counting, where many lie close together; None for all others."""
     n = x.size
-    if n < SORTED or x.dtype.char not in _COUNTED:
+    if not seem_close(x) or not pays(x):
         return None
-    room = n * x.itemsize // 8  # half of the words are sorted in half the time
-    middle = x.item(n >> 1)
-    if abs(x.item(0) - middle) >= room or abs(x.item(n - 1) - middle) >= room:
-        return None  # which most that lie far apart tell by three of them
-    if not pays(x):
-        return None
+    room = n * x.itemsize // 8
     counts = np.empty(room, np.int32 if n < 1 << 31 else np.int64)
     y = np.empty(n, x.dtype)
     return None if cpu.sort(x, counts, y, n, room) else y
