@@ -29,7 +29,6 @@ __all__ = ["argsort", "sort", "top_k"]
 _SHORT = 32  # elements of a row up to which it is sorted quicker by insertion
 _WORDS = "fdiIlL"  # which NumPy sorts in vectors
 _REALS = frozenset("fd")
-_MANY = 1 << 11  # integers, which others look at
 _WORD = np.dtype(np.uint64)
 _LIKE = np.zeros(1, np.int64)  # what places are
 
@@ -54,8 +53,8 @@ def sort(x: NDArray[Any], size: int, axis: int, descending: bool) -> NDArray[Any
     if room is None or not ready(size, 0):
         return None
     if x.ndim == 1:
-        if size < _SHORT or (char not in _REALS and (size >= _MANY or seem_close(x))):
-            return None
+        if size < _SHORT or (char not in _REALS and seem_close(x)):
+            return None  # integers close together are counted
         line = sort_rows(x, room, PLACES, size, 1, descending, wide())
         return line[::-1] if descending else line
     n = x.shape[axis]
