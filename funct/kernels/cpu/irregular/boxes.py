@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.cpu.irregular.runs import copied
 from funct.kernels.cpu.irregular.scans import better
 from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.vectors import loaded, spread, stored, summed
@@ -135,17 +136,14 @@ def _filled(y: Any, at: Any, n: Any, v: Any) -> None:
 
 def _laid(x: Any, y: Any, at: Any, to: Any, n: int, more: Any) -> None:
     """n elements of x, into y or added to what is there."""
-    whole = n & -_LANES
     if more:
+        whole = n & -_LANES
         for q in range(0, whole, _LANES):
             stored(y, to + q, loaded(y, to + q, _LANES) + loaded(x, at + q, _LANES))
         for q in range(whole, n):
             y[to + q] = y[to + q] + x[at + q]
     else:
-        for q in range(0, whole, _LANES):
-            stored(y, to + q, loaded(x, at + q, _LANES))
-        for q in range(whole, n):
-            y[to + q] = x[at + q]
+        copied(x, at, y, to, n)
 
 
 @kernel

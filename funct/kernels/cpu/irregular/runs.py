@@ -10,8 +10,8 @@ from funct.kernels.cpu.loops import kernel, making, parallel
 from funct.kernels.cpu.vectors import lanes, loaded, spread, stored
 
 __all__ = [
-    "LANES", "MOST", "concatenate", "differences", "joined", "lines", "placed", "repeated",
-    "repetitions", "total", "triangle", "triangles",
+    "LANES", "MOST", "concatenate", "copied", "differences", "joined", "lines", "placed",
+    "repeated", "repetitions", "total", "triangle", "triangles",
 ]  # fmt: skip
 
 LANES, _ROW, _HALF = 8, 16, 4
@@ -91,8 +91,8 @@ concatenate: Any = getattr(np.concatenate, "_implementation", np.concatenate)
 @making("n", "a", lambda a, b, m, n: concatenate((a, b)))
 def lines(a: Any, b: Any, m: int, n: int, y: Any, also: int) -> None:
     """a (m,), then b (n - m,), in a new array."""
-    _copied(a, 0, y, 0, m)
-    _copied(b, 0, y, m, n - m)
+    copied(a, 0, y, 0, m)
+    copied(b, 0, y, m, n - m)
 
 
 @parallel
@@ -118,8 +118,8 @@ def joined(
         _covered(a, r * a_pitch + a_first, y, r * width, a_width, lanes)
         _covered(b, r * b_pitch + b_first, y, r * width + a_width, b_width, lanes)
     for r in range(early, last):
-        _copied(a, r * a_pitch + a_first, y, r * width, a_width)
-        _copied(b, r * b_pitch + b_first, y, r * width + a_width, b_width)
+        copied(a, r * a_pitch + a_first, y, r * width, a_width)
+        copied(b, r * b_pitch + b_first, y, r * width + a_width, b_width)
 
 
 @kernel
@@ -128,16 +128,16 @@ def placed(x: Any, y: Any, at: int, to: int, width: int, pitch: int, rows: int) 
     before.
     """
     for r in range(rows):
-        _copied(x, at + r * width, y, to + r * pitch, width)
+        copied(x, at + r * width, y, to + r * pitch, width)
 
 
 def _covered(x: Any, at: Any, y: Any, to: Any, n: Any, lanes: int) -> None:
-    """`_copied`, and some elements more."""
+    """`copied`, and some elements more."""
     for k in range(0, n, lanes):
         stored(y, to + k, loaded(x, at + k, lanes))
 
 
-def _copied(x: Any, at: Any, y: Any, to: Any, n: Any) -> None:
+def copied(x: Any, at: Any, y: Any, to: Any, n: Any) -> None:
     """n elements of x from `at` on into y from `to` on."""
     row = max(_ROW, 2 * _BYTES // y.dtype.itemsize)
     if n >= row:
