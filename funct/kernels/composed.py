@@ -6,7 +6,6 @@ stands for what only they know: other dtypes, NaN where NumPy merges them, and e
 
 from __future__ import annotations
 
-import functools
 from math import isfinite
 from typing import Any
 
@@ -14,13 +13,14 @@ import numpy as np
 
 from funct.kernels.dtypes import FLOATING, INTEGER
 from funct.kernels.linalg import matrices
+from funct.kernels.linalg.chains import chain_product
 from funct.kernels.linalg.dots import vdot
 from funct.kernels.linalg.products import matmul
 from funct.kernels.nans import half_turns, numbers
 from funct.kernels.searching import unique_values
 
 __all__ = [
-    "MOST_PARTS", "angle", "array_equal", "cheapest", "correlate", "deg2rad", "fmax", "fmin",
+    "MOST_PARTS", "angle", "array_equal", "correlate", "deg2rad", "fmax", "fmin",
     "heaviside", "intersect1d", "lexsort", "multi_dot", "nan_to_num", "polyder", "polyfit",
     "polyint", "polyval", "rad2deg", "ravel_multi_index", "setdiff1d", "setxor1d", "split",
     "union1d", "unravel_index", "unwrap", "vander",
@@ -260,26 +260,7 @@ def multi_dot(arrays: Any) -> Any:
             return None
         sizes.append(x.shape[0])
     sizes.append(last.shape[1] if last.ndim == 2 else 1)
-    return _product(arrays, cheapest(tuple(sizes), 0, len(arrays) - 1)[1])
-
-
-def _product(arrays: Any, order: Any) -> Any:
-    if order.__class__ is int:
-        return arrays[order]
-    return matmul(_product(arrays, order[0]), _product(arrays, order[1]))
-
-
-@functools.cache
-def cheapest(sizes: tuple[int, ...], i: int, j: int) -> tuple[int, Any]:
-    """Multiplications of the product of matrices i to j, and its order as a tree of pairs."""
-    if i == j:
-        return 0, i
-    ends, ways = sizes[i] * sizes[j + 1], []
-    for k in range(i, j):
-        (left, first), (right, second) = cheapest(sizes, i, k), cheapest(sizes, k + 1, j)
-        ways.append((left + right + ends * sizes[k + 1], k, (first, second)))
-    cost, _, order = min(ways)
-    return cost, order
+    return chain_product(arrays, tuple(sizes), matmul)
 
 
 def correlate(x: Any, y: Any, mode: str = "valid") -> Any:

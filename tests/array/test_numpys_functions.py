@@ -5,6 +5,8 @@ has all laws, the others values, `jit` and lanes.
 """
 
 import functools
+import inspect
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -369,6 +371,17 @@ def test_what_is_asked_of_values() -> None:
     assert xp.polyval([1.0, 2.0], 3.0).item() == 5.0
     v = xp.asarray([1.0, 2.0])
     assert xp.linalg.multi_dot([v, xp.eye(2), v]).item() == 5.0
+
+
+def test_a_chain_may_be_longer_than_calls_are_deep() -> None:
+    """A product of many matrices, in the order that costs least."""
+    limit = sys.getrecursionlimit()
+    chain = [np.eye(2)[:: 1 - 2 * (k % 2)] for k in range(300)]
+    sys.setrecursionlimit(len(inspect.stack(0)) + 150)
+    try:
+        laws.same(xp.linalg.multi_dot([xp.asarray(x) for x in chain]), np.eye(2))
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def test_unequal_shapes_are_not_equal() -> None:

@@ -21,6 +21,7 @@ from funct.core import is_one
 from funct.errors import ArgumentError, ShapeError
 from funct.kernels import composed
 from funct.kernels.linalg import functions as kernels
+from funct.kernels.linalg.chains import chain_product
 from funct.ops.fast import wrap
 
 __all__ = [
@@ -153,13 +154,7 @@ def multi_dot(arrays: Any, /) -> Any:
     sizes += [int(a.shape[0]) for a in chain[1:]]
     sizes.append(1 if ranks[-1] == 1 else int(chain[-1].shape[1]))
 
-    def product(order: Any) -> Any:
-        if order.__class__ is int:
-            return chain[order]
-        left, right = order
-        return matmul(product(left), product(right))
-
-    return product(composed.cheapest(tuple(sizes), 0, last)[1])
+    return chain_product(chain, tuple(sizes), matmul)
 
 
 @direct(kernels.trace)
