@@ -278,8 +278,8 @@ def begin(texts: Sequence[str], opt: int) -> None:
 
     if new:
         thread = beside(work)
+        thread.start()  # before anybody can wait for it
         _begun.update(dict.fromkeys(new, thread))
-        thread.start()
 
 
 def beside(work: Callable[[], object]) -> threading.Thread:
