@@ -49,7 +49,6 @@ from funct.compile.steps.told import print_told
 from funct.compile.steps.triangles import print_cholesky, print_triangles
 from funct.compile.steps.turns import print_choose, print_repeat
 from funct.compile.steps.ufuncs import print_ufunc
-from funct.compile.steps.vector_products import print_columns, print_rows
 from funct.compile.steps.walker import FIRST_WORDS, HEAD, assemble_kernels, reload
 from funct.device import Code, host
 from funct.device.machine_code import LEAN
@@ -58,6 +57,7 @@ from funct.kernels.cpu.products.blas_products import print_product
 from funct.kernels.cpu.products.few_rows import print_few_rows
 from funct.kernels.cpu.products.gram import print_gram, print_mirrored
 from funct.kernels.cpu.products.tiled import print_tasks
+from funct.kernels.cpu.products.vector_text import print_columns, print_rows
 from funct.kernels.llvm import Module
 
 __all__ = ["Program", "kernels_of", "kernels_text", "link"]

@@ -169,6 +169,7 @@ ROWS = (
     ),
     Row("weight_only_linear", "funct.kernels.quantized.weight_only:plain_weight_only_linear"),
     # work: multiplications
+    Row("large_matmul", _PRODUCTS + "vector_products:large_matmul", _REAL, _WIDE, 1 << 16),
     Row("large_matmul", _PRODUCTS + "few_rows:large_matmul", _REAL, _WIDE, 1 << 16),
     Row("large_matmul", _PRODUCTS + "large_products:large_matmul", _REAL, _LONG, 1 << 18),
     Row("large_matmul", _PRODUCTS + "blas_products:large_matmul", _REAL, ("llvm",), 1 << 18),
@@ -184,6 +185,7 @@ ROWS = (
     Row("gram_matmul", _PRODUCTS + "gram:gram_matmul", _REAL, ("llvm",), 1 << 18),
     Row("gram_matmul", "funct.kernels.linalg.products:gram_matmul"),
     # work: elements of the matrix; fewer are not worth threads to OpenBLAS
+    Row("vector_matmul", _PRODUCTS + "vector_products:vector_matmul", _REAL, _WIDE, 9216),
     Row("vector_matmul", _PRODUCTS + "blas_products:vector_matmul", _REAL, ("llvm",), 9216),
     Row("vector_matmul", _PRODUCTS + "blas_products:vector_matmul", _COMPLEX, ("llvm",), 4096),
     Row("vector_matmul", "funct.kernels.linalg.products:vector_matmul"),
@@ -305,6 +307,38 @@ def find(name: str, dtype: DType, work: int = 1 << 62, device: str = "cpu") -> I
         if work >= row.least:
             return row.load()
     raise LookupError(f"no kernel {name!r} for {dtype} on {device!r}")
+
+
+class Planned:
+    """A kernel of two arrays whose work is planned by how they lie.
+
+    plan: of their shapes, their strides and the first one's dtype, by its character, gives the
+    function of both; None: it passes the case on.
+    """
+
+    def __init__(self, plan: Callable[..., Any]) -> None:
+        self.plan: Any = functools.lru_cache(512)(plan)
+
+    def __call__(self, x: Any, y: Any) -> Any:
+        """What it computes of these."""
+        call = self.plan(x.shape, y.shape, x.strides, y.strides, x.dtype.char)
+        return NotImplemented if call is None else call(x, y)
+
+
+@functools.lru_cache(1024)
+def planned(
+    name: str, dtype: DType, work: int, only: frozenset[str] | None, *layout: tuple[int, ...]
+) -> Callable[[Any, Any], Any]:
+    """The function that `call` would find for two arrays of these shapes and strides, in a table
+    whose rows are `Planned` or take all. only: `left()`.
+    """
+    for row in _candidates(name, dtype, "cpu", only):
+        if work >= row.least:
+            kernel = row.load()
+            found: Any = kernel.plan(*layout, dtype.char) if isinstance(kernel, Planned) else kernel
+            if found is not None:
+                return found  # type: ignore[no-any-return]
+    raise LookupError(f"no kernel {name!r} for {dtype} on 'cpu'")
 
 
 class Ways:

@@ -23,9 +23,9 @@ from funct.compile.steps.along import print_along
 from funct.compile.steps.gathers import print_gather
 from funct.compile.steps.moves import print_zeros
 from funct.compile.steps.products import print_few, print_few_sums
-from funct.compile.steps.vector_products import print_columns, print_rows
 from funct.kernels.cpu.products.blas_products import print_product
 from funct.kernels.cpu.products.gram import print_gram, print_mirrored
+from funct.kernels.cpu.products.vector_text import print_columns, print_rows
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, typed
 
 _ROOM = 4096

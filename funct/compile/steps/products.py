@@ -24,12 +24,8 @@ from funct.compile.fusion.lower import copy
 from funct.compile.loops.views import VIEWS, View, collapse, dense, through
 from funct.compile.rewriting.attention import WORTH
 from funct.compile.steps.gemm import gemm, is_tiled, tiles_of
-from funct.compile.steps.stacks import Matrix, each_product, stack_words
-from funct.compile.steps.vector_products import (
-    side_by_side,
-    vector_product,
-    vector_products,
-)
+from funct.compile.steps.stacks import Matrix, stack_words
+from funct.compile.steps.vector_products import vector_product, vector_products
 from funct.device import host
 from funct.graph import Graph, Node, Var
 from funct.kernels.cpu.products.blas import WORTH_CUTTING, counts_in_64_bits
@@ -37,7 +33,8 @@ from funct.kernels.cpu.products.blas_products import panels
 from funct.kernels.cpu.products.few_rows import FEW_ROWS, are_few, code_of, few_rows_words
 from funct.kernels.cpu.products.gemm import Tile, foretell
 from funct.kernels.cpu.products.gram import MIRRORED, gram_words, is_worth_halving
-from funct.kernels.cpu.products.tiled import Laid, find_products
+from funct.kernels.cpu.products.tiled import Laid, each_product, find_products
+from funct.kernels.cpu.products.vector_text import side_by_side
 from funct.kernels.llvm import I64, PTR, Module, Value, typed
 from funct.kernels.llvm.shuffles import turned_around
 from funct.kernels.table import met

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from msgspec import Struct
 
 from funct.compile.loops.views import View
-from funct.kernels.llvm import Emitter, Value
 
-__all__ = ["Matrix", "each_product", "stack_words"]
+__all__ = ["Matrix", "stack_words"]
 
 
 class Matrix(Struct, frozen=True):
@@ -36,16 +34,3 @@ def stack_words(stack: tuple[int, ...], a: Matrix, b: Matrix, byte: int = 1) -> 
         for k, (n, (x, y)) in enumerate(zip(stack, terms, strict=True))
         for word in (math.prod(stack[k + 1 :]), n, x * byte, y * byte)
     ]
-
-
-def each_product(f: Emitter, words: tuple[Value, Value], body: Callable[[Value], None]) -> None:
-    """The products of this task. words: how many there are, and how many are a task."""
-    count, group = words
-    first = f.arguments[1] * group
-
-    def one(number: Value, _: list[Value]) -> list[Value]:
-        body(number)
-        return []
-
-    f.loop(first, f.intrinsic("smin", first + group, count), 1, one)
-    f.ret()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import math
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +14,7 @@ from numpy.typing import NDArray
 from funct.device.memory import LARGE, serve
 from funct.kernels.cpu.record import address
 
-__all__ = ["fresh", "scratch", "workspace"]
+__all__ = ["fresh", "maker", "scratch", "workspace"]
 
 _LINE = 64
 _own = threading.local()
@@ -23,6 +26,12 @@ def fresh(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     if y.nbytes >= LARGE:
         serve(y.nbytes)
     return y
+
+
+def maker(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Callable[[], NDArray[Any]]:
+    """What makes `fresh(shape, dtype)`, for calls that are alike."""
+    large = math.prod(shape) * dtype.itemsize >= LARGE
+    return functools.partial(fresh if large else np.empty, shape, dtype)
 
 
 def scratch(size_bytes: int) -> int:

@@ -17,6 +17,7 @@ import numpy as np
 
 from funct.kernels import table
 from funct.kernels.linalg.dots import MANY, dot
+from funct.kernels.table import left, planned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,18 +58,22 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
         if rank > 1 < other and x.shape[-1] == 1 and x.size * y.size > _FEW:
             return _of_one(x, y)
         if 0 < rank < 3 > other > 0 and kind is y.dtype:
-            if x.size == 1 or y.size == 1:
+            size, other_size = x.size, y.size
+            if size == 1 or other_size == 1:
                 return np.matmul(x, y)  # for `dot` 0 times anything is 0 then
             if rank == other == 2:
-                work = x.size * y.shape[1]
-                if work > _LEAST_TILED and (work > _TILED or kind not in _REAL or _has_few(x, y)):
-                    return _of_matrices(x, y)
-            elif rank != other and (size := max(x.size, y.size)) >= _LONG_COMPLEX:
-                if size >= _LONG or kind not in _REAL:
-                    return _by_vector(x, y, size)
-            elif rank == other == 1 and x.size > MANY and x.shape == y.shape:
+                work = size * (columns := y.shape[1])
+                if work > _LEAST_TILED:
+                    few = 1 < len(x) <= _FEW_ROWS or 1 < columns <= _FEW_ROWS
+                    if few or work > _TILED or kind not in _REAL:
+                        return _of_matrices(x, y, work)
+            elif rank != other:
+                larger = max(size, other_size)
+                if larger >= _LONG or (larger >= _LONG_COMPLEX and kind not in _REAL):
+                    return _by_vector(x, y, larger)
+            elif size > MANY and x.shape == y.shape:
                 return dot(x, y)
-            if x.size >= _LARGE and x.flags.c_contiguous and y.flags.c_contiguous:
+            if size >= _LARGE and x.flags.c_contiguous and y.flags.c_contiguous:
                 return np.matmul(x, y)  # which does not clear the result first
             return x.dot(y)  # the same sums, at half the cost
         if rank > 2 and other == 2 and x.flags.c_contiguous and x.size and y.dtype in _BLAS:
@@ -86,7 +91,7 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
                 is_left = work <= _TILED and kind in _REAL and not _has_few(x, y)
                 if work <= _LEAST_TILED or is_left:
                     return np.matmul(x, y)
-                return table.call("large_matmul", kind, work, x, y)
+                return _large(x, y, work)
             return table.call("stacked_matmul", kind, matrices, x, y)
         return np.matmul(x, y)
     if kind in _HALVES and kind == y.dtype:
@@ -120,27 +125,34 @@ def _has_few(x: NDArray[Any], y: NDArray[Any]) -> bool:
     return 1 < min(x.shape[-2], y.shape[-1]) <= _FEW_ROWS
 
 
-def _of_matrices(x: NDArray[Any], y: NDArray[Any]) -> Any:
-    """The product of large ones."""
+def _of_matrices(x: NDArray[Any], y: NDArray[Any], work: int) -> Any:
+    """The product of large ones, of so many multiplications."""
     if not x.__class__ is y.__class__ is np.ndarray:
         return plain_matmul(x, y)
     if 1 in (len(x), y.shape[1]):
         flat = _by_vector(x[0], y, y.size) if len(x) == 1 else _by_vector(x, y[:, 0], x.size)
         return flat.reshape(len(x), y.shape[1])
-    if x.dtype not in _REAL:
-        return table.call("large_matmul", x.dtype, x.size * y.shape[1], x, y)
-    if x.strides == y.strides[::-1] and x.shape == y.shape[::-1] and x.ctypes.data == y.ctypes.data:
-        return table.call("gram_matmul", x.dtype, x.size * len(x), x, y)
-    if x.shape[1] <= _FEW_TERMS and not y.strides[0] % _PAGE and _dense(x) and _dense(y):
-        return table.call("thin_matmul", x.dtype, len(x) * y.shape[1], x, y)
-    return table.call("large_matmul", x.dtype, x.size * y.shape[1], x, y)
+    if x.dtype in _REAL:
+        same = x.strides == y.strides[::-1] and x.shape == y.shape[::-1]
+        if same and x.ctypes.data == y.ctypes.data:
+            return table.call("gram_matmul", x.dtype, work, x, y)
+        if x.shape[1] <= _FEW_TERMS and not y.strides[0] % _PAGE and _dense(x) and _dense(y):
+            return table.call("thin_matmul", x.dtype, len(x) * y.shape[1], x, y)
+    return _large(x, y, work)
+
+
+def _large(x: NDArray[Any], y: NDArray[Any], work: int) -> Any:
+    """The product of matrices, or stacks of them, of so many multiplications."""
+    layout = x.shape, y.shape, x.strides, y.strides
+    return planned("large_matmul", x.dtype, work, left(), *layout)(x, y)
 
 
 def _by_vector(x: NDArray[Any], y: NDArray[Any], size: int) -> Any:
     """The product of a matrix of so many elements and a vector."""
     if not x.__class__ is y.__class__ is np.ndarray:
         return vector_matmul(x, y)
-    return table.call("vector_matmul", x.dtype, size, x, y)
+    layout = x.shape, y.shape, x.strides, y.strides
+    return planned("vector_matmul", x.dtype, size, left(), *layout)(x, y)
 
 
 def _dense(x: NDArray[Any]) -> bool:
@@ -165,7 +177,7 @@ def gram_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
 
 def thin_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
     """x @ y, as of any other matrices."""
-    return table.call("large_matmul", x.dtype, x.size * y.shape[1], x, y)
+    return _large(x, y, x.size * y.shape[1])
 
 
 def vector_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
@@ -176,7 +188,7 @@ def vector_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
 def stacked_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
     """x @ y, by a call of BLAS for each matrix of a stack."""
     work = max(prod(x.shape[:-2]), prod(y.shape[:-2])) * prod(x.shape[-2:]) * y.shape[-1]
-    return table.call("large_matmul", x.dtype, work, x, y)
+    return _large(x, y, work)
 
 
 def _of_one(x: NDArray[Any], y: NDArray[Any]) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import funct as ft
-from funct.kernels.cpu.products import blas_products, gram
+from funct.kernels.cpu.products import blas_products, gram, vector_products
 from tests import guarded
 from tests.compile.test_native import compiled
 
@@ -106,6 +106,39 @@ def test_vectors(lies: str, shape: Any, dtype: str, from_left: bool, at_end: boo
     v = guarded.copy(normal(dtype, shape[not from_left]), at_end=at_end)
     given = (v, x) if from_left else (x, v)
     close(blas_products.vector_matmul(*given), *given)
+    if not dtype.startswith("c"):
+        same_by_threads(vector_products.vector_matmul, *given)
+
+
+@pytest.mark.pairwise
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("stack", [(1,), (3,), (2, 3), (2, 1, 1)])
+@pytest.mark.parametrize("other", [(), (1,), (3,), (2, 1)])
+@pytest.mark.parametrize("lies", LIES)
+@pytest.mark.parametrize("shape", [(1, 70), (70, 1), (300, 5), (130, 600), (9, 4097)])
+@pytest.mark.parametrize("from_left", [False, True])
+def test_stacks_of_vectors(
+    stack: Any, other: Any, lies: str, shape: Any, dtype: str, from_left: bool, at_end: bool
+) -> None:
+    """Each whole in one task; what lies neither by rows nor by columns is others'."""
+    x = LIES[lies](guarded.copy(normal(dtype, (*stack, *shape)), at_end=at_end))
+    side = (1, shape[0]) if from_left else (shape[1], 1)
+    v = guarded.copy(normal(dtype, (*other, *side)), at_end=at_end)
+    given = (v, x) if from_left else (x, v)
+    if vector_products.large_matmul(*given) is NotImplemented:
+        assert lies in ("each second", "backwards") or 1 in shape
+    else:
+        same_by_threads(vector_products.large_matmul, *given)
+
+
+def same_by_threads(multiply: Any, x: Any, y: Any) -> None:
+    """The product, with the same bits by any number of threads."""
+    found = []
+    for threads in (1, 2):
+        with ft.config.using(threads=threads):
+            found.append(multiply(x, y))
+    close(found[0], x, y)
+    np.testing.assert_array_equal(*found)
 
 
 @pytest.mark.parametrize("size", [1, 10_001, 131_071, 131_073, 400_000])

@@ -21,6 +21,7 @@ import numpy as np
 from msgspec import Struct
 
 from funct.device import PARALLEL, Host, host, printed
+from funct.kernels import table
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.products.blas import (
     KINDS,
@@ -170,48 +171,43 @@ def _print_by_vector(
     f.branch(which[0], row, lambda: f.branch(which[1], column, matrices))
 
 
-class _Plan(Struct, frozen=True):
-    """What is known of shapes: the result's; what runs, and the words behind the addresses."""
+def _run(shape: tuple[int, ...], char: str, run: Callable[..., None], words: list[int]) -> Any:
+    """The function of two arrays, by what runs, and the words behind the addresses."""
+    make, packed = memory.maker(shape, np.dtype(char)), struct.pack(f"{len(words)}q", *words)
 
-    shape: tuple[int, ...]
-    run: Callable[..., None]
-    words: bytes
+    def multiply(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+        run(x, y, out := make(), packed)
+        return out
 
-
-def large_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
-    """x @ y of matrices, or of stacks of them, of one dtype."""
-    if not counts(*x.shape, *y.shape) or x.shape[-1] != y.shape[-2]:
-        return NotImplemented
-    plan = _plan(x.shape, y.shape, x.strides, y.strides, x.dtype.char)
-    if plan is None:
-        x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)
-        plan = _plan(x.shape, y.shape, x.strides, y.strides, x.dtype.char)
-        if plan is None:
-            return NotImplemented
-    out = memory.fresh(plan.shape, x.dtype)
-    plan.run(x, y, out, plan.words)
-    return out
+    return multiply
 
 
-@functools.lru_cache(512)
 def _plan(
     x: tuple[int, ...], y: tuple[int, ...], x_strides: tuple[int, ...], y_strides: tuple[int, ...],
     char: str,
-) -> _Plan | None:  # fmt: skip
-    """For shapes, strides and a dtype; None where a matrix has neither dense rows nor columns."""
+) -> Callable[..., Any] | None:  # fmt: skip
+    """x @ y of matrices, or of stacks of them, of one dtype, copied where a matrix has neither
+    dense rows nor columns.
+    """
+    if not counts(*x, *y) or x[-1] != y[-2] or 0 in (*x, *y):
+        return None
     element = _ELEMENT[char]
     byte = _BYTES[element]
     a = laid(x_strides[-2:], x[-2], x[-1], byte)
     b = laid(y_strides[-2:], y[-2], y[-1], byte)
     stack = np.broadcast_shapes(x[:-2], y[:-2])
-    if a is None or b is None or 0 in (*x, *y):
-        return None
+    if a is None or b is None:
+        dense = [np.empty(shape, char).strides for shape in (x, y)]
+        copied: Any = _plan(x, y, *dense, char)
+        return lambda x, y: copied(np.ascontiguousarray(x), np.ascontiguousarray(y))
     count = math.prod(stack)
     cut = panels((x[-2], y[-1], x[-1]), (a, b), element, count)
     axes = list(_axes(stack, (x[:-2], x_strides), (y[:-2], y_strides))) if count > 1 else []
     words = [*cut.words, *[word for axis in axes for word in axis], cut.tasks]
-    run = _runner(element, len(axes))
-    return _Plan((*stack, x[-2], y[-1]), run, struct.pack(f"{len(words)}q", *words))
+    return _run((*stack, x[-2], y[-1]), char, _runner(element, len(axes)), words)
+
+
+large_matmul = table.Planned(_plan)
 
 
 def _axes(stack: tuple[int, ...], *operands: tuple[tuple[int, ...], tuple[int, ...]]) -> Any:
@@ -224,32 +220,26 @@ def _axes(stack: tuple[int, ...], *operands: tuple[tuple[int, ...], tuple[int, .
         yield math.prod(stack[axis + 1 :]), length, *steps
 
 
-def summed_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
-    """Σ_n x[n] @ y[n] of two stacks of matrices, of one dtype: BLAS adds to what is there."""
-    if not counts(*x.shape, *y.shape) or 0 in (*x.shape, *y.shape):
-        return NotImplemented
-    plan = _summed_plan(x.shape, y.shape, x.strides, y.strides, x.dtype.char)
-    if plan is None:
-        return NotImplemented
-    out = memory.fresh(plan.shape, x.dtype)
-    plan.run(x, y, out, plan.words)
-    return out
-
-
-@functools.lru_cache(512)
 def _summed_plan(
     x: tuple[int, ...], y: tuple[int, ...], x_strides: tuple[int, ...], y_strides: tuple[int, ...],
     char: str,
-) -> _Plan | None:  # fmt: skip
-    """For shapes, strides and a dtype; None where a matrix has neither dense rows nor columns."""
+) -> Callable[..., Any] | None:  # fmt: skip
+    """Σ_n x[n] @ y[n] of two stacks of matrices, of one dtype: BLAS adds to what is there. None
+    where a matrix has neither dense rows nor columns.
+    """
+    if not counts(*x, *y) or 0 in (*x, *y):
+        return None
     (count, m, k), n, element = x, y[2], _ELEMENT[char]
     byte = _BYTES[element]
     a, b = laid(x_strides[1:], m, k, byte), laid(y_strides[1:], k, n, byte)
     if a is None or b is None:
         return None
     cut = panels((m, n, k * count), (a, b), element)
-    words = *cut.words[:2], k, *cut.words[3:], count, x_strides[0], y_strides[0], cut.tasks
-    return _Plan((m, n), _runner(element, 0, True), struct.pack(f"{len(words)}q", *words))
+    words = [*cut.words[:2], k, *cut.words[3:], count, x_strides[0], y_strides[0], cut.tasks]
+    return _run((m, n), char, _runner(element, 0, True), words)
+
+
+summed_matmul = table.Planned(_summed_plan)
 
 
 @functools.cache
@@ -275,28 +265,17 @@ def _print_all(module: Module, number: int) -> None:
     f.ret()
 
 
-def vector_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
-    """x @ y of a matrix and a vector of one dtype, or of a vector and a matrix."""
-    columns = x.ndim == 1  # of y, by x
-    matrix, vector = (y, x) if columns else (x, y)
-    if not counts(*matrix.shape) or matrix.shape[0 if columns else 1] != len(vector):
-        return NotImplemented
-    plan = _vector_plan(matrix.shape, matrix.strides, vector.strides, matrix.dtype.char, columns)
-    if plan is None:
-        return NotImplemented
-    out = memory.fresh(plan.shape, x.dtype)
-    plan.run(matrix, vector, out, plan.words)
-    return out
-
-
-@functools.lru_cache(512)
 def _vector_plan(
-    shape: tuple[int, ...], strides: tuple[int, ...], step: tuple[int, ...], char: str,
-    columns: bool,
-) -> _Plan | None:  # fmt: skip
-    """For a matrix, its vector's stride, a dtype, and whether it is multiplied from the left; None
-    where elements to be read one after the other do not lie so.
+    x: tuple[int, ...], y: tuple[int, ...], x_strides: tuple[int, ...], y_strides: tuple[int, ...],
+    char: str,
+) -> Callable[..., Any] | None:  # fmt: skip
+    """x @ y of a matrix and a vector of one dtype, or of a vector and a matrix; None where elements
+    to be read one after the other do not lie so.
     """
+    columns = len(x) == 1  # of y, by x
+    shape, strides, step = (y, y_strides, x_strides) if columns else (x, x_strides, y_strides)
+    if not counts(*shape) or x[-1] != y[0]:
+        return None
     element = _ELEMENT[char]
     byte = _BYTES[element]
     matrix = laid(strides, shape[0], shape[1], byte)
@@ -307,9 +286,12 @@ def _vector_plan(
     several = host().cores if rows * terms * byte >= _LONG_BYTES else 1
     panel = math.ceil(math.ceil(rows / several) / _EVEN) * _EVEN
     move = byte * (1 if turned else matrix.leading)
-    words = rows, terms, matrix.leading, KINDS[turned], panel, move, byte, -(-rows // panel)
-    run = _vector_runner(element)
-    return _Plan((rows,), run, struct.pack(f"{len(words)}q", *words))
+    words = [rows, terms, matrix.leading, KINDS[turned], panel, move, byte, -(-rows // panel)]
+    multiply = _run((rows,), char, _vector_runner(element), words)
+    return (lambda x, y: multiply(y, x)) if columns else multiply
+
+
+vector_matmul = table.Planned(_vector_plan)
 
 
 @functools.cache

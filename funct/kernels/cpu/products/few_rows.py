@@ -14,9 +14,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import Struct
 
 from funct.device import PARALLEL, Host, host, printed
+from funct.kernels import table
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.products.blas import WORTH_CUTTING
 from funct.kernels.cpu.products.tiled import Laid, laid
@@ -213,37 +213,13 @@ def _across(
         f.store(s, p, mask)
 
 
-class _Plan(Struct, frozen=True):
-    """What is known of shapes: what runs, and the words behind the addresses. swapped: whether the
-    second operand is the one of few rows, turned around. shape: of the result.
-    """
-
-    shape: tuple[int, ...]
-    run: Callable[..., None]
-    words: bytes
-    swapped: bool
-
-
-def large_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
-    """x @ y of matrices of one dtype, or of stacks of them, of which the first has few rows, or the
-    second few columns and the first its rows in memory.
-    """
-    plan = _plan(x.shape, y.shape, x.strides, y.strides, x.dtype.char)
-    if plan is None:
-        return NotImplemented
-    out = memory.fresh(plan.shape, x.dtype)
-    few, matrix = (np.ascontiguousarray(y.swapaxes(-1, -2)), x) if plan.swapped else (x, y)
-    plan.run(few, matrix, out, plan.words)
-    return out
-
-
-@functools.lru_cache(512)
 def _plan(
     x: tuple[int, ...], y: tuple[int, ...], x_strides: tuple[int, ...], y_strides: tuple[int, ...],
     char: str,
-) -> _Plan | None:  # fmt: skip
-    """For shapes, strides and a dtype; None where it is not worth it, or elements of a matrix do
-    not lie so.
+) -> Callable[..., Any] | None:  # fmt: skip
+    """x @ y of matrices of one dtype, or of stacks of them, of which the first has few rows, or the
+    second few columns and the first its rows in memory. None where it is not worth it, or elements
+    of a matrix do not lie so.
     """
     *stack, m, k = x
     *other, terms, n = y
@@ -270,13 +246,27 @@ def _plan(
         return None
     if along != byte if matrix.turned else swapped:
         return None
-    out = (1, m) if swapped else (n, 1)
+    result = (1, m) if swapped else (n, 1)
     steps = down // byte, along // byte
-    words, tasks = few_rows_words((m, n, k), steps, matrix.leading, out, element, count)
+    words, tasks = few_rows_words((m, n, k), steps, matrix.leading, result, element, count)
     if count > 1:
         words = (*words, tasks // count, *[step // byte for step in apart], m * n)
     run = _runner(code_of((m, n, k), element, matrix.turned, stacked=count > 1))
-    return _Plan(shape, run, struct.pack(f"{len(words) + 1}q", *words, tasks), swapped)
+    packed = struct.pack(f"{len(words) + 1}q", *words, tasks)
+    make = memory.maker(shape, np.dtype(char))
+
+    def by_rows(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+        run(x, y, out := make(), packed)
+        return out
+
+    def by_columns(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+        run(np.ascontiguousarray(y.swapaxes(-1, -2)), x, out := make(), packed)
+        return out
+
+    return by_columns if swapped else by_rows
+
+
+large_matmul = table.Planned(_plan)
 
 
 @functools.cache

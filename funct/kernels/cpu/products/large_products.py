@@ -9,9 +9,10 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+import numpy as np
 
 from funct.device import PARALLEL, Host, host, printed
+from funct.kernels import table
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.products.gemm import foretell
 from funct.kernels.cpu.products.tiled import Laid, is_worth, laid, print_tasks, tasks_of
@@ -30,27 +31,12 @@ _FAR_BYTES, _MANY_ROWS = 1 << 24, 256
 _NUMBER = 19  # the word behind those of a task: how many there are
 
 
-class _Plan(Struct, frozen=True):
-    """What is known of shapes: what runs, the words behind the addresses, bytes of room."""
-
-    run: Callable[..., None]
-    words: bytes
-    room: int
-
-
-def large_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
-    """x @ y of two matrices of one dtype."""
-    plan = _plan(x.shape, y.shape, x.strides, y.strides, x.dtype.char)
-    if plan is None:
-        return NotImplemented
-    out = memory.fresh((len(x), y.shape[1]), x.dtype)
-    plan.run(x, y, out, struct.pack("q", memory.scratch(plan.room)) + plan.words)
-    return out
-
-
-@functools.lru_cache(512)
-def _plan(x: _Pair, y: _Pair, x_strides: _Pair, y_strides: _Pair, char: str) -> _Plan | None:
-    """For shapes, strides and a dtype; None where BLAS is as good."""
+def _plan(
+    x: _Pair, y: _Pair, x_strides: _Pair, y_strides: _Pair, char: str
+) -> Callable[..., Any] | None:
+    """x @ y of two matrices of one dtype; None where BLAS is as good."""
+    if len(x) != 2 or len(y) != 2:
+        return None
     element, byte = _ELEMENT[char]
     a, b = laid(x_strides, *x, byte), laid(y_strides, *y, byte)
     if x[1] != y[0] or a is None or b is None:
@@ -62,7 +48,16 @@ def _plan(x: _Pair, y: _Pair, x_strides: _Pair, y_strides: _Pair, char: str) -> 
     foretell(tasks.tiles())
     run = _runner(element, *tasks.kind)
     words = struct.pack(f"{_NUMBER - 3}q", *tasks.words(), tasks.number)
-    return _Plan(run, words, tasks.room * byte)
+    make, room = memory.maker((x[0], y[1]), np.dtype(char)), tasks.room * byte
+
+    def multiply(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+        run(x, y, out := make(), struct.pack("q", memory.scratch(room)) + words)
+        return out
+
+    return multiply
+
+
+large_matmul = table.Planned(_plan)
 
 
 def _as_good(a: Laid, b: Laid, rows: int, right_bytes: int) -> bool:

@@ -9,6 +9,8 @@ six rows read each panel twice as often, and a step of training takes up to a fi
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec import Struct
 
 from funct.device import host
@@ -17,7 +19,8 @@ from funct.kernels.cpu.products.gemm import ARGUMENTS, Cut, Tile, cut, driver_na
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
 __all__ = [
-    "LEAST", "Laid", "Tasks", "find_products", "is_worth", "laid", "print_tasks", "tasks_of",
+    "LEAST", "Laid", "Tasks", "each_product", "find_products", "is_worth", "laid", "print_tasks",
+    "tasks_of",
 ]  # fmt: skip
 
 LEAST = 3 << 19  # multiplications that are worth it where none is by a transpose
@@ -236,3 +239,16 @@ def find_products(
         index = f.rem(f.div(number, below), length)
         a, b = f.at(a, index * step_a, element), f.at(b, index * step_b, element)
     return a, b
+
+
+def each_product(f: Emitter, words: tuple[Value, Value], body: Callable[[Value], None]) -> None:
+    """The products of this task. words: how many there are, and how many are a task."""
+    count, group = words
+    first = f.arguments[1] * group
+
+    def one(number: Value, _: list[Value]) -> list[Value]:
+        body(number)
+        return []
+
+    f.loop(first, f.intrinsic("smin", first + group, count), 1, one)
+    f.ret()

@@ -1,0 +1,156 @@
+"""Products of a matrix of floats and a vector, and of stacks of them (`vector_text.py`)."""
+
+from __future__ import annotations
+
+import functools
+import math
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from funct.device import PARALLEL, Host, host, printed
+from funct.kernels import table
+from funct.kernels.cpu import scratch as memory
+from funct.kernels.cpu.products.tiled import laid
+from funct.kernels.cpu.products.vector_text import cut, cut_stack, print_columns, print_rows
+from funct.kernels.cpu.runners import runner
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    _Shape = tuple[int, ...]
+
+__all__ = ["large_matmul", "vector_matmul"]
+
+_ELEMENT = {"f": ("f32", 4), "d": ("f64", 8)}  # by NumPy's name, with its bytes
+_HEAD = 4  # words of a job before those of a task: both operands, the result, room for parts
+_WORDS = 8  # of a task, at most, if it is not of a stack
+
+
+def _plan(
+    x: _Shape, y: _Shape, x_strides: _Shape, y_strides: _Shape, char: str
+) -> Callable[..., Any] | None:
+    """x @ y of a matrix and a vector of one dtype, or of a vector and a matrix; None where what is
+    read one after the other does not lie so.
+    """
+    element, byte = _ELEMENT[char]
+    columns = len(x) == 1  # of y, by x
+    shape, strides, step = (y, y_strides, x_strides) if columns else (x, x_strides, y_strides)
+    matrix = laid(strides, *shape, byte)
+    if matrix is None or x[-1] != y[0] or 0 in shape or step != (byte,):
+        return None
+    terms, length = shape if columns else shape[::-1]
+    across = matrix.turned != columns
+    found = cut(length, terms, matrix.leading, across=across)
+    words = [*found.words, *[0] * (_WORDS - len(found.words)), found.tasks]
+    room = byte * length * found.parts if found.parts > 1 else 0
+    run = _runner(element, across, 0, room > 0)
+    return _multiplier((length,), char, columns, (run, words, room))
+
+
+def _stack_plan(
+    x: _Shape, y: _Shape, x_strides: _Shape, y_strides: _Shape, char: str
+) -> Callable[..., Any] | None:
+    """x @ y of stacks of matrices of one dtype, of which the first has one row, or the second one
+    column: these are copied where they do not lie one behind the other.
+    """
+    element, byte = _ELEMENT[char]
+    columns = x[-2] == 1
+    shape, strides, other = (y, y_strides, x) if columns else (x, x_strides, y)
+    if columns == (y[-1] == 1) or max(len(x), len(y)) == 2 or x[-1] != y[-2] or 0 in (*x, *y):
+        return None
+    matrix = laid(strides[-2:], *shape[-2:], byte)
+    if matrix is None or any(s % byte for s in strides):
+        return None
+    terms, length = shape[-2:] if columns else shape[:-3:-1]
+    lead = np.broadcast_shapes(shape[:-2], other[:-2])
+    dense = [terms * math.prod(other[k + 1 : -2]) for k in range(len(other) - 2)]
+    steps = []
+    for of, apart in ((shape, [s // byte for s in strides[:-2]]), (other, dense)):
+        own = [0 if n == 1 else step for n, step in zip(of[:-2], apart, strict=True)]
+        steps.append([0] * (len(lead) - len(own)) + own)
+    across = matrix.turned != columns
+    found = cut_stack(math.prod(lead), length, terms, matrix.leading)
+    axes = [
+        word for k, (n, a, b) in enumerate(zip(lead, *steps, strict=True))
+        for word in (math.prod(lead[k + 1 :]), n, a, b)
+    ]  # fmt: skip
+    run = _runner(element, across, len(lead), False)
+    result = (*lead, 1, length) if columns else (*lead, length, 1)
+    multiply = _multiplier(result, char, columns, (run, [*found.words, *axes, found.tasks], 0))
+    if columns:
+        return lambda x, y: multiply(np.ascontiguousarray(x), y)
+    return lambda x, y: multiply(x, np.ascontiguousarray(y))
+
+
+def _multiplier(
+    shape: _Shape, char: str, columns: bool, job: tuple[Callable[..., None], list[int], int]
+) -> Callable[..., Any]:
+    """The function of both operands. job: what runs, the words behind the addresses, and bytes of
+    room for parts of sums.
+    """
+    run, words, room = job
+    make, packed = memory.maker(shape, np.dtype(char)), struct.pack(f"{len(words) + 1}q", 0, *words)
+
+    def multiply(matrix: NDArray[Any], vector: NDArray[Any]) -> NDArray[Any]:
+        rest = struct.pack("q", memory.scratch(room)) + packed[8:] if room else packed
+        run(matrix, vector, out := make(), rest)
+        return out
+
+    def by_columns(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+        return multiply(y, x)
+
+    return by_columns if columns else multiply
+
+
+vector_matmul = table.Planned(_plan)
+large_matmul = table.Planned(_stack_plan)
+
+
+@functools.cache
+def _runner(element: str, across: bool, depth: int, parted: bool) -> Callable[..., None]:
+    code = printed(_text, element, across, depth, parted, host())
+    return runner(code.keep().address("multiply"))
+
+
+def _text(element: str, across: bool, depth: int, parted: bool, target: Host) -> str:
+    """`multiply(job)`: all tasks, and the sum of their parts."""
+    module = Module(target)
+    module.declare("@funct_parallel", PARALLEL)
+    (print_columns if across else print_rows)(module, "task", element, depth)
+    f = module.function("multiply", [("job", PTR)])
+    (job,) = f.arguments
+    count = 5 + 4 * depth if depth else _WORDS
+    frame = f.allocate(I64, 3 + count)
+    for k, word in enumerate([*f.words(job, 0, 3), *f.words(job, _HEAD, count)]):
+        f.store(word, f.at(frame, k, "i64"))
+    tasks = f.word(job, _HEAD + count)
+    if parted:
+        f.store(f.word(job, 3), f.at(frame, 2, "i64"))
+    f.line(f"call void @funct_parallel(ptr @task, {frame!r}, {tasks!r})")
+    if parted:
+        _add_up(f, element, *f.pointers(job, 2, 2), f.word(job, _HEAD), tasks)
+    f.ret()
+    return module.text()
+
+
+def _add_up(
+    f: Emitter, element: str, out: Value, parts: Value, length: Value, count: Value
+) -> None:
+    """The sums of so many parts, in their order."""
+    lanes = f.module.target.vector_bytes // typed(element).bytes
+    wide = typed(element, lanes)
+
+    def some(c: Value) -> None:
+        mask = f.first_lanes(lanes, length - c)
+
+        def part(k: Value | int) -> Value:
+            return f.load(wide, f.at(parts, k * length + c, element), mask)
+
+        (total,) = f.loop(1, count, 1, lambda k, sums: [sums[0] + part(k)], [part(0)])
+        f.store(total, f.at(out, c, element), mask)
+
+    each(f, 0, length, some, lanes)
