@@ -145,7 +145,7 @@ ROWS = (
     Row("half_convolution_input", "funct.kernels.windows.convolution:widened_input"),
     Row("half_convolution_weight", _CONV + "half_convolution:convolution_weight", *_PAIRS),
     Row("half_convolution_weight", "funct.kernels.windows.convolution:widened_weight"),
-    Row("half_matmul", _PRODUCTS + "half_products:half_matmul", _HALF, _WIDE, 1 << 13),
+    Row("half_matmul", _PRODUCTS + "half_products:half_matmul", _HALF, _WIDE, 1 << 9),
     Row("half_matmul", "funct.kernels.linalg.products:half_matmul"),
     Row("integer_matmul", _PRODUCTS + "integers:integer_matmul", _SHORT, ("llvm", "avx2"), 1 << 23),
     Row("integer_matmul", _PRODUCTS + "integer_rows:integer_matmul", _INTEGER, ("llvm",), 1 << 12),
@@ -186,6 +186,8 @@ ROWS = (
     Row("gram_matmul", "funct.kernels.linalg.products:gram_matmul"),
     # work: elements of the matrix; fewer are not worth threads to OpenBLAS
     Row("vector_matmul", _PRODUCTS + "vector_products:vector_matmul", _REAL, _WIDE, 9216),
+    Row("vector_matmul", _PRODUCTS + "vector_products:vector_matmul", _HALF, _WIDE, 1 << 8),
+    Row("vector_matmul", "funct.kernels.linalg.products:half_matmul", _HALF),
     Row("vector_matmul", _PRODUCTS + "blas_products:vector_matmul", _REAL, ("llvm",), 9216),
     Row("vector_matmul", _PRODUCTS + "blas_products:vector_matmul", _COMPLEX, ("llvm",), 4096),
     Row("vector_matmul", "funct.kernels.linalg.products:vector_matmul"),

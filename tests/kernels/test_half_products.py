@@ -39,7 +39,8 @@ def by(dot: str, x: Any, y: Any) -> Any:
     kind = fast._ELEMENTS[x.dtype], dot, DOTS[dot].per_word
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fast, "_kind", lambda dtype: kind)
-        return fast.half_matmul(x, y)
+        call = fast._plan(x.shape, y.shape, x.strides, y.strides, x.dtype.char)
+        return NotImplemented if call is None else call(x, y)
 
 
 def assert_close(found: Any, x: Any, y: Any) -> None:

@@ -38,6 +38,7 @@ _FEW_OF_INTEGERS = 1 << 12
 _TILED, _LEAST_TILED = 1 << 18, 1 << 16
 _FEW_ROWS = 16
 _LONG_COMPLEX, _LONG = 4096, 9216  # elements of a matrix that it does, by a vector
+_FEW_OF_HALVES = 1 << 8  # products of float16 that NumPy does in the time of another call
 _LARGE = 1 << 11  # elements of x from which on a result may be slow to clear
 # sums of so few terms are bound by the result, whose rows fall into the same few sets of the cache
 # where they lie pages apart: BLAS is at half its speed
@@ -95,10 +96,22 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
             return table.call("stacked_matmul", kind, matrices, x, y)
         return np.matmul(x, y)
     if kind in _HALVES and kind == y.dtype:
+        rank, other = x.ndim, y.ndim
+        if 0 < rank < 3 > other > 0 and x.shape[-1] == y.shape[0]:
+            work = x.size * y.size // (x.shape[-1] or 1)
+            if work <= _FEW_OF_HALVES and kind.char == "e":
+                return np.matmul(x, y)  # which sums in float32, too
+            if rank == 1 or other == 1:
+                return _by_vector(x, y, work)
+            if work and 1 in (len(x), y.shape[1]):
+                return _by_flat(x, y, work)
         if x.ndim > 1 < y.ndim and x.shape[-1] == y.shape[-2]:
             if x.shape[-1] == 1 and x.size * y.size > _FEW:
                 return _of_one(x, y)
-            return table.call("half_matmul", kind, 2 * x.size * y.shape[-1], x, y)
+            if not x.__class__ is y.__class__ is np.ndarray:
+                return half_matmul(x, y)
+            layout = x.shape, y.shape, x.strides, y.strides
+            return planned("half_matmul", kind, 2 * x.size * y.shape[-1], left(), *layout)(x, y)
         if x.ndim > 1 == y.ndim and x.shape[-1] == len(y):
             return matmul(x, y[:, None])[..., 0]
         if x.ndim == 1 < y.ndim and len(x) == y.shape[-2]:
@@ -130,8 +143,7 @@ def _of_matrices(x: NDArray[Any], y: NDArray[Any], work: int) -> Any:
     if not x.__class__ is y.__class__ is np.ndarray:
         return plain_matmul(x, y)
     if 1 in (len(x), y.shape[1]):
-        flat = _by_vector(x[0], y, y.size) if len(x) == 1 else _by_vector(x, y[:, 0], x.size)
-        return flat.reshape(len(x), y.shape[1])
+        return _by_flat(x, y, max(x.size, y.size))
     if x.dtype in _REAL:
         same = x.strides == y.strides[::-1] and x.shape == y.shape[::-1]
         if same and x.ctypes.data == y.ctypes.data:
@@ -153,6 +165,12 @@ def _by_vector(x: NDArray[Any], y: NDArray[Any], size: int) -> Any:
         return vector_matmul(x, y)
     layout = x.shape, y.shape, x.strides, y.strides
     return planned("vector_matmul", x.dtype, size, left(), *layout)(x, y)
+
+
+def _by_flat(x: NDArray[Any], y: NDArray[Any], size: int) -> Any:
+    """The product of two matrices, of which one has a single row or column."""
+    flat = _by_vector(x[0], y, size) if len(x) == 1 else _by_vector(x, y[:, 0], size)
+    return flat.reshape(len(x), y.shape[1])
 
 
 def _dense(x: NDArray[Any]) -> bool:
@@ -182,7 +200,7 @@ def thin_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
 
 def vector_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
     """x @ y of a matrix and a vector, by BLAS."""
-    return x.dot(y)
+    return half_matmul(x, y) if x.dtype in _HALVES else x.dot(y)
 
 
 def stacked_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -41,10 +42,11 @@ def close(found: Any, x: Any, y: Any) -> None:
     """found is x @ y but for rounding of so many terms."""
     wide = np.clongdouble if x.dtype.kind == "c" else np.longdouble
     exact = x.astype(wide) @ y.astype(wide)
+    finfo: Any = ml_dtypes.finfo if x.dtype.kind == "V" else np.finfo
     of_terms = np.abs(x).astype(np.float64) @ np.abs(y).astype(np.float64)
     assert found.shape == exact.shape
     assert found.dtype == x.dtype
-    assert (np.abs(found - exact) <= 8 * np.finfo(x.dtype).eps * of_terms).all()
+    assert (np.abs(found - exact) <= 8 * float(finfo(x.dtype).eps) * of_terms).all()
 
 
 @pytest.fixture(params=[False, True], ids=["before", "behind"])
@@ -97,15 +99,16 @@ def test_stacks(stack: Any, other: Any, lies: str, size: Any, dtype: str, at_end
 
 
 @pytest.mark.pairwise
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", [(100, 100), (2, 9000), (9000, 2), (1, 9999), (1100, 1000)])
+@pytest.mark.parametrize("dtype", [*DTYPES, "float16", "bfloat16"])
+@pytest.mark.parametrize("shape", [(100, 100), (2, 9000), (3, 5), (1, 500), (9000, 2), (1, 9999), (1100, 1000)])
 @pytest.mark.parametrize("lies", ["rows", "columns", "a part"])
 @pytest.mark.parametrize("from_left", [False, True])
 def test_vectors(lies: str, shape: Any, dtype: str, from_left: bool, at_end: bool) -> None:
     x = LIES[lies](guarded.copy(normal(dtype, shape), at_end=at_end))
     v = guarded.copy(normal(dtype, shape[not from_left]), at_end=at_end)
     given = (v, x) if from_left else (x, v)
-    close(blas_products.vector_matmul(*given), *given)
+    if not dtype.endswith("16"):
+        close(blas_products.vector_matmul(*given), *given)
     if not dtype.startswith("c"):
         same_by_threads(vector_products.vector_matmul, *given)
 

@@ -6,11 +6,10 @@ as 0), twice as fast as float32; else it is widened where it is packed, as float
 
 from __future__ import annotations
 
-import ctypes
 import functools
-import struct
+from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -23,13 +22,19 @@ from funct.kernels.cpu.dense.tile import most_rows, tile_table
 from funct.kernels.cpu.products.half_rows import KEPT, NARROWEST
 from funct.kernels.cpu.products.half_text import CALL, JOB, STRIP, text
 from funct.kernels.cpu.record import address
+from funct.kernels.cpu.runners import filling
+from funct.kernels.table import Planned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    _Sizes = tuple[int, ...]
+
 __all__ = ["half_matmul"]
 
 _ELEMENTS = {np.dtype(np.float16): "f16", np.dtype(ml_dtypes.bfloat16): "bf16"}
+_KEPT = 1 << 12  # matrices of a stack whose places are kept
+_DTYPES = {dtype.char: dtype for dtype in _ELEMENTS}
 _LEFT_BYTES = 1 << 20  # of rows that stay in the second-level cache, or near
 _MOST_ROWS = 512
 # Words along the depth that are packed at a time, and columns, so that their sums stay there too:
@@ -41,50 +46,85 @@ _NEAR_ROWS = 16  # rows that read the right operand where it lies, if it has so 
 _NEAR = 1 << 15
 _GAP = 16  # words between packed rows, which else may have the same place in the cache
 _SHORT = 64  # words of rows that follow each other, so that a matrix of them is one run
-_KEPT = 1 << 12  # matrices of a stack whose places are kept
-_FIRST = np.zeros(1, np.int64)
 _NO_TAP = np.zeros(2, np.int64)
 
 
-def half_matmul(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+def _plan(
+    x: _Sizes, y: _Sizes, x_strides: _Sizes, y_strides: _Sizes, char: str
+) -> Callable[..., Any] | None:
     """x @ y of one half-precision dtype and at least two axes each."""
-    if not (x.size and y.size):
-        return NotImplemented
-    (m, k), n = x.shape[-2:], y.shape[-1]
+    if 0 in (*x, *y) or x[-1] != y[-2]:
+        return None
+    dtype, (m, k), n = _DTYPES[char], x[-2:], y[-1]
+    byte = dtype.itemsize
     if n == 1 < m:
-        row = half_matmul(y.swapaxes(-1, -2), x.swapaxes(-1, -2))
-        return row.reshape(*row.shape[:-2], m, 1)
-    if y.ndim == 2 < x.ndim and x.flags.c_contiguous:
-        flat = half_matmul(x.reshape(-1, k), y)
-        return flat.reshape(*x.shape[:-1], n)
-    element, dot, per = _kind(x.dtype)
-    if k % per:
-        x, y = _filled(x, x.ndim - 1, per), _filled(y, y.ndim - 2, per)
-    x, x_turned, x_row = _laid(x, per)
-    if y.flags.c_contiguous and y.flags.aligned:
-        y_turned, y_row = False, n
-    else:
-        y, lines, y_row = _laid(y.swapaxes(-1, -2), per)
-        y, y_turned = y.swapaxes(-1, -2), not lines
-    lead: tuple[int, ...] = ()
-    x_places = y_places = _FIRST
-    if x.ndim > 2 or y.ndim > 2:
-        lead = x.shape[:-2]
-        if y.shape[:-2] != lead:
-            lead = np.broadcast_shapes(lead, y.shape[:-2])
-        x_places, y_places = _places(x, lead), _places(y, lead)
-    left_row = x_row // per if per > 1 and not x_turned else 0
-    made = _job(element, dot, prod(lead), (m, x.shape[-1] // per, n), left_row)
-    out = memory.fresh((*lead, m, n), x.dtype)
-    given = _given(
-        memory.scratch(made.scratch_bytes), address(x), address(y), address(out),
-        address(x_places), address(y_places), x_row, x_turned, y_row, y_turned,
-    )  # fmt: skip
-    made.run(given + made.job)
-    return out
+        turned = *[(*of[:-2], of[-1], of[-2]) for of in (y, x, y_strides, x_strides)], char
+        row, shape = cast("Any", _plan(*turned)), (*np.broadcast_shapes(x[:-2], y[:-2]), m, 1)
+        return lambda x, y: row(y.swapaxes(-1, -2), x.swapaxes(-1, -2)).reshape(shape)
+    if len(y) == 2 < len(x) and _dense(x, x_strides, byte):
+        flat: Any = _plan((prod(x[:-1]), k), y, (k * byte, byte), y_strides, char)
+        return lambda x, y: flat(x.reshape(-1, k), y).reshape(*x.shape[:-1], n)
+    element, dot, per = _kind(dtype)
+    left = _laid(x, x_strides, byte, per)
+    right: Any = (False, n) if _dense(y, y_strides, byte) else None
+    if right is None:
+        lines = _laid(_turned(y), _turned(y_strides), byte, per)
+        right = None if lines is None else (not lines[0], lines[1])
+    if k % per or left is None or right is None:
+        return _copied(x, y, char, per, (left is None, right is None))
+    lead = np.broadcast_shapes(x[:-2], y[:-2])
+    left_row = left[1] // per if per > 1 and not left[0] else 0
+    made = _job(element, dot, prod(lead), (m, k // per, n), left_row)
+    job = made.job.copy()
+    JOB.put(job, x_row=left[1], x_turned=left[0], y_row=right[1], y_turned=right[0])
+    run = filling(made.code, job, [JOB.place(name) for name in CALL[:6]])
+    make, room = memory.maker((*lead, m, n), dtype), made.scratch_bytes
+
+    def places() -> list[NDArray[np.int64]]:
+        stacks = (x, x_strides), (y, y_strides)
+        return [_starts(of[:-2], steps[:-2], byte, lead) for of, steps in stacks]
+
+    kept = places() if prod(lead) <= _KEPT else None
+
+    def multiply(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+        run(memory.scratch(room), x, y, out := make(), *(kept or places()))
+        return out
+
+    return multiply
 
 
-_given = struct.Struct(f"={len(CALL)}q").pack
+half_matmul = Planned(_plan)
+
+
+def _copied(
+    x: _Sizes, y: _Sizes, char: str, per: int, which: tuple[bool, bool]
+) -> Callable[..., Any]:
+    """The same for copies of operands, with zeros behind so that terms are whole words."""
+    wanting = -x[-1] % per
+    filled = (*x[:-1], x[-1] + wanting), (*y[:-2], y[-2] + wanting, y[-1])
+    dense: Any = [np.empty(shape, np.int16).strides for shape in filled]
+    multiply: Any = _plan(*filled, *dense, char)
+
+    def copied(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+        if wanting:
+            x, y = _filled(x, x.ndim - 1, per), _filled(y, y.ndim - 2, per)
+        product: NDArray[Any] = multiply(np.ascontiguousarray(x), np.ascontiguousarray(y))
+        return product
+
+    return copied
+
+
+def _turned(of: _Sizes) -> _Sizes:
+    return (*of[:-2], of[-1], of[-2])
+
+
+def _dense(shape: _Sizes, strides: _Sizes, step: int) -> bool:
+    """Whether elements follow each other in C's order."""
+    for n, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if n != 1 and stride != step:
+            return False
+        step *= n
+    return True
 
 
 @functools.cache
@@ -105,33 +145,24 @@ def _filled(x: NDArray[Any], axis: int, per: int) -> NDArray[Any]:
     return y
 
 
-def _laid(x: NDArray[Any], per: int) -> tuple[NDArray[Any], bool, int]:
-    """Matrices of which a row is a run of words, or turned: a column a run of elements; the step
-    from one to the next.
+def _laid(shape: _Sizes, strides: _Sizes, byte: int, per: int) -> tuple[bool, int] | None:
+    """Whether a column of a matrix is a run of elements, not a row one of words, and the step from
+    one to the next; None where neither is.
     """
-    rows, columns = x.shape[-2:]
-    if x.flags.c_contiguous and x.flags.aligned and columns % per == 0:
-        return x, False, columns
-    size = x.itemsize
-    down, along = x.strides[-2:]
-    right = x.flags.aligned and not any(s % size for s in x.strides)
-    if right and (along == size or columns == 1) and down // size % per == 0:
-        return x, False, down // size
-    if right and (down == size or rows == 1):
-        return x, True, along // size
-    return _laid(np.ascontiguousarray(x), per) if not x.flags.c_contiguous else (x, False, columns)
+    (rows, columns), (down, along) = shape[-2:], strides[-2:]
+    if columns % per == 0 and _dense(shape, strides, byte):
+        return False, columns
+    if any(s % byte for s in strides):
+        return None
+    if (along == byte or columns == 1) and down // byte % per == 0:
+        return False, down // byte
+    return (True, along // byte) if down == byte or rows == 1 else None
 
 
-def _places(x: NDArray[Any], lead: tuple[int, ...]) -> NDArray[np.int64]:
-    """Where each matrix of the stack begins, in elements."""
-    asked = x.shape[:-2], x.strides[:-2], x.itemsize, lead
-    return _starts(*asked) if prod(lead) <= _KEPT else _starts.__wrapped__(*asked)
-
-
-@functools.lru_cache(256)
 def _starts(
     lengths: tuple[int, ...], strides: tuple[int, ...], itemsize: int, lead: tuple[int, ...]
 ) -> NDArray[np.int64]:
+    """Where each matrix of a stack begins, in elements."""
     at = np.zeros((), np.int64)
     own = [0 if n == 1 else s // itemsize for n, s in zip(lengths, strides, strict=True)]
     for n, step in zip(lead, [0] * (len(lead) - len(own)) + own, strict=True):
@@ -140,12 +171,10 @@ def _starts(
 
 
 class _Job(Struct, frozen=True, eq=False):
-    """What is known before the arrays are. job: all fields but those of a call. tables: what its
-    addresses point to.
-    """
+    """What is known of sizes. job: all but the fields of a call. tables: what it points to."""
 
-    run: Any
-    job: bytes
+    code: int
+    job: NDArray[np.int64]
     scratch_bytes: int
     tables: tuple[NDArray[np.int64], ...]
 
@@ -195,11 +224,9 @@ def _job(element: str, dot: str, stack: int, sizes: tuple[int, int, int], left_r
         tiles=address(tiles),
         most_rows=most_rows(DOTS[dot], width), lanes=lanes, few=few,
     )  # fmt: skip
-    fixed = job[len(CALL) :].tobytes()
-    return _Job(_entry(element, dot), fixed, 4 * end * tasks, (pixels,))
+    return _Job(_entry(element, dot), job, 4 * end * tasks, (pixels, tiles))
 
 
 @functools.cache
-def _entry(element: str, dot: str) -> Any:
-    code = printed(text, element, dot, host()).keep()
-    return ctypes.CFUNCTYPE(None, ctypes.c_char_p)(code.address("multiply"))
+def _entry(element: str, dot: str) -> int:
+    return printed(text, element, dot, host()).keep().address("multiply")

@@ -1,4 +1,4 @@
-"""Products of a matrix of floats and a vector, and of stacks of them (`vector_text.py`)."""
+"""Products of a matrix and a vector, halves too, and of stacks of them (`vector_text.py`)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,20 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
 import numpy as np
 
 from funct.device import PARALLEL, Host, host, printed
 from funct.kernels import table
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.products.tiled import laid
-from funct.kernels.cpu.products.vector_text import cut, cut_stack, print_columns, print_rows
+from funct.kernels.cpu.products.vector_text import (
+    cut,
+    cut_stack,
+    print_columns,
+    print_rows,
+    summed_in,
+)
 from funct.kernels.cpu.runners import runner
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 
@@ -25,7 +32,13 @@ if TYPE_CHECKING:
 
 __all__ = ["large_matmul", "vector_matmul"]
 
-_ELEMENT = {"f": ("f32", 4), "d": ("f64", 8)}  # by NumPy's name, with its bytes
+_ELEMENTS = {
+    t.char: (name, t)
+    for name, t in (
+        ("f32", np.dtype(np.float32)), ("f64", np.dtype(np.float64)),
+        ("f16", np.dtype(np.float16)), ("bf16", np.dtype(ml_dtypes.bfloat16)),
+    )
+}  # fmt: skip
 _HEAD = 4  # words of a job before those of a task: both operands, the result, room for parts
 _WORDS = 8  # of a task, at most, if it is not of a stack
 
@@ -33,10 +46,13 @@ _WORDS = 8  # of a task, at most, if it is not of a stack
 def _plan(
     x: _Shape, y: _Shape, x_strides: _Shape, y_strides: _Shape, char: str
 ) -> Callable[..., Any] | None:
-    """x @ y of a matrix and a vector of one dtype, or of a vector and a matrix; None where what is
-    read one after the other does not lie so.
+    """x @ y of one dtype, of which one is a vector and the other a matrix or a vector; None where
+    what is read one after the other does not lie so.
     """
-    element, byte = _ELEMENT[char]
+    element, dtype = _ELEMENTS[char]
+    byte, result = dtype.itemsize, (*x[:-1], *y[1:])
+    if len(x) == len(y) == 1:
+        x, x_strides = (1, *x), (byte * x[0], *x_strides)
     columns = len(x) == 1  # of y, by x
     shape, strides, step = (y, y_strides, x_strides) if columns else (x, x_strides, y_strides)
     matrix = laid(strides, *shape, byte)
@@ -46,9 +62,9 @@ def _plan(
     across = matrix.turned != columns
     found = cut(length, terms, matrix.leading, across=across)
     words = [*found.words, *[0] * (_WORDS - len(found.words)), found.tasks]
-    room = byte * length * found.parts if found.parts > 1 else 0
+    room = typed(summed_in(element)).bytes * length * found.parts if found.parts > 1 else 0
     run = _runner(element, across, 0, room > 0)
-    return _multiplier((length,), char, columns, (run, words, room))
+    return _multiplier(result, dtype, columns, (run, words, room))
 
 
 def _stack_plan(
@@ -57,8 +73,8 @@ def _stack_plan(
     """x @ y of stacks of matrices of one dtype, of which the first has one row, or the second one
     column: these are copied where they do not lie one behind the other.
     """
-    element, byte = _ELEMENT[char]
-    columns = x[-2] == 1
+    element, dtype = _ELEMENTS[char]
+    byte, columns = dtype.itemsize, x[-2] == 1
     shape, strides, other = (y, y_strides, x) if columns else (x, x_strides, y)
     if columns == (y[-1] == 1) or max(len(x), len(y)) == 2 or x[-1] != y[-2] or 0 in (*x, *y):
         return None
@@ -80,20 +96,21 @@ def _stack_plan(
     ]  # fmt: skip
     run = _runner(element, across, len(lead), False)
     result = (*lead, 1, length) if columns else (*lead, length, 1)
-    multiply = _multiplier(result, char, columns, (run, [*found.words, *axes, found.tasks], 0))
+    multiply = _multiplier(result, dtype, columns, (run, [*found.words, *axes, found.tasks], 0))
     if columns:
         return lambda x, y: multiply(np.ascontiguousarray(x), y)
     return lambda x, y: multiply(x, np.ascontiguousarray(y))
 
 
 def _multiplier(
-    shape: _Shape, char: str, columns: bool, job: tuple[Callable[..., None], list[int], int]
-) -> Callable[..., Any]:
+    shape: _Shape, dtype: np.dtype[Any], columns: bool,
+    job: tuple[Callable[..., None], list[int], int],
+) -> Callable[..., Any]:  # fmt: skip
     """The function of both operands. job: what runs, the words behind the addresses, and bytes of
     room for parts of sums.
     """
     run, words, room = job
-    make, packed = memory.maker(shape, np.dtype(char)), struct.pack(f"{len(words) + 1}q", 0, *words)
+    make, packed = memory.maker(shape, dtype), struct.pack(f"{len(words) + 1}q", 0, *words)
 
     def multiply(matrix: NDArray[Any], vector: NDArray[Any]) -> NDArray[Any]:
         rest = struct.pack("q", memory.scratch(room)) + packed[8:] if room else packed
@@ -120,7 +137,10 @@ def _text(element: str, across: bool, depth: int, parted: bool, target: Host) ->
     """`multiply(job)`: all tasks, and the sum of their parts."""
     module = Module(target)
     module.declare("@funct_parallel", PARALLEL)
-    (print_columns if across else print_rows)(module, "task", element, depth)
+    if across:
+        print_columns(module, "task", element, depth, parted=parted)
+    else:
+        print_rows(module, "task", element, depth)
     f = module.function("multiply", [("job", PTR)])
     (job,) = f.arguments
     count = 5 + 4 * depth if depth else _WORDS
@@ -141,16 +161,17 @@ def _add_up(
     f: Emitter, element: str, out: Value, parts: Value, length: Value, count: Value
 ) -> None:
     """The sums of so many parts, in their order."""
-    lanes = f.module.target.vector_bytes // typed(element).bytes
-    wide = typed(element, lanes)
+    sum_element = summed_in(element)
+    lanes = f.module.target.vector_bytes // typed(sum_element).bytes
+    wide = typed(sum_element, lanes)
 
     def some(c: Value) -> None:
         mask = f.first_lanes(lanes, length - c)
 
         def part(k: Value | int) -> Value:
-            return f.load(wide, f.at(parts, k * length + c, element), mask)
+            return f.load(wide, f.at(parts, k * length + c, sum_element), mask)
 
         (total,) = f.loop(1, count, 1, lambda k, sums: [sums[0] + part(k)], [part(0)])
-        f.store(total, f.at(out, c, element), mask)
+        f.store(f.convert(total, element), f.at(out, c, element), mask)
 
     each(f, 0, length, some, lanes)

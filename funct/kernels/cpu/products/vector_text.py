@@ -5,7 +5,8 @@ it is asked for one with a vector. Here memory is read as it lies, a few rows be
 Rows that lie along the sum share what is read of the vector, and their lanes are added up side by
 side. Of rows that lie along the result as many sums as the first-level cache holds are kept there,
 to which some rows at a time are added; where the sum is long, tasks take parts of it, which are
-added up afterwards.
+added up afterwards. Halves are summed in float32. What is left of them behind whole vectors is read
+with elements before it: no processor without AVX-512 has masks for them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from funct.kernels.cpu.products.tiled import each_product, find_products
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, each, typed
 from funct.kernels.llvm.shuffles import first_blocks, first_halves
 
-__all__ = ["Cut", "cut", "cut_stack", "print_columns", "print_rows", "side_by_side"]
+__all__ = ["Cut", "cut", "cut_stack", "print_columns", "print_rows", "side_by_side", "summed_in"]
 
 _TASK = 1 << 16  # elements of the matrix that are worth a task of their own
 _MOST_TASKS, _MOST_PARTS = 16, 8
@@ -69,17 +70,23 @@ def _even(length: int, tasks: int, step: int) -> int:
     return -(-math.ceil(length / tasks) // step) * step
 
 
+def summed_in(element: str) -> str:
+    """The element of sums."""
+    return "f32" if element.endswith("16") else element
+
+
 def print_rows(module: Module, name: str, element: str, depth: int) -> None:
     """Add the kernel for rows along the sum. Frame: matrix, vector, result; the words of `cut` or,
     for a stack of that depth, of `cut_stack`.
     """
+    sum_element = summed_in(element)
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
     matrix, vector, out = f.pointers(frame, 0, 3)
     length, terms, leading = f.words(frame, 3, 3)
-    lanes = module.target.vector_bytes // typed(element).bytes
-    wide, zero = typed(element, lanes), f.constant(typed(element, lanes), 0)
-    bulk = terms - f.rem(terms, lanes * _SUMS)
+    lanes = module.target.vector_bytes // typed(sum_element).bytes
+    zero = f.constant(typed(sum_element, lanes), 0)
+    bulk, left = terms - f.rem(terms, lanes * _SUMS), f.rem(terms, lanes)
 
     def some_rows(places: tuple[Value, Value, Value], first: Value | int, stop: Value) -> None:
         matrix, vector, out = places
@@ -88,9 +95,14 @@ def print_rows(module: Module, name: str, element: str, depth: int) -> None:
             numbers = [f.min(i + r, stop - 1) for r in range(_BESIDE)]
             starts = [f.at(matrix, n * leading, element) for n in numbers]  # the last again
 
-            def some(t: Value, sums: list[Value], mask: Value | None = None) -> list[Value]:
-                x = f.load(wide, f.at(vector, t, element), mask)
-                read = [f.load(wide, f.at(s, t, element), mask) for s in starts]
+            def some(
+                t: Value, sums: list[Value], mask: Value | None = None, on: Value | None = None
+            ) -> list[Value]:
+                x, *read = (
+                    _read(f, element, lanes, f.at(p, t, element), mask) for p in (vector, *starts)
+                )
+                if on is not None:
+                    x, *read = (f.select(on, v, zero) for v in (x, *read))
                 return [f.fma(a, x, total) for a, total in zip(read, sums, strict=True)]
 
             def several(t: Value, sums: list[Value]) -> list[Value]:
@@ -99,18 +111,27 @@ def print_rows(module: Module, name: str, element: str, depth: int) -> None:
                     for found in some(t + s * lanes, sums[s * _BESIDE : (s + 1) * _BESIDE])
                 ]  # fmt: skip
 
-            def rest(t: Value, sums: list[Value]) -> list[Value]:
-                return some(t, sums, f.first_lanes(lanes, terms - t))
+            def rest(sums: list[Value]) -> list[Value]:
+                def masked() -> list[Value]:
+                    return some(terms - left, sums, f.first_lanes(lanes, left))
+
+                def again() -> list[Value]:
+                    return some(terms - lanes, sums, on=~f.first_lanes(lanes, lanes - left))
+
+                if element == sum_element:
+                    return masked()
+                return f.branch(terms < lanes, masked, again)
 
             held = [zero] * (_SUMS * _BESIDE)
             held = f.loop(0, bulk, lanes * _SUMS, several, held, maybe_empty=True)
             sums = [sum(held[r + _BESIDE :: _BESIDE], held[r]) for r in range(_BESIDE)]
-            sums = f.loop(bulk, terms, lanes, rest, sums, maybe_empty=True)
+            sums = f.loop(bulk, terms - left, lanes, some, sums, maybe_empty=True)
+            sums = f.branch(left > 0, lambda: rest(sums), lambda: sums)
             at = i
             for total in side_by_side(f, sums):
                 count = total.type.lanes
                 inside = f.first_lanes(count, f.max(stop - at, 0))
-                f.store(total, f.at(out, at, element), inside)
+                f.store(f.convert(total, element), f.at(out, at, element), inside)
                 at = at + count
 
         each(f, first, stop, rows, _BESIDE)
@@ -123,6 +144,13 @@ def print_rows(module: Module, name: str, element: str, depth: int) -> None:
     first = task * panel
     some_rows((matrix, vector, out), first, f.min(first + panel, length))
     f.ret()
+
+
+def _read(
+    f: Emitter, element: str, lanes: int, place: Value, mask: Value | None = None
+) -> Value:
+    """So many elements as what they are summed in."""
+    return f.convert(f.load(typed(element, lanes), place, mask), summed_in(element))
 
 
 def _each_of_stack(
@@ -171,22 +199,26 @@ def _paired(f: Emitter, rows: list[Value], low: list[int], half: int) -> list[Va
     return [f.shuffle(x, y, low) + f.shuffle(x, y, high) for x, y in pairs]
 
 
-def print_columns(module: Module, name: str, element: str, depth: int) -> None:
+def print_columns(
+    module: Module, name: str, element: str, depth: int, *, parted: bool = False
+) -> None:
     """Add the kernel for rows along the result. Frame: matrix, vector, result; the words of `cut`
-    or, for a stack of that depth, of `cut_stack`.
+    or, for a stack of that depth, of `cut_stack`. parted: whether results are parts of sums.
     """
+    sum_element = summed_in(element)
+    to = sum_element if parted else element
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
     matrix, vector, out = f.pointers(frame, 0, 3)
     length, terms, leading = f.words(frame, 3, 3)
-    wide = typed(element, module.target.vector_bytes // typed(element).bytes)
+    wide = typed(sum_element, module.target.vector_bytes // typed(sum_element).bytes)
     kept = f.allocate(wide, _KEPT // module.target.vector_bytes)
     zero = f.constant(I64, 0)
 
     def columns(
         places: tuple[Value, Value, Value], some: tuple[Value, Value], terms: tuple[Value, Value]
     ) -> None:
-        _columns(f, kept, wide, (*places, leading), some, terms)
+        _columns(f, (kept, wide, element, to), (*places, leading), some, terms)
 
     if depth:
 
@@ -196,40 +228,43 @@ def print_columns(module: Module, name: str, element: str, depth: int) -> None:
         _each_of_stack(f, (matrix, vector, out), length, depth, element, whole)
         return
     panel, move, part, along, down = f.words(frame, 6, 5)
-    first, begin, out = task * move, task * along, f.at(out, task * down, element)
+    first, begin, out = task * move, task * along, f.at(out, task * down, to)
     some = first, f.min(first + panel, length)
     columns((matrix, vector, out), some, (begin, f.min(begin + part, terms)))
     f.ret()
 
 
 def _columns(
-    f: Emitter, kept: Value, wide: Type, places: tuple[Value, Value, Value, Value],
+    f: Emitter, kinds: tuple[Value, Type, str, str], places: tuple[Value, Value, Value, Value],
     columns: tuple[Value, Value], terms: tuple[Value, Value],
 ) -> None:  # fmt: skip
-    """Sums of these terms for these columns. kept: room for sums. places: matrix, vector, result,
-    elements from row to row.
+    """Sums of these terms for these columns. kinds: room for sums, a vector of them, elements of
+    both operands and of the result. places: matrix, vector, result, elements from row to row.
     """
-    matrix, vector, out, leading = places
+    (kept, wide, element, to), (matrix, vector, out, leading) = kinds, places
     (first, stop), (begin, end) = columns, terms
-    element, lanes = wide.element, wide.lanes
+    lanes = wide.lanes
 
     def strip(start: Value) -> None:
         count = f.min(stop - start, _KEPT // wide.scalar.bytes)
         whole = count - f.rem(count, lanes)
 
-        def each_vector(body: Callable[[Value, Value | None], None]) -> None:
-            each(f, 0, whole, lambda c: body(c, None), lanes)
-            f.when(whole < count, lambda: body(whole, f.first_lanes(lanes, count - whole)))
+        def each_vector(body: Callable[[Value, Value, Value | None], None]) -> None:
+            """For each the place of its sums, its first column, and which others there are."""
+            left, few = whole < count, count < lanes
+            each(f, 0, whole, lambda c: body(c, c, None), lanes)
+            f.when(left & few, lambda: body(whole, whole, f.first_lanes(lanes, count)))
+            f.when(left & ~few, lambda: body(whole, count - lanes, None))
 
         def add(t: Value, several: int) -> None:
-            ways = [f.splat(f.load(wide.scalar, f.at(vector, t + r, element)), lanes)
+            ways = [f.splat(_read(f, element, 1, f.at(vector, t + r, element)), lanes)
                     for r in range(several)]  # fmt: skip
             rows = [f.at(matrix, (t + r) * leading + start, element) for r in range(several)]
 
-            def some(c: Value, mask: Value | None) -> None:
-                held = [f.load(wide, place := f.at(kept, c, element))]
+            def some(place: Value, c: Value, mask: Value | None) -> None:
+                held = [f.load(wide, place := f.at(kept, place, wide.element))]
                 for k, (x, row) in enumerate(zip(ways, rows, strict=True)):
-                    read = f.load(wide, f.at(row, c, element), mask)
+                    read = _read(f, element, lanes, f.at(row, c, element), mask)
                     if k == _TOGETHER // 2:  # another sum, for one would wait for itself
                         held.append(x * read)
                     else:
@@ -238,14 +273,15 @@ def _columns(
 
             each_vector(some)
 
-        zero, result = f.constant(wide, 0), f.at(out, start, element)
+        zero, result = f.constant(wide, 0), f.at(out, start, to)
         many = end - f.rem(end - begin, _TOGETHER)
-        each_vector(lambda c, _: f.store(zero, f.at(kept, c, element)))
+        each_vector(lambda place, *_: f.store(zero, f.at(kept, place, wide.element)))
         each(f, begin, many, lambda t: add(t, _TOGETHER), _TOGETHER)
         each(f, many, end, lambda t: add(t, 1))
 
-        def give(c: Value, mask: Value | None) -> None:
-            f.store(f.load(wide, f.at(kept, c, element)), f.at(result, c, element), mask)
+        def give(place: Value, c: Value, mask: Value | None) -> None:
+            total = f.load(wide, f.at(kept, place, wide.element))
+            f.store(f.convert(total, to), f.at(result, c, to), mask)
 
         each_vector(give)
 
