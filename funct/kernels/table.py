@@ -170,7 +170,7 @@ ROWS = (
     Row("weight_only_linear", "funct.kernels.quantized.weight_only:plain_weight_only_linear"),
     # work: multiplications
     Row("large_matmul", _PRODUCTS + "vector_products:large_matmul", _REAL, _WIDE, 1 << 16),
-    Row("large_matmul", _PRODUCTS + "few_rows:large_matmul", _REAL, _WIDE, 1 << 16),
+    Row("large_matmul", _PRODUCTS + "few_rows:large_matmul", _REAL, _WIDE, 1 << 14),
     Row("large_matmul", _PRODUCTS + "large_products:large_matmul", _REAL, _LONG, 1 << 18),
     Row("large_matmul", _PRODUCTS + "blas_products:large_matmul", _REAL, ("llvm",), 1 << 18),
     Row("large_matmul", _PRODUCTS + "blas_products:large_matmul", _COMPLEX, ("llvm",), 1 << 16),
@@ -339,7 +339,7 @@ def planned(
             kernel = row.load()
             found: Any = kernel.plan(*layout, dtype.char) if isinstance(kernel, Planned) else kernel
             if found is not None:
-                return found  # type: ignore[no-any-return]
+                return found
     raise LookupError(f"no kernel {name!r} for {dtype} on 'cpu'")
 
 

@@ -22,7 +22,7 @@ def vector_product(
     found = cut(length, terms, leading, across=across)
     kernel = ("columns" if across else "rows", element, 0)
     if found.parts == 1:
-        words = (matrix, vector, Address(out), *found.words)
+        words: tuple[Word, ...] = (matrix, vector, Address(out), *found.words)
         return [Call(kernel, words, found.tasks, (out,))]
     parts = Buffer(length * found.parts, np.dtype(out.dtype))
     combined = (Address(parts), Address(out), found.parts, length, length)

@@ -36,15 +36,16 @@ _FEW_OF_INTEGERS = 1 << 12
 # multiplications of matrices that BLAS gives to several threads; of complex numbers, or a few rows,
 # that it does not do well
 _TILED, _LEAST_TILED = 1 << 18, 1 << 16
-_FEW_ROWS = 16
+_FEW_ROWS, _LEAST_TURNED = 16, 1 << 14  # of a few rows by long columns that lie in memory
 _LONG_COMPLEX, _LONG = 4096, 9216  # elements of a matrix that it does, by a vector
 _FEW_OF_HALVES = 1 << 8  # products of float16 that NumPy does in the time of another call
+_FEW_BY_ONE = 1 << 10  # products by a number that NumPy's loop does in the time of two calls
+_FEW_OUTER = 1 << 12  # of sums of one term that two calls of NumPy's do sooner
 _LARGE = 1 << 11  # elements of x from which on a result may be slow to clear
 # sums of so few terms are bound by the result, whose rows fall into the same few sets of the cache
 # where they lie pages apart: BLAS is at half its speed
 _FEW_TERMS, _PAGE = 32, 1 << 12
 _MANY = 1 << 9  # matrices of a stack, of which the table has something better than BLAS
-_BLAS_OUTER = 1 << 17  # products of sums of one term that BLAS does in the time of a call
 _DOUBLE_EXACT = 2**53
 
 
@@ -60,11 +61,13 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
             return _of_one(x, y)
         if 0 < rank < 3 > other > 0 and kind is y.dtype:
             size, other_size = x.size, y.size
-            if size == 1 or other_size == 1:
-                return np.matmul(x, y)  # for `dot` 0 times anything is 0 then
+            if size == 1 or other_size == 1:  # for `dot` 0 times anything is 0 then
+                if rank == other == 2 and size + other_size > _FEW_BY_ONE:
+                    return _of_one(x, y)
+                return np.matmul(x, y)
             if rank == other == 2:
                 work = size * (columns := y.shape[1])
-                if work > _LEAST_TILED:
+                if work > _LEAST_TILED or (work > _LEAST_TURNED and y.strides[0] < y.strides[1]):
                     few = 1 < len(x) <= _FEW_ROWS or 1 < columns <= _FEW_ROWS
                     if few or work > _TILED or kind not in _REAL:
                         return _of_matrices(x, y, work)
@@ -82,15 +85,19 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
             flat = matmul(x.reshape(-1, x.shape[-1]), y)
             return flat.reshape(*x.shape[:-1], y.shape[1])
         if rank > 1 < other and kind is y.dtype:
+            work, other_work = x.size * y.shape[-1], y.size * x.shape[-2]
+            work = work if work > other_work else other_work
+            if work < _MANY:
+                return np.matmul(x, y)
             if x.shape[-1] != y.shape[-2] or not x.__class__ is y.__class__ is np.ndarray:
                 return np.matmul(x, y)  # which says what does not fit
             count = len(x) if rank == 3 else prod(x.shape[:-2])
             other_count = len(y) if other == 3 else prod(y.shape[:-2])
             matrices = max(count, other_count)
             if matrices < _MANY:
-                work = matrices * prod(x.shape[-2:]) * y.shape[-1]
-                is_left = work <= _TILED and kind in _REAL and not _has_few(x, y)
-                if work <= _LEAST_TILED or is_left:
+                if work <= _LEAST_TILED:
+                    return np.matmul(x, y)
+                if work <= _TILED and kind in _REAL and not _has_few(x, y):
                     return np.matmul(x, y)
                 return _large(x, y, work)
             return table.call("stacked_matmul", kind, matrices, x, y)
@@ -146,11 +153,15 @@ def _of_matrices(x: NDArray[Any], y: NDArray[Any], work: int) -> Any:
         return _by_flat(x, y, max(x.size, y.size))
     if x.dtype in _REAL:
         same = x.strides == y.strides[::-1] and x.shape == y.shape[::-1]
-        if same and x.ctypes.data == y.ctypes.data:
+        if same and work > _TILED and _place(x) == _place(y):
             return table.call("gram_matmul", x.dtype, work, x, y)
         if x.shape[1] <= _FEW_TERMS and not y.strides[0] % _PAGE and _dense(x) and _dense(y):
             return table.call("thin_matmul", x.dtype, len(x) * y.shape[1], x, y)
     return _large(x, y, work)
+
+
+def _place(x: NDArray[Any]) -> int:
+    return int(x.__array_interface__["data"][0])  # in a tenth of the time of `ctypes`
 
 
 def _large(x: NDArray[Any], y: NDArray[Any], work: int) -> Any:
@@ -215,9 +226,9 @@ def _of_one(x: NDArray[Any], y: NDArray[Any]) -> Any:
         return np.matmul(x, y)  # which says what does not fit
     if x.dtype != y.dtype:
         return outer_product(x, y)
-    if x.ndim == y.ndim == 2 and x.size * y.size <= _BLAS_OUTER and x.dtype.char in "fd":
-        return np.matmul(x, y) if 1 in (x.size, y.size) else x.dot(y)
-    return table.call("outer_product", x.dtype, x.size * y.size, x, y)
+    if (size := x.size * y.size) <= _FEW_OUTER:
+        return outer_product(x, y)
+    return table.call("outer_product", x.dtype, size, x, y)
 
 
 def outer_product(x: NDArray[Any], y: NDArray[Any]) -> Any:

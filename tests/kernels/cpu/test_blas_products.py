@@ -29,7 +29,8 @@ LIES: dict[str, Callable[[Any], Any]] = {
     "each second": lambda x: np.repeat(x, 2, axis=-1)[..., ::2],
     "backwards": lambda x: x[..., ::-1, :].copy()[..., ::-1, :],
 }
-SIZES = [(50, 500, 50), (3, 700, 900), (900, 700, 3), (1, 600, 900), (65, 65, 65), (16, 2000, 16)]
+SIZES = [(50, 500, 50), (3, 700, 900), (900, 700, 3), (1, 600, 900), (65, 65, 65), (16, 2000, 16),
+         (70, 20, 900)]  # fmt: skip
 
 
 def normal(dtype: str, size: Any) -> Any:
@@ -100,7 +101,9 @@ def test_stacks(stack: Any, other: Any, lies: str, size: Any, dtype: str, at_end
 
 @pytest.mark.pairwise
 @pytest.mark.parametrize("dtype", [*DTYPES, "float16", "bfloat16"])
-@pytest.mark.parametrize("shape", [(100, 100), (2, 9000), (3, 5), (1, 500), (9000, 2), (1, 9999), (1100, 1000)])
+@pytest.mark.parametrize(
+    "shape", [(100, 100), (2, 9000), (3, 5), (1, 500), (9000, 2), (1, 9999), (1100, 1000)]
+)
 @pytest.mark.parametrize("lies", ["rows", "columns", "a part"])
 @pytest.mark.parametrize("from_left", [False, True])
 def test_vectors(lies: str, shape: Any, dtype: str, from_left: bool, at_end: bool) -> None:

@@ -47,6 +47,9 @@ __all__ = [
 _NARROWEST, _WIDE = 16, 512  # rows or columns of a panel; of one that is worth being one of more
 _EVEN, _EVEN_FEW = 16, 4  # a panel is so many rows or columns, several times; and if it is narrow
 _WORDS = 15  # of `Panels`, behind three addresses
+# rows from which on products of so few terms are cut by rows: they are bound by the result, and
+# panels of columns write a part of each row
+_TALL, _FEW_TERMS = 64, 32
 _TERMS = 1 << 16  # of a sum that are worth a task
 _LONG_BYTES = 1 << 19  # of a matrix whose product with a vector is worth two threads
 _ELEMENT = {"f": "f32", "d": "f64", "F": "c64", "D": "c128"}  # by NumPy's name
@@ -69,8 +72,8 @@ def panels(
     """The panels of so many products. sizes: rows, columns, terms."""
     (m, n, k), (a, b), byte = sizes, operands, _BYTES[element]
     work = m * n * k * (4 if element.startswith("c") else 1)
-    tall = m >= n
-    length = max(m, n)
+    tall = m >= n or (m >= _TALL and k <= _FEW_TERMS)
+    length = m if tall else n
     several = _several(length, work) if count < 2 * host().cores else 1
     panel = math.ceil(length / several)
     even = _EVEN if panel >= 4 * _EVEN else _EVEN_FEW
@@ -197,7 +200,7 @@ def _plan(
     b = laid(y_strides[-2:], y[-2], y[-1], byte)
     stack = np.broadcast_shapes(x[:-2], y[:-2])
     if a is None or b is None:
-        dense = [np.empty(shape, char).strides for shape in (x, y)]
+        dense = np.empty(x, char).strides, np.empty(y, char).strides
         copied: Any = _plan(x, y, *dense, char)
         return lambda x, y: copied(np.ascontiguousarray(x), np.ascontiguousarray(y))
     count = math.prod(stack)

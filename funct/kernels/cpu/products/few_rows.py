@@ -39,6 +39,7 @@ _TOGETHER = 4  # rows of the matrix, or vectors of its columns
 _TERMS = 16  # of columns, taken at a time
 _LEAST_TERMS, _LEAST = 32, 1 << 17  # and multiplications, which are worth code of their own,
 _LEAST_OF_STACK = 1 << 16  # or, of several products, no more calls of BLAS
+_LONG_TERMS, _LEAST_LONG = 256, 1 << 14
 FEW_ROWS = "avx2", "fma"  # what is needed of the processor
 _ELEMENT = {"f": "f32", "d": "f64"}  # by NumPy's name
 _NUMBER, _NUMBER_OF_STACK = 12, 16  # the word behind those of a task: how many there are
@@ -49,8 +50,10 @@ def are_few(rows: int, terms: int, columns: int, turned: bool, count: int = 1) -
     most = _MOST_TURNED if turned or columns <= _NARROW else _MOST
     most = most if host().vector_bytes <= _VECTOR else _MOST_WIDE
     least = _LEAST if count == 1 else _LEAST_OF_STACK
+    if turned and terms >= _LONG_TERMS:  # which BLAS lays out for longer than it multiplies
+        least = _LEAST_LONG
     enough = terms >= _LEAST_TERMS and count * rows * terms * columns > least
-    return 1 < rows <= most and columns > rows and enough
+    return 1 < rows <= most and columns >= rows and enough
 
 
 def few_rows_words(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -58,8 +58,8 @@ def _plan(
     dtype, (m, k), n = _DTYPES[char], x[-2:], y[-1]
     byte = dtype.itemsize
     if n == 1 < m:
-        turned = *[(*of[:-2], of[-1], of[-2]) for of in (y, x, y_strides, x_strides)], char
-        row, shape = cast("Any", _plan(*turned)), (*np.broadcast_shapes(x[:-2], y[:-2]), m, 1)
+        row: Any = _plan(_turned(y), _turned(x), _turned(y_strides), _turned(x_strides), char)
+        shape = (*np.broadcast_shapes(x[:-2], y[:-2]), m, 1)
         return lambda x, y: row(y.swapaxes(-1, -2), x.swapaxes(-1, -2)).reshape(shape)
     if len(y) == 2 < len(x) and _dense(x, x_strides, byte):
         flat: Any = _plan((prod(x[:-1]), k), y, (k * byte, byte), y_strides, char)
@@ -71,7 +71,7 @@ def _plan(
         lines = _laid(_turned(y), _turned(y_strides), byte, per)
         right = None if lines is None else (not lines[0], lines[1])
     if k % per or left is None or right is None:
-        return _copied(x, y, char, per, (left is None, right is None))
+        return _copied(x, y, char, per)
     lead = np.broadcast_shapes(x[:-2], y[:-2])
     left_row = left[1] // per if per > 1 and not left[0] else 0
     made = _job(element, dot, prod(lead), (m, k // per, n), left_row)
@@ -96,14 +96,12 @@ def _plan(
 half_matmul = Planned(_plan)
 
 
-def _copied(
-    x: _Sizes, y: _Sizes, char: str, per: int, which: tuple[bool, bool]
-) -> Callable[..., Any]:
+def _copied(x: _Sizes, y: _Sizes, char: str, per: int) -> Callable[..., Any]:
     """The same for copies of operands, with zeros behind so that terms are whole words."""
     wanting = -x[-1] % per
-    filled = (*x[:-1], x[-1] + wanting), (*y[:-2], y[-2] + wanting, y[-1])
-    dense: Any = [np.empty(shape, np.int16).strides for shape in filled]
-    multiply: Any = _plan(*filled, *dense, char)
+    x, y = (*x[:-1], x[-1] + wanting), (*y[:-2], y[-2] + wanting, y[-1])
+    dense = np.empty(x, np.int16).strides, np.empty(y, np.int16).strides
+    multiply: Any = _plan(x, y, *dense, char)
 
     def copied(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
         if wanting:

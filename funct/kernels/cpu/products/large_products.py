@@ -22,7 +22,7 @@ from funct.kernels.llvm import I64, PTR, Module
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    _Pair = tuple[int, int]
+    _Sizes = tuple[int, ...]
 
 __all__ = ["large_matmul"]
 
@@ -32,13 +32,13 @@ _NUMBER = 19  # the word behind those of a task: how many there are
 
 
 def _plan(
-    x: _Pair, y: _Pair, x_strides: _Pair, y_strides: _Pair, char: str
+    x: _Sizes, y: _Sizes, x_strides: _Sizes, y_strides: _Sizes, char: str
 ) -> Callable[..., Any] | None:
     """x @ y of two matrices of one dtype; None where BLAS is as good."""
     if len(x) != 2 or len(y) != 2:
         return None
     element, byte = _ELEMENT[char]
-    a, b = laid(x_strides, *x, byte), laid(y_strides, *y, byte)
+    a, b = laid(x_strides, x[0], x[1], byte), laid(y_strides, y[0], y[1], byte)
     if x[1] != y[0] or a is None or b is None:
         return None
     sizes = (x[0], y[1], x[1])

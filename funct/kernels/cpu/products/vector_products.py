@@ -55,7 +55,7 @@ def _plan(
         x, x_strides = (1, *x), (byte * x[0], *x_strides)
     columns = len(x) == 1  # of y, by x
     shape, strides, step = (y, y_strides, x_strides) if columns else (x, x_strides, y_strides)
-    matrix = laid(strides, *shape, byte)
+    matrix = laid(strides, shape[0], shape[1], byte)
     if matrix is None or x[-1] != y[0] or 0 in shape or step != (byte,):
         return None
     terms, length = shape if columns else shape[::-1]
@@ -78,7 +78,7 @@ def _stack_plan(
     shape, strides, other = (y, y_strides, x) if columns else (x, x_strides, y)
     if columns == (y[-1] == 1) or max(len(x), len(y)) == 2 or x[-1] != y[-2] or 0 in (*x, *y):
         return None
-    matrix = laid(strides[-2:], *shape[-2:], byte)
+    matrix = laid(strides[-2:], shape[-2], shape[-1], byte)
     if matrix is None or any(s % byte for s in strides):
         return None
     terms, length = shape[-2:] if columns else shape[:-3:-1]
@@ -152,7 +152,8 @@ def _text(element: str, across: bool, depth: int, parted: bool, target: Host) ->
         f.store(f.word(job, 3), f.at(frame, 2, "i64"))
     f.line(f"call void @funct_parallel(ptr @task, {frame!r}, {tasks!r})")
     if parted:
-        _add_up(f, element, *f.pointers(job, 2, 2), f.word(job, _HEAD), tasks)
+        out, parts = f.pointers(job, 2, 2)
+        _add_up(f, element, out, parts, f.word(job, _HEAD), tasks)
     f.ret()
     return module.text()
 

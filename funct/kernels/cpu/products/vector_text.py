@@ -11,6 +11,7 @@ with elements before it: no processor without AVX-512 has masks for them.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -24,10 +25,10 @@ __all__ = ["Cut", "cut", "cut_stack", "print_columns", "print_rows", "side_by_si
 
 _TASK = 1 << 16  # elements of the matrix that are worth a task of their own
 _MOST_TASKS, _MOST_PARTS = 16, 8
-_LEAST_PART = 64  # rows, beside which the sums of a part are little to write and read again
+_LEAST_PART = 48  # rows, beside which the sums of a part are little to write and read again
 _COLUMNS = 128  # of two of the largest vectors there are
 _BESIDE, _SUMS = 4, 2  # rows along the sum, and sums of each: one must not wait for itself
-_TOGETHER = 8  # rows along the result, which are added to the same sums
+_TOGETHER = 8, 4, 2, 1  # rows along the result, which are added to the same sums
 _KEPT = 1 << 14  # bytes of sums
 
 
@@ -49,9 +50,9 @@ def cut(length: int, terms: int, leading: int, *, across: bool) -> Cut:
     if not across:
         panel = _even(length, wanted, _BESIDE)
         return Cut((length, terms, leading, panel), -(-length // panel))
-    parts = min(wanted, _MOST_PARTS)
-    if parts > 1 and terms >= parts * _LEAST_PART:
-        part = _even(terms, parts, _TOGETHER)
+    parts = min(wanted, _MOST_PARTS, terms // _LEAST_PART)
+    if parts > 1:
+        part = _even(terms, parts, _TOGETHER[0])
         parts = -(-terms // part)
         return Cut((length, terms, leading, length, 0, part, part, length), parts, parts)
     panel = _even(length, wanted, _COLUMNS)
@@ -265,7 +266,7 @@ def _columns(
                 held = [f.load(wide, place := f.at(kept, place, wide.element))]
                 for k, (x, row) in enumerate(zip(ways, rows, strict=True)):
                     read = _read(f, element, lanes, f.at(row, c, element), mask)
-                    if k == _TOGETHER // 2:  # another sum, for one would wait for itself
+                    if k == _TOGETHER[1]:  # another sum, for one would wait for itself
                         held.append(x * read)
                     else:
                         held[-1] = f.fma(x, read, held[-1])
@@ -274,10 +275,12 @@ def _columns(
             each_vector(some)
 
         zero, result = f.constant(wide, 0), f.at(out, start, to)
-        many = end - f.rem(end - begin, _TOGETHER)
         each_vector(lambda place, *_: f.store(zero, f.at(kept, place, wide.element)))
-        each(f, begin, many, lambda t: add(t, _TOGETHER), _TOGETHER)
-        each(f, many, end, lambda t: add(t, 1))
+        done = begin
+        for several in _TOGETHER:
+            many = end - f.rem(end - done, several)
+            each(f, done, many, functools.partial(add, several=several), several)
+            done = many
 
         def give(place: Value, c: Value, mask: Value | None) -> None:
             total = f.load(wide, f.at(kept, place, wide.element))
