@@ -57,9 +57,11 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
     kind = x.dtype
     if kind in _BLAS:
         rank, other = x.ndim, y.ndim
-        if rank > 1 < other and x.shape[-1] == 1 and x.size * y.size > _FEW:
+        if rank > 2 or other > 2:
+            return _of_stacks(x, y) if rank > 1 < other else np.matmul(x, y)
+        if rank == other == 2 and x.shape[1] == 1 and x.size * y.size > _FEW:
             return _of_one(x, y)
-        if 0 < rank < 3 > other > 0 and kind is y.dtype:
+        if rank and other and kind is y.dtype:
             size, other_size = x.size, y.size
             if size == 1 or other_size == 1:  # for `dot` 0 times anything is 0 then
                 if rank == other == 2 and size + other_size > _FEW_BY_ONE:
@@ -80,27 +82,6 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
             if size >= _LARGE and x.flags.c_contiguous and y.flags.c_contiguous:
                 return np.matmul(x, y)  # which does not clear the result first
             return x.dot(y)  # the same sums, at half the cost
-        if rank > 2 and other == 2 and x.flags.c_contiguous and x.size and y.dtype in _BLAS:
-            # one product instead of one per matrix of x
-            flat = matmul(x.reshape(-1, x.shape[-1]), y)
-            return flat.reshape(*x.shape[:-1], y.shape[1])
-        if rank > 1 < other and kind is y.dtype:
-            work, other_work = x.size * y.shape[-1], y.size * x.shape[-2]
-            work = work if work > other_work else other_work
-            if work < _MANY:
-                return np.matmul(x, y)
-            if x.shape[-1] != y.shape[-2] or not x.__class__ is y.__class__ is np.ndarray:
-                return np.matmul(x, y)  # which says what does not fit
-            count = len(x) if rank == 3 else prod(x.shape[:-2])
-            other_count = len(y) if other == 3 else prod(y.shape[:-2])
-            matrices = max(count, other_count)
-            if matrices < _MANY:
-                if work <= _LEAST_TILED:
-                    return np.matmul(x, y)
-                if work <= _TILED and kind in _REAL and not _has_few(x, y):
-                    return np.matmul(x, y)
-                return _large(x, y, work)
-            return table.call("stacked_matmul", kind, matrices, x, y)
         return np.matmul(x, y)
     if kind in _HALVES and kind == y.dtype:
         rank, other = x.ndim, y.ndim
@@ -137,6 +118,31 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
             if kind != y.dtype:
                 x, y = x.astype(dtype, copy=False), y.astype(dtype, copy=False)
             return table.call("integer_matmul", dtype, 2 * work, x, y)
+    return np.matmul(x, y)
+
+
+def _of_stacks(x: NDArray[Any], y: NDArray[Any]) -> Any:
+    """The product of floats, or complex numbers, of which one at least is a stack of matrices."""
+    (rows, terms), columns, kind = x.shape[-2:], y.shape[-1], x.dtype
+    work, other_work = x.size * columns, y.size * rows
+    work = work if work > other_work else other_work
+    if work < _MANY:
+        return np.matmul(x, y)
+    if terms == 1 and x.size * y.size > _FEW:
+        return _of_one(x, y)
+    if y.ndim == 2 and x.size and x.flags.c_contiguous and y.dtype in _BLAS:
+        # one product instead of one per matrix of x
+        flat = matmul(x.reshape(-1, terms), y)
+        return flat.reshape(*x.shape[:-1], columns)
+    if kind is not y.dtype or not x.__class__ is y.__class__ is np.ndarray or terms != y.shape[-2]:
+        return np.matmul(x, y)  # which says what does not fit
+    count = len(x) if x.ndim == 3 else prod(x.shape[:-2])
+    other_count = len(y) if y.ndim == 3 else prod(y.shape[:-2])
+    matrices = max(count, other_count)
+    if matrices >= _MANY:
+        return table.call("stacked_matmul", kind, matrices, x, y)
+    if work > _TILED or (work > _LEAST_TILED and (kind not in _REAL or _has_few(x, y))):
+        return _large(x, y, work)
     return np.matmul(x, y)
 
 

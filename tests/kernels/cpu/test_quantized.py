@@ -115,7 +115,7 @@ def test_the_largest_sums_are_exact(
 
 @pytest.mark.parametrize("dot", [None, "s16"])
 @given(
-    st.integers(16, 30), st.integers(64, 90), st.integers(8, 70), BYTES, st.booleans(),
+    st.integers(32, 40), st.integers(64, 90), st.integers(32, 70), BYTES, st.booleans(),
 )  # fmt: skip
 def test_products_of_bytes_wrap_around(
     dot: str | None, rows: int, depth: int, columns: int, dtype: Any, turned: bool

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 __all__ = ["integer_matmul", "multiplier", "multiply", "thin_matmul"]
 
 _FLOATS = {"f": "f32", "d": "f64"}
-# what is worth tiles: rows or columns, rows beside a matrix that has to be turned, terms, and
+# what is worth tiles: rows or columns, by the bytes of a number (those that are multiplied in fours
+# as those that are not widened), rows beside a matrix that has to be turned, terms, and
 # multiplications of one of a stack
-_LEAST_ROWS, _LEAST_TURNED, _LEAST_TERMS, _LEAST = 8, 16, 64, 1 << 22
+_LEAST_ROWS, _LEAST_TURNED, _LEAST_TERMS, _LEAST = {1: 32, 2: 16, 4: 8}, 16, 64, 1 << 22
 _ONE = axis(1, 1, 1, 1, 0, 1)
 
 
@@ -53,8 +54,11 @@ def multiply(made: Convolver, x: NDArray[Any], panels: NDArray[Any], columns: in
 def integer_matmul(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
     """See `funct.kernels.linalg.products.integer_matmul`."""
     (m, k), n = x.shape[-2:], y.shape[-1]
-    least = _LEAST_ROWS if y.flags.c_contiguous else _LEAST_TURNED
-    if x.itemsize == 8 or m < least or n < _LEAST_ROWS or k < _LEAST_TERMS or not x.size:
+    if x.itemsize == 8 or k < _LEAST_TERMS or not x.size:
+        return NotImplemented
+    fours = x.itemsize == 1 and _narrow(1)[0] == "u8s8"
+    least = _LEAST_ROWS[4 if fours else x.itemsize]
+    if n < least or m < (least if y.flags.c_contiguous else max(least, _LEAST_TURNED)):
         return NotImplemented
     if y.ndim > 2 and m * k * n < _LEAST:
         return NotImplemented
