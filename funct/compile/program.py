@@ -33,6 +33,7 @@ from funct.compile.memory.workspace import place_buffers
 from funct.compile.steps.along import print_along
 from funct.compile.steps.elimination import print_factored, print_solved
 from funct.compile.steps.factors import print_factors, print_qr
+from funct.compile.steps.finite import print_finite
 from funct.compile.steps.flat import print_flat
 from funct.compile.steps.folds import print_fold
 from funct.compile.steps.fourier import print_fourier, print_lines_of
@@ -121,7 +122,7 @@ _PRINTERS: dict[str, Callable[..., None]] = {
     "few rows": print_few_rows, "gram": print_gram, "mirrored": print_mirrored, "told": print_told,
     "reflections": print_reflections, "judged": print_judged, "verdict": print_verdict,
     "odd": print_odd, "factored": print_factored, "solved": print_solved,
-    "cholesky": print_cholesky, "triangles": print_triangles,
+    "cholesky": print_cholesky, "triangles": print_triangles, "finite": print_finite,
 }  # fmt: skip
 
 

@@ -49,6 +49,7 @@ IMAGES: dict[str, Any] = {
     "patches": ((2, 16, 32, 32), (32, 16, 8, 8), 8, 0, 1, 1),
     "sequence": ((2, 16, 200), (32, 16, 7), 1, 3, 1, 1),
     "volume": ((1, 16, 6, 7, 8), (24, 16, 3, 3, 3), 1, 1, 1, 1),
+    "some taps inside": ((2, 40, 2, 2), (20, 40, 5, 5), 1, 2, 1, 1),
     "cropped": ((1, 16, 20, 20), (32, 16, 3, 3), 1, -1, 1, 1),
 }
 
@@ -119,6 +120,26 @@ def test_loops_have_eagers_numbers(name: str, dtype: str, which: str) -> None:
     else:  # the order of sums is another
         scale = float(xp.max(xp.abs(expected))) if expected.size else 1.0
         laws.close(found, expected, 0, 32 * eps * max(1.0, scale))
+
+
+@pytest.mark.parametrize("name", ["depthwise, apart", "tiles", "some taps inside"])
+def test_zeros_around_images_meet_no_infinity(name: str) -> None:
+    """In any factor of any of the maps: what is not finite reaches no more pixels than eagerly."""
+    given = params(IMAGES[name][0], *IMAGES[name][2:])
+
+    def all_maps(x: Any, w: Any, g: Any) -> Any:
+        sizes = (v.shape[2:] for v in (x, w))
+        y, back = ops.convolution(x, w, *given), ops.convolution_input(g, w, *given, next(sizes))
+        return y, back, ops.convolution_weight(x, g, *given, next(sizes))
+
+    run = looped(all_maps)
+    for which in range(3):
+        xs = arrays(name, "float32")[0]
+        xs[which] = xs[which].at[1, ..., 0].set(xp.inf)
+        assert not steps_python(run, *xs)
+        for k, found in enumerate(zip(*compiled(run, *xs), strict=True)):
+            for one, expected in zip(found, all_maps(*[x[k] for x in xs]), strict=True):
+                np.testing.assert_array_equal(np.isfinite(one), np.isfinite(expected))
 
 
 def test_a_network_is_trained() -> None:

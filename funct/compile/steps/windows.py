@@ -2,7 +2,8 @@
 
 They run the machine code that eager execution runs, convolutions by its address (`told.py`). Small
 images are lists of products, as eagerly. Numbers are those of eager execution wherever it takes
-this code too: it leaves to BLAS what this code would not be loaded for.
+this code too: it leaves to BLAS what this code would not be loaded for. What is not finite beside
+zeros around an image is left to eager execution (`finite.py`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.groups import arrays
 from funct.compile.fusion.lower import places_of
 from funct.compile.loops.scalars import ELEMENTS
+from funct.compile.steps.finite import all_finite, some_finite
 from funct.compile.steps.flat import flat_call
 from funct.compile.steps.moves import copied_bytes, zeros
 from funct.compile.steps.told import told
@@ -27,6 +29,7 @@ from funct.kernels.cpu.convolution.few_products import add_products, products
 from funct.kernels.cpu.irregular import pooling
 from funct.kernels.cpu.jobs import Job, job
 from funct.kernels.table import met
+from funct.kernels.windows import inside
 from funct.kernels.windows.convolution import fitting_size, in_roles
 from funct.kernels.windows.places import axes_of, in_parts
 from funct.kernels.windows.pooling import lowest
@@ -67,7 +70,7 @@ def lower_convolution(node: Node, fused: Fused) -> list[Call]:
     """The calls, after copies of what does not lie one after the other."""
     calls, places = places_of(node.operands, fused)
     work = _Work(node, places)
-    return [*calls, *(work.few() or work.lines() or work.tiles())]
+    return [*calls, *(work.few() or [*(work.lines() or work.tiles()), *work.judged()])]
 
 
 class _Work:
@@ -145,6 +148,16 @@ class _Work:
             told(_job(("rest", dot, *kind)), {**at, "flag": Address(flag)}, writes)
             for kind, at, writes in plain
         ]
+
+    def judged(self) -> list[Call]:
+        """What looks whether zeros around the images met what is not finite, as eagerly."""
+        shapes = in_roles(self.kind, *self.given, tuple(self.out.shape))
+        telling = inside.telling(self.kind, *shapes, self.slide)
+        if telling is None:
+            return []
+        if telling:
+            return [some_finite(self.out, telling)]
+        return [all_finite(self.places[1], math.prod(self.given[1]), self.dtype)]
 
     def _gradient(self, what: tuple[Any, ...]) -> list[_Told]:
         found = _job(("gradient", *what))
