@@ -15,6 +15,7 @@ from benchmarks.kernels import (
     large,
     mathematics,
     memory,
+    quantized,
     reductions,
     rowwise,
     samples,
@@ -24,8 +25,8 @@ from benchmarks.kernels.row import Row, table
 __all__ = ["PARTS", "Row", "run"]
 
 FILES = (
-    attention, dense, decompositions, draws, irregular, large, mathematics, memory, reductions,
-    rowwise, samples,
+    attention, dense, decompositions, draws, irregular, large, mathematics, memory, quantized,
+    reductions, rowwise, samples,
 )  # fmt: skip
 
 

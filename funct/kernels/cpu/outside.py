@@ -31,8 +31,10 @@ _PYTHON = {
     "PyTuple_Size": "i64 (ptr)", "PyType_GenericAlloc": "ptr (ptr, i64)",
     "Py_DecRef": "void (ptr)", "Py_IncRef": "void (ptr)",
 }  # fmt: skip
-# of <fenv.h>, whose flags invalid, divide by zero, overflow, underflow are these,
-_LIBM = {"fetestexcept": "i32 (i32)", "feclearexcept": "i32 (i32)"}
+# of C's library, whose flags invalid, divide by zero, overflow, underflow are these,
+_LIBC = {
+    "feclearexcept": "i32 (i32)", "fetestexcept": "i32 (i32)", "memcmp": "i32 (ptr, ptr, i64)",
+}  # fmt: skip
 _FLAGS = {"x86_64": 0x1D, "aarch64": 0x0F, "arm64": 0x0F}
 # and of NumPy's, whose ABI fixes where in its table they stand.
 _NUMPY = {
@@ -58,14 +60,14 @@ def _of_numpy(number: int) -> int:
     return ctypes.c_size_t.from_address(api + 8 * number).value
 
 
-def _of_libm(name: str) -> int:
+def _of_libc(name: str) -> int:
     return ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value or 0
 
 
 for _name in _PYTHON:
     offer(_name, functools.partial(address_in_python, _name))
-for _name in _LIBM:
-    offer(_name, functools.partial(_of_libm, _name))
+for _name in _LIBC:
+    offer(_name, functools.partial(_of_libc, _name))
 for _name, _number in _PLACES.items():
     offer(_name, functools.partial(_of_numpy, _number))
 
@@ -102,12 +104,12 @@ for _dtype in map(np.dtype, ("i4", "i8", "u4", "u8", "f4", "f8")):
 def warning_flags() -> int | None:
     """The flags at which NumPy warns; None where they cannot be asked for."""
     found = _FLAGS.get(platform.machine())
-    return found if found and all(hasattr(ctypes.CDLL(None), n) for n in _LIBM) else None
+    return found if found and all(hasattr(ctypes.CDLL(None), n) for n in _LIBC) else None
 
 
 def declared(text: str) -> str:
     """The text behind declarations of what it calls of the functions above."""
-    known = _PYTHON | _LIBM | _NUMPY
+    known = _PYTHON | _LIBC | _NUMPY
     called = {name for name in re.findall(r"@(\w+)\(", text) if name in known}
     kinds = {name: known[name].split(" ", 1) for name in sorted(called)}
     return "".join(f"declare {of} @{n}{taken}\n" for n, (of, taken) in kinds.items()) + text

@@ -17,6 +17,7 @@ from funct.device import PARALLEL, Code, host, printed
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.quantized.words import PAIRS, QUADS, Words
 from funct.kernels.cpu.record import Fields, Record, address
+from funct.kernels.cpu.runners import filling
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 from funct.kernels.llvm.scaling import nearest
 
@@ -41,7 +42,6 @@ TO_CODES = ("bias", "multiplier", "zero_point", "low", "high")
 PLANES = Fields(("tasks", "rows", "x", "y", "plane", "words", "channels", "zero_point"))
 SUMS = Fields(("tasks", "rows", "x", "y", "columns", "channels", *TO_CODES))
 NUMBERS = Fields(("x", "y", "tasks", "rows", "columns", "scale", "zero_point", "low", "high"))
-_given = struct.Struct("=2q").pack  # x and y of it
 
 
 def spans(f: Emitter, count: Value, lanes: int, body: Callable[[Value, int], None]) -> None:
@@ -343,8 +343,7 @@ def _pass(
     x = np.ascontiguousarray(x)
     y = memory.fresh(x.shape, dtype)
     rows = max(1, x.shape[0]) if x.ndim > 1 else 1
-    run, job = _passing(name, element, rows, x.size // rows, scale, zero_point, low, high)
-    run(_given(address(x), address(y)) + job)
+    _passing(name, element, rows, x.size // rows, scale, zero_point, low, high)(x, y)
     return y
 
 
@@ -352,13 +351,11 @@ def _pass(
 def _passing(
     name: str, element: str, rows: int, columns: int, scale: float, zero_point: int, low: int,
     high: int,
-) -> tuple[Any, bytes]:  # fmt: skip
-    """The entry, and the job without its arrays."""
+) -> Callable[..., None]:  # fmt: skip
+    """The function of both arrays."""
     job = NUMBERS.fill(
         tasks=_tasks(rows, rows * columns), rows=rows, x=0, y=0, columns=columns,
         scale=_bits(scale), zero_point=zero_point, low=_bits(low - zero_point),
         high=_bits(high - zero_point),
     )  # fmt: skip
-    code, _ = _entry(name, element)
-    run = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(code.address("run"))
-    return run, job[2:].tobytes()
+    return filling(_entry(name, element)[0].address("run"), job, range(2))

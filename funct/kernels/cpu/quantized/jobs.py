@@ -38,6 +38,5 @@ def layer_on_codes(
     made = layer(rows, depth, np.dtype(dtype), zero_point, *numbers, codes, best())
     if made is None:
         return None
-    words = np.frombuffer(bytes(8 * len(CALL)) + made.job, np.int64)
-    found = job_of(made.place, words, JOB, CALL, made.scratch_bytes, made)
+    found = job_of(made.place, made.job, JOB, CALL, made.scratch_bytes, made)
     return alone(found, JOB, 2 * rows * depth * made.shape[1])

@@ -7,9 +7,7 @@ where they lie (`byte_rows.py`). A unit of work is some rows times some outputs.
 
 from __future__ import annotations
 
-import ctypes
 import functools
-import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +30,7 @@ from funct.kernels.cpu.quantized.codes import (
 )
 from funct.kernels.cpu.quantized.words import Words
 from funct.kernels.cpu.record import Fields, Record, address
+from funct.kernels.cpu.runners import filling
 from funct.kernels.cpu.tasks import deal_out
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each
 from funct.kernels.quantized.affine import Codes
@@ -144,19 +143,15 @@ def _text(codes_in: str, codes_out: str, words: Words, few: bool) -> str:
 
 
 @functools.cache
-def _entry(codes_in: str, codes_out: str, words: Words, few: bool) -> tuple[Any, int]:
-    place = printed(_text, codes_in, codes_out, words, few).keep().address("run")
-    return ctypes.CFUNCTYPE(None, ctypes.c_char_p)(place), place
-
-
-_given = struct.Struct(f"={len(CALL)}q").pack
+def _entry(codes_in: str, codes_out: str, words: Words, few: bool) -> int:
+    return printed(_text, codes_in, codes_out, words, few).keep().address("run")
 
 
 class Layer(Struct, frozen=True, eq=False):
     """What is prepared for shapes, and how sums become codes.
 
     packing: what lays the weights out; None: they are taken as they lie. bias: what sums of
-    differences lack. place: of the entry. job: all fields but those of a call. held: what the job
+    differences lack. place: of the entry. job: all fields, those of a call open. held: what the job
     points to.
     """
 
@@ -164,9 +159,9 @@ class Layer(Struct, frozen=True, eq=False):
     packing: Convolver | None
     zero_point: int
     bias: NDArray[np.int32]
-    entry: Any
+    run: Callable[..., None]
     place: int
-    job: bytes
+    job: NDArray[np.int64]
     scratch_bytes: int
     shape: tuple[int, int]
     dtype: np.dtype[Any]
@@ -186,9 +181,7 @@ class Layer(Struct, frozen=True, eq=False):
     def __call__(self, x: NDArray[Any], w: NDArray[Any], bias: NDArray[np.int32]) -> NDArray[Any]:
         """Codes of the result, (rows, outputs), of dense codes and of panels or dense weights."""
         y = memory.fresh(self.shape, self.dtype)
-        room = memory.scratch(self.scratch_bytes)
-        given = _given(address(x), address(w), address(y), address(bias), room)
-        self.entry(given + self.job)
+        self.run(x, w, y, bias, memory.scratch(self.scratch_bytes))
         return y
 
 
@@ -235,9 +228,9 @@ def layer(
         most_rows=most, **fields,
     )  # fmt: skip
     codes = np.dtype(limits[-1])
-    entry, place = _entry(BYTE[dtype], BYTE[codes], words, few)
+    place = _entry(BYTE[dtype], BYTE[codes], words, few)
+    run = filling(place, job, [JOB.place(name) for name in CALL])
     held, shape = (places, tap, *kept), (rows, outputs)
     return Layer(
-        words, packing, zero_point, offsets, entry, place, job[len(CALL) :].tobytes(),
-        tasks * scratch, shape, codes, held,
-    )  # fmt: skip
+        words, packing, zero_point, offsets, run, place, job, tasks * scratch, shape, codes, held
+    )

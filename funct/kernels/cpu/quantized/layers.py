@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
-import threading
-from collections import OrderedDict
-from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,9 +19,9 @@ from funct.kernels.cpu.quantized.codes import (
     rounded,
     scaled,
 )
+from funct.kernels.cpu.quantized.kept import kept
 from funct.kernels.cpu.quantized.layer import layer
 from funct.kernels.cpu.quantized.words import best
-from funct.kernels.cpu.record import address
 from funct.kernels.windows.convolution import convolution as convolve
 
 if TYPE_CHECKING:
@@ -40,54 +36,16 @@ _BYTES = frozenset([np.dtype(np.uint8), np.dtype(np.int8)])
 _FLOAT32_EXACT = 2**24
 _FARTHEST_ZERO = 1 << 16  # codes less it are exact in float32, in NumPy too
 _FEW_OUTPUTS = 4  # per group; they would fill few lanes of a tile
-_KEPT = 64
-
-_memcmp = ctypes.CDLL(None).memcmp
-_memcmp.argtypes = (ctypes.c_size_t,) * 3
-_lock = threading.Lock()
-_made: OrderedDict[Any, _Made] = OrderedDict()
-
-
-class _Made(NamedTuple):
-    """What was made of weights, a copy of them, and where it lies if they are one run of bytes."""
-
-    result: Any
-    w: NDArray[Any]
-    place: int | None
-
-    def of(self, w: NDArray[Any]) -> bool:
-        """Whether it is made of these, that lie as the ones did of which it was."""
-        if self.place is None:
-            return np.array_equal(self.w, w)
-        return not _memcmp(address(w), self.place, w.nbytes)
-
-
-def _kept(w: NDArray[Any], kind: Any, make: Callable[[NDArray[Any]], Any]) -> Any:
-    """make(w), once for the weights and kinds that are used most recently.
-
-    What lies at an address may have changed: the weights themselves are compared.
-    """
-    key = (address(w), w.shape, w.strides, kind)
-    found = _made.get(key)
-    if found is not None and found.of(w):
-        try:  # noqa: SIM105 (`suppress` takes as long as all the rest of this)
-            _made.move_to_end(key)
-        except KeyError:  # another thread has taken it out
-            pass
-        return found.result
-    copy = w.copy()
-    made = _Made(make(w), copy, address(copy) if w.flags.c_contiguous else None)
-    with _lock:
-        _made[key] = made
-        while len(_made) > _KEPT:
-            _made.popitem(last=False)
-    return made.result
 
 
 def _bytes(x: NDArray[Any], w: NDArray[Any], codes: Codes) -> bool:
     """Whether there are codes, and they are bytes."""
-    known = x.dtype in _BYTES and np.dtype(codes.dtype) in _BYTES and w.dtype == np.int8
-    return bool(known and x.size and w.size)
+    return bool(_are_bytes(x.dtype, w.dtype, codes.dtype) and x.size and w.size)
+
+
+@functools.lru_cache(64)
+def _are_bytes(x: np.dtype[Any], w: np.dtype[Any], y: Any) -> bool:
+    return x in _BYTES and np.dtype(y) in _BYTES and w == np.int8
 
 
 def linear(
@@ -106,7 +64,7 @@ def linear(
     if made.packing is None:
         laid = np.ascontiguousarray(w), made.bias
     else:
-        laid = _kept(w, (made.words.dot, made.zero_point, offsets), made.laid)
+        laid = kept(w, (made.words.dot, made.zero_point, offsets), made.laid)
     y: NDArray[Any] = made(np.ascontiguousarray(x), *laid)
     return y if x.ndim == 2 else y.reshape(*x.shape[:-1], outputs)
 
@@ -139,7 +97,7 @@ def convolution(
 
     # few channels are merged with taps in one order or another, as the geometry says
     how = (words.dot, groups, (x.shape, slide) if count <= 16 else ())
-    panels, offset = _kept(w, how, make)
+    panels, offset = kept(w, how, make)
     planes = planes_of_words(x, x_zero_point, groups, words)
     sums = memory.fresh((len(x), outputs, *size), np.dtype(np.int32))
     zero = words.zero_point(int(x_zero_point), x.dtype)
@@ -159,7 +117,7 @@ def _of_few(
         def make(w: NDArray[Any], number: np.dtype[Any] = number) -> Any:
             return weights_of_codes(w, int(x_zero_point), x.dtype, bias, codes, number)
 
-        prepared = functools.partial(_kept, w, how, make)
+        prepared = functools.partial(kept, w, how, make)
         written = np.dtype(codes.dtype)
         y = convolution_of_codes(x, how[0], w.shape, prepared, written, slide, number)
         if y is not NotImplemented:

@@ -1,0 +1,140 @@
+"""Layers on codes of eight bits and weights of few, in G operations/s, beside float32.
+
+Numbers to numbers is a compiled program, as users run one: quantize, the layer, dequantize.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import funct as ft
+import funct.array as xp
+from benchmarks.kernels.row import Row
+from funct import ops
+from funct.kernels.cpu.products.integers import multiplier, multiply
+from funct.kernels.cpu.quantized.words import best
+from funct.kernels.quantized import affine as quantized
+from funct.kernels.quantized.weight_only import weight_only_linear
+from funct.kernels.windows.convolution import convolution
+from funct.kernels.windows.views import Sliding
+
+TITLE = "layers on codes, one thread [G/s]"
+
+LAYERS = (
+    (128, 1024, 1024), (512, 512, 512), (1, 1024, 1024), (1, 4096, 4096), (128, 64, 64),
+    (32, 128, 128),
+)  # fmt: skip
+
+
+def rows() -> Iterator[Row]:
+    """Every row."""
+    yield from _bytes()
+    for rows, depth, outputs in LAYERS:
+        yield from _layer(rows, depth, outputs)
+    yield from _convolutions()
+    yield from _weight_only()
+    million = _normal((1000, 1000), 0)
+    scale = np.float32(0.05)
+    yield Row(
+        "quantize 1e6", 5 * million.size,
+        lambda: quantized.quantize(million, scale, 99, 0, 255, np.uint8, 0),
+        {"numpy": lambda: quantized.plain_quantize(million, scale, 99, 0, 255, np.uint8, 0)},
+    )  # fmt: skip
+    codes = quantized.quantize(million, scale, 99, 0, 255, np.uint8, 0)
+    yield Row(
+        "dequantize 1e6", 5 * million.size,
+        lambda: quantized.dequantize(codes, scale, 99, 0, np.float32),
+        {"numpy": lambda: quantized.plain_dequantize(codes, scale, 99, 0, np.float32)},
+    )  # fmt: skip
+
+
+def _normal(shape: Any, seed: int) -> Any:
+    return np.random.default_rng(seed).standard_normal(shape, np.float32)
+
+
+def _bytes() -> Iterator[Row]:
+    """Words of codes by weights laid out before, to int32: a layer without its ends."""
+    rows, depth, outputs = 512, 2048, 512
+    rng, words = np.random.default_rng(0), best()
+    w = rng.integers(-127, 128, (outputs, depth)).astype(np.int8)
+    x = rng.integers(0, 256, (rows, depth * 4 // words.count)).astype(np.uint8).view(np.int32)
+    made = multiplier(rows, x.shape[1], outputs, words.dot, True)
+    panels = made.panels(words.weights(w[:, :, None]))
+    real, weights = _normal((rows, depth), 0), _normal((outputs, depth), 1)
+    yield Row(
+        f"int8 product {rows}x{depth}x{outputs}, laid out", 2 * rows * depth * outputs,
+        lambda: multiply(made, x, panels, outputs), {"float32": lambda: real @ weights.T},
+        words.dot,
+    )  # fmt: skip
+
+
+def _layer(rows: int, depth: int, outputs: int) -> Iterator[Row]:
+    rng = np.random.default_rng(0)
+    real, weights = _normal((rows, depth), 0), _normal((outputs, depth), 1)
+    x = rng.integers(0, 256, (rows, depth)).astype(np.uint8)
+    w = rng.integers(-127, 128, (outputs, depth)).astype(np.int8)
+    factor = np.full(outputs, 1e-4, np.float32)
+    to_codes = np.zeros(outputs, np.int32), quantized.Codes(factor, 7, 7, 255, np.uint8)
+    peers = {"float32": lambda: np.maximum(real @ weights.T, 0)}
+
+    work, name = 2 * rows * depth * outputs, f"int8 linear {rows}x{depth}x{outputs}"
+    ours: dict[str, Callable[[], object]] = {
+        "codes to codes": lambda: quantized.linear(x, 99, w, *to_codes),
+        "numbers": functools.partial(_compiled_layer(w), xp.asarray(real)),
+    }
+    for kind, call in ours.items():
+        yield Row(f"{name}, {kind}", work, call, peers, best().dot)
+
+
+def _compiled_layer(w: Any) -> Callable[[Any], object]:
+    """A quantized program of one layer, from numbers to numbers."""
+    scale = xp.asarray(np.asarray([0.05, 0.1], np.float32))
+    zero = xp.asarray(np.asarray([99, 7], np.uint8))
+    of_weights = xp.full(len(w), 0.01, dtype=xp.float32)
+    bias = xp.zeros(len(w), dtype=xp.int32), scale[0], zero[0], of_weights, scale[0] * of_weights
+    codes, kernels = np.dtype(np.uint8), xp.asarray(w)
+
+    def run(x: Any) -> Any:
+        q = ops.quantize(x, scale[0], zero[0], codes, 0)
+        y = ops.quantized_linear(q, kernels, *bias, scale[1], zero[1], True)
+        return ops.dequantize(y, scale[1], zero[1], np.dtype(np.float32), 0)
+
+    return ft.jit(run)
+
+
+def _convolutions() -> Iterator[Row]:
+    rng = np.random.default_rng(0)
+    static = ((1, 1), ((1, 1), (1, 1)), (1, 1))
+    cases = ("64 to 64", 1, 28), ("depthwise 64", 64, 28), ("depthwise 64", 64, 7)
+    for name, groups, side in cases:
+        xs, ws = (8, 64, side, side), (64, 64 // groups, 3, 3)
+        image, kernels = _normal(xs, 0), _normal(ws, 1)
+        x = rng.integers(0, 256, xs).astype(np.uint8)
+        w = rng.integers(-127, 128, ws).astype(np.int8)
+        factor = np.full(64, 1e-4, np.float32)
+        few = np.zeros(64, np.int32), quantized.Codes(factor, 7, 7, 255, np.uint8)
+        slide = Sliding(*static, groups)
+        yield Row(
+            f"int8 conv 3x3, {name}, {side}x{side}", 2 * x.size * w[0].size,
+            lambda x=x, w=w, few=few, s=slide: quantized.convolution(x, 99, w, *few, s),
+            {"float32": lambda x=image, w=kernels, s=slide: convolution(x, w, *s)}, best().dot,
+        )  # fmt: skip
+
+
+def _weight_only() -> Iterator[Row]:
+    rng = np.random.default_rng(0)
+    row, large = _normal((1, 4096), 0), _normal((4096, 4096), 1)
+    scale = np.ones((4096, 32), np.float32)
+    for bits, codes in (
+        (4, rng.integers(0, 256, (4096, 2048)).astype(np.uint8)),
+        (8, rng.integers(-128, 128, (4096, 4096)).astype(np.int8)),
+    ):
+        yield Row(
+            f"int{bits} weights, 1x4096x4096", 2 * large.size,
+            lambda codes=codes: weight_only_linear(row, codes, scale),
+            {"float32": lambda: row @ large.T}, "f32",
+        )  # fmt: skip
