@@ -28,9 +28,16 @@ _LONG = 512  # elements of a window
 _FEW_CHANNELS = 16
 # pixels of the results of all images, by which tiles are quicker:
 _MANY_PIXELS = 1 << 10  # their weights are read often
-_SOME_PIXELS, _SOME_WEIGHTS = 192, 5 << 18  # of more than a few channels: laying these out pays
+_SOME_PIXELS, _SOME_WEIGHTS = 96, 5 << 18  # of more than a few channels: laying these out pays
+_FEW_OUTPUTS, _FEW_SUMS = 32, 16  # or outputs, by pixels and summed over them
+_FEW_LANES, _SHORT = 8, 16  # channels that fill no vector of tiles, by windows of more elements
 _WIDE = 64  # bytes of a vector, with which BLAS is quicker
 _FEW_PRODUCTS = 1 << 22  # of single elements
+
+
+def _few(outputs: int, most: int) -> bool:
+    """Whether outputs are so few that tiles have them sooner than the copy is made."""
+    return outputs <= most and host().vector_bytes < _WIDE
 
 
 def _apart(x: Any, other: Any, channels: int, kernel: Sizes, slide: Sliding, few: int) -> bool:
@@ -73,7 +80,7 @@ def _rows(x: NDArray[Any], size: Sizes, kernel: Sizes) -> NDArray[Any]:
 def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution`."""
     kernel = w.shape[2:]
-    if not _apart(x, w, x.shape[1], kernel, slide, 0):
+    if _few(len(w), _FEW_OUTPUTS) or not _apart(x, w, x.shape[1], kernel, slide, 0):
         return NotImplemented
     size = slide.size(x.shape[2:], kernel)
     y: NDArray[Any] = matmul(w.reshape(len(w), -1), _rows(x, size, kernel).swapaxes(1, 2))
@@ -85,6 +92,9 @@ def convolution_input(
 ) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution_input`."""
     (outputs, channels, *kernel), places = w.shape, g.shape[2:]
+    filled = channels >= _FEW_LANES or prod(kernel) <= _SHORT
+    if filled and _few(outputs, _FEW_OUTPUTS):
+        return NotImplemented
     if not _apart(g, w, channels, tuple(kernel), slide, _FEW_CHANNELS):
         return NotImplemented
     pixels = g.reshape(len(g), outputs, -1).swapaxes(1, 2)
@@ -102,7 +112,7 @@ def convolution_weight(
 ) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution_weight`."""
     (n, channels), outputs = x.shape[:2], g.shape[1]
-    if not _apart(x, g, channels, size, slide, 0):
+    if _few(outputs, _FEW_SUMS) or not _apart(x, g, channels, size, slide, 0):
         return NotImplemented
     rows = _rows(x, g.shape[2:], size).swapaxes(1, 2)
     return summed(g.reshape(n, outputs, -1), rows).reshape(outputs, channels, *size)

@@ -44,11 +44,16 @@ _SUMS = 8  # registers: enough for two units of latency 4, beside weights and wh
 _WORD_SUMS = 14  # of 32 registers: words have few weights, and each line that is read is permuted
 _NARROWEST = 32  # bytes of a vector
 _SMALL = 256  # pixels of an image, of whose lines as many as fill a vector's lanes are summed
+_SMALL_TAPS = 64  # of these: more are too much code
 _PHASES = 64  # of an adjoint; texts grow with them
 _FEW_OUTPUTS = 2  # leave most of the lanes of tiles empty
-_SHORT = 32  # bytes of a vector, with which the second-level cache is small:
+_SHORT = 32  # bytes of a vector, with which tiles are never very empty,
+_PRODUCTS = 16  # of each tap: signals, of which a strip is one chain of sums, do better in them;
+# and the second-level cache is small:
 _AFAR = 4 << 20  # bytes that all outputs of a group read of an image are from afar, by lines
 _FEW_BYTES, _SHARE = 8 << 10, 3  # of an image of one channel; of the caches, that all images fill
+_LANES = 8  # outputs that fill them
+_MANY_TERMS = 16  # channels; tiles are as quick with a quarter of those pixels, where they lie
 _NARROW = 4  # pixels of a line; of narrower ones too many lanes are empty
 
 
@@ -96,14 +101,18 @@ def planes(
     ours, theirs = w[0] // groups, w[1]  # outputs and channels of a group
     shared, terms = (theirs, ours) if adjoint else (ours, theirs)
     lanes = _lanes(dtype)
-    small = terms <= lanes == shared and prod(out) <= _SMALL and max(slide.stride) == 1
+    small = terms <= lanes == shared and prod(out) <= _SMALL and prod(w[2:]) <= _SMALL_TAPS
+    small = small and max(slide.stride) == 1
     few = shared < lanes or small
     if theirs > 1 and not (few and prod(w[2:]) > 1 and out[-1] >= _NARROW):
         return None
-    afar = host().vector_bytes <= _SHORT and coded is None and theirs > 1
-    if afar and shared * terms * prod(x[2:]) * dtype.itemsize >= _AFAR:
+    narrow = host().vector_bytes <= _SHORT and coded is None and theirs > 1
+    signal = len(out) == max(slide.stride) == 1 and shared * terms >= _PRODUCTS
+    if narrow and signal and shared > _FEW_OUTPUTS:
         return None
-    if not adjoint and _gathers(groups, slide):
+    if narrow and shared * terms * prod(x[2:]) * dtype.itemsize >= _AFAR:
+        return None
+    if not adjoint and _gathers(groups, w[0], slide):
         return None
     outputs = shared * groups
     units = x[0] * outputs
@@ -137,7 +146,9 @@ def weight_planes(
 ) -> Plan | None:
     """The plan of the adjoint in w."""
     outputs, groups = g[1], slide.groups
-    if x[1] != groups or len(size) > 3 or min(*x, *g, *size) < 1 or _gathers(groups, slide):
+    if x[1] != groups or len(size) > 3 or min(*x, *g, *size) < 1:
+        return None
+    if _gathers(groups, outputs, slide):
         return None
     shared = outputs // groups
     axes, kernel = filled(x[2:], g[2:], size, slide, False)
@@ -161,9 +172,9 @@ def weight_planes(
     return _filled(dtype, pattern, axes, x, (outputs, 1, *size), given, fold=fold)
 
 
-def _gathers(groups: int, slide: Sliding) -> bool:
-    """Whether pixels of one channel lie so far apart that lines are gathered for every output."""
-    return groups == 1 and slide.stride[-1] > 2
+def _gathers(groups: int, outputs: int, slide: Sliding) -> bool:
+    """Whether pixels lie so far apart that lines are gathered for every output of a channel."""
+    return slide.stride[-1] > 2 and (groups == 1 or outputs > groups)
 
 
 def _lanes(dtype: np.dtype[Any]) -> int:
@@ -256,7 +267,8 @@ def _filled(
 
 def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution`."""
-    if lie_last(x) and _copied_in_vain(len(w) // slide.groups, w.shape[1]):
+    vain = _copied_in_vain(len(w) // slide.groups, w.shape[1])
+    if lie_last(x) and (vain or (slide.stride[-1] > 1 and w.shape[1] >= _MANY_TERMS)):
         return NotImplemented
     return _run(planes(x.dtype, x.shape, w.shape, slide, None), x, w)
 
@@ -265,7 +277,8 @@ def convolution_input(
     g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes
 ) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution_input`."""
-    if lie_last(g) and _copied_in_vain(w.shape[1], len(w) // slide.groups):
+    shared = len(w) // slide.groups
+    if lie_last(g) and (_copied_in_vain(w.shape[1], shared) or _sole(w.shape[2:], shared)):
         return NotImplemented
     return _run(planes(g.dtype, g.shape, w.shape, slide, size), g, w)
 
@@ -277,10 +290,19 @@ def _copied_in_vain(shared: int, terms: int) -> bool:
     return terms >= shared > _FEW_OUTPUTS
 
 
+def _sole(kernel: Sizes, shared: int) -> bool:
+    """Whether a line is read for one tap, of many outputs of a channel: tiles read them as they
+    lie.
+    """
+    return prod(kernel) == 1 and shared >= _LANES
+
+
 def convolution_weight(
     x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes
 ) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution_weight`."""
+    if lie_last(g) and _sole(size, g.shape[1] // slide.groups):
+        return NotImplemented
     return _run(weight_planes(x.dtype, x.shape, g.shape, slide, size), x, g)
 
 
