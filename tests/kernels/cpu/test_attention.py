@@ -189,6 +189,20 @@ def test_scores_of_any_size():
     np.testing.assert_allclose(lse, [[1e6, 5e3, np.log(3)]], rtol=1e-6)
 
 
+def test_long_sums_round_no_more_than_short_ones():
+    """A single key has all the weight: whatever its slopes are is what sums of products have been
+    rounded by, against an error that grows with the root of what a chain of 64 adds up.
+    """
+    rng = np.random.default_rng(0)
+    q, g = (rng.standard_normal((8, 64, 256)).astype("f4") for _ in range(2))
+    k, v = (rng.standard_normal((8, 1, 256)).astype("f4") for _ in range(2))
+    out, lse = fast.attention(q, k, v, ALWAYS, SEED, False, 1 / 16, 0.0)
+    delta = np.sum(g.astype(float) * out, -1).astype("f4")
+    dq, _, _ = fast.attention_pull(q, k, v, ALWAYS, SEED, lse, g, delta, False, 1 / 16, 0.0)
+    slopes = np.sum(dq * k, -1) / np.sum(k * k, -1) * 16
+    assert np.sqrt(np.mean(slopes**2)) < 4 * 8 * np.finfo("f4").eps
+
+
 @pytest.mark.parametrize("causal", [False, True])
 def test_bits_do_not_depend_on_the_number_of_threads(causal):
     rng = np.random.default_rng(1)

@@ -22,6 +22,7 @@ Along = Literal["rows", "steps"]
 # registers; of 32 registers 16 sums suffice, and short strips waste less where queries end.
 TILES = {32: {3: 4, 2: 6, 1: 8}, 64: {2: 8, 1: 8}}
 _UNROLL = 2
+_TERMS = 64  # of a sum; longer ones are sums of such, which rounds less
 
 
 def product_name(element: str, width: int, along: Along, vectors: int) -> str:
@@ -59,11 +60,6 @@ def _define(module: Module, element: str, width: int, along: Along, vectors: int
         places = [f.at(c, (m + r) * c_row, element) for r in range(rows)]
         cells = [(r, v) for r in range(rows) for v in range(vectors)]
 
-        sums = f.branch(
-            f.ne(adds, 0),
-            lambda: [load(places[r], v) for r, v in cells],
-            lambda: [f.constant(vector, 0) for _ in cells],
-        )
         if along == "steps":
             left = [f.at(a, (m + r) * a_row, element) for r in range(rows)]
         else:
@@ -88,15 +84,28 @@ def _define(module: Module, element: str, width: int, along: Along, vectors: int
 
             return body
 
-        main = k_count & -unroll
-        if unroll > 1:
-            sums = f.loop(0, main, unroll, steps(unroll), sums, maybe_empty=True)
-        sums = f.loop(main if unroll > 1 else 0, k_count, 1, steps(1), sums, maybe_empty=True)
-        for (r, v), s in zip(cells, sums):
-            f.store(s, f.at(places[r], v * lanes, element))
+        to = [f.at(places[r], v * lanes, element) for r, v in cells]
+
+        def clear() -> None:
+            for place in to:
+                f.store(f.constant(vector, 0), place)
+
+        def part(start: Value) -> None:
+            stop = f.min(k_count, start + _TERMS)
+            main = stop & -unroll
+            sums = [f.constant(vector, 0) for _ in cells]
+            if unroll > 1:  # parts begin at even places
+                sums = f.loop(start, main, unroll, steps(unroll), sums, maybe_empty=True)
+            sums = f.loop(main if unroll > 1 else start, stop, 1, steps(1), sums, maybe_empty=True)
+            for place, x in zip(to, sums):
+                f.store(f.load(vector, place) + x, place)
+
+        f.when(f.eq(adds, 0), clear)
+        each(f, 0, k_count, part, _TERMS)
 
     # rows that are left over are few, so their code is short
-    rows, start_m, unroll = TILES[width][vectors], f.constant(I64, 0), _UNROLL
+    rows, start_m = TILES[width][vectors], f.constant(I64, 0)
+    unroll = _UNROLL if vectors > 1 else 1  # of many rows, whose addresses take registers as well
     while rows:
         stop = m_count - f.rem(m_count - start_m, rows)
         each(f, start_m, stop, functools.partial(tile, rows=rows, unroll=unroll), rows)
