@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 from funct.compile.executable import call_by_call
-from funct.compile.fusion.worth import FEW_ELEMENTS
 from funct.compile.native import native
 from funct.compile.rewriting.numpys import as_numpy_computes
 from funct.compile.steps.walker import begin_walker
@@ -20,6 +19,7 @@ from funct.kernels.cpu.often import Often
 __all__ = ["Few"]
 
 _NODES = 128
+_MOST = 1 << 12  # elements; compositions of more are compiled at once (`nn/functional/compiled.py`)
 _ENOUGH = 2_000  # calls whose gain pays for LLVM, and for 50 to 200 ms of printing and compiling
 
 Run = Callable[..., tuple[Any, ...]]
@@ -51,4 +51,4 @@ class Few:
 
 
 def _is_small(e: Any) -> bool:
-    return isinstance(e, Node) and all(math.prod(v.shape) <= FEW_ELEMENTS for v in e.results)
+    return isinstance(e, Node) and all(math.prod(v.shape) <= _MOST for v in e.results)

@@ -176,3 +176,17 @@ def test_what_is_alike_is_compiled_once(name: str, places: int) -> None:
     found = kernels(places)
     assert len({kernels_text([k]) for k in found}) == len(found)
     assert len(found) <= len(kernels(5)) + 2
+
+
+@pytest.mark.parametrize("axes", [1, (2, 3), (0, 2, 3), 0])
+def test_pixels_of_small_images_stay_together(axes: Any) -> None:
+    """Where both of the last axes are reduced, or neither is, vectors lie along both of them."""
+    x = np.random.default_rng(0).normal(size=(8, 30, 14, 14))
+
+    def shares(x: Any) -> Any:
+        e = xp.exp(x - xp.max(x, axis=axes, keepdims=True))
+        return e / xp.sum(e * e, axis=axes, keepdims=True)
+
+    graph = graph_of(shares, x)
+    assert taken_apart(graph) is graph
+    np.testing.assert_allclose(np.asarray(ft.jit(shares)(xp.asarray(x))), shares(x), 1e-13)

@@ -42,6 +42,12 @@ _CALLS = {
     "max_pool3d", "multi_margin_loss", "pdist",
 }  # fmt: skip
 
+# those whose cases hold arrays besides, of as many rows
+_OF_SO_MANY = {
+    "_scaled", "cosine_embedding_loss", "cross_entropy", "hinge_embedding_loss",
+    "margin_ranking_loss", "multi_margin_loss", "nll_loss", "soft_margin_loss",
+}  # fmt: skip
+
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,6 +137,26 @@ def test_values_and_gradients_have_the_bits_of_the_composition_at_each_call(
             given = arrays
         _same(*[f(*given) for f in ways])
         _same(*[slope(*given) for slope in slopes])
+
+
+@pytest.mark.parametrize("name", sorted(set(CASES) - _OF_SO_MANY))
+def test_more_elements_have_the_bits_of_the_composition(name: str) -> None:
+    """As many as compositions come here with, by NumPy's calls and by machine code."""
+    few, call = CASES[name]
+    n = len(few[0])  # images, or rows
+    long = [x.ndim > 1 and len(x) == n for x in few]
+    times = 4000 // few[0].size
+    arrays = [
+        xp.astype(xp.concat([x] * times) if k else x, xp.float32)
+        for x, k in zip(few, long, strict=True)
+    ]
+    ways = [lambda *xs, f=f: call(f, *xs) for f in (called(name), COMPOSED[name])]
+    pulled = [ft.vjp(f, *arrays) for f in ways]
+    _same(*[y for y, _ in pulled])
+    g = xp.sin(xp.reshape(xp.arange(pulled[0][0].size, dtype=arrays[0].dtype), pulled[0][0].shape))
+    for _ in range(3):
+        _same(*[pull(g) for _, pull in pulled])
+        _same(*[f(*arrays) for f in ways])
 
 
 @each

@@ -206,7 +206,9 @@ class _Apart(Cells):
         size, places = math.prod(x.shape), x.shape[-1]
         if not 1 < places <= _MOST_PLACES or size < _LEAST_PAIRS * places:
             return False
-        depth, largest = self._behind(x)
+        depth, largest, whole = self._behind(x)
+        if whole and self._is_of_longer(e):
+            return False
         if size < _LEAST_SIZE * places and (not depth or largest * _OFTEN > size):
             return False
         if (
@@ -217,21 +219,35 @@ class _Apart(Cells):
             return False
         return depth <= _MOST_NODES
 
-    def _behind(self, x: Var) -> tuple[int, int]:
-        """How many elementwise nodes stand behind x; the size of the largest array behind those."""
+    def _is_of_longer(self, e: Node) -> bool:
+        """Whether the last axis is reduced with the one before it, or kept with it, so that vectors
+        lie along both.
+        """
+        x, axes = e.operands[0], e.params[0]
+        assert isinstance(x, Var)
+        last = len(x.shape) - 1
+        return math.prod(x.shape[-2:]) > _MOST_PLACES and (last in axes) == (last - 1 in axes)
+
+    def _behind(self, x: Var) -> tuple[int, int, bool]:
+        """How many elementwise nodes stand behind x; the size of the largest array behind those;
+        whether all that is read has the last two axes of x, in order, or neither.
+        """
         seen: set[Var] = set()
-        stack, largest = [x], 0
+        stack, largest, whole = [x], 0, True
         while stack and len(seen) <= _MOST_NODES:
             v = stack.pop()
             e = self.made_by.get(v)
+            if v.shape[-2:] != x.shape[-2:] and math.prod(v.shape[-2:]) > 1:
+                whole = False
             if v in seen or v.shape[-1:] != x.shape[-1:]:
                 continue
             if e is None or not _follows(e):
                 largest = max(largest, math.prod(v.shape))
+                whole = whole and (e is None or e.name == "reshape" or e.name not in VIEWS)
                 continue
             seen.add(v)
             stack += [a for a in e.operands if isinstance(a, Var)]
-        return len(seen), largest
+        return len(seen), largest, whole
 
     def _reduced(self, e: Node) -> Var:
         """What the reduction gives, but for the shape."""
