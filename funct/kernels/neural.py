@@ -144,22 +144,34 @@ def embedding_bag(
     """The sums or means of rows of weight: a sparse matrix of ones times it."""
     if padding_idx is not None or max_norm is not None or scale_grad_by_freq or sparse:
         return None
-    if offsets is None or per_sample_weights is not None or mode not in ("sum", "mean"):
+    if per_sample_weights is not None or mode not in ("sum", "mean") or not ready(i.size):
         return None
-    if (i.ndim, offsets.ndim, weight.ndim) != (1, 1, 2) or weight.dtype not in _WIDE:
+    if weight.ndim != 2 or weight.dtype not in _WIDE or not i.size:
         return None
-    if not 0 < offsets.size <= i.size or offsets.item(0) != 0 or not ready(i.size):
+    if offsets is None:
+        if i.ndim != 2:
+            return None
+        ends = _bags(*i.shape)
+        i = i.reshape(-1)
+    elif i.ndim != 1 or offsets.ndim != 1 or not 0 < offsets.size <= i.size or offsets.item(0):
         return None
-    ends = offsets
-    if not include_last_offset:
+    elif not include_last_offset:
         ends = _empty(offsets.size + 1, offsets.dtype)
         ends[:-1], ends[-1] = offsets, i.size
-    elif ends.item(-1) != i.size:
+    elif offsets.item(-1) == i.size:
+        ends = offsets
+    else:
         return None
     y = product(np.ones(i.size, weight.dtype), weight, i, ends, weight.shape[0], False)
     if y is not None and mode == "mean":
         y /= np.maximum(np.diff(ends), 1).astype(y.dtype)[:, None]
     return y
+
+
+@functools.lru_cache(64)
+def _bags(count: int, length: int) -> Any:
+    """Where bags that are alike begin and end."""
+    return np.arange(0, (count + 1) * length, length) if length else None
 
 
 def one_hot(i: Any, num_classes: Any = -1) -> Any:

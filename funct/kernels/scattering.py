@@ -157,6 +157,7 @@ def put_along(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
         found = put_along(g.transpose(order), i.transpose(order), order.index(axis), n)
         return found.transpose(np.argsort(order))
     y = np.zeros((*g.shape[:axis], n, *g.shape[axis + 1 :]), g.dtype)
+    g = np.ascontiguousarray(g)  # as one number for all is not: kernels take Python to copy it
     refuse_outside(cpu.along(g, as_int64(i), y, *extents(i, n, axis), False))
     return y
 

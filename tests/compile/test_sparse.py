@@ -35,7 +35,6 @@ def test_loops_have_eagers_bits(
     k: int, dtype: str, index: str, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the product, of its transpose, and of products at the entries alone."""
-    monkeypatch.setattr(csr, "_LEAST", 0)
     monkeypatch.setattr(csr, "_PART", part)
     data, *places = matrix(9, 7, dtype, index)
     indices, indptr = map(xp.asarray, places)

@@ -20,8 +20,7 @@ pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM 
 
 @pytest.fixture(autouse=True)
 def _always(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small matrices go to the kernels too, in several tasks."""
-    monkeypatch.setattr(kernels, "_LEAST", 0)
+    """Products are dealt to several tasks."""
     monkeypatch.setattr(kernels, "_PART", 5)
 
 

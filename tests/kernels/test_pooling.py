@@ -418,3 +418,22 @@ def test_windows_side_by_side_have_the_bits_of_sums(
         np.testing.assert_array_equal(found, expected, strict=True)
         np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
         assert found.flags.c_contiguous
+
+
+@pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
+@pytest.mark.parametrize("dtype", [np.int16, np.float32, np.float64])
+def test_long_windows_find_the_first_of_their_maxima(dtype: Any) -> None:
+    """In rows of a vector and more; of equal ones, of NaN, of zeros of both signs, and of nothing
+    above the least value."""
+    x = few((4, 21, 26), 3, dtype)
+    if dtype is not np.int16:
+        x[1] = np.where(x[1] > 0, -np.inf, np.nan)
+        x[2] *= 0.0
+        x[3] = -np.inf
+    for (h, w), step in (((3, 8), (3, 9)), ((2, 13), (5, 6)), ((20, 26), (1, 1))):
+        static = ((h, w), step, ((0, 0),) * 2, (1, 1))
+        found = max_pool_index(x, *static)
+        np.testing.assert_array_equal(found, plain_max_pool_index(x, *static), strict=True)
+        _, axes = places.axes_of(x.shape[1:], *static)
+        best, y = max_pool(x, *static), np.zeros(found.shape, np.int64)
+        agree(cpu.max_place, x, best, y, axes, 4, 3, 2)

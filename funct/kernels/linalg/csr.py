@@ -29,7 +29,6 @@ _DOUBLE, _INDEX = np.dtype(np.float64), np.dtype(np.int32)  # what SciPy gives
 _REALS = (_DOUBLE, np.dtype(np.float32))
 _OUTSIDE = "an index of the sparse matrix is out of bounds"
 _MOST = (1 << 31) - 1  # of 4 bytes
-_LEAST = 256  # products below which machine code costs more than it saves
 _PART = 1 << 14  # products of a task
 
 
@@ -43,7 +42,7 @@ def takes(a: DType, b: DType, indices: DType, indptr: DType) -> bool:
 def _pays(a: NDArray[Any], b: NDArray[Any], indices: Index, indptr: Index, k: int) -> bool:
     """Whether products of numbers are left to machine code, k for each entry."""
     d, i, j = a.dtype, indices.dtype, indptr.dtype
-    if (indices.size + indptr.size) * k < _LEAST or not ready(_LEAST):
+    if not ready((indices.size + indptr.size) * k):
         return False
     usual = d is b.dtype and d is _DOUBLE and i is j and i is _INDEX
     return usual or takes(d, b.dtype, i, j)
@@ -85,7 +84,7 @@ def matmul(
             transposed, k == 1,
         )  # fmt: skip
         if few is None:
-            raise IndexError(_OUTSIDE)
+            raise _misfit(indices, indptr, n)
         return few.reshape(length, k)
     _check(indices, indptr, n)
     if transposed:
@@ -111,7 +110,16 @@ def _check(indices: Index, indptr: Index, n: int) -> None:
     if n == 0 and entries:
         raise IndexError("there are no columns")
     if not cpu.fits(indices, indptr, entries, len(indptr) - 1, last(indices.dtype, n)):
-        raise IndexError(_OUTSIDE)
+        raise _misfit(indices, indptr, n)
+
+
+def _misfit(indices: Index, indptr: Index, n: int) -> IndexError:
+    """What is wrong with indices that a kernel refused."""
+    try:
+        _rows(indices, indptr, n)
+    except IndexError as error:
+        return error
+    return IndexError(_OUTSIDE)  # in what is between the rows
 
 
 def _rows(indices: Index, indptr: Index, n: int) -> Index:

@@ -321,6 +321,11 @@ def max_pool_index(
         return np.ascontiguousarray(y) if turned else y
     some = share(prod(size), planes)
     tasks = -(-planes // some)
+    inside = window[-1] >= cpu.LANES and set(dilation) == {1} and not any(map(any, padding))
+    if t < cpu.LANES and inside and x.flags.c_contiguous:
+        best = max_pool(x, window, stride, padding, dilation)
+        cpu.max_place(x, best, y, axes, planes, some, tasks)
+        return y
     if t < cpu.LANES or prod(size) * step >= 1 << 31:
         cpu.max_index(x, y, axes, planes, some, tasks)
         return y

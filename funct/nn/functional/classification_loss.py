@@ -186,11 +186,11 @@ def _index_loss(
         )
     plain = weight is None and not smoothing and is_inexact_array(logp)
     if plain and _all_count(target, logp.shape[axis], ignore_index):
-        loss = -_picked(logp, target, axis)
         check_reduction(name, reduction)
         if reduction == "none":
-            return loss
-        return xp.sum(loss) / target.size if reduction == "mean" else xp.sum(loss)
+            return -_picked(logp, target, axis)
+        total = xp.sum(-_at(logp, target, axis))
+        return total / target.size if reduction == "mean" else total
     counted = target != ignore_index
     index = ops.where(counted, from_begin(target, logp.shape[axis]), 0)
     picked = _picked(logp, index, axis)
@@ -211,12 +211,17 @@ def _all_count(target: Any, classes: Any, ignore_index: int) -> bool:
     indices = target.data
     if not indices.size or indices.dtype.kind not in "iu" or 0 <= ignore_index < classes:
         return False
-    return bool(indices.min() >= 0 and indices.max() < classes)
+    least, most = (indices.item(at()) for at in (indices.argmin, indices.argmax))
+    return bool(least >= 0 and most < classes)
 
 
 def _picked(x: Any, index: Any, axis: int) -> Any:
     """x at an index for each element of the other axes."""
-    return xp.squeeze(xp.take_along_axis(x, xp.expand_dims(index, axis), axis=axis), axis)
+    return xp.squeeze(_at(x, index, axis), axis)
+
+
+def _at(x: Any, index: Any, axis: int) -> Any:
+    return xp.take_along_axis(x, xp.expand_dims(index, axis), axis=axis)
 
 
 def _weighted(logp: Any, weight: Any, axis: int) -> Any:

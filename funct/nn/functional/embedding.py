@@ -49,7 +49,7 @@ def embedding(
     return ops.where(still, ops.stop_gradient(rows), rows)
 
 
-@direct(kernels.embedding_bag, arrays=3)
+@direct(kernels.embedding_bag, arrays=2, maybe=("offsets",))
 @compiled
 def embedding_bag(
     input: Any, weight: Any, offsets: Any = None, max_norm: float | None = None,

@@ -15,7 +15,7 @@ from funct.kernels.cpu.vectors import lanes, loaded, many, spread, stored
 
 __all__ = [
     "LANES", "RUN", "axis", "few_windows", "folded", "larger", "max_index", "max_index_rows",
-    "spread_axis", "sum_line",
+    "max_place", "spread_axis", "sum_line",
 ]  # fmt: skip
 
 LANES = 8
@@ -83,6 +83,41 @@ def max_index(x: Any, y: Any, axes: Any, planes: int, some: int, task: int) -> N
             for j in range(axes[9]):
                 for k in range(axes[17]):
                     y[out] = _window(x, axes, p * size, i, j, k)
+                    out += 1
+
+
+@parallel
+def max_place(x: Any, best: Any, y: Any, axes: Any, planes: int, some: int, task: int) -> None:
+    """As `max_index`, for windows inside the image whose maxima are known; their rows are dense,
+    and no shorter than the lanes.
+    """
+    n0, t0, k0, s0, _, l0, _, _ = axis(axes, 0)
+    n1, t1, k1, s1, _, l1, _, _ = axis(axes, 8)
+    n2, t2, k2, s2, _, l2, _, _ = axis(axes, 16)
+    out = task * some * t0 * t1 * t2
+    for p in range(task * some, min((task + 1) * some, planes)):
+        image = p * n0 * n1 * n2
+        for i in range(t0):
+            for j in range(t1):
+                for k in range(t2):
+                    top = spread(best[out], LANES)
+                    place = np.int64(-1)
+                    for u in range(k0):
+                        for v in range(k1):
+                            row = (l0 + i * s0 + u) * n1 + l1 + j * s1 + v
+                            first = row * n2 + l2 + k * s2
+                            w = np.int64(0)
+                            while place < 0 and w < k2:
+                                at = min(w, k2 - LANES)
+                                here = loaded(x, image + first + at, LANES)
+                                if ((here == top) | (here != here)).any():
+                                    place = first + at
+                                w += LANES
+                    while not (
+                        x[image + place] == best[out] or x[image + place] != x[image + place]
+                    ):
+                        place += 1
+                    y[out] = place
                     out += 1
 
 
