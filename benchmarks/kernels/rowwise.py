@@ -86,6 +86,17 @@ def rows() -> Iterator[Row]:
     )
     few = x[:1, :4, :16, :16].copy()
     yield from _both("max_pool2d", lambda f, x: f.max_pool2d(x, 3, 2, 1), few)
+    yield from _both(
+        "grid_sample", lambda f, x, g: f.grid_sample(x, g, align_corners=False), few,
+        grid[:1, :16, :16].copy(),
+    )  # fmt: skip
+    small = x[:, :, :14, :14].copy()
+    yield from _both("softmax of channels", lambda f, x: f.softmax(x, dim=1), small)
+    yield from _both("group_norm", lambda f, x, w, b: f.group_norm(x, 8, w, b), small, w, w)
+    points = rng.standard_normal((300, 3)).astype(np.float32)
+    yield from _both("pdist", lambda f, x: f.pdist(x), points)
+    hidden = rng.standard_normal((32, 100)).astype(np.float32)
+    yield from _both("softshrink", lambda f, x: f.softshrink(x), hidden)
     last = np.moveaxis(np.moveaxis(x, 1, -1).copy(), -1, 1)
     for where, image in (("", x), (", channels last", last)):
         for out in (7, 5):
@@ -104,6 +115,10 @@ def rows() -> Iterator[Row]:
     yield from _both(
         "embedding_bag of 8 in", lambda f, w, i, o: f.embedding_bag(i, w, o), table, places, starts,
         work=(taken, 2 * taken + table.nbytes),
+    )  # fmt: skip
+    yield from _both(
+        "embedding_bag of (512, 8) in", lambda f, w, i: f.embedding_bag(i, w, mode="sum"), table,
+        places.reshape(-1, 8), work=(taken, 2 * taken + table.nbytes),
     )  # fmt: skip
     yield from _both(
         "embedding of 4096 in", lambda f, w, i: f.embedding(i, w), table, places,

@@ -42,10 +42,10 @@ _CALLS = {
     "max_pool3d", "multi_margin_loss", "pdist",
 }  # fmt: skip
 
-# those whose cases hold arrays besides, of as many rows
+# those whose cases hold arrays besides, of as many rows, and those that are compiled before that
 _OF_SO_MANY = {
-    "_scaled", "cosine_embedding_loss", "cross_entropy", "hinge_embedding_loss",
-    "margin_ranking_loss", "multi_margin_loss", "nll_loss", "soft_margin_loss",
+    "_scaled", "cosine_embedding_loss", "cross_entropy", "grid_sample", "hinge_embedding_loss",
+    "margin_ranking_loss", "multi_margin_loss", "nll_loss", "pdist", "soft_margin_loss",
 }  # fmt: skip
 
 

@@ -42,8 +42,11 @@ WHOLE: dict[str, Callable[..., Any]] = {}  # those that are not compiled where a
 SINGLES: dict[str, Single] = {}  # by name, what is known of calls on few elements
 
 
-def compiled(fun: Callable[P, R]) -> Callable[P, R]:
-    """fun, which takes an array first and may take more, as machine code where that pays."""
+def compiled(fun: Callable[P, R], least: int | None = None) -> Callable[P, R]:
+    """fun, which takes an array first and may take more, as machine code where that pays.
+
+    least: elements from which on it does, where fun has so many ops that fewer will do.
+    """
     COMPILED[fun.__name__] = fun
     known: dict[Any, Any] = {}  # by what is given besides arrays, a function of arrays alone
     anything = functools.cache(lambda: jit(fun))
@@ -70,7 +73,7 @@ def compiled(fun: Callable[P, R]) -> Callable[P, R]:
             run = known[frame] = jit(_of_arrays(fun, args, options))
         return cast("R", run(*arrays))
 
-    return _by_size(fun, large, Single)
+    return _by_size(fun, large, Single, least)
 
 
 def whole(fun: Callable[P, R]) -> Callable[P, R]:
@@ -80,8 +83,9 @@ def whole(fun: Callable[P, R]) -> Callable[P, R]:
 
 
 def _by_size(
-    fun: Callable[P, R], large: Callable[P, R], single: Callable[..., Single]
-) -> Callable[P, R]:
+    fun: Callable[P, R], large: Callable[P, R], single: Callable[..., Single],
+    least: int | None = None,
+) -> Callable[P, R]:  # fmt: skip
     def made() -> Single:
         direct = DIRECT.get(f"{fun.__module__}.{fun.__name__}")
         few = SINGLES[fun.__name__] = single(fun, None if direct is None else direct.public)
@@ -97,7 +101,7 @@ def _by_size(
             size = first.size
         else:
             return fun(*args, **options)
-        if 0 < size < LEAST:
+        if 0 < size < (LEAST if least is None else min(least, LEAST)):
             few = SINGLES.get(fun.__name__) or made()
             if (kind is ReverseTracer) in few.refused:
                 return fun(*args, **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from funct.nn.functional.compiled import compiled
 from funct.ops.fast import wrap
 
 __all__ = ["cosine_similarity", "normalize", "p_norm", "pairwise_distance", "pdist"]
+
+_NARROW = 16  # elements of a row whose distances are computed from all rows to all
 
 
 def p_norm(x: Any, p: float, axes: tuple[int, ...], keepdims: bool = False) -> Any:
@@ -106,7 +109,7 @@ def pairwise_distance(
     return narrowed(p_norm(difference, p, (len(difference.shape) - 1,), keepdim), x1, x2)
 
 
-@compiled
+@functools.partial(compiled, least=256)
 def pdist(input: Any, p: float = 2) -> Any:
     """Compute the p-norm distances between all pairs of rows.
 
@@ -127,8 +130,14 @@ def pdist(input: Any, p: float = 2) -> Any:
         raise ArgumentError(f"pdist: p must not be negative, got {p}")
     rows, columns = map(int, input.shape)
     check_allocation("pdist", (rows * (rows - 1) // 2, columns), input.dtype)
-    first, second = np.triu_indices(rows, 1)
     (wide,) = widened(input)
+    if columns <= _NARROW:  # loops over all pairs, with no index in them
+        upper = np.triu(np.ones((rows, rows), bool), 1)
+        every = xp.expand_dims(wide, 1) - wide
+        difference = ops.where(wrap(upper[..., None]), every, 0.0)
+        lengths = ops.reshape(p_norm(difference, p, (2,)), (rows * rows,))
+        return narrowed(ops.take(lengths, wrap(np.flatnonzero(upper)), 0), input)
+    first, second = np.triu_indices(rows, 1)
     difference = ops.take(wide, wrap(first), 0) - ops.take(wide, wrap(second), 0)
     return narrowed(p_norm(difference, p, (1,)), input)
 

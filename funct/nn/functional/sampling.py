@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -53,7 +54,7 @@ def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = No
     return xp.reshape(places, (given[0], *given[2:], rank))
 
 
-@compiled
+@functools.partial(compiled, least=256)
 def grid_sample(
     input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros",
     align_corners: bool | None = None,
