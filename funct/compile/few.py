@@ -20,7 +20,7 @@ __all__ = ["Few"]
 
 _NODES = 128
 _MOST = 1 << 12  # elements; compositions of more are compiled at once (`nn/functional/compiled.py`)
-_ENOUGH = 2_000  # calls whose gain pays for LLVM, and for 50 to 200 ms of printing and compiling
+_ENOUGH = 500  # calls whose gain, 10 to 80 µs each, pays for 5 to 50 ms of printing and compiling
 
 Run = Callable[..., tuple[Any, ...]]
 
