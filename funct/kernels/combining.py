@@ -17,10 +17,12 @@ from ml_dtypes import bfloat16
 
 from funct.kernels.cpu.irregular import combining as cpu
 from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.scratch import fresh
 from funct.kernels.dtypes import is_half
 from funct.kernels.positions import (
     WORDS,
     alike,
+    checked,
     fits,
     flat,
     in_parts,
@@ -41,12 +43,14 @@ __all__ = [
 ]  # fmt: skip
 
 _INT64, _BOOL = np.dtype(np.int64), np.dtype(bool)
+_WHOLE = slice(None)
 # By their numbers, the dtypes of which kernels take Python's numbers, and the class of those.
 _NUMBERS = {np.dtype(c).num: float if c in "fd" else int for c in "bBhHiIlfd"}
 _LIMITS = {np.dtype(c).num: np.iinfo(c) for c in "bBhHiI"}  # and those that do not hold each
 _CODED = frozenset([np.dtype(c).num for c in "bBhHiIlLqQfde"] + [np.dtype(bfloat16).num])
 _MANY = 1 << 13  # elements that are put quicker than by NumPy into an array
 _FEW = 256  # and with a new array
+_MUCH, _TASKS = 1 << 16, 16  # and in rows that are several tasks, and how many at most
 _LONG = 512  # bytes of a row that NumPy writes as well
 
 # What those do to truth, said of bytes that are 0 or 1
@@ -198,22 +202,43 @@ def combined_along(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] |
     """
     if i.__class__ is not tuple or len(i) > x.ndim or i[0].__class__ is not slice:
         return None
-    axes = [k for k, each in enumerate(i) if each.__class__ is not slice or each != slice(None)]
-    if len(axes) != 1 or i[axes[0]].__class__ is not np.ndarray or i[axes[0]].dtype.kind == "b":
-        return None
-    at, lead, row = i[axes[0]], x.shape[: axes[0]], x.shape[axes[0] + 1 :]
-    inner = prod(row)
-    if not at.size or not x.size or (mode == "set" and inner * x.itemsize >= _LONG):
+    at, axis, shape = None, 0, x.shape
+    for k, each in enumerate(i):
+        if each.__class__ is np.ndarray and at is None:
+            at, axis = each, k
+        elif each.__class__ is not slice or each != _WHOLE:
+            return None
+    if at is None or at.dtype is _BOOL or not at.size or not x.size:
         return None
     if x.dtype.num not in _CODED or not ready(x.size, 0):
         return None
-    y, shape = np.array(x, order="C"), (*lead, *at.shape, *row)
-    if v.__class__ is not np.ndarray or v.shape != shape:
-        v = np.broadcast_to(np.asarray(v, x.dtype), shape)
-    if v.dtype is not x.dtype or not (v.flags.c_contiguous and v.flags.aligned):
-        v = np.require(v, x.dtype, ("C", "A"))
-    combine_rows(v, signed(at), y, (prod(lead), at.size, x.shape[axes[0]], inner), mode, False)
+    lead, n, row = shape[:axis], shape[axis], shape[axis + 1 :]
+    inner = prod(row) if row else 1
+    if mode == "set" and inner * x.itemsize >= _LONG:
+        return None
+    given = (*lead, *at.shape, *row)
+    if v.__class__ is not np.ndarray or v.shape != given:
+        v = np.broadcast_to(np.asarray(v, x.dtype), given)
+    v = v if v.dtype is x.dtype else v.astype(x.dtype)
+    if inner == 1:
+        return _columns(x, v, signed(at), prod(lead), n, mode)
+    y = np.array(x, order="C")
+    combine_rows(v, signed(at), y, (prod(lead), at.size, n, inner), mode, False)
     return y
+
+
+def _columns(
+    x: NDArray[Any], v: NDArray[Any], i: Index, outer: int, n: int, mode: str
+) -> NDArray[Any]:
+    """x, rows of n elements, combined with as many of v at the columns i."""
+    count = i.size
+    if x.size + v.size < _MUCH:
+        return inside(cpu.combined_columns(x, v, i, outer, count, n, mode))
+    y, wrong = fresh(x.shape, x.dtype), np.zeros(1, np.int64)
+    tasks = min(outer, _TASKS)
+    part = -(-outer // tasks)
+    cpu.combine_columns(x, v, i, y, wrong, outer, count, n, mode, part, -(-outer // part))
+    return checked(y, wrong)
 
 
 def combined_each(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | None:

@@ -111,8 +111,10 @@ def test_combining_along_an_axis(mode: str, data: st.DataObject, dtype: str, axi
         _plain_rows(np.moveaxis(y, axis, 0), each, i, mode)
         return y
 
-    if x.size:
-        alike(lambda: kernels.combined_along(x, v, key, mode), plain)
+    for several in (1, 1 << 16) if x.size else ():
+        with pytest.MonkeyPatch.context() as m:
+            m.setattr(kernels, "_MUCH", several)
+            alike(lambda: kernels.combined_along(x, v, key, mode), plain)
     assert kernels.combined_along(x, v, (*[slice(0, 1)] * axis, i), mode) is None
 
 

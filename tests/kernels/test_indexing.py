@@ -259,10 +259,17 @@ def test_no_index_leaves_its_array(
     j = each[0, :, 0] % inner
     cube, tasks = (outer, n, inner, True), -(-count // 40)
     lines, short, by = each[..., 0].copy(), i.astype(np.int32), (8, -(-inner // 8))
+    ends = np.clip(i[:5], -inner - (slip == 2), inner - 1 + (slip == 1))
+    columns = x[0], np.resize(g if g.size else x, (n, ends.size)), ends
+    wide = n, ends.size, inner
     for k, args in (
         (cpu_combining.add_elements, (*line, *sizes, drop)),
         (cpu_combining.combine_rows, (*rows, *sizes, inner, "add", drop, far, *by)),
         (cpu_combining.combine_rows, (*rows, *sizes, inner, "max", drop, far, *by)),
+        (
+            cpu_combining.combine_columns,
+            (*columns, x[0].copy(), np.zeros(1, int), *wide, "add", 12, -(-n // 12)),
+        ),
         (cpu.along, (x, each, g.copy(), *sizes, inner, True)),
         (cpu.take_few, (line[2], lines, line[0], *sizes, False)),
         (cpu.take_few, (line[2], short, line[0], *sizes, True)),
@@ -297,6 +304,7 @@ def test_no_index_leaves_its_array(
         (cpu_combining.combined, x[0], (x[0], new, i, count, n, inner, inner - 1, "add", False)),
         (cpu_combining.combined_pairs, x[0], (x[0], new, i, j, count, n, inner, "add", False)),
         (cpu_combining.combined_pairs, x[0], (x[0], new, short, j, count, n, inner, "set", False)),
+        (cpu_combining.combined_columns, x[0], (*columns, *wide, "max")),
         (cpu.placed, i, (i, short, n, inner)),
         (cpu_combining.summed, one, (new, i, n, count)),
         (cpu_combining.summed, one, (new, short, n, count)),

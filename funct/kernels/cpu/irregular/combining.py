@@ -13,11 +13,15 @@ import numpy as np
 
 from funct.kernels.cpu.irregular.filling import cleared
 from funct.kernels.cpu.irregular.indexing import SEEN, all_inside, outside, place
+from funct.kernels.cpu.irregular.runs import copied
 from funct.kernels.cpu.loops import kernel, making, parallel
 from funct.kernels.cpu.vectors import asked, loaded, spread, stored
 from funct.kernels.dtypes import is_half
 
-__all__ = ["add_elements", "combine", "combine_rows", "combined", "combined_pairs", "summed"]
+__all__ = [
+    "add_elements", "combine", "combine_columns", "combine_rows", "combined", "combined_columns",
+    "combined_pairs", "summed",
+]  # fmt: skip
 
 _LANES = 8
 _EACH = tuple(range(_LANES))
@@ -123,6 +127,53 @@ def combine_rows(
                     stored(y, to + j, _combined(loaded(y, to + j, _LANES), new, mode))
                 for j in range(whole, last):
                     y[to + j] = _combined(y[to + j], g[source + j], mode)
+
+
+@parallel
+def combine_columns(
+    x: Any, v: Any, i: Any, y: Any, wrong: Any, outer: int, count: int, n: int, mode: str,
+    part: int, task: int,
+) -> None:  # fmt: skip
+    """`combined_columns`, into y; a task makes `part` rows, and wrong is 1 where an index is out of
+    bounds.
+    """
+    if outside(i, 0, count, n) > 0:
+        wrong[0] = 1
+    else:
+        _combine_columns(x, v, i, y, task * part, min((task + 1) * part, outer), count, n, mode)
+
+
+@making("x")
+def combined_columns(
+    x: Any, v: Any, i: Any, outer: int, count: int, n: int, mode: str, y: Any, size: int
+) -> int:
+    """x (outer, n) combined with v (outer, count) at the columns i (count,) of every row, in a new
+    array.
+    """
+    if outside(i, 0, count, n) > 0:
+        return 1
+    _combine_columns(x, v, i, y, 0, outer, count, n, mode)
+    return 0
+
+
+def _combine_columns(
+    x: Any, v: Any, i: Any, y: Any, first: Any, last: Any, count: Any, n: Any, mode: str
+) -> None:
+    """Rows [first, last), some together: they share what is found out of an index, and none waits
+    for what is written into another.
+    """
+    whole = first + ((last - first) & -_LANES)
+    for o in range(first, whole, _LANES):
+        copied(x, o * n, y, o * n, _LANES * n)
+        for k in range(count):
+            at, source = o * n + place(i[k].astype(np.int64), n), o * count + k
+            for e in _EACH:
+                y[at + e * n] = _combined(y[at + e * n], v[source + e * count], mode)
+    for o in range(whole, last):
+        copied(x, o * n, y, o * n, n)
+        for k in range(count):
+            at = o * n + place(i[k].astype(np.int64), n)
+            y[at] = _combined(y[at], v[o * count + k], mode)
 
 
 @kernel
