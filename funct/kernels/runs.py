@@ -30,7 +30,8 @@ _SOME = 1 << 11  # elements from which on machine code pays where rows are short
 _FEW = 1 << 8  # and for differences, repetitions, and triangles, which NumPy asks one by one
 _ROWS, _SHORT = 16, 1 << 12  # rows, and bytes of one up to which NumPy loses time between them
 _LINES, _NARROW = 64, 128  # rows, and elements of one, of which few are joined sooner than by NumPy
-_PIECES = 1500  # rows of several arrays, between which NumPy loses more time than a call for each
+_PIECES = 100  # rows of several arrays, between which NumPy loses more time than a call
+_EIGHT = 8  # arrays of one call
 _LEAST, _MOST_BYTES = 12, 256  # of the longest row that is joined sooner than by NumPy,
 _BLOCK = 1 << 18  # and of a result that a cache keeps
 _PART = 1 << 15  # elements of a task
@@ -132,33 +133,57 @@ def _tasks(rows: int, size: int) -> tuple[int, int, int]:
 
 def rows(arrays: Sequence[NDArray[Any]], axis: int, stacked: bool) -> NDArray[Any] | None:
     """Arrays of short rows joined along an axis, or a new one; None where NumPy is to do it."""
-    first = arrays[0]
-    d, shape, rank = first.dtype, first.shape, first.ndim
-    lead, more, behind = prod(shape[:axis]), 0, axis + (not stacked)
-    if lead * len(arrays) < _PIECES or d.itemsize not in MOVED or d.hasobject:
-        return None
-    if not ready(first.size, 0):
-        return None
+    d = arrays[0].dtype
     for a in arrays:
-        if a.dtype is not d or a.ndim != rank or not a.flags.c_contiguous:
+        if a.dtype is not d or not a.flags.c_contiguous:
             return None
-        other = a.shape
-        if other[:axis] != shape[:axis] or other[behind:] != shape[behind:]:
-            return None
-        more += 1 if stacked else other[axis]
-    widths = [a.size // lead for a in arrays]
-    pitch = sum(widths)
-    if not _LEAST <= max(widths) * d.itemsize <= _MOST_BYTES or lead * pitch < _SOME:
+    plan = _rows(tuple([a.shape for a in arrays]), d, axis, stacked)
+    if plan is None or not ready(arrays[0].size, 0):
         return None
-    y = memory.fresh((*shape[:axis], more, *shape[behind:]), d)
-    words, given = as_words(y), [as_words(a) for a in arrays]
-    block = max(1, _BLOCK // (pitch * d.itemsize))
-    for r in range(0, lead, block):
-        to = r * pitch
-        for x, width in zip(given, widths, strict=True):
-            cpu.placed(x, words, r * width, to, width, pitch, min(block, lead - r))
-            to += width
+    shape, calls = plan
+    y, given = memory.fresh(shape, d), list(arrays)
+    words = y
+    if d.num not in USUAL:
+        words, given = as_words(y), [as_words(a) for a in arrays]
+    given += given[:1] * (-len(given) % _EIGHT)
+    for k, widths, lies in calls:
+        cpu.beside(*given[k : k + _EIGHT], words, widths, *lies)
     return y
+
+
+@functools.lru_cache(256)
+def _rows(
+    shapes: tuple[tuple[int, ...], ...], dtype: np.dtype[Any], axis: int, stacked: bool
+) -> tuple[tuple[int, ...], list[tuple[int, NDArray[Any], tuple[int, ...]]]] | None:
+    """The shape of what is joined; and for each call the first array that it takes, the widths of
+    these, and how their rows lie.
+    """
+    shape = shapes[0]
+    lead, before, behind = prod(shape[:axis]), shape[:axis], shape[axis + (not stacked) :]
+    size = dtype.itemsize
+    if lead * len(shapes) < _PIECES or size not in MOVED or dtype.hasobject:
+        return None
+    for other in shapes:
+        if len(other) != len(shape) or other[:axis] != before:
+            return None
+        if other[axis + (not stacked) :] != behind:
+            return None
+    widths = [prod(other[axis:]) for other in shapes]
+    pitch = sum(widths)
+    if not _LEAST <= max(widths) * size <= _MOST_BYTES or lead * pitch < _SOME:
+        return None
+    padded = np.array(widths + [0] * (-len(widths) % _EIGHT)).reshape(-1, _EIGHT)
+    block = max(1, _BLOCK // (pitch * size)) if len(padded) > 1 else lead
+    calls = []
+    for r in range(0, lead, block):
+        last = min(r + block, lead)
+        part, tasks = _tasks(last - r, (last - r) * pitch)[1:]
+        for k, eight in enumerate(padded):
+            covers = int(not k and max(widths) * size <= cpu.NARROW)  # others are written already
+            lies = int(padded[:k].sum()), pitch, covers, r, last, part, tasks
+            calls.append((_EIGHT * k, eight, lies))
+    more = len(shapes) if stacked else sum([other[axis] for other in shapes])
+    return (*before, more, *behind), calls
 
 
 def beside(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:

@@ -10,12 +10,12 @@ from funct.kernels.cpu.loops import kernel, making, parallel
 from funct.kernels.cpu.vectors import lanes, loaded, spread, stored
 
 __all__ = [
-    "LANES", "MOST", "concatenate", "copied", "differences", "joined", "lines", "placed",
+    "LANES", "MOST", "NARROW", "beside", "concatenate", "copied", "differences", "joined", "lines",
     "repeated", "repetitions", "total", "triangle", "triangles",
 ]  # fmt: skip
 
 LANES, _ROW, _HALF = 8, 16, 4
-_BYTES, _NARROW = 32, 128  # of a vector that a piece of a row is copied by, and of such a piece
+_BYTES, NARROW = 32, 128  # of a vector that a piece of a row is copied by, and of such a piece
 _FEW_TIMES = 3  # elements are repeated on average, up to which shorter vectors do
 MOST = 31  # bits of how often one element may be repeated
 
@@ -112,7 +112,7 @@ def joined(
     first = task * part
     last = min(first + part, rows)
     early = first
-    if max(a_width, b_width) * size <= _NARROW:
+    if max(a_width, b_width) * size <= NARROW:
         early = max(first, last - lanes)
     for r in range(first, early):
         _covered(a, r * a_pitch + a_first, y, r * width, a_width, lanes)
@@ -122,13 +122,31 @@ def joined(
         copied(b, r * b_pitch + b_first, y, r * width + a_width, b_width)
 
 
-@kernel
-def placed(x: Any, y: Any, at: int, to: int, width: int, pitch: int, rows: int) -> None:
-    """Rows of `width` elements of x from `at` on into y from `to` on, each `pitch` behind the one
-    before.
+@parallel
+def beside(
+    a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any, y: Any, widths: Any,
+    to: int, pitch: int, covers: int, start: int, rows: int, part: int, task: int,
+) -> None:  # fmt: skip
+    """Rows of y, `pitch` elements each, from `to` on: `widths` (8,) elements of a row of each of
+    eight arrays. A task writes `part` of those rows, which come before row `rows` and begin with
+    row `start`. covers: 1 where short pieces are copied as in `joined`.
     """
-    for r in range(rows):
-        copied(x, at + r * width, y, to + r * pitch, width)
+    k, l, m, n = widths[0], widths[1], widths[2], widths[3]
+    o, p, q, s = widths[4], widths[5], widths[6], widths[7]
+    lanes = min(_ROW, _BYTES // y.dtype.itemsize)
+    first = start + task * part
+    last = min(first + part, rows)
+    early = first + covers * max(0, last - lanes - first)
+    for r in range(first, early):
+        at = r * pitch + to
+        for x, width in ((a, k), (b, l), (c, m), (d, n), (e, o), (f, p), (g, q), (h, s)):
+            _covered(x, r * width, y, at, width, lanes)
+            at += width
+    for r in range(early, last):
+        at = r * pitch + to
+        for x, width in ((a, k), (b, l), (c, m), (d, n), (e, o), (f, p), (g, q), (h, s)):
+            copied(x, r * width, y, at, width)
+            at += width
 
 
 def _covered(x: Any, at: Any, y: Any, to: Any, n: Any, lanes: int) -> None:
