@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.cpu.reductions.pairwise import LONG, of_long_rows
 from funct.kernels.cumulative import scanned
 from funct.kernels.dtypes import FLOATING, INTEGER
 from funct.kernels.nans import without
@@ -54,6 +55,10 @@ def _filled(reduced: Any, x: Any, axis: Any, dtype: Any, keepdims: bool, value: 
 
 def nansum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Sum of what is not NaN."""
+    if x.size >= LONG and dtype is None:
+        y = of_long_rows(x, axis, keepdims, "numbers")
+        if y is not None:
+            return y
     return _filled(sum, x, axis, dtype, keepdims, 0.0)
 
 

@@ -332,9 +332,12 @@ def var(x: Any, axis: Any = None, correction: float = 0.0, keepdims: bool = Fals
     if not n or n <= correction or x.dtype.kind == "c":
         return None
     x, half = _summands(x), x.dtype if x.dtype.num >= HALF else None
-    apart = x - total(x, axis, axis is not None) / n
-    squares = of_long_rows(apart, axis, keepdims, True) if x.size >= LONG else None
+    middle, squares = total(x, axis, axis is not None) / n, None
+    if x.size >= LONG:
+        x = x if x.dtype.kind == "f" else x.astype(np.float64)
+        squares = of_long_rows(x, axis, keepdims, "deviations", np.asarray(middle))
     if squares is None:
+        apart = x - middle
         apart = np.multiply(apart, apart, apart) if x.ndim else apart * apart
         squares = total(apart, axis, keepdims)
     y = squares / (n if correction == 0.0 else n - correction)

@@ -43,6 +43,18 @@ def numbers(shape: tuple[int, ...], dtype: Any) -> Any:
     return (rng.normal(size=shape) * np.exp(5 * rng.normal(size=shape))).astype(kind)
 
 
+def other_terms(x: Any, axis: Any) -> list[tuple[str, Any, Any]]:
+    """What else is summed of floats: its name, the means that it asks for, and all of it."""
+    if x.dtype.kind != "f":
+        assert pairwise.of_long_rows(x, axis, False, "squares") is None
+        return []
+    means = np.asarray(x.mean(axis, keepdims=True) * 3)
+    return [
+        ("squares", None, np.square(x)), ("deviations", means, np.square(x - means)),
+        ("numbers", None, x),
+    ]  # fmt: skip
+
+
 def assert_bits(found: Any, expected: Any) -> None:
     assert found is not None
     assert type(found) is type(expected)
@@ -69,9 +81,9 @@ def test_sums_have_numpys_bits(
             with guarded.memory(at_end=keepdims):
                 x = guarded.copy(raw, at_end=keepdims)
                 assert_bits(pairwise.of_long_rows(x, axis, keepdims), expected)
-                if raw.dtype.kind == "f":
-                    squares = np.add.reduce(np.square(raw), axis, None, None, keepdims)
-                    assert_bits(pairwise.of_long_rows(x, axis, keepdims, True), squares)
+                for terms, means, made in other_terms(raw, axis):
+                    plain = np.add.reduce(made, axis, None, None, keepdims)
+                    assert_bits(pairwise.of_long_rows(x, axis, keepdims, terms, means), plain)
 
 
 @pytest.mark.pairwise
@@ -93,9 +105,9 @@ def test_parts_of_few_long_rows_change_no_bit(
         for threads in (1, 2, 3):
             with ft.config.using(threads=threads):
                 assert_bits(pairwise.of_long_rows(x, axis, keepdims), expected)
-        if x.dtype.kind == "f":
-            squares = np.add.reduce(np.square(x), axis, None, None, keepdims)
-            assert_bits(pairwise.of_long_rows(x, axis, keepdims, True), squares)
+        for terms, means, made in other_terms(x, axis):
+            plain = np.add.reduce(made, axis, None, None, keepdims)
+            assert_bits(pairwise.of_long_rows(x, axis, keepdims, terms, means), plain)
 
 
 @pytest.mark.parametrize("value", [-0.0, np.nan, np.inf, 1e-320])
@@ -110,6 +122,18 @@ def test_special_values_are_summed_as_numpy_does(value: float) -> None:
         found = pairwise.of_long_rows(row, None, False)
         np.testing.assert_array_equal(found, expected)
         assert np.isnan(found) or np.signbit(found) == np.signbit(expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_is_no_number_counts_as_none(dtype: str) -> None:
+    """In each place of a block, in all of a row, and beside infinities."""
+    for n in (129, 300, 487, 1000):
+        x = numbers((9, n), dtype)
+        for k in range(7):
+            x[k, k::7] = np.nan
+        x[7], x[8, 5] = np.nan, -np.inf
+        kept = np.where(np.isnan(x), x.dtype.type(0), x)
+        assert_bits(pairwise.of_long_rows(x, 1, False, "numbers"), np.add.reduce(kept, 1))
 
 
 def test_the_rest_is_left_to_numpy() -> None:

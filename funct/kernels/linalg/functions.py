@@ -150,7 +150,7 @@ def keeps_digits(total: Any) -> bool:
 def _sum_of_squares(x: Any, axis: Any, keepdims: bool) -> Any:
     """In NumPy's order; of many real numbers without the squares between."""
     if x.size >= LONG and x.dtype.kind != "c":
-        y = of_long_rows(x, axis, keepdims, True)
+        y = of_long_rows(x, axis, keepdims, "squares")
         if y is not None:
             return y
     return statistical.total(_squares(x), axis, keepdims)

@@ -40,8 +40,8 @@ __all__ = ["LONG", "PARTS", "SUMS", "of_long_rows", "paired", "text"]
 LONG = 1 << 11  # elements from which on a call costs less than what it saves
 SUMS = 8
 
-_FIELDS = Fields(("x", "y", "tasks", "rows", "length", "depth"))
-_rest = struct.Struct(f"{len(_FIELDS) - 2}q").pack
+_FIELDS = Fields(("x", "y", "means", "tasks", "rows", "length", "depth"))
+_rest = struct.Struct(f"{len(_FIELDS) - 3}q").pack
 _TO_VECTORS = SUMS.bit_length() - 1
 _BLOCK = 128  # terms that are no more halved
 _FOUR = (272, 512, 487)  # terms of four blocks: from, to, and to where the last vector is not whole
@@ -59,21 +59,24 @@ PARTS: dict[Any, np.dtype[Any]] = {
 }  # fmt: skip
 
 
-def of_long_rows(x: NDArray[Any], axis: Any, keepdims: bool, squares: bool = False) -> Any:
-    """The sum of all elements, or over the last axis; None where that is not known here. squares:
-    that of floats' squares, each rounded first.
+def of_long_rows(
+    x: NDArray[Any], axis: Any, keepdims: bool, terms: str = "", means: Any = None
+) -> Any:
+    """The sum of all elements, or over the last axes; None where that is not known here. terms: of
+    floats that of their "squares", each rounded first; of the squares of their "deviations" from a
+    mean for each row; or of the "numbers" among them, where 0 is added for NaN.
     """
     if not x.flags.c_contiguous or not x.flags.aligned:
         return None
     if axis is not None and axis.__class__ is not int and axis.__class__ is not tuple:
         return None
     plan = _plan(x.shape, x.dtype, axis, keepdims)
-    if plan is None or not ready(x.size):
+    if plan is None or not ready(x.size) or (terms and x.dtype.kind != "f"):
         return None
     element, parts, lead, dtype, depth, rest = plan
     y = fresh((*lead, 1 << depth) if depth else lead, dtype)
     four = element[0] == "f" and x.nbytes <= _near()
-    _entry(element, parts, squares, four)(x, y, rest)
+    _entry(element, parts, terms, four)(x, y, x if means is None else means, rest)
     for _ in range(depth):
         y = y[..., ::2] + y[..., 1::2]
     y = y[..., 0] if depth else y
@@ -95,7 +98,7 @@ def _plan(
     if element is None or not all(a.__class__ is int and -rank <= a < rank for a in axes):
         return None
     order = sorted([a % rank for a in axes])
-    if not order or (order != [*range(rank)] and order != [rank - 1]):
+    if not order or order != [*range(rank - len(order), rank)]:
         return None
     kept = shape[: rank - len(order)]
     rows, length = prod(kept), prod(shape[len(kept) :])
@@ -116,26 +119,26 @@ def _near() -> int:
 
 
 @functools.cache
-def _entry(element: str, parts: int, squares: bool, four: bool) -> Any:
-    code = printed(text, element, parts, squares, four, host()).keep()
+def _entry(element: str, parts: int, terms: str, four: bool) -> Any:
+    code = printed(text, element, parts, terms, four, host()).keep()
     return runner(code.address("reduce"))
 
 
-def text(element: str, parts: int, squares: bool, four: bool, target: Host) -> str:
-    """`reduce(job)` of rows of numbers that have so many parts; or of their squares. four: of
-    floats, see Note [Four blocks].
+def text(element: str, parts: int, terms: str, four: bool, target: Host) -> str:
+    """`reduce(job)` of rows of numbers that have so many parts, or of other terms of theirs. four:
+    of floats, see Note [Four blocks].
     """
     module = Module(target)
     wide = element if element[0] == "f" else element[0] + "64"
     kind = typed(wide, parts)
     if four:
-        _define_four_blocks(module, kind, squares)
+        _define_four_blocks(module, kind, terms)
     several = _of_blocks if four else _of_halves
-    f = module.function("total", [("x", PTR), ("n", I64)], kind, local=True)
-    x, n = f.arguments
+    f = module.function("total", _given(wide), kind, local=True)
+    x, n, mean = f.arguments
     if element[0] == "f":
-        (found,) = f.branch(n <= _BLOCK, lambda: [_of_block(f, x, n, kind, squares)],
-                            lambda: [several(f, x, n, kind)])  # fmt: skip
+        (found,) = f.branch(n <= _BLOCK, lambda: [_of_block(f, x, n, mean, kind, terms)],
+                            lambda: [several(f, x, n, mean, kind)])  # fmt: skip
     else:
         found = _of_integers(f, x, n, element, wide)
     f.ret(found)
@@ -150,7 +153,10 @@ def text(element: str, parts: int, squares: bool, four: bool, target: Host) -> s
 
             whole = [(r >> job.depth) * job.length, job.length]
             first, n = f.loop(0, job.depth, 1, halved, whole, maybe_empty=True)
-            found = f.call("total", kind, [f.at(job.pointer("x"), first, element), n])
+            mean = f.constant(typed(wide), 0)
+            if terms == "deviations":
+                mean = f.load(typed(wide), f.at(job.pointer("means"), r >> job.depth, wide))
+            found = f.call("total", kind, [f.at(job.pointer("x"), first, element), n, mean])
             assert found is not None
             f.store(found + 0, f.at(job.pointer("y"), r * parts, wide))  # of -0.0 alone it is 0
 
@@ -160,67 +166,87 @@ def text(element: str, parts: int, squares: bool, four: bool, target: Host) -> s
     return module.text()
 
 
-def _of_blocks(f: Emitter, x: Value, n: Value, kind: Type) -> Value:
+def _given(element: str) -> list[tuple[str, Type]]:
+    """What a function of terms is given: where they begin, how many there are, and their mean."""
+    return [("x", PTR), ("n", I64), ("mean", typed(element))]
+
+
+def _of_blocks(f: Emitter, x: Value, n: Value, mean: Value, kind: Type) -> Value:
     """Of more than one: four are added at once, others half by half."""
     least, most, rest = _FOUR
     four = (n >= least) & (n <= f.select(f.eq(n & (SUMS - 1), 0), most, f.constant(I64, rest)))
 
     def together() -> list[Value]:
-        found = f.call("four", kind, [x, n])
+        found = f.call("four", kind, [x, n, mean])
         assert found is not None
         return [found]
 
-    return f.branch(four, together, lambda: [_of_halves(f, x, n, kind)])[0]
+    return f.branch(four, together, lambda: [_of_halves(f, x, n, mean, kind)])[0]
 
 
-def _of_halves(f: Emitter, x: Value, n: Value, kind: Type) -> Value:
+def _of_halves(f: Emitter, x: Value, n: Value, mean: Value, kind: Type) -> Value:
     half = f.div(n, 2) & -SUMS
-    low = f.call("total", kind, [x, half])
-    high = f.call("total", kind, [f.at(x, half, kind.element), n - half])
+    low = f.call("total", kind, [x, half, mean])
+    high = f.call("total", kind, [f.at(x, half, kind.element), n - half, mean])
     assert low is not None
     assert high is not None
     return low + high
 
 
-def _define_four_blocks(module: Module, kind: Type, squares: bool) -> None:
-    """`four(x, n)`: the total of four blocks of 8 to 16 vectors, whose sums do not wait for each
+def _define_four_blocks(module: Module, kind: Type, terms: str) -> None:
+    """`four(x, n, mean)`: the total of four blocks of 8 to 16 vectors, whose sums do not wait for each
     other.
 
     All have as many vectors as the first, or one more: where there is none, -0 is added, which
     changes no sum, rather than that a branch goes now this way, now that.
     """
     element, parts = kind.element, kind.lanes
-    f = module.function("four", [("x", PTR), ("n", I64)], kind, local=True)
-    x, n = f.arguments
+    f = module.function("four", _given(element), kind, local=True)
+    x, n, mean = f.arguments
     vectors = n >> _TO_VECTORS
     low = vectors >> 1
     shared = low >> 1
     starts = [f.constant(I64, 0), shared, low, low + ((vectors - low) >> 1)]
     ends = [*starts[1:], vectors]
     blocks = [f.at(x, start * SUMS, element) for start in starts]
-    read = functools.partial(_read, f, element, squares)
+    read = functools.partial(_read, f, element, terms, mean)
     sums, at = _side_by_side(f, blocks, shared, read, element, n)
     nothing = f.address(module.table(typed(element), [-0.0] * SUMS))
     for k in range(1, 4):
-        more = f.ne(ends[k] - starts[k], shared)
-        sums[k] = sums[k] + read(f.select(more, f.at(blocks[k], at, element), nothing))
+        more = ends[k] - starts[k] - shared
+        v = read(f.select(f.ne(more, 0), f.at(blocks[k], at, element), nothing))
+        if terms == "deviations":  # of which none is -0
+            v = _masked(f, v, -more)
+        sums[k] = sums[k] + v
     each = paired(f, f.joined(sums), parts, left=4)
     *three, last = [f.piece(each, k * parts, parts) for k in range(4)]
     last = _with_rest(f, x, vectors * SUMS, n, last, read)
     f.ret((three[0] + three[1]) + (three[2] + last))
 
 
-def _of_block(f: Emitter, x: Value, n: Value, kind: Type, squares: bool) -> Value:
+def _masked(f: Emitter, v: Value, mask: Value) -> Value:
+    """v where the mask is -1, zeros where it is 0."""
+    bits = typed(f"i{8 * v.type.bytes}", v.type.lanes)
+    return f.bitcast(f.bitcast(v, bits) & f.splat(f.convert(mask, bits.element), bits.lanes), v.type)
+
+
+def _of_block(f: Emitter, x: Value, n: Value, mean: Value, kind: Type, terms: str) -> Value:
     """Of 64 terms or more."""
     vectors = n >> _TO_VECTORS
-    read = functools.partial(_read, f, kind.element, squares)
+    read = functools.partial(_read, f, kind.element, terms, mean)
     (sums,), _ = _side_by_side(f, [x], vectors, read, kind.element)
     return _with_rest(f, x, vectors * SUMS, n, paired(f, sums, kind.lanes), read)
 
 
-def _read(f: Emitter, element: str, squares: bool, at: Value, lanes: int = SUMS) -> Value:
+def _read(
+    f: Emitter, element: str, terms: str, mean: Value, at: Value, lanes: int = SUMS
+) -> Value:  # fmt: skip
     v = f.load(typed(element, lanes), at)
-    return v * v if squares else v
+    if terms == "deviations":
+        v = v - (f.splat(mean, lanes) if lanes > 1 else mean)
+    if terms == "numbers":
+        return f.select(f.isnan(v), f.constant(v.type, 0), v)
+    return v * v if terms else v
 
 
 def _side_by_side(
