@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.reductions.pairwise import LONG, of_long_rows
+from funct.kernels.cpu.reductions.pairwise import of_long_rows
+from funct.kernels.cpu.reductions.short_rows import of_short_rows
 from funct.kernels.cumulative import scanned
 from funct.kernels.dtypes import FLOATING, INTEGER
 from funct.kernels.nans import without
@@ -34,6 +35,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+_FEW = 1 << 8  # elements from which on their sum is one call
 _EXACT = 1 << 24  # whole numbers that single precision has
 
 
@@ -55,8 +57,10 @@ def _filled(reduced: Any, x: Any, axis: Any, dtype: Any, keepdims: bool, value: 
 
 def nansum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Sum of what is not NaN."""
-    if x.size >= LONG and dtype is None:
+    if x.size >= _FEW and dtype is None:
         y = of_long_rows(x, axis, keepdims, "numbers")
+        if y is None:
+            y = of_short_rows("numbers", x, axis, keepdims)
         if y is not None:
             return y
     return _filled(sum, x, axis, dtype, keepdims, 0.0)

@@ -194,8 +194,8 @@ def _of_halves(f: Emitter, x: Value, n: Value, mean: Value, kind: Type) -> Value
 
 
 def _define_four_blocks(module: Module, kind: Type, terms: str) -> None:
-    """`four(x, n, mean)`: the total of four blocks of 8 to 16 vectors, whose sums do not wait for each
-    other.
+    """`four(x, n, mean)`: the total of four blocks of 8 to 16 vectors, whose sums do not wait for
+    each other.
 
     All have as many vectors as the first, or one more: where there is none, -0 is added, which
     changes no sum, rather than that a branch goes now this way, now that.
@@ -227,7 +227,8 @@ def _define_four_blocks(module: Module, kind: Type, terms: str) -> None:
 def _masked(f: Emitter, v: Value, mask: Value) -> Value:
     """v where the mask is -1, zeros where it is 0."""
     bits = typed(f"i{8 * v.type.bytes}", v.type.lanes)
-    return f.bitcast(f.bitcast(v, bits) & f.splat(f.convert(mask, bits.element), bits.lanes), v.type)
+    kept = f.splat(f.convert(mask, bits.element), bits.lanes)
+    return f.bitcast(f.bitcast(v, bits) & kept, v.type)
 
 
 def _of_block(f: Emitter, x: Value, n: Value, mean: Value, kind: Type, terms: str) -> Value:
