@@ -16,6 +16,7 @@ from funct.kernels import statistical
 from funct.kernels.cpu.irregular.norms import LONGEST, lengths
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.reductions.pairwise import LONG, of_long_rows
+from funct.kernels.cpu.reductions.short_rows import of_short_rows
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.small.crossed import crossed
 from funct.kernels.dtypes import FLOATING, NATIVE
@@ -151,6 +152,7 @@ def _sum_of_squares(x: Any, axis: Any, keepdims: bool) -> Any:
     """In NumPy's order; of many real numbers without the squares between."""
     if x.size >= LONG and x.dtype.kind != "c":
         y = of_long_rows(x, axis, keepdims, "squares")
+        y = of_short_rows("squares", x, axis, keepdims) if y is None else y
         if y is not None:
             return y
     return statistical.total(_squares(x), axis, keepdims)

@@ -160,13 +160,21 @@ def _segment(f: Emitter, name: str, element: str, x: Value, count: Value) -> lis
     factors = name == "prod"
     begin = f.constant(typed(kind, lanes), 1) if factors else read(0)
     full, whole = count & -(_ABREAST * lanes), count & -lanes
-    held = f.loop(0, full, _ABREAST * lanes, several, [begin] * _ABREAST, maybe_empty=True)
-    held = f.loop(full, whole, lanes, one, held, maybe_empty=True)
+
+    def by_turns() -> list[Value]:
+        held = f.loop(0, full, _ABREAST * lanes, several, [begin] * _ABREAST)
+        held = f.loop(full, whole, lanes, one, held, maybe_empty=True)
+        while len(held) > 1:
+            held = [combine(a, b) for a, b in zip(held[::2], held[1::2], strict=True)]
+        return held
+
+    def few() -> list[Value]:
+        return f.loop(0, whole, lanes, one, [begin], maybe_empty=True)
+
+    (held,) = f.branch(f.ne(full, 0), by_turns, few)
     if not factors:
-        held[0] = combine(held[0], read(count - lanes))  # some for the second time
-    while len(held) > 1:
-        held = [combine(a, b) for a, b in zip(held[::2], held[1::2], strict=True)]
-    total = f.reduce(held[0], combine)
+        held = combine(held, read(count - lanes))  # some for the second time
+    total = f.reduce(held, combine)
     return f.loop(whole, count, 1, single, [total], maybe_empty=True) if factors else [total]
 
 

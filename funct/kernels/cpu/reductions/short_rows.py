@@ -44,7 +44,8 @@ ELEMENTS = {
     np.dtype(np.int32): "i32", np.dtype(np.int64): "i64", np.dtype(np.float32): "f32",
     np.dtype(np.float64): "f64",
 }  # fmt: skip
-_COMPLEX, _NUMBERS = "complex sum", "numbers"
+_COMPLEX = "complex sum"
+_OF_FLOATS = frozenset(["numbers", "squares"])  # what their sums are of
 _BOOL, _INDEX = np.dtype(bool), np.dtype(np.int64)
 _ORDERS = frozenset({"sort", "argsort", f"sort{DESCENDING}", f"argsort{DESCENDING}"})
 _MOST = {"argmax": _WORD, "argmin": _WORD}
@@ -56,9 +57,9 @@ _RESULTS = dict.fromkeys(("any", "all"), _BOOL) | dict.fromkeys(
 def of_short_rows(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> Any:
     """What NumPy gives for the last axis; None where that is not short, or has not paid yet.
 
-    name: sum, prod, max, min, any, all, argmax, argmin; the sum of the "numbers" among floats,
-    where 0 is added for NaN; sort or argsort, stable, maybe with DESCENDING behind it. Zeros of
-    both signs are equal to extrema.
+    name: sum, prod, max, min, any, all, argmax, argmin; of floats the sum of their "squares", or of
+    the "numbers" among them, where 0 is added for NaN; sort or argsort, stable, maybe with
+    DESCENDING behind it. Zeros of both signs are equal to extrema.
     """
     if axis.__class__ is tuple and len(axis) == 1:
         (axis,) = axis
@@ -143,7 +144,7 @@ class Plan(Struct, eq=False):
 
 def result_of(name: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype of a reduction of that name."""
-    if name in ("sum", "prod", _COMPLEX, _NUMBERS):
+    if name in ("sum", "prod", _COMPLEX) or name in _OF_FLOATS:
         return np.add.reduce(np.empty(0, dtype)).dtype
     return _RESULTS.get(name, dtype)
 
@@ -153,7 +154,7 @@ def _plan(name: str, dtype: np.dtype[Any], n: int) -> Plan | None:
     element = ELEMENTS.get(dtype)
     if element is None or (dtype == _BOOL and name in ("max", "min", "argmax", "argmin")):
         return None
-    if name == _NUMBERS and element[0] != "f":
+    if name in _OF_FLOATS and element[0] != "f":
         return None
     result = result_of(name, dtype)
     if name in _ORDERS:
@@ -194,14 +195,16 @@ def text(name: str, element: str, n: int, target: Host) -> str:
 
 
 def _sum(
-    f: Emitter, x: Value, element: str, n: int, parts: int = 1, past_nan: bool = False
+    f: Emitter, x: Value, element: str, n: int, parts: int = 1, terms: str = ""
 ) -> Value:  # fmt: skip
-    """Of numbers that have so many parts, each of which is a sum."""
+    """Of numbers that have so many parts, each of which is a sum, or of other terms of theirs."""
     wide = element if element[0] == "f" else element[0] + "64"
 
     def read(i: int, lanes: int) -> Value:
         v = f.convert(f.load(typed(element, lanes), f.at(x, i, element)), wide)
-        return f.select(f.isnan(v), f.constant(v.type, 0), v) if past_nan else v
+        if terms == "numbers":
+            return f.select(f.isnan(v), f.constant(v.type, 0), v)
+        return v * v if terms else v
 
     whole = n - n % SUMS
     if whole:
@@ -225,7 +228,7 @@ def _product(f: Emitter, x: Value, element: str, n: int) -> Value:
 
 _WHOLE: dict[str, Callable[..., Value]] = {
     "sum": _sum, "prod": _product, _COMPLEX: functools.partial(_sum, parts=2),
-    _NUMBERS: functools.partial(_sum, past_nan=True),
+    **{terms: functools.partial(_sum, terms=terms) for terms in _OF_FLOATS},
 }  # fmt: skip
 
 
