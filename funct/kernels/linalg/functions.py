@@ -15,7 +15,7 @@ import numpy as np
 from funct.kernels import statistical
 from funct.kernels.cpu.irregular.norms import LONGEST, lengths
 from funct.kernels.cpu.loops import ready
-from funct.kernels.cpu.reductions.pairwise import LONG, of_long_rows
+from funct.kernels.cpu.reductions.pairwise import of_long_rows
 from funct.kernels.cpu.reductions.short_rows import of_short_rows
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.small.crossed import crossed
@@ -90,7 +90,8 @@ def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) 
         return None
     if ord == 2:
         least = _ROWS if axis == -1 or axis == x.ndim - 1 else _VECTORS
-        if x.size < least and (y := _few(x, axis, keepdims)):
+        long = axis is None and x.size > LONGEST
+        if not long and x.size < least and (y := _few(x, axis, keepdims)):
             return y[0]
         return _root(_sum_of_squares(x, axis, keepdims))
     if ord == 0:
@@ -149,8 +150,8 @@ def keeps_digits(total: Any) -> bool:
 
 
 def _sum_of_squares(x: Any, axis: Any, keepdims: bool) -> Any:
-    """In NumPy's order; of many real numbers without the squares between."""
-    if x.size >= LONG and x.dtype.kind != "c":
+    """In NumPy's order; of real numbers without the squares between."""
+    if x.size > LONGEST and x.dtype.kind != "c":
         y = of_long_rows(x, axis, keepdims, "squares")
         y = of_short_rows("squares", x, axis, keepdims) if y is None else y
         if y is not None:
