@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 
 import funct as ft
 import funct.array as xp
-from benchmarks.kernels.irregular import JAX, SIZES, TURNS
+from benchmarks.kernels.irregular import JAX, ORDERS, SIZES, TURNS
 from benchmarks.kernels.row import Row
 from benchmarks.peers import optional
 
@@ -49,6 +50,13 @@ def _random(n: int) -> Iterator[Row]:
         whole["torch"] = partial(torch.randint, 100, (n,))
     ours = partial(ft.random.randint, ft.random.key(1), (n,), 0, 100)
     yield Row(f"random.randint, {n:,}", 8 * n, ours, whole)
+    orders: dict[str, Callable[[], object]] = {"numpy": partial(generator.permutation, n)}
+    if torch is not None:
+        orders["torch"] = partial(torch.randperm, n)
+    keys = itertools.cycle(ft.random.split(ft.random.key(1), ORDERS))  # of one, branches are known
+    yield Row(
+        f"random.permutation, {n:,}", 8 * n, lambda: ft.random.permutation(next(keys), n), orders
+    )
     numbers = xp.arange(n)
     folded: dict[str, Callable[[], object]] = {}
     if jax is not None:

@@ -174,7 +174,7 @@ def _rows(
         return None
     padded = np.array(widths + [0] * (-len(widths) % _EIGHT)).reshape(-1, _EIGHT)
     block = max(1, _BLOCK // (pitch * size)) if len(padded) > 1 else lead
-    calls = []
+    calls: list[tuple[int, NDArray[Any], tuple[int, ...]]] = []
     for r in range(0, lead, block):
         last = min(r + block, lead)
         part, tasks = _tasks(last - r, (last - r) * pitch)[1:]

@@ -18,9 +18,9 @@ from funct.kernels.random.bits import (
     random_unit,
 )
 from funct.kernels.random.bits import split as split_key
+from funct.kernels.random.orders import order
 from funct.kernels.random.rejection import random_gamma, random_poisson
 from funct.kernels.random.shares import share, shares
-from funct.kernels.sorting import argsort
 
 __all__ = [
     "MANY_NUMBERS", "bernoulli", "beta", "dirichlet", "exponential", "fold_in", "gamma",
@@ -154,11 +154,10 @@ def permutation(
     n = x if x.__class__ is int else x.shape[0]
     if key.dtype is not _WORD or key.ndim != 1 or len(key) != 2 or not 0 <= n < _SEVERAL:
         return None
-    if 0 < n < _FEW and ready(n):
-        order = argsort(few_numbers(key, n, n, _LONG, "bits"), 0, False)
-    else:
-        order = argsort(random_bits(key, (n,), 64), 0, False)
-    return order if x.__class__ is int else take(x, order, 0)
+    few = 0 < n < _FEW and ready(n)
+    words = few_numbers(key, n, n, _LONG, "bits") if few else random_bits(key, (n,), 64)
+    at = order(words)
+    return at if x.__class__ is int else take(x, at, 0)
 
 
 def _parameter(key: Any, a: Any, shape: Any) -> Any:

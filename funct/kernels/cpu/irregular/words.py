@@ -11,7 +11,7 @@ from funct.kernels.cpu.vectors import lanes, loaded, many, spread, stored
 from funct.kernels.dtypes import is_half
 
 __all__ = [
-    "DIGIT", "LANES", "SAMPLE", "by_digits", "least", "least_of_row", "ordered", "pack",
+    "DIGIT", "LANES", "SAMPLE", "by_digit", "by_digits", "least", "least_of_row", "ordered", "pack",
     "packed_from", "turn_halves", "unpack", "unpacked",
 ]  # fmt: skip
 
@@ -282,16 +282,16 @@ def by_digits(words: Any, other: Any, counts: Any, n: int, low: int, passes: int
     while rest > 0:
         if rest & mask != 0:  # others have all one digit
             if turn == 0:
-                _by_digit(words, other, counts, n, bottom)
+                by_digit(words, other, counts, n, bottom)
             else:
-                _by_digit(other, words, counts, n, bottom)
+                by_digit(other, words, counts, n, bottom)
             turn = 1 - turn
         rest = rest >> DIGIT
         bottom += DIGIT
     return turn
 
 
-def _by_digit(words: Any, other: Any, counts: Any, n: int, shift: int) -> None:
+def by_digit(words: Any, other: Any, counts: Any, n: int, shift: int) -> None:
     """other: the words in the order of one digit."""
     at = np.uint64(shift)
     mask = np.uint64((1 << DIGIT) - 1)
