@@ -59,8 +59,11 @@ def take_few(x: Any, i: Any, y: Any, outer: int, count: int, n: int, shared: boo
     wrong: int = outside(i, 0, count if shared else outer * count, n)
     if wrong > 0:
         return wrong
-    for o in range(outer):
-        _line(x, o * n, i, 0 if shared else o * count, y, o * count, count, n)
+    if shared:
+        _same_columns(x, i, y, 0, outer, count, n)
+    else:
+        for o in range(outer):
+            _line(x, o * n, i, o * count, y, o * count, count, n)
     return 0
 
 
@@ -206,8 +209,11 @@ def take_lines(
     elif outside(i, 0 if shared else first * count, count if shared else last * count, n) > 0:
         wrong[0] = 1
         last = first
-    for o in range(first, last):
-        _line(x, o * n, i, 0 if shared else o * count, y, o * count, count, n)
+    if shared:
+        _same_columns(x, i, y, first, last, count, n)
+    else:
+        for o in range(first, last):
+            _line(x, o * n, i, o * count, y, o * count, count, n)
 
 
 @parallel
@@ -233,10 +239,19 @@ def take_columns(
             stored(y, o * count, chosen(a, b, early))
             if count > size:
                 stored(y, o * count + size, chosen(a, b, late))
-    eights = begun + ((last - begun) & -8)
-    for o in range(begun, eights, 8):
+    _same_columns(x, i, y, begun, last, count, n)
+
+
+def _same_columns(
+    x: Any, i: Any, y: Any, first: Any, last: Any, count: Any, n: Any
+) -> None:  # fmt: skip
+    """Lines [first, last) at the same indices, which are in bounds, in each: in eight lines what is
+    found out of one of them is the same.
+    """
+    eights = first + ((last - first) & -8)
+    for o in range(first, eights, 8):
         for k in range(count):
-            at, to = o * n + i[k].astype(np.int64), o * count + k
+            at, to = o * n + place(i[k].astype(np.int64), n), o * count + k
             a, b, c, d = x[at], x[at + n], x[at + 2 * n], x[at + 3 * n]
             at += 4 * n
             y[to], y[to + count], y[to + 2 * count], y[to + 3 * count] = a, b, c, d
@@ -244,8 +259,7 @@ def take_columns(
             to += 4 * count
             y[to], y[to + count], y[to + 2 * count], y[to + 3 * count] = a, b, c, d
     for o in range(eights, last):
-        for k in range(count):
-            y[o * count + k] = x[o * n + i[k].astype(np.int64)]
+        _line(x, o * n, i, 0, y, o * count, count, n)
 
 
 def _one_by_one(x: Any, i: Any, y: Any, first: Any, last: Any, count: Any, n: Any) -> Any:
