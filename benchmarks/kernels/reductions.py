@@ -40,12 +40,13 @@ def rows() -> Iterator[Row]:
     yield _row("prod", "complex64", (1_000_000,), None)
     for dtype in FLOATING[:2]:
         yield _row("nansum", dtype, (1_000_000,), None)
+        yield _row("nanmean", dtype, (1_000_000,), None)
 
 
 def _row(name: str, dtype: str, shape: tuple[int, ...], axis: Axis) -> Row:
     kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
     a = np.random.default_rng(0).integers(-1, 2, shape).astype(kind)
-    if name == "nansum":
+    if name.startswith("nan"):
         a[..., ::7] = np.nan
     x, ours = xp.asarray(a), getattr(xp, name)
     peers: dict[str, Callable[[], object]] = {}
