@@ -266,10 +266,13 @@ def _products() -> Iterator[Row]:
     x, y, v = _normal((300, 400), 0), _normal((1000, 1000), 1), _normal((1000,), 2)
     terms = _normal((300_000,), 3).astype(np.float64)
     pairs = terms + 1j * terms[::-1]
+    waves, wave = (y + 1j * y.T).astype(np.complex64), v.astype(np.complex64)
     for name, work, call, plain, dot in (
         ("matmul (300, 400) by itself", 2 * 300 * x.size, lambda: matmul(x, x.T), lambda: x @ x.T,
          "f32"),
         ("matmul (1000, 1000) (1000,)", 2 * y.size, lambda: matmul(y, v), lambda: y @ v, "f32"),
+        ("matmul (1000, 1000) (1000,), complex64", 8 * y.size, lambda: matmul(waves, wave),
+         lambda: waves @ wave, "f32"),
         ("vdot (300000,), float64", 2 * terms.size, lambda: vdot(terms, terms),
          lambda: np.vdot(terms, terms), "f64"),
         ("dot (300000,), complex128", 8 * pairs.size, lambda: dotted(pairs, pairs),
