@@ -129,9 +129,11 @@ def pdist(input: Any, p: float = 2) -> Any:
     if p < 0:
         raise ArgumentError(f"pdist: p must not be negative, got {p}")
     rows, columns = map(int, input.shape)
-    check_allocation("pdist", (rows * (rows - 1) // 2, columns), input.dtype)
+    narrow = columns <= _NARROW
+    pairs = (rows, rows) if narrow else (rows * (rows - 1) // 2,)
+    check_allocation("pdist", (*pairs, columns), input.dtype)
     (wide,) = widened(input)
-    if columns <= _NARROW:  # loops over all pairs, with no index in them
+    if narrow:  # loops over all pairs, with no index in them
         upper = np.triu(np.ones((rows, rows), bool), 1)
         every = xp.expand_dims(wide, 1) - wide
         difference = ops.where(wrap(upper[..., None]), every, 0.0)
