@@ -1,5 +1,6 @@
 """Functions that are called often: machine code follows NumPy calls, and has their bits."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,21 @@ def test_a_few_ops_are_one_call(fun: Any, dtype: Any) -> None:
     first, later = taken(fun, x, m)
     assert later is not None
     assert same_bits(first, later.data)
+
+
+@pytest.mark.skipif(not available(), reason="no LLVM here")
+@pytest.mark.parametrize("dtype", [xp.float32, xp.float64])
+@pytest.mark.parametrize("count", [1, 2, 5, 8])
+def test_stacks_have_the_sums_of_eager_calls(count: int, dtype: Any) -> None:
+    """Of few terms a product for each matrix, of more one tall matrix."""
+    rng = np.random.default_rng(count)
+    for rows, terms, columns in itertools.product((1, 3, 4), (2, 4, 7, 16), (1, 4, 9)):
+        x = xp.asarray(rng.random((count, rows, terms)), dtype=dtype)
+        y = xp.asarray(rng.random((terms, columns)), dtype=dtype)
+        first, later = taken(lambda x, y: x @ y * 2, x, y)
+        assert later is not None
+        assert same_bits(first, later.data), (rows, terms, columns)
+        assert same_bits((x @ y * 2).data, later.data), (rows, terms, columns)
 
 
 @pytest.mark.skipif(not available(), reason="no LLVM here")

@@ -14,6 +14,7 @@ from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import copy
 from funct.compile.steps.ufuncs import NUMPYS, data_of, loop_of_numpy
 from funct.graph import Node
+from funct.kernels.linalg.products import FEW_OF_STACKS
 from funct.kernels.llvm import I64, PTR, Module
 
 __all__ = [
@@ -63,7 +64,8 @@ def lower_loop_product(node: Node, fused: Fused) -> list[Call]:
     places = [Address(v.root, v.offset * byte) for v in seen]
     *lead, rows, columns = out.shape
     terms = x.shape[-1]
-    if len(x.shape) > 2 and len(y.shape) == 2:  # eagerly it is one tall matrix
+    if len(x.shape) > 2 and len(y.shape) == 2 and math.prod(out.shape) * terms >= FEW_OF_STACKS:
+        # eagerly it is one tall matrix
         lead, rows = [], math.prod(x.shape[:-1])
     down = left.strides[-2:] if len(x.shape) == 2 else (terms, 1)
     within = (*down, *right.strides[-2:], columns, 1)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "gram_matmul", "half_matmul", "integer_matmul", "matmul", "outer_product", "plain_matmul",
-    "stacked_matmul", "summed_matmul", "thin_matmul", "vector_matmul",
+    "FEW_OF_STACKS", "gram_matmul", "half_matmul", "integer_matmul", "matmul", "outer_product",
+    "plain_matmul", "stacked_matmul", "summed_matmul", "thin_matmul", "vector_matmul",
 ]  # fmt: skip
 
 _BLAS = frozenset([np.dtype(t) for t in (np.float32, np.float64, np.complex64, np.complex128)])
@@ -46,6 +46,7 @@ _LARGE = 1 << 11  # elements of x from which on a result may be slow to clear
 # where they lie pages apart: BLAS is at half its speed
 _FEW_TERMS, _PAGE = 32, 1 << 12
 _MANY = 1 << 9  # matrices of a stack, of which the table has something better than BLAS
+FEW_OF_STACKS = 1 << 9  # multiplications of a stack that NumPy has done sooner than two reshapes
 _DOUBLE_EXACT = 2**53
 
 
@@ -126,7 +127,7 @@ def _of_stacks(x: NDArray[Any], y: NDArray[Any]) -> Any:
     (rows, terms), columns, kind = x.shape[-2:], y.shape[-1], x.dtype
     work, other_work = x.size * columns, y.size * rows
     work = work if work > other_work else other_work
-    if work < _MANY:
+    if work < FEW_OF_STACKS:
         return np.matmul(x, y)
     if terms == 1 and x.size * y.size > _FEW:
         return _of_one(x, y)
