@@ -35,6 +35,7 @@ _PROCESSORS = {
 }
 
 _DECLARED = re.compile(r"^declare (.+) @llvm\.x86\.(avx512[\w.]*)\((.*)\)$", re.MULTILINE)
+_ASM = re.compile(r'(%\S+) = call ({.*?}) asm "", ".*?"\((.*)\)$', re.MULTILINE)
 _VECTOR = re.compile(r"<(\d+) x (\w+)>")
 
 # What lane {k} of a result is. {n}: how many lanes. {t}, {e}: the vector's type and its element's;
@@ -182,6 +183,7 @@ define internal float @wider.halves(float %s, i32 %a, i32 %b) alwaysinline {
 
 def explained(text: str) -> str:
     """A text with definitions in place of the instructions that this processor may not have."""
+    text = _ASM.sub(_made, text)
     if "@llvm.x86.avx512" not in text:
         return text
     text = _DECLARED.sub(_definition, text).replace("@llvm.x86.avx512", "@wider.avx512")
@@ -191,6 +193,18 @@ def explained(text: str) -> str:
         if not line.startswith("declare") or not known.intersection(re.findall(r"@[\w.]+", line))
     ]  # fmt: skip
     return "\n".join([text, *added, ""])
+
+
+def _made(found: re.Match[str]) -> str:
+    """The aggregate of values that stay in registers; the registers are not of this processor."""
+    name, kind = found[1], found[2]
+    values = re.findall(r"<.*?> %\S+(?=,|$)", found[3])
+    rest, lines = "poison", []
+    for k, value in enumerate(values):
+        to = f"{name}.{k}" if k < len(values) - 1 else name
+        lines.append(f"{to} = insertvalue {kind} {rest}, {value}, {k}")
+        rest = to
+    return "\n  ".join(lines)
 
 
 def _definition(found: re.Match[str]) -> str:
