@@ -20,11 +20,14 @@ from funct.kernels.linalg.dots import MANY, dot
 from funct.kernels.table import left, planned
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
 __all__ = [
-    "FEW_OF_STACKS", "gram_matmul", "half_matmul", "integer_matmul", "matmul", "outer_product",
-    "plain_matmul", "stacked_matmul", "summed_matmul", "thin_matmul", "vector_matmul",
+    "FEW_OF_STACKS", "gram_matmul", "half_matmul", "integer_matmul", "matmul", "matmul_of",
+    "outer_product", "plain_matmul", "stacked_matmul", "summed_matmul", "thin_matmul",
+    "vector_matmul",
 ]  # fmt: skip
 
 _BLAS = frozenset([np.dtype(t) for t in (np.float32, np.float64, np.complex64, np.complex128)])
@@ -175,6 +178,15 @@ def _large(x: NDArray[Any], y: NDArray[Any], work: int) -> Any:
     """The product of matrices, or stacks of them, of so many multiplications."""
     layout = x.shape, y.shape, x.strides, y.strides
     return planned("large_matmul", x.dtype, work, left(), *layout)(x, y)
+
+
+def matmul_of(x: NDArray[Any], y: NDArray[Any]) -> Callable[[Any, Any], Any]:
+    """`matmul` for matrices that lie as these do: there is nothing to ask where they are large."""
+    work = x.size * y.shape[1]
+    if work <= _TILED or x.dtype not in _REAL or 1 in (len(x), y.shape[1]):
+        return matmul
+    layout = x.shape, y.shape, x.strides, y.strides
+    return planned("large_matmul", x.dtype, work, left(), *layout)
 
 
 def _by_vector(x: NDArray[Any], y: NDArray[Any], size: int) -> Any:
