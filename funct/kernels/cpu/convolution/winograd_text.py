@@ -13,6 +13,7 @@ import functools
 
 from funct.device import PARALLEL, Host
 from funct.kernels.cpu.convolution.squares import (
+    PAIRS,
     PLACES,
     SQUARES,
     TAPS,
@@ -47,16 +48,24 @@ JOB = Fields((
 
 
 def text(element: str, target: Host, last: bool = False) -> str:
-    """`squares(job)`: fill y. `rest(job)`. last: x and the result are (N, *S, C) in memory."""
+    """`squares(job)`: fill y. `rest(job)`. last: x and the result are (N, *S, C) in memory.
+
+    Of pairs of integers w holds the weights of all places, and there is no rest.
+    """
     module = Module(target)
     module.declare("@funct_parallel", PARALLEL)
     turn = turn_name(element, target.vector_bytes)
-    _define_weights(module, element, turn)
     _define_units(module, element, turn, last)
-    define_rest(module)
     f = module.function("squares", [("job", PTR)])
     given = f.arguments[0]
     job = Record(f, JOB, given)
+    if element == PAIRS:
+        f.store(f.constant(I64, 0), job.pointer("flag"))
+        f.line(f"call void @funct_parallel(ptr @units, {given!r}, {job.tasks!r})")
+        f.ret()
+        return module.text()
+    _define_weights(module, element, turn)
+    define_rest(module)
     flags = f.at(job.pointer("scratch"), job.flags, element)
 
     def run(work: str, tasks: Value) -> None:
@@ -160,10 +169,11 @@ class _Unit(Squares):
         each(f, 0, PLACES, place)
 
     def sums(
-        self, products: Value, first: Value, to: Value, rows: Value, limit: Value, zeros: Value
-    ) -> Value:
+        self, products: Value, first: Value, to: Value, rows: Value, limit: Value,
+        zeros: list[Value],
+    ) -> list[Value]:  # fmt: skip
         """A' m A of an image and one vector of outputs: (pixel, lane). zeros: 0 times all results
-        before, which is 0 as long as they are finite.
+        before, which is 0 as long as they are finite; none of integers.
         """
         f, job, pair = self.f, self.job, 2 * self.lanes
 
@@ -173,6 +183,8 @@ class _Unit(Squares):
                 f.load(self.vector, self.at(here, job.product_plane * t)) for t in range(PLACES)
             ]
             y = grid(f, of_products, places)
+            if not held:  # see Note [Codes] in `squares.py`
+                y = [total >> 2 for total in y]
             above = self.at(to, (i * job.out_columns + j) * pair)
             under = self.at(above, job.out_columns * pair)
             beside = j + 1 < job.out_columns
@@ -183,9 +195,9 @@ class _Unit(Squares):
 
             row(above, y[0], y[1])
             f.when(i + 1 < limit, lambda: row(under, y[2], y[3]))
-            return [f.fma((y[0] + y[1]) + (y[2] + y[3]), 0.0, held[0])]
+            return [f.fma((y[0] + y[1]) + (y[2] + y[3]), 0.0, zeros) for zeros in held]
 
-        return self.over(first, rows, square, [zeros])[0]
+        return self.over(first, rows, square, zeros)
 
     def write(self, sums: Value, image: Value, channel: Value, pixels: tuple[Value, Value],
               real: Value) -> None:  # fmt: skip
@@ -214,7 +226,7 @@ def _define_units(module: Module, element: str, turn: str, last: bool) -> None:
     scratch = job.pointer("scratch")
     slab = of.at(scratch, job.own + task * job.scratch_step)
     squares, products, sums = (of.at(slab, n) for n in (job.squares, job.products, job.sums))
-    panels = of.at(scratch, job.panels)
+    panels = job.pointer("w") if element == PAIRS else of.at(scratch, job.panels)
 
     def unit(u: Value, found: list[Value]) -> list[Value]:
         image, images, band, rows, limit = of.unit(u)
@@ -235,7 +247,7 @@ def _define_units(module: Module, element: str, turn: str, last: bool) -> None:
 
                     def some(v: Value, found: list[Value]) -> list[Value]:
                         places = of.at(products, v), k * of_image, of.at(here, v)
-                        return [of.sums(*places, rows, limit, found[0])]
+                        return of.sums(*places, rows, limit, found)
 
                     found = f.loop(0, wide, of.lanes, some, found)
                     of.write(here, image + k, g * job.group_outputs + o, pixels, real)
@@ -247,8 +259,8 @@ def _define_units(module: Module, element: str, turn: str, last: bool) -> None:
 
         return f.loop(0, job.groups, 1, group, found)
 
-    zeros = [f.constant(of.vector, 0)]
-    (found,) = f.loop(task, job.units, job.tasks, unit, zeros, maybe_empty=True)
-    flag = f.convert(f.any(f.isnan(found)), "i64")
-    f.store(flag, f.at(of.at(scratch, job.flags), task * _APART, "i64"))
+    zeros = [] if element == PAIRS else [f.constant(of.vector, 0)]
+    for found in f.loop(task, job.units, job.tasks, unit, zeros, maybe_empty=True):
+        flag = f.convert(f.any(f.isnan(found)), "i64")
+        f.store(flag, f.at(of.at(scratch, job.flags), task * _APART, "i64"))
     f.ret()

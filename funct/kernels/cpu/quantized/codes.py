@@ -287,7 +287,7 @@ def planes_of_words(
 def farthest(terms: int, bias: bytes) -> int:
     """What sums of so many products and their bias, int32, cannot exceed."""
     offsets = np.frombuffer(bias, np.int32)
-    return _FARTHEST * terms + max(int(offsets.max()), -int(offsets.min()))
+    return _FARTHEST * terms + max(int(offsets.max(initial=0)), -int(offsets.min(initial=0)))
 
 
 def fit(terms: int, bias: bytes) -> bool:

@@ -11,6 +11,9 @@ import numpy as np
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.convolution.convolution import convolver
 from funct.kernels.cpu.convolution.depthwise import convolution_of_codes, weights_of_codes
+from funct.kernels.cpu.convolution.squares import TAPS
+from funct.kernels.cpu.convolution.winograd import panels as of_places
+from funct.kernels.cpu.convolution.winograd import plan, served
 from funct.kernels.cpu.quantized.codes import (
     farthest,
     fit,
@@ -21,20 +24,21 @@ from funct.kernels.cpu.quantized.codes import (
 )
 from funct.kernels.cpu.quantized.kept import kept
 from funct.kernels.cpu.quantized.layer import layer
-from funct.kernels.cpu.quantized.words import best
+from funct.kernels.cpu.quantized.words import PAIRS, best
 from funct.kernels.windows.convolution import convolution as convolve
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from funct.kernels.quantized.affine import Codes
-    from funct.kernels.windows.views import Sliding
+    from funct.kernels.windows.views import Sizes, Sliding
 
 __all__ = ["convolution", "dequantize", "linear", "quantize"]
 
 _BYTES = frozenset([np.dtype(np.uint8), np.dtype(np.int8)])
 _FLOAT32_EXACT = 2**24
 _FARTHEST_ZERO = 1 << 16  # codes less it are exact in float32, in NumPy too
+_SQUARE = 4  # as many times as large are the sums that squares make
 _FEW_OUTPUTS = 4  # per group; they would fill few lanes of a tile
 
 
@@ -87,9 +91,12 @@ def convolution(
         return NotImplemented
     words = best()
     count = -(-c // words.count)
-    read = (len(x), count * groups, *x.shape[2:])
+    planes = planes_of_words(x, x_zero_point, groups, words)
+    sums = memory.fresh((len(x), outputs, *size), np.dtype(np.int32))
     laid = (outputs, count, *kernel)
-    made = convolver(words.dot, read, laid, size, slide, False)
+    if words.centred and _by_squares(planes, w, sums, laid, slide):
+        return requantized(sums, bias, codes)
+    made = convolver(words.dot, planes.shape, laid, size, slide, False)
 
     def make(w: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
         taps = np.ascontiguousarray(w).reshape(outputs, c, prod(kernel))
@@ -98,11 +105,25 @@ def convolution(
     # few channels are merged with taps in one order or another, as the geometry says
     how = (words.dot, groups, (x.shape, slide) if count <= 16 else ())
     panels, offset = kept(w, how, make)
-    planes = planes_of_words(x, x_zero_point, groups, words)
-    sums = memory.fresh((len(x), outputs, *size), np.dtype(np.int32))
     zero = words.zero_point(int(x_zero_point), x.dtype)
     made.run(planes, panels, sums, around=0 if words.centred else zero)
     return requantized(sums, bias - zero * offset, codes)
+
+
+def _by_squares(
+    planes: NDArray[np.int32], w: NDArray[np.int8], sums: NDArray[np.int32], laid: Sizes,
+    slide: Sliding,
+) -> bool:  # fmt: skip
+    """Fill the sums of pairs by squares, where these are exact and worth it. laid: the shape of the
+    weights, in words.
+    """
+    if not served(laid[2:], slide) or not fit(_SQUARE * w.shape[1] * TAPS, b""):
+        return False
+    made = plan(PAIRS.dot, planes.shape, laid, sums.shape[2:], slide, False)
+    if made is None:
+        return False
+    of_groups = functools.partial(of_places, groups=slide.groups)
+    return made.run(False, planes, kept(w, ("squares", slide.groups), of_groups), sums)
 
 
 def _of_few(
