@@ -52,10 +52,12 @@ def always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(layers, "best", lambda: PAIRS)
     for module in (winograd, winograd_weight):
         monkeypatch.setattr(module, "worth", lambda *shapes: True)
-        module.plan.cache_clear()
+    kept = winograd.plan, winograd_weight.plan, layers.convolver
+    for plans in kept:
+        plans.cache_clear()
     yield
-    for module in (winograd, winograd_weight):
-        module.plan.cache_clear()
+    for plans in kept:
+        plans.cache_clear()
 
 
 def operands(

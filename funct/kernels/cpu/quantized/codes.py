@@ -5,26 +5,27 @@ Each is one loop over memory; the formulas are those of `funct.kernels.quantized
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import struct
 from collections.abc import Callable
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.device import PARALLEL, Code, host, printed
+from funct.device import PARALLEL, host, printed
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.quantized.words import PAIRS, QUADS, Words
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.cpu.runners import filling
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 from funct.kernels.llvm.scaling import nearest
+from funct.kernels.quantized.affine import Codes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from funct.kernels.quantized.affine import Codes
+    from funct.kernels.windows.views import Sizes
 
 __all__ = [
     "BYTE", "TO_CODES", "farthest", "fit", "in_words", "of_columns", "planes_of_words",
@@ -252,9 +253,8 @@ _ROWS: dict[str, tuple[Fields, Callable[[str], Callable[[Emitter, Record, Value]
 
 
 @functools.cache
-def _entry(name: str, element: str) -> tuple[Code, Any]:
-    code = printed(_text, name, element)
-    return code, ctypes.CFUNCTYPE(None, ctypes.c_int64)(code.address("run"))
+def _entry(name: str, element: str) -> int:
+    return printed(_text, name, element).keep().address("run")
 
 
 def _tasks(rows: int, size: int) -> int:
@@ -266,21 +266,27 @@ def _bits(number: float) -> int:
 
 
 def planes_of_words(
-    x: NDArray[Any], zero_point: int, groups: int, words: Words
-) -> NDArray[np.int32]:
-    """Images of codes as words of adjacent channels, filled up group by group."""
-    n, channels, *size = x.shape
-    x = np.ascontiguousarray(x)
+    x: Sizes, dtype: np.dtype[Any], zero_point: int, groups: int, words: Words
+) -> Callable[[NDArray[Any]], NDArray[np.int32]]:
+    """What makes images of codes, of this shape and dense, words of adjacent channels, filled up
+    group by group.
+    """
+    n, channels, *size = x
     count = -(-channels // (words.count * groups))
-    y = memory.fresh((n, groups * count, *size), np.dtype(np.int32))
-    plane = y[0, 0].size
+    make = memory.maker((n, groups * count, *size), np.dtype(np.int32))
     rows = n * groups * count
     job = PLANES.fill(
-        tasks=_tasks(rows, x.size), rows=rows, x=address(x), y=address(y), plane=plane, words=count,
+        tasks=_tasks(rows, prod(x)), rows=rows, x=0, y=0, plane=prod(size), words=count,
         channels=channels // groups, zero_point=zero_point,
     )  # fmt: skip
-    _entry(words.dot, BYTE[x.dtype])[1](address(job))
-    return y
+    places = [PLANES.place(name) for name in ("x", "y")]
+    fill = filling(_entry(words.dot, BYTE[dtype]), job, places)
+
+    def run(x: NDArray[Any]) -> NDArray[np.int32]:
+        fill(x, y := make())
+        return y
+
+    return run
 
 
 @functools.lru_cache(256)
@@ -308,18 +314,28 @@ def to_codes_fields(
     return fields, (offset, factor)
 
 
-def requantized(sums: NDArray[np.int32], bias: NDArray[np.int32], to: Codes) -> NDArray[Any]:
-    """`funct.kernels.quantized.affine.requantize` of images of sums + bias, for bytes."""
-    y = memory.fresh(sums.shape, np.dtype(to.dtype))
-    channels, columns = sums.shape[1], sums[0, 0].size
-    rows = sums.size // columns if columns else 0
-    fields, _held = to_codes_fields(bias.astype(np.int32, copy=False), to)
+def requantized(
+    sums: Sizes, factor: NDArray[np.float32], limits: tuple[int, int, int, Any]
+) -> Callable[[NDArray[np.int32], NDArray[np.int32]], NDArray[Any]]:
+    """`funct.kernels.quantized.affine.requantize` of images of sums and of what each channel's
+    lack, to bytes. factor: one for each channel, or for all. limits: of the codes.
+    """
+    dtype = np.dtype(limits[-1])
+    rows, columns = prod(sums[:2]), prod(sums[2:])
+    make = memory.maker(sums, dtype)
+    fields, (_, factors) = to_codes_fields(np.zeros(sums[1], np.int32), Codes(factor, *limits))
     job = SUMS.fill(
-        tasks=_tasks(rows, sums.size), rows=rows, x=address(sums), y=address(y), columns=columns,
-        channels=channels, **fields,
+        tasks=_tasks(rows, rows * columns), rows=rows, x=0, y=0, columns=columns, channels=sums[1],
+        **fields,
     )  # fmt: skip
-    _entry("sums", BYTE[y.dtype])[1](address(job))
-    return y
+    places = [SUMS.place(name) for name in ("x", "bias", "y", "multiplier")]
+    fill = filling(_entry("sums", BYTE[dtype]), job, places)
+
+    def run(sums: NDArray[np.int32], offset: NDArray[np.int32]) -> NDArray[Any]:
+        fill(sums, offset, y := make(), factors)
+        return y
+
+    return run
 
 
 def rounded(
@@ -358,4 +374,4 @@ def _passing(
         scale=_bits(scale), zero_point=zero_point, low=_bits(low - zero_point),
         high=_bits(high - zero_point),
     )  # fmt: skip
-    return filling(_entry(name, element)[0].address("run"), job, range(2))
+    return filling(_entry(name, element), job, range(2))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.convolution.convolution import convolver
+from funct.kernels.cpu.convolution.convolution import convolver as tiles
 from funct.kernels.cpu.convolution.depthwise import convolution_of_codes, weights_of_codes
 from funct.kernels.cpu.convolution.squares import TAPS
 from funct.kernels.cpu.convolution.winograd import panels as of_places
@@ -24,18 +25,19 @@ from funct.kernels.cpu.quantized.codes import (
 )
 from funct.kernels.cpu.quantized.kept import kept
 from funct.kernels.cpu.quantized.layer import layer
-from funct.kernels.cpu.quantized.words import PAIRS, best
+from funct.kernels.cpu.quantized.words import PAIRS, Words, best
+from funct.kernels.quantized.affine import Codes
 from funct.kernels.windows.convolution import convolution as convolve
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from funct.kernels.quantized.affine import Codes
     from funct.kernels.windows.views import Sizes, Sliding
 
-__all__ = ["convolution", "dequantize", "linear", "quantize"]
+__all__ = ["convolution", "convolver", "dequantize", "linear", "quantize"]
 
 _BYTES = frozenset([np.dtype(np.uint8), np.dtype(np.int8)])
+_INT, _FLOAT = np.dtype(np.int32), np.dtype(np.float32)
 _FLOAT32_EXACT = 2**24
 _FARTHEST_ZERO = 1 << 16  # codes less it are exact in float32, in NumPy too
 _SQUARE = 4  # as many times as large are the sums that squares make
@@ -78,77 +80,113 @@ def convolution(
     slide: Sliding,
 ) -> NDArray[Any]:  # fmt: skip
     """See `funct.kernels.quantized.affine.convolution`."""
-    outputs, c, *kernel = w.shape
-    groups = slide.groups
+    if not _bytes(x, w, codes):
+        return NotImplemented
     offsets = np.asarray(bias, np.int32).tobytes()
-    if not _bytes(x, w, codes) or len(kernel) > 3 or not fit(c * prod(kernel), offsets):
-        return NotImplemented
-    if outputs // groups < _FEW_OUTPUTS:
-        exact = farthest(2 * c * prod(kernel), offsets) < _FLOAT32_EXACT
-        return _of_few(x, x_zero_point, w, bias, codes, slide, exact)
-    size = slide.size(x.shape[2:], w.shape[2:])
-    if not prod(size):
-        return NotImplemented
-    words = best()
-    count = -(-c // words.count)
-    planes = planes_of_words(x, x_zero_point, groups, words)
-    sums = memory.fresh((len(x), outputs, *size), np.dtype(np.int32))
-    laid = (outputs, count, *kernel)
-    if words.centred and _by_squares(planes, w, sums, laid, slide):
-        return requantized(sums, bias, codes)
-    made = convolver(words.dot, planes.shape, laid, size, slide, False)
+    factors = np.asarray(codes.multiplier, np.float32).tobytes()
+    how = int(x_zero_point), w.shape, offsets, factors, codes[1:], slide, best()
+    made = convolver(x.shape, x.dtype, *how)
+    return NotImplemented if made is None else made(np.ascontiguousarray(x), w)
 
-    def make(w: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
+
+_Run = Callable[["NDArray[Any]", "NDArray[np.int8]"], "NDArray[Any]"]  # of codes and weights
+_Limits = tuple[int, int, int, Any]
+
+
+@functools.lru_cache(256)
+def convolver(
+    x: Sizes, dtype: np.dtype[Any], zero_point: int, w: Sizes, bias: bytes, factor: bytes,
+    limits: _Limits, slide: Sliding, words: Words,
+) -> _Run | None:  # fmt: skip
+    """The convolution of dense images of codes of this shape; None where sums could leave int32.
+
+    bias: int32, one for each output. factor: float32, one for each or one for all. limits: of the
+    codes of the result.
+    """
+    outputs, c, *kernel = w
+    size = slide.size(x[2:], w[2:])
+    if len(kernel) > 3 or not fit(c * prod(kernel), bias) or not prod(size):
+        return None
+    offset, factors = np.frombuffer(bias, np.int32), np.frombuffer(factor, np.float32)
+    to_codes = requantized((x[0], outputs, *size), factors, limits)
+    if outputs // slide.groups < _FEW_OUTPUTS:
+        exact = farthest(2 * c * prod(kernel), bias) < _FLOAT32_EXACT
+        given = x, dtype, zero_point, w, offset, Codes(factors, *limits), slide
+        ways = (_by_lines(*given, number) for number in (_INT, *([_FLOAT] if exact else [])))
+        by_lines = next(filter(None, ways), None)
+        if by_lines is not None or not exact:
+            return by_lines
+
+        def of_numbers(x: NDArray[Any], w: NDArray[np.int8]) -> NDArray[Any]:
+            centred = x.astype(_FLOAT)
+            centred -= np.float32(zero_point)
+            sums = convolve(centred, w.astype(_FLOAT), *slide)
+            return to_codes(sums.astype(_INT), offset)
+
+        return of_numbers
+    planes = planes_of_words(x, dtype, zero_point, slide.groups, words)
+    summed = _summed(x, w, size, slide, words, words.zero_point(zero_point, dtype))
+
+    def of_words(x: NDArray[Any], w: NDArray[np.int8]) -> NDArray[Any]:
+        sums, lacking = summed(planes(x), w)
+        return to_codes(sums, offset if words.centred else offset + lacking)
+
+    return of_words
+
+
+def _summed(
+    x: Sizes, w: Sizes, size: Sizes, slide: Sliding, words: Words, zero: int
+) -> Callable[..., tuple[NDArray[np.int32], Any]]:
+    """The function of images in words, and of the weights, that gives sums, and what they lack.
+
+    By squares where these are exact and worth it.
+    """
+    (outputs, c, *kernel), groups = w, slide.groups
+    count = -(-c // words.count)
+    read, laid = (x[0], count * groups, *x[2:]), (outputs, count, *kernel)
+    make = memory.maker((x[0], outputs, *size), _INT)
+    if words is PAIRS and served(w[2:], slide) and fit(_SQUARE * c * TAPS, b""):
+        squares = plan(words.dot, read, laid, size, slide, False)
+        if squares is not None:
+            of_groups = functools.partial(of_places, groups=groups)
+
+            def by_squares(planes: NDArray[np.int32], w: NDArray[np.int8]) -> Any:
+                panels = kept(w, ("squares", groups), of_groups)
+                squares.run(False, planes, panels, sums := make())
+                return sums, 0
+
+            return by_squares
+    made = tiles(words.dot, read, laid, size, slide, False)
+    # few channels are merged with taps in one order or another, as the geometry says
+    how = (words.dot, groups, (x, slide) if count <= 16 else ())
+    around = 0 if words.centred else zero
+
+    def panels_of(w: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
         taps = np.ascontiguousarray(w).reshape(outputs, c, prod(kernel))
         return made.panels(words.weights(taps)), words.offset(w)
 
-    # few channels are merged with taps in one order or another, as the geometry says
-    how = (words.dot, groups, (x.shape, slide) if count <= 16 else ())
-    panels, offset = kept(w, how, make)
-    zero = words.zero_point(int(x_zero_point), x.dtype)
-    made.run(planes, panels, sums, around=0 if words.centred else zero)
-    return requantized(sums, bias - zero * offset, codes)
+    def by_taps(planes: NDArray[np.int32], w: NDArray[np.int8]) -> Any:
+        panels, offset = kept(w, how, panels_of)
+        made.run(planes, panels, sums := make(), around=around)
+        return sums, -zero * offset
+
+    return by_taps
 
 
-def _by_squares(
-    planes: NDArray[np.int32], w: NDArray[np.int8], sums: NDArray[np.int32], laid: Sizes,
-    slide: Sliding,
-) -> bool:  # fmt: skip
-    """Fill the sums of pairs by squares, where these are exact and worth it. laid: the shape of the
-    weights, in words.
-    """
-    if not served(laid[2:], slide) or not fit(_SQUARE * w.shape[1] * TAPS, b""):
-        return False
-    made = plan(PAIRS.dot, planes.shape, laid, sums.shape[2:], slide, False)
-    if made is None:
-        return False
-    of_groups = functools.partial(of_places, groups=slide.groups)
-    return made.run(False, planes, kept(w, ("squares", slide.groups), of_groups), sums)
-
-
-def _of_few(
-    x: NDArray[Any], x_zero_point: int, w: NDArray[Any], bias: NDArray[np.int32], codes: Codes,
-    slide: Sliding, exact: bool,
-) -> NDArray[Any]:  # fmt: skip
+def _by_lines(
+    x: Sizes, dtype: np.dtype[Any], zero_point: int, w: Sizes, bias: NDArray[np.int32],
+    codes: Codes, slide: Sliding, number: np.dtype[Any],
+) -> _Run | None:  # fmt: skip
     """The same for few outputs per group, in words of bytes or where floats are exact."""
-    factors = np.asarray(codes.multiplier, np.float32).tobytes()
-    for number in [np.dtype(np.int32), *([np.dtype(np.float32)] if exact else [])]:
-        how = int(x_zero_point), x.dtype, bias.tobytes(), factors, codes[1:], number
+    run = convolution_of_codes(x, dtype, zero_point, w, np.dtype(codes.dtype), slide, number)
+    if run is None:
+        return None
+    how = zero_point, dtype, bias.tobytes(), codes.multiplier.tobytes(), codes[1:], number
 
-        def make(w: NDArray[Any], number: np.dtype[Any] = number) -> Any:
-            return weights_of_codes(w, int(x_zero_point), x.dtype, bias, codes, number)
+    def weights(w: NDArray[np.int8]) -> Any:
+        return weights_of_codes(w, zero_point, dtype, bias, codes, number)
 
-        prepared = functools.partial(kept, w, how, make)
-        written = np.dtype(codes.dtype)
-        y = convolution_of_codes(x, how[0], w.shape, prepared, written, slide, number)
-        if y is not NotImplemented:
-            return y
-    if not exact:
-        return NotImplemented
-    centred = x.astype(np.float32)
-    centred -= np.float32(x_zero_point)
-    sums = convolve(centred, w.astype(np.float32), *slide)
-    return requantized(sums.astype(np.int32), bias, codes) if sums.size else NotImplemented
+    return lambda x, w: run(x, *kept(w, how, weights))
 
 
 def quantize(
