@@ -181,12 +181,14 @@ def _large(x: NDArray[Any], y: NDArray[Any], work: int) -> Any:
 
 
 def matmul_of(x: NDArray[Any], y: NDArray[Any]) -> Callable[[Any, Any], Any]:
-    """`matmul` for matrices that lie as these do: there is nothing to ask where they are large."""
-    work = x.size * y.shape[1]
-    if work <= _TILED or x.dtype not in _REAL or 1 in (len(x), y.shape[1]):
+    """`matmul` for a matrix and matrices that lie as these do: there is nothing to ask where they
+    are large.
+    """
+    work = y.size * len(x)
+    few = work <= _TILED or 1 in (len(x), y.shape[-1]) or prod(y.shape[:-2]) >= _MANY
+    if few or x.dtype not in _REAL or x.dtype != y.dtype:
         return matmul
-    layout = x.shape, y.shape, x.strides, y.strides
-    return planned("large_matmul", x.dtype, work, left(), *layout)
+    return planned("large_matmul", x.dtype, work, left(), x.shape, y.shape, x.strides, y.strides)
 
 
 def _by_vector(x: NDArray[Any], y: NDArray[Any], size: int) -> Any:

@@ -151,9 +151,7 @@ def _mapped(x: NDArray[Any], w: NDArray[Any], turned: bool) -> _Way:
     if prod(size) == 1:
         product: Any = matmul
         return of_rows
-    alone = n == 1 < channels
-    product = matmul_of(matrix(w), x.reshape(shape)) if alone else matmul
-    product = np.multiply if channels == 1 else product
+    product = np.multiply if channels == 1 else matmul_of(matrix(w), x.reshape(shape))
     return of_pixels
 
 
