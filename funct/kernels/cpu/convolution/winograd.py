@@ -22,6 +22,7 @@ from funct.kernels.cpu.convolution.winograd_text import CHUNK, JOB, text
 from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.dense.tile import most_rows, tile_table
 from funct.kernels.cpu.dense.words import filled
+from funct.kernels.cpu.quantized.codes import TO_CODES
 from funct.kernels.cpu.record import Fields, address
 from funct.kernels.cpu.runners import filling
 from funct.kernels.table import UNFIT
@@ -41,7 +42,7 @@ _SHARED = 21  # or of one image that cores share
 _WEIGHTS = 25  # squares that take as long as to transform the weights
 _LINE_BYTES = 64
 
-_Text = Callable[[str, Host, bool], str]
+_Text = Callable[..., str]  # of an element, the target, and whether channels are last
 
 
 class Plan(Struct, frozen=True, eq=False):
@@ -65,6 +66,18 @@ class Plan(Struct, frozen=True, eq=False):
         wrong = np.empty(1, np.int64)
         _filling(self, last)(*arrays, memory.scratch(self.scratch_bytes), wrong)
         return not wrong[0]
+
+
+    def to_codes(self, written: str, fields: dict[str, int]) -> Callable[..., None]:
+        """What fills images of codes of this element from (x, panels, y, bias, multiplier).
+
+        fields: the others of `TO_CODES`.
+        """
+        job = self.job.copy()
+        self.fields.put(job, **fields)
+        places = [self.fields.place(n) for n in (*self.missing, "bias", "multiplier", "scratch")]
+        fill = filling(entry(self.text, self.element, "squares", False, written), job, places)
+        return lambda *given: fill(*given, memory.scratch(self.scratch_bytes))
 
 
 def served(kernel: Sizes, slide: Sliding) -> bool:
@@ -129,7 +142,7 @@ def plan(
         "panel_group": blocks * PLACES * panel_plane, "most_rows": most_rows(DOTS[dot], width),
         "tiles": address(tile_table(dot, width, of.counts, padded)), "tap": address(tap),
     }  # fmt: skip
-    job = JOB.fill(**fields, x=0, w=0, y=0, scratch=0, flag=0)
+    job = JOB.fill(**fields, x=0, w=0, y=0, scratch=0, flag=0, **dict.fromkeys(TO_CODES, 0))
     room = (own + tasks * fields["scratch_step"]) * word
     return Plan(text, PAIRS if laid else dot, JOB, ("x", "w", "y"), job, room, (rows, tap))
 
@@ -196,11 +209,11 @@ def _filling(made: Plan, last: bool) -> Callable[..., None]:
     return filling(entry(made.text, made.element, "squares", last), made.job, places)
 
 
-def entry(text: _Text, element: str, name: str, last: bool = False) -> int:
+def entry(text: _Text, element: str, name: str, last: bool = False, *codes: str) -> int:
     """The address of `squares` or `rest` of a text on this machine."""
-    return _code(text, element, host(), last).address(name)
+    return _code(text, element, host(), last, *codes).address(name)
 
 
 @functools.cache
-def _code(text: _Text, element: str, target: Host, last: bool) -> Code:
-    return printed(text, element, target, last, opt=LEAN)
+def _code(text: _Text, element: str, target: Host, last: bool, *codes: str) -> Code:
+    return printed(text, element, target, last, *codes, opt=LEAN)

@@ -13,7 +13,6 @@ import functools
 
 from funct.device import PARALLEL, Host
 from funct.kernels.cpu.convolution.squares import (
-    PAIRS,
     PLACES,
     SQUARES,
     TAPS,
@@ -27,6 +26,7 @@ from funct.kernels.cpu.convolution.squares import (
 from funct.kernels.cpu.dense.slab import SLAB, clear, copy
 from funct.kernels.cpu.dense.tile import call_tiles
 from funct.kernels.cpu.dense.turn import turn_name
+from funct.kernels.cpu.quantized.codes import TO_CODES, Planes
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.llvm import I64, PTR, Module, Value, each, typed
 
@@ -43,24 +43,24 @@ JOB = Fields((
     "weight_tasks", "weight_units", "chunks", "output_step", "channel_step", "flipped",
     "groups", "group_channels", "group_outputs", "padded_outputs", "blocks",
     "panel_plane", "panel_step", "panel_group",  # from one place, output and group to the next
-    "most_rows", "tiles", "tap",
+    "most_rows", "tiles", "tap", *TO_CODES,
 ))  # fmt: skip
 
 
-def text(element: str, target: Host, last: bool = False) -> str:
+def text(element: str, target: Host, last: bool = False, codes: str = "") -> str:
     """`squares(job)`: fill y. `rest(job)`. last: x and the result are (N, *S, C) in memory.
 
-    Of pairs of integers w holds the weights of all places, and there is no rest.
+    codes: of pairs of integers, the element of y, which are the codes of sums. w holds the weights
+    of all places then, and there is no rest.
     """
     module = Module(target)
     module.declare("@funct_parallel", PARALLEL)
     turn = turn_name(element, target.vector_bytes)
-    _define_units(module, element, turn, last)
+    _define_units(module, element, turn, last, codes)
     f = module.function("squares", [("job", PTR)])
     given = f.arguments[0]
     job = Record(f, JOB, given)
-    if element == PAIRS:
-        f.store(f.constant(I64, 0), job.pointer("flag"))
+    if codes:
         f.line(f"call void @funct_parallel(ptr @units, {given!r}, {job.tasks!r})")
         f.ret()
         return module.text()
@@ -148,6 +148,8 @@ def _define_weights(module: Module, element: str, turn: str) -> None:
 class _Unit(Squares):
     """Prints the work on one unit."""
 
+    codes: Planes | None = None
+
     def products(self, given: tuple[Value, Value, Value, Value, Value], to: Value) -> None:
         """Those of a block of outputs: (place, square, lane). given: squares and their number, the
         block's panel, its width, and the first channel.
@@ -205,6 +207,11 @@ class _Unit(Squares):
         f, job, pair = self.f, self.job, 2 * self.lanes
         outputs = job.groups * job.group_outputs
         plane = job.out_rows * job.out_columns
+        if self.codes:
+            place = (image * outputs + channel) * plane + pixels[0]
+            to = f.at(job.pointer("y"), place, self.codes.element)
+            self.codes.write(sums, to, pixels[1], (channel, real), (f.constant(I64, pair), plane))
+            return
         if not self.last:
             to = self.at(job.pointer("y"), (image * outputs + channel) * plane + pixels[0])
             self.transpose(sums, to, pixels[1], real, f.constant(I64, pair), plane)
@@ -217,16 +224,18 @@ class _Unit(Squares):
         each(f, 0, pixels[1], pixel)
 
 
-def _define_units(module: Module, element: str, turn: str, last: bool) -> None:
+def _define_units(module: Module, element: str, turn: str, last: bool, codes: str) -> None:
     """`units(job, task)`: the units task, task + tasks, … of (images, band)."""
     f = module.function("units", [("job", PTR), ("task", I64)], local=True)
     job, task = Record(f, JOB, f.arguments[0]), f.arguments[1]
     of = _Unit(f, job, element, turn, last)
     pair = 2 * of.lanes
+    if codes:
+        of.codes = Planes(f, job, turn, pair, codes)
     scratch = job.pointer("scratch")
     slab = of.at(scratch, job.own + task * job.scratch_step)
     squares, products, sums = (of.at(slab, n) for n in (job.squares, job.products, job.sums))
-    panels = job.pointer("w") if element == PAIRS else of.at(scratch, job.panels)
+    panels = job.pointer("w") if codes else of.at(scratch, job.panels)
 
     def unit(u: Value, found: list[Value]) -> list[Value]:
         image, images, band, rows, limit = of.unit(u)
@@ -259,7 +268,7 @@ def _define_units(module: Module, element: str, turn: str, last: bool) -> None:
 
         return f.loop(0, job.groups, 1, group, found)
 
-    zeros = [] if element == PAIRS else [f.constant(of.vector, 0)]
+    zeros = [] if codes else [f.constant(of.vector, 0)]
     for found in f.loop(task, job.units, job.tasks, unit, zeros, maybe_empty=True):
         flag = f.convert(f.any(f.isnan(found)), "i64")
         f.store(flag, f.at(of.at(scratch, job.flags), task * _APART, "i64"))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from funct.kernels.windows.views import Sizes
 
 __all__ = [
-    "BYTE", "TO_CODES", "farthest", "fit", "in_words", "of_columns", "planes_of_words",
+    "BYTE", "TO_CODES", "Planes", "farthest", "fit", "in_words", "of_columns", "planes_of_words",
     "requantized", "rounded", "scaled", "to_codes", "to_codes_fields",
 ]  # fmt: skip
 
@@ -37,6 +37,7 @@ _FARTHEST = 255 * 128  # the largest product there can be
 _INT32_MAX = 2**31 - 1
 _FLOAT, _INT = struct.Struct("f"), struct.Struct("i")
 _TASK = 1 << 16  # elements that are worth a task
+_PIECE = 256  # pixels whose sums are turned around at a time
 _NARROWEST = 4  # lanes; fewer elements are taken one by one
 
 TO_CODES = ("bias", "multiplier", "zero_point", "low", "high")
@@ -190,23 +191,62 @@ def of_columns(
     spans(f, count, 2 * _lanes("f32"), some)
 
 
+def of_channel(
+    f: Emitter, job: Record, sums: Value, y: Value, channel: Value, count: Value, element: str
+) -> None:
+    """Codes of so many sums of one channel."""
+    bias = f.load(typed("i32"), f.at(job.pointer("bias"), channel, "i32"))
+    multiplier = f.load(typed("f32"), f.at(job.pointer("multiplier"), channel, "f32"))
+    codes = to_codes(f, job, element)
+
+    def some(i: Value, lanes: int) -> None:
+        total = f.load(typed("i32", lanes), f.at(sums, i, "i32")) + f.splat(bias, lanes)
+        steps = f.convert(total, "f32") * f.splat(multiplier, lanes)
+        f.store(codes(steps), f.at(y, i, element))
+
+    spans(f, count, 2 * _lanes("f32"), some)
+
+
+class Planes:
+    """Prints how sums of a few channels, pixel by pixel, come to planes of codes: turned around in
+    pieces that stay in the first-level cache.
+    """
+
+    def __init__(self, f: Emitter, job: Record, turn: str, channels: int, element: str) -> None:
+        self.f, self.job, self.turn, self.element = f, job, turn, element
+        self.room = f.allocate(typed("i32"), channels * _PIECE)
+
+    def write(
+        self, sums: Value, to: Value, pixels: Value, channels: tuple[Value, Value],
+        steps: tuple[Value, Value],
+    ) -> None:  # fmt: skip
+        """channels: the first one's number, and how many. steps: from one pixel of the sums, and
+        from one plane of the result, to the next.
+        """
+        f, (first, count), (pitch, plane) = self.f, channels, steps
+
+        def piece(p: Value) -> None:
+            some = f.min(pixels - p, _PIECE)
+            source = f.at(sums, p * pitch, "i32")
+            whole = f.constant(I64, _PIECE)
+            f.call(self.turn, None, [source, self.room, some, count, pitch, whole])
+
+            def row(k: Value) -> None:
+                here, y = f.at(self.room, k * _PIECE, "i32"), f.at(to, k * plane + p, self.element)
+                of_channel(f, self.job, here, y, first + k, some, self.element)
+
+            each(f, 0, count, row)
+
+        each(f, 0, pixels, piece, _PIECE)
+
+
 def _sums_row(element: str) -> Callable[[Emitter, Record, Value], None]:
     """One row of sums, of one channel."""
 
     def row(f: Emitter, job: Record, k: Value) -> None:
         x = f.at(job.pointer("x"), k * job.columns, "i32")
         y = f.at(job.pointer("y"), k * job.columns, element)
-        channel = f.rem(k, job.channels)
-        bias = f.load(typed("i32"), f.at(job.pointer("bias"), channel, "i32"))
-        multiplier = f.load(typed("f32"), f.at(job.pointer("multiplier"), channel, "f32"))
-        codes = to_codes(f, job, element)
-
-        def some(i: Value, lanes: int) -> None:
-            total = f.load(typed("i32", lanes), f.at(x, i, "i32")) + f.splat(bias, lanes)
-            steps = f.convert(total, "f32") * f.splat(multiplier, lanes)
-            f.store(codes(steps), f.at(y, i, element))
-
-        spans(f, job.columns, 2 * _lanes("f32"), some)
+        of_channel(f, job, x, y, f.rem(k, job.channels), job.columns, element)
 
     return row
 

@@ -16,16 +16,18 @@ from funct.kernels.cpu.convolution.squares import TAPS
 from funct.kernels.cpu.convolution.winograd import panels as of_places
 from funct.kernels.cpu.convolution.winograd import plan, served
 from funct.kernels.cpu.quantized.codes import (
+    BYTE,
     farthest,
     fit,
     planes_of_words,
     requantized,
     rounded,
     scaled,
+    to_codes_fields,
 )
 from funct.kernels.cpu.quantized.kept import kept
 from funct.kernels.cpu.quantized.layer import layer
-from funct.kernels.cpu.quantized.words import PAIRS, Words, best
+from funct.kernels.cpu.quantized.words import Words, best
 from funct.kernels.quantized.affine import Codes
 from funct.kernels.windows.convolution import convolution as convolve
 
@@ -108,7 +110,6 @@ def convolver(
     if len(kernel) > 3 or not fit(c * prod(kernel), bias) or not prod(size):
         return None
     offset, factors = np.frombuffer(bias, np.int32), np.frombuffer(factor, np.float32)
-    to_codes = requantized((x[0], outputs, *size), factors, limits)
     if outputs // slide.groups < _FEW_OUTPUTS:
         exact = farthest(2 * c * prod(kernel), bias) < _FLOAT32_EXACT
         given = x, dtype, zero_point, w, offset, Codes(factors, *limits), slide
@@ -116,6 +117,8 @@ def convolver(
         by_lines = next(filter(None, ways), None)
         if by_lines is not None or not exact:
             return by_lines
+
+        to_codes = requantized((x[0], outputs, *size), factors, limits)
 
         def of_numbers(x: NDArray[Any], w: NDArray[np.int8]) -> NDArray[Any]:
             centred = x.astype(_FLOAT)
@@ -125,52 +128,62 @@ def convolver(
 
         return of_numbers
     planes = planes_of_words(x, dtype, zero_point, slide.groups, words)
-    summed = _summed(x, w, size, slide, words, words.zero_point(zero_point, dtype))
+    written: np.dtype[Any] = np.dtype(limits[-1])
+    make = memory.maker((x[0], outputs, *size), written)
+    fields, (_, multiplier) = to_codes_fields(offset, Codes(factors, *limits))
+    fields = {name: fields[name] for name in ("zero_point", "low", "high")}
+    coded = _coded(x, w, size, slide, words, words.zero_point(zero_point, dtype))
+    fill = coded(BYTE[written], fields)
 
     def of_words(x: NDArray[Any], w: NDArray[np.int8]) -> NDArray[Any]:
-        sums, lacking = summed(planes(x), w)
-        return to_codes(sums, offset if words.centred else offset + lacking)
+        fill(planes(x), w, y := make(), offset, multiplier)
+        return y
 
     return of_words
 
 
-def _summed(
+def _coded(
     x: Sizes, w: Sizes, size: Sizes, slide: Sliding, words: Words, zero: int
-) -> Callable[..., tuple[NDArray[np.int32], Any]]:
-    """The function of images in words, and of the weights, that gives sums, and what they lack.
-
-    By squares where these are exact and worth it.
+) -> Callable[[str, dict[str, int]], Callable[..., None]]:
+    """What gives, of an element and fields for codes, what fills them from images in words, and
+    weights: by squares where these are exact and worth it.
     """
     (outputs, c, *kernel), groups = w, slide.groups
     count = -(-c // words.count)
     read, laid = (x[0], count * groups, *x[2:]), (outputs, count, *kernel)
-    make = memory.maker((x[0], outputs, *size), _INT)
-    if words is PAIRS and served(w[2:], slide) and fit(_SQUARE * c * TAPS, b""):
+    squares = None
+    if words.centred and served(w[2:], slide) and fit(_SQUARE * c * TAPS, b""):
         squares = plan(words.dot, read, laid, size, slide, False)
-        if squares is not None:
-            of_groups = functools.partial(of_places, groups=groups)
 
-            def by_squares(planes: NDArray[np.int32], w: NDArray[np.int8]) -> Any:
-                panels = kept(w, ("squares", groups), of_groups)
-                squares.run(False, planes, panels, sums := make())
-                return sums, 0
+    def by_squares(written: str, fields: dict[str, int]) -> Callable[..., None]:
+        assert squares is not None
+        fill, make = squares.to_codes(written, fields), functools.partial(of_places, groups=groups)
 
-            return by_squares
-    made = tiles(words.dot, read, laid, size, slide, False)
-    # few channels are merged with taps in one order or another, as the geometry says
-    how = (words.dot, groups, (x, slide) if count <= 16 else ())
-    around = 0 if words.centred else zero
+        def run(planes: Any, w: Any, y: Any, *of_channels: Any) -> None:
+            fill(planes, kept(w, ("squares", groups), make), y, *of_channels)
 
-    def panels_of(w: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
-        taps = np.ascontiguousarray(w).reshape(outputs, c, prod(kernel))
-        return made.panels(words.weights(taps)), words.offset(w)
+        return run
 
-    def by_taps(planes: NDArray[np.int32], w: NDArray[np.int8]) -> Any:
-        panels, offset = kept(w, how, panels_of)
-        made.run(planes, panels, sums := make(), around=around)
-        return sums, -zero * offset
+    def by_taps(written: str, fields: dict[str, int]) -> Callable[..., None]:
+        made = tiles(words.dot, read, laid, size, slide, False)
+        fill = made.to_codes(written, fields)
+        # few channels are merged with taps in one order or another, as the geometry says
+        how = (words.dot, groups, (x, slide) if count <= 16 else ())
 
-    return by_taps
+        def panels_of(w: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
+            taps = np.ascontiguousarray(w).reshape(outputs, c, prod(kernel))
+            return made.panels(words.weights(taps)), words.offset(w)
+
+        def run(planes: Any, w: Any, y: Any, bias: Any, multiplier: Any) -> None:
+            panels, offset = kept(w, how, panels_of)
+            if words.centred:
+                fill(planes, panels, y, 0, bias, multiplier)
+            else:
+                fill(planes, panels, y, zero, bias - zero * offset, multiplier)
+
+        return run
+
+    return by_taps if squares is None else by_squares
 
 
 def _by_lines(
