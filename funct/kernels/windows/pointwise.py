@@ -208,12 +208,17 @@ def _plain(slide: Sliding) -> Sliding:
     return slide._replace(stride=(1,) * len(slide.stride))
 
 
-def _seen(x: NDArray[Any], slide: Sliding) -> NDArray[Any]:
-    """A copy of what such windows see, which lies as x does."""
-    seen = x[_places(slide)]
-    if _last(x):  # stays so
-        return channels_first(np.ascontiguousarray(channels_last(seen)))
-    return np.ascontiguousarray(seen)
+def _seeing(x: NDArray[Any], slide: Sliding) -> Callable[[NDArray[Any]], NDArray[Any]]:
+    """What copies what such windows see of images that lie as x does: so does the copy."""
+    places, last = _places(slide), _last(x)
+
+    def seen(x: NDArray[Any]) -> NDArray[Any]:
+        part = x[places]
+        if last:
+            return channels_first(np.ascontiguousarray(channels_last(part)))
+        return np.ascontiguousarray(part)
+
+    return seen
 
 
 def _convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> _Way | None:
@@ -230,8 +235,9 @@ def _convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> _Way | Non
     if _in_rows(x, w, slide):
         return lambda x, w, *_: _rows(x, w.reshape(sizes).T)
     if x.flags.c_contiguous and _apart(x, w, w.shape[2:], slide):
-        way = _convolution(_seen(x, slide), w, _plain(slide))
-        return way and (lambda x, w, *_: way(_seen(x, slide), w))
+        seen = _seeing(x, slide)
+        way = _convolution(seen(x), w, _plain(slide))
+        return way and (lambda x, w, *_: way(seen(x), w))
     return None
 
 
@@ -298,9 +304,9 @@ def _of_some_pixels(x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Size
     """The same where windows are strides apart: a copy of what they see makes it products."""
     if not _apart(x, g, size, slide):
         return None
-    plain = _plain(slide)
+    plain, seen = _plain(slide), _seeing(x, slide)
     ways = table.Ways("convolution_weight", x.dtype, 2 * g.size * x.shape[1])
-    return lambda x, g, *_: ways(_seen(x, slide), g, plain, size)
+    return lambda x, g, *_: ways(seen(x), g, plain, size)
 
 
 # See the functions of these names in `funct.kernels.windows.convolution`.
