@@ -2,7 +2,7 @@
 
 Each gives, bit for bit, what the function of its name in `funct.nn.functional` composes of
 primitives, or None: for arguments that are seldom given, and from FEW elements on, where the
-composition is compiled.
+composition is compiled. Windows are pooled so at any size.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from funct.kernels.linalg.products import matmul
 from funct.kernels.positions import PLACES
 from funct.kernels.thresholds import MANY
 from funct.kernels.windows.convolution import called
-from funct.kernels.windows.pooling import few, max_pool, sum_pool
-from funct.kernels.windows.views import Sliding
+from funct.kernels.windows.pooling import few, max_pool, mean_pool
+from funct.kernels.windows.views import Sliding, output_size
 
 __all__ = [
     "FEW", "avg_pool_of", "conv_of", "cross_entropy", "embedding", "embedding_bag", "gelu",
@@ -323,29 +323,33 @@ def _folded(how: str, x: Any, rank: int, size: Any, stride: Any, padding: Any) -
     d = x.dtype
     if not size.__class__ is stride.__class__ is padding.__class__ is int:
         return None
-    windows = _windows(x.shape, rank, size, stride, padding) if d in _WIDE else None
+    windows = _windows(x.shape, d, rank, size, stride, padding) if d in _WIDE else None
     if windows is None:
         return None
-    given, plan = windows
+    given, plan, means = windows
     if plan is not None and x.flags.c_contiguous and ready(FEW):
         to, *told = plan
         y = _empty(to, d)
         few_windows(x, y, *told, how)
         return y
-    return max_pool(x, *given) if how == "max" else sum_pool(x, *given) / size**rank
+    return max_pool(x, *given) if how == "max" else mean_pool(x, *means)
 
 
 @functools.lru_cache(256)
-def _windows(shape: tuple[int, ...], rank: int, size: int, stride: int, padding: int) -> Any:
-    """What pooling functions are told of such windows, and the plan for few elements, if any; None
-    for many elements, or none.
+def _windows(
+    shape: tuple[int, ...], dtype: Any, rank: int, size: int, stride: int, padding: int
+) -> Any:
+    """What pooling functions are told of such windows, the plan for few elements, if any, and what
+    means are told; None for no elements.
     """
-    if not 1 <= len(shape) - rank <= 2 or not 0 < math.prod(shape) < FEW:
+    if not 1 <= len(shape) - rank <= 2 or 0 in shape:
         return None
     if size < 1 or stride < 1 or not 0 <= padding <= size // 2 or min(shape[-rank:]) < size:
         return None
     given = ((size,) * rank, (stride,) * rank, ((padding, padding),) * rank, (1,) * rank)
-    return given, few(shape, *given)
+    plan = few(shape, *given) if math.prod(shape) < FEW else None
+    counts = np.full(output_size(shape[-rank:], *given), size**rank, dtype)
+    return given, plan, (*given[:3], counts)
 
 
 def avg_pool_of(rank: int) -> Callable[..., Any]:

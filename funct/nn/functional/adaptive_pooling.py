@@ -17,6 +17,7 @@ from funct.core.dtypes import INEXACT
 from funct.errors import ArgumentError
 from funct.kernels.cpu.loops import ready
 from funct.kernels.windows import boxes as kernels
+from funct.kernels.windows.views import last_in_memory
 from funct.nn.functional.arguments import batched, unbatched
 from funct.nn.functional.compiled import concrete
 from funct.nn.functional.resampling import (
@@ -172,12 +173,18 @@ def adaptive_mean(x: Any, sizes: Sequence[int]) -> Any:
 
 def _in_boxes(x: Any, sizes: Sequence[int]) -> bool:
     """Whether means of all boxes are one kernel, and so is their way back: some windows are longer
-    than there are of them.
+    than there are of them, or channels are last in memory.
     """
     shape = x.shape[len(x.shape) - len(sizes) :]
     if len(sizes) > 3 or x.dtype not in FLOATS or max(shape) > _LONG or x.size < _LEAST:
         return False
-    return any(n > out * out for n, out in zip(shape, sizes, strict=True)) and ready(x.size)
+    if not ready(x.size):
+        return False
+    if any(n > out * out for n, out in zip(shape, sizes, strict=True)):
+        return True
+    while x.__class__ is ReverseTracer:
+        x = x.value
+    return last_in_memory(x.data, len(sizes)) is not None
 
 
 def _ends(shape: Sequence[int], sizes: Sequence[int]) -> list[Any]:
