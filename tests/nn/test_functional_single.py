@@ -29,7 +29,8 @@ CASES: dict[str, tuple[list[Any], Any]] = {
     "avg_pool3d": (drawn((2, 4, 3, 5)), lambda f, x: f(x, 2, stride=(1, 2, 2), ceil_mode=True)),
     **{
         f"adaptive_{name}_pool{rank}d": (drawn((2, 3, *(7, 5, 4)[:rank])), lambda f, x: f(x, 3))
-        for name in ("avg", "max") for rank in (1, 2, 3)
+        for name in ("avg", "max")
+        for rank in (1, 2, 3)
     },
     "max_pool1d": (drawn((2, 3, 9)), lambda f, x: f(x, 3, 2, 1)),
     "max_pool2d": (drawn((1, 2, 5, 6)), lambda f, x: f(x, 2)),
