@@ -22,6 +22,7 @@ from funct.kernels.elementwise import times_sigmoid
 from funct.kernels.linalg.csr import product
 from funct.kernels.linalg.products import matmul
 from funct.kernels.positions import PLACES
+from funct.kernels.shares import FEW, in_code, is_few, log_softmax, softmax
 from funct.kernels.thresholds import MANY
 from funct.kernels.windows.convolution import called
 from funct.kernels.windows.pooling import few, max_pool, mean_pool
@@ -35,10 +36,7 @@ __all__ = [
 
 ndarray = np.ndarray
 
-FEW = 1 << 12  # elements from which on a call of compiled code costs less than what it saves
-
 _add: Any = np.add.reduce
-_maximum: Any = np.maximum.reduce
 _plus: Any = np.add
 _empty = np.empty
 _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
@@ -47,70 +45,20 @@ _REDUCTIONS = frozenset({"mean", "sum", "none"})
 _SQRT_TWO_OVER_PI = math.sqrt(2.0 / math.pi)
 
 
-def _few(x: Any) -> bool:
-    """Whether x has elements, and few."""
-    dtype = x.dtype
-    return (dtype is _SINGLE or dtype is _DOUBLE) and 0 < x.size < FEW
-
-
-def _in_code(x: Any) -> bool:
-    """Whether there is machine code for x, which has few elements. NumPy adds other layouts up in
-    other orders.
-    """
-    return ready(x.size) and cpu.usable() and bool(x.flags.c_contiguous)
-
-
-def _line(x: Any, dim: Any) -> int:
-    """The length of x along dim where that is the last axis and there is machine code; else 0."""
-    rank = x.ndim
-    return x.shape[-1] if (dim == -1 or dim == rank - 1) and _in_code(x) else 0
-
-
-def softmax(x: Any, dim: Any, dtype: Any = None) -> Any:
-    """exp(x) / Σ exp(x) along dim."""
-    if dtype is not None or dim.__class__ is not int or not _few(x) or not x.ndim:
-        return None
-    if n := _line(x, dim):
-        y = _empty(x.shape, x.dtype)
-        cpu.softmax(x, y, x.size // n, n)
-        return y
-    if x.size >= MANY:
-        return None  # functions of so many are code of our own
-    e = x - _maximum(x, dim, None, None, True)
-    np.exp(e, e)
-    e *= 1.0 / _add(e, dim, None, None, True)
-    return e
-
-
-def log_softmax(x: Any, dim: Any, dtype: Any = None) -> Any:
-    """log(softmax(x)) along dim."""
-    if dtype is not None or dim.__class__ is not int or not _few(x) or not x.ndim:
-        return None
-    if n := _line(x, dim):
-        y = _empty(x.shape, x.dtype)
-        cpu.log_softmax(x, y, _empty(x.size, x.dtype), x.size // n, n)
-        return y
-    if x.size >= MANY:
-        return None
-    shifted = x - _maximum(x, dim, None, None, True)
-    shifted -= np.log(_add(np.exp(shifted), dim, None, None, True))
-    return shifted
-
-
 def relu(x: Any, inplace: Any = False) -> Any:
     """max(x, 0)."""
-    return np.maximum(x, 0) if inplace is False and _few(x) else None
+    return np.maximum(x, 0) if inplace is False and is_few(x) else None
 
 
 def sigmoid(x: Any) -> Any:
     """1 / (1 + exp(-x))."""
-    return elementwise.sigmoid(x) if _few(x) and x.size < MANY else None
+    return elementwise.sigmoid(x) if is_few(x) and x.size < MANY else None
 
 
 def linear(x: Any, w: Any, bias: Any = None) -> Any:
     """x times the transpose of w, plus the bias."""
     d = x.dtype
-    if w.ndim != 2 or not 0 < x.ndim < 3 or d is not w.dtype or not _few(x):
+    if w.ndim != 2 or not 0 < x.ndim < 3 or d is not w.dtype or not is_few(x):
         return None
     if x.shape[-1] != w.shape[1] or w.size >= FEW:
         return None
@@ -191,15 +139,15 @@ def one_hot(i: Any, num_classes: Any = -1) -> Any:
 
 def silu(x: Any, inplace: Any = False) -> Any:
     """x sigmoid(x)."""
-    return times_sigmoid(x) if not inplace and _few(x) and x.size < MANY else None
+    return times_sigmoid(x) if not inplace and is_few(x) and x.size < MANY else None
 
 
 def softplus(x: Any, beta: Any = 1, threshold: Any = 20) -> Any:
     """log(1 + exp(beta x)) / beta, or x."""
     known = (int, float)
-    if not _few(x) or beta.__class__ not in known or threshold.__class__ not in known:
+    if not is_few(x) or beta.__class__ not in known or threshold.__class__ not in known:
         return None
-    if not beta or not _in_code(x):
+    if not beta or not in_code(x):
         return None
     y = _empty(x.shape, x.dtype)
     cpu.softplus(x, y, x.size, float(beta), float(threshold))
@@ -208,9 +156,9 @@ def softplus(x: Any, beta: Any = 1, threshold: Any = 20) -> Any:
 
 def gelu(x: Any, approximate: Any = "none") -> Any:
     """x Φ(x), by the formula with tanh."""
-    if approximate != "tanh" or not _few(x):
+    if approximate != "tanh" or not is_few(x):
         return None
-    if _in_code(x):
+    if in_code(x):
         y = _empty(x.shape, x.dtype)
         cpu.gelu(x, y, x.size)
         return y
@@ -233,7 +181,7 @@ def layer_norm(
     """(x - mean) / sqrt(var + eps) · weight + bias over the last axes."""
     shape = (normalized_shape,) if normalized_shape.__class__ is int else tuple(normalized_shape)
     k = x.ndim - len(shape)
-    if not _few(x) or eps.__class__ is not float or k < 0 or not shape or x.shape[k:] != shape:
+    if not is_few(x) or eps.__class__ is not float or k < 0 or not shape or x.shape[k:] != shape:
         return None
     for given in (weight, bias):
         if given is not None and not (
@@ -241,7 +189,7 @@ def layer_norm(
         ):
             return None
     n = math.prod(shape)
-    if len(shape) == 1 and _in_code(x):
+    if len(shape) == 1 and in_code(x):
         y = _empty(x.shape, x.dtype)
         weighted, biased = weight is not None, bias is not None
         cpu.layer_norm(
@@ -286,16 +234,16 @@ def _class_loss(
 ) -> Any:
     n, classes = x.shape
     if logits:
-        known = _few(x)
+        known = is_few(x)
     else:
-        known = x.dtype in _WIDE and x.size > 0 and (n < FEW or _in_code(x))
+        known = x.dtype in _WIDE and x.size > 0 and (n < FEW or in_code(x))
     if weight is not None or not known or target.shape != (n,) or target.dtype.kind != "i":
         return None
     if ignore_index.__class__ is not int or 0 <= ignore_index < classes:
         return None
     if reduction not in _REDUCTIONS:
         return None
-    if _in_code(x):
+    if in_code(x):
         loss = _empty(n if reduction == "none" else (), x.dtype)
         room = _empty(2 * x.size if logits else n, x.dtype)
         if cpu.class_loss(x, target, loss, room, n, classes, logits, reduction):

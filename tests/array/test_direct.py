@@ -894,6 +894,8 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "cumulative.cumulative_prod": lambda: _scans(*_DTYPE, {"include_initial": True}),
     "cumulative.cumulative_sum": lambda: _scans(*_DTYPE, {"include_initial": True}),
     "cumulative.diff": lambda: _scans(*_DIFF),
+    "special.shares.log_softmax": lambda: _scans({}, {"axis": (0, 1)}),
+    "special.shares.softmax": lambda: _scans({}, {"axis": (0, 1)}),
     "statistical.logsumexp": lambda: _reductions({"b": 2.0}, {"return_sign": True}),
     "statistical.max": _reductions,
     "statistical.mean": _reductions,
