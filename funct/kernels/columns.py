@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.device.host import host
+from funct.device.memory import LARGE, serve
 from funct.kernels.cpu.irregular.column_sort import LANES, sort_columns
 from funct.kernels.cpu.loops import ready
-from funct.kernels.cpu.scratch import fresh, workspace
+from funct.kernels.cpu.scratch import workspace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,11 +21,8 @@ __all__ = ["packs_slowly", "side_by_side"]
 
 _NETWORK, _COLUMN = 1 << 11, 1 << 12  # bytes that NumPy has networks for; elements at most, and
 _TOGETHER = 16, 8  # columns at least, that are sorted together; where NumPy packs slowly
-_SHORTEST, _LESS = 32, 8  # elements of columns of which so many are enough everywhere
-_LONGEST, _IN_SHORT = 64, {4: 12, 8: np.inf}  # bytes of a vector; columns by bytes of an element
-_SIGNED: dict[int, np.dtype[Any]] = {  # by bytes, what floats are ordered as
-    4: np.dtype(np.int32), 8: np.dtype(np.int64),
-}  # fmt: skip
+_SHORTEST, _LESS = 32, 2  # elements of columns of which so many are enough everywhere
+_LONGEST, _IN_SHORT = 64, {4: 5, 8: 4}  # bytes of a vector; columns by bytes of an element
 
 
 def side_by_side(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any] | None:
@@ -33,9 +31,10 @@ def side_by_side(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any] |
     if not inner or not x.size or not x.flags.c_contiguous or not ready(x.size, 0):
         return None
     n = x.shape[axis]
-    y = fresh(x.shape, x.dtype)
-    room = workspace(n * LANES, x.dtype if x.dtype.kind != "f" else _SIGNED[x.itemsize])
-    return None if sort_columns(x, y, room, x.size // (n * inner), n, inner, descending) else y
+    if x.nbytes >= LARGE:
+        serve(x.nbytes)
+    y: NDArray[Any] | None = sort_columns(x, workspace(n * LANES, x.dtype), n, inner, descending)
+    return y
 
 
 @functools.lru_cache(256)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.kernels.columns import side_by_side
 from funct.kernels.counting import seem_close
 from funct.kernels.cpu.irregular.ordering import largest_of_rows, order_rows, sort_rows
 from funct.kernels.cpu.irregular.packing import PLACES
@@ -62,8 +61,6 @@ def sort(x: NDArray[Any], size: int, axis: int, descending: bool) -> NDArray[Any
         return None
     inner = prod(x.shape[axis + 1 :])
     if inner > 1:
-        if (side := side_by_side(x, axis, descending)) is not None:
-            return side
         room = workspace(2 * n, x.dtype)
     y: NDArray[Any] = sort_rows(x, room, PLACES, n, inner, descending, wide())
     return y[(slice(None),) * axis + (slice(None, None, -1),)] if descending else y

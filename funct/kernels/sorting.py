@@ -213,6 +213,8 @@ def _turned(x: NDArray[Any], axis: int) -> NDArray[Any]:
 def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
     """x sorted along axis."""
     n, d = x.size, x.dtype
+    if axis < x.ndim - 1 and (side := side_by_side(x, axis, descending)) is not None:
+        return side
     few = None
     if n < _LONG_LINE and (n < _DIGITS_LEAST or not _digits_tell(x.shape[axis])):
         few = few_rows.sort(x, n, axis, descending)
@@ -232,8 +234,6 @@ def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
     if _digits_tell(x.shape[axis]) and d.itemsize <= 8 and pays(x):
         at = argsort(x, axis, descending)
         return _taken(x, at, axis)
-    if (side := side_by_side(x, axis, descending)) is not None:
-        return side
     out = x.copy("K")
     out.sort(axis)
     # An unstable sort is quicker. It tells only in zeros, whose signs it may even lose.

@@ -32,6 +32,7 @@ from funct.kernels.cpu.vectors import (
     asked,
     bits,
     chosen,
+    detached,
     gathered,
     in_step,
     lanes,
@@ -240,7 +241,7 @@ class _Printer(Registers):
             summed: self.summed, stored: self.stored, written: self.applied, asked: self.asked,
             gathered: self.gathered, lanes: self.lanes, packed: self.packed, many: self.many,
             bits: self.bits, chosen: self.chosen, in_step: self.in_step, stepped: self.stepped,
-            ascend: self.ascend, min: self.smaller,
+            ascend: self.ascend, min: self.smaller, detached: self.detached,
             spread: lambda v, n: self.spread(self.typed(v), n),
             max: lambda a, b: self.where(self.compare(ast.Gt(), b, a), b, a),
         }  # fmt: skip

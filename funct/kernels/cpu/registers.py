@@ -306,6 +306,10 @@ class Registers:
             parts = [self._shuffled(a, b, whole) for a, b in zip(*[iter(parts)] * 2, strict=True)]
         return parts[0]
 
+    def detached(self, v: Value) -> Value:
+        """v, which is no loaded value any more."""
+        return Value(self.emit(f"freeze {v.type.text} {v.text}"), v.type)
+
     def _shuffled(self, a: Value, b: Value | None, at: Sequence[int]) -> Value:
         """The elements of one vector, or of two, at these places."""
         second = b.text if b else "poison"

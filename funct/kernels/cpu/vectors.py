@@ -12,8 +12,8 @@ import numpy as np
 
 __all__ = [
     "ELEMENTS", "HALVES", "INT", "TRUTH", "Pointer", "Type", "Value", "ascend", "asked", "bits",
-    "chosen", "element", "gathered", "in_step", "lanes", "loaded", "many", "packed", "spread",
-    "stepped", "stored", "summed", "written",
+    "chosen", "detached", "element", "gathered", "in_step", "lanes", "loaded", "many", "packed",
+    "spread", "stepped", "stored", "summed", "written",
 ]  # fmt: skip
 
 
@@ -139,6 +139,15 @@ def in_step(v: Any) -> Any:
     A long vector is several registers, and LLVM finishes what is made of one before it begins with
     the next, as that needs fewest. A processor looks some two hundred instructions ahead and waits
     for results meanwhile; here and there in a long chain this lets it find what waits for none.
+    """
+    return v
+
+
+def detached(v: Any) -> Any:
+    """v, of which LLVM no longer knows that it was loaded.
+
+    What is chosen between that and another vector, and stored where it came from, LLVM would write
+    under a mask: some processors take twenty times as long for that as for a store.
     """
     return v
 

@@ -1,7 +1,8 @@
 """Columns sorted side by side, each in a lane of vectors: the network says what is compared.
 
 Which rows are compared does not depend on what stands in them, so all columns take the same steps,
-without a branch. Floats are sorted as integers that are ordered as they are, NaN above all.
+without a branch. What compares two floats gives them back as they were: it loses none, but knows no
+order of NaN, nor of zeros.
 
 Source: Knuth, "The Art of Computer Programming", volume 3, algorithm 5.2.2M (Batcher's).
 """
@@ -12,85 +13,80 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.loops import kernel
-from funct.kernels.cpu.vectors import loaded, stored
+from funct.kernels.cpu.loops import making
+from funct.kernels.cpu.vectors import detached, loaded, stored
 
 __all__ = ["LANES", "sort_columns"]
 
 LANES = 16
-_HALF = 8
+QUARTER = 4  # elements that are copied together
 _SIGNED: dict[int, Any] = {4: np.int32, 8: np.int64}
 
 
-@kernel
+@making("x")
 def sort_columns(
-    x: Any, y: Any, room: Any, outer: int, n: int, inner: int, descending: bool
-) -> int:
-    """y: x (outer, n, inner) sorted along the middle axis. room: (n, LANES), of integers of that
-    size, signed for floats; lanes behind the last column are anything. The answer is 1 where there
-    is a -0, whose order is another one.
+    x: Any, room: Any, n: int, inner: int, descending: bool, y: Any, size: int
+) -> int:  # fmt: skip
+    """x (outer, n, inner) sorted along the middle axis. room: (n, LANES) elements. The answer is 1
+    where there is NaN or -0, whose order is another.
     """
-    odd: Any = np.int64(0)
-    for o in range(outer):
+    odd: Any = n < 0
+    block: Any = 0
+    while block < size:
         for c in range(0, inner, LANES):
-            first = o * n * inner + c
+            first = block + c
             many = min(inner - c, LANES)
-            whole = many & -_HALF
-            for i in range(n):
-                at = first + i * inner
-                for j in range(0, whole, _HALF):
-                    v = loaded(x, at + j, _HALF)
-                    odd += np.where(_is_odd(v).any(), 1, 0)
-                    stored(room, i * LANES + j, _key(v, descending))
-                for j in range(whole, many):
-                    odd += np.where(_is_odd(x[at + j]), 1, 0)
-                    room[i * LANES + j] = _key(x[at + j], descending)
-            if many > _HALF:
-                _network(room, n, LANES)
+            if many > 3 * QUARTER:
+                odd = odd | _sorted(x, y, room, first, n, inner, many, LANES, descending)
+            elif many > 2 * QUARTER:
+                odd = odd | _sorted(x, y, room, first, n, inner, many, 3 * QUARTER, descending)
+            elif many > QUARTER:
+                odd = odd | _sorted(x, y, room, first, n, inner, many, 2 * QUARTER, descending)
             else:
-                _network(room, n, _HALF)
-            for i in range(n):
-                at = first + i * inner
-                for j in range(0, whole, _HALF):
-                    v = loaded(room, i * LANES + j, _HALF)
-                    stored(y, at + j, _of_key(v, y.dtype, descending))
-                for j in range(whole, many):
-                    y[at + j] = _of_key(room[i * LANES + j], y.dtype, descending)
-    if odd > 0:
+                odd = odd | _sorted(x, y, room, first, n, inner, many, QUARTER, descending)
+        block += n * inner
+    if odd:
         return 1
     return 0
 
 
-def _key(v: Any, descending: bool) -> Any:
-    """An integer that is ordered as v is, or the other way."""
-    key = v
-    if v.dtype.kind == "f":
-        key = np.where(v != v, np.iinfo(_SIGNED[v.dtype.itemsize]).max, _turned(v))
-    return ~key if descending else key
-
-
-def _turned(v: Any) -> Any:
-    """The bits of a float, those of a negative one but its sign turned over; and back."""
-    signed = _SIGNED[v.dtype.itemsize]
-    bits = v.view(signed)
-    return bits ^ ((bits >> (v.dtype.itemsize * 8 - 1)) & np.iinfo(signed).max)
-
-
-def _of_key(key: Any, dtype: Any, descending: bool) -> Any:
-    if descending:
-        key = ~key
-    return _turned(key).view(dtype.type) if dtype.kind == "f" else key
+def _sorted(
+    x: Any, y: Any, room: Any, first: Any, n: Any, inner: Any, many: Any, lanes: int,
+    descending: bool,
+) -> Any:  # fmt: skip
+    """Sort columns from `first` on in so many lanes; those behind the last column are anything.
+    Whether some element is odd.
+    """
+    odd: Any = n < 0
+    whole = many & -QUARTER
+    for i in range(n):
+        at = first + i * inner
+        for j in range(0, whole, QUARTER):
+            v = loaded(x, at + j, QUARTER)
+            odd = odd | _is_odd(v).any()
+            stored(room, i * lanes + j, v)
+        for j in range(whole, many):
+            odd = odd | _is_odd(x[at + j])
+            room[i * lanes + j] = x[at + j]
+    _network(room, n, lanes, descending)
+    for i in range(n):
+        at = first + i * inner
+        for j in range(0, whole, QUARTER):
+            stored(y, at + j, loaded(room, i * lanes + j, QUARTER))
+        for j in range(whole, many):
+            y[at + j] = room[i * lanes + j]
+    return odd
 
 
 def _is_odd(v: Any) -> Any:
-    """Whether it is -0."""
+    """Whether it is NaN or -0."""
     if v.dtype.kind != "f":
         return v != v
     signed = _SIGNED[v.dtype.itemsize]
-    return v.view(signed) == np.iinfo(signed).min
+    return (v != v) | (v.view(signed) == np.iinfo(signed).min)
 
 
-def _network(room: Any, n: Any, lanes: int) -> None:
+def _network(room: Any, n: Any, lanes: int, descending: bool) -> None:
     """Sort the first n rows of so many lanes."""
     top: Any = np.int64(1)
     while top + top < n:
@@ -102,15 +98,26 @@ def _network(room: Any, n: Any, lanes: int) -> None:
         far: Any = p
         while far > 0:
             start: Any = r
-            while start < n - far:
-                for i in range(start, min(start + p, n - far)):
-                    a = loaded(room, i * LANES, lanes)
-                    b = loaded(room, (i + far) * LANES, lanes)
-                    turned = b < a
-                    stored(room, i * LANES, np.where(turned, b, a))
-                    stored(room, (i + far) * LANES, np.where(turned, a, b))
-                start += p + p
+            end = n - far
+            if p == 1:
+                while start < end:
+                    _exchange(room, start, far, lanes, descending)
+                    start += 2
+            else:
+                while start < end:
+                    for i in range(start, min(start + p, end)):
+                        _exchange(room, i, far, lanes, descending)
+                    start += p + p
             far = np.where(q > p, q - p, 0)
             q = q >> 1
             r = p
         p = p >> 1
+
+
+def _exchange(room: Any, i: Any, far: Any, lanes: int, descending: bool) -> None:
+    """Compare a row with the one so far behind it, and exchange elements that are out of order."""
+    a = detached(loaded(room, i * lanes, lanes))
+    b = loaded(room, (i + far) * lanes, lanes)
+    turned = a < b if descending else b < a
+    stored(room, i * lanes, np.where(turned, b, a))
+    stored(room, (i + far) * lanes, np.where(turned, a, b))
