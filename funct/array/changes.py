@@ -210,8 +210,13 @@ def _scattered(a: Any, at: Any, v: Any, change: Any) -> Any:
     if change is _divide or change is power:
         return _by_factors(a, at, v, change)
     mode = _MODES[change]
-    along = at.__class__ is tuple and at[0].__class__ is slice
-    out = (kernels.combined_along if along else kernels.combined_at)(a, v, at, mode)
+    several = at.__class__ is tuple and len(at) > 1
+    if several and at[0].__class__ is slice:
+        out = kernels.combined_along(a, v, at, mode)
+    elif several and at[1].__class__ is slice:
+        out = kernels.combined_within(a, v, at, mode)
+    else:
+        out = kernels.combined_at(a, v, at, mode)
     if out is None:
         out = a.copy()
         _combine(out, at, v, change)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COMBINED_AT", "combine", "combine_into", "combine_rows_into", "combined_along", "combined_at",
-    "combined_each", "combined_rows", "leading", "plain_combine_into",
+    "combined_each", "combined_rows", "combined_within", "leading", "plain_combine_into",
 ]  # fmt: skip
 
 _INT64, _BOOL = np.dtype(np.int64), np.dtype(bool)
@@ -216,15 +216,42 @@ def combined_along(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] |
     inner = prod(row) if row else 1
     if mode == "set" and inner * x.itemsize >= _LONG:
         return None
-    given = (*lead, *at.shape, *row)
-    if v.__class__ is not np.ndarray or v.shape != given:
-        v = np.broadcast_to(np.asarray(v, x.dtype), given)
-    v = v if v.dtype is x.dtype else v.astype(x.dtype)
+    v = _as_given(v, (*lead, *at.shape, *row), x.dtype)
     if inner == 1:
         return _columns(x, v, signed(at), prod(lead), n, mode)
     y = np.array(x, order="C")
     combine_rows(v, signed(at), y, (prod(lead), at.size, n, inner), mode, False)
     return y
+
+
+def combined_within(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | None:
+    """`combine` of a part of each row, where a key has positions on the first axis, a slice on the
+    second and takes all others whole; None for others, and where there is no code.
+    """
+    if i.__class__ is not tuple or not 1 < len(i) <= x.ndim or i[1].__class__ is not slice:
+        return None
+    at, shape = i[0], x.shape
+    if at.__class__ is not np.ndarray or at.dtype is _BOOL or not at.size or not x.size:
+        return None
+    if any(k.__class__ is not slice or k != _WHOLE for k in i[2:]):
+        return None
+    start, stop, step = i[1].indices(shape[1])
+    if step != 1 or stop <= start or x.dtype.num not in _CODED or not ready(x.size, 0):
+        return None
+    row = prod(shape[2:])
+    v = _as_given(v, (*at.shape, stop - start, *shape[2:]), x.dtype)
+    y = np.array(x, order="C")
+    sizes = 1, at.size, len(x), (stop - start) * row
+    combine_rows(v, signed(at), y, sizes, mode, False, shape[1] * row, start * row)
+    return y
+
+
+def _as_given(v: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """v of such a shape and dtype."""
+    if v.__class__ is not np.ndarray or v.shape != shape:
+        v = np.broadcast_to(np.asarray(v, dtype), shape)
+    made: NDArray[Any] = v if v.dtype is dtype else v.astype(dtype)
+    return made
 
 
 def _columns(

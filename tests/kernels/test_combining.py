@@ -118,6 +118,34 @@ def test_combining_along_an_axis(mode: str, data: st.DataObject, dtype: str, axi
     assert kernels.combined_along(x, v, (*[slice(0, 1)] * axis, i), mode) is None
 
 
+@given(
+    st.data(), st.sampled_from([d for d in DTYPES if d != "bool"]), st.integers(-4, 4),
+    st.integers(-4, 4),
+)  # fmt: skip
+@pytest.mark.parametrize("mode", kernels.COMBINED_AT)
+def test_combining_parts_of_rows(
+    mode: str, data: st.DataObject, dtype: str, start: int, stop: int
+) -> None:
+    """Positions on the first axis, a slice of the second: NumPy's bits, and all else as it was."""
+    x = data.draw(arrays(dtype, min_rank=2))
+    part = slice(start, stop)
+    i = indices(data, (data.draw(st.integers(1, 4)),), len(x))
+    shape = (*i.shape, *x[:1, part].shape[1:])
+    v = np.resize(np.flip(x), data.draw(st.sampled_from([shape, shape[1:], ()])))
+
+    def plain() -> Any:
+        y = np.array(x, order="C")
+        _plain_rows(y[:, part], np.broadcast_to(v, shape), i, mode)
+        return y
+
+    key = i, part, *[slice(None)] * (x.ndim - 2)
+    if x[:, part].shape[1] and x.size:
+        alike(lambda: kernels.combined_within(x, v, key, mode), plain)
+    else:
+        assert kernels.combined_within(x, v, key, mode) is None
+    assert kernels.combined_within(x, v, (i, slice(None, None, -1)), mode) is None
+
+
 def _known(mode: str, dtype: str) -> bool:
     """Whether rows of these are combined: of complex numbers sums, and what is set."""
     return dtype[0] != "c" or mode in ("add", "set")

@@ -256,6 +256,7 @@ def test_no_index_leaves_its_array(
     sizes = outer, count, n
     line = np.ascontiguousarray(g[..., 0]), i, np.ascontiguousarray(x[..., 0])
     rows = g, i, x.copy(), np.zeros(1, int)
+    whole = *sizes, inner, inner, 0
     j = each[0, :, 0] % inner
     cube, tasks = (outer, n, inner, True), -(-count // 40)
     lines, short, by = each[..., 0].copy(), i.astype(np.int32), (8, -(-inner // 8))
@@ -264,8 +265,12 @@ def test_no_index_leaves_its_array(
     wide = n, ends.size, inner
     for k, args in (
         (cpu_combining.add_elements, (*line, *sizes, drop)),
-        (cpu_combining.combine_rows, (*rows, *sizes, inner, "add", drop, far, *by)),
-        (cpu_combining.combine_rows, (*rows, *sizes, inner, "max", drop, far, *by)),
+        (cpu_combining.combine_rows, (*rows, *whole, "add", drop, far, *by)),
+        (cpu_combining.combine_rows, (*rows, *whole, "max", drop, far, *by)),
+        (
+            cpu_combining.combine_rows,
+            (g[..., :1].copy(), *rows[1:], *sizes, 1, inner, inner - 1, "add", drop, far, 1, 1),
+        ),
         (
             cpu_combining.combine_columns,
             (*columns, x[0].copy(), np.zeros(1, int), *wide, "add", 12, -(-n // 12)),

@@ -98,10 +98,11 @@ def _places(i: Any, k: Any) -> Any:
 
 @parallel
 def combine_rows(
-    g: Any, i: Any, y: Any, wrong: Any, outer: int, count: int, n: int, inner: int, mode: str,
-    drop: bool, far: bool, part: int, task: int,
+    g: Any, i: Any, y: Any, wrong: Any, outer: int, count: int, n: int, inner: int, width: int,
+    begin: int, mode: str, drop: bool, far: bool, part: int, task: int,
 ) -> None:  # fmt: skip
-    """y (outer, n, inner) combined with g (outer, count, inner) at i (count,): see `combine`.
+    """The columns from `begin` on of y (outer, n, width) combined with g (outer, count, inner) at i
+    (count,): see `combine`.
 
     A task changes `part` columns, so nobody else writes where it does. drop: as above, else wrong
     is 1 where an index is out of bounds, and nothing is changed. far: y is in no cache, so its rows
@@ -117,10 +118,10 @@ def combine_rows(
         for k in range(count):
             if far:
                 later = place(i[min(k + _AHEAD, count - 1)], n)
-                asked(y, (o * n + later) * inner + first, _LANES)
+                asked(y, (o * n + later) * width + begin + first, _LANES)
             at = i[k] if drop else place(i[k], n)
             if at.astype(np.uint64) < np.uint64(n):
-                to = (o * n + at) * inner
+                to = (o * n + at) * width + begin
                 source = (o * count + k) * inner
                 for j in range(first, whole, _LANES):
                     new = loaded(g, source + j, _LANES)
