@@ -8,7 +8,7 @@ import funct.array as xp
 from funct import ops
 from funct.kernels.cpu.irregular import shares as cpu
 from funct.kernels.random.elementary import logistic
-from funct.kernels.random.shares import share
+from funct.kernels.random.shares import plain_shares, share, shares
 from funct.kernels.thresholds import FAR
 
 KEY = ft.random.key(42)
@@ -42,6 +42,26 @@ def test_shares_stay_inside():
         x, y = np.linspace(-3, 3, n), np.full(n, np.nan)
         cpu.share_few.checked(x, y, n)
         np.testing.assert_array_equal(y, logistic(x))
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 9, 130])
+def test_shares_of_rows_have_the_bits_of_numpy(n):
+    """Also of rows with nothing, with what is endless, and NaN; no index leaves its array."""
+    x = np.random.default_rng(n).normal(size=(40, n)) * 10
+    odd = [-np.inf, np.inf, np.nan, -np.nan, 0.0]
+    x[:5, -1] = odd
+    x[5:10] = np.array(odd)[:, None]
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(cpu.shares_of_rows(x), plain_shares(x))
+        np.testing.assert_array_equal(shares(x.T), plain_shares(x.T))
+        y = np.empty((2, *x.shape))
+        cpu.below_greatest.checked(x, y[0], *x.shape)
+        cpu.below_greatest(x, y[1], *x.shape)
+        np.testing.assert_array_equal(*y)
+        y = np.exp(y)
+        cpu.by_sums.checked(y[0], *x.shape)
+        cpu.by_sums(y[1], *x.shape)
+        np.testing.assert_array_equal(*y)
 
 
 @pytest.mark.parametrize("n", [7, 1000, 3000, 9000, 16000, 40000])

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.cpu.elementwise.vector_loops import combined
-from funct.kernels.cpu.irregular.shares import few_shares
+from funct.kernels.cpu.irregular.shares import few_shares, shares_of_rows
 from funct.kernels.cpu.loops import ready
 from funct.kernels.random.elementary import logistic
 from funct.kernels.table import permitted
 from funct.kernels.thresholds import FAR
 
-__all__ = ["share", "shares"]
+__all__ = ["plain_shares", "share", "shares"]
 
 _DOUBLE = np.dtype(np.float64)
 
@@ -44,5 +44,12 @@ def shares(logs: Any) -> Any:
     if logs.dtype != _DOUBLE:
         return shares(np.asarray(logs, _DOUBLE)).astype(logs.dtype)
     with np.errstate(all="ignore"):
-        weights = np.exp(logs - np.maximum.reduce(logs, -1, keepdims=True, initial=-np.inf))
-        return weights / np.add.reduce(weights, -1, keepdims=True)
+        logs = np.asarray(logs)
+        rows = logs.size and logs.flags.c_contiguous  # others are summed in another order
+        return (shares_of_rows if rows and ready(logs.size) else plain_shares)(logs)
+
+
+def plain_shares(logs: Any) -> Any:
+    """`shares` in NumPy."""
+    weights = np.exp(logs - np.maximum.reduce(logs, -1, keepdims=True, initial=-np.inf))
+    return weights / np.add.reduce(weights, -1, keepdims=True)
