@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from funct.kernels.cpu import loops
 from funct.kernels.cpu.irregular import rejection as cpu
 from funct.kernels.random import elementary
-from funct.kernels.random.attempts import gamma_attempt, poisson_attempt
+from funct.kernels.random.attempts import gamma_attempt, gamma_terms, poisson_attempt
 from funct.kernels.random.bits import fold_in, seed, split, threefry2x32
 from funct.kernels.random.rejection import TAGS, plain
 from funct.settings import config
@@ -142,7 +142,7 @@ def test_extreme_words(a: float) -> None:
     parameters = np.full(grid[0].size, a)
     with np.errstate(all="ignore"):
         for logarithm in (False, True):
-            x, accepted = gamma_attempt(*pairs, parameters, logarithm)
+            x, accepted = gamma_attempt(*pairs, gamma_terms(parameters, logarithm), logarithm)
             assert accepted.any()
             assert np.isfinite(x[accepted]).all()
         for mean in (a, a + 10.0):

@@ -247,7 +247,7 @@ class _Printer(Registers):
         }  # fmt: skip
         if called in known:
             return known[called](*args)
-        if not any(isinstance(a, Value | Pointer) for a in args):
+        if not any(map(_is_held, args)):
             return called(*args)
         inner = dict(zip(inspect.signature(called).parameters, args, strict=True))
         return self._inlined(_parsed(called).body, inner, _globals(called))
@@ -414,6 +414,11 @@ class _Printer(Registers):
         if not ended:
             self.line(f"br label %{head}")
         self._join(after, left, env)
+
+
+def _is_held(v: Any) -> bool:
+    """Whether it is no static value, or a tuple with one that is none."""
+    return any(map(_is_held, v)) if v.__class__ is tuple else isinstance(v, Value | Pointer)
 
 
 def _is_text(node: ast.stmt) -> bool:

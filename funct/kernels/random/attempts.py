@@ -14,7 +14,7 @@ import numpy as np
 from funct.kernels.random.elementary import excess, exp, log, polynomial
 from funct.kernels.random.normal import normal64, unit64
 
-__all__ = ["gamma_attempt", "most", "poisson_attempt"]
+__all__ = ["gamma_attempt", "gamma_terms", "most", "poisson_attempt"]
 
 _BEYOND = 2.0**63  # counts are int64
 _LAST = 2**63 - 1  # stands for all that are beyond
@@ -37,8 +37,19 @@ def most(dtype: Any) -> int:
     return min(int(np.iinfo(dtype).max), 2**63 - 1)
 
 
-def gamma_attempt(n: Any, u: Any, b: Any, a: Any, logarithm: bool) -> tuple[Any, Any]:
-    """A gamma number with shape parameter a, or its logarithm.
+def gamma_terms(a: Any, logarithm: bool) -> tuple[Any, ...]:
+    """What attempts with shape parameter a share."""
+    usable = (a > 0.0) & (a < _INFINITE)
+    safe = np.where(usable, a, 1.0)
+    small = safe < 1.0
+    d = np.where(small, safe + 1.0, safe) - 1.0 / 3.0
+    nothing = -_INFINITE if logarithm else 0.0
+    beyond = np.where(a == 0.0, nothing, np.where(a > 0.0, _INFINITE, _NAN))
+    return usable, safe, small, d, (1.0 / 3.0) / np.sqrt(d), log(d) if logarithm else d, beyond
+
+
+def gamma_attempt(n: Any, u: Any, b: Any, terms: Any, logarithm: bool) -> tuple[Any, Any]:
+    """A gamma number with shape parameter a, or its logarithm, given its terms.
 
     n, u, b: pairs of words, for a normal and two uniform numbers.
 
@@ -49,12 +60,9 @@ def gamma_attempt(n: Any, u: Any, b: Any, a: Any, logarithm: bool) -> tuple[Any,
     Source: Marsaglia, Tsang 2000, A simple method for generating gamma variables,
             https://doi.org/10.1145/358407.358414.
     """
-    usable = (a > 0.0) & (a < _INFINITE)
-    safe = np.where(usable, a, 1.0)
-    small = safe < 1.0
-    d = np.where(small, safe + 1.0, safe) - 1.0 / 3.0
+    usable, safe, small, d, slope, scale, beyond = terms
     x = normal64(n[0], n[1])
-    w = x * ((1.0 / 3.0) / np.sqrt(d))
+    w = x * slope
     inside = w > -1.0
     w = np.where(inside, w, 0.0)
     over = excess(w)
@@ -64,15 +72,12 @@ def gamma_attempt(n: Any, u: Any, b: Any, a: Any, logarithm: bool) -> tuple[Any,
     if small.any():
         boost = np.where(small, log(_open(b[0], b[1])) / safe, 0.0)
     if logarithm:
-        drawn = log(d) + (w - over) * 3.0 + boost
-        nothing = -_INFINITE
+        drawn = scale + (w - over) * 3.0 + boost
     else:
         root = w + 1.0
-        drawn = root * root * root * d
+        drawn = root * root * root * scale
         if small.any():
             drawn = drawn * exp(boost)
-        nothing = 0.0
-    beyond = np.where(a == 0.0, nothing, np.where(a > 0.0, _INFINITE, _NAN))
     return np.where(usable, drawn, beyond), accepted
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from funct.kernels.cpu.irregular import rejection as cpu
 from funct.kernels.cpu.loops import ready
-from funct.kernels.random.attempts import gamma_attempt, most, poisson_attempt
+from funct.kernels.random.attempts import gamma_attempt, gamma_terms, most, poisson_attempt
 from funct.kernels.random.bits import threefry2x32
 
 __all__ = ["TAGS", "plain", "random_gamma", "random_poisson"]
@@ -65,7 +65,8 @@ def plain(key: Any, a: Any, shape: Any, dtype: Any, tag: int, kind: str) -> Any:
                 made, accepted = poisson_attempt(u, v, a[left])
                 made = np.minimum(made, most(dtype))
             else:
-                made, accepted = gamma_attempt(u, v, w, a[left], kind == "log_gamma")
+                terms = gamma_terms(a[left], kind == "log_gamma")
+                made, accepted = gamma_attempt(u, v, w, terms, kind == "log_gamma")
             y[left] = made.astype(dtype)
         left, stream = left[~accepted], stream + 4
     return y.reshape(whole)

@@ -16,7 +16,7 @@ import numpy as np
 from funct.kernels.cpu.irregular.random_bits import mixed
 from funct.kernels.cpu.loops import parallel
 from funct.kernels.cpu.vectors import gathered, loaded, spread, stored
-from funct.kernels.random.attempts import gamma_attempt, most, poisson_attempt
+from funct.kernels.random.attempts import gamma_attempt, gamma_terms, most, poisson_attempt
 
 __all__ = ["ROOM", "draw_all", "drawn"]
 
@@ -27,23 +27,35 @@ _MADE, _KEPT = _TILE + _LANES, _TILE + 2 * _LANES
 ROOM = _TILE + 3 * _LANES  # words that a task needs: a list, candidates, whether they are refused
 
 
-def _pair(k0: Any, k1: Any, tag: Any, stream: Any, at: Any) -> Any:
-    """Two words for the elements `at` of a key, from one of its streams."""
+def _streams(k0: Any, k1: Any, tag: Any, stream: Any, kind: str) -> Any:
+    """The keys of an attempt's streams: two, for gamma numbers three."""
     s0, s1 = mixed(k0, k1, tag, stream)
+    t0, t1 = mixed(k0, k1, tag, stream + 1)
+    if kind == "poisson":
+        return s0, s1, t0, t1
+    u0, u1 = mixed(k0, k1, tag, stream + 2)
+    return s0, s1, t0, t1, u0, u1
+
+
+def _pair(s0: Any, s1: Any, at: Any) -> Any:
+    """Two words for the elements `at` of a stream."""
     return mixed(s0, s1, (at >> 32).astype(np.uint32), at.astype(np.uint32))
 
 
-def _tried(
-    k0: Any, k1: Any, tag: Any, stream: Any, at: Any, a: Any, kind: str, dtype: Any
-) -> tuple[Any, Any]:
+def _terms(a: Any, kind: str) -> Any:
+    """What attempts with parameters a share."""
+    return a if kind == "poisson" else gamma_terms(a, kind == "log_gamma")
+
+
+def _tried(streams: Any, at: Any, terms: Any, kind: str, dtype: Any) -> tuple[Any, Any]:
     """Candidates, as words, and whether they are accepted."""
-    u = _pair(k0, k1, tag, stream, at)
-    v = _pair(k0, k1, tag, stream + 1, at)
+    u = _pair(streams[0], streams[1], at)
+    v = _pair(streams[2], streams[3], at)
     if kind == "poisson":
-        count, accepted = poisson_attempt(u, v, a)
+        count, accepted = poisson_attempt(u, v, terms)
         return np.where(count < most(dtype), count, most(dtype)), accepted
-    w = _pair(k0, k1, tag, stream + 2, at)
-    x, accepted = gamma_attempt(u, v, w, a, kind == "log_gamma")
+    w = _pair(streams[4], streams[5], at)
+    x, accepted = gamma_attempt(u, v, w, terms, kind == "log_gamma")
     return x.view(np.int64), accepted
 
 
@@ -63,15 +75,20 @@ def _tile(
     while count > 0:
         kept = count - count
         stored(room, at + count, spread(room[at], _LANES))  # what fills the last vector
+        if single:
+            shared = _terms(spread(a[0], _LANES), kind)
+        if one:
+            streams = _streams(keys[0], keys[1], mark, stream, kind)
         for j in range(0, count, _LANES):
             flat = loaded(room, at + j, _LANES)
-            b = spread(a[0], _LANES) if single else gathered(a, flat)
+            terms = shared if single else _terms(gathered(a, flat), kind)
             if one:
-                v, ok = _tried(keys[0], keys[1], mark, stream, flat, b, kind, y.dtype)
+                v, ok = _tried(streams, flat, terms, kind, y.dtype)
             else:
                 row = (flat.astype(np.uint64) // np.uint64(n)).astype(np.int64)
                 k0, k1 = gathered(keys, row * 2), gathered(keys, row * 2 + 1)
-                v, ok = _tried(k0, k1, mark, stream, flat - row * n, b, kind, y.dtype)
+                own = _streams(k0, k1, mark, stream, kind)
+                v, ok = _tried(own, flat - row * n, terms, kind, y.dtype)
             stored(room, at + _MADE, v)
             stored(room, at + _KEPT, np.where(ok, 0, 1))
             for q in range(min(_LANES, count - j)):
