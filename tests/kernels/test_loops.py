@@ -14,10 +14,12 @@ import pytest
 
 import funct as ft
 import funct.array as xp
+from funct.device.machine_code import assembly
 from funct.kernels import cpu
 from funct.kernels.cpu import loops
 from funct.kernels.cpu.loops import Kernel, available, kernel, making, pays, ready
-from funct.kernels.cpu.vectors import gathered, in_step, lanes, loaded, spread, stored
+from funct.kernels.cpu.outside import declared
+from funct.kernels.cpu.vectors import detached, gathered, in_step, lanes, loaded, spread, stored
 from funct.kernels.table import restricted
 from tests.kernels.arrays import agree, misaligned
 from tests.together import together
@@ -81,6 +83,19 @@ def _in_step(x: Any, y: Any, last: int, lanes: str) -> None:
         stored(y, i, in_step(in_step(loaded(x, i, int(lanes))) * x[i]))
 
 
+def _lesser_first(pair: Any) -> Any:
+    a, b = pair
+    turned = b < a
+    return np.where(turned, b, a), np.where(turned, a, b)
+
+
+@kernel
+def _exchanged(x: Any, n: int, lanes: str) -> None:
+    low, high = _lesser_first((detached(loaded(x, 0, int(lanes))), loaded(x, n, int(lanes))))
+    stored(x, 0, low)
+    stored(x, n, high)
+
+
 @kernel
 def _searched(x: Any, n: int, wanted: int) -> int:
     i = 0
@@ -130,6 +145,15 @@ def test_vectors_in_step_are_what_they_are(dtype: Any, count: int) -> None:
     """However many registers a vector has, one, a part of one or more than there are."""
     x = np.random.default_rng(count).integers(0, 99, 2 * count + 3).astype(dtype)
     agree(_in_step, x, np.zeros_like(x), count, str(count))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint32, np.int64])
+def test_what_is_exchanged_where_it_stands_is_not_written_under_a_mask(dtype: Any) -> None:
+    """Nor is a pair of vectors lost on the way into a function."""
+    x = np.random.default_rng(0).permutation(32).astype(dtype)
+    agree(_exchanged, x, 16, "16")
+    text = assembly(declared(_exchanged.text(x, 16, "16")))
+    assert "maskmov" not in text
 
 
 def test_conditions_ask_no_more_than_they_need() -> None:
