@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.kernels.counting import seem_close
-from funct.kernels.cpu.irregular.ordering import largest_of_rows, order_rows, sort_rows
+from funct.kernels.cpu.irregular.ordering import (
+    largest_of_rows,
+    largest_of_short_rows,
+    order_rows,
+    room_of,
+    sort_rows,
+)
 from funct.kernels.cpu.irregular.packing import PLACES
 from funct.kernels.cpu.irregular.words import SAMPLE
 from funct.kernels.cpu.loops import ready
@@ -23,8 +29,9 @@ from funct.kernels.masks import wide
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["argsort", "sort", "top_k"]
+__all__ = ["SHORT", "argsort", "sort", "top_k"]
 
+SHORT = 256  # elements of a row up to which its columns are sorted to find the largest
 _SHORT = 32  # elements of a row up to which it is sorted quicker by insertion
 _WORDS = "fdiIlL"  # which NumPy sorts in vectors
 _REALS = frozenset("fd")
@@ -83,10 +90,16 @@ def argsort(x: NDArray[Any], axis: int, n: int, descending: bool) -> NDArray[np.
 def top_k(x: NDArray[Any], k: int) -> tuple[NDArray[Any], NDArray[np.int64]] | None:
     """The k largest of each row along the last axis, and where they stand."""
     n, lead = x.shape[-1], x.shape[:-1]
-    most = k + (k >> 2) + SAMPLE + 1
-    if x.dtype not in _ordered() or most > n or not ready(x.size, 0):
+    short, most = n <= SHORT and k < n, k + (k >> 2) + SAMPLE + 1
+    if x.dtype not in _ordered() or not (short or most <= n) or not ready(x.size, 0):
         return None
-    words, some, low = workspace(n, _WORD), np.empty(most, _WORD), (n - 1).bit_length()
+    rows, low = prod(lead), (n - 1).bit_length()
     values, places = np.empty((*lead, k), x.dtype), np.empty((*lead, k), np.int64)
-    failed = largest_of_rows(x, words, some, values, places, prod(lead), n, k, low, most)
+    if short:
+        words, some = workspace(room_of(n), _WORD), np.empty(k + 1, _WORD)
+        signed = words.view(np.int64)
+        failed = largest_of_short_rows(x, words, signed, some, values, places, rows, n, k, low)
+    else:
+        words, some = workspace(n, _WORD), np.empty(most, _WORD)
+        failed = largest_of_rows(x, words, some, values, places, rows, n, k, low, most)
     return None if failed else (values, places)

@@ -50,6 +50,7 @@ _HALVED = 1 << 15  # words in a row up to which bounds are sought by counting, a
 _ROOM = packed.SAMPLE  # words more than are needed, and a quarter, are sorted, not halved away
 _FEW = 32  # of so few the largest are found by insertion, and the signs of zeros by NumPy
 _PER_SQUARE, _INSERTED = 4, 1 << 12  # elements by the square of how many; in all: fewer will do
+_SOME, _LEAST_ROW = 3, 16  # of so few, and of so short rows, insertion finds the largest sooner
 _LINE = 24  # narrow integers that NumPy sorts sooner without its tables
 _MUCH_TRUTH = 1 << 12  # elements from which on truth is counted
 _DIGITS_LEAST = 1 << 12  # words in a row, of which no fewer are sorted by digits
@@ -380,6 +381,9 @@ def top_k(x: NDArray[Any], axis: int, k: int) -> tuple[NDArray[Any], Index]:
 def _largest(x: NDArray[Any], n: int, k: int, half: bool) -> tuple[NDArray[Any], Index]:
     """`top_k` along the last axis, whose length is n."""
     lead = x.shape[:-1]
+    short = _SOME <= k < n and _LEAST_ROW <= n <= few_rows.SHORT
+    if short and (few := few_rows.top_k(x, k)) is not None:
+        return few
     many = n << 3 if x.size < _INSERTED else n
     if k <= _FEW and (k == 1 or n < _SHORT or _PER_SQUARE * k * k <= many):
         values, places = np.empty((*lead, k), x.dtype), np.empty((*lead, k), np.int64)

@@ -34,6 +34,7 @@ def _always(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
     monkeypatch.setattr(sorting, "_LONG", 1)
     monkeypatch.setattr(sorting, "_SHORT", 1)
     monkeypatch.setattr(few_rows, "_SHORT", 2)
+    monkeypatch.setattr(few_rows, "SHORT", 60)
     monkeypatch.setattr(sorting, "_DIGITS", 1)
     monkeypatch.setattr(columns, "_TOGETHER", (1, 1))
     monkeypatch.setattr(columns, "_IN_SHORT", {4: 1, 8: 1})
@@ -297,6 +298,35 @@ def test_rows_of_few_elements_take_one_call(
         if not cpu_ordering.largest_of_rows(*given_):
             for a, b in zip((values, places), sorting.plain_top_k(lines, 1, k), strict=True):
                 same_signs(a, b)
+
+
+@given(
+    st.integers(1, 3), st.integers(2, 70), st.integers(0, 69), st.booleans(), st.integers(0, 99),
+    st.sampled_from(["int32", "uint64", "float16", "float64"]),
+)  # fmt: skip
+def test_the_largest_of_short_rows(
+    rows: int, n: int, k: int, special: bool, seed: int, dtype: str
+) -> None:
+    """As those of a stable sort, or given up; no index leaves its array."""
+    rng, k = np.random.default_rng(seed), k % n
+    some = np.asarray(SPECIAL if dtype[0] == "f" else [0, 1, 7, 100], dtype)
+    x = rng.choice(some, (rows, n)) if special else rng.permutation(rows * n).reshape(rows, n)
+    x = x.astype(dtype)
+
+    def largest(run: Any) -> tuple[int, Any, Any]:
+        words, few = np.zeros(cpu_ordering.room_of(n), np.uint64), np.zeros(k + 1, np.uint64)
+        values, places = np.zeros((rows, k), dtype), np.zeros((rows, k), np.int64)
+        sizes = rows, n, k, (n - 1).bit_length()
+        return run(x, words, words.view(np.int64), few, values, places, *sizes), values, places
+
+    failed, *found = largest(cpu_ordering.largest_of_short_rows)
+    again, *checked = largest(cpu_ordering.largest_of_short_rows.checked)
+    assert failed == again
+    assert special or not failed
+    for a, b, c in zip(found, checked, sorting.plain_top_k(x, 1, k), strict=True):
+        same_signs(a, b)
+        if not failed:
+            same_signs(a, c)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64", "float32", "float64"])

@@ -16,7 +16,7 @@ import numpy as np
 from funct.kernels.cpu.loops import making
 from funct.kernels.cpu.vectors import detached, loaded, stored
 
-__all__ = ["LANES", "sort_columns"]
+__all__ = ["LANES", "sort_columns", "sort_lanes"]
 
 LANES = 16
 QUARTER = 4  # elements that are copied together
@@ -68,7 +68,7 @@ def _sorted(
         for j in range(whole, many):
             odd = odd | _is_odd(x[at + j])
             room[i * lanes + j] = x[at + j]
-    _network(room, n, lanes, descending)
+    sort_lanes(room, n, lanes, descending)
     for i in range(n):
         at = first + i * inner
         for j in range(0, whole, QUARTER):
@@ -86,8 +86,8 @@ def _is_odd(v: Any) -> Any:
     return (v != v) | (v.view(signed) == np.iinfo(signed).min)
 
 
-def _network(room: Any, n: Any, lanes: int, descending: bool) -> None:
-    """Sort the first n rows of so many lanes."""
+def sort_lanes(room: Any, n: Any, lanes: int, descending: bool) -> None:
+    """Sort each lane of the first n rows of so many."""
     top: Any = np.int64(1)
     while top + top < n:
         top = top + top

@@ -8,13 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.cpu.irregular.column_sort import sort_lanes
 from funct.kernels.cpu.irregular.packing import give_signs
 from funct.kernels.cpu.irregular.sorting import behind
 from funct.kernels.cpu.irregular.words import LANES, least_of_row, packed_from, unpacked
 from funct.kernels.cpu.loops import kernel, making
 from funct.kernels.cpu.vectors import ascend, loaded, stored
 
-__all__ = ["largest_of_rows", "order_rows", "sort_rows"]
+__all__ = ["largest_of_rows", "largest_of_short_rows", "order_rows", "room_of", "sort_rows"]
+
+SIDE, _SHIFT = 4, 2  # columns: a vector of them
+_ABOVE = (1 << 63) - 1
 
 
 @making("x")
@@ -126,6 +130,51 @@ def _order(
             ascend(words, 0, n)
         failed = unpacked(x, start, words, 0, y, to, n, n, n, low, descending, state > 1)
     return failed
+
+
+@kernel
+def largest_of_short_rows(
+    x: Any, words: Any, signed: Any, some: Any, values: Any, places: Any, rows: int, n: int, k: int,
+    low: int,
+) -> int:  # fmt: skip
+    """`largest_of_rows`, by sorting `SIDE` columns of words. words: `room_of(n)`; signed: the same
+    memory as int64, which vectors compare sooner. some: k + 1 words, k < n.
+    """
+    whole = (n + SIDE - 1) & -SIDE
+    for r in range(rows):
+        start = r * n
+        state = packed_from(x, start, words, 1, n, low, 63 - low, True)
+        for i in range(n, whole + SIDE):  # behind each column stands one that is above all
+            words[i] = _ABOVE
+        sort_lanes(signed, whole >> _SHIFT, SIDE, False)
+        _first_of_columns(words, some, k + 1)
+        if unpacked(x, start, some, 0, places, r * k, n, k + 1, k, low, True, state > 1):
+            return 1
+        for i in range(r * k, r * k + k):
+            values[i] = x[start + places[i]]
+    return 0
+
+
+def room_of(n: int) -> int:
+    """Words that `largest_of_short_rows` needs."""
+    return -(-n // SIDE) * SIDE + SIDE
+
+
+def _first_of_columns(words: Any, some: Any, count: Any) -> None:
+    """The least words of columns that ascend, all different."""
+    a: Any = np.int64(0)
+    b: Any = np.int64(1)
+    c: Any = np.int64(2)
+    d: Any = np.int64(3)
+    for i in range(count):
+        p, q, r, s = words[a], words[b], words[c], words[d]
+        least, other = min(p, q), min(r, s)
+        least = min(least, other)
+        some[i] = least
+        a += np.where(p == least, SIDE, 0)
+        b += np.where(q == least, SIDE, 0)
+        c += np.where(r == least, SIDE, 0)
+        d += np.where(s == least, SIDE, 0)
 
 
 @kernel
