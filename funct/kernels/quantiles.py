@@ -20,7 +20,7 @@ __all__ = ["median", "nanmedian", "nanquantile", "quantile"]
 _MOST = 1 << 14  # elements that are sorted in vain, where one is not finite, in little time
 _SMALL = 256  # elements from which on machine code sorts
 _FEW = 33  # fractions from which on they are not asked for one by one
-_LONG, _LINE = 512, 64  # elements of a run, and of each of several,
+_LONG, _LINE, _ROW = 1024, 512, 64  # elements of a run, of each of several, and of many rows,
 _SELECTED = 4  # and fractions, for which selecting is quicker
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 _SINGLE = _FLOATS[1]
@@ -108,7 +108,7 @@ def _quantile(
         x, kept = _first(x, (axis,) if axis.__class__ is int else axis)
     x = x.reshape(-1) if axis is None else x
     kind = half.type if half else np.float32 if single else np.float64
-    if len(x) >= (_LONG if x.ndim == 1 else _LINE) and len(fractions) <= _SELECTED and x.size:
+    if _selects(x, len(fractions)):
         runs: Any = x if x.ndim == 1 else np.ascontiguousarray(x.reshape(len(x), -1).T)
         nan = None
         if not _all_finite(runs):
@@ -120,7 +120,7 @@ def _quantile(
         else:
             found = [_selected_of_each(runs, v, method, kind, nan, whole) for v in fractions]
             found = [y.reshape(x.shape[1:]) for y in found]
-    elif x.size >= _MOST:
+    elif x.size >= _MOST and not _all_finite(x):
         return None
     else:
         s = _ascending(x)
@@ -131,6 +131,16 @@ def _quantile(
     if keepdims:
         return np.reshape(y, (*lead, *kept))
     return y if len(lead) < 2 else y.reshape(*lead, *x.shape[1:])
+
+
+def _selects(x: Any, fractions: int) -> bool:
+    """Whether so many quantiles along the first axis are found sooner than all is sorted: columns
+    are sorted side by side, of which those of many rows would be a copy.
+    """
+    least = _LONG if x.ndim == 1 else _LINE
+    if fractions == 1 and x.size >= _MOST and not x.flags.c_contiguous:
+        least = _ROW
+    return len(x) >= least and fractions <= _SELECTED and x.size > 0
 
 
 def _first(x: Any, axes: Any) -> tuple[Any, Any]:
@@ -150,12 +160,8 @@ def _first(x: Any, axes: Any) -> tuple[Any, Any]:
 
 def _ascending(x: Any) -> Any:
     """x sorted along its first axis."""
-    if x.size >= _SMALL and x.ndim > 1 and not x.flags.c_contiguous:  # the lines of an array
-        last = x.ndim - 1
-        lines = np.ascontiguousarray(x.transpose(*range(1, x.ndim), 0))
-        return sorting.sort(lines, last, False).transpose(last, *range(last))
     if x.size >= _SMALL:
-        return sorting.sort(x, 0, False)
+        return sorting.sort(np.ascontiguousarray(x), 0, False)
     s = x.copy("K")
     s.sort(0, "stable")
     return s
