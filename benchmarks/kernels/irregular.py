@@ -97,11 +97,13 @@ def _ordered(n: int) -> Iterator[Row]:
             torch=lambda t, a, k=k: t.topk(a, k), jax=lambda j, a, k=k: j.lax.top_k(a, k),
         )  # fmt: skip
     if n < LONG:
-        rising, lines = np.sort(few), reals.reshape(-1, 100)
-        for label, x in (("ascending int64", rising), (f"rows of {lines.shape}", lines)):
-            yield row_of(
-                f"top_k 10, {label}", (x,), lambda a: xp.top_k(a, 10), numpy=_ten_largest,
-                torch=lambda t, a: t.topk(a, 10), jax=lambda j, a: j.lax.top_k(a, 10),
+        rising, lines, long = np.sort(few), reals.reshape(-1, 100), reals.reshape(-1, 500)
+        kinds = (row_of, "ascending", rising, 10), (row, "rows", lines, 10), (row, "rows", long, 50)
+        for made, label, x, k in kinds:
+            yield made(
+                f"top_k {k}, {label} of {x.shape}", (x,), lambda a, k=k: xp.top_k(a, k),
+                numpy=partial(_largest_of_each, k=k), torch=lambda t, a, k=k: t.topk(a, k),
+                jax=lambda j, a, k=k: j.lax.top_k(a, k),
             )  # fmt: skip
     for x in (reals, few) if n < LONG else (reals,):
         yield row(
@@ -151,9 +153,9 @@ def _largest(x: Any, k: int) -> tuple[Any, Any]:
     return x[at], at
 
 
-def _ten_largest(x: Any) -> tuple[Any, Any]:
-    """Of each row, as `_largest` of 10."""
-    at = np.argpartition(x, x.shape[-1] - 10)[..., -10:]
+def _largest_of_each(x: Any, k: int) -> tuple[Any, Any]:
+    """`_largest` of each row."""
+    at = np.argpartition(x, x.shape[-1] - k)[..., -k:]
     at = np.take_along_axis(at, np.argsort(np.take_along_axis(x, at, -1))[..., ::-1], -1)
     return np.take_along_axis(x, at, -1), at
 
@@ -328,12 +330,14 @@ def _indexed(n: int) -> Iterator[Row]:
         torch=lambda t, a, v, i: a.index_add(1, i, v),
         jax=lambda j, a, v, i: a.at[:, i].add(v),
     )  # fmt: skip
-    yield row_of(
-        f"x.at[i, :5].add(v), {rows.shape}", (rows, rows[:, :5], at[: len(rows)] % len(rows)),
-        lambda a, v, i: a.at[i, :5].add(v),
-        numpy=lambda a, v, i: _added(a, v, (i, slice(5))),
-        jax=lambda j, a, v, i: a.at[i, :5].add(v),
-    )  # fmt: skip
+    for label, part in ((":5", slice(5)), ("::2", slice(None, None, 2))):
+        yield row_of(
+            f"x.at[i, {label}].add(v), {rows.shape}",
+            (rows, rows[:, part], at[: len(rows)] % len(rows)),
+            lambda a, v, i, part=part: a.at[i, part].add(v),
+            numpy=lambda a, v, i, part=part: _added(a, v, (i, part)),
+            jax=lambda j, a, v, i, part=part: a.at[i, part].add(v),
+        )  # fmt: skip
     yield row_of(
         f"repeat 2, {n:,}", (x,), lambda a: xp.repeat(a, 2), numpy=lambda a: np.repeat(a, 2),
         torch=lambda t, a: a.repeat_interleave(2), jax=lambda j, a: j.numpy.repeat(a, 2),
