@@ -4,9 +4,11 @@ NumPy halves a row of floats down to 128 terms, and adds those in eight sums sid
 number. The parts of complex numbers are such terms, and have sums of their own. Integers have no
 order.
 
-Note [Four blocks]
-    A block alone waits for its own sums, so four are added by turns; but not of what comes from
-    memory, which the processor then does not see coming: it follows one place after the other.
+Note [Pieces]
+    Where a row is halved again and again, all pieces have as many vectors, or one more, and which
+    have one more is told by the bits of their number read backwards. So where each piece is to be
+    four blocks, piece after piece is added in a loop, and then their sums in pairs: calls that
+    halve take as long as what they add up, and the processor does not see memory coming.
 
 Note [Parts of rows]
     Few long rows are halved into parts for the threads, where NumPy halves them, and the sums of
@@ -17,7 +19,7 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Callable
+from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +32,7 @@ from funct.kernels.cpu.runners import runner
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.tasks import Units, deal_out_units
 from funct.kernels.dtypes import sum_dtype
-from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, typed
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, each, typed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,8 +46,8 @@ _FIELDS = Fields(("x", "y", "means", "tasks", "rows", "length", "depth"))
 _rest = struct.Struct(f"{len(_FIELDS) - 3}q").pack
 _TO_VECTORS = SUMS.bit_length() - 1
 _BLOCK = 128  # terms that are no more halved
-_FOUR = (272, 512, 487)  # terms of four blocks: from, to, and to where the last vector is not whole
-_NEAR, _LONGEST = 1 << 20, 64  # bytes of numbers; of vectors
+_FOUR = (34, 64, 60)  # vectors of four blocks: from, to, and to where there are terms behind them
+_PIECES = 64  # of four blocks, whose sums are kept until they are added
 _TASK = 1 << 15  # elements that are worth a task,
 _PART = 1 << 17  # and a part of a row: Python adds the sums of parts up
 _SIDE = 4  # vectors of integers that are added side by side
@@ -75,8 +77,7 @@ def of_long_rows(
         return None
     element, parts, lead, dtype, depth, rest = plan
     y = fresh((*lead, 1 << depth) if depth else lead, dtype)
-    four = element[0] == "f" and x.nbytes <= _near()
-    _entry(element, parts, terms, four)(x, y, x if means is None else means, rest)
+    _entry(element, parts, terms)(x, y, x if means is None else means, rest)
     for _ in range(depth):
         y = y[..., ::2] + y[..., 1::2]
     y = y[..., 0] if depth else y
@@ -113,32 +114,26 @@ def _plan(
 
 
 @functools.cache
-def _near() -> int:
-    """Bytes up to which there are four blocks at a time: measured, and with long vectors less."""
-    return _NEAR if host().vector_bytes == _LONGEST else host().cache_bytes // 2
-
-
-@functools.cache
-def _entry(element: str, parts: int, terms: str, four: bool) -> Any:
-    code = printed(text, element, parts, terms, four, host()).keep()
+def _entry(element: str, parts: int, terms: str) -> Any:
+    code = printed(text, element, parts, terms, host()).keep()
     return runner(code.address("reduce"))
 
 
-def text(element: str, parts: int, terms: str, four: bool, target: Host) -> str:
-    """`reduce(job)` of rows of numbers that have so many parts, or of other terms of theirs. four:
-    of floats, see Note [Four blocks].
-    """
+def text(element: str, parts: int, terms: str, target: Host) -> str:
+    """`reduce(job)` of rows of numbers that have so many parts, or of other terms of theirs."""
     module = Module(target)
     wide = element if element[0] == "f" else element[0] + "64"
     kind = typed(wide, parts)
-    if four:
-        _define_four_blocks(module, kind, terms)
-    several = _of_blocks if four else _of_halves
     f = module.function("total", _given(wide), kind, local=True)
     x, n, mean = f.arguments
     if element[0] == "f":
-        (found,) = f.branch(n <= _BLOCK, lambda: [_of_block(f, x, n, mean, kind, terms)],
-                            lambda: [several(f, x, n, mean, kind)])  # fmt: skip
+        _define_four(module, kind, terms)
+        _define_pieces(module, kind)
+        (found,) = f.branch(
+            n <= _BLOCK,
+            lambda: [_of_short(f, x, n, mean, kind, terms)],
+            lambda: [_of_blocks(f, x, n, mean, kind)],
+        )
     else:
         found = _of_integers(f, x, n, element, wide)
     f.ret(found)
@@ -172,16 +167,70 @@ def _given(element: str) -> list[tuple[str, Type]]:
 
 
 def _of_blocks(f: Emitter, x: Value, n: Value, mean: Value, kind: Type) -> Value:
-    """Of more than one: four are added at once, others half by half."""
-    least, most, rest = _FOUR
-    four = (n >= least) & (n <= f.select(f.eq(n & (SUMS - 1), 0), most, f.constant(I64, rest)))
+    """Of more than one: piece by piece where all pieces are four, others half by half."""
+    least, most, less = _FOUR
+    vectors = n >> _TO_VECTORS
+    even = f.eq(n & (SUMS - 1), 0)
 
-    def together() -> list[Value]:
-        found = f.call("four", kind, [x, n, mean])
+    def made(name: str, *given: Value) -> list[Value]:
+        found = f.call(name, kind, given)
         assert found is not None
         return [found]
 
-    return f.branch(four, together, lambda: [_of_halves(f, x, n, mean, kind)])[0]
+    def halved() -> list[Value]:
+        half = (vectors >> 1) * SUMS
+        (low,) = made("total", x, half, mean)
+        (high,) = made("total", f.at(x, half, kind.element), n - half, mean)
+        return [low + high]
+
+    def many() -> list[Value]:
+        bits = 64 - f.intrinsic("ctlz", vectors - 1, tail="i1 true")
+        depth = f.max(bits - (most.bit_length() - 1), f.constant(I64, 0))
+        count = f.constant(I64, 1) << depth
+        last = (vectors + count - 1) >> depth
+        known = ((vectors >> depth) >= least) & (count <= _PIECES) & (even | (last <= less))
+        return f.branch(known, lambda: made("pieces", x, n, mean, depth), halved)
+
+    one = (vectors >= least) & (vectors <= f.select(even, most, f.constant(I64, less)))
+    return f.branch(one, lambda: made("four", x, n, mean), many)[0]
+
+
+def _define_pieces(module: Module, kind: Type) -> None:
+    """`pieces(x, n, mean, depth)`: of 2 ** depth of four blocks. See Note [Pieces]."""
+    element = kind.element
+    f = module.function("pieces", [*_given(element), ("depth", I64)], kind, local=True)
+    x, n, mean, depth = f.arguments
+    count = f.constant(I64, 1) << depth
+    sums = f.allocate(typed(element), _PIECES * kind.lanes)
+    vectors, rest = n >> _TO_VECTORS, n & (SUMS - 1)
+    none = f.constant(I64, 0)
+
+    def sum_at(k: Value) -> Value:
+        return f.at(sums, k * kind.lanes, element)
+
+    def piece(k: Value, held: list[Value]) -> list[Value]:
+        start, backwards = held
+        own = ((vectors + backwards) >> depth) * SUMS
+        behind = f.select(f.eq(k + 1, count), rest, none)
+        total = f.call("four", kind, [f.at(x, start, element), own + behind, mean])
+        assert total is not None
+        f.store(total, sum_at(k))
+        changed = f.intrinsic("cttz", k + 1, tail="i1 true") + 1
+        return [start + own, backwards ^ (count - (count >> changed))]
+
+    def pairs(held: list[Value]) -> list[Value]:
+        half = held[0] >> 1
+
+        def pair(k: Value) -> None:
+            low, high = (f.load(kind, sum_at(2 * k + i)) for i in range(2))
+            f.store(low + high, sum_at(k))
+
+        each(f, 0, half, pair)
+        return [half]
+
+    f.loop(0, count, 1, piece, [none, none])
+    f.while_loop([count], lambda held: held[0] > 1, pairs)
+    f.ret(f.load(kind, sums))
 
 
 def _of_halves(f: Emitter, x: Value, n: Value, mean: Value, kind: Type) -> Value:
@@ -193,50 +242,18 @@ def _of_halves(f: Emitter, x: Value, n: Value, mean: Value, kind: Type) -> Value
     return low + high
 
 
-def _define_four_blocks(module: Module, kind: Type, terms: str) -> None:
-    """`four(x, n, mean)`: the total of four blocks of 8 to 16 vectors, whose sums do not wait for
-    each other.
-
-    All have as many vectors as the first, or one more: where there is none, -0 is added, which
-    changes no sum, rather than that a branch goes now this way, now that.
-    """
-    element, parts = kind.element, kind.lanes
-    f = module.function("four", _given(element), kind, local=True)
+def _define_four(module: Module, kind: Type, terms: str) -> None:
+    """`four(x, n, mean)`: the total of four blocks of 8 to 16 vectors."""
+    f = module.function("four", _given(kind.element), kind, local=True)
     x, n, mean = f.arguments
     vectors = n >> _TO_VECTORS
     low = vectors >> 1
-    shared = low >> 1
-    starts = [f.constant(I64, 0), shared, low, low + ((vectors - low) >> 1)]
-    ends = [*starts[1:], vectors]
-    blocks = [f.at(x, start * SUMS, element) for start in starts]
-    read = functools.partial(_read, f, element, terms, mean)
-    sums, at = _side_by_side(f, blocks, shared, read, element, n)
-    nothing = f.address(module.table(typed(element), [-0.0] * SUMS))
-    for k in range(1, 4):
-        more = ends[k] - starts[k] - shared
-        v = read(f.select(f.ne(more, 0), f.at(blocks[k], at, element), nothing))
-        if terms == "deviations":  # of which none is -0
-            v = _masked(f, v, -more)
-        sums[k] = sums[k] + v
-    each = paired(f, f.joined(sums), parts, left=4)
-    *three, last = [f.piece(each, k * parts, parts) for k in range(4)]
-    last = _with_rest(f, x, vectors * SUMS, n, last, read)
-    f.ret((three[0] + three[1]) + (three[2] + last))
-
-
-def _masked(f: Emitter, v: Value, mask: Value) -> Value:
-    """v where the mask is -1, zeros where it is 0."""
-    bits = typed(f"i{8 * v.type.bytes}", v.type.lanes)
-    kept = f.splat(f.convert(mask, bits.element), bits.lanes)
-    return f.bitcast(f.bitcast(v, bits) & kept, v.type)
-
-
-def _of_block(f: Emitter, x: Value, n: Value, mean: Value, kind: Type, terms: str) -> Value:
-    """Of 64 terms or more."""
-    vectors = n >> _TO_VECTORS
-    read = functools.partial(_read, f, kind.element, terms, mean)
-    (sums,), _ = _side_by_side(f, [x], vectors, read, kind.element)
-    return _with_rest(f, x, vectors * SUMS, n, paired(f, sums, kind.lanes), read)
+    ends = [f.constant(I64, 0), low >> 1, low, low + ((vectors - low) >> 1), vectors]
+    a, b, c, d = [
+        _of_block(f, f.at(x, start * SUMS, kind.element), end - start, mean, kind, terms)
+        for start, end in pairwise(ends)
+    ]
+    f.ret((a + b) + (c + _with_rest(f, x, n, d, mean, terms)))
 
 
 def _read(
@@ -250,53 +267,51 @@ def _read(
     return v * v if terms else v
 
 
-def _side_by_side(
-    f: Emitter, blocks: list[Value], vectors: Value, read: Callable[..., Value], element: str,
-    ahead: Value | None = None,
-) -> tuple[list[Value], Value]:  # fmt: skip
-    """The sums of so many vectors of each block, 8 to 16, and which element comes after them.
+def _of_short(f: Emitter, x: Value, n: Value, mean: Value, kind: Type, terms: str) -> Value:
+    """Of one block, and less than a vector of terms behind it."""
+    total = _of_block(f, x, n >> _TO_VECTORS, mean, kind, terms)
+    return _with_rest(f, x, n, total, mean, terms)
+
+
+def _of_block(f: Emitter, x: Value, vectors: Value, mean: Value, kind: Type, terms: str) -> Value:
+    """Of 8 to 16 vectors.
 
     In no loop: none ends where the processor expects it. Blocks of a row are nearly of one length,
-    so of the branches of its binary form only the last ones vary. ahead: how far from here is what
-    is wanted next, which processors do not see coming where several places are read by turns.
+    so of the branches of its binary form only the last ones vary.
     """
-    line = 64 // typed(element).bytes
+    element = kind.element
+    read = functools.partial(_read, f, element, terms, mean)
 
-    def added(sums: list[Value], at: Value, count: int, first: int = 0) -> list[Value]:
+    def added(total: Value, at: Value, count: int, first: int = 0) -> Value:
         for k in range(first, count):
-            places = [f.at(block, at + k * SUMS, element) for block in blocks]
-            if ahead is not None and k * SUMS % line == 0:
-                for place in places:
-                    f.prefetch(f.at(place, ahead, element))
-            sums = [v + read(place) for v, place in zip(sums, places, strict=True)]
-        return sums
+            total = total + read(f.at(x, at + k * SUMS, element))
+        return total
 
-    def maybe(sums: list[Value], at: Value, count: int) -> list[Value]:
+    def maybe(total: Value, at: Value, count: int) -> list[Value]:
         return f.branch(
             f.ne((vectors - least) & count, 0),
-            lambda: [*added(sums, at, count), at + count * SUMS],
-            lambda: [*sums, at],
+            lambda: [added(total, at, count), at + count * SUMS],
+            lambda: [total, at],
         )
 
     least = count = _BLOCK // 2 // SUMS
     none = f.constant(I64, 0)
-    sums, at = added([read(block) for block in blocks], none, least, 1), none + least * SUMS
+    total, at = added(read(x), none, least, 1), none + least * SUMS
     while count:
-        *sums, at = maybe(sums, at, count)
+        total, at = maybe(total, at, count)
         count //= 2
-    return sums, at
+    return paired(f, total, kind.lanes)
 
 
-def _with_rest(
-    f: Emitter, x: Value, start: Value, n: Value, total: Value, read: Callable[..., Value]
-) -> Value:
-    """The total and the terms from there on, of which there are less than a vector has."""
+def _with_rest(f: Emitter, x: Value, n: Value, total: Value, mean: Value, terms: str) -> Value:
+    """The total and the terms behind the last whole vector."""
     kind = total.type
 
     def single(i: Value, totals: list[Value]) -> list[Value]:
-        return [totals[0] + read(f.at(x, i, kind.element), kind.lanes)]
+        at = f.at(x, i, kind.element)
+        return [totals[0] + _read(f, kind.element, terms, mean, at, kind.lanes)]
 
-    return f.loop(start, n, kind.lanes, single, [total], maybe_empty=True)[0]
+    return f.loop(n & -SUMS, n, kind.lanes, single, [total], maybe_empty=True)[0]
 
 
 def paired(f: Emitter, sums: Value, parts: int = 1, left: int = 1) -> Value:
