@@ -14,7 +14,8 @@ import numpy as np
 from funct.kernels.casting import in_dtype
 from funct.kernels.channels import channels_last
 from funct.kernels.cpu.reductions.columns import of_few_columns
-from funct.kernels.cpu.reductions.long_rows import of_runs, shortest
+from funct.kernels.cpu.reductions.few import Few
+from funct.kernels.cpu.reductions.long_rows import of_runs
 from funct.kernels.cpu.reductions.pairwise import LONG, of_long_rows
 from funct.kernels.cpu.reductions.short_rows import ROWS, of_short_rows
 from funct.kernels.cpu.reductions.wide_columns import of_many_columns
@@ -38,6 +39,7 @@ _minimum: Any = np.minimum.reduce
 _and: Any = np.logical_and.reduce
 _or: Any = np.logical_or.reduce
 
+_SUM, _PROD, _MAX, _MIN, _ANY, _ALL = map(Few, ("sum", "prod", "max", "min", "any", "all"))
 _BOOL = 0  # the number of bool
 _FLOATS = frozenset(np.dtype(char).num for char in "fd")
 _LONGS = frozenset(np.dtype(char).num for char in "lLqQ" if np.dtype(char).itemsize == 8)
@@ -58,9 +60,11 @@ def cast(x: Any, dtype: Any) -> Any:
 
 
 def total(x: Any, axis: Any, keepdims: bool) -> Any:
-    """NumPy's sum; of short rows and few columns in code of our own, as what follows, and of many
-    elements.
+    """NumPy's sum; of few elements, of short rows and few columns in code of our own, as what
+    follows, and of many elements.
     """
+    if (found := _SUM.call(x, axis, keepdims)) is not None:
+        return found
     n = x.size
     if n >= ROWS:
         if axis.__class__ is tuple and (rows := _rows(x, axis)) is not None:
@@ -77,6 +81,8 @@ def total(x: Any, axis: Any, keepdims: bool) -> Any:
 
 def product(x: Any, axis: Any, keepdims: bool) -> Any:
     """NumPy's product."""
+    if (found := _PROD.call(x, axis, keepdims)) is not None:
+        return found
     if x.size >= ROWS:
         if axis.__class__ is tuple and (rows := _rows(x, axis)) is not None:
             return _kept(product(*rows), axis, keepdims)
@@ -88,6 +94,8 @@ def product(x: Any, axis: Any, keepdims: bool) -> Any:
 
 def most(x: Any, axis: Any, keepdims: bool) -> Any:
     """NumPy's maximum."""
+    if (found := _MAX.call(x, axis, keepdims)) is not None:
+        return found
     if x.size >= ROWS:
         if axis.__class__ is tuple and (rows := _rows(x, axis)) is not None:
             return _kept(most(*rows), axis, keepdims)
@@ -99,6 +107,8 @@ def most(x: Any, axis: Any, keepdims: bool) -> Any:
 
 def least(x: Any, axis: Any, keepdims: bool) -> Any:
     """NumPy's minimum."""
+    if (found := _MIN.call(x, axis, keepdims)) is not None:
+        return found
     if x.size >= ROWS:
         if axis.__class__ is tuple and (rows := _rows(x, axis)) is not None:
             return _kept(least(*rows), axis, keepdims)
@@ -110,6 +120,8 @@ def least(x: Any, axis: Any, keepdims: bool) -> Any:
 
 def every(x: Any, axis: Any, keepdims: bool) -> Any:
     """Whether all are true."""
+    if (found := _ALL.call(x, axis, keepdims)) is not None:
+        return found
     if axis is not None and x.size >= ROWS:
         if axis.__class__ is tuple and (rows := _rows(x, axis)) is not None:
             return _kept(every(*rows), axis, keepdims)
@@ -121,6 +133,8 @@ def every(x: Any, axis: Any, keepdims: bool) -> Any:
 
 def some(x: Any, axis: Any, keepdims: bool) -> Any:
     """Whether one is true."""
+    if (found := _ANY.call(x, axis, keepdims)) is not None:
+        return found
     if axis is not None and x.size >= ROWS:
         if axis.__class__ is tuple and (rows := _rows(x, axis)) is not None:
             return _kept(some(*rows), axis, keepdims)
@@ -156,11 +170,8 @@ def _kept(y: Any, axes: Any, keepdims: bool) -> Any:
 
 def _in_vectors(name: str, x: Any, axis: Any, keepdims: bool) -> Any:
     """What has no order of NumPy's: of few, or of long rows and of all; None for others."""
-    factors = name == "prod" and x.ndim and x.shape[-1] > shortest(name, x.dtype)
-    y = of_runs(name, x, axis, keepdims) if factors else None
-    if y is None and axis is not None:
-        y = _of_few(name, x, axis, keepdims)
-    return of_runs(name, x, axis, keepdims) if y is None and not factors else y
+    y = _of_few(name, x, axis, keepdims) if axis is not None else None
+    return of_runs(name, x, axis, keepdims) if y is None else y
 
 
 def _of_few(name: str, x: Any, axis: Any, keepdims: bool) -> Any:
@@ -213,10 +224,12 @@ def _single(x: Any) -> Any:
     return in_dtype(x, _SINGLE)
 
 
-def _of_halves(way: Any, x: Any, axis: Any, keepdims: bool) -> Any:
+def _of_halves(few: Few, way: Any, x: Any, axis: Any, keepdims: bool) -> Any:
     """A reduction of few halves, taken in float32; None of what else is no dtype of NumPy's, and
     of many, whose axes are to be known.
     """
+    if (found := few.call(x, axis, keepdims)) is not None:
+        return found
     if x.size >= _MANY or not is_half(x.dtype):
         return None
     return np.asarray(way(in_dtype(x, _SINGLE), axis, keepdims)).astype(x.dtype)
@@ -228,7 +241,7 @@ def sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> 
         return None
     if dtype is None:
         few = x.dtype.num < HALF
-        return total(x, axis, keepdims) if few else _of_halves(total, x, axis, keepdims)
+        return total(x, axis, keepdims) if few else _of_halves(_SUM, total, x, axis, keepdims)
     x = cast(x, dtype)
     if x is None or x.dtype.num == HALF:
         return None
@@ -241,7 +254,7 @@ def prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) ->
         return None
     if dtype is None:
         few = x.dtype.num < HALF
-        return product(x, axis, keepdims) if few else _of_halves(product, x, axis, keepdims)
+        return product(x, axis, keepdims) if few else _of_halves(_PROD, product, x, axis, keepdims)
     x = cast(x, dtype)
     if x is None or x.dtype.num == HALF:
         return None
@@ -253,7 +266,7 @@ def max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     if axis is not None and not x.ndim:
         return None
     if x.dtype.num >= HALF:
-        return _of_halves(most, x, axis, keepdims)
+        return _of_halves(_MAX, most, x, axis, keepdims)
     return most(x, axis, keepdims)
 
 
@@ -262,7 +275,7 @@ def min(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     if axis is not None and not x.ndim:
         return None
     if x.dtype.num >= HALF:
-        return _of_halves(least, x, axis, keepdims)
+        return _of_halves(_MIN, least, x, axis, keepdims)
     return least(x, axis, keepdims)
 
 

@@ -103,7 +103,7 @@ def test_what_is_left_to_numpy() -> None:
     x = np.ones((40, 200))
     for a, axis in (
         (x, 0), (x, (0,)), (x, 2), (x, ()), (x.T, 0), (x[:, ::2], 1), (x[:, :128].copy(), 1),
-        (x[:5], 1), (x.astype(complex), 1), (x.astype("f2"), 1),
+        (x[:2], 1), (x.astype(complex), 1), (x.astype("f2"), 1),
     ):  # fmt: skip
         assert long_rows.of_runs("max", a, axis, False) is None
     assert long_rows.of_runs("max", x, 1, False) is not None
@@ -127,6 +127,7 @@ def test_narrower_vectors(name: str, width: int) -> None:
     narrow = replace(host(), vector_bytes=width, features=frozenset({"avx2", "fma"}))
     code = assemble(long_rows.text(name, "f32", narrow))
     found = np.empty(4, np.float32)
-    job = np.array((x.ctypes.data, found.ctypes.data, 1, 4, 1, 517, 517))
+    to = found.ctypes.data
+    job = np.array((x.ctypes.data, to, to, 1, 4, 1, 517, 517))
     ctypes.CFUNCTYPE(None, ctypes.c_int64)(code.address("reduce"))(job.ctypes.data)
     np.testing.assert_array_equal(found, long_rows.of_runs(name, x, 1, False))

@@ -17,20 +17,26 @@ from funct.kernels.cpu.loops import available
 __all__ = ["Often"]
 
 _OFTEN = 10_000  # calls after which it pays to load LLVM
-_LOADED = 500  # the same where something else has loaded it
+_LOADED = 500  # the same where the code is at hand
 _lock = whole(threading.RLock())
 
 
 class Often:
     """Counts calls of plain functions; after enough of them `load` is called, once.
 
-    enough: how many where LLVM is not loaded.
+    enough: how many where the code is not at hand, as it is where LLVM is loaded.
     """
 
-    __slots__ = ("_enough", "_load", "calls", "tried")
+    __slots__ = ("_at_hand", "_enough", "_load", "calls", "tried")
 
-    def __init__(self, load: Callable[[], None], enough: int | None = None) -> None:
+    def __init__(
+        self,
+        load: Callable[[], None],
+        enough: int | None = None,
+        at_hand: Callable[[], bool] = loaded,
+    ) -> None:
         self._load, self._enough = load, _OFTEN if enough is None else enough
+        self._at_hand = at_hand
         self.calls, self.tried = 0, False
 
     def counted(self, plain: Callable[..., Any]) -> Callable[..., Any]:
@@ -38,7 +44,7 @@ class Often:
 
         def call(*args: Any) -> Any:
             n = self.calls = self.calls + 1
-            if not n % _LOADED and (n >= self._enough or loaded()):
+            if not n % _LOADED and (n >= self._enough or self._at_hand()):
                 self.load()
             return plain(*args)
 

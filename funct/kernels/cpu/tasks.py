@@ -16,12 +16,20 @@ __all__ = ["Units", "deal_out", "deal_out_units"]
 Units = tuple[Value, Callable[[Value], None]]  # how many, and what prints one
 
 
-def deal_out(module: Module, name: str, work: str, fields: Fields) -> None:
+Behind = Callable[[Emitter, Record], None]  # what prints what is done after all of them
+
+
+def deal_out(
+    module: Module, name: str, work: str, fields: Fields, behind: Behind | None = None
+) -> None:
     """Define `name(job)`, which runs `work(job, task)` for each of the job's tasks."""
     module.declare("@funct_parallel", PARALLEL)
     f = module.function(name, [("job", PTR)])
     (job,) = f.arguments
-    f.line(f"call void @funct_parallel(ptr @{work}, {job!r}, {Record(f, fields, job).tasks!r})")
+    record = Record(f, fields, job)
+    f.line(f"call void @funct_parallel(ptr @{work}, {job!r}, {record.tasks!r})")
+    if behind is not None:
+        behind(f, record)
     f.ret()
 
 
@@ -30,6 +38,7 @@ def deal_out_units(
     name: str,
     fields: Fields,
     units: Callable[[Emitter, Record], Units],
+    behind: Behind | None = None,
 ) -> None:
     """Define `name(job)` for a job of units that do not wait for each other: each task does some
     that follow each other. What `units(f, job)` reads of the job is read once for each task.
@@ -40,4 +49,4 @@ def deal_out_units(
     tasks = job.tasks
     each(f, f.div(task * count, tasks), f.div((task + 1) * count, tasks), unit)
     f.ret()
-    deal_out(module, name, "units", fields)
+    deal_out(module, name, "units", fields, behind)

@@ -18,6 +18,7 @@ from funct.device import Host, host, printed
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.cpu.reductions.pairwise import PARTS
+from funct.kernels.cpu.reductions.segments import COMBINED, carried
 from funct.kernels.cpu.reductions.short_rows import ELEMENTS, Plan, result_of
 from funct.kernels.cpu.runners import runner
 from funct.kernels.cpu.scratch import fresh
@@ -27,7 +28,7 @@ from funct.kernels.llvm import I64, Emitter, Module, Value, typed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["COMBINED", "carried", "of_few_columns", "text"]
+__all__ = ["of_few_columns", "text"]
 
 _FIELDS = Fields(("x", "y", "tasks", "blocks", "rows"))
 _rest = struct.Struct(f"{len(_FIELDS) - 2}q").pack
@@ -110,15 +111,6 @@ def _entry(name: str, element: str, columns: int) -> Any:
     return runner(code.address("reduce"))
 
 
-def carried(name: str, element: str) -> str:
-    """In what elements are gathered: halves, sums and products are wide, truth is bytes."""
-    if element in ("f16", "bf16"):
-        return "f32"
-    if name in ("any", "all"):
-        return typed(element).unsigned.element
-    return element[0] + "64" if name in ("sum", "prod") and element[0] != "f" else element
-
-
 def _starts(columns: int, kind: str, target: Host) -> tuple[list[int], int]:
     """Where the vectors of a row begin, and their lanes: the last one ends the row."""
     lanes = min(target.vector_bytes // typed(kind).bytes, 1 << (columns.bit_length() - 1))
@@ -182,13 +174,3 @@ def _block(
     totals = f.loop(whole, rows, 1, one, totals, maybe_empty=True)
     for start, v in zip(starts, totals, strict=True):
         put(start, f.convert(v, "u8") if name in ("any", "all") else v)
-
-
-COMBINED: dict[str, Any] = {
-    "sum": lambda f, a, b: a + b,
-    "prod": lambda f, a, b: a * b,
-    "max": lambda f, a, b: f.maximum(a, b),
-    "min": lambda f, a, b: f.minimum(a, b),
-    "any": lambda f, a, b: a | b,
-    "all": lambda f, a, b: a & b,
-}

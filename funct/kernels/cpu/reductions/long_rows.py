@@ -20,39 +20,35 @@ from msgspec import Struct
 from funct.device import Host, host, printed
 from funct.kernels.cpu.loops import compiles, ready
 from funct.kernels.cpu.record import Fields, Record
-from funct.kernels.cpu.reductions.columns import COMBINED, carried
 from funct.kernels.cpu.reductions.pairwise import PARTS
+from funct.kernels.cpu.reductions.segments import ABREAST, COMBINED, FACTORS, carried, segment
 from funct.kernels.cpu.reductions.short_rows import result_of
 from funct.kernels.cpu.reductions.wide_columns import ELEMENTS
 from funct.kernels.cpu.runners import runner
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.tasks import Units, deal_out_units
-from funct.kernels.llvm import Emitter, Module, Value, typed
+from funct.kernels.llvm import I64, Emitter, Module, Type, Value, each, typed
+from funct.kernels.thresholds import MANY
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["PAYS", "of_runs", "shortest", "text"]
 
-_FIELDS = Fields(("x", "y", "tasks", "units", "segments", "segment", "length"))
-_rest = struct.Struct(f"{len(_FIELDS) - 2}q").pack
-_ABREAST = 8  # vectors that are gathered by turns
+_FIELDS = Fields(("x", "y", "parts", "tasks", "rows", "segments", "segment", "length"))
+_rest = struct.Struct(f"{len(_FIELDS) - 3}q").pack
 _PAIRS = "prod of pairs"  # of the parts of complex numbers
-_SHORT = 128  # elements up to which rows are short,
-_FACTORS = 32  # and where products are sooner made in an order of our own
-_OWN = {np.dtype(char) for char in "fdlL"}  # of which they are, without being widened
+_SHORT = 128  # elements up to which rows are short, but for products
+_OWN = {np.dtype(char) for char in "fdlL"}  # which are not widened
 _SEGMENT = 1 << 17
-_TASK = 1 << 15  # elements that are worth a task,
-PAYS = 1 << 11  # and a call of this
-_REDUCE: dict[str, Any] = {
-    "prod": np.multiply.reduce, "max": np.maximum.reduce, "min": np.minimum.reduce,
-}  # fmt: skip
+_TASK = 1 << 15  # elements that are worth a task
+PAYS = MANY  # elements from which on products have an order of our own
 _BOOL = np.dtype(bool)
 
 
 def shortest(name: str, dtype: np.dtype[Any]) -> int:
     """Of how many elements rows are too short here."""
-    return _FACTORS if name == "prod" and dtype in _OWN else _SHORT
+    return FACTORS if name == "prod" and dtype in _OWN else _SHORT
 
 
 def of_runs(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> Any:
@@ -65,25 +61,22 @@ def of_runs(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> Any:
     ordered = name == "prod" and x.dtype.kind not in "biu"  # in another order than by NumPy
     if plan is None or not (compiles() if ordered else ready(x.size)):
         return None
-    y = fresh(plan.made, plan.dtype)
-    plan.run(x, y, plan.rest)
-    if plan.several:
-        y = _REDUCE[name](y, -1)
-    y = y.reshape(plan.left)
-    return y if plan.left else y[()]
+    y = fresh(plan.left, plan.dtype)
+    parts = y if plan.segments == 1 else fresh((*plan.left, plan.segments), plan.dtype)
+    plan.run(x, y, parts, plan.rest)
+    return y
 
 
 class _Plan(Struct, frozen=True, eq=False):
-    """The code, the shape of what it makes and of what is left, their dtype, and the job behind the
-    addresses. several: whether rows have segments, which are the last axis of what it makes.
+    """The code, the shape and the dtype of what is left, the segments of a row, and the job behind
+    the addresses.
     """
 
     run: Any
-    made: tuple[int, ...]
     left: tuple[int, ...]
     dtype: np.dtype[Any]
+    segments: int
     rest: bytes
-    several: bool
 
 
 @functools.lru_cache(512)
@@ -106,9 +99,9 @@ def _plan(
     segments = -(-length // _SEGMENT)
     tasks = max(1, min(rows * segments, rows * length // _TASK, 4 * host().cores))
     return _Plan(
-        _entry(how, element), (rows, segments), (*kept, *(1,) * len(order)) if keepdims else kept,
-        result_of(name, dtype), several=segments > 1,
-        rest=_rest(tasks, rows * segments, segments, -(-length // segments), length),
+        _entry(how, element), (*kept, *(1,) * len(order)) if keepdims else kept,
+        result_of(name, dtype), segments,
+        _rest(tasks, rows, segments, -(-length // segments), length),
     )  # fmt: skip
 
 
@@ -121,7 +114,10 @@ def _entry(name: str, element: str) -> Any:
 def text(name: str, element: str, target: Host) -> str:
     """`reduce(job)` of rows of `length` elements, in segments."""
     module = Module(target)
-    parts, segment = (2, _segment_of_pairs) if name == _PAIRS else (1, _segment)
+    parts, whole = (2, _segment_of_pairs) if name == _PAIRS else (1, segment)
+
+    def at(f: Emitter, job: Record, name: str, u: Value, k: int, part: Type) -> Value:
+        return f.at(job.pointer(name), u * parts + k, part.element)
 
     def units(f: Emitter, job: Record) -> Units:
         def unit(u: Value) -> None:
@@ -129,53 +125,38 @@ def text(name: str, element: str, target: Host) -> str:
             start = (u - row * job.segments) * job.segment
             count = f.min(job.segment, job.length - start)
             x = f.at(job.pointer("x"), (row * job.length + start) * parts, element)
-            found = segment(f, name, element, x, count)
-            for k, part in enumerate(found):
-                f.store(part, f.at(job.pointer("y"), u * parts + k, part.type.element))
+            for k, part in enumerate(whole(f, name, element, x, count)):
+                f.store(part, at(f, job, "parts", u, k, part.type))
 
-        return job.units, unit
+        return job.rows * job.segments, unit
 
-    deal_out_units(module, "reduce", _FIELDS, units)
+    def behind(f: Emitter, job: Record) -> None:
+        """Segments, one after the other."""
+        kind = typed(carried(name.split()[0], element))
+
+        def several(r: Value) -> None:
+            def read(s: Value) -> list[Value]:
+                u = r * job.segments + s
+                return [f.load(kind, at(f, job, "parts", u, k, kind)) for k in range(parts)]
+
+            def one(s: Value, held: list[Value]) -> list[Value]:
+                return _combined(f, name, held, read(s))
+
+            first = read(f.constant(I64, 0))
+            for k, part in enumerate(f.loop(1, job.segments, 1, one, first)):
+                f.store(part, at(f, job, "y", r, k, kind))
+
+        f.when(job.segments > 1, lambda: each(f, 0, job.rows, several))
+
+    deal_out_units(module, "reduce", _FIELDS, units, behind)
     return module.text()
 
 
-def _segment(f: Emitter, name: str, element: str, x: Value, count: Value) -> list[Value]:
-    """Of a vector's elements at least."""
-    kind = carried(name, element)
-    lanes = f.module.target.vector_bytes // typed(kind).bytes
-    combine = functools.partial(COMBINED[name], f)
-
-    def read(i: Value | int, lanes: int = lanes) -> Value:
-        return f.convert(f.load(typed(element, lanes), f.at(x, i, element)), kind)
-
-    def several(i: Value, held: list[Value]) -> list[Value]:
-        return [combine(v, read(i + k * lanes)) for k, v in enumerate(held)]
-
-    def one(i: Value, held: list[Value]) -> list[Value]:
-        return [combine(held[0], read(i)), *held[1:]]
-
-    def single(i: Value, held: list[Value]) -> list[Value]:
-        return [combine(held[0], read(i, 1))]
-
-    factors = name == "prod"
-    begin = f.constant(typed(kind, lanes), 1) if factors else read(0)
-    full, whole = count & -(_ABREAST * lanes), count & -lanes
-
-    def by_turns() -> list[Value]:
-        held = f.loop(0, full, _ABREAST * lanes, several, [begin] * _ABREAST)
-        held = f.loop(full, whole, lanes, one, held, maybe_empty=True)
-        while len(held) > 1:
-            held = [combine(a, b) for a, b in zip(held[::2], held[1::2], strict=True)]
-        return held
-
-    def few() -> list[Value]:
-        return f.loop(0, whole, lanes, one, [begin], maybe_empty=True)
-
-    (held,) = f.branch(f.ne(full, 0), by_turns, few)
-    if not factors:
-        held = combine(held, read(count - lanes))  # some for the second time
-    total = f.reduce(held, combine)
-    return f.loop(whole, count, 1, single, [total], maybe_empty=True) if factors else [total]
+def _combined(f: Emitter, name: str, a: list[Value], b: list[Value]) -> list[Value]:
+    """Two of what segments are reduced to as one."""
+    if name == _PAIRS:
+        return [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]]
+    return [COMBINED[name](f, a[0], b[0])]
 
 
 def _segment_of_pairs(
@@ -183,14 +164,13 @@ def _segment_of_pairs(
 ) -> list[Value]:  # fmt: skip
     """The parts of a product of complex numbers."""
     lanes = f.module.target.vector_bytes // typed(element).bytes
-    abreast = _ABREAST // 2
+    abreast = ABREAST // 2
 
     def read(i: Value, lanes: int = lanes) -> list[Value]:
         both = f.load(typed(element, 2 * lanes), f.at(x, i * 2, element))
         return [f.shuffle(both, None, range(k, 2 * lanes, 2)) for k in (0, 1)]
 
-    def times(a: list[Value], b: list[Value]) -> list[Value]:
-        return [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]]
+    times = functools.partial(_combined, f, name)
 
     def several(i: Value, held: list[Value]) -> list[Value]:
         pairs = [times(held[2 * k : 2 * k + 2], read(i + k * lanes)) for k in range(abreast)]

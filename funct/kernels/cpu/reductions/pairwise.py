@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import functools
 import struct
+from collections.abc import Callable
 from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -37,19 +38,23 @@ from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, each, typ
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["LONG", "PARTS", "SUMS", "of_long_rows", "paired", "text"]
+__all__ = [
+    "LONG", "PARTS", "SUMS", "define_total", "of_integers", "of_long_rows", "paired", "text",
+]  # fmt: skip
+
+Read = Callable[[Value, Value, int], Value]  # from which element on how many terms are
 
 LONG = 1 << 11  # elements from which on a call costs less than what it saves
 SUMS = 8
 
-_FIELDS = Fields(("x", "y", "means", "tasks", "rows", "length", "depth"))
-_rest = struct.Struct(f"{len(_FIELDS) - 3}q").pack
+_FIELDS = Fields(("x", "y", "parts", "means", "tasks", "rows", "length", "depth"))
+_rest = struct.Struct(f"{len(_FIELDS) - 4}q").pack
 _TO_VECTORS = SUMS.bit_length() - 1
 _BLOCK = 128  # terms that are no more halved
 _FOUR = (34, 64, 60)  # vectors of four blocks: from, to, and to where there are terms behind them
 _PIECES = 64  # of four blocks, whose sums are kept until they are added
 _TASK = 1 << 15  # elements that are worth a task,
-_PART = 1 << 17  # and a part of a row: Python adds the sums of parts up
+_PART = 1 << 17  # and a part of a row
 _SIDE = 4  # vectors of integers that are added side by side
 _ELEMENTS = {
     np.dtype(bool): "u8", np.dtype(np.uint8): "u8", np.dtype(np.int8): "i8",
@@ -76,12 +81,10 @@ def of_long_rows(
     if plan is None or not ready(x.size) or (terms and x.dtype.kind != "f"):
         return None
     element, parts, lead, dtype, depth, rest = plan
-    y = fresh((*lead, 1 << depth) if depth else lead, dtype)
-    _entry(element, parts, terms)(x, y, x if means is None else means, rest)
-    for _ in range(depth):
-        y = y[..., ::2] + y[..., 1::2]
-    y = y[..., 0] if depth else y
-    return y if lead else y[()]
+    y = fresh(lead, dtype)
+    held = fresh((*lead, 1 << depth), dtype) if depth else y
+    _entry(element, parts, terms)(x, y, held, x if means is None else means, rest)
+    return y
 
 
 @functools.lru_cache(512)
@@ -124,19 +127,7 @@ def text(element: str, parts: int, terms: str, target: Host) -> str:
     module = Module(target)
     wide = element if element[0] == "f" else element[0] + "64"
     kind = typed(wide, parts)
-    f = module.function("total", _given(wide), kind, local=True)
-    x, n, mean = f.arguments
-    if element[0] == "f":
-        _define_four(module, kind, terms)
-        _define_pieces(module, kind)
-        (found,) = f.branch(
-            n <= _BLOCK,
-            lambda: [_of_short(f, x, n, mean, kind, terms)],
-            lambda: [_of_blocks(f, x, n, mean, kind)],
-        )
-    else:
-        found = _of_integers(f, x, n, element, wide)
-    f.ret(found)
+    define_total(module, element, kind, terms)
 
     def units(f: Emitter, job: Record) -> Units:
         def row(r: Value) -> None:
@@ -153,12 +144,49 @@ def text(element: str, parts: int, terms: str, target: Host) -> str:
                 mean = f.load(typed(wide), f.at(job.pointer("means"), r >> job.depth, wide))
             found = f.call("total", kind, [f.at(job.pointer("x"), first, element), n, mean])
             assert found is not None
-            f.store(found + 0, f.at(job.pointer("y"), r * parts, wide))  # of -0.0 alone it is 0
+            to = f.at(job.pointer("parts"), r * parts, wide)
+            f.store(found + 0, to)  # of -0.0 alone it is 0
 
         return job.rows << job.depth, row
 
-    deal_out_units(module, "reduce", _FIELDS, units)
+    def behind(f: Emitter, job: Record) -> None:
+        """Parts are added in pairs; in y are those of the last time."""
+
+        def level(k: Value) -> None:
+            left = job.depth - 1 - k
+            to = f.select(f.eq(left, 0), job.pointer("y"), job.pointer("parts"))
+
+            def pair(r: Value) -> None:
+                low, high = (
+                    f.load(kind, f.at(job.pointer("parts"), (2 * r + i) * parts, wide))
+                    for i in range(2)
+                )
+                f.store(low + high, f.at(to, r * parts, wide))
+
+            each(f, 0, job.rows << left, pair)
+
+        each(f, 0, job.depth, level)
+
+    deal_out_units(module, "reduce", _FIELDS, units, behind)
     return module.text()
+
+
+def define_total(module: Module, element: str, kind: Type, terms: str = "") -> None:
+    """`total(x, n, mean)`: of n elements, 64 or more where they are floats."""
+    f = module.function("total", _given(kind.element), kind, local=True)
+    x, n, mean = f.arguments
+    if kind.is_float:
+        read = functools.partial(_read, f, element, kind, terms, mean)
+        _define_four(module, element, kind, terms)
+        _define_pieces(module, element, kind)
+        (found,) = f.branch(
+            n <= _BLOCK,
+            lambda: [_with_rest(f, x, n, _of_block(f, x, n >> _TO_VECTORS, kind, read), read)],
+            lambda: [_of_blocks(f, x, n, mean, element, kind)],
+        )
+    else:
+        found = of_integers(f, x, n, element, kind.element)
+    f.ret(found)
 
 
 def _given(element: str) -> list[tuple[str, Type]]:
@@ -166,7 +194,9 @@ def _given(element: str) -> list[tuple[str, Type]]:
     return [("x", PTR), ("n", I64), ("mean", typed(element))]
 
 
-def _of_blocks(f: Emitter, x: Value, n: Value, mean: Value, kind: Type) -> Value:
+def _of_blocks(
+    f: Emitter, x: Value, n: Value, mean: Value, element: str, kind: Type
+) -> Value:  # fmt: skip
     """Of more than one: piece by piece where all pieces are four, others half by half."""
     least, most, less = _FOUR
     vectors = n >> _TO_VECTORS
@@ -180,7 +210,7 @@ def _of_blocks(f: Emitter, x: Value, n: Value, mean: Value, kind: Type) -> Value
     def halved() -> list[Value]:
         half = (vectors >> 1) * SUMS
         (low,) = made("total", x, half, mean)
-        (high,) = made("total", f.at(x, half, kind.element), n - half, mean)
+        (high,) = made("total", f.at(x, half, element), n - half, mean)
         return [low + high]
 
     def many() -> list[Value]:
@@ -195,18 +225,17 @@ def _of_blocks(f: Emitter, x: Value, n: Value, mean: Value, kind: Type) -> Value
     return f.branch(one, lambda: made("four", x, n, mean), many)[0]
 
 
-def _define_pieces(module: Module, kind: Type) -> None:
+def _define_pieces(module: Module, element: str, kind: Type) -> None:
     """`pieces(x, n, mean, depth)`: of 2 ** depth of four blocks. See Note [Pieces]."""
-    element = kind.element
-    f = module.function("pieces", [*_given(element), ("depth", I64)], kind, local=True)
+    f = module.function("pieces", [*_given(kind.element), ("depth", I64)], kind, local=True)
     x, n, mean, depth = f.arguments
     count = f.constant(I64, 1) << depth
-    sums = f.allocate(typed(element), _PIECES * kind.lanes)
+    sums = f.allocate(kind.scalar, _PIECES * kind.lanes)
     vectors, rest = n >> _TO_VECTORS, n & (SUMS - 1)
     none = f.constant(I64, 0)
 
     def sum_at(k: Value) -> Value:
-        return f.at(sums, k * kind.lanes, element)
+        return f.at(sums, k * kind.lanes, kind.element)
 
     def piece(k: Value, held: list[Value]) -> list[Value]:
         start, backwards = held
@@ -242,49 +271,31 @@ def _of_halves(f: Emitter, x: Value, n: Value, mean: Value, kind: Type) -> Value
     return low + high
 
 
-def _define_four(module: Module, kind: Type, terms: str) -> None:
+def _define_four(module: Module, element: str, kind: Type, terms: str) -> None:
     """`four(x, n, mean)`: the total of four blocks of 8 to 16 vectors."""
     f = module.function("four", _given(kind.element), kind, local=True)
     x, n, mean = f.arguments
+    read = functools.partial(_read, f, element, kind, terms, mean)
     vectors = n >> _TO_VECTORS
     low = vectors >> 1
     ends = [f.constant(I64, 0), low >> 1, low, low + ((vectors - low) >> 1), vectors]
     a, b, c, d = [
-        _of_block(f, f.at(x, start * SUMS, kind.element), end - start, mean, kind, terms)
+        _of_block(f, f.at(x, start * SUMS, element), end - start, kind, read)
         for start, end in pairwise(ends)
     ]
-    f.ret((a + b) + (c + _with_rest(f, x, n, d, mean, terms)))
+    f.ret((a + b) + (c + _with_rest(f, x, n, d, read)))
 
 
-def _read(
-    f: Emitter, element: str, terms: str, mean: Value, at: Value, lanes: int = SUMS
-) -> Value:  # fmt: skip
-    v = f.load(typed(element, lanes), at)
-    if terms == "deviations":
-        v = v - (f.splat(mean, lanes) if lanes > 1 else mean)
-    if terms == "numbers":
-        return f.select(f.isnan(v), f.constant(v.type, 0), v)
-    return v * v if terms else v
-
-
-def _of_short(f: Emitter, x: Value, n: Value, mean: Value, kind: Type, terms: str) -> Value:
-    """Of one block, and less than a vector of terms behind it."""
-    total = _of_block(f, x, n >> _TO_VECTORS, mean, kind, terms)
-    return _with_rest(f, x, n, total, mean, terms)
-
-
-def _of_block(f: Emitter, x: Value, vectors: Value, mean: Value, kind: Type, terms: str) -> Value:
+def _of_block(f: Emitter, x: Value, vectors: Value, kind: Type, read: Read) -> Value:
     """Of 8 to 16 vectors.
 
     In no loop: none ends where the processor expects it. Blocks of a row are nearly of one length,
     so of the branches of its binary form only the last ones vary.
     """
-    element = kind.element
-    read = functools.partial(_read, f, element, terms, mean)
 
     def added(total: Value, at: Value, count: int, first: int = 0) -> Value:
         for k in range(first, count):
-            total = total + read(f.at(x, at + k * SUMS, element))
+            total = total + read(x, at + k * SUMS, SUMS)
         return total
 
     def maybe(total: Value, at: Value, count: int) -> list[Value]:
@@ -296,22 +307,32 @@ def _of_block(f: Emitter, x: Value, vectors: Value, mean: Value, kind: Type, ter
 
     least = count = _BLOCK // 2 // SUMS
     none = f.constant(I64, 0)
-    total, at = added(read(x), none, least, 1), none + least * SUMS
+    total, at = added(read(x, none, SUMS), none, least, 1), none + least * SUMS
     while count:
         total, at = maybe(total, at, count)
         count //= 2
     return paired(f, total, kind.lanes)
 
 
-def _with_rest(f: Emitter, x: Value, n: Value, total: Value, mean: Value, terms: str) -> Value:
+def _read(
+    f: Emitter, element: str, kind: Type, terms: str, mean: Value, x: Value, i: Value, lanes: int
+) -> Value:  # fmt: skip
+    v = f.convert(f.load(typed(element, lanes), f.at(x, i, element)), kind.element)
+    if terms == "deviations":
+        v = v - (f.splat(mean, lanes) if lanes > 1 else mean)
+    if terms == "numbers":
+        return f.select(f.isnan(v), f.constant(v.type, 0), v)
+    return v * v if terms else v
+
+
+def _with_rest(f: Emitter, x: Value, n: Value, total: Value, read: Read) -> Value:
     """The total and the terms behind the last whole vector."""
-    kind = total.type
+    parts = total.type.lanes
 
     def single(i: Value, totals: list[Value]) -> list[Value]:
-        at = f.at(x, i, kind.element)
-        return [totals[0] + _read(f, kind.element, terms, mean, at, kind.lanes)]
+        return [totals[0] + read(x, i, parts)]
 
-    return f.loop(n & -SUMS, n, kind.lanes, single, [total], maybe_empty=True)[0]
+    return f.loop(n & -SUMS, n, parts, single, [total], maybe_empty=True)[0]
 
 
 def paired(f: Emitter, sums: Value, parts: int = 1, left: int = 1) -> Value:
@@ -324,7 +345,8 @@ def paired(f: Emitter, sums: Value, parts: int = 1, left: int = 1) -> Value:
     return sums
 
 
-def _of_integers(f: Emitter, x: Value, n: Value, element: str, wide: str) -> Value:
+def of_integers(f: Emitter, x: Value, n: Value, element: str, wide: str) -> Value:
+    """The total, modulo the elements that it is made of."""
     lanes = f.module.target.vector_bytes // typed(wide).bytes
 
     def read(i: Value, lanes: int) -> Value:

@@ -20,6 +20,7 @@ from funct.device import Host, host, printed
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.cpu.reductions.pairwise import PARTS, SUMS, paired
+from funct.kernels.cpu.reductions.segments import FACTORS, segment
 from funct.kernels.cpu.reductions.short_orders import DESCENDING, longest, ordered
 from funct.kernels.cpu.runners import runner
 from funct.kernels.cpu.scratch import fresh
@@ -72,7 +73,7 @@ def of_short_rows(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> Any:
         return None
     plan, shape, dtype, rest = layout
     if not x.flags.c_contiguous:
-        pitch = _pitch(x)
+        pitch = _pitch(x) if name != "prod" or x.shape[-1] <= FACTORS else None
         if pitch is None:
             return None
         tasks, rows, terms = _REST.unpack(rest)
@@ -220,7 +221,9 @@ def _sum(
 
 
 def _product(f: Emitter, x: Value, element: str, n: int) -> Value:
-    """Factor by factor, as NumPy has it."""
+    """Factor by factor, as NumPy has it, but of many."""
+    if n > FACTORS:
+        return segment(f, "prod", element, x, n)[0]
     wide = element if element[0] == "f" else element[0] + "64"
     factors = [f.convert(f.load(typed(element), f.at(x, i, element)), wide) for i in range(n)]
     return functools.reduce(lambda a, b: a * b, factors)

@@ -20,8 +20,8 @@ from msgspec import Struct
 from funct.device import Host, host, printed
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.record import Fields, Record
-from funct.kernels.cpu.reductions.columns import COMBINED, carried
 from funct.kernels.cpu.reductions.pairwise import PARTS
+from funct.kernels.cpu.reductions.segments import COMBINED, carried
 from funct.kernels.cpu.reductions.short_rows import ELEMENTS as OF_SHORT_ROWS
 from funct.kernels.cpu.reductions.short_rows import result_of
 from funct.kernels.cpu.runners import runner
