@@ -262,15 +262,6 @@ def _define_pieces(module: Module, element: str, kind: Type) -> None:
     f.ret(f.load(kind, sums))
 
 
-def _of_halves(f: Emitter, x: Value, n: Value, mean: Value, kind: Type) -> Value:
-    half = f.div(n, 2) & -SUMS
-    low = f.call("total", kind, [x, half, mean])
-    high = f.call("total", kind, [f.at(x, half, kind.element), n - half, mean])
-    assert low is not None
-    assert high is not None
-    return low + high
-
-
 def _define_four(module: Module, element: str, kind: Type, terms: str) -> None:
     """`four(x, n, mean)`: the total of four blocks of 8 to 16 vectors."""
     f = module.function("four", _given(kind.element), kind, local=True)
