@@ -1,15 +1,17 @@
 """Sums, products, extrema and truth of many columns: eight vectors of them stay in registers while
-all rows go by.
+rows go by.
 
 NumPy takes row after row, and reads and writes what it has gathered for each. Every column is still
 added from its first row on, so sums and products of floats have NumPy's bits. The last strip ends
-the row: some columns are computed twice.
+the row: some columns are computed twice. Where there are many bytes some rows go by at a time, so
+that memory is read nearly as it lies.
 """
 
 from __future__ import annotations
 
 import functools
 import struct
+from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -27,16 +29,18 @@ from funct.kernels.cpu.reductions.short_rows import result_of
 from funct.kernels.cpu.runners import runner
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.tasks import Units, deal_out_units
-from funct.kernels.llvm import Emitter, Module, Value, typed
+from funct.kernels.llvm import I64, Emitter, Module, Value, each, typed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["ELEMENTS", "of_many_columns", "text"]
 
-_FIELDS = Fields(("x", "y", "tasks", "blocks", "rows", "columns", "strips"))
+_FIELDS = Fields(("x", "y", "tasks", "blocks", "rows", "columns", "strips", "pieces", "together"))
 _rest = struct.Struct(f"{len(_FIELDS) - 2}q").pack
-_ABREAST = 8  # vectors of a strip
+_ABREAST = 8  # vectors of a strip,
+_STRIPS = 8  # and strips of a piece of a row
+_TOGETHER, _NEAR = 16, 1 << 18  # rows, where there are more bytes
 _LEAST_ROWS = 4
 _TERMS = 1 << 10  # of halves, that are one sum in float32
 _FAR = 1 << 23  # bytes that do not come from caches
@@ -103,9 +107,11 @@ def _plan(
     if size * part.itemsize > _FAR and result.itemsize == part.itemsize:
         return None  # NumPy, too, waits for memory alone
     strips = -(-columns // strip)
-    tasks = max(1, min(blocks * strips, size // _TASK, 4 * host().cores))
+    pieces = max(-(-strips // _STRIPS), min(strips, host().cores))
+    together = rows if size * part.itemsize <= _NEAR else _TOGETHER
+    tasks = max(1, min(blocks * pieces, size // _TASK, 4 * host().cores))
     left = (*shape[:k], *(1,) * keepdims, *shape[k + 1 :])
-    rest = _rest(tasks, blocks, rows, columns, strips)
+    rest = _rest(tasks, blocks, rows, columns, strips, pieces, together)
     return _Plan(name, element, left, result if part is dtype else dtype, rest)
 
 
@@ -124,28 +130,55 @@ def text(name: str, element: str, target: Host) -> str:
     module = Module(target)
 
     def units(f: Emitter, job: Record) -> Units:
-        rows, columns, strips = job.rows, job.columns, job.strips
+        rows, columns, strips, pieces = job.rows, job.columns, job.strips, job.pieces
         kind, lanes = carried(name, element), _lanes(name, element, target)
         wide, result = _ABREAST * lanes, element if element in _HALVES.values() else kind
+        room = f.allocate(typed(kind), _STRIPS * wide)
 
-        def strip(u: Value) -> None:
-            block = f.div(u, strips)
-            first = f.min((u - block * strips) * wide, columns - wide)
-            x = f.at(job.pointer("x"), block * rows * columns + first, element)
-            y = f.at(job.pointer("y"), block * columns + first, result)
-            for k, v in enumerate(_gathered(f, name, element, lanes, x, rows, columns)):
-                f.store(f.convert(v, result), f.at(y, k * lanes, result))
+        def piece(u: Value) -> None:
+            block = f.div(u, pieces)
+            k = u - block * pieces
+            begin, end = (f.div((k + more) * strips, pieces) for more in (0, 1))
 
-        return job.blocks * strips, strip
+            def first(s: Value) -> Value:
+                return f.min(s * wide, columns - wide)
+
+            def held(s: Value) -> list[Value]:
+                return [f.load(typed(kind, lanes), at) for at in places(s)]
+
+            def places(s: Value) -> list[Value]:
+                return [f.at(room, (s - begin) * wide + k * lanes, kind) for k in range(_ABREAST)]
+
+            def some(r: Value) -> None:
+                def strip(s: Value) -> None:
+                    x = f.at(job.pointer("x"), block * rows * columns + first(s), element)
+                    some = r, f.min(r + job.together, rows)
+                    before = functools.partial(held, s)
+                    totals = _gathered(f, name, element, lanes, x, some, columns, before)
+                    for v, at in zip(totals, places(s), strict=True):
+                        f.store(v, at)
+
+                each(f, begin, end, strip)
+
+            def put(s: Value) -> None:
+                y = f.at(job.pointer("y"), block * columns + first(s), result)
+                for k, v in enumerate(held(s)):
+                    f.store(f.convert(v, result), f.at(y, k * lanes, result))
+
+            each(f, 0, rows, some, job.together)
+            each(f, begin, end, put)
+
+        return job.blocks * pieces, piece
 
     deal_out_units(module, "reduce", _FIELDS, units)
     return module.text()
 
 
 def _gathered(
-    f: Emitter, name: str, element: str, lanes: int, x: Value, rows: Value, columns: Value
-) -> list[Value]:
-    """The vectors of a strip that begins at x."""
+    f: Emitter, name: str, element: str, lanes: int, x: Value, rows: tuple[Value, Value],
+    columns: Value, before: Callable[[], list[Value]],
+) -> list[Value]:  # fmt: skip
+    """The vectors of a strip that begins at x, from a row to another, and what was before."""
     kind = carried(name, element)
 
     def read(r: Value | int) -> list[Value]:
@@ -156,7 +189,13 @@ def _gathered(
     def row(r: Value, held: list[Value]) -> list[Value]:
         return [COMBINED[name](f, a, b) for a, b in zip(held, read(r), strict=True)]
 
-    begin = read(0)
-    if name == "sum" and element == kind:
-        begin = [v + 0 for v in begin]  # as NumPy's sums of floats are never -0
-    return f.loop(1, rows, 1, row, begin)
+    def first() -> list[Value]:
+        found = read(0)
+        if name == "sum" and element == kind:
+            found = [v + 0 for v in found]  # as NumPy's sums of floats are never -0
+        return found
+
+    start, stop = rows
+    begin = f.branch(f.eq(start, 0), first, before)
+    start = f.max(start, f.constant(I64, 1))
+    return f.loop(start, stop, 1, row, begin, maybe_empty=True)
