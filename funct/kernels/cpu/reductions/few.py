@@ -44,8 +44,10 @@ from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 __all__ = ["Few", "text"]
 
 _FEW = 1 << 9  # elements in rows and columns of any length,
-_SOME = 1 << 13  # and in those that are not many or short
-_LONG, _MANY = 128, 32  # elements of such a row, and columns
+_MANY, _SOME = 32, 1 << 13  # in so many columns,
+_LONG, _TASKS = 128, 1 << 16  # and in rows of more than so many: from here on threads share them
+_HALVES = 1 << 12  # elements of two bytes from which on sums have another order
+_FREE = 1 << 13  # elements from which on other Python threads may run meanwhile
 _BLOCK = 64  # terms from which on a sum is one of blocks
 _RANK = 64  # the most that NumPy knows
 _ABREAST = 4  # vectors of columns that are reduced side by side
@@ -55,7 +57,8 @@ _ELEMENTS = {
     np.dtype(ml_dtypes.bfloat16): "bf16", np.dtype(bool): "u8",
 }  # fmt: skip
 _BOOL = np.dtype(bool)
-# Words of a table; then, for each dtype: what it is, that of the result, and the code
+# Words of a table; then, for each dtype: what it is, that of the result, the code, and how many
+# elements are too many
 _NDARRAY, _INT, _TUPLE, _NONE, _TRUE, _FALSE, _MISS, _COUNT, _DTYPES = range(9)
 
 
@@ -99,7 +102,8 @@ class Few:
         objects = (np.ndarray, int, tuple, None, True, False, self._miss)
         words = [*map(id, objects), len(self._kept)]
         for kind, result, made in self._kept:
-            words += [id(kind), id(result), made.address("reduce")]
+            most = _HALVES if _ELEMENTS[kind] in ("f16", "bf16") else _TASKS
+            words += [id(kind), id(result), made.address("reduce"), most]
         held = (self, objects, list(self._kept))
         self.call = builtin("few", code_of(_TEXT).address("call"), np.asarray(words), held)
 
@@ -287,7 +291,7 @@ compare:
   br i1 %same, label %axes, label %other
 other:
   %i.next = add i64 %i, 1
-  %at.next = getelementptr i64, ptr %at, i64 3
+  %at.next = getelementptr i64, ptr %at, i64 4
   br label %kind
 
 axes:
@@ -366,12 +370,16 @@ known:
   %several.rows = icmp sgt i64 %rows, 0
   %few = icmp slt i64 %n, {_FEW}
   %some = icmp slt i64 %n, {_SOME}
+{word("most", "%at", 3)}
+  %not.many = icmp slt i64 %n, %most
   %long = icmp sgt i64 %length, {_LONG}
-  %long.rows = and i1 %is.last, %long
-  %wide = icmp sge i64 %inner, {_MANY}
-  %well = or i1 %long.rows, %wide
-  %some.well = and i1 %some, %well
-  %right = or i1 %few, %some.well
+  %last.long = and i1 %is.last, %long
+  %long.rows = and i1 %last.long, %not.many
+  %many.columns = icmp sge i64 %inner, {_MANY}
+  %wide = and i1 %many.columns, %some
+  %wide.few = and i1 %wide, %not.many
+  %well = or i1 %long.rows, %wide.few
+  %right = or i1 %few, %well
   %yes.1 = and i1 %placed, %several.terms
   %yes.2 = and i1 %yes.1, %several.rows
   %yes = and i1 %yes.2, %right
@@ -411,7 +419,15 @@ new:
 run:
 {field("x.data", "%x", DATA, "ptr")}
 {field("y.data", "%y", DATA, "ptr")}
+  %shared = icmp sge i64 %n, {_FREE}
+  br i1 %shared, label %free, label %locked
+locked:
   call void %code(ptr %x.data, ptr %y.data, i64 %outer, i64 %length, i64 %inner)
+  ret ptr %y
+free:
+  %state = call ptr @PyEval_SaveThread()
+  call void %code(ptr %x.data, ptr %y.data, i64 %outer, i64 %length, i64 %inner)
+  call void @PyEval_RestoreThread(ptr %state)
   ret ptr %y
 
 miss:
