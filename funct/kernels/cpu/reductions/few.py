@@ -76,17 +76,19 @@ class Few:
     def __init__(self, name: str) -> None:
         self._name = name
         self._kept: list[tuple[Any, ...]] = []
-        kinds = [d for d in _ELEMENTS if (name in ("any", "all")) == (d == _BOOL) or name == "sum"]
-        self._waiting = {
-            d: Often(partial(self._load, d), at_hand=partial(self._at_hand, d)).counted(_nothing)
-            for d in kinds
-        }
+        truth = name in ("any", "all")
+        kinds = [d for d in _ELEMENTS if (d == _BOOL) == truth or name == "sum"]
+        self._waiting: dict[Any, Callable[[], None] | None] = dict.fromkeys(kinds)
         self.call = self._miss
 
     def _miss(self, x: Any, axis: Any, keepdims: Any) -> None:
-        waiting = self._waiting.get(x.dtype)
-        if waiting is not None:
-            waiting()
+        dtype = x.dtype
+        if dtype in self._waiting:
+            count = self._waiting.get(dtype)
+            if count is None:
+                often = Often(partial(self._load, dtype), at_hand=partial(self._at_hand, dtype))
+                count = self._waiting[dtype] = often.counted(_nothing)
+            count()
 
     def _at_hand(self, dtype: np.dtype[Any]) -> bool:
         """Whether the code costs no more than milliseconds."""
@@ -95,8 +97,9 @@ class Few:
 
     def _load(self, dtype: np.dtype[Any]) -> None:
         """Let the builtin answer for a dtype."""
-        if not readable() or self._waiting.pop(dtype, None) is None:
+        if not readable() or dtype not in self._waiting:
             return
+        del self._waiting[dtype]
         code = printed(text, self._name, _ELEMENTS[dtype], host()).keep()
         self._kept.append((dtype, _result(self._name, dtype), code))
         objects = (np.ndarray, int, tuple, None, True, False, self._miss)
