@@ -104,6 +104,18 @@ def test_the_rest_is_left_to_python() -> None:
         reduce.call(x, 1 << 70, False)
 
 
+def test_the_code_is_loaded_where_it_is_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After 500 calls of a dtype, if it is on disk, and without asking what may load LLVM."""
+    x, reduce = np.ones((3, 4)), few.Few("sum")
+    monkeypatch.setattr(few, "loaded", lambda: False)
+    monkeypatch.setattr(few, "told", lambda: False)
+    monkeypatch.setattr(few, "host", None)
+    assert all(reduce.call(x, None, False) is None for _ in range(1100))
+    monkeypatch.undo()
+    monkeypatch.setattr(few, "recall", lambda *_: True)
+    assert [reduce.call(x, 0, False) is None for _ in range(501)][-1] is False
+
+
 def test_functions_of_arrays_take_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """After the calls that it takes until the code is made, with the same results."""
     x = xp.asarray(np.arange(1.0, 13.0).reshape(3, 4))
