@@ -167,7 +167,7 @@ def test_threads_change_nothing() -> None:
 
 @pytest.mark.parametrize("name", ["sum", "mean", "var"])
 def test_functions_of_arrays_take_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    x = xp.asarray(numbers((3, 20_000), np.float64))
+    x = xp.asarray(numbers((3, 30_000), np.float64))
     found = [getattr(xp, name)(x, axis=axis).data for axis in (None, 1)]
     calls = []
     monkeypatch.setattr(statistical, "of_long_rows", lambda *a: calls.append(a))
