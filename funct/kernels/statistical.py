@@ -213,7 +213,7 @@ def reduced_in_single(reduce: Any, x: Any, axes: Any, keepdims: bool) -> Any:
 
 def half_reduction(reduce: Any, x: Any, axes: Any, keepdims: bool) -> Any:
     """The same by a copy in float32."""
-    return _WAYS[reduce.__self__](_single(x), axes, keepdims).astype(x.dtype)
+    return _rounded(_WAYS[reduce.__self__](_single(x), axes, keepdims), x.dtype)
 
 
 _WAYS = {np.add: total, np.multiply: product, np.maximum: most, np.minimum: least}
@@ -224,6 +224,11 @@ def _single(x: Any) -> Any:
     return in_dtype(x, _SINGLE)
 
 
+def _rounded(y: Any, dtype: Any) -> Any:
+    """What was computed in float32, in the dtype of halves."""
+    return in_dtype(np.asarray(y), dtype)
+
+
 def _of_halves(few: Few, way: Any, x: Any, axis: Any, keepdims: bool) -> Any:
     """A reduction of few halves, taken in float32; None of what else is no dtype of NumPy's, and
     of many, whose axes are to be known.
@@ -232,7 +237,7 @@ def _of_halves(few: Few, way: Any, x: Any, axis: Any, keepdims: bool) -> Any:
         return found
     if x.size >= _MANY or not is_half(x.dtype):
         return None
-    return np.asarray(way(in_dtype(x, _SINGLE), axis, keepdims)).astype(x.dtype)
+    return _rounded(way(_single(x), axis, keepdims), x.dtype)
 
 
 def sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
@@ -322,7 +327,7 @@ def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     if not n:
         return None
     y = total(_summands(x), axis, keepdims) / n
-    return y.astype(x.dtype) if x.dtype.num >= HALF else y
+    return _rounded(y, x.dtype) if x.dtype.num >= HALF else y
 
 
 def _summands(x: Any) -> Any:
@@ -361,13 +366,13 @@ def var(x: Any, axis: Any = None, correction: float = 0.0, keepdims: bool = Fals
         apart = np.multiply(apart, apart, apart) if x.ndim else apart * apart
         squares = total(apart, axis, keepdims)
     y = squares / (n if correction == 0.0 else n - correction)
-    return y if half is None else y.astype(half)
+    return y if half is None else _rounded(y, half)
 
 
 def std(x: Any, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """Standard deviation over axis."""
     if x.dtype.num >= HALF:
         y = std(_single(x), axis, correction, keepdims) if is_half(x.dtype) else None
-        return None if y is None else y.astype(x.dtype)
+        return None if y is None else _rounded(y, x.dtype)
     square = var(x, axis, correction, keepdims)
     return None if square is None else np.sqrt(square)
