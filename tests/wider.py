@@ -85,7 +85,8 @@ _LANES = {
 }
 
 # p 2^floor(n), rounded once: 0 2^inf and inf 2^-inf are NaN. Differences to the floor are 0 for
-# infinities. The odd ones of pairs of bfloat16 come first, and each sum is rounded.
+# infinities. The odd ones of pairs of bfloat16 come first, each sum is rounded, and what is below
+# the normal numbers is 0 for it.
 _SCALARS = """
 declare double @ldexp(double, i32)
 declare double @llvm.floor.f64(double)
@@ -165,17 +166,31 @@ define internal i32 @wider.bytes(i32 %s, i32 %a, i32 %b) alwaysinline {
   %r = add i32 %s, %t
   ret i32 %r
 }
+define internal i32 @wider.flushed(i32 %x) alwaysinline {
+  %e = and i32 %x, 2139095040
+  %c = icmp eq i32 %e, 0
+  %s = and i32 %x, -2147483648
+  %r = select i1 %c, i32 %s, i32 %x
+  ret i32 %r
+}
+define internal float @wider.added(float %s, i32 %a, i32 %b) alwaysinline {
+  %p = call i32 @wider.flushed(i32 %a)
+  %q = call i32 @wider.flushed(i32 %b)
+  %x = bitcast i32 %p to float
+  %y = bitcast i32 %q to float
+  %t = call float @llvm.fma.f32(float %x, float %y, float %s)
+  %u = bitcast float %t to i32
+  %v = call i32 @wider.flushed(i32 %u)
+  %r = bitcast i32 %v to float
+  ret float %r
+}
 define internal float @wider.halves(float %s, i32 %a, i32 %b) alwaysinline {
   %odd_a = and i32 %a, -65536
   %odd_b = and i32 %b, -65536
   %even_a = shl i32 %a, 16
   %even_b = shl i32 %b, 16
-  %x = bitcast i32 %odd_a to float
-  %y = bitcast i32 %odd_b to float
-  %t = call float @llvm.fma.f32(float %x, float %y, float %s)
-  %X = bitcast i32 %even_a to float
-  %Y = bitcast i32 %even_b to float
-  %r = call float @llvm.fma.f32(float %X, float %Y, float %t)
+  %t = call float @wider.added(float %s, i32 %odd_a, i32 %odd_b)
+  %r = call float @wider.added(float %t, i32 %even_a, i32 %even_b)
   ret float %r
 }
 """
