@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 import funct as ft
 from funct.device import host
 from funct.kernels import table
+from funct.kernels.cpu.loops import available
 from funct.kernels.cpu.products import integer_rows, large_products
 from funct.kernels.cpu.products import integers as fast
+from funct.kernels.cpu.products.numpys import small_matmul
 from funct.kernels.linalg.products import integer_matmul, matmul, outer_product, plain_matmul
 from tests.kernels.arrays import whole_range
 
@@ -41,6 +43,28 @@ def test_a_matrix_by_a_stack_needs_no_compiler(left: bool) -> None:
     with table.restricted():
         found = matmul(x, y)
     np.testing.assert_array_equal(found, np.matmul(x, y))
+
+
+@pytest.mark.skipif(not available(), reason="no LLVM here")
+@given(shapes(), st.sampled_from("fdFD"), *[st.integers(0, 3)] * 2, st.integers(0, 2))
+def test_small_products_have_the_bits_of_numpys(
+    of: Any, dtype: str, left: int, right: int, vectors: int
+) -> None:
+    """Of vectors, matrices and a stack, however they lie: by its own loop, without the call."""
+    rng, (a, b) = np.random.default_rng(left), of
+    a, b = a[-1:] if vectors == 1 else a, b[-2:-1] if vectors == 2 else b
+    x, y = (rng.normal(size=shape).astype(dtype) for shape in (a, b))
+    turns: list[Any] = [lambda v: v, lambda v: np.repeat(v, 2, -1)[..., ::2], lambda v: v[::-1],
+                        lambda v: np.ascontiguousarray(v.T).T]  # fmt: skip
+    x, y = turns[left](x), turns[right](y)
+    found = small_matmul(x, y)
+    assert (found is NotImplemented) == (0 in (*a, *b) or max(len(a), len(b)) > 3)
+    if found is not NotImplemented:
+        expected = np.matmul(x, y)
+        assert found.shape == np.shape(expected)
+        assert found.dtype == x.dtype
+        assert found.tobytes() == expected.tobytes()
+    assert small_matmul(x, np.zeros(a[-1] + 1, dtype)) is NotImplemented
 
 
 @st.composite

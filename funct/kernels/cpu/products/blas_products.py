@@ -32,8 +32,8 @@ from funct.kernels.cpu.products.blas import (
     call_gemv,
     counts,
 )
-from funct.kernels.cpu.products.tiled import Laid, find_products, laid
-from funct.kernels.cpu.runners import runner
+from funct.kernels.cpu.products.tiled import Laid, as_vectors, find_products, laid
+from funct.kernels.cpu.runners import making, runner
 from funct.kernels.llvm import F64, I64, PTR, Emitter, Module, Value, each, typed
 
 if TYPE_CHECKING:
@@ -174,15 +174,12 @@ def _print_by_vector(
     f.branch(which[0], row, lambda: f.branch(which[1], column, matrices))
 
 
-def _run(shape: tuple[int, ...], char: str, run: Callable[..., None], words: list[int]) -> Any:
-    """The function of two arrays, by what runs, and the words behind the addresses."""
-    make, packed = memory.maker(shape, np.dtype(char)), struct.pack(f"{len(words)}q", *words)
-
-    def multiply(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
-        run(x, y, out := make(), packed)
-        return out
-
-    return multiply
+def _multiplier(
+    code: int, x: tuple[int, ...], y: tuple[int, ...], shape: tuple[int, ...], char: str,
+    words: list[int],
+) -> Any:  # fmt: skip
+    """The function of two arrays of these shapes, by the code and the words behind addresses."""
+    return making(code, shape, np.dtype(char), words, max(map(math.prod, (x, y, shape))))
 
 
 def _plan(
@@ -207,7 +204,7 @@ def _plan(
     cut = panels((x[-2], y[-1], x[-1]), (a, b), element, count)
     axes = list(_axes(stack, (x[:-2], x_strides), (y[:-2], y_strides))) if count > 1 else []
     words = [*cut.words, *[word for axis in axes for word in axis], cut.tasks]
-    return _run((*stack, x[-2], y[-1]), char, _runner(element, len(axes)), words)
+    return _multiplier(_code(element, len(axes)), x, y, (*stack, x[-2], y[-1]), char, words)
 
 
 large_matmul = table.Planned(_plan)
@@ -239,16 +236,15 @@ def _summed_plan(
         return None
     cut = panels((m, n, k * count), (a, b), element)
     words = [*cut.words[:2], k, *cut.words[3:], count, x_strides[0], y_strides[0], cut.tasks]
-    return _run((m, n), char, _runner(element, 0, True), words)
+    return _multiplier(_code(element, 0, True), x, y, (m, n), char, words)
 
 
 summed_matmul = table.Planned(_summed_plan)
 
 
 @functools.cache
-def _runner(element: str, depth: int, summed: bool = False) -> Callable[..., None]:
-    code = printed(_text, element, depth, summed, host())
-    return runner(code.keep().address("multiply"))
+def _code(element: str, depth: int, summed: bool = False) -> int:
+    return printed(_text, element, depth, summed, host()).keep().address("multiply")
 
 
 def _text(element: str, depth: int, summed: bool, target: Host) -> str:
@@ -275,6 +271,8 @@ def _vector_plan(
     """x @ y of a matrix and a vector of one dtype, or of a vector and a matrix; None where elements
     to be read one after the other do not lie so.
     """
+    result = (*x[:-1], *y[1:])
+    x, y, x_strides, y_strides = as_vectors(x, y, x_strides, y_strides)
     columns = len(x) == 1  # of y, by x
     shape, strides, step = (y, y_strides, x_strides) if columns else (x, x_strides, y_strides)
     if not counts(*shape) or x[-1] != y[0]:
@@ -290,17 +288,16 @@ def _vector_plan(
     panel = math.ceil(math.ceil(rows / several) / _EVEN) * _EVEN
     move = byte * (1 if turned else matrix.leading)
     words = [rows, terms, matrix.leading, KINDS[turned], panel, move, byte, -(-rows // panel)]
-    multiply = _run((rows,), char, _vector_runner(element), words)
-    return (lambda x, y: multiply(y, x)) if columns else multiply
+    most = max(math.prod(shape), rows)
+    return making(_vector_code(element), result, np.dtype(char), words, most, turned=columns)
 
 
 vector_matmul = table.Planned(_vector_plan)
 
 
 @functools.cache
-def _vector_runner(element: str) -> Callable[..., None]:
-    code = printed(_vector_text, element, host())
-    return runner(code.keep().address("multiply"))
+def _vector_code(element: str) -> int:
+    return printed(_vector_text, element, host()).keep().address("multiply")
 
 
 def _vector_text(element: str, target: Host) -> str:

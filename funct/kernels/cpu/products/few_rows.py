@@ -9,24 +9,20 @@ few at a time, whose rows are read side by side as they lie in memory.
 from __future__ import annotations
 
 import functools
-import struct
+import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from funct.device import PARALLEL, Host, host, printed
 from funct.kernels import table
-from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.products.blas import WORTH_CUTTING
 from funct.kernels.cpu.products.tiled import Laid, laid
-from funct.kernels.cpu.runners import runner
+from funct.kernels.cpu.runners import making
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    _Pair = tuple[int, int]
+_Pair = tuple[int, int]
 
 __all__ = ["FEW_ROWS", "are_few", "code_of", "few_rows_words", "large_matmul", "print_few_rows"]
 
@@ -254,27 +250,20 @@ def _plan(
     words, tasks = few_rows_words((m, n, k), steps, matrix.leading, result, element, count)
     if count > 1:
         words = (*words, tasks // count, *[step // byte for step in apart], m * n)
-    run = _runner(code_of((m, n, k), element, matrix.turned, stacked=count > 1))
-    packed = struct.pack(f"{len(words) + 1}q", *words, tasks)
-    make = memory.maker(shape, np.dtype(char))
-
-    def by_rows(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
-        run(x, y, out := make(), packed)
-        return out
-
-    def by_columns(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
-        run(np.ascontiguousarray(y.swapaxes(-1, -2)), x, out := make(), packed)
-        return out
-
-    return by_columns if swapped else by_rows
+    code = _address(code_of((m, n, k), element, matrix.turned, stacked=count > 1))
+    most = max(math.prod(x), math.prod(y), math.prod(shape))
+    multiply = making(code, shape, np.dtype(char), [*words, tasks], most)
+    if not swapped:
+        return multiply
+    return lambda x, y: multiply(np.ascontiguousarray(y.swapaxes(-1, -2)), x)
 
 
 large_matmul = table.Planned(_plan)
 
 
 @functools.cache
-def _runner(code: Code) -> Callable[..., None]:
-    return runner(printed(_text, *code, host()).keep().address("multiply"))
+def _address(code: Code) -> int:
+    return printed(_text, *code, host()).keep().address("multiply")
 
 
 def _text(
