@@ -194,7 +194,7 @@ ROWS = (
     Row("vector_matmul", _PRODUCTS + "blas_products:vector_matmul", _COMPLEX, ("llvm",), 4096),
     Row("vector_matmul", "funct.kernels.linalg.products:vector_matmul"),
     # work: elements of the result
-    Row("thin_matmul", _PRODUCTS + "integers:thin_matmul", _REAL, _LONG, 1 << 18),
+    Row("thin_matmul", _PRODUCTS + "integers:thin_matmul", _REAL, _WIDE, 1 << 18),
     Row("thin_matmul", "funct.kernels.linalg.products:thin_matmul"),
     # work: elements
     Row("cast", _CPU + "elementwise.casts:cast", (*_HALF, *_REAL, *_WHOLE), ("llvm",), 1 << 9),

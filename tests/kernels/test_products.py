@@ -67,6 +67,22 @@ def test_small_products_have_the_bits_of_numpys(
     assert small_matmul(x, np.zeros(a[-1] + 1, dtype)) is NotImplemented
 
 
+@here
+@pytest.mark.parametrize("dtype", "fd")
+@pytest.mark.parametrize("terms", [1, 3, 16, 33])
+def test_thin_products_are_numpys(terms: int, dtype: str) -> None:
+    """Exactly, on integers, however operands lie; many terms are left to others."""
+    for m, n, left, right in ((3, 1024, 0, 1), (65, 512, 1, 0), (40, 1024, 2, 3)):
+        x, y = lying(m, terms, dtype, left), lying(terms, n, dtype, right)
+        found = fast.thin_matmul(x, y)
+        few = terms * 8 <= x.itemsize * host().vector_bytes
+        assert (found is not NotImplemented) == few
+        if few:
+            np.testing.assert_array_equal(found, np.matmul(x, y))
+            np.testing.assert_array_equal(found, matmul(x, y))
+    assert fast.thin_matmul(x, y[1:]) is NotImplemented
+
+
 @st.composite
 def large_shapes(draw: st.DrawFn) -> tuple[int, int, int]:
     """Rows, terms and columns on both sides of where tiles begin and end to pay."""

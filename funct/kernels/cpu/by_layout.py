@@ -34,6 +34,7 @@ from funct.kernels.table import restriction, unrestricted
 __all__ = ["ByLayout"]
 
 _ALIGNED = 0x0100  # a flag
+_ENOUGH = 2000  # calls whose gain, 1 to 4 µs each, pays for the code, which is kept on disk
 _MOST = 4  # axes of an array
 _PLACES = 256  # a power of two
 # Words of a place: the function, how many words the layout is, and those
@@ -59,7 +60,7 @@ class ByLayout:
     ) -> None:  # fmt: skip
         self._way, self._often = way, often
         self._known = {id(dtype): dtype for dtype in known}
-        self.call = Often(self.load).counted(self._plain)
+        self.call = Often(self.load, _ENOUGH).counted(self._plain)
 
     def _plain(self, x: Any, y: Any) -> Any:
         return self._way(x, y)(x, y)

@@ -204,7 +204,7 @@ def _way_of_matrices(x: NDArray[Any], y: NDArray[Any], work: int) -> Callable[[A
         same = x.strides == y.strides[::-1] and x.shape == y.shape[::-1]
         if same and work > _TILED and _place(x) == _place(y):
             return partial(table.call, "gram_matmul", x.dtype, work)
-        if x.shape[1] <= _FEW_TERMS and not y.strides[0] % _PAGE and _dense(x) and _dense(y):
+        if x.shape[1] <= _FEW_TERMS and not y.shape[1] * y.itemsize % _PAGE:
             return partial(table.call, "thin_matmul", x.dtype, len(x) * y.shape[1])
     return _way_of_large(x, y, work)
 

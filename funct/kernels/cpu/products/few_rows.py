@@ -30,7 +30,7 @@ Code = tuple[str, bool, tuple[int, ...], bool, bool]  # what `print_few_rows` is
 
 _VECTOR = 32  # bytes of a vector, beside whose tiles more rows gain than are below a tile
 _MOST_TURNED, _MOST, _MOST_WIDE = 16, 8, 3  # rows, of a matrix whose columns lie in memory, or rows
-_NARROW = 32  # columns, of all of which a few rows have their sums in registers
+_REST = 4  # parts of the columns, of which less than one may be left over
 _TOGETHER = 4  # rows of the matrix, or vectors of its columns
 _TERMS = 16  # of columns, taken at a time
 _LEAST_TERMS, _LEAST = 32, 1 << 17  # and multiplications, which are worth code of their own,
@@ -41,15 +41,24 @@ _ELEMENT = {"f": "f32", "d": "f64"}  # by NumPy's name
 _NUMBER, _NUMBER_OF_STACK = 12, 16  # the word behind those of a task: how many there are
 
 
-def are_few(rows: int, terms: int, columns: int, turned: bool, count: int = 1) -> bool:
+def are_few(
+    rows: int, terms: int, columns: int, turned: bool, element: str, count: int = 1
+) -> bool:
     """Whether so many rows are worth it. turned: whether the matrix is. count: of products."""
-    most = _MOST_TURNED if turned or columns <= _NARROW else _MOST
+    most = _MOST_TURNED if turned else _MOST
     most = most if host().vector_bytes <= _VECTOR else _MOST_WIDE
+    if not turned and columns % _wide(element) * _REST > columns:
+        most = _MOST_WIDE
     least = _LEAST if count == 1 else _LEAST_OF_STACK
     if turned and terms >= _LONG_TERMS:  # which BLAS lays out for longer than it multiplies
         least = _LEAST_LONG
     enough = terms >= _LEAST_TERMS and count * rows * terms * columns > least
     return 1 < rows <= most and columns >= rows and enough
+
+
+def _wide(element: str) -> int:
+    """Columns that a row meets together."""
+    return _TOGETHER * host().vector_bytes // typed(element).bytes
 
 
 def few_rows_words(
@@ -63,7 +72,7 @@ def few_rows_words(
     """
     m, n, k = sizes
     several = host().cores if count < host().cores and m * n * k > WORTH_CUTTING else 1
-    even = _TOGETHER * host().vector_bytes // typed(element).bytes
+    even = _wide(element)
     panel = -(-n // (several * even)) * even
     return (m, n, k, *steps, leading, *out, panel), count * -(-n // panel)
 
@@ -239,7 +248,7 @@ def _plan(
         apart = [m * k * byte if apart[1] else 0, apart[0]]
     matrix: Laid | None = laid(y_strides, k, n, byte)
     down, along = x_strides
-    if matrix is None or not are_few(m, k, n, matrix.turned, count):
+    if matrix is None or not are_few(m, k, n, matrix.turned, element, count):
         return None
     if any(step % byte for step in (down, along, *apart)):
         return None

@@ -28,7 +28,7 @@ _MOST_TASKS, _MOST_PARTS = 16, 8
 _LEAST_PART = 48  # rows, beside which the sums of a part are little to write and read again
 _COLUMNS = 128  # of two of the largest vectors there are
 _BESIDE, _SUMS = 4, 2  # rows along the sum, and sums of each: one must not wait for itself
-_TOGETHER = 8, 4, 2, 1  # rows along the result, which are added to the same sums
+_TOGETHER = 4, 2, 1  # rows along the result, which are added to the same sums
 _KEPT = 1 << 14  # bytes of sums
 
 
