@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "FEW_OF_STACKS", "gram_matmul", "half_matmul", "integer_matmul", "matmul", "outer_product",
+    "FEW_OF_STACKS", "LONG", "gram_matmul", "half_matmul", "integer_matmul", "matmul",
+    "outer_product",
     "plain_matmul", "product", "stacked_matmul", "summed_matmul", "thin_matmul", "vector_matmul",
 ]  # fmt: skip
 
@@ -40,7 +41,7 @@ _FEW_OF_INTEGERS = 1 << 12
 # that it does not do well
 _TILED, _LEAST_TILED = 1 << 18, 1 << 16
 _FEW_ROWS, _LEAST_TURNED = 16, 1 << 14  # of a few rows by long columns that lie in memory
-_LONG_COMPLEX, _LONG = 4096, 9216  # elements of a matrix that it does, by a vector
+_LONG_COMPLEX, LONG = 4096, 9216  # elements of a matrix that it does, by a vector
 _FEW_OF_HALVES = 1 << 8  # products of float16 that NumPy does in the time of another call
 _FEW_BY_ONE = 1 << 10  # products by a number that NumPy's loop does in the time of two calls
 _FEW_OUTER = 1 << 12  # of sums of one term that two calls of NumPy's do sooner
@@ -77,16 +78,16 @@ def _way(x: NDArray[Any], y: NDArray[Any]) -> Callable[[Any, Any], Any]:
             if size == 1 or other_size == 1:  # for `dot` 0 times anything is 0 then
                 by_one = rank == other == 2 and size + other_size > _FEW_BY_ONE
                 return _of_one if by_one else np.matmul
-            if rank == other == 2:
+            if rank != other or 1 in (len(x), y.shape[-1]):
+                larger = max(size, other_size)
+                if larger >= LONG or (larger >= _LONG_COMPLEX and kind not in _REAL):
+                    return _way_by_vector(x, y, larger)
+            elif rank == other == 2:
                 work = size * (columns := y.shape[1])
                 if work > _LEAST_TILED or (work > _LEAST_TURNED and y.strides[0] < y.strides[1]):
-                    few = 1 < len(x) <= _FEW_ROWS or 1 < columns <= _FEW_ROWS
+                    few = len(x) <= _FEW_ROWS or columns <= _FEW_ROWS
                     if few or work > _TILED or kind not in _REAL:
                         return _way_of_matrices(x, y, work)
-            elif rank != other:
-                larger = max(size, other_size)
-                if larger >= _LONG or (larger >= _LONG_COMPLEX and kind not in _REAL):
-                    return _way_by_vector(x, y, larger)
             elif size > MANY and x.shape == y.shape:
                 return dot
             if size >= _LARGE and x.flags.c_contiguous and y.flags.c_contiguous:
@@ -198,8 +199,6 @@ def _way_of_matrices(x: NDArray[Any], y: NDArray[Any], work: int) -> Callable[[A
     """Of large ones, of so many multiplications."""
     if not x.__class__ is y.__class__ is np.ndarray:
         return plain_matmul
-    if 1 in (len(x), y.shape[1]):
-        return _way_by_vector(x, y, max(x.size, y.size))
     if x.dtype in _REAL:
         same = x.strides == y.strides[::-1] and x.shape == y.shape[::-1]
         if same and work > _TILED and _place(x) == _place(y):

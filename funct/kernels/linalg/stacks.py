@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.kernels.cpu.loops import compiles
-from funct.kernels.cpu.record import address
+from funct.kernels.cpu.scratch import workspace
 from funct.kernels.cpu.small import factors, rotations, singular, systems
 
 if TYPE_CHECKING:
@@ -36,8 +36,11 @@ MOST = 16  # rows; a task's room stays in the first-level cache, or near
 _MOST_OF_LU = 32  # rows of matrices of which LAPACK, asked for the factors alone, is as slow
 _REAL = 8  # rows of real matrices whose eigenvalues are found sooner than by LAPACK
 _REAL_COLUMNS = 12  # and columns, or rows if fewer, of those whose singular values are
+_DOUBLE = np.dtype(np.float64)
 _COMPLEX = frozenset(map(np.dtype, "FD"))
-_LEAST = 512  # elements, and a few more for each matrix, from which elimination in lanes is sooner
+# elements, and a few more for each matrix, from which elimination in lanes is sooner; of complex
+# ones, which are copied as real ones
+_LEAST, _LEAST_COPIED = 192, 512
 _CALL = 16  # elements that a call of LAPACK costs like
 _FEWEST = 32  # matrices, of which rotations are
 _TASK = 1 << 15  # elements times rows that are worth a task
@@ -50,7 +53,7 @@ def det(x: NDArray[Any]) -> NDArray[Any] | None:
 
 def slogdet(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """Their signs, and the logarithms of their absolute values."""
-    found = _determinants(x, np.dtype(np.float64))
+    found = _determinants(x, _DOUBLE)
     if found is None:
         return None
     with np.errstate(divide="ignore"):  # of a singular matrix it is -inf
@@ -91,7 +94,8 @@ def _solved_as_reals(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
     if a.dtype != b.dtype or a.shape[:-1] != b.shape[:-1] or m > MOST or n > MOST // 2:
         return None
     real = a.real.dtype
-    if not _suits(np.broadcast_to(np.empty((), real), (*a.shape[:-2], 2 * n, 2 * n))):
+    wide = np.broadcast_to(np.empty((), real), (*a.shape[:-2], 2 * n, 2 * n))
+    if not _suits(wide, least=_LEAST_COPIED):
         return None
     lead = a.shape[:-2]
     wide, sides = np.empty((*lead, 2, n, n), a.dtype), np.empty((*lead, 2, n, m), real)
@@ -144,7 +148,7 @@ def lu(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | Non
 
 def qr(x: NDArray[Any], complete: bool) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """Orthonormal Q and upper R with LAPACK's signs."""
-    if not _suits(x, square=False):
+    if not _suits(x, square=False, few=True):  # LAPACK is called twice for each
         return None
     *lead, m, n = x.shape
     columns, most = m if complete else min(m, n), max(m, n)
@@ -216,6 +220,7 @@ def _orthogonal(
     return s if _fine(singular.svd, (*lead, rows, rows), arrays, room, sizes, *how) else None
 
 
+@functools.lru_cache(512)
 def dealt(shape: tuple[int, ...]) -> tuple[int, int, int]:
     """How many matrices there are, and how many in each of so many tasks."""
     n = shape[-1]
@@ -226,18 +231,15 @@ def dealt(shape: tuple[int, ...]) -> tuple[int, int, int]:
 
 def _room(vectors: int) -> NDArray[Any]:
     """So many of them, each in one line of the caches; across two, access takes twice as long."""
-    lanes = systems.LANES
-    held = np.empty((vectors + 1) * lanes)
-    first = -address(held) // held.itemsize % lanes
-    return held[first : first + vectors * lanes]
+    return workspace(vectors * systems.LANES, _DOUBLE)
 
 
 def _suits(
     x: Any, chars: str = "fd", *, square: bool = True, many: bool = False, few: bool = False,
-    most: int = MOST,
+    most: int = MOST, least: int = _LEAST,
 ) -> bool:  # fmt: skip
     """Whether these are many small matrices of such dtypes on the host. many: at least _FEWEST,
-    however large. few: any number of them. most: rows.
+    however large. few: any number of them. most: rows. least: see `_LEAST`.
     """
     if x.ndim < 3 or x.dtype.char not in chars or x.__class__ is not np.ndarray:
         return False
@@ -251,7 +253,7 @@ def _suits(
     if many:
         return count >= _FEWEST and compiles()
     some = count >= n // 4  # as programs ask for
-    return some and count * (n * k + _CALL) >= _LEAST and compiles()
+    return some and count * (n * k + _CALL) >= least and compiles()
 
 
 def _determinants(x: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
@@ -279,4 +281,4 @@ def _fine(
     odd = np.empty(tasks, np.int64)
     given = _room(tasks * room)
     kernel(*arrays, given, odd, *sizes, count, part, *rest, tasks)
-    return not odd.any()
+    return not (odd.item() if tasks == 1 else odd.any())
