@@ -12,17 +12,15 @@ from __future__ import annotations
 
 import functools
 import math
-import struct
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
 from funct.device import PARALLEL, Host, host, printed
 from funct.kernels import table
-from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.products.blas import (
     KINDS,
     WORTH_CUTTING,
@@ -32,12 +30,9 @@ from funct.kernels.cpu.products.blas import (
     call_gemv,
     counts,
 )
-from funct.kernels.cpu.products.tiled import Laid, as_vectors, find_products, laid
-from funct.kernels.cpu.runners import making, runner
+from funct.kernels.cpu.products.tiled import Laid, as_vectors, find_products, follows, laid
+from funct.kernels.cpu.runners import making
 from funct.kernels.llvm import F64, I64, PTR, Emitter, Module, Value, each, typed
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = [
     "Panels", "dot", "large_matmul", "panels", "print_product", "summed_matmul", "vdot",
@@ -50,7 +45,7 @@ _WORDS = 15  # of `Panels`, behind three addresses
 # rows from which on products of so few terms are cut by rows: they are bound by the result, and
 # panels of columns write a part of each row
 _TALL, _FEW_TERMS = 64, 32
-_TERMS = 1 << 16  # of a sum that are worth a task
+_TERMS, _MOST_SUMS = 1 << 16, 256  # of a sum that are worth a task, and tasks
 _LONG_BYTES = 1 << 19  # of a matrix whose product with a vector is worth two threads
 _ELEMENT = {"f": "f32", "d": "f64", "F": "c64", "D": "c128"}  # by NumPy's name
 _BYTES = {"f32": 4, "f64": 8, "c64": 8, "c128": 16}
@@ -322,36 +317,36 @@ def _vector_text(element: str, target: Host) -> str:
     return module.text()
 
 
-def dot(x: NDArray[Any], y: NDArray[Any]) -> Any:
-    """The sum of x · y of dense arrays in double precision in their order, as a number."""
-    return _dot(x, y, "f64_dot" if x.dtype.char == "d" else "c128_dot")
+def _dot_plan(
+    conjugate: bool, x: tuple[int, ...], y: tuple[int, ...], x_strides: tuple[int, ...],
+    y_strides: tuple[int, ...], char: str,
+) -> Callable[..., Any] | None:  # fmt: skip
+    """The sum of x · y, or conj(x) · y, in double precision, of all elements of two arrays that are
+    dense, in their order.
+    """
+    size, byte = math.prod(x), 8 if char == "d" else 16
+    if not counts(size) or size != math.prod(y):
+        return None
+    if not (follows(x, x_strides, byte) and follows(y, y_strides, byte)):
+        return None
+    panel = max(_TERMS, -(-size // _MOST_SUMS)) if size >= 2 * _TERMS else size
+    kind = "f64_dot" if char == "d" else "c128_vdot" if conjugate else "c128_dot"
+    multiply = making(_dot_code(kind), (), np.dtype(char), [size, panel, -(-size // panel)], size)
+    return lambda x, y: multiply(x, y)[()]
 
 
-def vdot(x: NDArray[Any], y: NDArray[Any]) -> Any:
-    """The same of conj(x) · y."""
-    return _dot(x, y, "f64_dot" if x.dtype.char == "d" else "c128_vdot")
-
-
-def _dot(x: NDArray[Any], y: NDArray[Any], kind: str) -> Any:
-    if not counts(x.size) or x.size != y.size or x.dtype != y.dtype:
-        return NotImplemented
-    if not (x.flags.c_contiguous and y.flags.c_contiguous):
-        return NotImplemented
-    panel = _TERMS if x.size >= 2 * _TERMS else x.size
-    tasks = -(-x.size // panel)
-    out = memory.fresh((1 + tasks,), x.dtype)
-    _dot_runner(kind)(x, y, out, struct.pack("3q", x.size, panel, tasks))
-    return out[0]
+dot = table.Planned(functools.partial(_dot_plan, False))
+vdot = table.Planned(functools.partial(_dot_plan, True))
 
 
 @functools.cache
-def _dot_runner(kind: str) -> Callable[..., None]:
-    return runner(printed(_dot_text, kind, host()).keep().address("all"))
+def _dot_code(kind: str) -> int:
+    return printed(_dot_text, kind, host()).keep().address("all")
 
 
 def _dot_text(kind: str, target: Host) -> str:
-    """`all(job)`: a sum for each task, and theirs. The job: both arrays, the results, of which the
-    first is that of all; numbers of both, numbers of a task, tasks.
+    """`all(job)`: a sum for each task, and theirs. The job: both arrays, the result; numbers of
+    both, numbers of a task, tasks.
     """
     module = Module(target)
     module.declare("@funct_parallel", PARALLEL)
@@ -359,23 +354,26 @@ def _dot_text(kind: str, target: Host) -> str:
     byte = parts * F64.bytes
     f = module.function("task", [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
-    x, y, out = f.pointers(frame, 0, 3)
+    x, y, sums = f.pointers(frame, 0, 3)
     size, panel = f.words(frame, 3, 2)
     first = task * panel
     count = f.intrinsic("smin", panel, size - first)
     with alone(f):
-        x, y, out = (f.at(v, n * byte, "i8") for v, n in ((x, first), (y, first), (out, task + 1)))
+        x, y, out = (f.at(v, n * byte, "i8") for v, n in ((x, first), (y, first), (sums, task)))
         call_dot(f, kind, count, x, y, out)
     f.ret()
     f = module.function("all", [("job", PTR)])
     (job,) = f.arguments
-    out, tasks = f.pointers(job, 2, 1)[0], f.word(job, 5)
-    f.line(f"call void @funct_parallel(ptr @task, {job!r}, {tasks!r})")
+    tasks, frame, sums = f.word(job, 5), f.allocate(I64, 5), f.allocate(number, _MOST_SUMS)
+    out = f.pointer(job, 2)
+    for k, word in enumerate((*f.words(job, 0, 2), None, *f.words(job, 3, 2))):
+        f.store(sums if word is None else word, f.at(frame, k, "i64"))
+    f.line(f"call void @funct_parallel(ptr @task, {frame!r}, {tasks!r})")
 
-    def one(task: Value, sums: list[Value]) -> list[Value]:
-        return [sums[0] + f.load(number, f.at(out, task * byte, "i8"))]
+    def one(task: Value, held: list[Value]) -> list[Value]:
+        return [held[0] + f.load(number, f.at(sums, task * byte, "i8"))]
 
-    (total,) = f.loop(1, tasks + 1, 1, one, [f.constant(number, 0)])
+    (total,) = f.loop(0, tasks, 1, one, [f.constant(number, 0)])
     f.store(total, out)
     f.ret()
     return module.text()

@@ -14,7 +14,7 @@ import numpy as np
 from funct.device import PARALLEL, Host, host, printed
 from funct.kernels import table
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.products.tiled import as_vectors, laid
+from funct.kernels.cpu.products.tiled import as_vectors, follows, laid
 from funct.kernels.cpu.products.vector_text import (
     cut,
     cut_stack,
@@ -101,17 +101,11 @@ def _stack_plan(
     result = (*lead, 1, length) if columns else (*lead, length, 1)
     words, most = [0, *found.words, *axes, found.tasks], max(math.prod(shape), math.prod(result))
     multiply = making(code, result, dtype, words, most, turned=columns)
-    if _follows(other, x_strides if columns else y_strides, byte):
+    if follows(other, x_strides if columns else y_strides, byte):
         return multiply
     if columns:
         return lambda x, y: multiply(np.ascontiguousarray(x), y)
     return lambda x, y: multiply(x, np.ascontiguousarray(y))
-
-
-def _follows(shape: _Shape, strides: _Shape, byte: int) -> bool:
-    """Whether elements follow each other."""
-    steps = [byte * math.prod(shape[k + 1 :]) for k in range(len(shape))]
-    return all(n == 1 or s == step for n, s, step in zip(shape, strides, steps, strict=True))
 
 
 def _in_parts(
