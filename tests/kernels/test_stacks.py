@@ -210,7 +210,7 @@ def test_bits_depend_on_no_thread_and_no_neighbour(name: str) -> None:
 def test_other_stacks_are_left_to_lapack(shape: tuple[int, ...]) -> None:
     """Of few matrices, of large ones, of none."""
     assert stacks.det(np.ones(shape)) is None
-    assert shape == (5, 4, 4) or stacks.qr(np.ones(shape), False) is None
+    assert stacks.qr(np.ones(shape), False) is None
     assert shape in ((5, 4, 4), (64, 17, 17)) or stacks.lu(np.ones(shape)) is None
     assert stacks.lu(np.ones((64, 33, 2))) is None
     assert stacks.det(np.ones((64, 4, 4), np.complex128)) is None

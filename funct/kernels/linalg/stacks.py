@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "MOST", "cholesky", "cofactors", "dealt", "det", "eigh", "eigvalsh", "inv", "lu", "qr",
-    "slogdet", "solve", "svd", "svdvals",
+    "MOST", "are_some", "cholesky", "cofactors", "dealt", "det", "eigh", "eigvalsh", "inv", "lu",
+    "qr", "slogdet", "solve", "svd", "svdvals",
 ]  # fmt: skip
 
 MOST = 16  # rows; a task's room stays in the first-level cache, or near
@@ -148,7 +148,7 @@ def lu(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | Non
 
 def qr(x: NDArray[Any], complete: bool) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """Orthonormal Q and upper R with LAPACK's signs."""
-    if not _suits(x, square=False, few=True):  # LAPACK is called twice for each
+    if not _suits(x, square=False):
         return None
     *lead, m, n = x.shape
     columns, most = m if complete else min(m, n), max(m, n)
@@ -247,13 +247,17 @@ def _suits(
     k = n if square else min(x.shape[-2:])
     if not 0 < k <= n <= most:
         return False
-    count = x.size // (n * k)
-    if few:
-        return count > 0 and compiles()
-    if many:
-        return count >= _FEWEST and compiles()
-    some = count >= n // 4  # as programs ask for
-    return some and count * (n * k + _CALL) >= least and compiles()
+    if few or many:
+        count = x.size // (n * k)
+        return count >= (_FEWEST if many else 1) and compiles()
+    return are_some(x.shape, least) and compiles()
+
+
+def are_some(shape: tuple[int, ...], least: int = _LEAST) -> bool:
+    """Whether a stack of matrices with elements is so many that elimination in lanes is sooner."""
+    (rows, columns), count = shape[-2:], math.prod(shape[:-2])
+    some = count >= max(rows, columns) // 4  # as programs ask for
+    return some and count * (rows * columns + _CALL) >= least
 
 
 def _determinants(x: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
