@@ -67,6 +67,22 @@ def test_small_products_have_the_bits_of_numpys(
     assert small_matmul(x, np.zeros(a[-1] + 1, dtype)) is NotImplemented
 
 
+@pytest.mark.skipif(not available(), reason="no LLVM here")
+@pytest.mark.parametrize("dtype", "fdFD")
+def test_small_products_warn_as_numpys(dtype: str) -> None:
+    """Where a number is invalid or leaves the range, and of nothing that was computed before."""
+    one, none = np.ones((3, 3), dtype), np.zeros((3, 3), dtype)
+    endless, large = (np.full((3, 3), v, dtype) for v in (np.inf, np.finfo(dtype).max))
+    with np.errstate(all="raise"):
+        for x, y in ((endless, none), (large, large)):
+            for given in ((x, y), (x[:1], y), (x, y[:, 0])):
+                with pytest.raises(FloatingPointError, match="in matmul"):
+                    small_matmul(*given)
+            with np.errstate(all="ignore"):
+                np.testing.assert_array_equal(small_matmul(x, y), np.matmul(x, y))
+            np.testing.assert_array_equal(small_matmul(one, one), one * 3)
+
+
 @here
 @pytest.mark.parametrize("dtype", "fd")
 @pytest.mark.parametrize("terms", [1, 3, 16, 33])

@@ -40,6 +40,7 @@ from funct.kernels.cpu.calls import (
     readable,
     word,
 )
+from funct.kernels.cpu.outside import warning_flags
 from funct.kernels.cpu.record import address
 
 if TYPE_CHECKING:
@@ -69,16 +70,19 @@ def _run(function: Any, *given: Any) -> None:
 
 def making(
     code: int, shape: tuple[int, ...], dtype: np.dtype[Any], words: Sequence[int], size: int,
-    *, turned: bool = False,
-) -> Callable[[Any, Any], NDArray[Any]]:  # fmt: skip
+    *, turned: bool = False, warned: Callable[[Any, Any], Any] | None = None,
+) -> Callable[[Any, Any], Any]:  # fmt: skip
     """The function of two arrays that makes such a result, by the function at an address, which
     stays there. size: elements of the largest one. turned: whether the second one comes first in
-    the job.
+    the job. warned: what is called instead where NumPy might warn of what was computed, if the
+    result is a small one and the processor tells.
     """
     if math.prod(shape) * dtype.itemsize < LARGE and readable():
+        flags = warning_flags() or 0
         head = [code, id(np.ndarray), id(dtype), size >= _LONG, turned, len(shape), len(words)]
+        head += [0, 0] if warned is None else [flags, id(warned)]
         table = np.asarray([*head, *shape, *words], np.int64)
-        return builtin("make", code_of(_MAKING).address("call"), table, dtype)
+        return builtin("make", code_of(_MAKING).address("call"), table, (dtype, warned))
     run, make = runner(code), scratch.maker(shape, dtype)
     rest = struct.pack(f"{len(words)}q", *words)
 
@@ -172,7 +176,9 @@ entry:
 {word("turned", "%table", 4)}
 {word("axes", "%table", 5)}
 {word("words", "%table", 6)}
-  %shape = getelementptr i64, ptr %table, i64 7
+{word("flags.wide", "%table", 7)}
+  %flags = trunc i64 %flags.wide to i32
+  %shape = getelementptr i64, ptr %table, i64 9
   %from = getelementptr i64, ptr %shape, i64 %axes
   %rank = trunc i64 %axes to i32
   call void @Py_IncRef(ptr %dtype)
@@ -200,15 +206,38 @@ fill:
   store i64 %z.place, ptr %z.to
   %bytes = shl i64 %words, 3
   call void @llvm.memcpy.p0.p0.i64(ptr %rest, ptr %from, i64 %bytes, i1 false)
+  %looks = icmp ne i32 %flags, 0
+  br i1 %looks, label %look, label %run
+look:
+  %old = call i32 @fetestexcept(i32 %flags)
+  %stale = icmp ne i32 %old, 0
+  br i1 %stale, label %clear, label %run
+clear:
+  %cleared = call i32 @feclearexcept(i32 %flags)
+  br label %run
+run:
   %free = icmp ne i64 %long, 0
   br i1 %free, label %alone, label %locked
 alone:
   %state = call ptr @PyEval_SaveThread()
   call void %code(ptr %job)
   call void @PyEval_RestoreThread(ptr %state)
-  ret ptr %z
+  br label %give
 locked:
   call void %code(ptr %job)
+  br label %give
+give:
+  br i1 %looks, label %ask, label %good
+ask:
+  %met = call i32 @fetestexcept(i32 %flags)
+  %fine = icmp eq i32 %met, 0
+  br i1 %fine, label %good, label %again
+again:
+{word("warned", "%table", 8, "ptr")}
+  call void @Py_DecRef(ptr %z)
+  %told = call ptr @PyObject_Vectorcall(ptr %warned, ptr %args, i64 2, ptr null)
+  ret ptr %told
+good:
   ret ptr %z
 }}
 """

@@ -58,7 +58,8 @@ def _plan(
     steps = *apart, *_steps(x, x_strides, 2), *of_y, *_steps((rows, columns), dense, 2)
     words = [loop.function, loop.data, count, rows, terms, columns, *steps]
     code = code_of(_TEXT).address("multiply")
-    return making(code, result, dtype, words, max(map(math.prod, (x, y, result))))
+    most = max(map(math.prod, (x, y, result)))
+    return making(code, result, dtype, words, most, warned=np.matmul)
 
 
 small_matmul = table.Planned(_plan)
