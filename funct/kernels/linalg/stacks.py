@@ -38,11 +38,12 @@ _REAL = 8  # rows of real matrices whose eigenvalues are found sooner than by LA
 _REAL_COLUMNS = 12  # and columns, or rows if fewer, of those whose singular values are
 _DOUBLE = np.dtype(np.float64)
 _COMPLEX = frozenset(map(np.dtype, "FD"))
-# elements, and a few more for each matrix, from which elimination in lanes is sooner; of complex
-# ones, which are copied as real ones
-_LEAST, _LEAST_COPIED = 192, 512
+# elements, and a few more for each matrix, from which elimination in lanes is sooner, and what is
+# taken of determinants too
+_LEAST, _LEAST_LOGARITHMS = 192, 512
 _CALL = 16  # elements that a call of LAPACK costs like
-_FEWEST = 32  # matrices, of which rotations are
+_FEWEST = 32  # matrices, of which rotations are,
+_FEWEST_COPIED = 64  # and complex systems as real ones, which are copied
 _TASK = 1 << 15  # elements times rows that are worth a task
 
 
@@ -53,7 +54,7 @@ def det(x: NDArray[Any]) -> NDArray[Any] | None:
 
 def slogdet(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """Their signs, and the logarithms of their absolute values."""
-    found = _determinants(x, _DOUBLE)
+    found = _determinants(x, _DOUBLE) if are_some(x.shape, _LEAST_LOGARITHMS) else None
     if found is None:
         return None
     with np.errstate(divide="ignore"):  # of a singular matrix it is -inf
@@ -93,11 +94,11 @@ def _solved_as_reals(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
     n, m = b.shape[-2:]
     if a.dtype != b.dtype or a.shape[:-1] != b.shape[:-1] or m > MOST or n > MOST // 2:
         return None
-    real = a.real.dtype
-    wide = np.broadcast_to(np.empty((), real), (*a.shape[:-2], 2 * n, 2 * n))
-    if not _suits(wide, least=_LEAST_COPIED):
+    lead, real = a.shape[:-2], a.real.dtype
+    if not n or math.prod(lead) < _FEWEST_COPIED or a.__class__ is not np.ndarray:
         return None
-    lead = a.shape[:-2]
+    if not compiles():
+        return None
     wide, sides = np.empty((*lead, 2, n, n), a.dtype), np.empty((*lead, 2, n, m), real)
     np.conjugate(a, wide[..., 0, :, :])  # a row of parts is (re, -im) by turns
     np.multiply(wide[..., 0, :, :], a.dtype.type(1j), wide[..., 1, :, :])
@@ -236,10 +237,10 @@ def _room(vectors: int) -> NDArray[Any]:
 
 def _suits(
     x: Any, chars: str = "fd", *, square: bool = True, many: bool = False, few: bool = False,
-    most: int = MOST, least: int = _LEAST,
+    most: int = MOST,
 ) -> bool:  # fmt: skip
     """Whether these are many small matrices of such dtypes on the host. many: at least _FEWEST,
-    however large. few: any number of them. most: rows. least: see `_LEAST`.
+    however large. few: any number of them. most: rows.
     """
     if x.ndim < 3 or x.dtype.char not in chars or x.__class__ is not np.ndarray:
         return False
@@ -250,7 +251,7 @@ def _suits(
     if few or many:
         count = x.size // (n * k)
         return count >= (_FEWEST if many else 1) and compiles()
-    return are_some(x.shape, least) and compiles()
+    return are_some(x.shape) and compiles()
 
 
 def are_some(shape: tuple[int, ...], least: int = _LEAST) -> bool:
