@@ -211,6 +211,7 @@ ROWS = (
     Row("half_reduction", "funct.kernels.statistical:half_reduction"),
     Row("nans", _CPU + "elementwise.vector_loops:nans", _REAL, ("llvm",)),
     Row("nans", "funct.kernels.nans:plain"),
+    Row("outer_product", _PRODUCTS + "outer:outer_product", _REAL, ("llvm",)),
     Row(
         "outer_product",
         _CPU + "elementwise.vector_loops:outer_product",

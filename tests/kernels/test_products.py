@@ -14,9 +14,10 @@ import funct as ft
 from funct.device import host
 from funct.kernels import table
 from funct.kernels.cpu.loops import available
-from funct.kernels.cpu.products import integer_rows, large_products
+from funct.kernels.cpu.products import integer_rows, large_products, outer
 from funct.kernels.cpu.products import integers as fast
 from funct.kernels.cpu.products.numpys import small_matmul
+from funct.kernels.linalg import products
 from funct.kernels.linalg.products import integer_matmul, matmul, outer_product, plain_matmul
 from tests.kernels.arrays import whole_range
 
@@ -65,6 +66,27 @@ def test_small_products_have_the_bits_of_numpys(
         assert found.dtype == x.dtype
         assert found.tobytes() == expected.tobytes()
     assert small_matmul(x, np.zeros(a[-1] + 1, dtype)) is NotImplemented
+    once, often = (np.asarray(way(x, y)(x, y)) for way in (products._way, products._often))
+    assert once.tobytes() == often.tobytes()
+
+
+@pytest.mark.skipif(not available(), reason="no LLVM here")
+@pytest.mark.parametrize("dtype", "fd")
+@pytest.mark.parametrize("shape", [(1, 1), (1, 37), (37, 1), (5, 9), (9, 2), (2, 64)])
+def test_products_of_one_term_are_numpys(shape: tuple[int, int], dtype: str) -> None:
+    """With its zeros and warnings, of columns and rows however they lie; large ones are others'."""
+    values = np.asarray([0.0, -0.0, 1.5, -2.5, 3.0], dtype)
+    x, y = (np.resize(np.roll(values, k), 2 * n) for k, n in enumerate(shape))
+    for a in (x[: shape[0], None], x[::2, None], x[::-2, None]):
+        for b in (y[None, : shape[1]], y[None, ::2]):
+            found = outer.outer_product(a, b)
+            along = a.strides[0] if shape[1] == 1 else b.strides[1]
+            assert (found is NotImplemented) == (along != b.itemsize and shape != (1, 1))
+            if found is not NotImplemented:
+                assert found.tobytes() == np.matmul(a, b).tobytes()
+                with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+                    outer.outer_product(np.full_like(a, np.inf), np.zeros_like(b))
+    assert outer.outer_product(np.ones((200, 1), dtype), np.ones((1, 200), dtype)) is NotImplemented
 
 
 @pytest.mark.skipif(not available(), reason="no LLVM here")

@@ -90,6 +90,8 @@ def _way(x: NDArray[Any], y: NDArray[Any]) -> Callable[[Any, Any], Any]:
                         return _way_of_matrices(x, y, work)
             elif size > MANY and x.shape == y.shape:
                 return dot
+            if not (x.flags.forc and y.flags.forc):
+                return np.matmul  # where `dot` copies, it has other sums
             if size >= _LARGE and x.flags.c_contiguous and y.flags.c_contiguous:
                 return np.matmul  # which does not clear the result first
             return _dot  # the same sums, at half the cost
@@ -148,9 +150,12 @@ def _way_of_stacks(x: NDArray[Any], y: NDArray[Any]) -> Callable[[Any, Any], Any
 def _often(x: NDArray[Any], y: NDArray[Any]) -> Callable[[Any, Any], Any]:
     """`_way` where a call costs more than what is multiplied."""
     way = _way(x, y)
-    if way not in (np.matmul, _dot) or x.dtype not in _BLAS or x.dtype is not y.dtype:
+    if way not in (np.matmul, _dot, _of_one) or x.dtype not in _BLAS or x.dtype is not y.dtype:
         return way
     layout = x.shape, y.shape, x.strides, y.strides
+    single = x.dtype in _REAL and x.ndim == y.ndim == 2 and x.shape[1] == y.shape[0] == 1
+    if single or way is _of_one:
+        return planned("outer_product", x.dtype, 0, left(), *layout) if single else way
     return planned("small_matmul", x.dtype, 0, left(), *layout)
 
 
