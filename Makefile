@@ -2,7 +2,7 @@
 # `make test PYTHON=python3.13` uses an environment of its own, .venv-python3.13.
 
 .DEFAULT_GOAL := test
-.PHONY: demo test test-slow commutation lint types contract bench clean
+.PHONY: demo test test-slow test-wider commutation lint types contract bench clean
 
 runs = $(shell $(1) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(1))
 first_that_runs = $(firstword $(foreach python,$(1),$(call runs,$(python))))
@@ -30,6 +30,10 @@ test: $(READY)
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -q -m slow
+
+# As on a processor with other vectors and instructions: FUNCT_WIDER names it (tests/wider.py).
+test-wider: $(READY)
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q -n auto --dist worksteal -p tests.wider
 
 # The commutation matrix, docs/COMMUTATION.md: some minutes.
 commutation: $(READY)

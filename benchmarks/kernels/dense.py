@@ -100,6 +100,7 @@ DEPTHWISE = {
     "3x3, stride 2, 96, 112x112": ((4, 96, 112, 112), (96, 1, 3, 3), 2, 1, 96),
     "3x3, stride 3, 8 to 64, 33x33": ((8, 8, 33, 33), (64, 1, 3, 3), 3, 1, 8),
     "7x7, 96, 56x56": ((2, 96, 56, 56), (96, 1, 7, 7), 1, 3, 96),
+    "11x11, stride 2, 64, 56x56": ((2, 64, 56, 56), (64, 1, 11, 11), 2, 5, 64),
     "3x3, dilation 2, 64, 56x56": ((2, 64, 56, 56), (64, 1, 3, 3), 1, 2, 64, 2),
 }
 MATRICES = ("int8", "int32", "int64")
@@ -138,7 +139,7 @@ def rows() -> Iterator[Row]:
         yield from _convolutions("depthwise " + name, *case, dense=False)
     for name in (
         "3x3, 64, 56x56", "3x3, stride 2, 96, 56x56", "3x3, stride 2, 96, 112x112",
-        "7x7, 96, 56x56",
+        "7x7, 96, 56x56", "11x11, stride 2, 64, 56x56",
     ):  # fmt: skip
         case = DEPTHWISE[name]
         yield from _convolutions(f"depthwise {name}, last", *case, dense=False, last=True)

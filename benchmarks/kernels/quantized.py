@@ -28,6 +28,16 @@ LAYERS = (
     (128, 1024, 1024), (512, 512, 512), (1, 1024, 1024), (1, 4096, 4096), (128, 64, 64),
     (32, 128, 128),
 )  # fmt: skip
+CONVOLUTIONS = {  # x, w, groups
+    "3x3, 64 to 64, 28x28": ((8, 64, 28, 28), (64, 64, 3, 3), 1),
+    "3x3, 256 to 256, 14x14": ((8, 256, 14, 14), (256, 256, 3, 3), 1),
+    "3x3, 64 to 64, 56x56, one image": ((1, 64, 56, 56), (64, 64, 3, 3), 1),
+    "3x3, 16 to 16, 7x7, one image": ((1, 16, 7, 7), (16, 16, 3, 3), 1),
+    "1x1, 256 to 128, 28x28": ((8, 256, 28, 28), (128, 256, 1, 1), 1),
+    "1x1, 64 to 64, 14x14, one image": ((1, 64, 14, 14), (64, 64, 1, 1), 1),
+    "3x3, depthwise 64, 28x28": ((8, 64, 28, 28), (64, 1, 3, 3), 64),
+    "3x3, depthwise 64, 7x7": ((8, 64, 7, 7), (64, 1, 3, 3), 64),
+}
 
 
 def rows() -> Iterator[Row]:
@@ -108,18 +118,17 @@ def _compiled_layer(w: Any) -> Callable[[Any], object]:
 
 def _convolutions() -> Iterator[Row]:
     rng = np.random.default_rng(0)
-    static = ((1, 1), ((1, 1), (1, 1)), (1, 1))
-    cases = ("64 to 64", 1, 28), ("depthwise 64", 64, 28), ("depthwise 64", 64, 7)
-    for name, groups, side in cases:
-        xs, ws = (8, 64, side, side), (64, 64 // groups, 3, 3)
+    for name, (xs, ws, groups) in CONVOLUTIONS.items():
+        pad = ws[-1] // 2
+        slide = Sliding((1, 1), ((pad, pad), (pad, pad)), (1, 1), groups)
         image, kernels = _normal(xs, 0), _normal(ws, 1)
         x = rng.integers(0, 256, xs).astype(np.uint8)
         w = rng.integers(-127, 128, ws).astype(np.int8)
-        factor = np.full(64, 1e-4, np.float32)
-        few = np.zeros(64, np.int32), quantized.Codes(factor, 7, 7, 255, np.uint8)
-        slide = Sliding(*static, groups)
+        factor = np.full(len(w), 1e-4, np.float32)
+        few = np.zeros(len(w), np.int32), quantized.Codes(factor, 7, 7, 255, np.uint8)
+        pixels = len(x) * xs[2] * xs[3]
         yield Row(
-            f"int8 conv 3x3, {name}, {side}x{side}", 2 * x.size * w[0].size,
+            f"int8 conv {name}", 2 * pixels * w.size,
             lambda x=x, w=w, few=few, s=slide: quantized.convolution(x, 99, w, *few, s),
             {"float32": lambda x=image, w=kernels, s=slide: convolution(x, w, *s)}, best().dot,
         )  # fmt: skip

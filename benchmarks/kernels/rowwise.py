@@ -98,6 +98,19 @@ def rows() -> Iterator[Row]:
     hidden = rng.standard_normal((32, 100)).astype(np.float32)
     yield from _both("softshrink", lambda f, x: f.softshrink(x), hidden)
     last = np.moveaxis(np.moveaxis(x, 1, -1).copy(), -1, 1)
+    yield from _both("softmax of channels, channels last", lambda f, x: f.softmax(x, dim=1), last)
+    yield from _both(
+        "group_norm, channels last", lambda f, x, w, b: f.group_norm(x, 8, w, b), last, w, w
+    )
+    yield from _both(
+        "batch_norm, channels last", lambda f, x, w, b: f.batch_norm(x, None, None, w, b, True),
+        last, w, w,
+    )  # fmt: skip
+    for out in (1, 5):
+        yield from _both(
+            f"adaptive_avg_pool2d to {out}, channels last",
+            lambda f, x, out=out: f.adaptive_avg_pool2d(x, out), last,
+        )  # fmt: skip
     for where, image in (("", x), (", channels last", last)):
         for out in (7, 5):
             yield from _both(

@@ -13,9 +13,24 @@ from funct.kernels.cpu.neural import usable
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["likelihood", "likelihood_back"]
+__all__ = ["likelihood", "likelihood_back", "text"]
 
 _STEP = 1000  # what a step of plain code costs, in elements
+
+
+def text(
+    labels: NDArray[Any], n_out: NDArray[np.int64], blank: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Letters (N, S), of which n_out count, with blanks around them and behind them, (N, 2 S + 1);
+    and which of these places may be reached without the blank before.
+    """
+    lanes, longest = labels.shape
+    letters = np.full((lanes, 2 * longest + 1), blank, np.int64)
+    letters[:, 1::2] = np.where(np.arange(longest) < n_out[:, None], labels, blank)
+    skips = letters != blank
+    skips[:, :2] = False
+    skips[:, 2:] &= letters[:, 2:] != letters[:, :-2]
+    return letters, skips
 
 
 def likelihood(

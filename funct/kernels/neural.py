@@ -2,7 +2,7 @@
 
 Each gives, bit for bit, what the function of its name in `funct.nn.functional` composes of
 primitives, or None: for arguments that are seldom given, and from FEW elements on, where the
-composition is compiled.
+composition is compiled. Windows are pooled so at any size.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from funct.kernels.elementwise import times_sigmoid
 from funct.kernels.linalg.csr import product
 from funct.kernels.linalg.products import matmul
 from funct.kernels.positions import PLACES
+from funct.kernels.shares import FEW, in_code, is_few, log_softmax, softmax
 from funct.kernels.thresholds import MANY
 from funct.kernels.windows.convolution import called
-from funct.kernels.windows.pooling import few, max_pool, sum_pool
-from funct.kernels.windows.views import Sliding
+from funct.kernels.windows.pooling import few, max_pool, mean_pool
+from funct.kernels.windows.views import Sliding, output_size
 
 __all__ = [
     "FEW", "avg_pool_of", "conv_of", "cross_entropy", "embedding", "embedding_bag", "gelu",
@@ -35,10 +36,7 @@ __all__ = [
 
 ndarray = np.ndarray
 
-FEW = 1 << 12  # elements from which on a call of compiled code costs less than what it saves
-
 _add: Any = np.add.reduce
-_maximum: Any = np.maximum.reduce
 _plus: Any = np.add
 _empty = np.empty
 _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
@@ -47,70 +45,20 @@ _REDUCTIONS = frozenset({"mean", "sum", "none"})
 _SQRT_TWO_OVER_PI = math.sqrt(2.0 / math.pi)
 
 
-def _few(x: Any) -> bool:
-    """Whether x has elements, and few."""
-    dtype = x.dtype
-    return (dtype is _SINGLE or dtype is _DOUBLE) and 0 < x.size < FEW
-
-
-def _in_code(x: Any) -> bool:
-    """Whether there is machine code for x, which has few elements. NumPy adds other layouts up in
-    other orders.
-    """
-    return ready(x.size) and cpu.usable() and bool(x.flags.c_contiguous)
-
-
-def _line(x: Any, dim: Any) -> int:
-    """The length of x along dim where that is the last axis and there is machine code; else 0."""
-    rank = x.ndim
-    return x.shape[-1] if (dim == -1 or dim == rank - 1) and _in_code(x) else 0
-
-
-def softmax(x: Any, dim: Any, dtype: Any = None) -> Any:
-    """exp(x) / Σ exp(x) along dim."""
-    if dtype is not None or dim.__class__ is not int or not _few(x) or not x.ndim:
-        return None
-    if n := _line(x, dim):
-        y = _empty(x.shape, x.dtype)
-        cpu.softmax(x, y, x.size // n, n)
-        return y
-    if x.size >= MANY:
-        return None  # functions of so many are code of our own
-    e = x - _maximum(x, dim, None, None, True)
-    np.exp(e, e)
-    e *= 1.0 / _add(e, dim, None, None, True)
-    return e
-
-
-def log_softmax(x: Any, dim: Any, dtype: Any = None) -> Any:
-    """log(softmax(x)) along dim."""
-    if dtype is not None or dim.__class__ is not int or not _few(x) or not x.ndim:
-        return None
-    if n := _line(x, dim):
-        y = _empty(x.shape, x.dtype)
-        cpu.log_softmax(x, y, _empty(x.size, x.dtype), x.size // n, n)
-        return y
-    if x.size >= MANY:
-        return None
-    shifted = x - _maximum(x, dim, None, None, True)
-    shifted -= np.log(_add(np.exp(shifted), dim, None, None, True))
-    return shifted
-
-
 def relu(x: Any, inplace: Any = False) -> Any:
     """max(x, 0)."""
-    return np.maximum(x, 0) if inplace is False and _few(x) else None
+    return np.maximum(x, 0) if inplace is False and is_few(x) else None
 
 
 def sigmoid(x: Any) -> Any:
     """1 / (1 + exp(-x))."""
-    return elementwise.sigmoid(x) if _few(x) and x.size < MANY else None
+    return elementwise.sigmoid(x) if is_few(x) and x.size < MANY else None
 
 
 def linear(x: Any, w: Any, bias: Any = None) -> Any:
     """x times the transpose of w, plus the bias."""
     d = x.dtype
-    if w.ndim != 2 or not 0 < x.ndim < 3 or d is not w.dtype or not _few(x):
+    if w.ndim != 2 or not 0 < x.ndim < 3 or d is not w.dtype or not is_few(x):
         return None
     if x.shape[-1] != w.shape[1] or w.size >= FEW:
         return None
@@ -191,15 +139,15 @@ def one_hot(i: Any, num_classes: Any = -1) -> Any:
 
 def silu(x: Any, inplace: Any = False) -> Any:
     """x sigmoid(x)."""
-    return times_sigmoid(x) if not inplace and _few(x) and x.size < MANY else None
+    return times_sigmoid(x) if not inplace and is_few(x) and x.size < MANY else None
 
 
 def softplus(x: Any, beta: Any = 1, threshold: Any = 20) -> Any:
     """log(1 + exp(beta x)) / beta, or x."""
     known = (int, float)
-    if not _few(x) or beta.__class__ not in known or threshold.__class__ not in known:
+    if not is_few(x) or beta.__class__ not in known or threshold.__class__ not in known:
         return None
-    if not beta or not _in_code(x):
+    if not beta or not in_code(x):
         return None
     y = _empty(x.shape, x.dtype)
     cpu.softplus(x, y, x.size, float(beta), float(threshold))
@@ -208,9 +156,9 @@ def softplus(x: Any, beta: Any = 1, threshold: Any = 20) -> Any:
 
 def gelu(x: Any, approximate: Any = "none") -> Any:
     """x Φ(x), by the formula with tanh."""
-    if approximate != "tanh" or not _few(x):
+    if approximate != "tanh" or not is_few(x):
         return None
-    if _in_code(x):
+    if in_code(x):
         y = _empty(x.shape, x.dtype)
         cpu.gelu(x, y, x.size)
         return y
@@ -233,7 +181,7 @@ def layer_norm(
     """(x - mean) / sqrt(var + eps) · weight + bias over the last axes."""
     shape = (normalized_shape,) if normalized_shape.__class__ is int else tuple(normalized_shape)
     k = x.ndim - len(shape)
-    if not _few(x) or eps.__class__ is not float or k < 0 or not shape or x.shape[k:] != shape:
+    if not is_few(x) or eps.__class__ is not float or k < 0 or not shape or x.shape[k:] != shape:
         return None
     for given in (weight, bias):
         if given is not None and not (
@@ -241,7 +189,7 @@ def layer_norm(
         ):
             return None
     n = math.prod(shape)
-    if len(shape) == 1 and _in_code(x):
+    if len(shape) == 1 and in_code(x):
         y = _empty(x.shape, x.dtype)
         weighted, biased = weight is not None, bias is not None
         cpu.layer_norm(
@@ -286,16 +234,16 @@ def _class_loss(
 ) -> Any:
     n, classes = x.shape
     if logits:
-        known = _few(x)
+        known = is_few(x)
     else:
-        known = x.dtype in _WIDE and x.size > 0 and (n < FEW or _in_code(x))
+        known = x.dtype in _WIDE and x.size > 0 and (n < FEW or in_code(x))
     if weight is not None or not known or target.shape != (n,) or target.dtype.kind != "i":
         return None
     if ignore_index.__class__ is not int or 0 <= ignore_index < classes:
         return None
     if reduction not in _REDUCTIONS:
         return None
-    if _in_code(x):
+    if in_code(x):
         loss = _empty(n if reduction == "none" else (), x.dtype)
         room = _empty(2 * x.size if logits else n, x.dtype)
         if cpu.class_loss(x, target, loss, room, n, classes, logits, reduction):
@@ -323,29 +271,33 @@ def _folded(how: str, x: Any, rank: int, size: Any, stride: Any, padding: Any) -
     d = x.dtype
     if not size.__class__ is stride.__class__ is padding.__class__ is int:
         return None
-    windows = _windows(x.shape, rank, size, stride, padding) if d in _WIDE else None
+    windows = _windows(x.shape, d, rank, size, stride, padding) if d in _WIDE else None
     if windows is None:
         return None
-    given, plan = windows
+    given, plan, means = windows
     if plan is not None and x.flags.c_contiguous and ready(FEW):
         to, *told = plan
         y = _empty(to, d)
         few_windows(x, y, *told, how)
         return y
-    return max_pool(x, *given) if how == "max" else sum_pool(x, *given) / size**rank
+    return max_pool(x, *given) if how == "max" else mean_pool(x, *means)
 
 
 @functools.lru_cache(256)
-def _windows(shape: tuple[int, ...], rank: int, size: int, stride: int, padding: int) -> Any:
-    """What pooling functions are told of such windows, and the plan for few elements, if any; None
-    for many elements, or none.
+def _windows(
+    shape: tuple[int, ...], dtype: Any, rank: int, size: int, stride: int, padding: int
+) -> Any:
+    """What pooling functions are told of such windows, the plan for few elements, if any, and what
+    means are told; None for no elements.
     """
-    if not 1 <= len(shape) - rank <= 2 or not 0 < math.prod(shape) < FEW:
+    if not 1 <= len(shape) - rank <= 2 or 0 in shape:
         return None
     if size < 1 or stride < 1 or not 0 <= padding <= size // 2 or min(shape[-rank:]) < size:
         return None
     given = ((size,) * rank, (stride,) * rank, ((padding, padding),) * rank, (1,) * rank)
-    return given, few(shape, *given)
+    plan = few(shape, *given) if math.prod(shape) < FEW else None
+    counts = np.full(output_size(shape[-rank:], *given), size**rank, dtype)
+    return given, plan, (*given[:3], counts)
 
 
 def avg_pool_of(rank: int) -> Callable[..., Any]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.casting import in_dtype
+from funct.kernels.channels import channels_last
 from funct.kernels.cpu.reductions.columns import of_few_columns
 from funct.kernels.cpu.reductions.long_rows import of_runs, shortest
 from funct.kernels.cpu.reductions.pairwise import LONG, of_long_rows
@@ -63,7 +64,7 @@ def total(x: Any, axis: Any, keepdims: bool) -> Any:
     n = x.size
     if n >= ROWS:
         if axis.__class__ is tuple and (rows := _rows(x, axis)) is not None:
-            return _kept(total(rows, -1, False), axis, keepdims)
+            return _kept(total(*rows), axis, keepdims)
         if axis is None and not keepdims and x.dtype.num == _BOOL:
             return np.int64(counted(x))
         y = _of_few("sum", x, axis, keepdims) if axis is not None else None
@@ -78,7 +79,7 @@ def product(x: Any, axis: Any, keepdims: bool) -> Any:
     """NumPy's product."""
     if x.size >= ROWS:
         if axis.__class__ is tuple and (rows := _rows(x, axis)) is not None:
-            return _kept(product(rows, -1, False), axis, keepdims)
+            return _kept(product(*rows), axis, keepdims)
         y = _in_vectors("prod", x, axis, keepdims)
         if y is not None:
             return y
@@ -89,7 +90,7 @@ def most(x: Any, axis: Any, keepdims: bool) -> Any:
     """NumPy's maximum."""
     if x.size >= ROWS:
         if axis.__class__ is tuple and (rows := _rows(x, axis)) is not None:
-            return _kept(most(rows, -1, False), axis, keepdims)
+            return _kept(most(*rows), axis, keepdims)
         y = _in_vectors("max", x, axis, keepdims)
         if y is not None:
             return y
@@ -100,7 +101,7 @@ def least(x: Any, axis: Any, keepdims: bool) -> Any:
     """NumPy's minimum."""
     if x.size >= ROWS:
         if axis.__class__ is tuple and (rows := _rows(x, axis)) is not None:
-            return _kept(least(rows, -1, False), axis, keepdims)
+            return _kept(least(*rows), axis, keepdims)
         y = _in_vectors("min", x, axis, keepdims)
         if y is not None:
             return y
@@ -111,7 +112,7 @@ def every(x: Any, axis: Any, keepdims: bool) -> Any:
     """Whether all are true."""
     if axis is not None and x.size >= ROWS:
         if axis.__class__ is tuple and (rows := _rows(x, axis)) is not None:
-            return _kept(every(rows, -1, False), axis, keepdims)
+            return _kept(every(*rows), axis, keepdims)
         y = _of_few("all", x, axis, keepdims)
         if y is not None:
             return y
@@ -122,7 +123,7 @@ def some(x: Any, axis: Any, keepdims: bool) -> Any:
     """Whether one is true."""
     if axis is not None and x.size >= ROWS:
         if axis.__class__ is tuple and (rows := _rows(x, axis)) is not None:
-            return _kept(some(rows, -1, False), axis, keepdims)
+            return _kept(some(*rows), axis, keepdims)
         y = _of_few("any", x, axis, keepdims)
         if y is not None:
             return y
@@ -130,16 +131,22 @@ def some(x: Any, axis: Any, keepdims: bool) -> Any:
 
 
 def _rows(x: Any, axes: Any) -> Any:
-    """x with these axes as one, where several that are its last ones lie in C's order, as NumPy
-    walks them; None for others, and for all axes.
+    """What a reduction is told of x with these axes as one, where they are several that are its
+    last ones and lie in C's order, or do so before the channels; as NumPy walks them. None for
+    others, and for all axes.
     """
     rank, count = x.ndim, len(axes)
-    if not 1 < count < rank or not x.flags.c_contiguous:
+    if not 1 < count < rank:
         return None
     first = rank - count
     if sorted([a + rank if a < 0 else a for a in axes]) != [*range(first, rank)]:
         return None
-    return x.reshape(*x.shape[:first], -1)
+    if x.flags.c_contiguous:
+        return x.reshape(*x.shape[:first], -1), -1, False
+    seen = channels_last(x, first - 1)
+    if not seen.flags.c_contiguous:
+        return None
+    return seen.reshape(*x.shape[: first - 1], -1, x.shape[first - 1]), -2, False
 
 
 def _kept(y: Any, axes: Any, keepdims: bool) -> Any:

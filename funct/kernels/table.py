@@ -27,7 +27,7 @@ from msgspec import Struct
 from funct.device import host
 
 __all__ = [
-    "ROWS", "UNFIT", "Row", "Ways", "available", "call", "find", "left", "met", "permitted",
+    "ROWS", "UNFIT", "Laid", "Row", "Ways", "available", "call", "find", "left", "met", "permitted",
     "restricted", "restriction", "unrestricted",
 ]  # fmt: skip
 
@@ -352,15 +352,36 @@ def planned(
     raise LookupError(f"no kernel {name!r} for {dtype} on 'cpu'")
 
 
+class Laid:
+    """A kernel that computes as its operands lie.
+
+    plan: of all arguments, gives the function of them that computes for others which lie alike;
+    None: it passes the case on.
+    """
+
+    def __init__(self, plan: Callable[..., Implementation | None]) -> None:
+        self.plan = plan
+        functools.update_wrapper(self, plan)  # for its signature
+
+    def __call__(self, *args: Any) -> Any:
+        """What it computes of these."""
+        return (self.plan(*args) or _passing)(*args)
+
+
+def _passing(*args: Any) -> Any:
+    return NotImplemented
+
+
 class Ways:
     """The rows for calls that are alike: of one name, for arrays that lie alike.
 
-    What passed the first of them on by how arrays lie is not asked again.
+    What passed the first of them on by how arrays lie is not asked again, nor is a plan made again.
     """
 
     def __init__(self, name: str, dtype: DType, work: int, device: str = "cpu") -> None:
         rows = _candidates(name, dtype, device, restriction.get())
         self._rows = tuple([r for r in rows if work >= r.least])
+        self._calls: dict[str, Implementation] = {}  # by the place of a row
         self._what = f"{name!r} for {dtype} on {device!r}"
 
     @property
@@ -372,7 +393,8 @@ class Ways:
         """What the best row that knows the case computes."""
         passed = []
         for row in self._rows:
-            y = row.load()(*args)
+            call = self._calls.get(row.place) or self._loaded(row, args)
+            y = call(*args)
             if y is NotImplemented:
                 passed.append(row)
             elif y is not UNFIT:
@@ -380,6 +402,12 @@ class Ways:
                     self._rows = tuple([r for r in self._rows if r not in passed])
                 return y
         raise LookupError(f"no kernel {self._what}")
+
+    def _loaded(self, row: Row, args: tuple[Any, ...]) -> Implementation:
+        kernel = row.load()
+        call = (kernel.plan(*args) or _passing) if isinstance(kernel, Laid) else kernel
+        self._calls[row.place] = call
+        return call
 
 
 def call(name: str, dtype: DType, work: int, *args: Any, device: str = "cpu") -> Any:

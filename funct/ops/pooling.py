@@ -323,7 +323,7 @@ def _avg_shape(
 
 
 def _avg_rule(
-    g: Value,
+    g: Any,
     window: Shape,
     stride: Shape,
     padding: Pads,
@@ -333,10 +333,15 @@ def _avg_rule(
 ) -> Value:
     lead = len(x_shape) - len(window)
     size = tuple(map(operator.index, x_shape[lead:]))
-    g = g / wrap(_pulled_by(g.dtype, size, window, stride, padding, extra, bool(include)))
+    counts = _pulled_by(g.dtype, size, window, stride, padding, extra, bool(include))
+    whole = whole_padding(padding, extra)
+    if g.__class__ is fast.Array:
+        pulled = kernels.mean_pool_pull(g.data, size, window, stride, whole, counts)
+        if pulled is not None:
+            return wrap(pulled)
+    g = g / wrap(counts)
     ones = (1,) * len(window)
     wide = ops.broadcast_to(ops.reshape(g, (*g.shape, *ones)), (*g.shape, *window))
-    whole = whole_padding(padding, extra)
     shape = tuple([n + low + high for n, (low, high) in zip(x_shape[lead:], whole, strict=True)])
     return _unpad(ops.fold_windows(wide, shape, stride, ones), whole)
 

@@ -644,6 +644,12 @@ def _pooled() -> Iterator[Call]:
                 yield (x, size), option
 
 
+def _divided() -> Iterator[Call]:
+    for x in (*_rows(), _plain(np.float64, 2, 3, 7, 5), _plain(np.float32, 1, 2, 4, 4, 3)):
+        for size in (1, 2, 3, 4, (2,), 0, -1, None, 9):
+            yield (x, size), {}
+
+
 def _convolved(rank: int) -> Callable[[], Iterator[Call]]:
     def calls() -> Iterator[Call]:
         steps: list[dict[str, Any]] = [{"stride": 2}, {"stride": (1,) * rank, "padding": 1}]
@@ -888,6 +894,8 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "cumulative.cumulative_prod": lambda: _scans(*_DTYPE, {"include_initial": True}),
     "cumulative.cumulative_sum": lambda: _scans(*_DTYPE, {"include_initial": True}),
     "cumulative.diff": lambda: _scans(*_DIFF),
+    "special.shares.log_softmax": lambda: _scans({}, {"axis": (0, 1)}),
+    "special.shares.softmax": lambda: _scans({}, {"axis": (0, 1)}),
     "statistical.logsumexp": lambda: _reductions({"b": 2.0}, {"return_sign": True}),
     "statistical.max": _reductions,
     "statistical.mean": _reductions,
@@ -953,6 +961,9 @@ CALLS |= {
 } | {
     f"nn.functional.{kind}_pooling.{name}_pool{rank}d": _pooled
     for kind, name in (("average", "avg"), ("max", "max")) for rank in (1, 2, 3)
+} | {
+    f"nn.functional.adaptive_pooling.adaptive_{name}_pool{rank}d": _divided
+    for name in ("avg", "max") for rank in (1, 2, 3)
 } | {
     f"nn.functional.convolution.conv{rank}d": _convolved(rank) for rank in (1, 2, 3)
 }  # fmt: skip

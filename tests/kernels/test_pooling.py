@@ -326,7 +326,7 @@ def test_no_index_leaves_images(k: int, step: int, pad: int, inner: int) -> None
     if k == step == 1 and not pad:
         agree(cpu_last.max_spread_last, y, x, images, axes, met, inner, some, lanes, True, tasks)
     larger = tuple([(t - 1) * step + k for t in count])
-    ends = places.ends(larger, count, *static[:2])
+    ends = places.ends(larger, count, *static[:2], ((0, 0),) * 2)
     wider, room = np.zeros((2, *larger, inner), np.float32), np.zeros(2 * y[0, 0].size, np.float32)
     rows = 2 * larger[0]
     agree(

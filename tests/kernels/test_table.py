@@ -91,6 +91,22 @@ def test_only_what_passes_a_case_on_by_what_arrays_hold_is_asked_again(rows, mon
     assert asked == [*answers, "of_narrow", "plain", *answers]
 
 
+def test_what_is_planned_by_how_arrays_lie_is_planned_once(rows, monkeypatch):
+    monkeypatch.setattr(table, "available", lambda: frozenset({"llvm", "avx1024", "sse2"}))
+    asked: list[str] = []
+
+    def load(place):
+        name = place.split(":")[1]
+        plans = {"of_wide": None, "of_narrow": lambda x: x + 1}
+        return table.Laid(lambda x: (asked.append(name), plans[name])[1])
+
+    monkeypatch.setattr(table, "_load", load)
+    ways = table.Ways("twice", F32, 100)
+    assert [ways(1), ways(2)] == [2, 3]
+    assert asked == ["of_wide", "of_narrow"]
+    assert table.call("twice", F32, 100, 3) == 4
+
+
 def test_an_unknown_name_is_an_error():
     with pytest.raises(LookupError, match="nothing"):
         table.find("nothing", F32)

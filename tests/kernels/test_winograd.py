@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -24,6 +24,9 @@ from funct.kernels.cpu.convolution import (
     winograd,
     winograd_weight,
 )  # fmt: skip
+from funct.kernels.cpu.quantized import layers
+from funct.kernels.cpu.quantized.words import PAIRS
+from funct.kernels.quantized import affine as quantized
 from funct.kernels.windows import products
 from funct.kernels.windows.views import Sliding
 from tests import guarded
@@ -45,13 +48,16 @@ BY_TAPS = {
 
 @pytest.fixture(autouse=True)
 def always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Squares also where they are not worth it."""
+    """Squares also where they are not worth it, and words of pairs."""
+    monkeypatch.setattr(layers, "best", lambda: PAIRS)
     for module in (winograd, winograd_weight):
         monkeypatch.setattr(module, "worth", lambda *shapes: True)
-        module.plan.cache_clear()
+    kept = winograd.plan, winograd_weight.plan, layers.convolver
+    for plans in kept:
+        plans.cache_clear()
     yield
-    for module in (winograd, winograd_weight):
-        module.plan.cache_clear()
+    for plans in kept:
+        plans.cache_clear()
 
 
 def operands(
@@ -148,6 +154,48 @@ def test_what_is_not_finite_is_found(name: str, special: float, operand: int) ->
     np.testing.assert_array_equal(found, expected)
     assert not np.isfinite(found).all()
     assert np.isfinite(found).any()
+
+
+def codes_by_squares(x: Any, zero: int, w: Any, slide: Sliding) -> tuple[Any, Any]:
+    """A layer on codes, in pairs, and the same in NumPy."""
+    sums = quantized.convolution_accumulate(x, zero, w, None, *slide)
+    factor = np.float32(100 / max(1, int(np.abs(sums).max(initial=0))))
+    to = quantized.Codes(np.full(len(w), factor), 7, -128, 127, np.int8)
+    bias = np.arange(len(w), dtype=np.int32) - 2
+    found = layers.convolution(x, zero, w, bias, to, slide)
+    return found, quantized.plain_convolution(x, zero, w, bias, to, slide)
+
+
+@settings(max_examples=settings.default.max_examples // 4)
+@given(cases(), st.sampled_from([np.uint8, np.int8]), st.integers(0, 255), st.integers(0, 3))
+def test_codes_are_exact(case: Any, dtype: Any, zero: int, far: int) -> None:
+    """Also the farthest there are, of any zero point."""
+    n, c, o, size, padding, groups = case
+    rng = np.random.default_rng(2)
+    x, w = rng.integers(0, 256, (n, c * groups, *size)), rng.integers(0, 256, (o * groups, c, 3, 3))
+    if far & 1:
+        x = x // 128 * 255
+    if far & 2:
+        w = w // 128 * 255
+    x, zero = (x, zero) if dtype == np.uint8 else (x - 128, zero - 128)
+    slide = Sliding((1, 1), padding, (1, 1), groups)
+    found, expected = codes_by_squares(x.astype(dtype), zero, (w - 128).astype(np.int8), slide)
+    if found is not NotImplemented:
+        np.testing.assert_array_equal(found, expected, strict=True)
+
+
+@pytest.mark.parametrize("channels", [1827, 1828])  # four times their largest sums fit, or do not
+def test_the_largest_sums_of_codes_are_exact(
+    channels: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans: list[Any] = []
+    monkeypatch.setattr(layers, "plan", lambda *how: plans.append(winograd.plan(*how)) or plans[-1])
+    x, w = np.full((1, channels, 4, 4), 255, np.uint8), np.full((4, channels, 3, 3), -128, np.int8)
+    w[1::2] = 127
+    slide = Sliding((1, 1), ((1, 1), (1, 1)), (1, 1), 1)
+    found, expected = codes_by_squares(x, 0, w, slide)
+    np.testing.assert_array_equal(found, expected, strict=True)
+    assert len(plans) == (channels == 1827)
 
 
 @pytest.mark.parametrize("name", NAMES)

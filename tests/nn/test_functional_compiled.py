@@ -210,3 +210,32 @@ def test_a_batch_inside_of_a_grad_is_the_composition_too() -> None:
         return lambda x: xp.sum(ft.vmap(lambda row: f(row, 0))(x) ** 2)
 
     _close(*[ft.grad(loss(f))(x) for f in (F.softmax, COMPILED["softmax"])])
+
+
+IMAGES: dict[str, Any] = {
+    "batch_norm": lambda f, x, w: f(x, w * 0, w * w, w, training=True)[0],
+    "instance_norm": lambda f, x, w: f(x, weight=w),
+    "group_norm": lambda f, x, w: f(x, 3, w, w),
+    "softmax": lambda f, x, w: f(x, 1),
+    "prelu": lambda f, x, w: f(x, w),
+    "mse_loss": lambda f, x, w: f(x, xp.flip(x, axis=1), reduction="none"),
+}
+
+
+@pytest.mark.parametrize("name", IMAGES)
+@pytest.mark.parametrize("size", [(5, 4), (2, 4, 3)])
+@pytest.mark.usefixtures("always")
+def test_images_whose_channels_are_last_are_read_so(name: str, size: tuple[int, ...]) -> None:
+    """The numbers are the composition's, and what comes out lies as what came in."""
+    x, w = drawn((2, *size, 6), (6,))
+    first = xp.asarray(np.moveaxis(np.asarray(x), -1, 1).copy())
+    last = xp.asarray(np.moveaxis(np.asarray(x), -1, 1))
+    assert not last.data.flags.c_contiguous
+    public, composed = ((lambda x, w, f=f: IMAGES[name](f, x, w)) for f in (
+        called(name), COMPILED[name]))  # fmt: skip
+    (found, pull), (expected, expected_pull) = ft.vjp(public, last, w), ft.vjp(composed, first, w)
+    _close(found, expected)
+    for g in (first, last):
+        _close(pull(g), expected_pull(first))
+    for y in (public(last, w), found, pull(last)[0]):
+        assert np.moveaxis(np.asarray(y), 1, -1).flags.c_contiguous

@@ -27,6 +27,11 @@ CASES: dict[str, tuple[list[Any], Any]] = {
     "avg_pool1d": (drawn((2, 3, 9)), lambda f, x: f(x, 3, 2, padding=1, count_include_pad=False)),
     "avg_pool2d": (drawn((1, 2, 5, 6)), lambda f, x: f(x, 2)),
     "avg_pool3d": (drawn((2, 4, 3, 5)), lambda f, x: f(x, 2, stride=(1, 2, 2), ceil_mode=True)),
+    **{
+        f"adaptive_{name}_pool{rank}d": (drawn((2, 3, *(7, 5, 4)[:rank])), lambda f, x: f(x, 3))
+        for name in ("avg", "max")
+        for rank in (1, 2, 3)
+    },
     "max_pool1d": (drawn((2, 3, 9)), lambda f, x: f(x, 3, 2, 1)),
     "max_pool2d": (drawn((1, 2, 5, 6)), lambda f, x: f(x, 2)),
     "max_pool3d": (drawn((2, 4, 3, 5)), lambda f, x: f(x, (2, 1, 2), dilation=2)),
@@ -40,6 +45,7 @@ _CALLS = {
     "avg_pool1d", "avg_pool2d", "avg_pool3d", "cross_entropy", "embedding_bag", "grid_sample",
     "local_response_norm", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d", "max_pool2d",
     "max_pool3d", "multi_margin_loss", "pdist",
+    *[f"adaptive_{name}_pool{rank}d" for name in ("avg", "max") for rank in (1, 2, 3)],
 }  # fmt: skip
 
 # those whose cases hold arrays besides, of as many rows, and those that are compiled before that

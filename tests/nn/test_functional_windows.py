@@ -1,5 +1,6 @@
 """Convolutions and pooling in one to three dimensions are torch's for all windows."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -132,6 +133,33 @@ def test_adaptive_pools_of_images_are_torchs(
     np.testing.assert_allclose(
         np.asarray(pull(xp.asarray(g))[0]), leaf.grad.numpy(), rtol=1e-5, atol=1e-6
     )
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [
+        lambda x: F.avg_pool2d(x, 2), lambda x: F.avg_pool2d(x, (3, 2), (2, 1), 1),
+        lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False),
+        lambda x: F.max_pool2d(x, 3, 2, 1), lambda x: F.adaptive_avg_pool2d(x, 1),
+        lambda x: F.adaptive_avg_pool2d(x, (4, 5)), lambda x: F.adaptive_avg_pool2d(x, (13, 3)),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("channels", [9, 40])
+def test_images_are_pooled_as_they_lie(pool: Any, channels: int) -> None:
+    """Whichever axis is the last one in memory, and their cotangents; the results lie so too."""
+    x = wave((2, 17, 16, channels), 0.4)
+    last, first = np.moveaxis(x, -1, 1), np.moveaxis(x, -1, 1).copy()
+    wanted, wanted_pull = ft.vjp(pool, xp.asarray(first))
+    g = wave((*[wanted.shape[k] for k in (0, 2, 3, 1)],), 0.7)
+    cotangents = [np.moveaxis(g, -1, 1), np.moveaxis(g, -1, 1).copy()]
+    there = wanted_pull(xp.asarray(cotangents[1]))[0]
+    for image, cotangent in product((last, first), cotangents):
+        y, pull = ft.vjp(pool, xp.asarray(image))
+        np.testing.assert_allclose(np.asarray(y), np.asarray(wanted), rtol=1e-13, atol=1e-15)
+        back = np.asarray(pull(xp.asarray(cotangent))[0])
+        np.testing.assert_allclose(back, np.asarray(there), rtol=1e-13, atol=1e-15)
+        if image is last and y.size > y.shape[0] * y.shape[1]:
+            assert np.moveaxis(np.asarray(y), 1, -1).flags.c_contiguous
 
 
 @given(data=st.data(), rank=st.integers(1, 3))

@@ -7,6 +7,8 @@ from typing import Any
 from funct import ops
 from funct.array import statistical
 from funct.array.axes import normal_axes
+from funct.array.direct import direct
+from funct.kernels import shares as kernels
 
 __all__ = ["log_softmax", "logsumexp", "softmax", "softplus"]
 
@@ -41,6 +43,7 @@ def logsumexp(
     return statistical.logsumexp(a, axis=axis, keepdims=keepdims, b=b, return_sign=return_sign)
 
 
+@direct(kernels.softmax)
 def softmax(x: Any, axis: Any = None) -> Any:
     """exp(x) / sum(exp(x)) over axis (None: all), without overflow. NaN beside inf and of -inf.
 
@@ -53,9 +56,10 @@ def softmax(x: Any, axis: Any = None) -> Any:
     if 0 in x.shape:
         return x - 0.0
     y = ops.exp(x - _top(x, axes))
-    return y / ops.reduce_sum(y, axes, True)
+    return y * (1.0 / ops.reduce_sum(y, axes, True))  # one division for each sum
 
 
+@direct(kernels.log_softmax)
 def log_softmax(x: Any, axis: Any = None) -> Any:
     """log(softmax(x)), accurate where softmax is near 0 or 1.
 

@@ -4,12 +4,12 @@ Convolutions and poolings take channels first by their shapes, and give what the
 memory: of images whose channels are last, such images. Shapes do not say that, and loops after
 them would put all elements in the other order. Here it is said: between transposes, which are views
 and cancel, `convolution` of channels first is `convolution_last`, and elementwise ops between two
-of them are computed as the elements lie.
+of them are computed as the elements lie, as are their sums, and images that are given so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from funct.core import Primitive, ShapeDtype, lookup, variant
@@ -20,6 +20,7 @@ from funct.graph.passes.peephole import Maker, Rule, fresh_names, made_by, peeph
 
 __all__ = ["lay_out"]
 
+_MATRICES = 3  # axes of many; what is turned there is no image
 _IMAGES = ("convolution", "convolution_input", "max_pool", "avg_pool")  # of the first operand
 
 
@@ -83,9 +84,20 @@ def lay_out(graph: Graph) -> Graph:
         >>> [node.name for node in graph.nodes if node.name != "permute_dims"]
         ['convolution_last', 'multiply']
     """
-    if not any(isinstance(e, Node) and e.name in _LAST for e in graph.nodes):
+    rules = _Rules(graph)
+    if not rules.laid and not any(isinstance(e, Node) and e.name in _LAST for e in graph.nodes):
         return graph
-    return peephole(graph, _Rules(graph).by_name())
+    return peephole(graph, rules.by_name())
+
+
+def _images_given(graph: Graph) -> Iterator[Var]:
+    """What comes with its channels last and is turned around."""
+    given = set(graph.inputs)
+    for e in graph.nodes:
+        if isinstance(e, Node) and e.name == "permute_dims" and e.operands[0] in given:
+            (x,) = e.reads
+            if len(x.shape) > _MATRICES and e.params[0] == _first(len(x.shape)):
+                yield x
 
 
 class _Rules:
@@ -96,7 +108,7 @@ class _Rules:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.fresh = fresh_names(graph)
-        self.laid: set[Any] = set()
+        self.laid: set[Any] = set(_images_given(graph))
 
     def by_name(self) -> dict[str, tuple[Rule, ...]]:
         """The rules, with those that compose transposes."""
@@ -104,7 +116,7 @@ class _Rules:
         loops = {e.name for e in nodes if e.primitive.spread is not None}
         sums = {e.name for e in nodes if e.name.startswith("reduce_")}
         rules: dict[str, tuple[Rule, ...]] = dict.fromkeys(loops, (self.between,))
-        rules |= dict.fromkeys(sums, (self.follow,))
+        rules |= dict.fromkeys(sums, (self.reduced,))
         return rules | dict.fromkeys(_LAST, (self.image,)) | VIEWS
 
     def image(self, node: Node, maker: Maker) -> Any:
@@ -128,6 +140,22 @@ class _Rules:
             else:
                 operands.append(a if v is None else v)
         return [*views, *self._moved(node, node.primitive, tuple(operands))]
+
+    def reduced(self, node: Node, maker: Maker) -> Any:
+        """A reduction of the transpose of such an image, where what is left stands as it stood."""
+        (a,), (axes, keepdims, *rest) = node.operands, node.params
+        x = self._below(a, maker)
+        if x is None or x not in self.laid:
+            return self.follow(node, maker)
+        order = _first(len(x.shape))
+        left = [k for i, k in enumerate(order) if i not in axes]
+        if not keepdims and left != sorted(left):
+            return self.follow(node, maker)
+        params = (tuple(sorted([order[i] for i in axes])), keepdims, *rest)
+        if keepdims:
+            return self._moved(node, node.primitive, (x,), params)
+        self.laid.update(node.results)
+        return rebuilt(node, node.primitive, (x,), params)
 
     def follow(self, node: Node, maker: Maker) -> None:
         """What is made of such an image is one."""
@@ -153,12 +181,15 @@ class _Rules:
         views.append(Node(_PERMUTE, (a,), (_last(n),), (found,)))
         return found
 
-    def _moved(self, node: Node, primitive: Primitive, operands: tuple[Any, ...]) -> list[Node]:
+    def _moved(
+        self, node: Node, primitive: Primitive, operands: tuple[Any, ...], params: Any = None
+    ) -> list[Node]:
         """The op on values with channels last, and its result as it was."""
-        aval = primitive.aval(operands, node.params)
+        params = node.params if params is None else params
+        aval = primitive.aval(operands, params)
         assert isinstance(aval, ShapeDtype)
         below = Var(self.fresh(), aval.shape, aval.dtype)
         self.laid.add(below)
-        inner = Node(primitive, operands, node.params, (below,), node.site)
+        inner = Node(primitive, operands, params, (below,), node.site)
         axes = _first(len(aval.shape))
         return [inner, *rebuilt(node, _PERMUTE, (below,), (axes,))]

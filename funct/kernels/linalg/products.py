@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "FEW_OF_STACKS", "LONG", "gram_matmul", "half_matmul", "integer_matmul", "matmul",
-    "outer_product",
-    "plain_matmul", "product", "stacked_matmul", "summed_matmul", "thin_matmul", "vector_matmul",
+    "FEW_OF_STACKS", "LONG", "gram_matmul", "half_matmul", "integer_matmul", "matmul", "matmul_of",
+    "outer_product", "plain_matmul", "product", "stacked_matmul", "summed_matmul", "thin_matmul",
+    "vector_matmul",
 ]  # fmt: skip
 
 _BLAS = frozenset([np.dtype(t) for t in (np.float32, np.float64, np.complex64, np.complex128)])
@@ -221,6 +221,17 @@ def _way_of_large(x: NDArray[Any], y: NDArray[Any], work: int) -> Callable[[Any,
     """Of matrices, or stacks of them, of so many multiplications."""
     layout = x.shape, y.shape, x.strides, y.strides
     return planned("large_matmul", x.dtype, work, left(), *layout)
+
+
+def matmul_of(x: NDArray[Any], y: NDArray[Any]) -> Callable[[Any, Any], Any]:
+    """`matmul` for a matrix and matrices that lie as these do: there is nothing to ask where they
+    are large.
+    """
+    work = y.size * len(x)
+    few = work <= _TILED or 1 in (len(x), y.shape[-1]) or prod(y.shape[:-2]) >= _MANY
+    if few or x.dtype not in _REAL or x.dtype != y.dtype:
+        return matmul
+    return planned("large_matmul", x.dtype, work, left(), x.shape, y.shape, x.strides, y.strides)
 
 
 def _way_by_vector(x: NDArray[Any], y: NDArray[Any], size: int) -> Callable[[Any, Any], Any]:

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.kernels.cpu.irregular.boxes import distinct, max_index_boxes, mean_boxes, mean_boxes_back
+from funct.kernels.cpu.irregular.pooling import LANES
 from funct.kernels.cpu.loops import pays, ready
 from funct.kernels.cpu.scratch import fresh
+from funct.kernels.windows.last import means_back_last, means_last
 from funct.kernels.windows.places import share
+from funct.kernels.windows.views import last_in_memory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,6 +47,9 @@ def first_maxima(x: NDArray[Any], ends: Sequence[NDArray[np.int64]]) -> NDArray[
 
 def means(x: NDArray[Any], ends: Sequence[NDArray[np.int64]]) -> NDArray[Any]:
     """The mean of each box over the last axes, as above, of float32 or float64: where `ready`."""
+    seen = last_in_memory(x, len(ends))
+    if seen is not None and seen.shape[-1] >= LANES:
+        return means_last(seen, ends)
     return _mean(mean_boxes, x, ends, x.shape[x.ndim - len(ends) :], [len(e) for e in ends])
 
 
@@ -51,6 +57,9 @@ def means_back(
     g: NDArray[Any], ends: Sequence[NDArray[np.int64]], size: Sequence[int]
 ) -> NDArray[Any]:
     """What those send back to the elements of images of that size, of which they leave out none."""
+    seen = last_in_memory(g, len(ends))
+    if seen is not None and seen.shape[-1] >= LANES:
+        return means_back_last(seen, ends, size)
     return _mean(mean_boxes_back, g, ends, size, size)
 
 

@@ -49,16 +49,17 @@ def _apart(x: Any, other: Any, channels: int, kernel: Sizes, slide: Sliding, few
     return apart and pays and some and prod(kernel) > 1 and not any(map(any, slide.padding))
 
 
-def in_tiles(pixels: int, w: Sizes, slide: Sliding) -> bool:
+def in_tiles(images: int, pixels: int, w: Sizes, slide: Sliding) -> bool:
     """Whether tiles are quicker than the copy: those of 16 registers, which fill them as BLAS does,
-    of windows side by side, and any of a few that are single elements strides apart.
+    of windows side by side, and any of a few, of several images, that are single elements strides
+    apart.
 
     pixels: of the results of all images. w: shape of the weights.
     """
     if slide.groups > 1 or max(slide.stride) == 1:
         return False
     if prod(w[2:]) == 1:
-        return pixels * prod(w) <= _FEW_PRODUCTS
+        return images > 1 and pixels * prod(w) <= _FEW_PRODUCTS
     some = w[1] > _FEW_CHANNELS and prod(w) <= _SOME_WEIGHTS
     least = _SOME_PIXELS if some else _MANY_PIXELS
     return host().vector_bytes < _WIDE and slide.stride == w[2:] and pixels >= least

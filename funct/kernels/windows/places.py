@@ -119,11 +119,11 @@ def in_parts(count: int, window: int, stride: int, dilation: int) -> tuple[Any, 
 
 
 @functools.lru_cache(256)
-def ends(shape: Sizes, counts: Sizes, window: Sizes, stride: Sizes) -> Any:
+def ends(shape: Sizes, counts: Sizes, window: Sizes, stride: Sizes, padding: Padding) -> Any:
     """For each place of three axes the first of the windows that it is in, and the end of them."""
     found = [np.asarray([[0, 1]] * (3 - len(shape)), np.int64).reshape(-1, 2)]
-    for n, t, k, s in zip(shape, counts, window, stride):
-        at = np.arange(n)
-        first = np.maximum(0, -((k - 1 - at) // s))
-        found.append(np.stack((first, np.minimum(at // s + 1, t)), 1))
+    for n, t, k, s, (low, _) in zip(shape, counts, window, stride, padding, strict=True):
+        at = np.arange(n) + low
+        first, end = -((k - 1 - at) // s), at // s + 1
+        found.append(np.clip(np.stack((first, end), 1), 0, t))
     return np.concatenate(found)

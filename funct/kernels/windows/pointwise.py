@@ -17,12 +17,16 @@ from funct.device import host
 from funct.kernels import table
 from funct.kernels.channels import channels_first, channels_last
 from funct.kernels.cpu.scratch import fresh
-from funct.kernels.linalg.products import matmul
+from funct.kernels.linalg.products import matmul, matmul_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from funct.kernels.windows.views import Index, Sizes, Sliding
+
+    _Way = Callable[..., Any]  # one of the maps, of operands that lie as those it was made for
 
 __all__ = [
     "convolution", "convolution_input", "convolution_weight", "in_tiles", "mapped", "single",
@@ -126,16 +130,29 @@ def _thin(w: Sizes) -> bool:
     return 64 * (outputs + channels) > outputs * channels
 
 
-def _mapped(matrix: NDArray[Any], x: NDArray[Any]) -> NDArray[Any]:
-    """The matrix times the channels of each pixel. BLAS is slow where there is one channel."""
-    n, channels, *size = x.shape
+def _mapped(x: NDArray[Any], w: NDArray[Any], turned: bool) -> _Way:
+    """The weights, or their transpose, times the channels of each pixel. BLAS is slow where there
+    is one channel.
+    """
+    (n, channels, *size), outputs = x.shape, w.shape[turned]
+    sizes, result = w.shape[:2], (n, outputs, *size)
+    # of two matrices there is less to ask
+    shape = (channels, -1) if n == 1 else (n, channels, -1)
+
+    def matrix(w: NDArray[Any]) -> NDArray[Any]:
+        return w.reshape(sizes).T if turned else w.reshape(sizes)
+
+    def of_rows(x: NDArray[Any], w: NDArray[Any], *_: Any) -> Any:
+        return product(x.reshape(n, channels), matrix(w).T).reshape(result)
+
+    def of_pixels(x: NDArray[Any], w: NDArray[Any], *_: Any) -> Any:
+        return product(matrix(w), x.reshape(shape)).reshape(result)
+
     if prod(size) == 1:
-        of_rows: NDArray[Any] = matmul(x.reshape(n, channels), matrix.T)
-        return of_rows.reshape(n, len(matrix), *size)
-    product = np.multiply if channels == 1 else matmul
-    shape = (channels, -1) if n == 1 else (n, channels, -1)  # of two matrices there is less to ask
-    y: NDArray[Any] = product(matrix, x.reshape(shape))
-    return y.reshape(n, len(matrix), *size)
+        product: Any = matmul
+        return of_rows
+    product = np.multiply if channels == 1 else matmul_of(matrix(w), x.reshape(shape))
+    return of_pixels
 
 
 def _stacks(x: NDArray[Any], other: NDArray[Any], kernel: Sizes, slide: Sliding) -> bool:
@@ -176,79 +193,6 @@ def _stacked_weight(x: NDArray[Any], g: NDArray[Any], groups: int) -> NDArray[An
     return of_all
 
 
-def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
-    """See `funct.kernels.windows.convolution.convolution`."""
-    dense = _dense(x, w)
-    if dense and mapped(x.shape, w.shape, slide):
-        return _mapped(w.reshape(w.shape[:2]), x)
-    if _stacks(x, w, w.shape[2:], slide):
-        return _stacked(w.reshape(slide.groups, -1, w.shape[1]), x)
-    if dense and whole(x.shape, w.shape[2:], slide):
-        y: NDArray[Any] = matmul(x.reshape(len(x), -1), w.reshape(len(w), -1).T)
-        return y.reshape(*y.shape, *(1,) * len(slide.stride))
-    if _in_rows(x, w, slide):
-        return _rows(x, w.reshape(w.shape[:2]).T)
-    if x.flags.c_contiguous and _apart(x, w, w.shape[2:], slide):
-        seen, plain = _seen(x, slide)
-        return convolution(seen, w, plain)
-    return NotImplemented
-
-
-def convolution_input(
-    g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes
-) -> NDArray[Any]:
-    """See `funct.kernels.windows.convolution.convolution_input`."""
-    if _dense(g, w) and mapped(g.shape, w.shape, slide):
-        return _mapped(w.reshape(w.shape[:2]).T, g)
-    if _stacks(g, w, w.shape[2:], slide):
-        return _stacked(w.reshape(slide.groups, -1, w.shape[1]).swapaxes(1, 2), g)
-    if g.dtype == w.dtype and whole((*g.shape[:2], *size), w.shape[2:], slide):
-        x: NDArray[Any] = matmul(g.reshape(len(g), -1), w.reshape(len(w), -1))
-        return x.reshape(len(g), w.shape[1], *size)
-    if _in_rows(g, w, slide):
-        return _rows(g, w.reshape(w.shape[:2]))
-    if g.flags.c_contiguous and _apart(g, w, w.shape[2:], slide):
-        sent = convolution_input(g, w, _plain(slide), g.shape[2:])
-        if sent is NotImplemented:
-            return sent
-        x = np.zeros((*sent.shape[:2], *size), g.dtype)
-        x[_places(slide)] = sent
-        return x
-    return NotImplemented
-
-
-def convolution_weight(
-    x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes
-) -> NDArray[Any]:
-    """See `funct.kernels.windows.convolution.convolution_weight`."""
-    (n, channels), outputs = x.shape[:2], g.shape[1]
-    alike = g.flags.c_contiguous if x.flags.c_contiguous else _last(g)
-    if _stacks(x, g, size, slide) and alike and g.shape[1] > slide.groups:
-        w: NDArray[Any] = _stacked_weight(x, g, slide.groups)
-        return w.reshape(outputs, channels // slide.groups, *size)
-    if _dense(x, g) and whole(x.shape, size, slide):
-        of_all: NDArray[Any] = matmul(g.reshape(n, outputs).T, x.reshape(n, -1))
-        return of_all.reshape(outputs, channels, *size)
-    if x.dtype != g.dtype or not single(x.shape, size, slide):
-        return _of_some_pixels(x, g, slide, size)
-    if _last(x) and _last(g):
-        rows = [channels_last(v).reshape(-1, v.shape[1]) for v in (g, x)]
-        w = matmul(rows[0].T, rows[1])
-    else:
-        w = summed(g.reshape(n, outputs, -1), x.reshape(n, channels, -1))
-    return w.reshape(outputs, channels, *size)
-
-
-def _of_some_pixels(x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes) -> NDArray[Any]:
-    """The same where windows are strides apart: a copy of what they see makes it products."""
-    if not _apart(x, g, size, slide):
-        return NotImplemented
-    seen, plain = _seen(x, slide)
-    work = 2 * g.size * x.shape[1]
-    w: NDArray[Any] = table.call("convolution_weight", x.dtype, work, seen, g, plain, size)
-    return w
-
-
 def _apart(x: NDArray[Any], other: NDArray[Any], kernel: Sizes, slide: Sliding) -> bool:
     """Whether windows are single elements that lie strides apart."""
     alone = prod(kernel) == 1 and slide.groups == 1 and not any(map(any, slide.padding))
@@ -264,14 +208,111 @@ def _plain(slide: Sliding) -> Sliding:
     return slide._replace(stride=(1,) * len(slide.stride))
 
 
-def _seen(x: NDArray[Any], slide: Sliding) -> tuple[NDArray[Any], Sliding]:
-    """A copy of what such windows see, which lies as x does, and how they slide over it."""
-    seen = x[_places(slide)]
-    if _last(x):  # stays so
-        seen = channels_first(np.ascontiguousarray(channels_last(seen)))
-    else:
-        seen = np.ascontiguousarray(seen)
-    return seen, _plain(slide)
+def _seeing(x: NDArray[Any], slide: Sliding) -> Callable[[NDArray[Any]], NDArray[Any]]:
+    """What copies what such windows see of images that lie as x does: so does the copy."""
+    places, last = _places(slide), _last(x)
+
+    def seen(x: NDArray[Any]) -> NDArray[Any]:
+        part = x[places]
+        if last:
+            return channels_first(np.ascontiguousarray(channels_last(part)))
+        return np.ascontiguousarray(part)
+
+    return seen
+
+
+def _convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> _Way | None:
+    dense, groups, sizes = _dense(x, w), slide.groups, w.shape[:2]
+    if dense and mapped(x.shape, w.shape, slide):
+        return _mapped(x, w, False)
+    if _stacks(x, w, w.shape[2:], slide):
+        return lambda x, w, *_: _stacked(w.reshape(groups, -1, sizes[1]), x)
+    if dense and whole(x.shape, w.shape[2:], slide):
+        result = (len(x), len(w), *(1,) * len(slide.stride))
+        return lambda x, w, *_: (
+            matmul(x.reshape(len(x), -1), w.reshape(len(w), -1).T).reshape(result)
+        )
+    if _in_rows(x, w, slide):
+        return lambda x, w, *_: _rows(x, w.reshape(sizes).T)
+    if x.flags.c_contiguous and _apart(x, w, w.shape[2:], slide):
+        seen = _seeing(x, slide)
+        way = _convolution(seen(x), w, _plain(slide))
+        return way and (lambda x, w, *_: way(seen(x), w))
+    return None
+
+
+def _convolution_input(
+    g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes
+) -> _Way | None:
+    groups, sizes = slide.groups, w.shape[:2]
+    if _dense(g, w) and mapped(g.shape, w.shape, slide):
+        return _mapped(g, w, True)
+    if _stacks(g, w, w.shape[2:], slide):
+        return lambda g, w, *_: _stacked(w.reshape(groups, -1, sizes[1]).swapaxes(1, 2), g)
+    if g.dtype == w.dtype and whole((*g.shape[:2], *size), w.shape[2:], slide):
+        result = (len(g), sizes[1], *size)
+        return lambda g, w, *_: (
+            matmul(g.reshape(len(g), -1), w.reshape(len(w), -1)).reshape(result)
+        )
+    if _in_rows(g, w, slide):
+        return lambda g, w, *_: _rows(g, w.reshape(sizes))
+    if g.flags.c_contiguous and _apart(g, w, w.shape[2:], slide):
+        way = _convolution_input(g, w, _plain(slide), g.shape[2:])
+        return way and _sent(way, slide, (len(g), sizes[1], *size))
+    return None
+
+
+def _sent(way: _Way, slide: Sliding, shape: Sizes) -> _Way:
+    """The adjoint whose windows lie apart, by that of what they see."""
+    places = _places(slide)
+
+    def spread(g: NDArray[Any], w: NDArray[Any], *_: Any) -> NDArray[Any]:
+        x = np.zeros(shape, g.dtype)
+        x[places] = way(g, w)
+        return x
+
+    return spread
+
+
+def _convolution_weight(
+    x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes
+) -> _Way | None:
+    (n, channels), outputs = x.shape[:2], g.shape[1]
+    result = (outputs, channels // slide.groups, *size)
+    alike = g.flags.c_contiguous if x.flags.c_contiguous else _last(g)
+    if _stacks(x, g, size, slide) and alike and g.shape[1] > slide.groups:
+        return lambda x, g, *_: _stacked_weight(x, g, slide.groups).reshape(result)
+    if _dense(x, g) and whole(x.shape, size, slide):
+        return lambda x, g, *_: matmul(g.reshape(n, outputs).T, x.reshape(n, -1)).reshape(result)
+    if x.dtype != g.dtype or not single(x.shape, size, slide):
+        return _of_some_pixels(x, g, slide, size)
+    if _last(x) and _last(g):
+        return lambda x, g, *_: matmul(
+            channels_last(g).reshape(-1, outputs).T, channels_last(x).reshape(-1, channels)
+        ).reshape(result)
+    if n == 1:
+        product = matmul_of(g.reshape(outputs, -1), x.reshape(channels, -1).T)
+        return lambda x, g, *_: (
+            product(g.reshape(outputs, -1), x.reshape(channels, -1).T).reshape(result)
+        )
+    return lambda x, g, *_: (
+        summed(g.reshape(n, outputs, -1), x.reshape(n, channels, -1)).reshape(result)
+    )
+
+
+def _of_some_pixels(x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes) -> _Way | None:
+    """The same where windows are strides apart: a copy of what they see makes it products."""
+    if not _apart(x, g, size, slide):
+        return None
+    plain, seen = _plain(slide), _seeing(x, slide)
+    ways = table.Ways("convolution_weight", x.dtype, 2 * g.size * x.shape[1])
+    return lambda x, g, *_: ways(seen(x), g, plain, size)
+
+
+# See the functions of these names in `funct.kernels.windows.convolution`.
+convolution = table.Laid(_convolution)
+convolution_input = table.Laid(_convolution_input)
+convolution_weight = table.Laid(_convolution_weight)
 
 
 def summed_behind(a: Sizes, b: Sizes) -> bool:

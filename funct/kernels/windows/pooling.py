@@ -17,23 +17,14 @@ from funct.kernels.channels import channels_first, channels_last
 from funct.kernels.cpu.irregular import pooling as cpu
 from funct.kernels.cpu.irregular.pooling_last import (
     WIDTHS,
-    fold_last,
     max_index_last,
     max_spread_last,
-    spread_last,
     width_of,
 )
 from funct.kernels.cpu.loops import pays, ready
 from funct.kernels.cpu.scratch import fresh
-from funct.kernels.windows.places import (
-    axes_of,
-    ends,
-    in_parts,
-    meeting,
-    met,
-    order,
-    share,
-)
+from funct.kernels.windows.last import pool_last, rows_last, sums_back_last
+from funct.kernels.windows.places import axes_of, in_parts, meeting, met, share
 from funct.kernels.windows.rows import pool_rows
 from funct.kernels.windows.views import (
     known_size,
@@ -50,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "few", "few_pooled", "fold_windows", "lowest", "max_pool", "max_pool_index", "max_pool_pull",
-    "mean_pool", "plain_max_pool_index", "sum_pool", "sum_pool_adjoint",
+    "mean_pool", "mean_pool_pull", "plain_max_pool_index", "sum_pool", "sum_pool_adjoint",
 ]  # fmt: skip
 
 _FEW = 1 << 12  # elements for which the calls of NumPy are the whole cost
@@ -104,7 +95,7 @@ def _pool(
     fold, empty = (np.maximum, lowest(x.dtype)) if how == "max" else (np.add, -0.0)
     seen = last_in_memory(x, len(window))
     if seen is not None and pays(x, _FEW) and x.dtype.kind != "b" and len(window) <= 3:
-        pooled = _pool_last(how, empty, seen, window, stride, padding, dilation, counts)
+        pooled = pool_last(how, empty, seen, window, stride, padding, dilation, counts)
         if pooled is not None:
             return pooled
     if usual and len(window) <= 3:
@@ -117,45 +108,6 @@ def _pool(
     for i, (count, (low, _)) in enumerate(zip(size, padding)):
         x = _pool_axis(fold, empty, x, lead + i, count, window[i], stride[i], dilation[i], low)
     return x if counts is None else x / counts
-
-
-def _pool_last(
-    how: str, empty: Any, seen: NDArray[Any], window: Sizes, stride: Sizes, padding: Padding,
-    dilation: Sizes, counts: NDArray[Any] | None,
-) -> NDArray[Any] | None:  # fmt: skip
-    """`_pool` of images whose channels are last, which seen has there; None for too few of them."""
-    inner = seen.shape[-1]
-    if inner < cpu.LANES or (counts is not None and counts.dtype != seen.dtype):
-        return None
-    none = np.asarray([empty], seen.dtype)
-    rows, some, to, axes = _rows_last(seen, window, stride, padding, dilation)
-    y, tasks = fresh(to, seen.dtype), -(-rows // some)
-    column = prod(window[:-1])
-    alone = column * window[-1] <= column * stride[-1] + window[-1]  # folds of each are fewer
-    room = np.empty(0 if alone else tasks * prod(seen.shape[-2:]), seen.dtype)
-    size = seen.shape[-1 - len(window) : -1]
-    taps, found = order(size, window, stride, padding, dilation, inner)
-    how, divisors = (how, none) if counts is None else ("mean", counts)
-    many = width_of(inner, seen.dtype)
-    fold_last(
-        seen, y, room, axes, taps, found, none, divisors, rows, some, inner, many, how, alone,
-        tasks,
-    )  # fmt: skip
-    return channels_first(y, y.ndim - len(window) - 1)
-
-
-def _rows_last(
-    seen: NDArray[Any], window: Sizes, stride: Sizes, padding: Padding, dilation: Sizes
-) -> tuple[int, int, Sizes, Any]:
-    """Rows of results of images with their channels last, how many make a task, the shape of the
-    results, and what kernels are told of the axes.
-    """
-    d = len(window)
-    lead = seen.ndim - d - 1
-    count, axes = axes_of(seen.shape[lead:-1], window, stride, padding, dilation)
-    rows = prod((*seen.shape[:lead], *count[:-1]))
-    some = share(prod(seen.shape[-2:]) * prod(window[:-1]), rows)
-    return rows, some, (*seen.shape[:lead], *count, seen.shape[-1]), axes
 
 
 def few_pooled(x: NDArray[Any], plan: Any, how: str) -> NDArray[Any]:
@@ -219,6 +171,20 @@ def mean_pool(
     return sum_pool(x, window, stride, padding, ones) / counts
 
 
+def mean_pool_pull(
+    g: NDArray[Any], size: Sizes, window: Sizes, stride: Sizes, padding: Padding,
+    counts: NDArray[Any],
+) -> NDArray[Any] | None:  # fmt: skip
+    """The adjoint of `mean_pool` for images of that size whose channels are last; None for others,
+    and for few elements.
+    """
+    seen = last_in_memory(g, len(size)) if g.dtype.char in "fd" and len(size) <= 3 else None
+    if seen is None or seen.shape[-1] < cpu.LANES or not pays(g, _FEW):
+        return None
+    shares = seen / (counts[..., None] if counts.ndim else counts)
+    return sums_back_last(shares, size, window, stride, padding)
+
+
 def fold_windows(g: NDArray[Any], shape: Sizes, stride: Sizes, dilation: Sizes) -> NDArray[Any]:
     """As `windows_adjoint`; equal elements in each window, as a mean's pull has, are added once."""
     d = len(shape)
@@ -250,7 +216,8 @@ def sum_pool_adjoint(g: NDArray[Any], shape: Sizes, window: Sizes, stride: Sizes
     """The adjoint of `sum_pool` without padding: (…, *T) to (…, *shape), in machine code."""
     seen = last_in_memory(g, len(shape))
     if seen is not None and seen.shape[-1] >= cpu.LANES and len(shape) <= 3:
-        return _spread_last(seen, shape, window, stride)
+        none = ((0, 0),) * len(shape)
+        return sums_back_last(seen, tuple(shape), tuple(window), tuple(stride), none)
     lead = g.ndim - len(shape)
     for i in reversed(range(len(shape))):  # the last axis first, while there is little of it
         outer, count, inner = (
@@ -269,22 +236,6 @@ def sum_pool_adjoint(g: NDArray[Any], shape: Sizes, window: Sizes, stride: Sizes
             cpu.spread_axis(g, y, outer, shape[i], count, inner, window[i], stride[i], *split)
         g = y
     return g
-
-
-def _spread_last(seen: NDArray[Any], shape: Sizes, window: Sizes, stride: Sizes) -> NDArray[Any]:
-    """`sum_pool_adjoint` of images whose channels are last, which seen has there."""
-    d, inner = len(shape), seen.shape[-1]
-    lead = seen.ndim - d - 1
-    x = fresh((*seen.shape[:lead], *shape, inner), seen.dtype)
-    three, counts = ((*(1,) * (3 - d), *v) for v in (shape, seen.shape[lead:-1]))
-    rows, length = prod(x.shape[:-2]), counts[2] * inner
-    some = share(max(three[2] * inner, length), rows)
-    tasks = -(-rows // some)
-    windows = ends(shape, seen.shape[lead:-1], window, stride)
-    room = np.empty(tasks * length, x.dtype)
-    many = width_of(inner, x.dtype)
-    spread_last(seen, x, room, windows, *three, *counts, rows, some, inner, many, tasks)
-    return channels_first(x, lead)
 
 
 def max_pool_index(
@@ -310,7 +261,7 @@ def max_pool_index(
     if turned:  # too few windows in a row for vectors, and of too few elements
         seen = np.ascontiguousarray(channels_last(x, lead - 1))
     if seen is not None and seen.shape[-1] >= cpu.LANES and prod(size) < 1 << 31:
-        rows, some, to, _ = _rows_last(seen, window, stride, padding, dilation)
+        rows, some, to, _ = rows_last(seen.shape, window, stride, padding, dilation)
         y = fresh(to, _INT)
         taps = met(size, window, stride, padding, dilation)
         inner = seen.shape[-1]

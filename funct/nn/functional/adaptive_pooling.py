@@ -13,12 +13,15 @@ import funct.array as xp
 from funct import ops
 from funct.array import Array
 from funct.array.conversion import check_allocation
+from funct.array.direct import direct
 from funct.core.dtypes import INEXACT
 from funct.errors import ArgumentError
 from funct.kernels.cpu.loops import ready
 from funct.kernels.windows import boxes as kernels
+from funct.kernels.windows.adaptive import LARGE, WIDE, avg_pool_of, even, max_pool_of
+from funct.kernels.windows.views import last_in_memory
 from funct.nn.functional.arguments import batched, unbatched
-from funct.nn.functional.compiled import concrete
+from funct.nn.functional.compiled import concrete, whole
 from funct.nn.functional.resampling import (
     FLOATS,
     area_taps,
@@ -37,13 +40,13 @@ __all__ = [
 
 _FEW = 16  # windows that are read one by one
 _LONG = 1 << 16  # elements of an axis, for which no table is made
-# Elements of windows of one size from which on they are boxes like others, where there are so many.
-_WIDE, _LARGE = 1 << 6, 1 << 17
 _LEAST = 1 << 11  # elements from which on a node with rules of its own costs less than it saves
 
 OutputSize = int | Sequence[int | None] | None
 
 
+@direct(avg_pool_of(1))
+@whole
 def adaptive_avg_pool1d(input: Any, output_size: OutputSize) -> Any:
     """Take means of windows that divide a signal into output_size parts.
 
@@ -61,6 +64,8 @@ def adaptive_avg_pool1d(input: Any, output_size: OutputSize) -> Any:
     return _avg("adaptive_avg_pool1d", 1, input, output_size)
 
 
+@direct(avg_pool_of(2))
+@whole
 def adaptive_avg_pool2d(input: Any, output_size: OutputSize) -> Any:
     """Take means of windows that divide an image into output_size parts.
 
@@ -78,6 +83,8 @@ def adaptive_avg_pool2d(input: Any, output_size: OutputSize) -> Any:
     return _avg("adaptive_avg_pool2d", 2, input, output_size)
 
 
+@direct(avg_pool_of(3))
+@whole
 def adaptive_avg_pool3d(input: Any, output_size: OutputSize) -> Any:
     """Take means of windows that divide a volume into output_size parts.
 
@@ -95,6 +102,8 @@ def adaptive_avg_pool3d(input: Any, output_size: OutputSize) -> Any:
     return _avg("adaptive_avg_pool3d", 3, input, output_size)
 
 
+@direct(max_pool_of(1))
+@whole
 def adaptive_max_pool1d(input: Any, output_size: OutputSize, return_indices: bool = False) -> Any:
     """Take maxima of windows that divide a signal into output_size parts.
 
@@ -114,6 +123,8 @@ def adaptive_max_pool1d(input: Any, output_size: OutputSize, return_indices: boo
     return _max("adaptive_max_pool1d", 1, input, output_size, return_indices)
 
 
+@direct(max_pool_of(2))
+@whole
 def adaptive_max_pool2d(input: Any, output_size: OutputSize, return_indices: bool = False) -> Any:
     """Take maxima of windows that divide an image into output_size parts.
 
@@ -130,6 +141,8 @@ def adaptive_max_pool2d(input: Any, output_size: OutputSize, return_indices: boo
     return _max("adaptive_max_pool2d", 2, input, output_size, return_indices)
 
 
+@direct(max_pool_of(3))
+@whole
 def adaptive_max_pool3d(input: Any, output_size: OutputSize, return_indices: bool = False) -> Any:
     """Take maxima of windows that divide a volume into output_size parts.
 
@@ -150,8 +163,8 @@ def adaptive_mean(x: Any, sizes: Sequence[int]) -> Any:
     lead = len(x.shape) - len(sizes)
     if set(sizes) == {1}:
         return xp.mean(x, axis=tuple(range(lead, len(x.shape))), keepdims=True)
-    how = _even(x.shape[lead:], sizes)
-    if how is None or (math.prod(how[0]) >= _WIDE and math.prod(x.shape) >= _LARGE):
+    how = even(x.shape[lead:], sizes)
+    if how is None or (math.prod(how[0]) >= WIDE and math.prod(x.shape) >= LARGE):
         if x.__class__ is Array and _in_boxes(x, sizes):
             return wrap(kernels.means(x.data, _ends(x.shape[lead:], sizes)))
         if x.__class__ is ReverseTracer and concrete(x) and _in_boxes(x, sizes):
@@ -172,12 +185,18 @@ def adaptive_mean(x: Any, sizes: Sequence[int]) -> Any:
 
 def _in_boxes(x: Any, sizes: Sequence[int]) -> bool:
     """Whether means of all boxes are one kernel, and so is their way back: some windows are longer
-    than there are of them.
+    than there are of them, or channels are last in memory.
     """
     shape = x.shape[len(x.shape) - len(sizes) :]
     if len(sizes) > 3 or x.dtype not in FLOATS or max(shape) > _LONG or x.size < _LEAST:
         return False
-    return any(n > out * out for n, out in zip(shape, sizes, strict=True)) and ready(x.size)
+    if not ready(x.size):
+        return False
+    if any(n > out * out for n, out in zip(shape, sizes, strict=True)):
+        return True
+    while x.__class__ is ReverseTracer:
+        x = x.value
+    return last_in_memory(x.data, len(sizes)) is not None
 
 
 def _ends(shape: Sequence[int], sizes: Sequence[int]) -> list[Any]:
@@ -263,7 +282,7 @@ def _max(name: str, rank: int, x: Any, output_size: OutputSize, return_indices: 
     x, added = batched(name, x, rank)
     sizes = _sizes(name, x, rank, output_size)
     shape = tuple([int(n) for n in x.shape[2:]])
-    how = _even(shape, sizes)
+    how = even(shape, sizes)
     if how is not None:
         y = unbatched(ops.max_pool(x, *how), added)
         return (y, unbatched(ops.max_pool_index(x, *how), added)) if return_indices else y
@@ -272,22 +291,6 @@ def _max(name: str, rank: int, x: Any, output_size: OutputSize, return_indices: 
     y = ops.take_along_axis(xp.reshape(x, (*x.shape[:2], math.prod(shape))), rows, 2)
     y, at = (unbatched(xp.reshape(v, (*x.shape[:2], *sizes)), added) for v in (y, at))
     return (y, at) if return_indices else y
-
-
-def _even(shape: Sequence[Any], sizes: Sequence[int]) -> Any:
-    """What poolings are told of windows of one size whose distances are equal; None where they
-    are not.
-
-    They are where the number of windows divides the axis, or would if it were one shorter: then
-    each window shares its last element with the next.
-    """
-    window, stride = [], []
-    for n, out in zip(shape, sizes, strict=True):
-        if n.__class__ is not int or n < out or n % out > 1:
-            return None
-        window.append(n // out + n % out)
-        stride.append(n // out)
-    return tuple(window), tuple(stride), ((0, 0),) * len(window), (1,) * len(window)
 
 
 def _first_maxima(x: Any, shape: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
@@ -308,5 +311,5 @@ def _first_maxima(x: Any, shape: tuple[int, ...], sizes: tuple[int, ...]) -> Any
         window.append(places.shape[1])
         x = ops.take(x, wrap(places.reshape(-1)), 2 + k)
         inside = inside[..., None] * n + places.reshape(-1)
-    at = ops.max_pool_index(x, *_even(x.shape[2:], sizes))
+    at = ops.max_pool_index(x, *even(x.shape[2:], sizes))
     return ops.take(wrap(inside.reshape(-1)), at, 0)

@@ -10,7 +10,8 @@ the composition (`transforms/compiled/single.py`).
 
 Which way is taken depends on sizes alone, so a call has the same bits each time. The two ways
 differ where sums are added in another order, and in the last bits of functions that NumPy rounds
-otherwise: by a few units in the last place of the largest term.
+otherwise: by a few units in the last place of the largest term. Images whose channels are last in
+memory are read so, and so are results.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any, ParamSpec, TypeVar, cast
 
+import funct.array as xp
 from funct.array import Array, Tensor
 from funct.array.direct import DIRECT
+from funct.kernels.channels import lie_last
 from funct.kernels.neural import FEW
 from funct.source import hide
 from funct.transforms import jit
@@ -35,6 +38,7 @@ R = TypeVar("R")
 
 LEAST = FEW  # elements from which on a call of compiled code costs less than what it saves
 
+_MATRICES = 3  # axes of many, which have no channels
 _MOST = 256  # calls of one function that are told apart
 
 COMPILED: dict[str, Callable[..., Any]] = {}  # by name, the composition
@@ -53,13 +57,16 @@ def compiled(fun: Callable[P, R], least: int | None = None) -> Callable[P, R]:
 
     def large(*args: P.args, **options: P.kwargs) -> R:
         key: list[Any] = list(options)
-        arrays = []
+        arrays: list[Any] = []
+        last = False  # of the first one
         for a in (*args, *options.values()) if options else args:
             if a.__class__ is Array or isinstance(a, Tensor):
                 if not concrete(a):
                     return fun(*args, **options)
-                arrays.append(a)
-                key.append(None)
+                turned = _lies_last(a)
+                last = last or (turned and not arrays)
+                arrays.append(xp.moveaxis(a, 1, -1) if turned else a)
+                key.append("last" if turned else None)
             else:
                 part = static_key(a)
                 if part is None:
@@ -71,7 +78,8 @@ def compiled(fun: Callable[P, R], least: int | None = None) -> Callable[P, R]:
             if len(known) >= _MOST:
                 known.clear()
             run = known[frame] = jit(_of_arrays(fun, args, options))
-        return cast("R", run(*arrays))
+        y = run(*arrays)
+        return cast("R", _turned(y, arrays[0].ndim, -1, 1) if last else y)
 
     return _by_size(fun, large, Single, least)
 
@@ -112,6 +120,20 @@ def _by_size(
     return call
 
 
+def _lies_last(a: Any) -> bool:
+    """Whether a is images whose channels are last in memory: code reads them as they lie."""
+    while a.__class__ is ReverseTracer:
+        a = a.value
+    return a.data.ndim > _MATRICES and lie_last(a.data)
+
+
+def _turned(y: Any, rank: int, source: int, to: int) -> Any:
+    """Results with an axis moved, of those that are images."""
+    if isinstance(y, tuple):
+        return tuple([_turned(v, rank, source, to) for v in y])
+    return xp.moveaxis(y, source, to) if len(y.shape) == rank else y
+
+
 def _of_arrays(
     fun: Callable[..., R], args: tuple[Any, ...], options: dict[str, Any]
 ) -> Callable[..., R]:
@@ -119,18 +141,20 @@ def _of_arrays(
     given = (*args, *options.values())
     plain = tuple([None if isinstance(a, Tensor) else a for a in given])  # no array lives on here
     places = tuple([k for k, a in enumerate(given) if isinstance(a, Tensor)])
+    last = tuple([_lies_last(given[k]) for k in places])
     # a method, since what a closure holds is looked at before each call; by its name it is told
     filled = FunctionType(_filled.__code__, _filled.__globals__, fun.__name__)
-    return MethodType(filled, (fun, plain, places, tuple(options)))
+    return MethodType(filled, (fun, plain, places, last, tuple(options)))
 
 
 def _filled(call: tuple[Any, ...], *arrays: Any) -> Any:
     """A function of plain values, the last by name, with arrays in their places."""
-    fun, plain, places, names = call
+    fun, plain, places, last, names = call
     full, n = list(plain), len(plain) - len(names)
-    for k, a in zip(places, arrays, strict=True):
-        full[k] = a
-    return fun(*full[:n], **dict(zip(names, full[n:], strict=True)))
+    for k, a, turned in zip(places, arrays, last, strict=True):
+        full[k] = xp.moveaxis(a, -1, 1) if turned else a
+    y = fun(*full[:n], **dict(zip(names, full[n:], strict=True)))
+    return _turned(y, full[0].ndim, 1, -1) if last[0] else y
 
 
 hide(_filled)

@@ -60,8 +60,8 @@ def ctc_loss(
     n_in, n_out = (_lengths(name, v, lanes) for name, v in (
         ("input_lengths", input_lengths), ("target_lengths", target_lengths)
     ))  # fmt: skip
-    labels = _padded(targets, n_out, lanes, blank)  # (N, S)
-    log_p = _log_likelihood(x, labels, n_in, n_out, blank)
+    labels = _by_rows(targets, n_out, lanes)  # (N, S)
+    log_p = _log_likelihood(x, *_text(labels, n_out, blank), n_in, n_out)
     loss = ops.where(ops.less(log_p, 0.5 * _NEVER), 0.0 if zero_infinity else xp.inf, -log_p)
     if reduction == "mean":
         return xp.mean(loss / xp.astype(xp.maximum(n_out, 1), loss.dtype))
@@ -75,8 +75,8 @@ def _lengths(name: str, value: Any, lanes: int) -> Any:
     return n
 
 
-def _padded(targets: Any, n_out: Any, lanes: int, blank: int) -> Any:
-    """Targets as (N, S), with blanks behind the text of each sample."""
+def _by_rows(targets: Any, n_out: Any, lanes: int) -> Any:
+    """Targets as (N, S); what is behind the text of a sample does not matter."""
     if len(targets.shape) == 1:
         if lanes == 1:
             targets = xp.expand_dims(targets, 0)
@@ -90,21 +90,31 @@ def _padded(targets: Any, n_out: Any, lanes: int, blank: int) -> Any:
         raise ShapeError(
             f"ctc_loss: targets must have shape ({lanes}, S) or (S,), got {targets.shape}"
         )
-    inside = xp.arange(targets.shape[1]) < xp.expand_dims(n_out, 1)
-    return ops.where(inside, xp.astype(targets, xp.int64), blank)
+    return targets
 
 
-def _log_likelihood(x: Any, labels: Any, n_in: Any, n_out: Any, blank: int) -> Any:
-    """Of the letters with blanks around them, (N, 2 S + 1)."""
+def _text(labels: Any, n_out: Any, blank: int) -> tuple[Any, Any]:
+    """The letters with blanks around them and behind them, (N, 2 S + 1), and which of these places
+    may be reached without the blank before.
+    """
     lanes, longest = labels.shape
+    if labels.__class__ is n_out.__class__ is Array:
+        text, skips = kernels.text(labels.data, n_out.data, blank)
+        return wrap(text), wrap(skips)
+    inside = xp.arange(longest) < xp.expand_dims(n_out, 1)
+    labels = ops.where(inside, xp.astype(labels, xp.int64), blank)
     blanks = ops.where(ops.equal(labels, labels), blank, labels)
     pairs = xp.reshape(xp.stack([blanks, labels], axis=2), (lanes, 2 * longest))
-    text = xp.concat([pairs, xp.full((lanes, 1), blank)], axis=1)  # (N, 2 S + 1)
+    text = xp.concat([pairs, xp.full((lanes, 1), blank)], axis=1)
     older = xp.concat([text[:, :2], text[:, :-2]], axis=1) if longest else text
-    skips = ops.logical_and(ops.not_equal(text, blank), ops.not_equal(text, older))
+    return text, ops.logical_and(ops.not_equal(text, blank), ops.not_equal(text, older))
+
+
+def _log_likelihood(x: Any, text: Any, skips: Any, n_in: Any, n_out: Any) -> Any:
     known = x.__class__ is Array or (x.__class__ is ReverseTracer and concrete(x))
     if known and all(v.__class__ is Array for v in (text, n_in, n_out)):
-        return _over_alignments(x, text, skips, n_in, n_out)
+        given = x, text, skips, n_in, n_out
+        return _forward(*given)[0] if x.__class__ is Array else _over_alignments(*given)
     return _recursion(x, text, skips, n_in, n_out)
 
 

@@ -154,7 +154,8 @@ def area_taps(n: int, out: int) -> Taps:
     """Means of `area_windows`."""
     starts, stops = area_windows(n, out).T
     places, used = _windows(starts, stops, n)
-    return Taps(places, used / (stops - starts))
+    with np.errstate(invalid="ignore"):  # the mean of no elements is NaN
+        return Taps(places, used / (stops - starts))
 
 
 def nearest_places(n: int, out: int, scale: float, exact: bool) -> Places:

@@ -37,6 +37,7 @@ from funct.device.machine_code import LEAN
 from funct.kernels.cpu.dense.slab import SLAB, Slab, copy
 from funct.kernels.cpu.dense.tile import call_tiles
 from funct.kernels.cpu.dense.turn import transposed, turn_name
+from funct.kernels.cpu.quantized.codes import TO_CODES, Planes
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.llvm import I64, PTR, Module, Value, each, typed
 
@@ -54,6 +55,7 @@ JOB = Fields((
     "panel_rows", "panel_taps",  # of all classes
     "row_pixels", "out_rows", "out_pixels", "classes", "sets", "row_step",
     "most_rows", "most_alone", "tiles", "lanes",  # alone: of one vector
+    *TO_CODES,
 ))  # fmt: skip
 
 CLASS = Fields((
@@ -69,16 +71,17 @@ PACK = Fields((
 _AHEAD = 4  # chunks of weights; their lines lie far apart, where the processor does not guess
 
 
-def text(element: str, target: Host, last: bool = False) -> str:
+def text(element: str, target: Host, last: bool = False, codes: str = "") -> str:
     """`convolve(job)` for words of this element, and `pack(job)` for its weights.
 
-    last: x and the result are (N, *S, C) in memory.
+    last: x and the result are (N, *S, C) in memory. codes: the element of the result, where it is
+    the codes of the sums.
     """
     module = Module(target)
     module.declare("@funct_parallel", PARALLEL)
     turn = turn_name(element, target.vector_bytes)
     _define_panel(module, element)
-    _define_band(module, element, turn, last)
+    _define_band(module, element, turn, last, codes)
     _define_pack(module, element)
     for name, work, fields in (("convolve", "bands", JOB), ("pack", "panels", PACK)):
         f = module.function(name, [("job", PTR)])
@@ -102,6 +105,8 @@ class _Pixels(NamedTuple):
 
 class _Band(Slab):
     """Prints the work on one band."""
+
+    codes: Planes | None = None
 
     def multiply(
         self, of: _Pixels, channels: tuple[Value, Value], slab: Value, sums: Value, own: Value
@@ -195,6 +200,11 @@ class _Band(Slab):
             source = self.at(sums, i * job.out_pixels * row)
             if not self.last:
                 place = ((of.image + i) * outputs + channel) * job.out_pixels + first
+                if self.codes:
+                    to = f.at(job.pointer("y"), place, self.codes.element)
+                    steps = row, job.out_pixels
+                    self.codes.write(source, to, pixels, (channel, count), steps)
+                    return
                 to = self.at(job.pointer("y"), place)
                 self.transpose(source, to, pixels, count, row, job.out_pixels)
                 return
@@ -209,13 +219,16 @@ class _Band(Slab):
         each(f, 0, of.images, whole)
 
 
-def _define_band(module: Module, element: str, turn: str, last: bool) -> None:
+def _define_band(module: Module, element: str, turn: str, last: bool, codes: str) -> None:
     """`bands(job, task)`: the units task, task + tasks, … of (images, block of groups, band,
     split of channels).
     """
     f = module.function("bands", [("job", PTR), ("task", I64)], local=True)
     job, task = Record(f, JOB, f.arguments[0]), f.arguments[1]
     band_of = _Band(f, job, element, turn, last)
+    if codes:
+        lanes = module.target.vector_bytes // typed(element).bytes
+        band_of.codes = Planes(f, job, turn, 2 * lanes, codes)
     slab = band_of.at(job.pointer("scratch"), task * job.scratch_step)
     sums, own = band_of.at(slab, job.sums), band_of.at(slab, job.panel)
     outputs, blocks = job.groups * job.group_outputs, job.group_blocks
@@ -344,11 +357,11 @@ def _define_panel(module: Module, element: str) -> None:
 
 
 @functools.cache
-def entry(element: str, target: Host, last: bool, name: str) -> int:
+def entry(element: str, target: Host, last: bool, name: str, codes: str = "") -> int:
     """The address of `convolve` or `pack` on this machine."""
-    return _code(element, target, last).address(name)
+    return _code(element, target, last, codes).address(name)
 
 
 @functools.cache
-def _code(element: str, target: Host, last: bool) -> Code:
-    return printed(text, element, target, last, opt=LEAN)
+def _code(element: str, target: Host, last: bool, codes: str) -> Code:
+    return printed(text, element, target, last, codes, opt=LEAN)

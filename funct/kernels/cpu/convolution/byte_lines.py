@@ -148,7 +148,7 @@ class _ByteStrips(Strips):
         x = f.load(typed("i8", loaded), self.of_x(line, column))
         if mask is not None:
             zero = f.splat(f.convert(self.job.x_zero, "i8"), loaded)
-            x = x & mask | zero & ~mask
+            x = f.select(mask < 0, x, zero)
         if loaded < taken.lanes:
             x = f.shuffle(x, x, list(range(loaded)) * (taken.lanes // loaded))
         if self.read == "i8":

@@ -68,14 +68,14 @@ def beside(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
     slower.
     """
     pixels = len(x) * prod(x.shape[2:]) // max(1, prod(slide.stride))
-    quick = in_tiles(pixels, w.shape, slide)
+    quick = in_tiles(len(x), pixels, w.shape, slide)
     return convolution(x, w, slide) if quick else NotImplemented
 
 
 def beside_input(g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes) -> NDArray[Any]:
     """The same of the adjoint in x, whose few channels would leave lanes empty."""
     few = w.shape[1] <= _FEW_CHANNELS and prod(w.shape[2:]) > 1
-    quick = not few and in_tiles(g.size // max(1, len(w)), w.shape, slide)
+    quick = not few and in_tiles(len(g), g.size // max(1, len(w)), w.shape, slide)
     return convolution_input(g, w, slide, size) if quick else NotImplemented
 
 

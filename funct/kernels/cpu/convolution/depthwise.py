@@ -323,23 +323,24 @@ def weights_of_codes(
 
 
 def convolution_of_codes(
-    x: NDArray[Any], x_zero_point: int, w_shape: Sizes, prepared: Callable[[], Any],
-    written: np.dtype[Any], slide: Sliding, number: np.dtype[Any],
-) -> NDArray[Any]:  # fmt: skip
-    """See `funct.kernels.quantized.affine.convolution`.
+    x: Sizes, read: np.dtype[Any], zero_point: int, w: Sizes, written: np.dtype[Any],
+    slide: Sliding, number: np.dtype[Any],
+) -> Callable[..., NDArray[Any]] | None:  # fmt: skip
+    """The function of images of codes of this shape, and of what `weights_of_codes` made; None: it
+    is not known. See `funct.kernels.quantized.affine.convolution`.
 
-    prepared: gives what `weights_of_codes` made. number: int32, or float32, in which all sums must
-    be exact then.
+    number: int32, or float32, in which all sums must be exact then.
     """
     if slide.stride[-1] > 2:
-        return NotImplemented  # there is no instruction that gathers bytes
-    made = planes(number, x.shape, w_shape, slide, None, Coded(x.dtype, x_zero_point, written))
+        return None  # there is no instruction that gathers bytes
+    made = planes(number, x, w, slide, None, Coded(read, zero_point, written))
     if made is None:
-        return NotImplemented
-    weights, fields, held = prepared()
-    found = _run(made, x, weights, written, **fields)
-    del held
-    return found
+        return None
+
+    def run(x: NDArray[Any], weights: NDArray[Any], fields: dict[str, int], _: Any) -> Any:
+        return _run(made, x, weights, written, **fields)
+
+    return run
 
 
 def _run(

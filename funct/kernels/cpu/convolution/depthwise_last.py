@@ -32,7 +32,7 @@ _ELEMENT = {"float32": "f32", "float64": "f64"}
 _TASKS = 4  # per core
 _PARTS = 8  # sums of weights that are added in the end, whatever the number of cores
 _LONG_LINE = 28 << 10  # bytes
-_TAPS = 64  # of a kernel, or phases of an adjoint; texts grow with them
+_TAPS, _PHASES = 128, 64  # of a kernel, of an adjoint; texts grow with them
 
 _PLACES = tuple([PIXELS.place(name) for name in ("x", "w", "y")])
 
@@ -61,7 +61,7 @@ def _plan(
     sizes = (*x, *out, *kernel)
     if count < lanes or min(sizes) < 1 or prod(kernel) > _TAPS or len(size) > 3:
         return None
-    if how == "adjoint" and countless(out, slide, _TAPS):
+    if how == "adjoint" and countless(out, slide, _PHASES):
         return None
     axes, kernel = filled(tuple(size), out, kernel, slide, how == "adjoint")
     touched = images * count * (prod(size) + prod(out)) * dtype.itemsize

@@ -19,6 +19,7 @@ from funct.kernels.cpu.convolution.axes import Axes, Batch
 from funct.kernels.cpu.convolution.geometry import plan
 from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.dense.tile import most_rows, tile_table
+from funct.kernels.cpu.quantized.codes import TO_CODES
 from funct.kernels.cpu.record import address
 from funct.kernels.cpu.runners import filling
 from funct.kernels.llvm import typed
@@ -66,7 +67,7 @@ class Convolver:
         table = tile_table(dot, width, made.classes.counts, padded, alone=alone)
         self.job = bands.JOB.fill(
             **made.fields, x=0, y=0, weights=0, scratch=0, most_rows=most_rows(DOTS[dot], width),
-            most_alone=alone, tiles=address(table),
+            most_alone=alone, tiles=address(table), **dict.fromkeys(TO_CODES, 0),
         )  # fmt: skip
         self.scratch_bytes = made.fields["tasks"] * made.fields["scratch_step"] * self._word
         run, run_step = 1, 0
@@ -110,6 +111,21 @@ class Convolver:
         """
         room = memory.scratch(self.scratch_bytes)
         self._run(x, panels, y, room, around, 0 if laid else self.pack)
+
+    def to_codes(self, written: str, fields: dict[str, int]) -> Callable[..., None]:
+        """What fills images of codes of this element from (x, panels, y, around, bias, multiplier).
+
+        fields: the others of `TO_CODES`.
+        """
+        job = self.job.copy()
+        bands.JOB.put(job, **fields)
+        places = [*_MISSING, *[bands.JOB.place(name) for name in ("bias", "multiplier")]]
+        fill = filling(bands.entry(self._element, host(), False, "convolve", written), job, places)
+
+        def run(x: Any, panels: Any, y: Any, around: int, *of_channels: Any) -> None:
+            fill(x, panels, y, memory.scratch(self.scratch_bytes), around, 0, *of_channels)
+
+        return run
 
     # made at the first call: those who make jobs of this have the code elsewhere
 

@@ -18,7 +18,7 @@ Note [Asking ahead]
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
@@ -33,9 +33,11 @@ PIXELS = Fields((
     "tasks", "lines", "channels", "x", "w", "y", "zeros", "size0", "size1", "size2", "out0", "out1",
     "out2", "low0", "low1", "low2",
 ))  # fmt: skip
-_WIDTH = 4  # pixels of a strip
+# pixels of a strip, fewer where they read columns that lie strides apart: what memory is asked for
+# in small pieces of many places comes late
+_WIDTH = 4
 _TOGETHER = 8  # taps whose sums are in registers,
-_MET = {16: (6, 3, 1), 32: (9, 3, 1)}  # beside a strip of so many pixels of g, by registers
+_MET = {16: (4, 1), 32: (9, 3, 1)}  # beside a strip of so many pixels of g, by registers
 _AHEAD = 2048  # bytes; see Note [Asking ahead]
 _CACHE_LINE = 64
 
@@ -209,7 +211,13 @@ def _convolved(line: _Line, first: int, y: Value, n: Value, i0: Value, i1: Value
         each(f, 0, count, one, width)
         return []
 
-    f.branch(count >= _WIDTH, lambda: strips(_WIDTH), lambda: strips(1))
+    (width,) = _widths((_WIDTH,), line.pattern)
+    f.branch(count >= width, lambda: strips(width), lambda: strips(1))
+
+
+def _widths(pixels: Sequence[int], pattern: Pattern) -> list[int]:
+    """Of strips, the widest first."""
+    return sorted({max(1, count // pattern.strides[2]) for count in pixels}, reverse=True)
 
 
 def _sums(
@@ -272,7 +280,7 @@ def _correlated(line: _Line, w: Value, g: Value, n: Value, i0: Value, i1: Value)
         each(f, first, last, strip, width)
 
     pixels(0, start, 1, False)
-    for width in _MET[line.registers]:
+    for width in _widths(_MET[line.registers], line.pattern):
         whole = stop - f.rem(stop - start, width)
         pixels(start, whole, width, True)
         start = whole

@@ -17,9 +17,12 @@ import numpy as np
 from funct.kernels.channels import channels_first, channels_last, lie_last
 from funct.kernels.cpu.loops import available, kernel
 from funct.kernels.cpu.vectors import loaded, stored
-from funct.kernels.linalg.products import matmul
+from funct.kernels.linalg.products import matmul, matmul_of
+from funct.kernels.table import Laid
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from funct.kernels.windows.views import Sizes, Sliding
@@ -42,27 +45,31 @@ _LEAST_STRIDE = 4
 _SOME_TERMS = 16
 
 
-def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
-    """See `funct.kernels.windows.convolution.convolution`.
-
-    Without strides it is the adjoint in x of one with turned taps.
-    """
+def _convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> Any:
+    """Without strides it is the adjoint in x of one with turned taps."""
     size = slide.size(x.shape[2:], w.shape[2:])
     axes = tuple(range(2, w.ndim))
     if max(slide.stride) > 1 or not (available() and _large(x, w, len(w), slide, size)):
-        return NotImplemented
+        return None
     lows = [d * (k - 1) - low for d, k, (low, _) in zip(slide.dilation, w.shape[2:], slide.padding)]
     turned = slide._replace(padding=tuple([(low, 0) for low in lows]))
-    return _added(x, np.flip(w, axes).swapaxes(0, 1), turned, size)
+
+    def flipped(w: NDArray[Any]) -> NDArray[Any]:
+        return np.flip(w, axes).swapaxes(0, 1)
+
+    added = _added(x, flipped(w), turned, size)
+    return lambda x, w, *_: added(x, flipped(w))
 
 
-def convolution_input(
-    g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes
-) -> NDArray[Any]:
-    """See `funct.kernels.windows.convolution.convolution_input`."""
+def _convolution_input(g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes) -> Any:
     if not (available() and (_sound(g, w, slide) or _large(g, w, w.shape[1], slide, size))):
-        return NotImplemented
+        return None
     return _added(g, w, slide, size)
+
+
+# See the functions of these names in `funct.kernels.windows.convolution`.
+convolution = Laid(_convolution)
+convolution_input = Laid(_convolution_input)
 
 
 def _large(g: Any, w: Any, channels: int, slide: Sliding, size: Sizes) -> bool:
@@ -146,26 +153,35 @@ def _parts(places: Sizes, kernel: Sizes, slide: Sliding, size: Sizes) -> NDArray
     return parts[inside]
 
 
-def _added(g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes) -> NDArray[Any]:
-    """The adjoint in x, some images at a time."""
+def _added(g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes) -> Callable[..., Any]:
+    """The adjoint in x, some images at a time, of operands that lie as these do."""
     (outputs, channels, *kernel), n, places = w.shape, len(g), g.shape[2:]
     last = lie_last(g)
-    if last:
-        pixels = channels_last(g).reshape(n, -1, outputs).swapaxes(1, 2)
-    else:
-        pixels = g.reshape(n, outputs, -1)
-    matrix = w.reshape(outputs, -1).T
-    x = np.zeros((n, *size, channels) if last else (n, channels, *size), g.dtype)
+    shape = (n, *size, channels) if last else (n, channels, *size)
     pixel, channel = (channels, 1) if last else (1, prod(size))
     parts = _parts(places, tuple(kernel), slide, size)
     parts = parts * np.array([1, pixel, 1, 1]) if last else parts
     rows = (slide.stride[-2] * size[-1] * pixel if len(size) > 1 else 0, slide.stride[-1] * pixel)
-    taps = prod(kernel) * pixels.shape[2]
+    taps = prod(kernel) * prod(places)
     together = max(1, _ROOM // (channels * taps * g.itemsize))
-    for i in range(0, n, together):
-        sent = matmul(matrix, pixels[i : i + together])
-        add_sent(
-            sent, x[i : i + together], parts, len(parts), len(sent), channels, channels * taps,
-            channels * prod(size), taps, channel, places[-1], *rows,
-        )  # fmt: skip
-    return channels_first(x) if last else x
+    strides = channels * taps, channels * prod(size), taps, channel, places[-1], *rows
+
+    def pixels(g: NDArray[Any]) -> NDArray[Any]:
+        if last:
+            return channels_last(g).reshape(n, -1, outputs).swapaxes(1, 2)
+        return g.reshape(n, outputs, -1)
+
+    def add(g: NDArray[Any], w: NDArray[Any], *_: Any) -> NDArray[Any]:
+        matrix, images, x = w.reshape(outputs, -1).T, pixels(g), np.zeros(shape, g.dtype)
+        for i in range(0, n, together):
+            if alone:
+                sent, count = product(matrix, images[i]), 1
+            else:
+                sent = matmul(matrix, images[i : i + together])
+                count = len(sent)
+            add_sent(sent, x[i : i + together], parts, len(parts), count, channels, *strides)
+        return channels_first(x) if last else x
+
+    alone = together == 1 or n == 1  # of two matrices there is less to ask
+    product = matmul_of(w.reshape(outputs, -1).T, pixels(g)[0])
+    return add

@@ -22,6 +22,12 @@ Note [No less exact]
     whole numbers stay exact. A result is made of the 3 × 3 pixels under it and no others: A' leaves
     out the places that hold others. What is infinite comes out as no number, so it is found, and
     computed tap by tap.
+
+Note [Codes]
+    Differences of codes from their zero point have 9 bits, weights 8. With 2 G for G nothing is
+    halved, B' d B stays below 2^10 and 4 G w G' below 2^11: pairs of 16-bit integers hold them, and
+    one instruction multiplies and sums these. Sums are four times those of taps, modulo 2^32, which
+    is exact where those are below 2^29.
 """
 
 from __future__ import annotations
@@ -36,11 +42,12 @@ from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 
 __all__ = [
-    "PLACES", "REST", "SQUARES", "TAPS", "Cut", "Squares", "cut", "define_rest", "grid", "note",
-    "of_gradients", "of_pixels", "of_products", "of_sums", "of_weights", "worth",
+    "PAIRS", "PLACES", "REST", "SQUARES", "TAPS", "Cut", "Squares", "cut", "define_rest", "grid",
+    "note", "of_gradients", "of_pixels", "of_products", "of_sums", "of_weights", "worth",
 ]  # fmt: skip
 
 PLACES, TAPS = 16, 9
+PAIRS = "i32"  # words of two 16-bit integers; see Note [Codes]
 SQUARES = (
     "images", "unit_images", "slab_place", "squares",  # offset in a task's scratch
     "square_words", "plane",  # words from one square, and from one place, to the next
@@ -60,13 +67,13 @@ _LEAST = 1 << 20  # floating-point operations, tap by tap
 _MOST_BYTES = 64 << 20  # of transformed weights, which scratch holds on to
 
 
-def worth(batch: Batch, rows: int, columns: int, weights: int) -> bool:
+def worth(batch: Batch, rows: int, columns: int, weights: int, steps: int = 1) -> bool:
     """Whether images of so many pixels are done quicker by squares. weights: squares that take as
-    long as the transform of the weights does.
+    long as the transform of the weights does. steps: instructions of a product and its sum.
     """
     squares = batch.images * -(-rows // 2) * -(-columns // 2)
     turned = _TURNED_SHORT if batch.lanes * batch.word_bytes <= _SHORT else _TURNED
-    turned *= squares * (1 / batch.group_channels + 1 / batch.group_outputs)
+    turned *= squares / steps * (1 / batch.group_channels + 1 / batch.group_outputs)
     pixels = batch.images * rows * columns
     numbers = batch.groups * batch.group_channels * batch.group_outputs
     if 2 * pixels * TAPS * numbers < _LEAST or PLACES * numbers * batch.word_bytes > _MOST_BYTES:
@@ -174,6 +181,7 @@ class Squares(Slab):
         super().__init__(f, job, element, turn, last)
         self.lanes = f.module.target.vector_bytes // self.bytes
         self.vector = typed(element, self.lanes)
+        self.numbers = typed("i16", 2 * self.lanes) if element == PAIRS else self.vector
 
     def unit(self, u: Value) -> tuple[Value, Value, Value, Value, Value]:
         """The first image of a unit and their number, the band, its rows of squares, and of those
@@ -222,7 +230,7 @@ class Squares(Slab):
                 def some(c: Value) -> None:
                     first = self.at(pixel, c)
                     held = [
-                        f.load(self.vector, self.at(first, (job.slab2 * a + b) * job.pitch))
+                        f.load(self.numbers, self.at(first, (job.slab2 * a + b) * job.pitch))
                         for a in range(4)
                         for b in range(4)
                     ]

@@ -306,7 +306,7 @@ def beside_weight(x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes)
     slower.
     """
     shape = (*g.shape[1:2], *x.shape[1:2], *size)
-    if patches.in_tiles(g.size // max(1, g.shape[1]), shape, slide):
+    if patches.in_tiles(len(g), g.size // max(1, g.shape[1]), shape, slide):
         return convolution_weight(x, g, slide, size)
     return NotImplemented
 

@@ -17,10 +17,12 @@ from funct.device.machine_code import LEAN
 from funct.kernels.channels import channels_first, channels_last
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.convolution.panels import batch_of
-from funct.kernels.cpu.convolution.squares import PLACES, TAPS, cut, worth
+from funct.kernels.cpu.convolution.squares import PAIRS, PLACES, TAPS, cut, worth
 from funct.kernels.cpu.convolution.winograd_text import CHUNK, JOB, text
 from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.dense.tile import most_rows, tile_table
+from funct.kernels.cpu.dense.words import filled
+from funct.kernels.cpu.quantized.codes import TO_CODES
 from funct.kernels.cpu.record import Fields, address
 from funct.kernels.cpu.runners import filling
 from funct.kernels.table import UNFIT
@@ -30,16 +32,17 @@ if TYPE_CHECKING:
 
     from funct.kernels.windows.views import Sizes, Sliding
 
-__all__ = ["Plan", "convolution", "convolution_input", "entry", "plan", "served"]
+__all__ = ["Plan", "convolution", "convolution_input", "entry", "panels", "plan", "served"]
 
 _ELEMENT = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
+_PAIRS = "s16"  # the dot of words of two integers
 _UNIT_BYTES = 384 << 10  # of a unit's squares, which stay in the second-level cache
 _FEWEST, _MOST = 28, 112  # squares of a unit,
 _SHARED = 21  # or of one image that cores share
 _WEIGHTS = 25  # squares that take as long as to transform the weights
 _LINE_BYTES = 64
 
-_Text = Callable[[str, Host, bool], str]
+_Text = Callable[..., str]  # of an element, the target, and whether channels are last
 
 
 class Plan(Struct, frozen=True, eq=False):
@@ -65,6 +68,18 @@ class Plan(Struct, frozen=True, eq=False):
         return not wrong[0]
 
 
+    def to_codes(self, written: str, fields: dict[str, int]) -> Callable[..., None]:
+        """What fills images of codes of this element from (x, panels, y, bias, multiplier).
+
+        fields: the others of `TO_CODES`.
+        """
+        job = self.job.copy()
+        self.fields.put(job, **fields)
+        places = [self.fields.place(n) for n in (*self.missing, "bias", "multiplier", "scratch")]
+        fill = filling(entry(self.text, self.element, "squares", False, written), job, places)
+        return lambda *given: fill(*given, memory.scratch(self.scratch_bytes))
+
+
 def served(kernel: Sizes, slide: Sliding) -> bool:
     """Whether there are squares at all."""
     return kernel == (3, 3) and slide.stride == slide.dilation == (1, 1)
@@ -74,7 +89,10 @@ def served(kernel: Sizes, slide: Sliding) -> bool:
 def plan(
     dot: str, x: Sizes, w: Sizes, size: Sizes, slide: Sliding, adjoint: bool
 ) -> Plan | None:  # fmt: skip
-    """What is known of shapes, if squares are worth it. size: of the result."""
+    """What is known of shapes, if squares are worth it. size: of the result. Of pairs of integers,
+    which are told in words, weights are laid out before.
+    """
+    laid = dot == _PAIRS
     outputs, channels = w[0] // slide.groups, w[1]
     steps = channels * TAPS, TAPS  # of an output, of a channel, in w
     lows = [low for low, _ in slide.padding]
@@ -83,7 +101,7 @@ def plan(
         lows = [2 - low for low in lows]
     batch = batch_of(x[0], slide.groups, channels, outputs, dot)
     out = size[0], size[1]
-    if not worth(batch, *out, _WEIGHTS):
+    if not worth(batch, *out, 0 if laid else _WEIGHTS, 1 + DOTS[dot].beside):
         return None
     lanes, word = batch.lanes, batch.word_bytes
     line, pair = _LINE_BYTES // word, 2 * lanes
@@ -104,7 +122,7 @@ def plan(
     products = squares + PLACES * of.fields["plane"]
     sums = products + PLACES * product_plane
     own_words = max(sums + together * sums_place, CHUNK * TAPS * pair)
-    flags = slide.groups * blocks * PLACES * panel_plane
+    flags = 0 if laid else slide.groups * blocks * PLACES * panel_plane
     flags = -(-flags // line) * line
     own = flags + tasks * line
     numbers = np.arange(of.count)
@@ -124,9 +142,9 @@ def plan(
         "panel_group": blocks * PLACES * panel_plane, "most_rows": most_rows(DOTS[dot], width),
         "tiles": address(tile_table(dot, width, of.counts, padded)), "tap": address(tap),
     }  # fmt: skip
-    job = JOB.fill(**fields, x=0, w=0, y=0, scratch=0, flag=0)
+    job = JOB.fill(**fields, x=0, w=0, y=0, scratch=0, flag=0, **dict.fromkeys(TO_CODES, 0))
     room = (own + tasks * fields["scratch_step"]) * word
-    return Plan(text, dot, JOB, ("x", "w", "y"), job, room, (rows, tap))
+    return Plan(text, PAIRS if laid else dot, JOB, ("x", "w", "y"), job, room, (rows, tap))
 
 
 def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
@@ -160,17 +178,42 @@ def _run(x: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes | None) -
     return channels_first(y) if last else y
 
 
+def panels(w: NDArray[Any], groups: int) -> NDArray[np.int32]:
+    """Weights of bytes, (outputs, channels of a group, 3, 3), as `plan` has those of all places:
+    (group, block of outputs, place, word, lane). See Note [Codes] in `squares.py`.
+    """
+
+    def turned(a: Any, b: Any, c: Any) -> list[Any]:
+        return [2 * a, a + b + c, a - b + c, 2 * c]
+
+    rows = np.stack(turned(*np.moveaxis(w.astype(np.int16), 2, 0)), 2)
+    places = np.stack(turned(*np.moveaxis(rows, 3, 0)), 3).reshape(*w.shape[:2], PLACES)
+    words = filled(places, np.dtype(np.int16))
+    lanes = supported(DOTS[_PAIRS], host()) // words.itemsize
+    outputs, depth, pair = len(w) // groups, words.shape[1], 2 * lanes
+    blocks, line = -(-outputs // pair), _LINE_BYTES // words.itemsize
+    y = np.zeros((groups, blocks, PLACES, depth * pair + line), np.int32)
+    of_group = words.reshape(groups, outputs, depth, PLACES)
+    for o in range(0, outputs, pair):
+        part = of_group[:, o : o + pair].transpose(0, 3, 2, 1)
+        wide = -(-part.shape[3] // lanes) * lanes
+        to = y[:, o // pair, :, : depth * wide].reshape(groups, PLACES, depth, wide)
+        to[..., : part.shape[3]] = part
+        y[:, o // pair, :, : depth * wide] = to.reshape(groups, PLACES, -1)
+    return y
+
+
 @functools.lru_cache(1 << 10)
 def _filling(made: Plan, last: bool) -> Callable[..., None]:
     places = [made.fields.place(name) for name in (*made.missing, "scratch", "flag")]
     return filling(entry(made.text, made.element, "squares", last), made.job, places)
 
 
-def entry(text: _Text, element: str, name: str, last: bool = False) -> int:
+def entry(text: _Text, element: str, name: str, last: bool = False, *codes: str) -> int:
     """The address of `squares` or `rest` of a text on this machine."""
-    return _code(text, element, host(), last).address(name)
+    return _code(text, element, host(), last, *codes).address(name)
 
 
 @functools.cache
-def _code(text: _Text, element: str, target: Host, last: bool) -> Code:
-    return printed(text, element, target, last, opt=LEAN)
+def _code(text: _Text, element: str, target: Host, last: bool, *codes: str) -> Code:
+    return printed(text, element, target, last, *codes, opt=LEAN)

@@ -26,6 +26,7 @@ from funct.kernels.cpu.convolution.squares import (
 from funct.kernels.cpu.dense.slab import SLAB, clear, copy
 from funct.kernels.cpu.dense.tile import call_tiles
 from funct.kernels.cpu.dense.turn import turn_name
+from funct.kernels.cpu.quantized.codes import TO_CODES, Planes
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.llvm import I64, PTR, Module, Value, each, typed
 
@@ -42,21 +43,29 @@ JOB = Fields((
     "weight_tasks", "weight_units", "chunks", "output_step", "channel_step", "flipped",
     "groups", "group_channels", "group_outputs", "padded_outputs", "blocks",
     "panel_plane", "panel_step", "panel_group",  # from one place, output and group to the next
-    "most_rows", "tiles", "tap",
+    "most_rows", "tiles", "tap", *TO_CODES,
 ))  # fmt: skip
 
 
-def text(element: str, target: Host, last: bool = False) -> str:
-    """`squares(job)`: fill y. `rest(job)`. last: x and the result are (N, *S, C) in memory."""
+def text(element: str, target: Host, last: bool = False, codes: str = "") -> str:
+    """`squares(job)`: fill y. `rest(job)`. last: x and the result are (N, *S, C) in memory.
+
+    codes: of pairs of integers, the element of y, which are the codes of sums. w holds the weights
+    of all places then, and there is no rest.
+    """
     module = Module(target)
     module.declare("@funct_parallel", PARALLEL)
     turn = turn_name(element, target.vector_bytes)
-    _define_weights(module, element, turn)
-    _define_units(module, element, turn, last)
-    define_rest(module)
+    _define_units(module, element, turn, last, codes)
     f = module.function("squares", [("job", PTR)])
     given = f.arguments[0]
     job = Record(f, JOB, given)
+    if codes:
+        f.line(f"call void @funct_parallel(ptr @units, {given!r}, {job.tasks!r})")
+        f.ret()
+        return module.text()
+    _define_weights(module, element, turn)
+    define_rest(module)
     flags = f.at(job.pointer("scratch"), job.flags, element)
 
     def run(work: str, tasks: Value) -> None:
@@ -139,6 +148,8 @@ def _define_weights(module: Module, element: str, turn: str) -> None:
 class _Unit(Squares):
     """Prints the work on one unit."""
 
+    codes: Planes | None = None
+
     def products(self, given: tuple[Value, Value, Value, Value, Value], to: Value) -> None:
         """Those of a block of outputs: (place, square, lane). given: squares and their number, the
         block's panel, its width, and the first channel.
@@ -160,10 +171,11 @@ class _Unit(Squares):
         each(f, 0, PLACES, place)
 
     def sums(
-        self, products: Value, first: Value, to: Value, rows: Value, limit: Value, zeros: Value
-    ) -> Value:
+        self, products: Value, first: Value, to: Value, rows: Value, limit: Value,
+        zeros: list[Value],
+    ) -> list[Value]:  # fmt: skip
         """A' m A of an image and one vector of outputs: (pixel, lane). zeros: 0 times all results
-        before, which is 0 as long as they are finite.
+        before, which is 0 as long as they are finite; none of integers.
         """
         f, job, pair = self.f, self.job, 2 * self.lanes
 
@@ -173,6 +185,8 @@ class _Unit(Squares):
                 f.load(self.vector, self.at(here, job.product_plane * t)) for t in range(PLACES)
             ]
             y = grid(f, of_products, places)
+            if not held:  # see Note [Codes] in `squares.py`
+                y = [total >> 2 for total in y]
             above = self.at(to, (i * job.out_columns + j) * pair)
             under = self.at(above, job.out_columns * pair)
             beside = j + 1 < job.out_columns
@@ -183,9 +197,9 @@ class _Unit(Squares):
 
             row(above, y[0], y[1])
             f.when(i + 1 < limit, lambda: row(under, y[2], y[3]))
-            return [f.fma((y[0] + y[1]) + (y[2] + y[3]), 0.0, held[0])]
+            return [f.fma((y[0] + y[1]) + (y[2] + y[3]), 0.0, zeros) for zeros in held]
 
-        return self.over(first, rows, square, [zeros])[0]
+        return self.over(first, rows, square, zeros)
 
     def write(self, sums: Value, image: Value, channel: Value, pixels: tuple[Value, Value],
               real: Value) -> None:  # fmt: skip
@@ -193,6 +207,11 @@ class _Unit(Squares):
         f, job, pair = self.f, self.job, 2 * self.lanes
         outputs = job.groups * job.group_outputs
         plane = job.out_rows * job.out_columns
+        if self.codes:
+            place = (image * outputs + channel) * plane + pixels[0]
+            to = f.at(job.pointer("y"), place, self.codes.element)
+            self.codes.write(sums, to, pixels[1], (channel, real), (f.constant(I64, pair), plane))
+            return
         if not self.last:
             to = self.at(job.pointer("y"), (image * outputs + channel) * plane + pixels[0])
             self.transpose(sums, to, pixels[1], real, f.constant(I64, pair), plane)
@@ -205,16 +224,18 @@ class _Unit(Squares):
         each(f, 0, pixels[1], pixel)
 
 
-def _define_units(module: Module, element: str, turn: str, last: bool) -> None:
+def _define_units(module: Module, element: str, turn: str, last: bool, codes: str) -> None:
     """`units(job, task)`: the units task, task + tasks, … of (images, band)."""
     f = module.function("units", [("job", PTR), ("task", I64)], local=True)
     job, task = Record(f, JOB, f.arguments[0]), f.arguments[1]
     of = _Unit(f, job, element, turn, last)
     pair = 2 * of.lanes
+    if codes:
+        of.codes = Planes(f, job, turn, pair, codes)
     scratch = job.pointer("scratch")
     slab = of.at(scratch, job.own + task * job.scratch_step)
     squares, products, sums = (of.at(slab, n) for n in (job.squares, job.products, job.sums))
-    panels = of.at(scratch, job.panels)
+    panels = job.pointer("w") if codes else of.at(scratch, job.panels)
 
     def unit(u: Value, found: list[Value]) -> list[Value]:
         image, images, band, rows, limit = of.unit(u)
@@ -235,7 +256,7 @@ def _define_units(module: Module, element: str, turn: str, last: bool) -> None:
 
                     def some(v: Value, found: list[Value]) -> list[Value]:
                         places = of.at(products, v), k * of_image, of.at(here, v)
-                        return [of.sums(*places, rows, limit, found[0])]
+                        return of.sums(*places, rows, limit, found)
 
                     found = f.loop(0, wide, of.lanes, some, found)
                     of.write(here, image + k, g * job.group_outputs + o, pixels, real)
@@ -247,8 +268,8 @@ def _define_units(module: Module, element: str, turn: str, last: bool) -> None:
 
         return f.loop(0, job.groups, 1, group, found)
 
-    zeros = [f.constant(of.vector, 0)]
-    (found,) = f.loop(task, job.units, job.tasks, unit, zeros, maybe_empty=True)
-    flag = f.convert(f.any(f.isnan(found)), "i64")
-    f.store(flag, f.at(of.at(scratch, job.flags), task * _APART, "i64"))
+    zeros = [] if codes else [f.constant(of.vector, 0)]
+    for found in f.loop(task, job.units, job.tasks, unit, zeros, maybe_empty=True):
+        flag = f.convert(f.any(f.isnan(found)), "i64")
+        f.store(flag, f.at(of.at(scratch, job.flags), task * _APART, "i64"))
     f.ret()

@@ -5,29 +5,30 @@ Each is one loop over memory; the formulas are those of `funct.kernels.quantized
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import struct
 from collections.abc import Callable
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.device import PARALLEL, Code, host, printed
+from funct.device import PARALLEL, host, printed
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.quantized.words import PAIRS, QUADS, Words
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.cpu.runners import filling
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 from funct.kernels.llvm.scaling import nearest
+from funct.kernels.quantized.affine import Codes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from funct.kernels.quantized.affine import Codes
+    from funct.kernels.windows.views import Sizes
 
 __all__ = [
-    "BYTE", "TO_CODES", "farthest", "fit", "in_words", "of_columns", "planes_of_words",
+    "BYTE", "TO_CODES", "Planes", "farthest", "fit", "in_words", "of_columns", "planes_of_words",
     "requantized", "rounded", "scaled", "to_codes", "to_codes_fields",
 ]  # fmt: skip
 
@@ -36,6 +37,7 @@ _FARTHEST = 255 * 128  # the largest product there can be
 _INT32_MAX = 2**31 - 1
 _FLOAT, _INT = struct.Struct("f"), struct.Struct("i")
 _TASK = 1 << 16  # elements that are worth a task
+_PIECE = 256  # pixels whose sums are turned around at a time
 _NARROWEST = 4  # lanes; fewer elements are taken one by one
 
 TO_CODES = ("bias", "multiplier", "zero_point", "low", "high")
@@ -189,23 +191,62 @@ def of_columns(
     spans(f, count, 2 * _lanes("f32"), some)
 
 
+def of_channel(
+    f: Emitter, job: Record, sums: Value, y: Value, channel: Value, count: Value, element: str
+) -> None:
+    """Codes of so many sums of one channel."""
+    bias = f.load(typed("i32"), f.at(job.pointer("bias"), channel, "i32"))
+    multiplier = f.load(typed("f32"), f.at(job.pointer("multiplier"), channel, "f32"))
+    codes = to_codes(f, job, element)
+
+    def some(i: Value, lanes: int) -> None:
+        total = f.load(typed("i32", lanes), f.at(sums, i, "i32")) + f.splat(bias, lanes)
+        steps = f.convert(total, "f32") * f.splat(multiplier, lanes)
+        f.store(codes(steps), f.at(y, i, element))
+
+    spans(f, count, 2 * _lanes("f32"), some)
+
+
+class Planes:
+    """Prints how sums of a few channels, pixel by pixel, come to planes of codes: turned around in
+    pieces that stay in the first-level cache.
+    """
+
+    def __init__(self, f: Emitter, job: Record, turn: str, channels: int, element: str) -> None:
+        self.f, self.job, self.turn, self.element = f, job, turn, element
+        self.room = f.allocate(typed("i32"), channels * _PIECE)
+
+    def write(
+        self, sums: Value, to: Value, pixels: Value, channels: tuple[Value, Value],
+        steps: tuple[Value, Value],
+    ) -> None:  # fmt: skip
+        """channels: the first one's number, and how many. steps: from one pixel of the sums, and
+        from one plane of the result, to the next.
+        """
+        f, (first, count), (pitch, plane) = self.f, channels, steps
+
+        def piece(p: Value) -> None:
+            some = f.min(pixels - p, _PIECE)
+            source = f.at(sums, p * pitch, "i32")
+            whole = f.constant(I64, _PIECE)
+            f.call(self.turn, None, [source, self.room, some, count, pitch, whole])
+
+            def row(k: Value) -> None:
+                here, y = f.at(self.room, k * _PIECE, "i32"), f.at(to, k * plane + p, self.element)
+                of_channel(f, self.job, here, y, first + k, some, self.element)
+
+            each(f, 0, count, row)
+
+        each(f, 0, pixels, piece, _PIECE)
+
+
 def _sums_row(element: str) -> Callable[[Emitter, Record, Value], None]:
     """One row of sums, of one channel."""
 
     def row(f: Emitter, job: Record, k: Value) -> None:
         x = f.at(job.pointer("x"), k * job.columns, "i32")
         y = f.at(job.pointer("y"), k * job.columns, element)
-        channel = f.rem(k, job.channels)
-        bias = f.load(typed("i32"), f.at(job.pointer("bias"), channel, "i32"))
-        multiplier = f.load(typed("f32"), f.at(job.pointer("multiplier"), channel, "f32"))
-        codes = to_codes(f, job, element)
-
-        def some(i: Value, lanes: int) -> None:
-            total = f.load(typed("i32", lanes), f.at(x, i, "i32")) + f.splat(bias, lanes)
-            steps = f.convert(total, "f32") * f.splat(multiplier, lanes)
-            f.store(codes(steps), f.at(y, i, element))
-
-        spans(f, job.columns, 2 * _lanes("f32"), some)
+        of_channel(f, job, x, y, f.rem(k, job.channels), job.columns, element)
 
     return row
 
@@ -252,9 +293,8 @@ _ROWS: dict[str, tuple[Fields, Callable[[str], Callable[[Emitter, Record, Value]
 
 
 @functools.cache
-def _entry(name: str, element: str) -> tuple[Code, Any]:
-    code = printed(_text, name, element)
-    return code, ctypes.CFUNCTYPE(None, ctypes.c_int64)(code.address("run"))
+def _entry(name: str, element: str) -> int:
+    return printed(_text, name, element).keep().address("run")
 
 
 def _tasks(rows: int, size: int) -> int:
@@ -266,28 +306,34 @@ def _bits(number: float) -> int:
 
 
 def planes_of_words(
-    x: NDArray[Any], zero_point: int, groups: int, words: Words
-) -> NDArray[np.int32]:
-    """Images of codes as words of adjacent channels, filled up group by group."""
-    n, channels, *size = x.shape
-    x = np.ascontiguousarray(x)
+    x: Sizes, dtype: np.dtype[Any], zero_point: int, groups: int, words: Words
+) -> Callable[[NDArray[Any]], NDArray[np.int32]]:
+    """What makes images of codes, of this shape and dense, words of adjacent channels, filled up
+    group by group.
+    """
+    n, channels, *size = x
     count = -(-channels // (words.count * groups))
-    y = memory.fresh((n, groups * count, *size), np.dtype(np.int32))
-    plane = y[0, 0].size
+    make = memory.maker((n, groups * count, *size), np.dtype(np.int32))
     rows = n * groups * count
     job = PLANES.fill(
-        tasks=_tasks(rows, x.size), rows=rows, x=address(x), y=address(y), plane=plane, words=count,
+        tasks=_tasks(rows, prod(x)), rows=rows, x=0, y=0, plane=prod(size), words=count,
         channels=channels // groups, zero_point=zero_point,
     )  # fmt: skip
-    _entry(words.dot, BYTE[x.dtype])[1](address(job))
-    return y
+    places = [PLANES.place(name) for name in ("x", "y")]
+    fill = filling(_entry(words.dot, BYTE[dtype]), job, places)
+
+    def run(x: NDArray[Any]) -> NDArray[np.int32]:
+        fill(x, y := make())
+        return y
+
+    return run
 
 
 @functools.lru_cache(256)
 def farthest(terms: int, bias: bytes) -> int:
     """What sums of so many products and their bias, int32, cannot exceed."""
     offsets = np.frombuffer(bias, np.int32)
-    return _FARTHEST * terms + max(int(offsets.max()), -int(offsets.min()))
+    return _FARTHEST * terms + max(int(offsets.max(initial=0)), -int(offsets.min(initial=0)))
 
 
 def fit(terms: int, bias: bytes) -> bool:
@@ -308,18 +354,28 @@ def to_codes_fields(
     return fields, (offset, factor)
 
 
-def requantized(sums: NDArray[np.int32], bias: NDArray[np.int32], to: Codes) -> NDArray[Any]:
-    """`funct.kernels.quantized.affine.requantize` of images of sums + bias, for bytes."""
-    y = memory.fresh(sums.shape, np.dtype(to.dtype))
-    channels, columns = sums.shape[1], sums[0, 0].size
-    rows = sums.size // columns if columns else 0
-    fields, _held = to_codes_fields(bias.astype(np.int32, copy=False), to)
+def requantized(
+    sums: Sizes, factor: NDArray[np.float32], limits: tuple[int, int, int, Any]
+) -> Callable[[NDArray[np.int32], NDArray[np.int32]], NDArray[Any]]:
+    """`funct.kernels.quantized.affine.requantize` of images of sums and of what each channel's
+    lack, to bytes. factor: one for each channel, or for all. limits: of the codes.
+    """
+    dtype = np.dtype(limits[-1])
+    rows, columns = prod(sums[:2]), prod(sums[2:])
+    make = memory.maker(sums, dtype)
+    fields, (_, factors) = to_codes_fields(np.zeros(sums[1], np.int32), Codes(factor, *limits))
     job = SUMS.fill(
-        tasks=_tasks(rows, sums.size), rows=rows, x=address(sums), y=address(y), columns=columns,
-        channels=channels, **fields,
+        tasks=_tasks(rows, rows * columns), rows=rows, x=0, y=0, columns=columns, channels=sums[1],
+        **fields,
     )  # fmt: skip
-    _entry("sums", BYTE[y.dtype])[1](address(job))
-    return y
+    places = [SUMS.place(name) for name in ("x", "bias", "y", "multiplier")]
+    fill = filling(_entry("sums", BYTE[dtype]), job, places)
+
+    def run(sums: NDArray[np.int32], offset: NDArray[np.int32]) -> NDArray[Any]:
+        fill(sums, offset, y := make(), factors)
+        return y
+
+    return run
 
 
 def rounded(
@@ -358,4 +414,4 @@ def _passing(
         scale=_bits(scale), zero_point=zero_point, low=_bits(low - zero_point),
         high=_bits(high - zero_point),
     )  # fmt: skip
-    return filling(_entry(name, element)[0].address("run"), job, range(2))
+    return filling(_entry(name, element), job, range(2))

@@ -3,38 +3,46 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.convolution.convolution import convolver
+from funct.kernels.cpu.convolution.convolution import convolver as tiles
 from funct.kernels.cpu.convolution.depthwise import convolution_of_codes, weights_of_codes
+from funct.kernels.cpu.convolution.squares import TAPS
+from funct.kernels.cpu.convolution.winograd import panels as of_places
+from funct.kernels.cpu.convolution.winograd import plan, served
 from funct.kernels.cpu.quantized.codes import (
+    BYTE,
     farthest,
     fit,
     planes_of_words,
     requantized,
     rounded,
     scaled,
+    to_codes_fields,
 )
 from funct.kernels.cpu.quantized.kept import kept
 from funct.kernels.cpu.quantized.layer import layer
-from funct.kernels.cpu.quantized.words import best
+from funct.kernels.cpu.quantized.words import Words, best
+from funct.kernels.quantized.affine import Codes
 from funct.kernels.windows.convolution import convolution as convolve
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from funct.kernels.quantized.affine import Codes
-    from funct.kernels.windows.views import Sliding
+    from funct.kernels.windows.views import Sizes, Sliding
 
-__all__ = ["convolution", "dequantize", "linear", "quantize"]
+__all__ = ["convolution", "convolver", "dequantize", "linear", "quantize"]
 
 _BYTES = frozenset([np.dtype(np.uint8), np.dtype(np.int8)])
+_INT, _FLOAT = np.dtype(np.int32), np.dtype(np.float32)
 _FLOAT32_EXACT = 2**24
 _FARTHEST_ZERO = 1 << 16  # codes less it are exact in float32, in NumPy too
+_SQUARE = 4  # as many times as large are the sums that squares make
 _FEW_OUTPUTS = 4  # per group; they would fill few lanes of a tile
 
 
@@ -74,60 +82,124 @@ def convolution(
     slide: Sliding,
 ) -> NDArray[Any]:  # fmt: skip
     """See `funct.kernels.quantized.affine.convolution`."""
-    outputs, c, *kernel = w.shape
-    groups = slide.groups
+    if not _bytes(x, w, codes):
+        return NotImplemented
     offsets = np.asarray(bias, np.int32).tobytes()
-    if not _bytes(x, w, codes) or len(kernel) > 3 or not fit(c * prod(kernel), offsets):
-        return NotImplemented
-    if outputs // groups < _FEW_OUTPUTS:
-        exact = farthest(2 * c * prod(kernel), offsets) < _FLOAT32_EXACT
-        return _of_few(x, x_zero_point, w, bias, codes, slide, exact)
-    size = slide.size(x.shape[2:], w.shape[2:])
-    if not prod(size):
-        return NotImplemented
-    words = best()
-    count = -(-c // words.count)
-    read = (len(x), count * groups, *x.shape[2:])
-    laid = (outputs, count, *kernel)
-    made = convolver(words.dot, read, laid, size, slide, False)
-
-    def make(w: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
-        taps = np.ascontiguousarray(w).reshape(outputs, c, prod(kernel))
-        return made.panels(words.weights(taps)), words.offset(w)
-
-    # few channels are merged with taps in one order or another, as the geometry says
-    how = (words.dot, groups, (x.shape, slide) if count <= 16 else ())
-    panels, offset = kept(w, how, make)
-    planes = planes_of_words(x, x_zero_point, groups, words)
-    sums = memory.fresh((len(x), outputs, *size), np.dtype(np.int32))
-    zero = words.zero_point(int(x_zero_point), x.dtype)
-    made.run(planes, panels, sums, around=0 if words.centred else zero)
-    return requantized(sums, bias - zero * offset, codes)
-
-
-def _of_few(
-    x: NDArray[Any], x_zero_point: int, w: NDArray[Any], bias: NDArray[np.int32], codes: Codes,
-    slide: Sliding, exact: bool,
-) -> NDArray[Any]:  # fmt: skip
-    """The same for few outputs per group, in words of bytes or where floats are exact."""
     factors = np.asarray(codes.multiplier, np.float32).tobytes()
-    for number in [np.dtype(np.int32), *([np.dtype(np.float32)] if exact else [])]:
-        how = int(x_zero_point), x.dtype, bias.tobytes(), factors, codes[1:], number
+    how = int(x_zero_point), w.shape, offsets, factors, codes[1:], slide, best()
+    made = convolver(x.shape, x.dtype, *how)
+    return NotImplemented if made is None else made(np.ascontiguousarray(x), w)
 
-        def make(w: NDArray[Any], number: np.dtype[Any] = number) -> Any:
-            return weights_of_codes(w, int(x_zero_point), x.dtype, bias, codes, number)
 
-        prepared = functools.partial(kept, w, how, make)
-        written = np.dtype(codes.dtype)
-        y = convolution_of_codes(x, how[0], w.shape, prepared, written, slide, number)
-        if y is not NotImplemented:
-            return y
-    if not exact:
-        return NotImplemented
-    centred = x.astype(np.float32)
-    centred -= np.float32(x_zero_point)
-    sums = convolve(centred, w.astype(np.float32), *slide)
-    return requantized(sums.astype(np.int32), bias, codes) if sums.size else NotImplemented
+_Run = Callable[["NDArray[Any]", "NDArray[np.int8]"], "NDArray[Any]"]  # of codes and weights
+_Limits = tuple[int, int, int, Any]
+
+
+@functools.lru_cache(256)
+def convolver(
+    x: Sizes, dtype: np.dtype[Any], zero_point: int, w: Sizes, bias: bytes, factor: bytes,
+    limits: _Limits, slide: Sliding, words: Words,
+) -> _Run | None:  # fmt: skip
+    """The convolution of dense images of codes of this shape; None where sums could leave int32.
+
+    bias: int32, one for each output. factor: float32, one for each or one for all. limits: of the
+    codes of the result.
+    """
+    outputs, c, *kernel = w
+    size = slide.size(x[2:], w[2:])
+    if len(kernel) > 3 or not fit(c * prod(kernel), bias) or not prod(size):
+        return None
+    offset, factors = np.frombuffer(bias, np.int32), np.frombuffer(factor, np.float32)
+    if outputs // slide.groups < _FEW_OUTPUTS:
+        exact = farthest(2 * c * prod(kernel), bias) < _FLOAT32_EXACT
+        given = x, dtype, zero_point, w, offset, Codes(factors, *limits), slide
+        ways = (_by_lines(*given, number) for number in (_INT, *([_FLOAT] if exact else [])))
+        by_lines = next(filter(None, ways), None)
+        if by_lines is not None or not exact:
+            return by_lines
+
+        to_codes = requantized((x[0], outputs, *size), factors, limits)
+
+        def of_numbers(x: NDArray[Any], w: NDArray[np.int8]) -> NDArray[Any]:
+            centred = x.astype(_FLOAT)
+            centred -= np.float32(zero_point)
+            sums = convolve(centred, w.astype(_FLOAT), *slide)
+            return to_codes(sums.astype(_INT), offset)
+
+        return of_numbers
+    planes = planes_of_words(x, dtype, zero_point, slide.groups, words)
+    written: np.dtype[Any] = np.dtype(limits[-1])
+    make = memory.maker((x[0], outputs, *size), written)
+    fields, (_, multiplier) = to_codes_fields(offset, Codes(factors, *limits))
+    fields = {name: fields[name] for name in ("zero_point", "low", "high")}
+    coded = _coded(x, w, size, slide, words, words.zero_point(zero_point, dtype))
+    fill = coded(BYTE[written], fields)
+
+    def of_words(x: NDArray[Any], w: NDArray[np.int8]) -> NDArray[Any]:
+        fill(planes(x), w, y := make(), offset, multiplier)
+        return y
+
+    return of_words
+
+
+def _coded(
+    x: Sizes, w: Sizes, size: Sizes, slide: Sliding, words: Words, zero: int
+) -> Callable[[str, dict[str, int]], Callable[..., None]]:
+    """What gives, of an element and fields for codes, what fills them from images in words, and
+    weights: by squares where these are exact and worth it.
+    """
+    (outputs, c, *kernel), groups = w, slide.groups
+    count = -(-c // words.count)
+    read, laid = (x[0], count * groups, *x[2:]), (outputs, count, *kernel)
+    squares = None
+    if words.centred and served(w[2:], slide) and fit(_SQUARE * c * TAPS, b""):
+        squares = plan(words.dot, read, laid, size, slide, False)
+
+    def by_squares(written: str, fields: dict[str, int]) -> Callable[..., None]:
+        assert squares is not None
+        fill, make = squares.to_codes(written, fields), functools.partial(of_places, groups=groups)
+
+        def run(planes: Any, w: Any, y: Any, *of_channels: Any) -> None:
+            fill(planes, kept(w, ("squares", groups), make), y, *of_channels)
+
+        return run
+
+    def by_taps(written: str, fields: dict[str, int]) -> Callable[..., None]:
+        made = tiles(words.dot, read, laid, size, slide, False)
+        fill = made.to_codes(written, fields)
+        # few channels are merged with taps in one order or another, as the geometry says
+        how = (words.dot, groups, (x, slide) if count <= 16 else ())
+
+        def panels_of(w: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
+            taps = np.ascontiguousarray(w).reshape(outputs, c, prod(kernel))
+            return made.panels(words.weights(taps)), words.offset(w)
+
+        def run(planes: Any, w: Any, y: Any, bias: Any, multiplier: Any) -> None:
+            panels, offset = kept(w, how, panels_of)
+            if words.centred:
+                fill(planes, panels, y, 0, bias, multiplier)
+            else:
+                fill(planes, panels, y, zero, bias - zero * offset, multiplier)
+
+        return run
+
+    return by_taps if squares is None else by_squares
+
+
+def _by_lines(
+    x: Sizes, dtype: np.dtype[Any], zero_point: int, w: Sizes, bias: NDArray[np.int32],
+    codes: Codes, slide: Sliding, number: np.dtype[Any],
+) -> _Run | None:  # fmt: skip
+    """The same for few outputs per group, in words of bytes or where floats are exact."""
+    run = convolution_of_codes(x, dtype, zero_point, w, np.dtype(codes.dtype), slide, number)
+    if run is None:
+        return None
+    how = zero_point, dtype, bias.tobytes(), codes.multiplier.tobytes(), codes[1:], number
+
+    def weights(w: NDArray[np.int8]) -> Any:
+        return weights_of_codes(w, zero_point, dtype, bias, codes, number)
+
+    return lambda x, w: run(x, *kept(w, how, weights))
 
 
 def quantize(
