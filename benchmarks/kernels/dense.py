@@ -127,6 +127,7 @@ PRODUCTS = (
     ((256, 16, 16), (256, 16, 16)), ((32, 1, 64), (32, 64, 128)), ((100, 3, 64), (64, 64)),
     ((10_000, 5, 5), (10_000, 5, 5)), ((10_000, 8, 8), (10_000, 8, 1)),
     ((8, 1, 1024), (8, 1024, 1024)), ((100, 200, 200), (100, 200, 1)),
+    ((4, 4), (4, 4)), ((128,), (128, 128)), ((10, 5, 5), (10, 5, 5)),
 )  # fmt: skip
 
 
@@ -318,15 +319,19 @@ def _compiled_products() -> Iterator[Row]:
 
 def _systems() -> Iterator[Row]:
     torch: Any = optional("torch")
-    for count, m, n in ((128, 8, 8), (64, 32, 1)):
-        a = _normal((count, m, m), 0) + 8 * np.eye(m, dtype=np.float32)
-        b = _normal((count, m, n), 1)
+    cases = ((128, 8, 8, "float32"), (64, 32, 1, "float32"), (20, 6, 2, "complex64"))
+    for count, m, n, dtype in cases:
+        turn = np.asarray(1j if dtype == "complex64" else 1, dtype)
+        a = (_normal((count, m, m), 0) + 8 * np.eye(m, dtype=np.float32)) * turn
+        b = _normal((count, m, n), 1) * turn
         peers: dict[str, Any] = {"numpy, whole": lambda a=a, b=b: np.linalg.solve(a, b)}
         if torch is not None:
             both = [torch.from_numpy(v) for v in (a, b)]
             peers["torch"] = lambda both=both: torch.linalg.solve_triangular(*both, upper=False)
         call = functools.partial(solve_triangular, a, b, True)
-        yield Row(f"triangular systems ({count}, {m}, {n})", count * m * m * n, call, peers, "f32")
+        name, work = f"triangular systems ({count}, {m}, {n})", count * m * m * n
+        name, work = (name, work) if dtype == "float32" else (f"{name}, {dtype}", 4 * work)
+        yield Row(name, work, call, peers, "f32")
 
 
 def _integer_product(dtype: str, a: Any, b: Any) -> Row:

@@ -28,7 +28,7 @@ from funct.device import host
 
 __all__ = [
     "ROWS", "UNFIT", "Laid", "Row", "Ways", "available", "call", "find", "left", "met", "permitted",
-    "restricted", "unrestricted",
+    "restricted", "restriction", "unrestricted",
 ]  # fmt: skip
 
 Implementation = Callable[..., Any]
@@ -175,6 +175,8 @@ ROWS = (
     Row("large_matmul", _PRODUCTS + "blas_products:large_matmul", _REAL, ("llvm",), 1 << 18),
     Row("large_matmul", _PRODUCTS + "blas_products:large_matmul", _COMPLEX, ("llvm",), 1 << 16),
     Row("large_matmul", "funct.kernels.linalg.products:plain_matmul"),
+    Row("small_matmul", _PRODUCTS + "numpys:small_matmul", (*_REAL, *_COMPLEX), ("llvm",)),
+    Row("small_matmul", "funct.kernels.linalg.products:plain_matmul"),
     Row("summed_matmul", _PRODUCTS + "blas_products:summed_matmul", _REAL, ("llvm",), 1 << 16),
     Row("summed_matmul", "funct.kernels.linalg.products:summed_matmul"),
     # work: terms; OpenBLAS gives more than 10,000 to several threads
@@ -192,7 +194,7 @@ ROWS = (
     Row("vector_matmul", _PRODUCTS + "blas_products:vector_matmul", _COMPLEX, ("llvm",), 4096),
     Row("vector_matmul", "funct.kernels.linalg.products:vector_matmul"),
     # work: elements of the result
-    Row("thin_matmul", _PRODUCTS + "integers:thin_matmul", _REAL, _LONG, 1 << 18),
+    Row("thin_matmul", _PRODUCTS + "integers:thin_matmul", _REAL, _WIDE, 1 << 18),
     Row("thin_matmul", "funct.kernels.linalg.products:thin_matmul"),
     # work: elements
     Row("cast", _CPU + "elementwise.casts:cast", (*_HALF, *_REAL, *_WHOLE), ("llvm",), 1 << 9),
@@ -209,6 +211,7 @@ ROWS = (
     Row("half_reduction", "funct.kernels.statistical:half_reduction"),
     Row("nans", _CPU + "elementwise.vector_loops:nans", _REAL, ("llvm",)),
     Row("nans", "funct.kernels.nans:plain"),
+    Row("outer_product", _PRODUCTS + "outer:outer_product", _REAL, ("llvm",)),
     Row(
         "outer_product",
         _CPU + "elementwise.vector_loops:outer_product",
@@ -224,7 +227,13 @@ ROWS = (
     Row("stacked_matmul", _CPU + "small.products:complex_matmul", _COMPLEX, ("llvm",), 1 << 9),
     Row("stacked_matmul", "funct.kernels.linalg.products:stacked_matmul"),
     # work: systems, or blocks of 4,096 elements of right sides
-    Row("solve_triangular", _CPU + "triangular:solve_triangular", _REAL, ("llvm",), 2),
+    Row(
+        "solve_triangular",
+        _CPU + "triangular:solve_triangular",
+        (*_REAL, *_COMPLEX),
+        ("llvm",),
+        2,
+    ),
     Row("solve_triangular", "funct.kernels.linalg.matrices:triangular_solves"),
     Row("quantize", _CPU + "quantized.layers:quantize", ("float32",), ("llvm",), 1 << 9),
     Row("quantize", "funct.kernels.quantized.affine:plain_quantize"),
@@ -237,7 +246,7 @@ ROWS = (
     Row("sum_of_squares", "funct.kernels.updates:plain_sum_of_squares"),
 )
 
-_only: ContextVar[frozenset[str] | None] = ContextVar("funct.kernels.only", default=None)
+restriction: ContextVar[frozenset[str] | None] = ContextVar("funct.kernels.only", default=None)
 
 
 @functools.cache
@@ -256,26 +265,26 @@ def available() -> frozenset[str]:
 @contextmanager
 def restricted(*have: str) -> Iterator[None]:
     """Within the block no row is chosen that needs more than these; () leaves the plain ones."""
-    token = _only.set(frozenset(have))
+    token = restriction.set(frozenset(have))
     try:
         yield
     finally:
-        _only.reset(token)
+        restriction.reset(token)
 
 
 # What the innermost block of `restricted` leaves, for keys of what is kept; None: all. Small calls
 # ask, so this is a builtin.
-left: Callable[[], frozenset[str] | None] = _only.get
+left: Callable[[], frozenset[str] | None] = restriction.get
 
 
 def unrestricted() -> bool:
     """Whether all is left: no block of `restricted` is around."""
-    return _only.get() is None
+    return restriction.get() is None
 
 
 def permitted(need: str) -> bool:
     """Whether `restricted` leaves what needs this."""
-    only = _only.get()
+    only = restriction.get()
     return only is None or need in only
 
 
@@ -305,7 +314,7 @@ def find(name: str, dtype: DType, work: int = 1 << 62, device: str = "cpu") -> I
 
     Raises: LookupError: where the table has no row at all; each name has a plain one on the CPU.
     """
-    for row in _candidates(name, dtype, device, _only.get()):
+    for row in _candidates(name, dtype, device, restriction.get()):
         if work >= row.least:
             return row.load()
     raise LookupError(f"no kernel {name!r} for {dtype} on {device!r}")
@@ -370,7 +379,7 @@ class Ways:
     """
 
     def __init__(self, name: str, dtype: DType, work: int, device: str = "cpu") -> None:
-        rows = _candidates(name, dtype, device, _only.get())
+        rows = _candidates(name, dtype, device, restriction.get())
         self._rows = tuple([r for r in rows if work >= r.least])
         self._calls: dict[str, Implementation] = {}  # by the place of a row
         self._what = f"{name!r} for {dtype} on {device!r}"
@@ -403,7 +412,7 @@ class Ways:
 
 def call(name: str, dtype: DType, work: int, *args: Any, device: str = "cpu") -> Any:
     """What the best row that knows the case computes."""
-    for row in _candidates(name, dtype, device, _only.get()):
+    for row in _candidates(name, dtype, device, restriction.get()):
         if work >= row.least:
             y = row.load()(*args)
             if y is not NotImplemented and y is not UNFIT:

@@ -15,7 +15,7 @@ from funct import ops
 from funct.core import Primitive, Sample, Shape, ShapeDtype, Value, product_dtype, product_in_wide
 from funct.errors import DTypeError, ExportError, ShapeError
 from funct.kernels.dtypes import NATIVE
-from funct.kernels.linalg.products import matmul as matrix_product
+from funct.kernels.linalg.products import product as matrix_product
 from funct.ops.broadcasting import broadcast_shapes, match_operand, pad_rank
 from funct.ops.families import structural
 from funct.ops.samples import calls
@@ -41,8 +41,8 @@ def multiplied(x: Any, y: Any) -> Any:
     """x @ y; of narrow dtypes it is taken in the wide one and rounded once."""
     kind = x.dtype
     if (kind.num < NATIVE and y.dtype.num < NATIVE) or kind == y.dtype == _BRAIN:
-        return matrix_product(x, y)
-    return product_in_wide(matrix_product, x, y)
+        return matrix_product.call(x, y)
+    return product_in_wide(matrix_product.call, x, y)
 
 
 def _matmul_aval(args: Args, params: Params) -> ShapeDtype:

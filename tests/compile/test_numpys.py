@@ -41,6 +41,11 @@ MOVED: list[Any] = [
     lambda x: xp.reshape(x, (-1, x.shape[-2]))[:3] @ x if x.ndim > 1 else x,
 ]  # fmt: skip
 
+BY_VECTORS: list[Any] = [
+    lambda x, y: x @ y, lambda x, y: y.T @ x, lambda x, y: x[None] @ y,
+    lambda x, y: y.T @ x[:, None],
+]  # fmt: skip
+
 
 def taken(fun: Any, *args: Any) -> tuple[Any, Any]:
     """What NumPy's calls give and what the code gives that follows them; None where none does."""
@@ -104,6 +109,25 @@ def test_stacks_have_the_sums_of_eager_calls(count: int, dtype: Any) -> None:
         assert later is not None
         assert same_bits(first, later.data), (rows, terms, columns)
         assert same_bits((x @ y * 2).data, later.data), (rows, terms, columns)
+
+
+@pytest.mark.skipif(not available(), reason="no LLVM here")
+@pytest.mark.parametrize("dtype", [xp.float32, xp.float64])
+@pytest.mark.parametrize("turned", [False, True])
+def test_products_by_vectors_have_the_sums_of_eager_calls(turned: bool, dtype: Any) -> None:
+    """Around where eager execution goes from BLAS to loops of its own, and to several tasks."""
+    rng = np.random.default_rng(0)
+    for m, n in ((2, 40), (64, 64), (97, 95), (96, 96), (3, 4000), (300, 217), (257, 256)):
+        x, y = (xp.asarray(rng.random(s), dtype=dtype) for s in (m, (n, m) if turned else (m, n)))
+        for fun in BY_VECTORS:
+
+            def twice(x: Any, y: Any, fun: Any = fun) -> Any:
+                return fun(x, y.T if turned else y) * 2
+
+            first, later = taken(twice, x, y)
+            assert later is not None or m * n > 1 << 16
+            assert same_bits(twice(x, y).data, first)
+            assert later is None or same_bits(first, later.data), (m, n)
 
 
 @pytest.mark.skipif(not available(), reason="no LLVM here")

@@ -34,7 +34,8 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return out
 
     monkeypatch.setattr(lapack, "in_parts", seen)
-    monkeypatch.setattr(in_parts, "_WORTH", 15_000)
+    for module in (in_parts, lapack):
+        monkeypatch.setattr(module, "WORTH", 15_000)
     for name in (*SQUARE, *ANY):  # are in lanes
         monkeypatch.setattr(matrices.stacks, name, lambda *args: None, raising=False)
     return found

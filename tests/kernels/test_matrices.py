@@ -79,7 +79,7 @@ def test_triangular_solve_reads_one_triangle(kind: str, lower: bool) -> None:
         matrices.solve_triangular(np.zeros((2, 2), kind), np.ones((2, 1), kind), lower)
 
 
-@pytest.mark.parametrize("kind", ["float32", "float64"])
+@pytest.mark.parametrize("kind", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("lower", [True, False])
 @pytest.mark.parametrize(
     ("count", "m", "n"),
@@ -94,17 +94,21 @@ def test_stacks_are_solved_as_one_by_one(
     rng = np.random.default_rng(0)
     a = (rng.normal(size=(2, count, m, m)) / max(m, 16) ** 0.5 * 4 + 4 * np.eye(m)).astype(kind)
     b = rng.normal(size=(count, m, n)).astype(kind)
+    if kind[0] == "c":
+        a, b = a + np.asarray(0.1j, kind) * a.mT, b * np.asarray(1j, kind) + b[::-1]
     unread = np.triu(np.ones((m, m), bool), 1) if lower else np.tril(np.ones((m, m), bool), -1)
     a[..., unread] = np.nan
     kept = a.copy(), b.copy()
     got = matrices.solve_triangular(a, b, lower)
     plain = matrices.triangular_solves(a, b, lower)
-    tol = 1e-5 if kind == "float32" else 1e-13
+    tol = 1e-5 if kind in ("float32", "complex64") else 1e-13
     np.testing.assert_allclose(got, plain, rtol=tol, atol=tol, strict=True)
     for x, before in zip((a, b), kept, strict=True):
         np.testing.assert_array_equal(x, before)
     if m and n:
-        a[1, -1, 0, 0] = 0
+        a[1, -1, 0, 0] *= 0
+        if kind[0] == "c" and m > 1:
+            a[0, 0, 1, 1] = 1j  # is no 0
         with pytest.raises(LinAlgError, match="a has a 0 on its diagonal"):
             matrices.solve_triangular(a, b, lower)
 
@@ -126,8 +130,9 @@ def test_code_for_other_processors(
     target = Host(name, frozenset(features), vector_bytes(features), 1)
     monkeypatch.setattr(triangular, "host", lambda: target)
     for lower in (True, False):
-        text = triangular._text(element, wide, lower)
-        assert machine_code.emit(text, target)[:4] == b"\x7fELF"
+        for pairs in (True, False):
+            text = triangular._text(element, pairs, wide, lower)
+            assert machine_code.emit(text, target)[:4] == b"\x7fELF"
 
 
 @pytest.mark.parametrize("kind", ["float32", "complex64", "float64"])

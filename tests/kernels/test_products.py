@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 import funct as ft
 from funct.device import host
 from funct.kernels import table
-from funct.kernels.cpu.products import integer_rows, large_products
+from funct.kernels.cpu.loops import available
+from funct.kernels.cpu.products import integer_rows, large_products, outer
 from funct.kernels.cpu.products import integers as fast
+from funct.kernels.cpu.products.numpys import small_matmul
+from funct.kernels.linalg import products
 from funct.kernels.linalg.products import integer_matmul, matmul, outer_product, plain_matmul
 from tests.kernels.arrays import whole_range
 
@@ -41,6 +44,81 @@ def test_a_matrix_by_a_stack_needs_no_compiler(left: bool) -> None:
     with table.restricted():
         found = matmul(x, y)
     np.testing.assert_array_equal(found, np.matmul(x, y))
+
+
+@pytest.mark.skipif(not available(), reason="no LLVM here")
+@given(shapes(), st.sampled_from("fdFD"), *[st.integers(0, 3)] * 2, st.integers(0, 2))
+def test_small_products_have_the_bits_of_numpys(
+    of: Any, dtype: str, left: int, right: int, vectors: int
+) -> None:
+    """Of vectors, matrices and a stack, however they lie: by its own loop, without the call."""
+    rng, (a, b) = np.random.default_rng(left), of
+    a, b = a[-1:] if vectors == 1 else a, b[-2:-1] if vectors == 2 else b
+    x, y = (rng.normal(size=shape).astype(dtype) for shape in (a, b))
+    turns: list[Any] = [lambda v: v, lambda v: np.repeat(v, 2, -1)[..., ::2], lambda v: v[::-1],
+                        lambda v: np.ascontiguousarray(v.T).T]  # fmt: skip
+    x, y = turns[left](x), turns[right](y)
+    found = small_matmul(x, y)
+    assert (found is NotImplemented) == (0 in (*a, *b) or max(len(a), len(b)) > 3)
+    if found is not NotImplemented:
+        expected = np.matmul(x, y)
+        assert found.shape == np.shape(expected)
+        assert found.dtype == x.dtype
+        assert found.tobytes() == expected.tobytes()
+    assert small_matmul(x, np.zeros(a[-1] + 1, dtype)) is NotImplemented
+    once, often = (np.asarray(way(x, y)(x, y)) for way in (products._way, products._often))
+    assert once.tobytes() == often.tobytes()
+
+
+@pytest.mark.skipif(not available(), reason="no LLVM here")
+@pytest.mark.parametrize("dtype", "fd")
+@pytest.mark.parametrize("shape", [(1, 1), (1, 37), (37, 1), (5, 9), (9, 2), (2, 64)])
+def test_products_of_one_term_are_numpys(shape: tuple[int, int], dtype: str) -> None:
+    """With its zeros and warnings, of columns and rows however they lie; large ones are others'."""
+    values = np.asarray([0.0, -0.0, 1.5, -2.5, 3.0], dtype)
+    x, y = (np.resize(np.roll(values, k), 2 * n) for k, n in enumerate(shape))
+    for a in (x[: shape[0], None], x[::2, None], x[::-2, None]):
+        for b in (y[None, : shape[1]], y[None, ::2]):
+            found = outer.outer_product(a, b)
+            along = a.strides[0] if shape[1] == 1 else b.strides[1]
+            assert (found is NotImplemented) == (along != b.itemsize and shape != (1, 1))
+            if found is not NotImplemented:
+                assert found.tobytes() == np.matmul(a, b).tobytes()
+                with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+                    outer.outer_product(np.full_like(a, np.inf), np.zeros_like(b))
+    assert outer.outer_product(np.ones((200, 1), dtype), np.ones((1, 200), dtype)) is NotImplemented
+
+
+@pytest.mark.skipif(not available(), reason="no LLVM here")
+@pytest.mark.parametrize("dtype", "fdFD")
+def test_small_products_warn_as_numpys(dtype: str) -> None:
+    """Where a number is invalid or leaves the range, and of nothing that was computed before."""
+    one, none = np.ones((3, 3), dtype), np.zeros((3, 3), dtype)
+    endless, large = (np.full((3, 3), v, dtype) for v in (np.inf, np.finfo(dtype).max))
+    with np.errstate(all="raise"):
+        for x, y in ((endless, none), (large, large)):
+            for given in ((x, y), (x[:1], y), (x, y[:, 0])):
+                with pytest.raises(FloatingPointError, match="in matmul"):
+                    small_matmul(*given)
+            with np.errstate(all="ignore"):
+                np.testing.assert_array_equal(small_matmul(x, y), np.matmul(x, y))
+            np.testing.assert_array_equal(small_matmul(one, one), one * 3)
+
+
+@here
+@pytest.mark.parametrize("dtype", "fd")
+@pytest.mark.parametrize("terms", [1, 3, 16, 33])
+def test_thin_products_are_numpys(terms: int, dtype: str) -> None:
+    """Exactly, on integers, however operands lie; many terms are left to others."""
+    for m, n, left, right in ((3, 1024, 0, 1), (65, 512, 1, 0), (40, 1024, 2, 3)):
+        x, y = lying(m, terms, dtype, left), lying(terms, n, dtype, right)
+        found = fast.thin_matmul(x, y)
+        few = terms * 8 <= x.itemsize * host().vector_bytes
+        assert (found is not NotImplemented) == few
+        if few:
+            np.testing.assert_array_equal(found, np.matmul(x, y))
+            np.testing.assert_array_equal(found, matmul(x, y))
+    assert fast.thin_matmul(x, y[1:]) is NotImplemented
 
 
 @st.composite

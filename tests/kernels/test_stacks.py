@@ -75,9 +75,9 @@ def test_systems_are_solved(dtype: str, n: int, m: int, seed: int) -> None:
 @given(n=st.integers(1, 8), m=st.integers(1, 16), seed=st.integers(0, 2**32 - 1))
 def test_complex_systems_are_solved(dtype: str, n: int, m: int, seed: int) -> None:
     """As real ones of twice as many rows; one without an inverse is an error there too."""
-    a = (regular(40, n, "float64", seed) + 1j * drawn(40, n, n, "float64", seed + 1)).astype(dtype)
+    a = (regular(64, n, "float64", seed) + 1j * drawn(64, n, n, "float64", seed + 1)).astype(dtype)
     a = np.ascontiguousarray(a[:, np.random.default_rng(seed).permutation(n)])
-    b = (drawn(40, n, m, "float64", seed + 2) * (1 - 2j)).astype(dtype)
+    b = (drawn(64, n, m, "float64", seed + 2) * (1 - 2j)).astype(dtype)
     close(stacks.solve(a, b), np.linalg.solve(a.astype(complex), b.astype(complex)), dtype)
     close(stacks.inv(a), np.linalg.inv(a.astype(complex)), dtype)
     a[-1] = 0
@@ -206,15 +206,16 @@ def test_bits_depend_on_no_thread_and_no_neighbour(name: str) -> None:
             assert np.array_equal(first[: len(v)], v)
 
 
-@pytest.mark.parametrize("shape", [(15, 4, 4), (64, 17, 17), (4, 4), (0, 4, 4), (64, 0, 0)])
+@pytest.mark.parametrize("shape", [(5, 4, 4), (64, 17, 17), (4, 4), (0, 4, 4), (64, 0, 0)])
 def test_other_stacks_are_left_to_lapack(shape: tuple[int, ...]) -> None:
     """Of few matrices, of large ones, of none."""
     assert stacks.det(np.ones(shape)) is None
-    assert shape == (15, 4, 4) or stacks.qr(np.ones(shape), False) is None
-    assert shape in ((15, 4, 4), (64, 17, 17)) or stacks.lu(np.ones(shape)) is None
+    assert stacks.qr(np.ones(shape), False) is None
+    assert shape in ((5, 4, 4), (64, 17, 17)) or stacks.lu(np.ones(shape)) is None
     assert stacks.lu(np.ones((64, 33, 2))) is None
     assert stacks.det(np.ones((64, 4, 4), np.complex128)) is None
     assert stacks.solve(np.ones((64, 4, 4)), np.ones((1, 4, 4))) is None
+    assert stacks.inv(np.ones((63, 4, 4), np.complex128)) is None
     with restricted():
         assert stacks.det(np.ones((64, 4, 4))) is None
 

@@ -29,10 +29,12 @@ from funct.compile.steps.matrices import is_matrices
 from funct.compile.steps.moves import is_move
 from funct.compile.steps.systems import is_systems
 from funct.compile.steps.ufuncs import NUMPYS, is_ufunc
+from funct.compile.steps.vector_products import is_eager_vector_product
 from funct.compile.text import asks
 from funct.core import Primitive, lookup
 from funct.graph import Graph, Node, Var
 from funct.kernels.cpu.reductions.long_rows import PAYS
+from funct.kernels.linalg.stacks import are_some
 
 __all__ = ["as_numpy_computes", "with_drawn_bits"]
 
@@ -125,7 +127,9 @@ class _Walk(NewNodes):
             self._view(e, order)
             self.keep(e)
             return True
-        turned = order is _Order.TURNED and not may_be_numpys_product(e)
+        by_vector = is_eager_vector_product(e)
+        product = by_vector or may_be_numpys_product(e)
+        turned = order is _Order.TURNED and not product
         self.orders |= dict.fromkeys(e.results, _Order.TURNED if turned else _Order.DENSE)
         if _is_ours(e):
             self.keep(e)
@@ -134,7 +138,7 @@ class _Walk(NewNodes):
             return self._sigmoid(e)
         if e.name == "relu" and e.results[0].dtype.char in "fd":
             e = attrs.evolve(e, primitive=_primitive("maximum"), operands=(*e.operands, 0.0))
-        if _is_same(e) or _is_lapacks(e):
+        if _is_same(e) or _is_lapacks(e) or (by_vector and self._are_matrices(e)):
             self.keep(e)
         elif self._is_numpys(e, order):
             self.keep(_numpys(e))
@@ -176,9 +180,11 @@ class _Walk(NewNodes):
             return False
         if may_fold(e):
             return order is _Order.DENSE
-        if may_be_numpys_product(e):
-            return all(self.orders[v] is _Order.DENSE or v in self.matrices for v in e.reads)
-        return is_ufunc(e)
+        return self._are_matrices(e) if may_be_numpys_product(e) else is_ufunc(e)
+
+    def _are_matrices(self, e: Node) -> bool:
+        """Whether operands are dense, or the transposes of what is."""
+        return all(self.orders[v] is _Order.DENSE or v in self.matrices for v in e.reads)
 
 
 def _primitive(name: str) -> Primitive:
@@ -211,6 +217,7 @@ def _is_few(e: Node) -> bool:
 def _is_lapacks(e: Node) -> bool:
     """Whether programs hold a node as a call of a loop of np.linalg, as it is."""
     ours = e.name == "solve_triangular" or is_systems(e)
+    ours = ours or (e.name == "qr" and are_some(e.reads[0].shape))
     return _is_few(e) and not ours and (is_matrices(e) or is_factors(e))
 
 

@@ -14,7 +14,7 @@ from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import copy
 from funct.compile.steps.ufuncs import NUMPYS, data_of, loop_of_numpy
 from funct.graph import Node
-from funct.kernels.linalg.products import FEW_OF_STACKS
+from funct.kernels.linalg.products import FEW_OF_STACKS, LONG
 from funct.kernels.llvm import I64, PTR, Module
 
 __all__ = [
@@ -38,7 +38,8 @@ def may_be_numpys_product(e: Node) -> bool:
     held = [*e.reads, *e.results]
     if len(held) < 3 or len({v.dtype for v in held}) > 1 or held[0].dtype.char not in "fd":
         return False
-    few = all(0 < math.prod(v.shape) < _FEW for v in held)
+    by_vector = len(held[2].shape) == 2 and 1 in held[2].shape
+    few = all(0 < math.prod(v.shape) < (LONG if by_vector else _FEW) for v in held)
     leads = {v.shape[:-2] for v in held}
     alike = len(leads - {()}) < 2
     return few and alike and loop_of_numpy(np.matmul, held[0].dtype) is not None

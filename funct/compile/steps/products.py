@@ -161,7 +161,8 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
         return [*calls, *_by_vectors(*given, out, stack, fused)]
     if count == 1 and _is_gram(a, b):
         return [*calls, *_gram(a, out, (m, k))]
-    if count == 1 and met(FEW_ROWS) and are_few(m, k, n, b.transposed):
+    element = "f32" if byte == 4 else "f64"
+    if count == 1 and met(FEW_ROWS) and are_few(m, k, n, b.transposed, element):
         if a.transposed and b.transposed:
             a = operand(x, m, k, again=True)
         return [*calls, _few_rows(a, b, out, (m, n, k))]
@@ -173,7 +174,6 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
     if tiled:
         return [*calls, gemm(a, b, out, stack, (m, n, k))]
     laid = [Laid(x.transposed, x.leading) for x in (a, b)]
-    element = "f32" if byte == 4 else "f64"
     cut = panels((m, n, k), (laid[0], laid[1]), element, count)
     places = [Address(x.view.root, x.view.offset * byte) for x in (a, b)]
     words: list[Word] = [*places, Address(out), *cut.words, *stack_words(stack, a, b, byte)]

@@ -93,13 +93,14 @@ _FIRST: _Table = (
 _LAST: _Table = (
     (is_of_many_lines, lower_fourier), (is_move, lower_move), (is_product, lower_product),
     (is_in_few_bits, lower_few_bits), (is_layer, lower_layer),
+    (is_numpys_product, lower_loop_product),
 )  # fmt: skip
 
 # and between them what is a call of its own where there are many elements: what raises nothing, and
 # what may have to be done otherwise, which raises or not
 _CALLED: _Table = (
     (is_flat, lower_flat), (is_ufunc, lower_ufunc), (is_fold, lower_fold),
-    (is_numpys_product, lower_loop_product), (is_lu, lower_lu), (is_fourier, lower_fourier),
+    (is_lu, lower_lu), (is_fourier, lower_fourier),
 )  # fmt: skip
 _DOUBTED: _Table = (
     (is_gather, lower_gather), (is_along, lower_along), (is_systems, lower_systems),

@@ -8,10 +8,29 @@ import numpy as np
 
 from funct.compile.fusion.calls import Address, Buffer, Call, Word
 from funct.compile.loops.scalars import ELEMENTS
-from funct.graph import Var
-from funct.kernels.cpu.products.vector_text import cut, cut_stack
+from funct.graph import Node, Var
+from funct.kernels.cpu.products.few_rows import FEW_ROWS
+from funct.kernels.cpu.products.vector_text import TASK, cut, cut_stack
+from funct.kernels.linalg.products import LONG
+from funct.kernels.table import met
 
-__all__ = ["vector_product", "vector_products"]
+__all__ = ["is_eager_vector_product", "vector_product", "vector_products"]
+
+
+def is_eager_vector_product(e: Node) -> bool:
+    """Whether a node is a product of a matrix and a vector that eager execution computes by these
+    loops as well, in one task: so with the same bits.
+    """
+    held = [*e.reads, *e.results]
+    if e.name != "matmul" or len(held) < 3 or not met(FEW_ROWS):
+        return False
+    if len({v.dtype for v in held}) > 1 or held[0].dtype.char not in "fd":
+        return False
+    if any(len(v.shape) != 2 for v in held) or held[0].shape[1] == 1:
+        return False
+    rows, columns = held[2].shape
+    most = max(math.prod(v.shape) for v in held)
+    return min(rows, columns) == 1 < max(rows, columns) and LONG <= most <= TASK
 
 
 def vector_product(

@@ -16,6 +16,7 @@ __all__ = ["address_in_python", "declared", "sort_of", "sorts", "warning_flags"]
 
 # Of Python's C API,
 _PYTHON = {
+    "PyContextVar_Get": "i32 (ptr, ptr, ptr)",
     "PyDict_GetItem": "ptr (ptr, ptr)", "PyDict_SetItem": "i32 (ptr, ptr, ptr)",
     "PyErr_Clear": "void ()", "PyErr_ExceptionMatches": "i32 (ptr)", "PyErr_NoMemory": "ptr ()",
     "PyErr_Occurred": "ptr ()", "PyEval_RestoreThread": "void (ptr)", "PyEval_SaveThread": "ptr ()",

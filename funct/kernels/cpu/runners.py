@@ -8,6 +8,11 @@ A job that is prepared but for some of its words is copied, and these are put in
     run = filling(code.address("convolve"), job, places)
     run(x, y, 7)     # job[places] = &x[0], &y[0], 7
 
+A small result is made in the same call:
+
+    multiply = making(code.address("multiply"), (3, 4), np.dtype(np.float32), [3, 4, 5], 20)
+    z = multiply(x, y)     # the job: &x[0], &y[0], &z[0], 3, 4, 5
+
 ctypes takes longer to be told where two arrays are than they take that have a thousand elements.
 """
 
@@ -15,12 +20,15 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import struct
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from funct.device.memory import LARGE
+from funct.kernels.cpu import scratch
 from funct.kernels.cpu.calls import (
     DATA,
     RANK,
@@ -32,12 +40,13 @@ from funct.kernels.cpu.calls import (
     readable,
     word,
 )
+from funct.kernels.cpu.outside import warning_flags
 from funct.kernels.cpu.record import address
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["filling", "runner"]
+__all__ = ["filling", "making", "runner"]
 
 _WORDS = 64  # of the longest job
 _LONG = 1 << 13  # elements from which on other Python threads may run meanwhile
@@ -57,6 +66,31 @@ def runner(code: int) -> Callable[..., None]:
 def _run(function: Any, *given: Any) -> None:
     *arrays, rest = given
     function(struct.pack(f"{len(arrays)}q", *map(address, arrays)) + rest)
+
+
+def making(
+    code: int, shape: tuple[int, ...], dtype: np.dtype[Any], words: Sequence[int], size: int,
+    *, turned: bool = False, warned: Callable[[Any, Any], Any] | None = None,
+) -> Callable[[Any, Any], Any]:  # fmt: skip
+    """The function of two arrays that makes such a result, by the function at an address, which
+    stays there. size: elements of the largest one. turned: whether the second one comes first in
+    the job. warned: what is called instead where NumPy might warn of what was computed, if the
+    result is a small one and the processor tells.
+    """
+    if math.prod(shape) * dtype.itemsize < LARGE and readable():
+        flags = warning_flags() or 0
+        head = [code, id(np.ndarray), id(dtype), size >= _LONG, turned, len(shape), len(words)]
+        head += [0, 0] if warned is None else [flags, id(warned)]
+        table = np.asarray([*head, *shape, *words], np.int64)
+        return builtin("make", code_of(_MAKING).address("call"), table, (dtype, warned))
+    run, make = runner(code), scratch.maker(shape, dtype)
+    rest = struct.pack(f"{len(words)}q", *words)
+
+    def multiply(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+        run(*((y, x) if turned else (x, y)), out := make(), rest)
+        return out
+
+    return multiply
 
 
 def filling(code: int, job: NDArray[np.int64], places: Sequence[int]) -> Callable[..., None]:
@@ -124,6 +158,87 @@ run:
   call void @PyEval_RestoreThread(ptr %state)
   call void @Py_IncRef(ptr %none)
   ret ptr %none
+}}
+"""
+
+
+_MAKING = f"""
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+
+define ptr @call(ptr %holder, ptr %args, i64 %count) {{
+entry:
+  %job = alloca [{_WORDS} x i64], align 16
+{field("table", "%holder", DATA, "ptr")}
+{word("code", "%table", 0, "ptr")}
+{word("ndarray", "%table", 1, "ptr")}
+{word("dtype", "%table", 2, "ptr")}
+{word("long", "%table", 3)}
+{word("turned", "%table", 4)}
+{word("axes", "%table", 5)}
+{word("words", "%table", 6)}
+{word("flags.wide", "%table", 7)}
+  %flags = trunc i64 %flags.wide to i32
+  %shape = getelementptr i64, ptr %table, i64 9
+  %from = getelementptr i64, ptr %shape, i64 %axes
+  %rank = trunc i64 %axes to i32
+  call void @Py_IncRef(ptr %dtype)
+  %z = call ptr @PyArray_NewFromDescr(ptr %ndarray, ptr %dtype, i32 %rank, ptr %shape,
+                                      ptr null, ptr null, i32 0, ptr null)
+  %failed = icmp eq ptr %z, null
+  br i1 %failed, label %none, label %fill
+none:
+  ret ptr null
+fill:
+  %y.at = getelementptr ptr, ptr %args, i64 1
+  %x = load ptr, ptr %args
+  %y = load ptr, ptr %y.at
+{field("x.place", "%x", DATA)}
+{field("y.place", "%y", DATA)}
+{field("z.place", "%z", DATA)}
+  %swapped = icmp ne i64 %turned, 0
+  %first = select i1 %swapped, i64 %y.place, i64 %x.place
+  %second = select i1 %swapped, i64 %x.place, i64 %y.place
+  %second.to = getelementptr i64, ptr %job, i64 1
+  %z.to = getelementptr i64, ptr %job, i64 2
+  %rest = getelementptr i64, ptr %job, i64 3
+  store i64 %first, ptr %job
+  store i64 %second, ptr %second.to
+  store i64 %z.place, ptr %z.to
+  %bytes = shl i64 %words, 3
+  call void @llvm.memcpy.p0.p0.i64(ptr %rest, ptr %from, i64 %bytes, i1 false)
+  %looks = icmp ne i32 %flags, 0
+  br i1 %looks, label %look, label %run
+look:
+  %old = call i32 @fetestexcept(i32 %flags)
+  %stale = icmp ne i32 %old, 0
+  br i1 %stale, label %clear, label %run
+clear:
+  %cleared = call i32 @feclearexcept(i32 %flags)
+  br label %run
+run:
+  %free = icmp ne i64 %long, 0
+  br i1 %free, label %alone, label %locked
+alone:
+  %state = call ptr @PyEval_SaveThread()
+  call void %code(ptr %job)
+  call void @PyEval_RestoreThread(ptr %state)
+  br label %give
+locked:
+  call void %code(ptr %job)
+  br label %give
+give:
+  br i1 %looks, label %ask, label %good
+ask:
+  %met = call i32 @fetestexcept(i32 %flags)
+  %fine = icmp eq i32 %met, 0
+  br i1 %fine, label %good, label %again
+again:
+{word("warned", "%table", 8, "ptr")}
+  call void @Py_DecRef(ptr %z)
+  %told = call ptr @PyObject_Vectorcall(ptr %warned, ptr %args, i64 2, ptr null)
+  ret ptr %told
+good:
+  ret ptr %z
 }}
 """
 

@@ -23,7 +23,8 @@ from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, each, type
 
 __all__ = ["counts_in_64_bits", "print_solution", "solve_triangular", "triangular_symbol"]
 
-_ELEMENTS = {"f": "f32", "d": "f64"}
+# by NumPy's name, and whether numbers are complex
+_ELEMENTS = {"f": ("f32", False), "d": ("f64", False), "F": ("f32", True), "D": ("f64", True)}
 _LETTERS = {("f32", False): "s", ("f64", False): "d", ("f32", True): "c", ("f64", True): "z"}
 _LONG = 128  # rows of a system whose one right side is faster by itself
 _SHORT, _SIDES = 64, 16  # rows, and right sides, of systems that are lanes
@@ -74,21 +75,24 @@ for _of, _letter in _LETTERS.items():
     blas.offer(f"{triangular_symbol(*_of)}_vector", f"cblas_{_letter}trsv")
 
 
-def _text(element: str, wide: bool, lower: bool) -> str:
+def _text(element: str, pairs: bool, wide: bool, lower: bool) -> str:
     """`solve(a, y, count, m, n, room)`: y, which holds the right sides, becomes the solutions; how
-    many numbers on diagonals are 0. room: for a vector of systems with their right sides, or null.
+    many numbers on diagonals are 0. room: for a vector of systems with their right sides, or null,
+    as for complex numbers.
     """
-    module = Module(host())
+    module, parts = Module(host()), 2 if pairs else 1
     turn = turn_name(element, host().vector_bytes)
     names = (("a", PTR), ("y", PTR), ("count", I64), ("m", I64), ("n", I64), ("room", PTR))
     f = module.function("solve", names, I64)
     a, y, count, m, n, room = f.arguments
 
     def one(k: Value, zeros: list[Value]) -> list[Value]:
-        matrix = f.at(a, k * m * m, element)
+        matrix = f.at(a, k * m * m * parts, element)
 
         def number(i: Value, zeros: list[Value]) -> list[Value]:
-            zero = f.eq(f.load(typed(element), f.at(matrix, i * (m + 1), element)), 0.0)
+            places = [f.at(matrix, i * (m + 1) * parts + part, element) for part in range(parts)]
+            zero, *other = [f.eq(f.load(typed(element), place), 0.0) for place in places]
+            zero = zero & other[0] if other else zero
             return [f.select(zero, zeros[0] + 1, zeros[0])]
 
         return f.loop(0, m, 1, number, zeros)
@@ -96,8 +100,8 @@ def _text(element: str, wide: bool, lower: bool) -> str:
     zeros = f.loop(0, count, 1, one, [f.constant(I64, 0)])[0]
 
     def solution(k: Value) -> None:
-        matrix, sides = f.at(a, k * m * m, element), f.at(y, k * m * n, element)
-        print_solution(f, element, wide, lower, matrix, sides, m, n)
+        matrix, sides = (f.at(v, k * m * s * parts, element) for v, s in ((a, m), (y, n)))
+        print_solution(f, element, wide, lower, matrix, sides, m, n, pairs=pairs)
 
     def one_by_one() -> list[Value]:
         each(f, 0, count, solution)
@@ -118,7 +122,10 @@ def _text(element: str, wide: bool, lower: bool) -> str:
         each(f, 0, count, some, lanes)
         return []
 
-    f.branch(f.ne(room, f.null()), together, one_by_one)
+    if pairs:
+        one_by_one()
+    else:
+        f.branch(f.ne(room, f.null()), together, one_by_one)
     f.ret(zeros)
     return module.text()
 
@@ -160,11 +167,9 @@ def _print_lanes(
 @functools.cache
 def _entry(kind: str, lower: bool) -> tuple[Code, Any] | None:
     """What keeps the code, and its function; None where there is no BLAS for it."""
-    element = _ELEMENTS.get(kind)
-    wide = counts_in_64_bits(element) if element else None
-    if wide is None:
+    if kind not in _ELEMENTS or (wide := counts_in_64_bits(*_ELEMENTS[kind])) is None:
         return None
-    code = printed(_text, element, wide, lower)
+    code = printed(_text, *_ELEMENTS[kind], wide, lower)
     return code, ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 6)(code.address("solve"))
 
 
@@ -183,8 +188,9 @@ def solve_triangular(a: Any, b: Any, lower: bool) -> Any:
         return y
     if not a.flags.c_contiguous:
         a = np.ascontiguousarray(a)
-    count, lanes = prod(lead), _lanes(_ELEMENTS[a.dtype.char])
-    together = count >= lanes and m <= _SHORT and n <= _SIDES
+    element, pairs = _ELEMENTS[a.dtype.char]
+    count, lanes = prod(lead), _lanes(element)
+    together = not pairs and count >= lanes and m <= _SHORT and n <= _SIDES
     room = scratch.scratch(lanes * m * (m + n) * a.itemsize) if together else 0
     if entry[1](address(a), address(y), count, m, n, room):
         raise np.linalg.LinAlgError

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.kernels import table
+from funct.kernels.table import left, planned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,7 +23,8 @@ def dot(x: NDArray[Any], y: NDArray[Any]) -> Any:
     """Σ x y of two vectors, as `vdot`."""
     if x.dtype.char not in "dD" or not x.__class__ is y.__class__ is np.ndarray:
         return x.dot(y)
-    return table.call("dot", x.dtype, x.size, x, y)
+    layout = x.shape, y.shape, x.strides, y.strides
+    return planned("dot", x.dtype, x.size, left(), *layout)(x, y)
 
 
 def vdot(x: NDArray[Any], y: NDArray[Any]) -> Any:
@@ -32,8 +33,9 @@ def vdot(x: NDArray[Any], y: NDArray[Any]) -> Any:
     """
     if not x.__class__ is y.__class__ is np.ndarray:
         return np.vdot(x, y)
-    if x.size > MANY and x.dtype.char in "dD":
-        return table.call("vdot", x.dtype, x.size, x, y)
+    if x.size > MANY and x.dtype.char in "dD" and x.dtype == y.dtype:
+        layout = x.shape, y.shape, x.strides, y.strides
+        return planned("vdot", x.dtype, x.size, left(), *layout)(x, y)
     return _vdot(x, y)
 
 

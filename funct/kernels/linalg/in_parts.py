@@ -23,9 +23,9 @@ from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.llvm import I64, PTR, Module
 
-__all__ = ["in_parts"]
+__all__ = ["WORTH", "in_parts"]
 
-_WORTH = 200_000  # ns from which on two threads are sooner done; to ask the other takes 50,000
+WORTH = 200_000  # ns from which on two threads are sooner done; to ask the other takes 50,000
 _TASK = 20_000
 _RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 _NAMES = r"\(([^)]*)\)"
@@ -44,7 +44,7 @@ def in_parts(found: Any, at: int, operands: Sequence[Any], types: str, cost: int
     lead, (m, n) = first.shape[:-2], first.shape[-2:]
     count = prod(lead)
     alike = all(o.shape[:-2] == lead for o in operands)
-    if count < 2 or count * cost < _WORTH or not alike or not ready(first.size):
+    if count < 2 or count * cost < WORTH or not alike or not ready(first.size):
         return None
     inputs, outputs = _axes(found.signature)
     known = {"m": m, "n": n, "p": min(m, n)}

@@ -19,7 +19,7 @@ import numpy as np
 
 from funct.device import blas
 from funct.kernels.cpu.elementwise.ufunc_loops import generalized
-from funct.kernels.linalg.in_parts import in_parts
+from funct.kernels.linalg.in_parts import WORTH, in_parts
 from funct.kernels.quiet import asking
 
 __all__ = [
@@ -51,7 +51,6 @@ _IN_PARTS = {
 }  # fmt: skip
 """Loops that are worth a second thread, and the ns that they take for each element."""
 _LARGE_PART = 96 * 96  # elements of a matrix that BLAS may give to threads of its own
-_LARGE_STACK = 512  # elements, below which none is
 
 _WIDE = {"f": "d", "F": "D"}
 _NARROW = {"d": np.dtype(np.float32), "D": np.dtype(np.complex64)}
@@ -127,7 +126,7 @@ def loop(name: str, otherwise: Any, *, fails: bool = True) -> Any:
 def _parted(found: Any, name: str, operands: tuple[Any, ...]) -> Any:
     """What it gives for a large stack, computed on several threads; None: for one thread."""
     first = operands[0]
-    if name not in _IN_PARTS or first.size < _LARGE_STACK:
+    if name not in _IN_PARTS or 2 * _IN_PARTS[name] * first.size < WORTH:
         return None
     work = first.shape[-1] * first.shape[-2] * (_COMPLEX if first.dtype.kind == "c" else 1)
     if work >= _LARGE_PART:  # with two threads BLAS gives other last bits

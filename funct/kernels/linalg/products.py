@@ -9,6 +9,8 @@ exactly.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -16,17 +18,16 @@ import ml_dtypes
 import numpy as np
 
 from funct.kernels import table
+from funct.kernels.cpu.by_layout import ByLayout
 from funct.kernels.linalg.dots import MANY, dot
 from funct.kernels.table import left, planned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
 __all__ = [
-    "FEW_OF_STACKS", "gram_matmul", "half_matmul", "integer_matmul", "matmul", "matmul_of",
-    "outer_product", "plain_matmul", "stacked_matmul", "summed_matmul", "thin_matmul",
+    "FEW_OF_STACKS", "LONG", "gram_matmul", "half_matmul", "integer_matmul", "matmul", "matmul_of",
+    "outer_product", "plain_matmul", "product", "stacked_matmul", "summed_matmul", "thin_matmul",
     "vector_matmul",
 ]  # fmt: skip
 
@@ -40,7 +41,7 @@ _FEW_OF_INTEGERS = 1 << 12
 # that it does not do well
 _TILED, _LEAST_TILED = 1 << 18, 1 << 16
 _FEW_ROWS, _LEAST_TURNED = 16, 1 << 14  # of a few rows by long columns that lie in memory
-_LONG_COMPLEX, _LONG = 4096, 9216  # elements of a matrix that it does, by a vector
+_LONG_COMPLEX, LONG = 4096, 9216  # elements of a matrix that it does, by a vector
 _FEW_OF_HALVES = 1 << 8  # products of float16 that NumPy does in the time of another call
 _FEW_BY_ONE = 1 << 10  # products by a number that NumPy's loop does in the time of two calls
 _FEW_OUTER = 1 << 12  # of sums of one term that two calls of NumPy's do sooner
@@ -58,95 +59,139 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
 
     Raises: ValueError: if the shapes do not fit.
     """
+    return product.call(x, y)
+
+
+def _way(x: NDArray[Any], y: NDArray[Any]) -> Callable[[Any, Any], Any]:
+    """What multiplies arrays that lie as these do. Which it is depends on nothing else, but on
+    whether both begin at one place.
+    """
     kind = x.dtype
     if kind in _BLAS:
         rank, other = x.ndim, y.ndim
         if rank > 2 or other > 2:
-            return _of_stacks(x, y) if rank > 1 < other else np.matmul(x, y)
+            return _way_of_stacks(x, y) if rank > 1 < other else np.matmul
         if rank == other == 2 and x.shape[1] == 1 and x.size * y.size > _FEW:
-            return _of_one(x, y)
+            return _of_one
         if rank and other and kind is y.dtype:
             size, other_size = x.size, y.size
             if size == 1 or other_size == 1:  # for `dot` 0 times anything is 0 then
-                if rank == other == 2 and size + other_size > _FEW_BY_ONE:
-                    return _of_one(x, y)
-                return np.matmul(x, y)
-            if rank == other == 2:
+                by_one = rank == other == 2 and size + other_size > _FEW_BY_ONE
+                return _of_one if by_one else np.matmul
+            if rank != other or 1 in (len(x), y.shape[-1]):
+                larger = max(size, other_size)
+                if larger >= LONG or (larger >= _LONG_COMPLEX and kind not in _REAL):
+                    return _way_by_vector(x, y, larger)
+            elif rank == other == 2:
                 work = size * (columns := y.shape[1])
                 if work > _LEAST_TILED or (work > _LEAST_TURNED and y.strides[0] < y.strides[1]):
-                    few = 1 < len(x) <= _FEW_ROWS or 1 < columns <= _FEW_ROWS
+                    few = len(x) <= _FEW_ROWS or columns <= _FEW_ROWS
                     if few or work > _TILED or kind not in _REAL:
-                        return _of_matrices(x, y, work)
-            elif rank != other:
-                larger = max(size, other_size)
-                if larger >= _LONG or (larger >= _LONG_COMPLEX and kind not in _REAL):
-                    return _by_vector(x, y, larger)
+                        return _way_of_matrices(x, y, work)
             elif size > MANY and x.shape == y.shape:
-                return dot(x, y)
+                return dot
+            if not (x.flags.forc and y.flags.forc):
+                return np.matmul  # where `dot` copies, it has other sums
             if size >= _LARGE and x.flags.c_contiguous and y.flags.c_contiguous:
-                return np.matmul(x, y)  # which does not clear the result first
-            return x.dot(y)  # the same sums, at half the cost
-        return np.matmul(x, y)
+                return np.matmul  # which does not clear the result first
+            return _dot  # the same sums, at half the cost
+        return np.matmul
     if kind in _HALVES and kind == y.dtype:
-        rank, other = x.ndim, y.ndim
-        if 0 < rank < 3 > other > 0 and x.shape[-1] == y.shape[0]:
-            work = x.size * y.size // (x.shape[-1] or 1)
-            if work <= _FEW_OF_HALVES and kind.char == "e":
-                return np.matmul(x, y)  # which sums in float32, too
-            if rank == 1 or other == 1:
-                return _by_vector(x, y, work)
-            if work and 1 in (len(x), y.shape[1]):
-                return _by_flat(x, y, work)
-        if x.ndim > 1 < y.ndim and x.shape[-1] == y.shape[-2]:
-            if x.shape[-1] == 1 and x.size * y.size > _FEW:
-                return _of_one(x, y)
-            if not x.__class__ is y.__class__ is np.ndarray:
-                return half_matmul(x, y)
-            layout = x.shape, y.shape, x.strides, y.strides
-            return planned("half_matmul", kind, 2 * x.size * y.shape[-1], left(), *layout)(x, y)
-        if x.ndim > 1 == y.ndim and x.shape[-1] == len(y):
-            return matmul(x, y[:, None])[..., 0]
-        if x.ndim == 1 < y.ndim and len(x) == y.shape[-2]:
-            return matmul(x[None], y)[..., 0, :]
-        return half_matmul(x, y)
-    if x.size * y.size <= _FEW:
-        return np.matmul(x, y)
-    if x.dtype in _INTEGERS and y.dtype in _INTEGERS:
-        if y.ndim == 1:
-            return matmul(x, y[:, None])[..., 0]
-        if x.ndim == 1:
-            return matmul(x[None], y)[..., 0, :]
-        work = prod(x.shape) * y.shape[-1]
-        dtype = kind if kind == y.dtype else np.result_type(kind, y.dtype)
-        if work > _FEW_OF_INTEGERS and dtype in _INTEGERS and x.shape[-1] == y.shape[-2]:
-            if kind != y.dtype:
-                x, y = x.astype(dtype, copy=False), y.astype(dtype, copy=False)
-            return table.call("integer_matmul", dtype, 2 * work, x, y)
-    return np.matmul(x, y)
+        return _way_of_halves(x, y)
+    if x.size * y.size > _FEW and kind in _INTEGERS and y.dtype in _INTEGERS:
+        return _of_integers
+    return np.matmul
 
 
-def _of_stacks(x: NDArray[Any], y: NDArray[Any]) -> Any:
-    """The product of floats, or complex numbers, of which one at least is a stack of matrices."""
+def _way_of_halves(x: NDArray[Any], y: NDArray[Any]) -> Callable[[Any, Any], Any]:
+    """Of one dtype."""
+    kind, rank, other = x.dtype, x.ndim, y.ndim
+    if 0 < rank < 3 > other > 0 and x.shape[-1] == y.shape[0]:
+        work = x.size * y.size // (x.shape[-1] or 1)
+        if work <= _FEW_OF_HALVES and kind.char == "e":
+            return np.matmul  # which sums in float32, too
+        if rank == 1 or other == 1 or (work and 1 in (len(x), y.shape[1])):
+            return _way_by_vector(x, y, work)
+    if rank > 1 < other and x.shape[-1] == y.shape[-2]:
+        if x.shape[-1] == 1 and x.size * y.size > _FEW:
+            return _of_one
+        if not x.__class__ is y.__class__ is np.ndarray:
+            return half_matmul
+        layout = x.shape, y.shape, x.strides, y.strides
+        return planned("half_matmul", kind, 2 * x.size * y.shape[-1], left(), *layout)
+    if rank > 1 == other and x.shape[-1] == len(y):
+        return _by_column
+    return _by_row if rank == 1 < other and len(x) == y.shape[-2] else half_matmul
+
+
+def _way_of_stacks(x: NDArray[Any], y: NDArray[Any]) -> Callable[[Any, Any], Any]:
+    """Of floats, or complex numbers, of which one at least is a stack of matrices."""
     (rows, terms), columns, kind = x.shape[-2:], y.shape[-1], x.dtype
     work, other_work = x.size * columns, y.size * rows
     work = work if work > other_work else other_work
     if work < FEW_OF_STACKS:
-        return np.matmul(x, y)
+        return np.matmul
     if terms == 1 and x.size * y.size > _FEW:
-        return _of_one(x, y)
+        return _of_one
     if y.ndim == 2 and x.size and x.flags.c_contiguous and y.dtype in _BLAS:
-        # one product instead of one per matrix of x
-        flat = matmul(x.reshape(-1, terms), y)
-        return flat.reshape(*x.shape[:-1], columns)
+        return _of_tall
     if kind is not y.dtype or not x.__class__ is y.__class__ is np.ndarray or terms != y.shape[-2]:
-        return np.matmul(x, y)  # which says what does not fit
+        return np.matmul  # which says what does not fit
     count = len(x) if x.ndim == 3 else prod(x.shape[:-2])
     other_count = len(y) if y.ndim == 3 else prod(y.shape[:-2])
     matrices = max(count, other_count)
     if matrices >= _MANY:
-        return table.call("stacked_matmul", kind, matrices, x, y)
+        return partial(table.call, "stacked_matmul", kind, matrices)
     if work > _TILED or (work > _LEAST_TILED and (kind not in _REAL or _has_few(x, y))):
-        return _large(x, y, work)
+        return _way_of_large(x, y, work)
+    return np.matmul
+
+
+def _often(x: NDArray[Any], y: NDArray[Any]) -> Callable[[Any, Any], Any]:
+    """`_way` where a call costs more than what is multiplied."""
+    way = _way(x, y)
+    if way not in (np.matmul, _dot, _of_one) or x.dtype not in _BLAS or x.dtype is not y.dtype:
+        return way
+    layout = x.shape, y.shape, x.strides, y.strides
+    single = x.dtype in _REAL and x.ndim == y.ndim == 2 and x.shape[1] == y.shape[0] == 1
+    if single or way is _of_one:
+        return planned("outer_product", x.dtype, 0, left(), *layout) if single else way
+    return planned("small_matmul", x.dtype, 0, left(), *layout)
+
+
+product = ByLayout(_way, _often, _BLAS | _HALVES | _INTEGERS)
+
+
+def _dot(x: NDArray[Any], y: NDArray[Any]) -> Any:
+    return x.dot(y)
+
+
+def _of_tall(x: NDArray[Any], y: NDArray[Any]) -> Any:
+    """A stack by one matrix: one product instead of one for each."""
+    flat = product.call(x.reshape(-1, x.shape[-1]), y)
+    return flat.reshape(*x.shape[:-1], y.shape[1])
+
+
+def _by_column(x: NDArray[Any], y: NDArray[Any]) -> Any:
+    return product.call(x, y[:, None])[..., 0]
+
+
+def _by_row(x: NDArray[Any], y: NDArray[Any]) -> Any:
+    return product.call(x[None], y)[..., 0, :]
+
+
+def _of_integers(x: NDArray[Any], y: NDArray[Any]) -> Any:
+    """The product of integers, of which there are some."""
+    if y.ndim == 1:
+        return _by_column(x, y)
+    if x.ndim == 1:
+        return _by_row(x, y)
+    kind, work = x.dtype, prod(x.shape) * y.shape[-1]
+    dtype = kind if kind == y.dtype else np.result_type(kind, y.dtype)
+    if work > _FEW_OF_INTEGERS and dtype in _INTEGERS and x.shape[-1] == y.shape[-2]:
+        if kind != y.dtype:
+            x, y = x.astype(dtype, copy=False), y.astype(dtype, copy=False)
+        return table.call("integer_matmul", dtype, 2 * work, x, y)
     return np.matmul(x, y)
 
 
@@ -155,29 +200,27 @@ def _has_few(x: NDArray[Any], y: NDArray[Any]) -> bool:
     return 1 < min(x.shape[-2], y.shape[-1]) <= _FEW_ROWS
 
 
-def _of_matrices(x: NDArray[Any], y: NDArray[Any], work: int) -> Any:
-    """The product of large ones, of so many multiplications."""
+def _way_of_matrices(x: NDArray[Any], y: NDArray[Any], work: int) -> Callable[[Any, Any], Any]:
+    """Of large ones, of so many multiplications."""
     if not x.__class__ is y.__class__ is np.ndarray:
-        return plain_matmul(x, y)
-    if 1 in (len(x), y.shape[1]):
-        return _by_flat(x, y, max(x.size, y.size))
+        return plain_matmul
     if x.dtype in _REAL:
         same = x.strides == y.strides[::-1] and x.shape == y.shape[::-1]
         if same and work > _TILED and _place(x) == _place(y):
-            return table.call("gram_matmul", x.dtype, work, x, y)
-        if x.shape[1] <= _FEW_TERMS and not y.strides[0] % _PAGE and _dense(x) and _dense(y):
-            return table.call("thin_matmul", x.dtype, len(x) * y.shape[1], x, y)
-    return _large(x, y, work)
+            return partial(table.call, "gram_matmul", x.dtype, work)
+        if x.shape[1] <= _FEW_TERMS and not y.shape[1] * y.itemsize % _PAGE:
+            return partial(table.call, "thin_matmul", x.dtype, len(x) * y.shape[1])
+    return _way_of_large(x, y, work)
 
 
 def _place(x: NDArray[Any]) -> int:
     return int(x.__array_interface__["data"][0])  # in a tenth of the time of `ctypes`
 
 
-def _large(x: NDArray[Any], y: NDArray[Any], work: int) -> Any:
-    """The product of matrices, or stacks of them, of so many multiplications."""
+def _way_of_large(x: NDArray[Any], y: NDArray[Any], work: int) -> Callable[[Any, Any], Any]:
+    """Of matrices, or stacks of them, of so many multiplications."""
     layout = x.shape, y.shape, x.strides, y.strides
-    return planned("large_matmul", x.dtype, work, left(), *layout)(x, y)
+    return planned("large_matmul", x.dtype, work, left(), *layout)
 
 
 def matmul_of(x: NDArray[Any], y: NDArray[Any]) -> Callable[[Any, Any], Any]:
@@ -191,18 +234,12 @@ def matmul_of(x: NDArray[Any], y: NDArray[Any]) -> Callable[[Any, Any], Any]:
     return planned("large_matmul", x.dtype, work, left(), x.shape, y.shape, x.strides, y.strides)
 
 
-def _by_vector(x: NDArray[Any], y: NDArray[Any], size: int) -> Any:
-    """The product of a matrix of so many elements and a vector."""
+def _way_by_vector(x: NDArray[Any], y: NDArray[Any], size: int) -> Callable[[Any, Any], Any]:
+    """Of a matrix of so many elements and a vector, or a matrix of one row or column."""
     if not x.__class__ is y.__class__ is np.ndarray:
-        return vector_matmul(x, y)
+        return vector_matmul
     layout = x.shape, y.shape, x.strides, y.strides
-    return planned("vector_matmul", x.dtype, size, left(), *layout)(x, y)
-
-
-def _by_flat(x: NDArray[Any], y: NDArray[Any], size: int) -> Any:
-    """The product of two matrices, of which one has a single row or column."""
-    flat = _by_vector(x[0], y, size) if len(x) == 1 else _by_vector(x, y[:, 0], size)
-    return flat.reshape(len(x), y.shape[1])
+    return planned("vector_matmul", x.dtype, size, left(), *layout)
 
 
 def _dense(x: NDArray[Any]) -> bool:
@@ -227,7 +264,7 @@ def gram_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
 
 def thin_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
     """x @ y, as of any other matrices."""
-    return _large(x, y, x.size * y.shape[1])
+    return _way_of_large(x, y, x.size * y.shape[1])(x, y)
 
 
 def vector_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
@@ -238,7 +275,7 @@ def vector_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
 def stacked_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
     """x @ y, by a call of BLAS for each matrix of a stack."""
     work = max(prod(x.shape[:-2]), prod(y.shape[:-2])) * prod(x.shape[-2:]) * y.shape[-1]
-    return _large(x, y, work)
+    return _way_of_large(x, y, work)(x, y)
 
 
 def _of_one(x: NDArray[Any], y: NDArray[Any]) -> Any:
@@ -254,16 +291,16 @@ def _of_one(x: NDArray[Any], y: NDArray[Any]) -> Any:
 
 def outer_product(x: NDArray[Any], y: NDArray[Any]) -> Any:
     """x * y + 0, columns times rows: no sum is -0."""
-    product = x * y
-    product += product.dtype.type(0)
-    return product
+    out = x * y
+    out += out.dtype.type(0)
+    return out
 
 
 def half_matmul(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
     """x @ y of one half-precision dtype, summed in float32 and rounded once."""
     wide = matmul(x.astype(np.float32), y.astype(np.float32))
-    product: NDArray[Any] = wide.astype(x.dtype)
-    return product
+    narrow: NDArray[Any] = wide.astype(x.dtype)
+    return narrow
 
 
 def integer_matmul(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
@@ -272,8 +309,8 @@ def integer_matmul(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
         exact = matmul(x.astype(np.float64), y.astype(np.float64))
         wide = exact.astype(np.int64)
         return wide.astype(x.dtype)
-    product: NDArray[Any] = np.matmul(x, y)
-    return product
+    wrapped: NDArray[Any] = np.matmul(x, y)
+    return wrapped
 
 
 def _largest(x: NDArray[Any]) -> int:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.kernels.cpu.loops import compiles
-from funct.kernels.cpu.record import address
+from funct.kernels.cpu.scratch import workspace
 from funct.kernels.cpu.small import factors, rotations, singular, systems
 
 if TYPE_CHECKING:
@@ -28,18 +28,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "MOST", "cholesky", "cofactors", "dealt", "det", "eigh", "eigvalsh", "inv", "lu", "qr",
-    "slogdet", "solve", "svd", "svdvals",
+    "MOST", "are_some", "cholesky", "cofactors", "dealt", "det", "eigh", "eigvalsh", "inv", "lu",
+    "qr", "slogdet", "solve", "svd", "svdvals",
 ]  # fmt: skip
 
 MOST = 16  # rows; a task's room stays in the first-level cache, or near
 _MOST_OF_LU = 32  # rows of matrices of which LAPACK, asked for the factors alone, is as slow
 _REAL = 8  # rows of real matrices whose eigenvalues are found sooner than by LAPACK
 _REAL_COLUMNS = 12  # and columns, or rows if fewer, of those whose singular values are
+_DOUBLE = np.dtype(np.float64)
 _COMPLEX = frozenset(map(np.dtype, "FD"))
-_LEAST = 512  # elements, and a few more for each matrix, from which elimination in lanes is sooner
+# elements, and a few more for each matrix, from which elimination in lanes is sooner, and what is
+# taken of determinants too
+_LEAST, _LEAST_LOGARITHMS = 192, 512
 _CALL = 16  # elements that a call of LAPACK costs like
-_FEWEST = 32  # matrices, of which rotations are
+_FEWEST = 32  # matrices, of which rotations are,
+_FEWEST_COPIED = 64  # and complex systems as real ones, which are copied
 _TASK = 1 << 15  # elements times rows that are worth a task
 
 
@@ -50,7 +54,7 @@ def det(x: NDArray[Any]) -> NDArray[Any] | None:
 
 def slogdet(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """Their signs, and the logarithms of their absolute values."""
-    found = _determinants(x, np.dtype(np.float64))
+    found = _determinants(x, _DOUBLE) if are_some(x.shape, _LEAST_LOGARITHMS) else None
     if found is None:
         return None
     with np.errstate(divide="ignore"):  # of a singular matrix it is -inf
@@ -90,10 +94,11 @@ def _solved_as_reals(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
     n, m = b.shape[-2:]
     if a.dtype != b.dtype or a.shape[:-1] != b.shape[:-1] or m > MOST or n > MOST // 2:
         return None
-    real = a.real.dtype
-    if not _suits(np.broadcast_to(np.empty((), real), (*a.shape[:-2], 2 * n, 2 * n))):
+    lead, real = a.shape[:-2], a.real.dtype
+    if not n or math.prod(lead) < _FEWEST_COPIED or a.__class__ is not np.ndarray:
         return None
-    lead = a.shape[:-2]
+    if not compiles():
+        return None
     wide, sides = np.empty((*lead, 2, n, n), a.dtype), np.empty((*lead, 2, n, m), real)
     np.conjugate(a, wide[..., 0, :, :])  # a row of parts is (re, -im) by turns
     np.multiply(wide[..., 0, :, :], a.dtype.type(1j), wide[..., 1, :, :])
@@ -216,6 +221,7 @@ def _orthogonal(
     return s if _fine(singular.svd, (*lead, rows, rows), arrays, room, sizes, *how) else None
 
 
+@functools.lru_cache(512)
 def dealt(shape: tuple[int, ...]) -> tuple[int, int, int]:
     """How many matrices there are, and how many in each of so many tasks."""
     n = shape[-1]
@@ -226,10 +232,7 @@ def dealt(shape: tuple[int, ...]) -> tuple[int, int, int]:
 
 def _room(vectors: int) -> NDArray[Any]:
     """So many of them, each in one line of the caches; across two, access takes twice as long."""
-    lanes = systems.LANES
-    held = np.empty((vectors + 1) * lanes)
-    first = -address(held) // held.itemsize % lanes
-    return held[first : first + vectors * lanes]
+    return workspace(vectors * systems.LANES, _DOUBLE)
 
 
 def _suits(
@@ -245,13 +248,17 @@ def _suits(
     k = n if square else min(x.shape[-2:])
     if not 0 < k <= n <= most:
         return False
-    count = x.size // (n * k)
-    if few:
-        return count > 0 and compiles()
-    if many:
-        return count >= _FEWEST and compiles()
-    some = count >= n // 4  # as programs ask for
-    return some and count * (n * k + _CALL) >= _LEAST and compiles()
+    if few or many:
+        count = x.size // (n * k)
+        return count >= (_FEWEST if many else 1) and compiles()
+    return are_some(x.shape) and compiles()
+
+
+def are_some(shape: tuple[int, ...], least: int = _LEAST) -> bool:
+    """Whether a stack of matrices with elements is so many that elimination in lanes is sooner."""
+    (rows, columns), count = shape[-2:], math.prod(shape[:-2])
+    some = count >= max(rows, columns) // 4  # as programs ask for
+    return some and count * (rows * columns + _CALL) >= least
 
 
 def _determinants(x: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
@@ -279,4 +286,4 @@ def _fine(
     odd = np.empty(tasks, np.int64)
     given = _room(tasks * room)
     kernel(*arrays, given, odd, *sizes, count, part, *rest, tasks)
-    return not odd.any()
+    return not (odd.item() if tasks == 1 else odd.any())

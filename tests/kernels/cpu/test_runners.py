@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 import sys
 from functools import partial
@@ -25,6 +26,23 @@ define void @copy(ptr %job) {{
   ret void
 }}
 """  # the job, into its first array
+
+
+@pytest.mark.parametrize("shape", [(), (8,), (4, 1, 2), (1 << 14,)])
+@pytest.mark.parametrize("turned", [False, True])
+def test_results_are_made_in_the_call(shape: tuple[int, ...], turned: bool) -> None:
+    """Small ones and large ones, in either order of the operands."""
+    text = (
+        _COPY.replace("ptr %job\n", "ptr %third\n", 1)
+        .replace("  %y", "  %third = getelementptr i64, ptr %job, i64 2\n  %y", 1)
+        .replace(str(8 * _WORDS), str(8 * min(_WORDS, math.prod(shape))))
+    )
+    code, (x, y) = assemble(text).keep().address("copy"), (np.zeros(3), np.zeros((2, 2)))
+    made = runners.making(code, shape, np.dtype(np.int64), [7, 8, 9], 1 << 13, turned=turned)
+    z = made(x, y)
+    assert (z.shape, z.dtype, z.flags.owndata) == (shape, np.int64, True)
+    places = [*map(address, (y, x) if turned else (x, y)), address(z), 7, 8, 9]
+    assert z.reshape(-1)[:_WORDS].tolist() == places[: z.size]
 
 
 @pytest.mark.parametrize("size", [_WORDS, 1 << 14])

@@ -12,17 +12,15 @@ from __future__ import annotations
 
 import functools
 import math
-import struct
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
 from funct.device import PARALLEL, Host, host, printed
 from funct.kernels import table
-from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.products.blas import (
     KINDS,
     WORTH_CUTTING,
@@ -32,12 +30,9 @@ from funct.kernels.cpu.products.blas import (
     call_gemv,
     counts,
 )
-from funct.kernels.cpu.products.tiled import Laid, find_products, laid
-from funct.kernels.cpu.runners import runner
+from funct.kernels.cpu.products.tiled import Laid, as_vectors, find_products, follows, laid
+from funct.kernels.cpu.runners import making
 from funct.kernels.llvm import F64, I64, PTR, Emitter, Module, Value, each, typed
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = [
     "Panels", "dot", "large_matmul", "panels", "print_product", "summed_matmul", "vdot",
@@ -50,7 +45,7 @@ _WORDS = 15  # of `Panels`, behind three addresses
 # rows from which on products of so few terms are cut by rows: they are bound by the result, and
 # panels of columns write a part of each row
 _TALL, _FEW_TERMS = 64, 32
-_TERMS = 1 << 16  # of a sum that are worth a task
+_TERMS, _MOST_SUMS = 1 << 16, 256  # of a sum that are worth a task, and tasks
 _LONG_BYTES = 1 << 19  # of a matrix whose product with a vector is worth two threads
 _ELEMENT = {"f": "f32", "d": "f64", "F": "c64", "D": "c128"}  # by NumPy's name
 _BYTES = {"f32": 4, "f64": 8, "c64": 8, "c128": 16}
@@ -174,15 +169,12 @@ def _print_by_vector(
     f.branch(which[0], row, lambda: f.branch(which[1], column, matrices))
 
 
-def _run(shape: tuple[int, ...], char: str, run: Callable[..., None], words: list[int]) -> Any:
-    """The function of two arrays, by what runs, and the words behind the addresses."""
-    make, packed = memory.maker(shape, np.dtype(char)), struct.pack(f"{len(words)}q", *words)
-
-    def multiply(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
-        run(x, y, out := make(), packed)
-        return out
-
-    return multiply
+def _multiplier(
+    code: int, x: tuple[int, ...], y: tuple[int, ...], shape: tuple[int, ...], char: str,
+    words: list[int],
+) -> Any:  # fmt: skip
+    """The function of two arrays of these shapes, by the code and the words behind addresses."""
+    return making(code, shape, np.dtype(char), words, max(map(math.prod, (x, y, shape))))
 
 
 def _plan(
@@ -207,7 +199,7 @@ def _plan(
     cut = panels((x[-2], y[-1], x[-1]), (a, b), element, count)
     axes = list(_axes(stack, (x[:-2], x_strides), (y[:-2], y_strides))) if count > 1 else []
     words = [*cut.words, *[word for axis in axes for word in axis], cut.tasks]
-    return _run((*stack, x[-2], y[-1]), char, _runner(element, len(axes)), words)
+    return _multiplier(_code(element, len(axes)), x, y, (*stack, x[-2], y[-1]), char, words)
 
 
 large_matmul = table.Planned(_plan)
@@ -239,16 +231,15 @@ def _summed_plan(
         return None
     cut = panels((m, n, k * count), (a, b), element)
     words = [*cut.words[:2], k, *cut.words[3:], count, x_strides[0], y_strides[0], cut.tasks]
-    return _run((m, n), char, _runner(element, 0, True), words)
+    return _multiplier(_code(element, 0, True), x, y, (m, n), char, words)
 
 
 summed_matmul = table.Planned(_summed_plan)
 
 
 @functools.cache
-def _runner(element: str, depth: int, summed: bool = False) -> Callable[..., None]:
-    code = printed(_text, element, depth, summed, host())
-    return runner(code.keep().address("multiply"))
+def _code(element: str, depth: int, summed: bool = False) -> int:
+    return printed(_text, element, depth, summed, host()).keep().address("multiply")
 
 
 def _text(element: str, depth: int, summed: bool, target: Host) -> str:
@@ -275,6 +266,8 @@ def _vector_plan(
     """x @ y of a matrix and a vector of one dtype, or of a vector and a matrix; None where elements
     to be read one after the other do not lie so.
     """
+    result = (*x[:-1], *y[1:])
+    x, y, x_strides, y_strides = as_vectors(x, y, x_strides, y_strides)
     columns = len(x) == 1  # of y, by x
     shape, strides, step = (y, y_strides, x_strides) if columns else (x, x_strides, y_strides)
     if not counts(*shape) or x[-1] != y[0]:
@@ -290,17 +283,16 @@ def _vector_plan(
     panel = math.ceil(math.ceil(rows / several) / _EVEN) * _EVEN
     move = byte * (1 if turned else matrix.leading)
     words = [rows, terms, matrix.leading, KINDS[turned], panel, move, byte, -(-rows // panel)]
-    multiply = _run((rows,), char, _vector_runner(element), words)
-    return (lambda x, y: multiply(y, x)) if columns else multiply
+    most = max(math.prod(shape), rows)
+    return making(_vector_code(element), result, np.dtype(char), words, most, turned=columns)
 
 
 vector_matmul = table.Planned(_vector_plan)
 
 
 @functools.cache
-def _vector_runner(element: str) -> Callable[..., None]:
-    code = printed(_vector_text, element, host())
-    return runner(code.keep().address("multiply"))
+def _vector_code(element: str) -> int:
+    return printed(_vector_text, element, host()).keep().address("multiply")
 
 
 def _vector_text(element: str, target: Host) -> str:
@@ -325,36 +317,36 @@ def _vector_text(element: str, target: Host) -> str:
     return module.text()
 
 
-def dot(x: NDArray[Any], y: NDArray[Any]) -> Any:
-    """The sum of x · y of dense arrays in double precision in their order, as a number."""
-    return _dot(x, y, "f64_dot" if x.dtype.char == "d" else "c128_dot")
+def _dot_plan(
+    conjugate: bool, x: tuple[int, ...], y: tuple[int, ...], x_strides: tuple[int, ...],
+    y_strides: tuple[int, ...], char: str,
+) -> Callable[..., Any] | None:  # fmt: skip
+    """The sum of x · y, or conj(x) · y, in double precision, of all elements of two arrays that are
+    dense, in their order.
+    """
+    size, byte = math.prod(x), 8 if char == "d" else 16
+    if not counts(size) or size != math.prod(y):
+        return None
+    if not (follows(x, x_strides, byte) and follows(y, y_strides, byte)):
+        return None
+    panel = max(_TERMS, -(-size // _MOST_SUMS)) if size >= 2 * _TERMS else size
+    kind = "f64_dot" if char == "d" else "c128_vdot" if conjugate else "c128_dot"
+    multiply = making(_dot_code(kind), (), np.dtype(char), [size, panel, -(-size // panel)], size)
+    return lambda x, y: multiply(x, y)[()]
 
 
-def vdot(x: NDArray[Any], y: NDArray[Any]) -> Any:
-    """The same of conj(x) · y."""
-    return _dot(x, y, "f64_dot" if x.dtype.char == "d" else "c128_vdot")
-
-
-def _dot(x: NDArray[Any], y: NDArray[Any], kind: str) -> Any:
-    if not counts(x.size) or x.size != y.size or x.dtype != y.dtype:
-        return NotImplemented
-    if not (x.flags.c_contiguous and y.flags.c_contiguous):
-        return NotImplemented
-    panel = _TERMS if x.size >= 2 * _TERMS else x.size
-    tasks = -(-x.size // panel)
-    out = memory.fresh((1 + tasks,), x.dtype)
-    _dot_runner(kind)(x, y, out, struct.pack("3q", x.size, panel, tasks))
-    return out[0]
+dot = table.Planned(functools.partial(_dot_plan, False))
+vdot = table.Planned(functools.partial(_dot_plan, True))
 
 
 @functools.cache
-def _dot_runner(kind: str) -> Callable[..., None]:
-    return runner(printed(_dot_text, kind, host()).keep().address("all"))
+def _dot_code(kind: str) -> int:
+    return printed(_dot_text, kind, host()).keep().address("all")
 
 
 def _dot_text(kind: str, target: Host) -> str:
-    """`all(job)`: a sum for each task, and theirs. The job: both arrays, the results, of which the
-    first is that of all; numbers of both, numbers of a task, tasks.
+    """`all(job)`: a sum for each task, and theirs. The job: both arrays, the result; numbers of
+    both, numbers of a task, tasks.
     """
     module = Module(target)
     module.declare("@funct_parallel", PARALLEL)
@@ -362,23 +354,26 @@ def _dot_text(kind: str, target: Host) -> str:
     byte = parts * F64.bytes
     f = module.function("task", [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
-    x, y, out = f.pointers(frame, 0, 3)
+    x, y, sums = f.pointers(frame, 0, 3)
     size, panel = f.words(frame, 3, 2)
     first = task * panel
     count = f.intrinsic("smin", panel, size - first)
     with alone(f):
-        x, y, out = (f.at(v, n * byte, "i8") for v, n in ((x, first), (y, first), (out, task + 1)))
+        x, y, out = (f.at(v, n * byte, "i8") for v, n in ((x, first), (y, first), (sums, task)))
         call_dot(f, kind, count, x, y, out)
     f.ret()
     f = module.function("all", [("job", PTR)])
     (job,) = f.arguments
-    out, tasks = f.pointers(job, 2, 1)[0], f.word(job, 5)
-    f.line(f"call void @funct_parallel(ptr @task, {job!r}, {tasks!r})")
+    tasks, frame, sums = f.word(job, 5), f.allocate(I64, 5), f.allocate(number, _MOST_SUMS)
+    out = f.pointer(job, 2)
+    for k, word in enumerate((*f.words(job, 0, 2), None, *f.words(job, 3, 2))):
+        f.store(sums if word is None else word, f.at(frame, k, "i64"))
+    f.line(f"call void @funct_parallel(ptr @task, {frame!r}, {tasks!r})")
 
-    def one(task: Value, sums: list[Value]) -> list[Value]:
-        return [sums[0] + f.load(number, f.at(out, task * byte, "i8"))]
+    def one(task: Value, held: list[Value]) -> list[Value]:
+        return [held[0] + f.load(number, f.at(sums, task * byte, "i8"))]
 
-    (total,) = f.loop(1, tasks + 1, 1, one, [f.constant(number, 0)])
+    (total,) = f.loop(0, tasks, 1, one, [f.constant(number, 0)])
     f.store(total, out)
     f.ret()
     return module.text()

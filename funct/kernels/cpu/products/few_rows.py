@@ -9,24 +9,20 @@ few at a time, whose rows are read side by side as they lie in memory.
 from __future__ import annotations
 
 import functools
-import struct
+import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from funct.device import PARALLEL, Host, host, printed
 from funct.kernels import table
-from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.products.blas import WORTH_CUTTING
 from funct.kernels.cpu.products.tiled import Laid, laid
-from funct.kernels.cpu.runners import runner
+from funct.kernels.cpu.runners import making
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    _Pair = tuple[int, int]
+_Pair = tuple[int, int]
 
 __all__ = ["FEW_ROWS", "are_few", "code_of", "few_rows_words", "large_matmul", "print_few_rows"]
 
@@ -34,7 +30,7 @@ Code = tuple[str, bool, tuple[int, ...], bool, bool]  # what `print_few_rows` is
 
 _VECTOR = 32  # bytes of a vector, beside whose tiles more rows gain than are below a tile
 _MOST_TURNED, _MOST, _MOST_WIDE = 16, 8, 3  # rows, of a matrix whose columns lie in memory, or rows
-_NARROW = 32  # columns, of all of which a few rows have their sums in registers
+_REST = 4  # parts of the columns, of which less than one may be left over
 _TOGETHER = 4  # rows of the matrix, or vectors of its columns
 _TERMS = 16  # of columns, taken at a time
 _LEAST_TERMS, _LEAST = 32, 1 << 17  # and multiplications, which are worth code of their own,
@@ -45,15 +41,24 @@ _ELEMENT = {"f": "f32", "d": "f64"}  # by NumPy's name
 _NUMBER, _NUMBER_OF_STACK = 12, 16  # the word behind those of a task: how many there are
 
 
-def are_few(rows: int, terms: int, columns: int, turned: bool, count: int = 1) -> bool:
+def are_few(
+    rows: int, terms: int, columns: int, turned: bool, element: str, count: int = 1
+) -> bool:
     """Whether so many rows are worth it. turned: whether the matrix is. count: of products."""
-    most = _MOST_TURNED if turned or columns <= _NARROW else _MOST
+    most = _MOST_TURNED if turned else _MOST
     most = most if host().vector_bytes <= _VECTOR else _MOST_WIDE
+    if not turned and columns % _wide(element) * _REST > columns:
+        most = _MOST_WIDE
     least = _LEAST if count == 1 else _LEAST_OF_STACK
     if turned and terms >= _LONG_TERMS:  # which BLAS lays out for longer than it multiplies
         least = _LEAST_LONG
     enough = terms >= _LEAST_TERMS and count * rows * terms * columns > least
     return 1 < rows <= most and columns >= rows and enough
+
+
+def _wide(element: str) -> int:
+    """Columns that a row meets together."""
+    return _TOGETHER * host().vector_bytes // typed(element).bytes
 
 
 def few_rows_words(
@@ -67,7 +72,7 @@ def few_rows_words(
     """
     m, n, k = sizes
     several = host().cores if count < host().cores and m * n * k > WORTH_CUTTING else 1
-    even = _TOGETHER * host().vector_bytes // typed(element).bytes
+    even = _wide(element)
     panel = -(-n // (several * even)) * even
     return (m, n, k, *steps, leading, *out, panel), count * -(-n // panel)
 
@@ -243,7 +248,7 @@ def _plan(
         apart = [m * k * byte if apart[1] else 0, apart[0]]
     matrix: Laid | None = laid(y_strides, k, n, byte)
     down, along = x_strides
-    if matrix is None or not are_few(m, k, n, matrix.turned, count):
+    if matrix is None or not are_few(m, k, n, matrix.turned, element, count):
         return None
     if any(step % byte for step in (down, along, *apart)):
         return None
@@ -254,27 +259,20 @@ def _plan(
     words, tasks = few_rows_words((m, n, k), steps, matrix.leading, result, element, count)
     if count > 1:
         words = (*words, tasks // count, *[step // byte for step in apart], m * n)
-    run = _runner(code_of((m, n, k), element, matrix.turned, stacked=count > 1))
-    packed = struct.pack(f"{len(words) + 1}q", *words, tasks)
-    make = memory.maker(shape, np.dtype(char))
-
-    def by_rows(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
-        run(x, y, out := make(), packed)
-        return out
-
-    def by_columns(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
-        run(np.ascontiguousarray(y.swapaxes(-1, -2)), x, out := make(), packed)
-        return out
-
-    return by_columns if swapped else by_rows
+    code = _address(code_of((m, n, k), element, matrix.turned, stacked=count > 1))
+    most = max(math.prod(x), math.prod(y), math.prod(shape))
+    multiply = making(code, shape, np.dtype(char), [*words, tasks], most)
+    if not swapped:
+        return multiply
+    return lambda x, y: multiply(np.ascontiguousarray(y.swapaxes(-1, -2)), x)
 
 
 large_matmul = table.Planned(_plan)
 
 
 @functools.cache
-def _runner(code: Code) -> Callable[..., None]:
-    return runner(printed(_text, *code, host()).keep().address("multiply"))
+def _address(code: Code) -> int:
+    return printed(_text, *code, host()).keep().address("multiply")
 
 
 def _text(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["integer_matmul"]
 
 _SUM = {"i8": "i16", "i16": "i16", "i32": "i32", "i64": "i64"}
-_ACROSS = ((4, 2), (1, 8))  # rows, and vectors of each, whose sums are held together
+_ACROSS = ((4, 3), (2, 4), (1, 8))  # rows, and vectors of each, whose sums are held together
 _ALONG = ((2, 4), (1, 4))  # rows, and columns
 _PAGE, _KEPT, _BESIDE = 2048, 2048, 8  # bytes of rows that lie far apart, sums, and rows at a time
 _SHORT = 2  # vectors of terms that are worth reading along them

@@ -8,6 +8,7 @@ taken as signed ones of the same bits, and the other way round.
 from __future__ import annotations
 
 import functools
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,10 +26,15 @@ if TYPE_CHECKING:
 __all__ = ["integer_matmul", "multiplier", "multiply", "thin_matmul"]
 
 _FLOATS = {"f": "f32", "d": "f64"}
-# what is worth tiles: rows or columns, by the bytes of a number (those that are multiplied in fours
-# as those that are not widened), rows beside a matrix that has to be turned, terms, and
-# multiplications of one of a stack
-_LEAST_ROWS, _LEAST_TURNED, _LEAST_TERMS, _LEAST = {1: 32, 2: 16, 4: 8}, 16, 64, 1 << 22
+# What is worth tiles, beside products of few rows (`integer_rows.py`): rows, columns, and rows
+# beside a matrix that has to be turned, by the bytes of a number; those that are multiplied in
+# fours are as those that are not widened. With vectors of 64 bytes, and with shorter ones. Then
+# terms, and multiplications of one of a stack.
+_LEAST_LONG = {1: (32, 32, 32), 2: (16, 16, 16), 4: (8, 8, 16)}
+_LEAST_SHORT = {1: (128, 64, 192), 2: (96, 32, 192), 4: (48, 16, 192)}
+_LONG = 64
+_THIN = 8  # of so many terms tiles are as good as BLAS where vectors have as many bytes
+_LEAST_TERMS, _LEAST = 64, 1 << 22
 _ONE = axis(1, 1, 1, 1, 0, 1)
 
 
@@ -54,11 +60,13 @@ def multiply(made: Convolver, x: NDArray[Any], panels: NDArray[Any], columns: in
 def integer_matmul(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
     """See `funct.kernels.linalg.products.integer_matmul`."""
     (m, k), n = x.shape[-2:], y.shape[-1]
+    m = prod(x.shape[:-1]) if y.ndim == 2 else m
     if x.itemsize == 8 or k < _LEAST_TERMS or not x.size:
         return NotImplemented
     fours = x.itemsize == 1 and _narrow(1)[0] == "u8s8"
-    least = _LEAST_ROWS[4 if fours else x.itemsize]
-    if n < least or m < (least if y.flags.c_contiguous else max(least, _LEAST_TURNED)):
+    known = _LEAST_LONG if fours or host().vector_bytes == _LONG else _LEAST_SHORT
+    rows, columns, turned = known[4 if fours else x.itemsize]
+    if n < columns or m < (rows if y.flags.c_contiguous else turned):
         return NotImplemented
     if y.ndim > 2 and m * k * n < _LEAST:
         return NotImplemented
@@ -76,8 +84,9 @@ def integer_matmul(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
 
 def thin_matmul(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
     """Matrices whose product has many more elements than they: tiles write each once."""
-    if x.shape[1] != y.shape[0]:
+    if x.shape[1] != y.shape[0] or x.shape[1] * _THIN > x.itemsize * host().vector_bytes:
         return NotImplemented
+    x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)
     made = multiplier(*x.shape, y.shape[1], _FLOATS[x.dtype.char], False)
     return multiply(made, x, made.panels(y), y.shape[1])
 

@@ -9,6 +9,7 @@ six rows read each panel twice as often, and a step of training takes up to a fi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from msgspec import Struct
@@ -19,8 +20,8 @@ from funct.kernels.cpu.products.gemm import ARGUMENTS, Cut, Tile, cut, driver_na
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
 __all__ = [
-    "LEAST", "Laid", "Tasks", "each_product", "find_products", "is_worth", "laid", "print_tasks",
-    "tasks_of",
+    "LEAST", "Laid", "Tasks", "as_vectors", "each_product", "find_products", "follows",
+    "is_worth", "laid", "print_tasks", "tasks_of",
 ]  # fmt: skip
 
 LEAST = 3 << 19  # multiplications that are worth it where none is by a transpose
@@ -57,6 +58,26 @@ def laid(strides: tuple[int, ...], rows: int, columns: int, byte: int) -> Laid |
     if (down == byte or rows == 1) and along >= rows * byte and not along % byte:
         return Laid(True, along // byte)
     return None
+
+
+def follows(shape: tuple[int, ...], strides: tuple[int, ...], byte: int) -> bool:
+    """Whether elements follow each other."""
+    steps = [byte * math.prod(shape[k + 1 :]) for k in range(len(shape))]
+    return all(n == 1 or s == step for n, s, step in zip(shape, strides, steps, strict=True))
+
+
+def as_vectors(
+    x: tuple[int, ...], y: tuple[int, ...], x_strides: tuple[int, ...], y_strides: tuple[int, ...]
+) -> tuple[tuple[int, ...], ...]:
+    """Shapes and strides of two operands, where a matrix that is one row, or the second one that is
+    one column, is a vector.
+    """
+    if len(x) == len(y) == 2:
+        if x[0] == 1:
+            return x[1:], y, x_strides[1:], y_strides
+        if y[1] == 1:
+            return x, y[:1], x_strides, y_strides[:1]
+    return x, y, x_strides, y_strides
 
 
 def is_worth(

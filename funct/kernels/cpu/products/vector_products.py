@@ -14,7 +14,7 @@ import numpy as np
 from funct.device import PARALLEL, Host, host, printed
 from funct.kernels import table
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.products.tiled import laid
+from funct.kernels.cpu.products.tiled import as_vectors, follows, laid
 from funct.kernels.cpu.products.vector_text import (
     cut,
     cut_stack,
@@ -22,7 +22,7 @@ from funct.kernels.cpu.products.vector_text import (
     print_rows,
     summed_in,
 )
-from funct.kernels.cpu.runners import runner
+from funct.kernels.cpu.runners import making, runner
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def _plan(
     """
     element, dtype = _ELEMENTS[char]
     byte, result = dtype.itemsize, (*x[:-1], *y[1:])
+    x, y, x_strides, y_strides = as_vectors(x, y, x_strides, y_strides)
     if len(x) == len(y) == 1:
         x, x_strides = (1, *x), (byte * x[0], *x_strides)
     columns = len(x) == 1  # of y, by x
@@ -63,8 +64,10 @@ def _plan(
     found = cut(length, terms, matrix.leading, across=across)
     words = [*found.words, *[0] * (_WORDS - len(found.words)), found.tasks]
     room = typed(summed_in(element)).bytes * length * found.parts if found.parts > 1 else 0
-    run = _runner(element, across, 0, room > 0)
-    return _multiplier(result, dtype, columns, (run, words, room))
+    code = _code(element, across, 0, room > 0)
+    if not room:
+        return making(code, result, dtype, [0, *words], math.prod(shape), turned=columns)
+    return _in_parts(result, dtype, columns, (runner(code), words, room))
 
 
 def _stack_plan(
@@ -94,15 +97,18 @@ def _stack_plan(
         word for k, (n, a, b) in enumerate(zip(lead, *steps, strict=True))
         for word in (math.prod(lead[k + 1 :]), n, a, b)
     ]  # fmt: skip
-    run = _runner(element, across, len(lead), False)
+    code = _code(element, across, len(lead), False)
     result = (*lead, 1, length) if columns else (*lead, length, 1)
-    multiply = _multiplier(result, dtype, columns, (run, [*found.words, *axes, found.tasks], 0))
+    words, most = [0, *found.words, *axes, found.tasks], max(math.prod(shape), math.prod(result))
+    multiply = making(code, result, dtype, words, most, turned=columns)
+    if follows(other, x_strides if columns else y_strides, byte):
+        return multiply
     if columns:
         return lambda x, y: multiply(np.ascontiguousarray(x), y)
     return lambda x, y: multiply(x, np.ascontiguousarray(y))
 
 
-def _multiplier(
+def _in_parts(
     shape: _Shape, dtype: np.dtype[Any], columns: bool,
     job: tuple[Callable[..., None], list[int], int],
 ) -> Callable[..., Any]:  # fmt: skip
@@ -110,17 +116,14 @@ def _multiplier(
     room for parts of sums.
     """
     run, words, room = job
-    make, packed = memory.maker(shape, dtype), struct.pack(f"{len(words) + 1}q", 0, *words)
+    make, packed = memory.maker(shape, dtype), struct.pack(f"{len(words)}q", *words)
 
-    def multiply(matrix: NDArray[Any], vector: NDArray[Any]) -> NDArray[Any]:
-        rest = struct.pack("q", memory.scratch(room)) + packed[8:] if room else packed
-        run(matrix, vector, out := make(), rest)
+    def multiply(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+        rest = struct.pack("q", memory.scratch(room)) + packed
+        run(*((y, x) if columns else (x, y)), out := make(), rest)
         return out
 
-    def by_columns(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
-        return multiply(y, x)
-
-    return by_columns if columns else multiply
+    return multiply
 
 
 vector_matmul = table.Planned(_plan)
@@ -128,9 +131,8 @@ large_matmul = table.Planned(_stack_plan)
 
 
 @functools.cache
-def _runner(element: str, across: bool, depth: int, parted: bool) -> Callable[..., None]:
-    code = printed(_text, element, across, depth, parted, host())
-    return runner(code.keep().address("multiply"))
+def _code(element: str, across: bool, depth: int, parted: bool) -> int:
+    return printed(_text, element, across, depth, parted, host()).keep().address("multiply")
 
 
 def _text(element: str, across: bool, depth: int, parted: bool, target: Host) -> str:

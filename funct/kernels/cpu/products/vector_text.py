@@ -21,14 +21,16 @@ from funct.kernels.cpu.products.tiled import each_product, find_products
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, each, typed
 from funct.kernels.llvm.shuffles import first_blocks, first_halves
 
-__all__ = ["Cut", "cut", "cut_stack", "print_columns", "print_rows", "side_by_side", "summed_in"]
+__all__ = [
+    "TASK", "Cut", "cut", "cut_stack", "print_columns", "print_rows", "side_by_side", "summed_in",
+]  # fmt: skip
 
-_TASK = 1 << 16  # elements of the matrix that are worth a task of their own
+TASK = 1 << 16  # elements of the matrix that are worth a task of their own
 _MOST_TASKS, _MOST_PARTS = 16, 8
 _LEAST_PART = 48  # rows, beside which the sums of a part are little to write and read again
 _COLUMNS = 128  # of two of the largest vectors there are
 _BESIDE, _SUMS = 4, 2  # rows along the sum, and sums of each: one must not wait for itself
-_TOGETHER = 8, 4, 2, 1  # rows along the result, which are added to the same sums
+_TOGETHER = 4, 2, 1  # rows along the result, which are added to the same sums
 _KEPT = 1 << 14  # bytes of sums
 
 
@@ -46,7 +48,7 @@ def cut(length: int, terms: int, leading: int, *, across: bool) -> Cut:
     """A product of so many sums of so many terms, by elements from row to row. across: whether rows
     lie along the result, not along the sum.
     """
-    wanted = min(_MOST_TASKS, -(-length * terms // _TASK))
+    wanted = min(_MOST_TASKS, -(-length * terms // TASK))
     if not across:
         panel = _even(length, wanted, _BESIDE)
         return Cut((length, terms, leading, panel), -(-length // panel))
@@ -61,7 +63,7 @@ def cut(length: int, terms: int, leading: int, *, across: bool) -> Cut:
 
 def cut_stack(count: int, length: int, terms: int, leading: int) -> Cut:
     """The same of so many products, each whole in one task; the stack's axes follow its words."""
-    wanted = max(1, min(_MOST_TASKS, count, -(-count * length * terms // _TASK)))
+    wanted = max(1, min(_MOST_TASKS, count, -(-count * length * terms // TASK)))
     several = -(-count // wanted)
     return Cut((length, terms, leading, count, several), -(-count // several))
 
