@@ -56,6 +56,7 @@ __all__ = [
     "UndefinedDerivativeError",
     "UnknownValueError",
     "UnsupportedOperandError",
+    "expect_kind",
 ]
 
 
@@ -270,7 +271,6 @@ _SHARED = (
 )
 
 
-
 def _told(what: str, site: Site | None) -> str:
     """what, as the layer or the function says it that the user's line calls."""
     if site is None or not (site.call or site.layer):
@@ -288,3 +288,16 @@ def _is_of(owner: str, what: str) -> bool:
     if owner.startswith("x["):
         return what.startswith("x[")
     return re.match(rf"(\w+\.)*{re.escape(owner)}(?!\w)", what) is not None
+
+
+def expect_kind(
+    error: type[FunctError],
+    argument: str,
+    given: object,
+    kinds: type | tuple[type, ...],
+    said: str,
+    fix: str | None = None,
+) -> None:
+    """Raise the error, with the argument's name, unless what is given is of one of the kinds."""
+    if not isinstance(given, kinds):
+        raise error(f"{argument} must be {said}, got {type(given).__name__}", fix=fix)

@@ -115,7 +115,7 @@ def one_hot(x: Any, num_classes: int, /, *, dtype: Any = None, axis: int = -1) -
 
 
 @direct(kernels.digitize, arrays=2)
-def digitize(x: Any, bins: Any, /, right: bool = False) -> Any:
+def digitize(x: Any, /, bins: Any, right: bool = False) -> Any:
     """The bin of each element: i where bins[i-1] <= x < bins[i], 0 and len(bins) outside.
 
     Args: bins: 1-D, ascending, or descending: then bins[i-1] > x >= bins[i]. right: the bin holds

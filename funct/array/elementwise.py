@@ -184,7 +184,7 @@ def _whole_tens(x: Any, ten: int) -> Any:
     return (q + ops.astype(up, x.dtype)) * ten
 
 
-def select(condlist: Any, choicelist: Any, default: Any = 0, /) -> Any:
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     """The choice that belongs to the first condition that holds, else default.
 
     Raises: ArgumentError: when there are not as many conditions as choices, or none.

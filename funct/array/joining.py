@@ -191,7 +191,7 @@ def tile(x: Any, repetitions: tuple[int, ...], /) -> Any:
 
 
 @direct(kernels.pad)
-def pad(x: Any, pad_width: Any, /, mode: str = "constant", *, constant_values: Any = 0) -> Any:
+def pad(x: Any, /, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Any:
     """x with elements around it.
 
     Args: pad_width: how many before and behind: one (low, high) pair per axis, one pair for all, or

@@ -64,7 +64,7 @@ def _is_zero(x: Any) -> bool:
 
 
 @direct(composed.polyval, maybe=("x",))
-def polyval(p: Any, x: Any, /) -> Any:
+def polyval(p: Any, /, x: Any) -> Any:
     """p[0] xⁿ + p[1] xⁿ⁻¹ + … + p[n] for each x, by Horner's rule.
 
     Args: p: Shape (n + 1,).
@@ -154,7 +154,7 @@ def vander(x: Any, /, N: int | None = None, increasing: bool = False) -> Any:
 
 
 @direct(composed.polyfit, arrays=2, maybe=("w",))
-def polyfit(x: Any, y: Any, /, deg: int, rcond: float | None = None, w: Any = None) -> Any:
+def polyfit(x: Any, /, y: Any, deg: int, rcond: float | None = None, w: Any = None) -> Any:
     """Coefficients of the polynomial of degree deg that fits the points (x, y) best, by squares.
 
     Args: x: Shape (k,). y: Shape (k,) or (k, m). rcond: as in `linalg.lstsq`, by default k times

@@ -70,7 +70,7 @@ def correlate(x: Any, y: Any, /, mode: str = "valid") -> Any:
 
 @direct(kernels.interp, arrays=("xp", "fp"), maybe=("x",))
 def interp(
-    x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None, period: Any = None
+    x: Any, /, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
 ) -> Any:
     """The piecewise linear function through the points (xp, fp), at x.
 

@@ -137,7 +137,7 @@ def lexsort(keys: Any, /, axis: int = -1) -> Any:
 
 
 @direct(composed.unravel_index, gives=tuple)
-def unravel_index(indices: Any, shape: Any, /) -> tuple[Any, ...]:
+def unravel_index(indices: Any, /, shape: Any) -> tuple[Any, ...]:
     """Coordinates in an array of that shape of the elements at indices of the flat one.
 
     What lies outside shows in the first coordinate, which then is outside, too.
@@ -158,7 +158,7 @@ def unravel_index(indices: Any, shape: Any, /) -> tuple[Any, ...]:
 
 
 @direct(composed.ravel_multi_index, arrays="sequence")
-def ravel_multi_index(multi_index: Any, dims: Any, /) -> Any:
+def ravel_multi_index(multi_index: Any, /, dims: Any) -> Any:
     """Indices of the flat array for coordinates, one array for each axis, in one of shape dims.
 
     Coordinates count as they are: what lies outside of dims is not looked for.

@@ -291,8 +291,8 @@ def logsumexp(
 
 def cov(
     m: Any,
-    y: Any = None,
     /,
+    y: Any = None,
     rowvar: bool = True,
     *,
     bias: bool = False,
@@ -340,7 +340,7 @@ def _rows(name: str, m: Any, rowvar: bool) -> Any:
     return x if rowvar else ops.swap_last(x)
 
 
-def corrcoef(m: Any, y: Any = None, /, rowvar: bool = True) -> Any:
+def corrcoef(m: Any, /, y: Any = None, rowvar: bool = True) -> Any:
     """Correlation coefficients: `cov` divided by the standard deviations of both variables.
 
     Raises: ShapeError: for more than 2 axes.

@@ -78,7 +78,7 @@ def linspace(
 
 
 def logspace(
-    start: Any, stop: Any, /, num: int = 50, *, endpoint: bool = True, base: Any = 10.0,
+    start: Any, stop: Any, num: int = 50, *, endpoint: bool = True, base: Any = 10.0,
     dtype: Any = None, axis: int = 0,
 ) -> Any:  # fmt: skip
     """num values from base^start to base^stop, each the same multiple of the one before.
@@ -98,7 +98,7 @@ def logspace(
 
 @direct(kernels.geomspace, arrays=0, maybe=("start", "stop"))
 def geomspace(
-    start: Any, stop: Any, /, num: int = 50, *, endpoint: bool = True, dtype: Any = None,
+    start: Any, stop: Any, num: int = 50, *, endpoint: bool = True, dtype: Any = None,
     axis: int = 0,
 ) -> Any:  # fmt: skip
     """num values from start to stop, each the same multiple of the one before.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from types import NoneType
 from typing import Any
 
 import attrs
@@ -11,11 +12,12 @@ import attrs
 from funct import pytree, tree
 from funct.array import Array
 from funct.array.trees import flat_arrays
-from funct.errors import ExportError
+from funct.errors import ExportError, expect_kind
 from funct.export.dynamic_shapes import DynamicShapes
 from funct.graph import Graph, Guard, capture, check, eliminate_dead, share_common
 from funct.graph.program import ExportedProgram
 from funct.graph.renaming import substituted
+from funct.transforms.given import expect_functions
 from funct.transforms.hidden import flat_results
 
 __all__ = ["export"]
@@ -42,6 +44,10 @@ def export(
         >>> p(xp.ones((7, 3))).shape
         (7, 3)
     """
+    expect_functions("export", fun=fun)
+    fix = "write (x,)" if hasattr(args, "shape") else None
+    expect_kind(ExportError, "export: args", args, (tuple, list), "a tuple of examples", fix)
+    expect_kind(ExportError, "export: kwargs", kwargs, (Mapping, NoneType), "a dict of examples")
     call = (tuple(args), dict(kwargs or {}))
     examples, spec = flat_arrays(call)
     dynamic = DynamicShapes.read(call[0], dynamic_shapes, len(examples))

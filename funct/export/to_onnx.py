@@ -20,6 +20,7 @@ from funct.export.program import export
 from funct.graph import Graph, Guard, Var, eliminate_dead, inline_calls
 from funct.graph.program import ExportedProgram
 from funct.serialize import graph_hash
+from funct.serialize.whole_file import file_name
 from funct.source import Site
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def to_onnx(
         >>> [node.op_type for node in model.graph.node]
         ['Exp', 'Mul']
     """
+    path = path if path is None else file_name("to_onnx", path)
     program = _program(fun_or_program, args, dynamic_shapes)
     graph = eliminate_dead(inline_calls(program.graph), guards=True)
     todo = steps(eliminate_dead(graph, guards=False))

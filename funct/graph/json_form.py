@@ -18,7 +18,7 @@ import numpy as np
 
 from funct.array import Array
 from funct.core import Size, lookup, no_capture
-from funct.errors import ExportError, FileFormatError, FunctError
+from funct.errors import ExportError, FileFormatError, FunctError, GraphError, expect_kind
 from funct.graph.check import check
 from funct.graph.controls import Written, made_again, written
 from funct.graph.given import of_graph
@@ -129,6 +129,7 @@ def graph_hash(graph: Graph) -> str:
         >>> serialize.graph_hash(a) == serialize.graph_hash(b), len(serialize.graph_hash(a))
         (True, 64)
     """
+    expect_kind(GraphError, "graph_hash: graph", graph, Graph, "a Graph, as make_graph gives")
     value, _ = encode_graph(graph)
     for node in value["nodes"]:
         del node["at"]

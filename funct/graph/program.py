@@ -9,11 +9,11 @@ import attrs
 
 from funct import pytree
 from funct.array.trees import flat_arrays
-from funct.errors import DTypeError, ShapeError, TreeError
+from funct.errors import DTypeError, FunctError, ShapeError, TreeError, expect_kind
 from funct.graph.ir import Graph, Var
 from funct.graph.run import Interpreter
 
-__all__ = ["ExportedProgram", "Signature"]
+__all__ = ["ExportedProgram", "Signature", "expect_program"]
 
 
 @attrs.frozen
@@ -102,3 +102,9 @@ def _check_input(name: str, v: Var, x: Any) -> None:
         raise ShapeError(f"program: input {name!r} must have shape {shown}, got {tuple(x.shape)}")
     if x.dtype != v.dtype:
         raise DTypeError(f"program: input {name!r} must be {v.dtype}, got {x.dtype}")
+
+
+def expect_program(error: type[FunctError], argument: str, given: object) -> None:
+    """Raise the error, with the argument's name, unless a program is given."""
+    fix = "export.export(fun, args) makes one" if callable(given) else None
+    expect_kind(error, argument, given, ExportedProgram, "an ExportedProgram", fix)

@@ -21,7 +21,7 @@ from funct.graph.program import ExportedProgram
 from funct.kernels.quantized import affine as kernels
 from funct.quant.lower import lower
 from funct.quant.parameters import Parameters, group_parameters
-from funct.quant.prepare import PreparedProgram
+from funct.quant.prepare import PreparedProgram, expect_prepared
 from funct.quant.rewrite import Rewriter, constants_of, producers
 from funct.source import Site
 
@@ -53,6 +53,7 @@ def convert_pt2e(prepared: PreparedProgram) -> ExportedProgram:
 
     Source:  torchao's convert_pt2e with fold_quantize=True.
     """
+    expect_prepared("convert_pt2e: prepared", prepared)
     program = explicit(prepared)
     return attrs.evolve(program, graph=lower(program.graph))
 

@@ -67,7 +67,7 @@ def int8_static(
         >>> [node.name for node in quantized.graph.nodes]
         ['quantize', 'quantized_linear', 'dequantize']
     """
-    if observer not in _OBSERVERS:
+    if not isinstance(observer, str) or observer not in _OBSERVERS:
         raise QuantizationError(
             f"int8_static: observer must be one of {', '.join(_OBSERVERS)}, got {observer!r}"
         )

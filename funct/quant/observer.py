@@ -28,7 +28,7 @@ import attrs
 import numpy as np
 
 from funct.errors import QuantizationError
-from funct.quant.spec import QParams, QScheme
+from funct.quant.spec import QParams, QScheme, code_dtype
 
 __all__ = [
     "MinMaxObserver", "MovingAverageMinMaxObserver", "MovingRange", "Observer",
@@ -50,7 +50,7 @@ class Observer:
         (True, dtype('int8'))
     """
 
-    dtype: np.dtype[Any] = attrs.field(default=np.dtype(np.uint8), converter=np.dtype)
+    dtype: np.dtype[Any] = attrs.field(default=np.dtype(np.uint8), converter=code_dtype)
     qscheme: QScheme = "per_tensor_affine"
     quant_min: int | None = None
     quant_max: int | None = None
@@ -171,7 +171,7 @@ class PerChannelMinMaxObserver(MinMaxObserver):
 
     per_channel: ClassVar[bool] = True
 
-    dtype: np.dtype[Any] = attrs.field(default=np.dtype(np.int8), converter=np.dtype)
+    dtype: np.dtype[Any] = attrs.field(default=np.dtype(np.int8), converter=code_dtype)
     qscheme: QScheme = "per_channel_symmetric"
     ch_axis: int | None = 0
 

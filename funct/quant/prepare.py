@@ -13,16 +13,19 @@ from typing import Any
 import attrs
 import numpy as np
 
-from funct.errors import QuantizationError
+from funct.errors import QuantizationError, expect_kind
 from funct.graph import Graph, Interpreter, Node, Var, check, eliminate_dead, inline_calls
 from funct.graph.passes import fold_constants
-from funct.graph.program import ExportedProgram
+from funct.graph.program import ExportedProgram, expect_program
 from funct.quant.fold import fold_affine
 from funct.quant.quantizer import Annotations, Quantizer
 from funct.quant.rewrite import constants_of, producers
 from funct.quant.spec import QuantizationSpec, SharedQuantizationSpec, Spec
 
-__all__ = ["Group", "Point", "PreparedProgram", "calibrate", "describe", "merge", "prepare_pt2e"]
+__all__ = [
+    "Group", "Point", "PreparedProgram", "calibrate", "describe", "expect_prepared", "merge",
+    "prepare_pt2e",
+]  # fmt: skip
 
 Point = tuple[Var, Node | None]  # a value where one node reads it; None: where it is produced
 Concrete = Any  # a Spec that is not shared
@@ -91,6 +94,9 @@ def prepare_pt2e(program: ExportedProgram, quantizer: Quantizer) -> PreparedProg
 
     Source:  torchao's prepare_pt2e; ours returns a new value.
     """
+    expect_program(QuantizationError, "prepare_pt2e: program", program)
+    said = "a Quantizer, as int8_static() gives"
+    expect_kind(QuantizationError, "prepare_pt2e: quantizer", quantizer, Quantizer, said)
     graph = fold_affine(eliminate_dead(fold_constants(inline_calls(program.graph))))
     graph = check(quantizer.transform_for_annotation(graph))
     annotations = quantizer.annotate(graph)
@@ -119,6 +125,8 @@ def calibrate(prepared: PreparedProgram, batches: Iterable[tuple[Any, ...]]) -> 
         >>> quant.convert_pt2e(prepared)(3.0 * x).tolist()
         [[12.0, 12.0], [12.0, 12.0]]
     """
+    expect_prepared("calibrate: prepared", prepared)
+    expect_kind(QuantizationError, "calibrate: batches", batches, Iterable, "a list of tuples")
     states = list(prepared.states)
     constants = constants_of(prepared.graph)
     moving = [
@@ -127,11 +135,8 @@ def calibrate(prepared: PreparedProgram, batches: Iterable[tuple[Any, ...]]) -> 
         if isinstance(g.spec, QuantizationSpec)
     ]
     for number, batch in enumerate(batches):
-        if not isinstance(batch, tuple | list):
-            raise QuantizationError(
-                f"calibrate: a batch must be a tuple of arguments, got {type(batch).__name__}",
-                fix="pass [(x,), ...]",
-            )
+        argument, said = "calibrate: each of batches", "a tuple of arguments"
+        expect_kind(QuantizationError, argument, batch, (tuple, list), said, "pass [(x,), ...]")
         run = Interpreter(prepared.graph)
         run.run(*prepared.program.flat_inputs(tuple(batch), {}))
         for i, observer, values in moving:
@@ -158,6 +163,8 @@ def merge(a: PreparedProgram, b: PreparedProgram) -> PreparedProgram:
         >>> quant.convert_pt2e(quant.merge(a, b))(3.0 * x).tolist()
         [[12.0, 12.0], [12.0, 12.0]]
     """
+    expect_prepared("merge: a", a)
+    expect_prepared("merge: b", b)
     if a.groups is not b.groups:
         raise QuantizationError("merge: both must come from one call of prepare_pt2e")
     constants = constants_of(a.graph)
@@ -166,6 +173,12 @@ def merge(a: PreparedProgram, b: PreparedProgram) -> PreparedProgram:
         for g, x, y in zip(a.groups, a.states, b.states, strict=True)
     ]
     return attrs.evolve(a, states=tuple(states))
+
+
+def expect_prepared(argument: str, given: object) -> None:
+    """Raise QuantizationError, with the argument's name, unless a prepared program is given."""
+    said, fix = "a PreparedProgram", "prepare_pt2e(program, quantizer) makes one"
+    expect_kind(QuantizationError, argument, given, PreparedProgram, said, fix)
 
 
 def describe(program: ExportedProgram, value: Var) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import attrs
 
-from funct.errors import QuantizationError
+from funct.errors import QuantizationError, expect_kind
 from funct.graph import Graph, Node
 from funct.quant.spec import QuantizationAnnotation
 
@@ -46,6 +47,14 @@ class Quantizer:
         """Raise QuantizationError if the annotations cannot be served by the back end."""
 
 
+def _quantizers(given: object) -> tuple[Quantizer, ...]:
+    expect_kind(QuantizationError, "quantizers", given, (tuple, list), "a list of quantizers")
+    found: Any = given
+    for quantizer in found:
+        expect_kind(QuantizationError, "each of quantizers", quantizer, Quantizer, "a Quantizer")
+    return tuple(found)
+
+
 @attrs.frozen
 class ComposableQuantizer(Quantizer):
     """Several quantizers, each for its part of the graph; two must not want different things.
@@ -61,7 +70,7 @@ class ComposableQuantizer(Quantizer):
         True
     """
 
-    quantizers: Sequence[Quantizer] = attrs.field(converter=tuple)
+    quantizers: Sequence[Quantizer] = attrs.field(converter=_quantizers)
 
     def transform_for_annotation(self, graph: Graph) -> Graph:
         """The transformations of all, in order."""

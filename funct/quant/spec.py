@@ -7,6 +7,7 @@ graph.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, cast
@@ -14,12 +15,13 @@ from typing import Any, ClassVar, Literal, cast
 import attrs
 import numpy as np
 
-from funct.errors import QuantizationError
+from funct.errors import QuantizationError, expect_kind
 from funct.graph import Node, Var
 
 __all__ = [
     "DerivedQuantizationSpec", "Edge", "FixedQParamsQuantizationSpec", "QParams", "QScheme",
     "QuantizationAnnotation", "QuantizationSpec", "SharedQuantizationSpec", "Spec",
+    "code_dtype",
 ]  # fmt: skip
 
 QScheme = Literal["per_tensor_affine", "per_tensor_symmetric", "per_channel_symmetric"]
@@ -30,10 +32,15 @@ _DTYPES = ("uint8", "int8", "int32")
 _SCHEMES = ("per_tensor_affine", "per_tensor_symmetric", "per_channel_symmetric")
 
 
-def _code_dtype(dtype: Any) -> np.dtype[Any]:
-    made = np.dtype(dtype)
-    if made.name not in _DTYPES:
-        raise QuantizationError(f"dtype must be one of {', '.join(_DTYPES)}, got {made}")
+def code_dtype(dtype: Any) -> np.dtype[Any]:
+    """The dtype of codes. QuantizationError for another."""
+    try:
+        made = None if dtype is None else np.dtype(dtype)
+    except (TypeError, ValueError):
+        made = None
+    if made is None or made.name not in _DTYPES:
+        text = f"dtype must be one of {', '.join(_DTYPES)}, got {made or reprlib.repr(dtype)}"
+        raise QuantizationError(text)
     return made
 
 
@@ -63,6 +70,7 @@ def _check_ch_axis(self: Any, _: Any, value: int | None) -> None:
 
 
 def _edges(given: Sequence[Edge | Var]) -> tuple[Edge | Var, ...]:
+    expect_kind(QuantizationError, "derived_from", given, Sequence, "a list of edges or outputs")
     return tuple(given)
 
 
@@ -86,7 +94,7 @@ class QuantizationSpec:
         ('per_tensor_affine', -127)
     """
 
-    dtype: np.dtype[Any] = attrs.field(converter=_code_dtype)
+    dtype: np.dtype[Any] = attrs.field(converter=code_dtype)
     observer_or_fake_quant_ctor: Callable[..., Any]
     quant_min: int | None = None
     quant_max: int | None = attrs.field(default=None, validator=_check_limits)
@@ -134,7 +142,7 @@ class DerivedQuantizationSpec:
 
     derived_from: Sequence[Edge | Var] = attrs.field(converter=_edges)
     derive_qparams_fn: Callable[[list[QParams]], QParams]
-    dtype: np.dtype[Any] = attrs.field(converter=_code_dtype)
+    dtype: np.dtype[Any] = attrs.field(converter=code_dtype)
     quant_min: int | None = None
     quant_max: int | None = attrs.field(default=None, validator=_check_limits)
     qscheme: QScheme = attrs.field(default="per_tensor_symmetric", validator=_check_scheme)
@@ -169,7 +177,7 @@ class FixedQParamsQuantizationSpec:
         (dtype('uint8'), 0.00390625)
     """
 
-    dtype: np.dtype[Any] = attrs.field(converter=_code_dtype)
+    dtype: np.dtype[Any] = attrs.field(converter=code_dtype)
     scale: float = attrs.field(validator=_check_fixed_scale)
     zero_point: int
     quant_min: int | None = None
@@ -186,6 +194,7 @@ Spec = (
 
 
 def _frozen_mapping(mapping: Mapping[Var, Spec]) -> Mapping[Var, Spec]:
+    expect_kind(QuantizationError, "input_qspec_map", mapping, Mapping, "a dict from values")
     return cast("Mapping[Var, Spec]", MappingProxyType(dict(mapping)))
 
 

@@ -69,7 +69,9 @@ def int4_weight_only(group_size: int = 128) -> WeightOnly:
 
 
 def _check_group_size(self: WeightOnly, _: object, value: int | None) -> None:
-    if value is not None and (value < 1 or (self.bits == 4 and value % 2)):
+    if value is not None and (
+        not isinstance(value, int) or value < 1 or (self.bits == 4 and value % 2)
+    ):
         kind = "an even number" if self.bits == 4 else "a number"
         raise QuantizationError(
             f"int{self.bits}_weight_only: group_size must be {kind} > 0, got {value}"

@@ -13,13 +13,13 @@ import warnings
 import zipfile
 from typing import Any, BinaryIO
 
-from funct.errors import FileFormatError, ForgottenRulesWarning
+from funct.errors import ExportError, FileFormatError, ForgottenRulesWarning
 from funct.graph.passes import own_rules
-from funct.graph.program import ExportedProgram
+from funct.graph.program import ExportedProgram, expect_program
 from funct.graph.strict_json import check_version, dump_json, parse_json
 from funct.serialize.graph_file import decode_program, encode_program
 from funct.serialize.tensor_file import open_regular, read_tensors, tensor_parts
-from funct.serialize.whole_file import write_whole
+from funct.serialize.whole_file import file_name, write_whole
 
 __all__ = ["load_program", "save_program"]
 
@@ -50,6 +50,8 @@ def save_program(program: ExportedProgram, path: Path) -> None:
         >>> export.load(path)(xp.ones(3)).tolist()
         [2.0, 2.0, 2.0]
     """
+    expect_program(ExportError, "save: program", program)
+    path = file_name("save", path)
     forgotten = own_rules(program.graph)
     if forgotten:
         warnings.warn(
@@ -90,7 +92,7 @@ def load_program(path: Path) -> ExportedProgram:
         >>> serialize.load_program(path)(xp.asarray([2.0, 3.0])).tolist()
         [4.0, 9.0]
     """
-    with open_regular(path) as (file, size):
+    with open_regular(file_name("load", path)) as (file, size):
         try:
             members = _read_members(file, size)
         except (zipfile.BadZipFile, NotImplementedError, EOFError, ValueError) as error:

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from funct import tree as pytree
-from funct.array import Array, asarray
-from funct.array.trees import flat_arrays
-from funct.errors import FileFormatError, StateDictError, TransformError
+from funct.array import Array, Tensor, asarray
+from funct.errors import DTypeError, FileFormatError, StateDictError, TransformError
 from funct.ops.fast import wrap
 from funct.ops.refusals import finding_room
 from funct.serialize.checkpoint import read_checkpoint, write_checkpoint
 from funct.serialize.tensor_file import open_regular, read_tensors, tensor_parts
-from funct.serialize.whole_file import write_whole
+from funct.serialize.whole_file import file_name, write_whole
 
 __all__ = ["load", "save"]
 
@@ -40,8 +39,9 @@ def save(tree: Any, path: Path) -> None:
         >>> sorted(serialize.load(path))
         ['a', 'b.0']
     """
-    tensors = _named(tree)
+    path = file_name("save", path)
     kind = _kind(path)
+    tensors = _named(tree)
     with finding_room("save"):
         if kind == "file":
             write_whole(path, tensor_parts(tensors))
@@ -66,6 +66,7 @@ def load(path: Path, like: Any = None) -> Any:
         >>> serialize.load(path, like)["b"][0].shape
         (3,)
     """
+    path = file_name("load", path)
     if _kind(path) == "file":
         with open_regular(path) as (file, size):
             found = read_tensors(file, size)
@@ -75,8 +76,7 @@ def load(path: Path, like: Any = None) -> Any:
     return arrays if like is None else _matched(arrays, like)
 
 
-def _kind(path: Path) -> str:
-    name = os.fspath(path)
+def _kind(name: str) -> str:
     if name.endswith(".funct"):
         raise FileFormatError(
             f"{os.path.basename(name)}: a .funct file holds a program, not a tree of arrays",
@@ -87,8 +87,8 @@ def _kind(path: Path) -> str:
 
 def _named(tree: Any) -> dict[str, np.ndarray[Any, Any]]:
     named: dict[str, np.ndarray[Any, Any]] = {}
-    arrays, _ = flat_arrays(tree)
-    for (name, _), x in zip(pytree.flatten_with_path(tree), arrays, strict=True):
+    for name, leaf in pytree.flatten_with_path(tree):
+        x = _as_array(name, leaf)
         if x.__class__ is not Array:
             raise TransformError(
                 f"save: {name!r} is traced by {x.level.label} and has no value yet"
@@ -97,6 +97,17 @@ def _named(tree: Any) -> dict[str, np.ndarray[Any, Any]]:
             raise StateDictError(f"save: two leaves are named {name!r}")
         named[name] = x.data
     return named
+
+
+def _as_array(name: str, leaf: Any) -> Any:
+    if isinstance(leaf, Tensor):
+        return leaf
+    try:
+        return asarray(leaf)
+    except DTypeError as error:
+        where = repr(name) if name else "tree"
+        kind = type(leaf).__name__
+        raise DTypeError(f"save: {where} must be arrays or numbers, got {kind}") from error
 
 
 def _matched(found: dict[str, Any], like: Any) -> Any:

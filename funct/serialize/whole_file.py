@@ -6,8 +6,27 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Iterable
+from typing import Any
 
-__all__ = ["write_whole"]
+from funct.errors import ArgumentError, SignatureError
+
+__all__ = ["file_name", "write_whole"]
+
+
+def file_name(function: str, path: object) -> str:
+    """The path as a text. SignatureError for what is no path, ArgumentError for what names no file;
+    both name the function.
+    """
+    given: Any = path
+    try:
+        name = os.fsdecode(given)
+    except TypeError:
+        kind = type(path).__name__
+        text = f"{function}: path must be a text or an os.PathLike, got {kind}"
+        raise SignatureError(text) from None
+    if not name or "\0" in name:
+        raise ArgumentError(f"{function}: path must name a file, got {name!r}")
+    return name
 
 
 def write_whole(path: str | os.PathLike[str], parts: Iterable[bytes | memoryview]) -> None:
@@ -22,7 +41,7 @@ def write_whole(path: str | os.PathLike[str], parts: Iterable[bytes | memoryview
         >>> pathlib.Path(path).read_bytes()
         b'headbody'
     """
-    target = os.fspath(path)
+    target = file_name("write_whole", path)
     folder = os.path.dirname(target) or "."
     if os.path.isdir(target):
         raise IsADirectoryError(f"{target} is a directory")

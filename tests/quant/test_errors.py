@@ -82,7 +82,7 @@ def test_a_weight_that_is_not_finite() -> None:
 
 def test_batches_must_be_tuples() -> None:
     """A bare array as a batch is the usual slip."""
-    with pytest.raises(QuantizationError, match="a batch must be a tuple of arguments, got Array"):
+    with pytest.raises(QuantizationError, match="each of batches must be a tuple of arguments"):
         quant.calibrate(prepared(), [X])
 
 
