@@ -57,3 +57,23 @@ def test_equal_numbers_are_not_the_same(holder: str) -> None:
         for v in values:
             out = run(make(x, v)) if holder == "field" else run(x, make(v))
             laws.same(out, of_by(x, v))
+
+
+@pytest.mark.parametrize("options", [{}, {"donate_argnums": 0}, {"mode": "check"}])
+def test_equal_keys_are_told_apart_by_their_types(options: dict[str, Any]) -> None:
+    """Of dicts, as static values are: a structure takes 1, 1.0 and True for one key."""
+
+    def scaled(d: dict[Any, Any]) -> Any:
+        (k, x), = d.items()  # fmt: skip
+        key = k[0] if isinstance(k, tuple) else k
+        return {k: x * {bool: 2.0, int: 3.0, float: 5.0}[type(key)] * math.copysign(1.0, key)}
+
+    f = ft.jit(scaled, **options)
+    keys = (1, True, 1.0, 0, False, 0.0, -0.0, (1,), (True,))
+    for k in (*keys, *keys):
+        for _ in range(2):
+            x = xp.asarray([2.0])
+            (found, y), = f({k: x}).items()  # fmt: skip
+            (wanted, z), = scaled({k: xp.asarray([2.0])}).items()  # fmt: skip
+            assert (repr(found), y.tolist()) == (repr(wanted), z.tolist())
+    assert f.cache_info().misses == len(keys)

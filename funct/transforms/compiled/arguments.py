@@ -6,12 +6,14 @@ containers) is a constant of the captured graph and part of the key under which 
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 import numpy as np
+import optree
 from msgspec import Struct, field
 
 from funct import pytree
@@ -20,8 +22,8 @@ from funct.errors import ArgumentError, TransformError, TreeError
 from funct.records import InParts, identity, opened, remedy
 
 __all__ = [
-    "NUMBERS", "Key", "Split", "difference", "fitting", "is_array", "positions", "resolved",
-    "split",
+    "NUMBERS", "Key", "Split", "difference", "fitting", "is_array", "numeric_keys", "positions",
+    "resolved", "split",
 ]  # fmt: skip
 
 _P = inspect.Parameter
@@ -37,7 +39,7 @@ class Key:
     """What a call is told apart by: the structure of its arguments, its static values, its types.
 
     places: which leaves are arrays. static: the others; fixed: (position or name, value) of static
-    arguments. types: (shape, dtype) per array.
+    arguments. types: (shape, dtype) per array. keys: what the structure does not tell apart.
     """
 
     spec: pytree.Structure
@@ -45,10 +47,11 @@ class Key:
     static: tuple[Any, ...]
     fixed: tuple[tuple[int | str, Any], ...]
     types: tuple[tuple[tuple[int, ...], Any], ...]
+    keys: tuple[Any, ...]
     hashed: int = attrs.field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
-        found = hash((self.spec, self.places, self.static, self.fixed, self.types))
+        found = hash((self.spec, self.places, self.static, self.fixed, self.types, self.keys))
         object.__setattr__(self, "hashed", found)
 
     def __hash__(self) -> int:
@@ -58,14 +61,14 @@ class Key:
     def ranks(self) -> Any:
         """The key without lengths."""
         types = tuple([(len(s), d) for s, d in self.types])
-        return self.spec, self.places, self.static, self.fixed, types
+        return self.spec, self.keys, self.places, self.static, self.fixed, types
 
     @property
     def kin(self) -> Any:
         """The key without lengths and without Python's numbers."""
         static = tuple([kind if kind in NUMBERS else (kind, x) for kind, x in self.static])
         types = tuple([(len(s), d) for s, d in self.types])
-        return self.spec, self.places, static, self.fixed, types
+        return self.spec, self.keys, self.places, static, self.fixed, types
 
 
 NUMBERS = frozenset({int, float, complex})  # whose kinds alone kin have in common
@@ -92,6 +95,26 @@ class Split(Struct, frozen=True, eq=False):
         """The arguments, and leaves of them, that are no arrays."""
         found = [x for _, x in (*self.key.static, *[held for _, held in self.key.fixed])]
         return [x.value if isinstance(x, InParts) else x for x in found]
+
+
+def numeric_keys(spec: pytree.Structure) -> tuple[Any, ...]:
+    """The keys of dicts that are no texts: as structures 1, 1.0 and True are one key."""
+    return tuple(_other_keys(spec)) if _has_other_keys(spec) else ()
+
+
+@functools.lru_cache(256)
+def _has_other_keys(spec: pytree.Structure) -> bool:
+    return any(_other_keys(spec))
+
+
+def _other_keys(spec: pytree.Structure) -> Iterator[Any]:
+    """Keys that are no texts; structures that are too deep for C code are not looked at."""
+    todo = [spec] if isinstance(spec, optree.PyTreeSpec) else []
+    while todo:
+        node = todo.pop()
+        if node.type is not None and issubclass(node.type, Mapping):
+            yield from [identity(k) for k in node.entries() if k.__class__ is not str]
+        todo += node.children()
 
 
 def positions(argnums: Any, given: int) -> list[int]:
@@ -190,6 +213,7 @@ def split(
             tuple([identity(x) for x in others]),
             tuple([(n, identity(x)) for n, x in held.items()]),
             tuple([(tuple(x.shape), x.dtype) for x in arrays]),
+            numeric_keys(spec),
         )
     except TypeError:
         if opened([x for x in leaves if not is_array(x) and not _hashes(x)]):
@@ -242,6 +266,9 @@ def difference(new: Key, known: Sequence[Key], names: list[str]) -> str:
     same = [k for k in known if k.spec == new.spec]
     if not same:
         return "the structure of the arguments is new"
+    same = [k for k in same if k.keys == new.keys]
+    if not same:
+        return "the keys of a dict are equal, and of other types"
     alike = [k for k in same if k.places == new.places]
     if not alike:
         at = next(i for i, p in enumerate(new.places) if p != same[-1].places[i])

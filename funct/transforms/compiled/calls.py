@@ -18,7 +18,7 @@ from funct.compile import MISS
 from funct.core import OpenNumber
 from funct.ops.fast import wrap
 from funct.records import identity
-from funct.transforms.compiled.arguments import Split, is_array, positions, split
+from funct.transforms.compiled.arguments import Split, is_array, numeric_keys, positions, split
 from funct.transforms.compiled.numbered import Latest
 from funct.transforms.compiled.paths import Front
 from funct.transforms.compiled.table import Groups, Table
@@ -110,6 +110,8 @@ class Calls:
                 self._follows = False  # which costs milliseconds
         if leaves is None:
             leaves, spec = pytree.flatten(free)
+            if keys := numeric_keys(spec):
+                self._follows, held = False, (*held, keys)  # to follow them tells none apart
         else:
             assert before is not None
             spec = before.spec
