@@ -81,13 +81,15 @@ def _tan_near(e: Emitter, x: Value) -> Value:
     r, low, bits = _quarter(e, e.abs(x))
     z = r * r
     rest = r * z * e.polynomial(z, TAN[x.type.element])
-    t = r + rest
-    t_low = e.fma(low, e.fma(t, t, 1), (r - t) + rest)
-    # a quarter turn on, it is -1 / (t + t_low)
+    most = r + rest
+    low = e.fma(low, e.fma(most, most, 1), (r - most) + rest)
+    t = most + low
+    # a quarter turn on, it is -1 / (t + low): next to the pole low is much of it
+    low = (most - t) + low
     inverse = 1 / t
-    lost = e.fma(-inverse, t_low, e.fma(-inverse, t, 1))
+    lost = e.fma(-inverse, low, e.fma(-inverse, t, 1))
     other = e.fma(-inverse, lost, -inverse)
-    found = e.select(_odd(e, bits), other, t + t_low)
+    found = e.select(_odd(e, bits), other, t)
     sign = e.bitcast(x, x.type.integer) & (-(1 << (x.type.bits - 1)))
     return e.bitcast(e.bitcast(found, x.type.integer) ^ sign, x.type)
 

@@ -139,6 +139,18 @@ def test_circular_functions_next_to_quarter_turns(name):
     check(apply(FUNCTIONS[name], x), exact(x.astype(LONG)), bound)
 
 
+@pytest.mark.parametrize("dtype", [F32, F64])
+@pytest.mark.parametrize("name", ["cos", "sin", "tan"])
+def test_circular_functions_next_to_the_first_quarter_turns(name, dtype):
+    """Next to a pole the second part of the distance shows in the first ones of the tangent."""
+    exact, bound, _ = ONE[name]
+    near = np.arange(1, 200_000 if dtype is F32 else 20_000) * (np.pi / 2)
+    near = (near * 2.0**20 if dtype is F64 else near).astype(dtype)
+    x = np.concatenate([near, np.nextafter(near, dtype(0)), np.nextafter(near, dtype(np.inf))])
+    wide = F64 if dtype is F32 else LONG
+    check(apply(FUNCTIONS[name], x), exact(x.astype(wide)), bound)
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", [F32, F64])
 @pytest.mark.parametrize("name", ONE)
