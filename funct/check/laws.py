@@ -188,7 +188,7 @@ def lanes(rng: Generator, x: Any, n: int = 3) -> Any:
 
 
 def check_batch(fun: Fun, args: Sequence[Any], rng: Generator, tol: float = 1e-9) -> None:
-    """vmap = Python loop, with all operands batched and with each one alone."""
+    """vmap = Python loop, with all operands batched and with each one alone; no lanes are lanes."""
     many = [lanes(rng, a) for a in args]
     n = len(args)
     choices = [[True] * n] + ([[i == k for i in range(n)] for k in range(n)] if n > 1 else [])
@@ -201,6 +201,10 @@ def check_batch(fun: Fun, args: Sequence[Any], rng: Generator, tol: float = 1e-9
             rows.append(fun(*[m[k] if f else a for m, a, f in zip(many, args, flags, strict=True)]))
         stacked = tree.map(lambda *v: xp.stack(list(v)), *rows)
         close(batched, stacked, tol, tol)
+        empty = [m[:0] if f else a for m, a, f in zip(many, args, flags, strict=True)]
+        none = ft.vmap(fun, in_axes=axes)(*empty)
+        shapes = [(0, *x.shape[1:]) for x in tree.leaves(stacked)]
+        assert [x.shape for x in tree.leaves(none)] == shapes, flags
 
 
 def check_jit(fun: Fun, args: Sequence[Any]) -> None:

@@ -5,18 +5,22 @@ And batching rules that several chapters have.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from funct import core, ops
 from funct.core import Primitive
+from funct.ops.fast import wrap
 
 __all__ = [
-    "align", "axis_behind", "broadcast_shapes", "first_axis", "match_operand", "merged", "pad_rank",
-    "same_call",
+    "align", "axis_behind", "broadcast_shapes", "first_axis", "match_operand", "merged", "of_none",
+    "pad_rank", "same_call",
 ]  # fmt: skip
+
+Batching = Callable[[Primitive, Sequence[Any], Sequence[bool], Any], Any]
 
 
 def broadcast_shapes(*shapes: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -63,6 +67,29 @@ def pad_rank(x: Any, rank: int) -> Any:
 def first_axis(x: Any, batched: bool, size: int) -> Any:
     """x with the batch on axis 0, repeated where it has none."""
     return x if batched else ops.broadcast_to(x, (size, *x.shape))
+
+
+def of_none(rule: Batching) -> Batching:
+    """A batching rule that takes lanes apart or counts by them, for no lanes as well: those have
+    the rank and the lengths of one, of which nothing is kept.
+    """
+
+    @functools.wraps(rule)
+    def batch(prim: Primitive, args: Sequence[Any], batched: Sequence[bool], params: Any) -> Any:
+        size = next(a.shape[0] for a, b in zip(args, batched, strict=True) if b)
+        if size.__class__ is not int or size:
+            return rule(prim, args, batched, params)
+        one = [_and_one(a) if b else a for a, b in zip(args, batched, strict=True)]
+        y = rule(prim, one, batched, params)
+        return ops.slice_(y, ((0, 0, 1), *((None, None, 1),) * (len(y.shape) - 1)))
+
+    return batch
+
+
+def _and_one(x: Any) -> Any:
+    """No lanes and one more: ones, and of integers, which may be indices, zeros."""
+    fill = np.zeros((), x.dtype) if x.dtype.kind in "iub" else np.ones((), x.dtype)
+    return ops.concat(x, ops.broadcast_to(wrap(fill), (1, *x.shape[1:])), 0)
 
 
 def match_operand(g: Any, shape: tuple[Any, ...], dtype: np.dtype[Any] | None = None) -> Any:

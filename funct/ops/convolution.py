@@ -27,7 +27,7 @@ from funct.core import (
 )
 from funct.errors import ExportError, ShapeError
 from funct.kernels.windows import convolution as kernels
-from funct.ops.broadcasting import first_axis
+from funct.ops.broadcasting import first_axis, of_none
 from funct.ops.families import structural
 from funct.ops.slicing import onnx_slice
 
@@ -98,6 +98,7 @@ def _part(y: Value, axis: int, size: int) -> Value:
     return ops.move_axis(y, axis, 0)
 
 
+@of_none
 def _map_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
     """convolution and convolution_input: lanes become images, or groups where w differs by lane."""
     a, w = args
@@ -110,6 +111,7 @@ def _map_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> V
     return _part(out, 1, size)
 
 
+@of_none
 def _weight_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
     size = next(v.shape[0] for v, b in zip(args, batched, strict=True) if b)
     x, g = (_merge(first_axis(v, b, size), 1) for v, b in zip(args, batched, strict=True))
@@ -299,6 +301,7 @@ def _convolve_rule_y(g: Value, x: Value, full: bool) -> Value:
     return ops.convolve(g, _turned(x), False) if full else ops.convolve(_turned(x), g, False)
 
 
+@of_none
 def _convolve_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
     size = next(a.shape[0] for a, b in zip(args, batched, strict=True) if b)
     x, y = (first_axis(a, b, size) for a, b in zip(args, batched, strict=True))

@@ -28,6 +28,7 @@ from funct.core import Operand, Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import DTypeError, ExportError, QuantizationError, ShapeError
 from funct.kernels.quantized import affine as kernels
 from funct.kernels.windows.views import Sliding
+from funct.ops.broadcasting import of_none
 from funct.ops.families import elementwise, structural
 from funct.ops.samples import calls, reals
 
@@ -86,6 +87,7 @@ def _lane(x: Value, i: int) -> Value:
     return ops.squeeze(ops.slice_(x, ((i, i + 1, 1), *whole)), 0)
 
 
+@of_none
 def lane_by_lane(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
     """Batching where a scale or the weights differ by lane: rare, so one call per lane."""
     size = next(a.shape[0] for a, b in zip(args, batched, strict=True) if b)

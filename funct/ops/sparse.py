@@ -24,7 +24,7 @@ from funct.core import (
     product_in_wide,
 )
 from funct.kernels.linalg import csr as kernels
-from funct.ops.broadcasting import first_axis, merged
+from funct.ops.broadcasting import first_axis, merged, of_none
 from funct.ops.counting import counted
 from funct.ops.families import structural
 from funct.ops.fast import wrap
@@ -71,6 +71,7 @@ def _matmul_x(
     return ops.sparse_matmul(data, g, indices, indptr, n, not transposed)
 
 
+@of_none
 def _matmul_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
     n, transposed = params
     if list(batched) == [False, True, False, False]:  # lanes are columns beside each other
