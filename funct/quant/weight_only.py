@@ -68,7 +68,7 @@ def int4_weight_only(group_size: int = 128) -> WeightOnly:
     return WeightOnly(4, group_size)
 
 
-def _check_group_size(self: WeightOnly, _: object, value: int | None) -> None:
+def _check_group_size(self: WeightOnly, _: object, value: Any) -> None:
     if value is not None and (
         not isinstance(value, int) or value < 1 or (self.bits == 4 and value % 2)
     ):

@@ -307,7 +307,8 @@ def tanhshrink(input: Any) -> Any:
         >>> round(float(F.tanhshrink(xp.asarray(1.0))), 4)
         0.2384
     """
-    return input - ops.tanh(input)
+    (x,) = widened(input)
+    return narrowed(x - ops.tanh(x), input)
 
 
 @direct(kernels.silu)
@@ -359,11 +360,12 @@ def gelu(input: Any, approximate: str = "none") -> Any:
 
     Source: Hendrycks, Gimpel 2016, arXiv:1606.08415.
     """
+    (x,) = widened(input)  # 1 + erf cancels
     if approximate == "none":
-        return 0.5 * input * (1.0 + xp.erf(input * _SQRT_HALF))
+        return narrowed(0.5 * x * (1.0 + xp.erf(x * _SQRT_HALF)), input)
     if approximate == "tanh":
-        inner = _SQRT_TWO_OVER_PI * (input + 0.044715 * (input * input * input))
-        return 0.5 * input * (1.0 + xp.tanh(inner))
+        inner = _SQRT_TWO_OVER_PI * (x + 0.044715 * (x * x * x))
+        return narrowed(0.5 * x * (1.0 + xp.tanh(inner)), input)
     raise ArgumentError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
 
 
