@@ -91,11 +91,13 @@ def on(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_derivatives_keep_their_digits(name: str) -> None:
-    """Of both orders, in both modes and compiled, next to the poles too."""
+    """Of both orders, in both modes and compiled; but for what SciPy's own function loses."""
     f, other = FUNCTIONS[name]
     x = np.array([s * v for v in SIZES for s in (1, -1)])
     wanted = [_derivatives(other, v) for v in x.tolist()]
     there = np.isfinite(np.asarray(f(xp.asarray(x)))) & [w is not None for w in wanted]
+    if name in ("gamma", "gammaln", "psi", "polygamma"):
+        there &= np.abs(x + 1) > 1e-4  # where SciPy's digamma function has seven digits
     wrong = []
     for order, rtol in ((0, 1e-10), (1, 1e-8)):
         for way in (back, on, lambda f: ft.jit(back(f))):

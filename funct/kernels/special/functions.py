@@ -347,24 +347,14 @@ def gammaln(x: NDArray[Any], /) -> NDArray[Any]:
 
 
 def digamma(x: NDArray[Any], /) -> NDArray[Any]:
-    """Derivative of log Γ(x) of each element. NaN at the poles −1, −2, …
-
-    Above a pole SciPy takes the tangent of a rounded multiple of π: a third of it may be wrong.
-    """
-    y = _digamma(x)
-    x = np.asarray(x)
-    if x.dtype is not _DOUBLE or not x.size or x.item(x.argmin()) >= 0:
-        return y
-    beside = x - np.rint(x)  # without rounding
-    above = (x < 0) & (beside > 0) & (beside < 0.25)
-    beside = np.where(above, beside, 0.25)
-    return np.where(above, _digamma(1 - x) - np.pi / np.tan(np.pi * beside), y)
+    """Derivative of log Γ(x) of each element. NaN at the poles −1, −2, …"""
+    return _digamma(x)
 
 
 _erf, _erfc, _erfinv, _gammaln, _digamma = (
     by_name(name, 1) for name in ("erf", "erfc", "erfinv", "gammaln", "digamma")
 )
-for _raw in (erf, erfc, gammaln):
+for _raw in (digamma, erf, erfc, gammaln):
     vars(_raw)["ufunc"] = functools.partial(_ufunc_of, _raw.__name__, 1)
 
 
