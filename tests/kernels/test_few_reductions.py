@@ -12,6 +12,7 @@ import pytest
 import funct.array as xp
 from funct.kernels import statistical
 from funct.kernels.cpu.loops import available
+from funct.kernels.cpu.outside import warning_flags
 from funct.kernels.cpu.reductions import few
 from tests import guarded
 
@@ -85,8 +86,26 @@ def test_special_values_are_reduced_as_numpy_does(name: str) -> None:
                 with np.errstate(all="ignore"):
                     expected = WAYS[name](x, axis, False)
                 found = reduce.call(x, axis, False)
+                if found is None:  # what NumPy warns of is left to it
+                    with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+                        WAYS[name](x, axis, False)
+                    continue
                 np.testing.assert_array_equal(found, expected)
                 assert (np.signbit(found) == np.signbit(expected))[~np.isnan(expected)].all()
+
+
+@pytest.mark.skipif(not warning_flags(), reason="the processor's flags are not known")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_numpy_warns_of_is_left_to_it(dtype: Any) -> None:
+    """Each time, and nothing after it; extrema are silent."""
+    most = np.finfo(dtype).max
+    for name, x in (("sum", [np.inf, -np.inf]), ("sum", [most, most]), ("prod", [most, 2])):
+        reduce, given = loaded(name, np.dtype(dtype)), np.asarray(x, dtype)
+        for y in (given, np.tile(given, 50), given[:, None] * np.ones(40, dtype)):
+            assert reduce.call(y, 0, False) is None
+            assert reduce.call(np.ones_like(y), 0, False) is not None
+    for x in ([np.nan, 1.0], [np.inf, -np.inf]):
+        assert loaded("max", np.dtype(dtype)).call(np.asarray(x, dtype), 0, False) is not None
 
 
 def test_the_rest_is_left_to_python() -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from funct.device import Host, host, printed
+from funct.device import host, printed
 from funct.device.host import told
 from funct.device.llvm import loaded
 from funct.device.printed import recall
@@ -36,31 +36,28 @@ from funct.kernels.cpu.calls import (
     word,
 )
 from funct.kernels.cpu.often import Often
-from funct.kernels.cpu.reductions.long_rows import PAYS
-from funct.kernels.cpu.reductions.pairwise import SUMS, define_total, of_integers, paired
-from funct.kernels.cpu.reductions.segments import COMBINED, FACTORS, carried, segment
+from funct.kernels.cpu.outside import warning_flags
+from funct.kernels.cpu.reductions.few_text import text
 from funct.kernels.cpu.reductions.short_rows import result_of
-from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 
-__all__ = ["Few", "text"]
+__all__ = ["Few"]
 
 _FEW = 1 << 9  # elements in rows and columns of any length,
 _MANY, _SOME = 32, 1 << 13  # in so many columns,
 _LONG, _TASKS = 128, 1 << 16  # and in rows of more than so many: from here on threads share them
 _HALVES = 1 << 12  # elements of two bytes from which on sums have another order
 _FREE = 1 << 13  # elements from which on other Python threads may run meanwhile
-_BLOCK = 64  # terms from which on a sum is one of blocks
 _RANK = 64  # the most that NumPy knows
-_ABREAST = 4  # vectors of columns that are reduced side by side
 _ELEMENTS = {
     **{np.dtype(c + str(k // 8)): c + str(k) for c in "iu" for k in (8, 16, 32, 64)},
     **{np.dtype(f"f{k // 8}"): f"f{k}" for k in (16, 32, 64)},
     np.dtype(ml_dtypes.bfloat16): "bf16", np.dtype(bool): "u8",
 }  # fmt: skip
 _BOOL = np.dtype(bool)
-# Words of a table; then, for each dtype: what it is, that of the result, the code, and how many
-# elements are too many
+# Words of a table; then, for each dtype: what it is, that of the result, the code, how many
+# elements are too many, and the flags of the processor at which NumPy is to say what it met
 _NDARRAY, _INT, _TUPLE, _NONE, _TRUE, _FALSE, _MISS, _COUNT, _DTYPES = range(9)
+_WORDS = 5
 
 
 class Few:
@@ -108,7 +105,9 @@ class Few:
         words = [*map(id, objects), len(self._kept)]
         for kind, result, made in self._kept:
             most = _HALVES if _ELEMENTS[kind] in ("f16", "bf16") else _TASKS
-            words += [id(kind), id(result), made.address("reduce"), most]
+            told = kind.kind in "fV" and self._name in ("sum", "prod")
+            flags = (told and warning_flags()) or 0
+            words += [id(kind), id(result), made.address("reduce"), most, flags]
         held = (self, objects, list(self._kept))
         self.call = builtin("few", code_of(_TEXT).address("call"), np.asarray(words), held)
 
@@ -119,134 +118,6 @@ def _nothing() -> None:
 
 def _result(name: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype if _ELEMENTS[dtype] == "bf16" else result_of(name, dtype)
-
-
-def text(name: str, element: str, target: Host) -> str:
-    """`reduce(x, y, outer, length, inner)`: of dense (outer, length, inner), over the length."""
-    module = Module(target)
-    kind = carried(name, element)
-    result = element if kind == "f32" else kind
-    if name == "sum" and kind[0] == "f":
-        define_total(module, element, typed(kind))
-    parameters = [("x", PTR), ("y", PTR), ("outer", I64), ("length", I64), ("inner", I64)]
-    f = module.function("reduce", parameters)
-    x, y, outer, length, inner = f.arguments
-
-    def put(v: Value, i: Value) -> None:
-        f.store(f.convert(v, result), f.at(y, i, result))
-
-    def rows() -> None:
-        size = outer * length
-        each(f, 0, outer, lambda r: put(
-            _row(f, name, element, f.at(x, r * length, element), length, size), r
-        ))  # fmt: skip
-
-    def columns() -> None:
-        def block(b: Value) -> None:
-            at = f.at(x, b * length * inner, element)
-            _columns(f, name, element, at, length, inner, lambda v, c: put(v, b * inner + c))
-
-        each(f, 0, outer, block)
-
-    f.when(f.eq(inner, 1), rows)
-    f.when(inner > 1, columns)
-    f.ret()
-    return module.text()
-
-
-def _read(f: Emitter, name: str, element: str, at: Value, lanes: int = 1) -> Value:
-    return f.convert(f.load(typed(element, lanes), at), carried(name, element))
-
-
-def _row(f: Emitter, name: str, element: str, x: Value, n: Value, size: Value) -> Value:
-    kind = carried(name, element)
-    lanes = f.module.target.vector_bytes // typed(kind).bytes
-
-    def in_vectors() -> list[Value]:
-        return segment(f, name, element, x, n)
-
-    def one_by_one() -> list[Value]:
-        return [_rest(f, name, element, x, f.constant(I64, 1), n, read(0))]
-
-    def read(i: int) -> Value:
-        return _read(f, name, element, f.at(x, i, element))
-
-    if name == "sum":
-        return _sum(f, element, x, n) if kind[0] == "f" else of_integers(f, x, n, element, kind)
-    if name == "prod" and kind[0] == "f":
-        own = (size >= PAYS) & (n > FACTORS)
-        return f.branch(own, in_vectors, one_by_one)[0]
-    return f.branch(n >= lanes, in_vectors, one_by_one)[0]
-
-
-def _rest(
-    f: Emitter, name: str, element: str, x: Value, start: Value, n: Value, held: Value
-) -> Value:  # fmt: skip
-    """What is held and the elements from there on, one after the other."""
-
-    def one(i: Value, held: list[Value]) -> list[Value]:
-        return [COMBINED[name](f, held[0], _read(f, name, element, f.at(x, i, element)))]
-
-    return f.loop(start, n, 1, one, [held], maybe_empty=True)[0]
-
-
-def _sum(f: Emitter, element: str, x: Value, n: Value) -> Value:
-    """Of floats, in NumPy's order."""
-    kind = carried("sum", element)
-    none = f.constant(typed(kind), 0)
-
-    def read(i: Value | int, lanes: int = 1) -> Value:
-        return _read(f, "sum", element, f.at(x, i, element), lanes)
-
-    def of_blocks() -> list[Value]:
-        found = f.call("total", typed(kind), [x, n, none])
-        assert found is not None
-        return [found]
-
-    def of_vectors() -> list[Value]:
-        whole = n & -SUMS
-        sums = f.loop(SUMS, whole, SUMS, lambda i, held: [held[0] + read(i, SUMS)],
-                      [read(0, SUMS)], maybe_empty=True)  # fmt: skip
-        return [_rest(f, "sum", element, x, whole, n, paired(f, sums[0]))]
-
-    def of_numbers() -> list[Value]:
-        return [_rest(f, "sum", element, x, f.constant(I64, 1), n, read(0))]
-
-    def short() -> list[Value]:
-        return f.branch(n >= SUMS, of_vectors, of_numbers)
-
-    return f.branch(n >= _BLOCK, of_blocks, short)[0] + 0  # of -0.0 alone it is 0
-
-
-def _columns(
-    f: Emitter, name: str, element: str, x: Value, length: Value, inner: Value,
-    put: Callable[[Value, Value], None],
-) -> None:  # fmt: skip
-    """Of each column, from its first row on."""
-    kind = carried(name, element)
-    lanes = f.module.target.vector_bytes // typed(kind).bytes
-
-    def several(c: Value, count: int, lanes: int) -> None:
-        starts = [c + k * lanes for k in range(count)]
-
-        def row(i: Value, held: list[Value]) -> list[Value]:
-            at = [f.at(x, i * inner + start, element) for start in starts]
-            read = [_read(f, name, element, place, lanes) for place in at]
-            return [COMBINED[name](f, a, b) for a, b in zip(held, read, strict=True)]
-
-        first = [_read(f, name, element, f.at(x, start, element), lanes) for start in starts]
-        if name == "sum" and kind[0] == "f":
-            first = [v + 0 for v in first]
-        for start, v in zip(
-            starts, f.loop(1, length, 1, row, first, maybe_empty=True), strict=True
-        ):
-            put(v, start)
-
-    done = f.constant(I64, 0)
-    for count, width in ((_ABREAST, lanes), (1, lanes), (1, 1)):
-        stop = inner - f.rem(inner, count * width)
-        each(f, done, stop, partial(several, count=count, lanes=width), count * width)
-        done = stop
 
 
 _TEXT = f"""
@@ -296,7 +167,7 @@ compare:
   br i1 %same, label %axes, label %other
 other:
   %i.next = add i64 %i, 1
-  %at.next = getelementptr i64, ptr %at, i64 4
+  %at.next = getelementptr i64, ptr %at, i64 {_WORDS}
   br label %kind
 
 axes:
@@ -424,15 +295,38 @@ new:
 run:
 {field("x.data", "%x", DATA, "ptr")}
 {field("y.data", "%y", DATA, "ptr")}
+{word("watched.wide", "%at", 4)}
+  %watched = trunc i64 %watched.wide to i32
+  %looks = icmp ne i32 %watched, 0
+  br i1 %looks, label %look, label %compute
+look:
+  %old = call i32 @fetestexcept(i32 %watched)
+  %stale = icmp ne i32 %old, 0
+  br i1 %stale, label %clear, label %compute
+clear:
+  %cleared = call i32 @feclearexcept(i32 %watched)
+  br label %compute
+compute:
   %shared = icmp sge i64 %n, {_FREE}
   br i1 %shared, label %free, label %locked
 locked:
   call void %code(ptr %x.data, ptr %y.data, i64 %outer, i64 %length, i64 %inner)
-  ret ptr %y
+  br label %give
 free:
   %state = call ptr @PyEval_SaveThread()
   call void %code(ptr %x.data, ptr %y.data, i64 %outer, i64 %length, i64 %inner)
   call void @PyEval_RestoreThread(ptr %state)
+  br label %give
+give:
+  br i1 %looks, label %ask, label %well.done
+ask:
+  %met = call i32 @fetestexcept(i32 %watched)
+  %silent = icmp eq i32 %met, 0
+  br i1 %silent, label %well.done, label %again
+again:
+  call void @Py_DecRef(ptr %y)
+  br label %miss
+well.done:
   ret ptr %y
 
 miss:
