@@ -14,8 +14,6 @@ import re
 import tempfile
 from typing import Any
 
-os.environ["FUNCT_CACHE_DIR"] = tempfile.mkdtemp(prefix="funct-wider-")  # none of it is kept
-
 import pytest
 
 from funct.device import llvm
@@ -249,6 +247,12 @@ def _shape(kind: str) -> tuple[int, str]:
     return (int(found[1]), found[2]) if found else (1, kind)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests() -> None:
+    """Before anything has asked what the processor is; nothing happens where this is imported."""
+    _pretend(os.environ.get("FUNCT_WIDER", "znver5"))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What tests such a processor in a process of its own would find the real one there."""
     for item in items:
@@ -258,6 +262,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _pretend(name: str) -> None:
     """Tell the host's description of another processor, and LLVM of this one."""
+    os.environ["FUNCT_CACHE_DIR"] = tempfile.mkdtemp(prefix="funct-wider-")  # none of it is kept
     real, features = llvm.processor()
     flags = ",".join(f"+{f}" for f in sorted(features))
     wider = frozenset({*features, *_PROCESSORS[name]})
@@ -273,6 +278,3 @@ def _pretend(name: str) -> None:
     host.host.cache_clear()
     code.emit_object = emitted
     assert host.host().name == name
-
-
-_pretend(os.environ.get("FUNCT_WIDER", "znver5"))
