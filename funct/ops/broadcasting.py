@@ -81,9 +81,13 @@ def of_none(rule: Batching) -> Batching:
             return rule(prim, args, batched, params)
         one = [_and_one(a) if b else a for a, b in zip(args, batched, strict=True)]
         y = rule(prim, one, batched, params)
-        return ops.slice_(y, ((0, 0, 1), *((None, None, 1),) * (len(y.shape) - 1)))
+        return tuple(map(_no_lanes, y)) if isinstance(y, tuple) else _no_lanes(y)
 
     return batch
+
+
+def _no_lanes(y: Any) -> Any:
+    return ops.slice_(y, ((0, 0, 1), *((None, None, 1),) * (len(y.shape) - 1)))
 
 
 def _and_one(x: Any) -> Any:

@@ -105,7 +105,7 @@ def _as_array(name: str, leaf: Any) -> Any:
     try:
         return asarray(leaf)
     except DTypeError as error:
-        where = repr(name) if name else "tree"
+        where = f"tree at {name}" if name else "tree"
         kind = type(leaf).__name__
         raise DTypeError(f"save: {where} must be arrays or numbers, got {kind}") from error
 

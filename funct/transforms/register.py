@@ -30,7 +30,7 @@ from funct.core import (
 )
 from funct.device.places import BUFFERS, device_kinds
 from funct.errors import ArgumentError, FallbackWarning, SignatureError
-from funct.ops.broadcasting import align, broadcast_shapes
+from funct.ops.broadcasting import align, broadcast_shapes, of_none
 
 __all__ = ["Op", "find_primitive", "primitive"]
 
@@ -179,19 +179,9 @@ class Op:
             self._warned = True
             warnings.warn(
                 f"vmap: {self.name} has no batching rule: it is called once per lane; def_batch "
-                "gives it one",
-                FallbackWarning,
-                stacklevel=2,
-            )
-        args = [asarray(a) for a in args]
-        size = int(next(a for a, b in zip(args, batched, strict=True) if b).shape[0])
-        lanes = [
-            prim.fn(*[a[k] if b else a for a, b in zip(args, batched, strict=True)], *params)
-            for k in range(size)
-        ]
-        if prim.results == 1:
-            return stack(lanes)
-        return tuple([stack([lane[i] for lane in lanes]) for i in range(prim.results)])
+                "gives it one", FallbackWarning, stacklevel=2,
+            )  # fmt: skip
+        return _lane_by_lane(prim, [asarray(a) for a in args], batched, params)
 
     def def_abstract(self, fun: Function) -> Function:
         """`fun(*operands, **params)` on ShapeDtypes: that of the result, a tuple for several."""
@@ -291,6 +281,19 @@ class Op:
                 f"{self.name}: {what} is called with {count} positional arguments and "
                 f"{list(self.params)} by name: {error}"
             ) from None
+
+
+@of_none
+def _lane_by_lane(prim: Primitive, args: Any, batched: Any, params: tuple[Any, ...]) -> Any:
+    """Batching of an op that has no rule for it."""
+    size = int(next(a for a, b in zip(args, batched, strict=True) if b).shape[0])
+    lanes = [
+        prim.fn(*[a[k] if b else a for a, b in zip(args, batched, strict=True)], *params)
+        for k in range(size)
+    ]
+    if prim.results == 1:
+        return stack(lanes)
+    return tuple([stack([lane[i] for lane in lanes]) for i in range(prim.results)])
 
 
 def _buffer(out: Any) -> Any:
