@@ -126,7 +126,7 @@ def test_products_of_bytes_wrap_around(
     with pytest.MonkeyPatch.context() as patch:
         if dot is not None:
             patch.setattr(products, "_narrow", lambda _: (dot, np.dtype(np.int16)))
-        product = products.integer_matmul(x, y)
+        product = products._product(x, y)  # however few rows there are
     np.testing.assert_array_equal(product, np.matmul(x, y), strict=True)
 
 
