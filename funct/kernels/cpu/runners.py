@@ -37,7 +37,10 @@ from funct.kernels.cpu.calls import (
     builtin,
     code_of,
     field,
+    flags_asked,
+    flags_cleared,
     readable,
+    unlocked,
     word,
 )
 from funct.kernels.cpu.outside import warning_flags
@@ -206,32 +209,12 @@ fill:
   store i64 %z.place, ptr %z.to
   %bytes = shl i64 %words, 3
   call void @llvm.memcpy.p0.p0.i64(ptr %rest, ptr %from, i64 %bytes, i1 false)
-  %looks = icmp ne i32 %flags, 0
-  br i1 %looks, label %look, label %run
-look:
-  %old = call i32 @fetestexcept(i32 %flags)
-  %stale = icmp ne i32 %old, 0
-  br i1 %stale, label %clear, label %run
-clear:
-  %cleared = call i32 @feclearexcept(i32 %flags)
-  br label %run
+{flags_cleared("%flags")}
 run:
-  %free = icmp ne i64 %long, 0
-  br i1 %free, label %alone, label %locked
-alone:
-  %state = call ptr @PyEval_SaveThread()
-  call void %code(ptr %job)
-  call void @PyEval_RestoreThread(ptr %state)
-  br label %give
-locked:
-  call void %code(ptr %job)
-  br label %give
+  %is.long = icmp ne i64 %long, 0
+{unlocked("call void %code(ptr %job)", "%is.long")}
 give:
-  br i1 %looks, label %ask, label %good
-ask:
-  %met = call i32 @fetestexcept(i32 %flags)
-  %fine = icmp eq i32 %met, 0
-  br i1 %fine, label %good, label %again
+{flags_asked("%flags")}
 again:
 {word("warned", "%table", 8, "ptr")}
   call void @Py_DecRef(ptr %z)
@@ -279,15 +262,7 @@ rest:
   %from = getelementptr i8, ptr %x, i64 {_BYTES}
   call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %length, i1 false)
   %long = icmp sge i64 %most, {_LONG}
-  br i1 %long, label %free, label %locked
-free:
-  %state = call ptr @PyEval_SaveThread()
-  call void %code(ptr %job)
-  call void @PyEval_RestoreThread(ptr %state)
-  br label %give
-locked:
-  call void %code(ptr %job)
-  br label %give
+{unlocked("call void %code(ptr %job)", "%long")}
 give:
   call void @Py_IncRef(ptr %none)
   ret ptr %none

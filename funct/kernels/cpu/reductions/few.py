@@ -14,7 +14,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from funct.device import host, printed
@@ -32,9 +31,13 @@ from funct.kernels.cpu.calls import (
     builtin,
     code_of,
     field,
+    flags_asked,
+    flags_cleared,
     readable,
+    unlocked,
     word,
 )
+from funct.kernels.cpu.elementwise.vector_loops import ELEMENTS
 from funct.kernels.cpu.often import Often
 from funct.kernels.cpu.outside import warning_flags
 from funct.kernels.cpu.reductions.few_text import text
@@ -48,11 +51,6 @@ _LONG, _TASKS = 128, 1 << 16  # and in rows of more than so many: from here on t
 _HALVES = 1 << 12  # elements of two bytes from which on sums have another order
 _FREE = 1 << 13  # elements from which on other Python threads may run meanwhile
 _RANK = 64  # the most that NumPy knows
-_ELEMENTS = {
-    **{np.dtype(c + str(k // 8)): c + str(k) for c in "iu" for k in (8, 16, 32, 64)},
-    **{np.dtype(f"f{k // 8}"): f"f{k}" for k in (16, 32, 64)},
-    np.dtype(ml_dtypes.bfloat16): "bf16", np.dtype(bool): "u8",
-}  # fmt: skip
 _BOOL = np.dtype(bool)
 # Words of a table; then, for each dtype: what it is, that of the result, the code, how many
 # elements are too many, and the flags of the processor at which NumPy is to say what it met
@@ -75,7 +73,7 @@ class Few:
         self._name = name
         self._kept: list[tuple[Any, ...]] = []
         truth = name in ("any", "all")
-        kinds = [d for d in _ELEMENTS if (d == _BOOL) == truth or name == "sum"]
+        kinds = [d for d in ELEMENTS if (d == _BOOL) == truth or name == "sum"]
         self._waiting: dict[Any, Callable[[], None] | None] = dict.fromkeys(kinds)
         self.call = self._miss
 
@@ -92,19 +90,19 @@ class Few:
         """Whether the code costs no more than milliseconds."""
         if loaded() or not told():
             return loaded()
-        return recall(text, self._name, _ELEMENTS[dtype], host()) is not None
+        return recall(text, self._name, ELEMENTS[dtype], host()) is not None
 
     def _load(self, dtype: np.dtype[Any]) -> None:
         """Let the builtin answer for a dtype."""
         if not readable() or dtype not in self._waiting:
             return
         del self._waiting[dtype]
-        code = printed(text, self._name, _ELEMENTS[dtype], host()).keep()
+        code = printed(text, self._name, ELEMENTS[dtype], host()).keep()
         self._kept.append((dtype, _result(self._name, dtype), code))
         objects = (np.ndarray, int, tuple, None, True, False, self._miss)
         words = [*map(id, objects), len(self._kept)]
         for kind, result, made in self._kept:
-            most = _HALVES if _ELEMENTS[kind] in ("f16", "bf16") else _TASKS
+            most = _HALVES if ELEMENTS[kind] in ("f16", "bf16") else _TASKS
             told = kind.kind in "fV" and self._name in ("sum", "prod")
             flags = (told and warning_flags()) or 0
             words += [id(kind), id(result), made.address("reduce"), most, flags]
@@ -117,9 +115,10 @@ def _nothing() -> None:
 
 
 def _result(name: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return dtype if _ELEMENTS[dtype] == "bf16" else result_of(name, dtype)
+    return dtype if ELEMENTS[dtype] == "bf16" else result_of(name, dtype)
 
 
+_CALL = "call void %code(ptr %x.data, ptr %y.data, i64 %outer, i64 %length, i64 %inner)"
 _TEXT = f"""
 define ptr @call(ptr %holder, ptr %args, i64 %count) {{
 entry:
@@ -205,8 +204,8 @@ number:
   br i1 %odd, label %suspect, label %counted
 suspect:
   %error = call ptr @PyErr_Occurred()
-  %good = icmp eq ptr %error, null
-  br i1 %good, label %counted, label %failed
+  %sound = icmp eq ptr %error, null
+  br i1 %sound, label %counted, label %failed
 failed:
   ret ptr null
 counted:
@@ -291,42 +290,22 @@ new:
   %y = call ptr @PyArray_NewFromDescr(ptr %ndarray, ptr %made.dtype, i32 %made.rank, ptr %dims,
                                       ptr null, ptr null, i32 0, ptr null)
   %no.room = icmp eq ptr %y, null
-  br i1 %no.room, label %failed, label %run
-run:
+  br i1 %no.room, label %failed, label %made
+made:
 {field("x.data", "%x", DATA, "ptr")}
 {field("y.data", "%y", DATA, "ptr")}
 {word("watched.wide", "%at", 4)}
   %watched = trunc i64 %watched.wide to i32
-  %looks = icmp ne i32 %watched, 0
-  br i1 %looks, label %look, label %compute
-look:
-  %old = call i32 @fetestexcept(i32 %watched)
-  %stale = icmp ne i32 %old, 0
-  br i1 %stale, label %clear, label %compute
-clear:
-  %cleared = call i32 @feclearexcept(i32 %watched)
-  br label %compute
-compute:
+{flags_cleared("%watched")}
+run:
   %shared = icmp sge i64 %n, {_FREE}
-  br i1 %shared, label %free, label %locked
-locked:
-  call void %code(ptr %x.data, ptr %y.data, i64 %outer, i64 %length, i64 %inner)
-  br label %give
-free:
-  %state = call ptr @PyEval_SaveThread()
-  call void %code(ptr %x.data, ptr %y.data, i64 %outer, i64 %length, i64 %inner)
-  call void @PyEval_RestoreThread(ptr %state)
-  br label %give
+{unlocked(_CALL, "%shared")}
 give:
-  br i1 %looks, label %ask, label %well.done
-ask:
-  %met = call i32 @fetestexcept(i32 %watched)
-  %silent = icmp eq i32 %met, 0
-  br i1 %silent, label %well.done, label %again
+{flags_asked("%watched")}
 again:
   call void @Py_DecRef(ptr %y)
   br label %miss
-well.done:
+good:
   ret ptr %y
 
 miss:
