@@ -27,8 +27,8 @@ from msgspec import Struct
 from funct.device import host
 
 __all__ = [
-    "ROWS", "UNFIT", "Laid", "Row", "Ways", "available", "call", "find", "left", "met", "permitted",
-    "restricted", "restriction", "unrestricted",
+    "ROWS", "UNFIT", "Fitted", "Planned", "Remembered", "Row", "available", "call", "find", "left",
+    "met", "permitted", "planned", "restricted", "restriction", "unrestricted",
 ]  # fmt: skip
 
 Implementation = Callable[..., Any]
@@ -352,7 +352,7 @@ def planned(
     raise LookupError(f"no kernel {name!r} for {dtype} on 'cpu'")
 
 
-class Laid:
+class Fitted:
     """A kernel that computes as its operands lie.
 
     plan: of all arguments, gives the function of them that computes for others which lie alike;
@@ -372,7 +372,7 @@ def _passing(*args: Any) -> Any:
     return NotImplemented
 
 
-class Ways:
+class Remembered:
     """The rows for calls that are alike: of one name, for arrays that lie alike.
 
     What passed the first of them on by how arrays lie is not asked again, nor is a plan made again.
@@ -405,7 +405,7 @@ class Ways:
 
     def _loaded(self, row: Row, args: tuple[Any, ...]) -> Implementation:
         kernel = row.load()
-        call = (kernel.plan(*args) or _passing) if isinstance(kernel, Laid) else kernel
+        call = (kernel.plan(*args) or _passing) if isinstance(kernel, Fitted) else kernel
         self._calls[row.place] = call
         return call
 

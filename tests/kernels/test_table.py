@@ -86,7 +86,7 @@ def test_only_what_passes_a_case_on_by_what_arrays_hold_is_asked_again(rows, mon
         return lambda x: (asked.append(name), answers[name])[1]
 
     monkeypatch.setattr(table, "_load", load)
-    ways = table.Ways("twice", F32, 100)
+    ways = table.Remembered("twice", F32, 100)
     assert [ways(None), ways(None), table.call("twice", F32, 100, None)] == ["plain"] * 3
     assert asked == [*answers, "of_narrow", "plain", *answers]
 
@@ -98,10 +98,10 @@ def test_what_is_planned_by_how_arrays_lie_is_planned_once(rows, monkeypatch):
     def load(place):
         name = place.split(":")[1]
         plans = {"of_wide": None, "of_narrow": lambda x: x + 1}
-        return table.Laid(lambda x: (asked.append(name), plans[name])[1])
+        return table.Fitted(lambda x: (asked.append(name), plans[name])[1])
 
     monkeypatch.setattr(table, "_load", load)
-    ways = table.Ways("twice", F32, 100)
+    ways = table.Remembered("twice", F32, 100)
     assert [ways(1), ways(2)] == [2, 3]
     assert asked == ["of_wide", "of_narrow"]
     assert table.call("twice", F32, 100, 3) == 4

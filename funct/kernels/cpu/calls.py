@@ -125,8 +125,8 @@ clear:
 
 
 def flags_asked(flags: str) -> str:
-    """Text behind `flags_cleared` that asks whether one of them stands since then: %again is next if
-    so, and else %good.
+    """Text behind `flags_cleared` that asks whether one of them stands since then: %again is next
+    if so, and else %good.
     """
     return f"""  br i1 %looks, label %ask, label %good
 ask:

@@ -134,7 +134,7 @@ def called(
 @functools.lru_cache(1 << 10)
 def _ways(
     name: str, a: _Lie, b: _Lie, slide: Sliding, size: Sizes, only: frozenset[str] | None
-) -> tuple[table.Ways, Index | None]:
+) -> tuple[table.Remembered, Index | None]:
     """The rows for operands that lie so, and what of the result tells whether factors are finite.
 
     size: spatial, of an adjoint's result. only: what is left of the table.
@@ -153,7 +153,7 @@ def _ways(
         np.empty(shape, dtype)  # plans are as long as images: they are not made in vain
     half = "" if sum_dtype(dtype) == dtype else "half_"
     telling = None if dtype.kind in "biu" else inside.telling(name, x, w, y, slide)
-    return table.Ways(half + name, dtype, 2 * prod(y) * prod(w[1:])), telling
+    return table.Remembered(half + name, dtype, 2 * prod(y) * prod(w[1:])), telling
 
 
 # short floats, in float32 ------------------------------------------------------------------------

@@ -305,14 +305,14 @@ def _of_some_pixels(x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Size
     if not _apart(x, g, size, slide):
         return None
     plain, seen = _plain(slide), _seeing(x, slide)
-    ways = table.Ways("convolution_weight", x.dtype, 2 * g.size * x.shape[1])
+    ways = table.Remembered("convolution_weight", x.dtype, 2 * g.size * x.shape[1])
     return lambda x, g, *_: ways(seen(x), g, plain, size)
 
 
 # See the functions of these names in `funct.kernels.windows.convolution`.
-convolution = table.Laid(_convolution)
-convolution_input = table.Laid(_convolution_input)
-convolution_weight = table.Laid(_convolution_weight)
+convolution = table.Fitted(_convolution)
+convolution_input = table.Fitted(_convolution_input)
+convolution_weight = table.Fitted(_convolution_weight)
 
 
 def summed_behind(a: Sizes, b: Sizes) -> bool:

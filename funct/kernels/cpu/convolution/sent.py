@@ -18,7 +18,7 @@ from funct.kernels.channels import channels_first, channels_last, lie_last
 from funct.kernels.cpu.loops import available, kernel
 from funct.kernels.cpu.vectors import loaded, stored
 from funct.kernels.linalg.products import matmul, matmul_of
-from funct.kernels.table import Laid
+from funct.kernels.table import Fitted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,8 +68,8 @@ def _convolution_input(g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: S
 
 
 # See the functions of these names in `funct.kernels.windows.convolution`.
-convolution = Laid(_convolution)
-convolution_input = Laid(_convolution_input)
+convolution = Fitted(_convolution)
+convolution_input = Fitted(_convolution_input)
 
 
 def _large(g: Any, w: Any, channels: int, slide: Sliding, size: Sizes) -> bool:
