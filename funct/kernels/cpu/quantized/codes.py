@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from funct.kernels.windows.views import Sizes
 
 __all__ = [
-    "BYTE", "TO_CODES", "Planes", "farthest", "fit", "in_words", "of_columns", "planes_of_words",
-    "requantized", "rounded", "scaled", "to_codes", "to_codes_fields",
+    "BYTE", "TO_CODES", "Planes", "farthest", "fit", "float_field", "in_words", "of_columns",
+    "planes_of_words", "requantized", "rounded", "scaled", "to_codes", "to_codes_fields",
 ]  # fmt: skip
 
 BYTE = {np.dtype(np.uint8): "u8", np.dtype(np.int8): "i8"}
@@ -89,7 +89,7 @@ def _lanes(element: str) -> int:
     return host().vector_bytes // typed(element).bytes
 
 
-def _float(f: Emitter, job: Record, name: str) -> Value:
+def float_field(f: Emitter, job: Record, name: str) -> Value:
     """A field that holds the bits of a float32."""
     return f.bitcast(f.convert(getattr(job, name), "i32"), typed("f32"))
 
@@ -162,7 +162,7 @@ def _plane(f: Emitter, job: Record, k: Value, words: Words, element: str) -> Non
 
 def to_codes(f: Emitter, job: Record, element: str) -> Callable[[Value], Value]:
     """Prints codes of numbers of steps: rounded to even, saturated; NaN is the lowest."""
-    low, high = (_float(f, job, name) for name in ("low", "high"))
+    low, high = (float_field(f, job, name) for name in ("low", "high"))
     zero = f.convert(job.zero_point, "i32")
 
     def codes(steps: Value) -> Value:
@@ -257,7 +257,7 @@ def _numbers_row(element: str) -> Callable[[Emitter, Record, Value], None]:
     def row(f: Emitter, job: Record, k: Value) -> None:
         x = f.at(job.pointer("x"), k * job.columns, "f32")
         y = f.at(job.pointer("y"), k * job.columns, element)
-        codes, scale = to_codes(f, job, element), _float(f, job, "scale")
+        codes, scale = to_codes(f, job, element), float_field(f, job, "scale")
 
         def some(i: Value, lanes: int) -> None:
             steps = f.load(typed("f32", lanes), f.at(x, i, "f32")) / f.splat(scale, lanes)
@@ -274,7 +274,7 @@ def _codes_row(element: str) -> Callable[[Emitter, Record, Value], None]:
     def row(f: Emitter, job: Record, k: Value) -> None:
         x = f.at(job.pointer("x"), k * job.columns, element)
         y = f.at(job.pointer("y"), k * job.columns, "f32")
-        zero, scale = f.convert(job.zero_point, "i32"), _float(f, job, "scale")
+        zero, scale = f.convert(job.zero_point, "i32"), float_field(f, job, "scale")
 
         def some(i: Value, lanes: int) -> None:
             codes = f.convert(f.load(typed(element, lanes), f.at(x, i, element)), "i32")

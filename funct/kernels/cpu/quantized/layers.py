@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.kernels.cpu import scratch as memory
+from funct.kernels.cpu.convolution.byte_planes import convolver as by_planes
 from funct.kernels.cpu.convolution.convolution import convolver as tiles
 from funct.kernels.cpu.convolution.depthwise import convolution_of_codes, weights_of_codes
 from funct.kernels.cpu.convolution.squares import TAPS
@@ -113,6 +114,8 @@ def convolver(
     if outputs // slide.groups < _FEW_OUTPUTS:
         exact = farthest(2 * c * prod(kernel), bias) < _FLOAT32_EXACT
         given = x, dtype, zero_point, w, offset, Codes(factors, *limits), slide
+        if words.centred and (alone := _by_planes(*given)) is not None:
+            return alone
         ways = (_by_lines(*given, number) for number in (_INT, *([_FLOAT] if exact else [])))
         by_lines = next(filter(None, ways), None)
         if by_lines is not None or not exact:
@@ -184,6 +187,24 @@ def _coded(
         return run
 
     return by_taps if squares is None else by_squares
+
+
+def _by_planes(
+    x: Sizes, dtype: np.dtype[Any], zero_point: int, w: Sizes, bias: NDArray[np.int32],
+    codes: Codes, slide: Sliding,
+) -> _Run | None:  # fmt: skip
+    """The same for one channel per group, in pairs."""
+    found = by_planes(x, dtype, zero_point, w, bias, codes, slide)
+    if found is None:
+        return None
+    pattern, fill = found
+    make = memory.maker((x[0], w[0], *slide.size(x[2:], w[2:])), np.dtype(codes.dtype))
+
+    def run(x: NDArray[Any], w: NDArray[np.int8]) -> NDArray[Any]:
+        fill(x, kept(w, pattern, pattern.weights), y := make())
+        return y
+
+    return run
 
 
 def _by_lines(
