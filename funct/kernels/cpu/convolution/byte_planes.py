@@ -25,18 +25,12 @@ from msgspec import Struct
 from funct.device import Host, host, printed
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.dots import DOTS
-from funct.kernels.cpu.quantized.codes import (
-    BYTE,
-    TO_CODES,
-    farthest,
-    float_field,
-    spans,
-    to_codes_fields,
-)
+from funct.kernels.cpu.quantized.codes import BYTE, farthest, spans, to_codes_fields
+from funct.kernels.cpu.quantized.narrowing import TO_CODES, Narrowing
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.cpu.runners import filling
 from funct.kernels.cpu.tasks import deal_out
-from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, each, typed
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -184,7 +178,7 @@ class _Band:
         self.codes = f.at(slab, job.codes, "i8")
         self.count = pattern.kernel[0] * sum(map(len, pattern.words()))
         self.w = f.allocate(typed("i32"), self.count * _LANES)
-        self.ends = _Ends(f, job, pattern)
+        self.narrowing = Narrowing(f, job, pattern.codes[1], bounded=pattern.bounded)
 
     def print(self, unit: Value) -> None:
         """Band after band, plane after plane. What is read was stored long before: loads of what
@@ -265,7 +259,10 @@ class _Band:
         for t in range(self.count):
             word = f.splat(f.load(typed("i32"), f.at(w, t, "i32")), _LANES)
             f.store(word, f.at(self.w, t * _LANES, "i32"))
-        self.ends.of(channel)
+        self.begin, self.factor = (
+            f.splat(f.load(typed(t), f.at(job.pointer(name), channel, t)), _LANES)
+            for name, t in (("bias", "i32"), ("multiplier", "f32"))
+        )
         self.line_step, count = job.dilation1 * job.pitch, rows * job.pitch
         each(f, 0, count - _RUN, lambda q: self._block(slab, to, q, 2), 2 * _RUN)
         q = f.div(count + _RUN - 1, 2 * _RUN) * (2 * _RUN)
@@ -275,7 +272,7 @@ class _Band:
         """So many runs of pixels, from the q-th on."""
         f, words, pairs = self.f, self.pattern.words(), typed("i32", _LANES)
         weights = (f.load(pairs, f.at(self.w, n * _LANES, "i32")) for n in itertools.count())
-        sums = [[self.ends.begin] * len(words) for _ in range(runs)]
+        sums = [[self.begin] * len(words) for _ in range(runs)]
         for tap in range(self.pattern.kernel[0]):
             line = f.at(slab, q + self.line_step * tap, "i16")
             read: dict[int, Value] = {}
@@ -286,7 +283,10 @@ class _Band:
                         if (here := place + run * _RUN) not in read:
                             read[here] = f.load(pairs, f.at(line, here, "i16"))
                         sums[run][way] = _DOT.step(f, sums[run][way], read[here], weight)
-        f.store(self.ends.codes(sums), f.at(to, q, "i8"))
+        both = [*sums, *sums][:2]  # one run is taken twice, and given once
+        steps = [f.convert(s, "f32") * self.factor for run in both for s in run]
+        order = [(2 * (k // _RUN) + k % 2, k % _RUN // 2) for k in range(runs * _RUN)]
+        f.store(self.narrowing.codes(steps, order), f.at(to, q, "i8"))
 
     def _bring(self, codes: Value, rows: Value, y: Value) -> None:
         """The codes to their place in the result."""
@@ -301,51 +301,3 @@ class _Band:
             self._some(out2, self.pattern.brought, some)
 
         each(f, 0, rows, line)
-
-
-class _Ends:
-    """Prints what sums begin with and how they become codes: saturated as they are narrowed."""
-
-    def __init__(self, f: Emitter, job: Record, pattern: Pattern) -> None:
-        self.f, self.job, self.pattern = f, job, pattern
-        high, zero = float_field(f, job, "high"), f.convert(job.zero_point, "i32")
-        bounds = [f.convert(v, "i32") + zero for v in (float_field(f, job, "low"), high)]
-        self.low, self.high = (f.splat(f.convert(b, pattern.codes[1]), 32) for b in bounds)
-        self.zero, self.most = f.splat(f.convert(zero, "i16"), 16), f.splat(high, _LANES)
-
-    def of(self, channel: Value) -> None:
-        """Those of a channel from here on."""
-        f = self.f
-        self.begin, self.factor = (
-            f.splat(f.load(typed(t), f.at(self.job.pointer(name), channel, t)), _LANES)
-            for name, t in (("bias", "i32"), ("multiplier", "f32"))
-        )
-
-    def codes(self, sums: list[list[Value]]) -> Value:
-        """The codes of one run of pixels, or of two."""
-        f, written = self.f, self.pattern.codes[1]
-        short = [self._short(*[self._steps(s) for s in run]) for run in sums]
-        name = "avx2.packuswb" if written == "u8" else "avx2.packsswb"
-        codes = self._packed(name, typed(written, 4 * _LANES), short[0], short[-1])
-        codes = f.min(f.max(codes, self.low), self.high)
-        # each half has four pixels of all that was packed
-        order = [16 * (k // 4) + k % 4 + odd for k in range(_LANES) for odd in (0, 4)]
-        return f.shuffle(codes, None, [k + 8 * run for run in range(len(sums)) for k in order])
-
-    def _steps(self, sums: Value) -> Value:
-        """Rounded to even. NaN and what is less than all integers are the least one."""
-        f = self.f
-        steps = f.convert(sums, "f32") * self.factor
-        if not self.pattern.bounded:
-            steps = f.min(self.most, steps)
-        return self._packed("avx.cvt.ps2dq.256", typed("i32", _LANES), steps)
-
-    def _short(self, x: Value, y: Value) -> Value:
-        """Codes, not yet saturated, half by half."""
-        both = self._packed("avx2.packssdw", typed("i16", 2 * _LANES), x, y)
-        return self.f.intrinsic("sadd.sat", both, self.zero)
-
-    def _packed(self, name: str, type: Type, *operands: Value) -> Value:
-        found = self.f.call(f"llvm.x86.{name}", type, operands, pure=True)
-        assert found is not None
-        return found
