@@ -371,6 +371,26 @@ def test_single_elements_that_lie_apart_are_products_too(
             np.testing.assert_array_equal(found, expected, strict=True)
 
 
+@given(
+    st.integers(1, 3), st.integers(2, 4), st.integers(1, 3), st.integers(1, 9),
+    st.lists(st.integers(1, 12), min_size=1, max_size=3), st.sampled_from([np.float32, np.float64]),
+)  # fmt: skip
+def test_groups_of_few_channels_that_are_last_are_met_by_all_outputs(
+    n: int, groups: int, c: int, o: int, size: list[int], dtype: Any
+) -> None:
+    """In one product, of which each group takes its own: what is not finite stays there as well."""
+    d = len(size)
+    slide = Sliding((1,) * d, ((0, 0),) * d, (1,) * d, groups)
+    x, g = (np.abs(integers((n, groups * k, *size), k, dtype)) + 1 for k in (c, o))
+    x[:, 0] = np.inf
+    expected = convolution_products.convolution_weight(x, g, slide, (1,) * d)
+    last = [channels_first(np.ascontiguousarray(channels_last(v))) for v in (x, g)]
+    found = pointwise.convolution_weight(*last, slide, (1,) * d)
+    if found is not NotImplemented:
+        np.testing.assert_array_equal(found, expected, strict=True)
+    assert found is not NotImplemented or last[0].flags.c_contiguous or o == 1 or groups * c > 8
+
+
 def test_what_is_no_product_of_matrices_is_left_to_others() -> None:
     x, w = np.ones((2, 4, 6, 6), np.float32), np.ones((4, 4, 1, 1), np.float32)
     slide = Sliding((1, 1), ((0, 0), (0, 0)), (1, 1), 1)
@@ -496,6 +516,23 @@ def test_few_channels_of_many_terms_are_sent(change: dict[str, int]) -> None:
     g, w = np.ones((1, at["o"], d, d)), np.ones((at["o"], per, at["kernel"], at["kernel"]))
     found = cpu_sent.convolution_input(g, w, slide, (d, d))
     assert (found is NotImplemented) == bool(change)
+
+
+@pytest.mark.parametrize(("size", "kernel", "stride", "taken"), [
+    (9, 5, 1, True), (12, 5, 1, False), (8, 3, 1, False), (11, 7, 2, True), (20, 7, 2, False),
+])  # fmt: skip
+@pytest.mark.skipif(not available(), reason="there is no LLVM to compile with")
+def test_windows_that_reach_far_beyond_images_are_sent(
+    size: int, kernel: int, stride: int, taken: bool
+) -> None:
+    slide = Sliding((stride,) * 2, ((0, 0),) * 2, (1, 1), 1)
+    g = integers((2, 12, *slide.size((size,) * 2, (kernel,) * 2)), 1, np.float32)
+    w = integers((12, 17, kernel, kernel), 2, np.float32)
+    found = cpu_sent.convolution_input(g, w, slide, (size, size))
+    assert (found is not NotImplemented) == taken
+    if taken:
+        expected = convolution_products.convolution_input(g, w, slide, (size, size))
+        np.testing.assert_array_equal(found, expected, strict=True)
 
 
 def test_what_is_sent_stays_within_images() -> None:

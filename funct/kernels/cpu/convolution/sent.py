@@ -38,6 +38,8 @@ _MOST_TERMS, _SOME_ROWS = 128, 24  # of any image: BLAS has few rows to compute,
 # multiplied that what is added by itself, and the calls for it, are little beside it
 _MUCH, _AFAR = 1 << 20, 1 << 22
 _SHARE, _CALL = 8, 1700
+# or of any where zeros around are most of what many taps would read: pixels for each that is there
+_MANY_TAPS, _AROUND = 25, 3
 _ROOM = 1 << 20  # bytes of what is sent, if an image sends no more
 # of sound:
 _OVERLAPS = 4  # strides in a window, of one or two channels
@@ -73,12 +75,15 @@ convolution_input = Fitted(_convolution_input)
 
 
 def _large(g: Any, w: Any, channels: int, slide: Sliding, size: Sizes) -> bool:
-    """Whether so few channels are the sums of many."""
+    """Whether so few channels are the sums of many, or so large windows reach beyond images."""
     if slide.groups > 1 or g.dtype != w.dtype or not (g.size and w.size and prod(size)):
         return False
-    if channels >= _FEW or prod(w.shape[2:]) == 1:
+    taps = prod(w.shape[2:])
+    if taps >= _MANY_TAPS and prod(size) >= _AROUND * prod(g.shape[2:]) * prod(slide.stride):
+        return True
+    if channels >= _FEW or taps == 1:
         return False
-    terms, pixels, line = w.size // (channels * prod(w.shape[2:])), prod(g.shape[2:]), g.shape[-1]
+    terms, pixels, line = w.size // (channels * taps), prod(g.shape[2:]), g.shape[-1]
     work = w.size * pixels * len(g)
     if terms >= _MANY_TERMS and pixels >= _MANY_PIXELS:
         return True
