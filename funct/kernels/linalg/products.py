@@ -40,7 +40,8 @@ _FEW_OF_INTEGERS = 1 << 12
 # multiplications of matrices that BLAS gives to several threads; of complex numbers, or a few rows,
 # that it does not do well
 _TILED, _LEAST_TILED = 1 << 18, 1 << 16
-_FEW_ROWS, _LEAST_TURNED = 16, 1 << 14  # of a few rows by long columns that lie in memory
+_FEW_ROWS, _LEAST_FEW = 32, 1 << 14  # of a few rows, which are worth a kernel of their own,
+_FEW_ELEMENTS = 1 << 11  # and elements of the other matrix
 _LONG_COMPLEX, LONG = 4096, 9216  # elements of a matrix that it does, by a vector
 _FEW_OF_HALVES = 1 << 8  # products of float16 that NumPy does in the time of another call
 _FEW_BY_ONE = 1 << 10  # products by a number that NumPy's loop does in the time of two calls
@@ -84,9 +85,11 @@ def _way(x: NDArray[Any], y: NDArray[Any]) -> Callable[[Any, Any], Any]:
                     return _way_by_vector(x, y, larger)
             elif rank == other == 2:
                 work = size * (columns := y.shape[1])
-                if work > _LEAST_TILED or (work > _LEAST_TURNED and y.strides[0] < y.strides[1]):
+                if work > _LEAST_FEW:
                     few = len(x) <= _FEW_ROWS or columns <= _FEW_ROWS
-                    if few or work > _TILED or kind not in _REAL:
+                    few = few and (size if size > other_size else other_size) >= _FEW_ELEMENTS
+                    least = _LEAST_TILED if kind not in _REAL else _LEAST_FEW if few else _TILED
+                    if work > least:
                         return _way_of_matrices(x, y, work)
             elif size > MANY and x.shape == y.shape:
                 return dot
