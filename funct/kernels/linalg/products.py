@@ -46,6 +46,7 @@ _LONG_COMPLEX, LONG = 4096, 9216  # elements of a matrix that it does, by a vect
 _FEW_OF_HALVES = 1 << 8  # products of float16 that NumPy does in the time of another call
 _FEW_BY_ONE = 1 << 10  # products by a number that NumPy's loop does in the time of two calls
 _FEW_OUTER = 1 << 12  # of sums of one term that two calls of NumPy's do sooner
+_LONG_ROW = 16  # columns of each of several results that are worth more than one look at them
 _LARGE = 1 << 11  # elements of x from which on a result may be slow to clear
 # sums of so few terms are bound by the result, whose rows fall into the same few sets of the cache
 # where they lie pages apart: BLAS is at half its speed
@@ -102,7 +103,9 @@ def _way(x: NDArray[Any], y: NDArray[Any]) -> Callable[[Any, Any], Any]:
     if kind in _HALVES and kind == y.dtype:
         return _way_of_halves(x, y)
     if x.size * y.size > _FEW and kind in _INTEGERS and y.dtype in _INTEGERS:
-        return _of_integers
+        rows, columns = (v.shape[k] if v.ndim > 1 else 1 for v, k in ((x, -2), (y, -1)))
+        if max(x.size * columns, y.size * rows) > _FEW_OF_INTEGERS:
+            return _of_integers
     return np.matmul
 
 
@@ -134,10 +137,13 @@ def _way_of_stacks(x: NDArray[Any], y: NDArray[Any]) -> Callable[[Any, Any], Any
     work = work if work > other_work else other_work
     if work < FEW_OF_STACKS:
         return np.matmul
-    if terms == 1 and x.size * y.size > _FEW:
+    if terms == 1 and work > _FEW_OUTER and (kind in _REAL or columns >= _LONG_ROW):
         return _of_one
-    if y.ndim == 2 and x.size and x.flags.c_contiguous and y.dtype in _BLAS:
-        return _of_tall
+    if y.ndim == 2 and x.size and y.dtype in _BLAS:
+        byte = x.itemsize
+        apart = columns >= _LONG_ROW and byte not in x.strides[-2:]  # BLAS has them copied anyhow
+        if apart or x.flags.c_contiguous:
+            return _of_tall
     if kind is not y.dtype or not x.__class__ is y.__class__ is np.ndarray or terms != y.shape[-2]:
         return np.matmul  # which says what does not fit
     count = len(x) if x.ndim == 3 else prod(x.shape[:-2])

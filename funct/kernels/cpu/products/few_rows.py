@@ -31,7 +31,8 @@ __all__ = ["FEW_ROWS", "are_few", "code_of", "few_rows_words", "large_matmul", "
 Code = tuple[str, bool, tuple[int, ...], bool, bool]  # what `print_few_rows` is told
 
 _VECTOR = 32  # bytes of a vector, beside whose tiles more rows gain than are below a tile
-_MOST_TURNED, _MOST, _MOST_WIDE = 16, 32, 3  # rows, of a matrix whose columns lie in memory, or rows
+# rows, of a matrix whose columns lie in memory, or whose rows do
+_MOST_TURNED, _MOST, _MOST_WIDE = 16, 32, 3
 # rows where a sum is so many times as long as the result has columns: rows of the first operand are
 # read a few terms at a time
 _MOST_LONG, _LONG = 4, 48
