@@ -83,8 +83,8 @@ CASES: dict[str, tuple[list[Any], Any]] = {
         name: (drawn((4, 6)), lambda f, x: f(x))
         for name in (
             "celu", "elu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
-            "leaky_relu", "logsigmoid", "mish", "relu", "selu", "sigmoid", "silu", "softplus",
-            "softshrink", "softsign", "tanhshrink",
+            "leaky_relu", "logsigmoid", "mish", "relu", "relu6", "selu", "sigmoid", "silu",
+            "softplus", "softshrink", "softsign", "tanhshrink",
         )
     },
     "_scaled": (drawn((4, 6, 3)), lambda f, x: f(x, _SIGNS[:, :6, None] > 0, 1.25)),

@@ -213,6 +213,21 @@ def test_calls_differ_by_all_that_is_no_array() -> None:
         _same(*[slope(y) for slope in slopes])
 
 
+def test_values_that_only_equal_others_are_not_those() -> None:
+    """Zeros of both signs, numbers of several classes: what was computed for one of them."""
+    x = xp.asarray([-1.0, -0.0, 0.0, 2.0], dtype=xp.float32)
+    for value in (0.0, -0.0, 1, True, 1.0, 0, False, -0.0, 0.0, float("nan"), np.float64(1.0)):
+        for _ in range(2):
+            found, expected = (f(x, 0.5, value) for f in (F.threshold, COMPILED["threshold"]))
+            assert found.dtype == expected.dtype
+            assert np.asarray(found).tobytes() == np.asarray(expected).tobytes()
+    with pytest.raises(ArgumentError):
+        F.hardtanh(x, 1.0, -1.0)
+    for _ in range(2):
+        assert F.relu6(x).dtype == xp.float32
+        assert F.relu6(xp.astype(x, xp.float64)).dtype == xp.float64
+
+
 def test_a_decision_on_values_is_taken_at_each_call() -> None:
     def turned(x: Any) -> Any:
         y = xp.exp(xp.sin(x)) * xp.cos(x)

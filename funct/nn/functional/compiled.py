@@ -26,6 +26,7 @@ from funct.array import Array, Tensor
 from funct.array.direct import DIRECT
 from funct.kernels.channels import lie_last
 from funct.kernels.neural import FEW
+from funct.ops.fast import wrap
 from funct.source import hide
 from funct.transforms import jit
 from funct.transforms.compiled.single import Single, static_key
@@ -94,6 +95,8 @@ def _by_size(
     fun: Callable[P, R], large: Callable[P, R], single: Callable[..., Single],
     least: int | None = None,
 ) -> Callable[P, R]:  # fmt: skip
+    most = LEAST if least is None else min(least, LEAST)
+
     def made() -> Single:
         direct = DIRECT.get(f"{fun.__module__}.{fun.__name__}")
         few = SINGLES[fun.__name__] = single(fun, None if direct is None else direct.public)
@@ -104,12 +107,22 @@ def _by_size(
         first: Any = args[0] if args else None
         kind = first.__class__
         if kind is Array:
-            size = first.data.size
+            d = first.data
+            size = d.size
+            if 0 < size < most and not options:
+                few = SINGLES.get(fun.__name__) or made()
+                if few.alone:
+                    try:
+                        known = few.alone.get((d.dtype.num, d.shape, *args[1:], *map(type, args)))
+                        if known is not None:
+                            return cast("R", wrap(known.run(d)[0]))
+                    except Exception:  # other arrays, or an error that the composition names
+                        known = None
         elif kind is ReverseTracer:
             size = first.size
         else:
             return fun(*args, **options)
-        if 0 < size < (LEAST if least is None else min(least, LEAST)):
+        if 0 < size < most:
             few = SINGLES.get(fun.__name__) or made()
             if (kind is ReverseTracer) in few.refused:
                 return fun(*args, **options)
