@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels import counting, distinct, indexing, masks, scattering, sorting
+from funct.kernels import counting, distinct, few_rows, indexing, masks, scattering, sorting
 from funct.kernels.casting import in_dtype
 from funct.kernels.cpu.irregular.packing import chosen, plain_chosen, replaced_few
 from funct.kernels.cpu.irregular.places import among, marked
@@ -42,7 +42,12 @@ def sort(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) 
     """x sorted along axis."""
     if axis.__class__ is not int or x.dtype.num >= NATIVE:
         return None
-    if x.size >= _SMALL:
+    n = x.size
+    if n >= _SMALL:
+        if n < _FEW and x.ndim == 1 and -2 < axis < 1:
+            line = few_rows.line(x, n, bool(descending))
+            if line is not None:
+                return line
         last = axis == -1 and x.ndim > 0
         return sorting.sort(x, x.ndim - 1 if last else range(x.ndim)[axis], bool(descending))
     if not descending:
