@@ -128,7 +128,11 @@ def picked(x: NDArray[Any], at: NDArray[Any]) -> NDArray[Any] | None:
         if x.ndim == 1:
             return take(x, at, 0)
         return x.take(at, 0) if x.flags.c_contiguous else None
-    return under(x, at) if x.ndim == 1 and at.dtype.kind == "b" and at.shape == x.shape else None
+    if at.dtype.kind != "b" or at.shape != x.shape:
+        return None
+    if x.ndim == 1:
+        return under(x, at)
+    return under(x.reshape(-1), at.reshape(-1)) if x.flags.c_contiguous else None
 
 
 def picked_at(x: NDArray[Any], at: tuple[Any, ...]) -> NDArray[Any] | None:

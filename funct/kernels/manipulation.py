@@ -102,6 +102,7 @@ _COUNTED = 2**31  # NumPy's repeat does not see its product of sizes overflow, a
 _NARROW, _WIDE = 16, 1 << 12  # lines that are rolled element by element, and of how many elements
 _LINES = 1 << 15  # elements of two of one axis up to which machine code joins them
 _FEW = 1 << 7  # elements that NumPy joins at once
+_RUN = 1 << 6  # bytes of a row, of which NumPy repeats some as they are
 _RUNS = 1 << 8  # elements from which on machine code repeats each
 _PADDED = 1 << 10  # elements that NumPy puts a number around as soon
 _MANY = 1 << 13  # what is larger is announced to the allocator, and compared with the memory
@@ -148,8 +149,9 @@ def tile(x: Any, repetitions: Any) -> Any:
     wide = [k for pair in zip(repetitions, shape) for k in pair]
     steps = [k for stride in strides for k in (0, stride)]
     size = [n * r for n, r in zip(shape, repetitions)]
-    if prod(size) > _MANY:
-        return _tiled(x, shape, repetitions).reshape(size) if prod(size) < _SEVERAL else None
+    count = prod(size)
+    if count > _MANY and not (count < _LINES << 2 and shape[-1] * x.itemsize >= _RUN):
+        return _tiled(x, shape, repetitions).reshape(size) if count < _SEVERAL else None
     return np.ndarray(wide, x.dtype, x, 0, steps).reshape(size) if x.size else None
 
 

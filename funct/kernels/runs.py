@@ -134,6 +134,8 @@ def _tasks(rows: int, size: int) -> tuple[int, int, int]:
 def rows(arrays: Sequence[NDArray[Any]], axis: int, stacked: bool) -> NDArray[Any] | None:
     """Arrays of short rows joined along an axis, or a new one; None where NumPy is to do it."""
     d = arrays[0].dtype
+    if prod(arrays[0].shape[:axis]) * len(arrays) < _PIECES:
+        return None
     for a in arrays:
         if a.dtype is not d or not a.flags.c_contiguous:
             return None
@@ -161,7 +163,7 @@ def _rows(
     shape = shapes[0]
     lead, before, behind = prod(shape[:axis]), shape[:axis], shape[axis + (not stacked) :]
     size = dtype.itemsize
-    if lead * len(shapes) < _PIECES or size not in MOVED or dtype.hasobject:
+    if size not in MOVED or dtype.hasobject:
         return None
     for other in shapes:
         if len(other) != len(shape) or other[:axis] != before:
@@ -193,6 +195,8 @@ def beside(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
     if rows != others or d is not b.dtype or rows < _LINES or not _FEW <= count < _PART:
         return None
     if count > rows * _NARROW or d.num not in USUAL or not ready(count, 0):
+        return None
+    if not (a.flags.c_contiguous and b.flags.c_contiguous):
         return None
     y = np.empty((rows, n + m), d)
     cpu.joined(a, b, y, n, 0, n, m, 0, m, rows, rows, 1)

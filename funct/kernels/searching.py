@@ -13,9 +13,10 @@ import numpy as np
 from funct.kernels import counting, distinct, few_rows, indexing, masks, scattering, sorting
 from funct.kernels.casting import in_dtype
 from funct.kernels.cpu.irregular.packing import chosen, plain_chosen, replaced_few
-from funct.kernels.cpu.irregular.places import among, marked
+from funct.kernels.cpu.irregular.places import among, hot, marked
 from funct.kernels.cpu.loops import pays, ready
-from funct.kernels.dtypes import NAMED, NATIVE, NO_AXIS, USUAL, is_half
+from funct.kernels.cpu.scratch import fresh
+from funct.kernels.dtypes import FLOATING, NAMED, NATIVE, NO_AXIS, USUAL, is_half
 from funct.kernels.thresholds import FAR
 
 __all__ = [
@@ -29,6 +30,7 @@ _SMALL = 256  # elements from which on machine code may pay
 _SEVERAL = 1 << 13  # numbers that are made and added up in one call
 _FEW = 1 << 12  # and those that NumPy's one call adds up as quickly
 _EACH = 32  # elements with which each is compared sooner than it is searched for
+_MARKED = 1 << 10  # elements, most of them 0, from which on a kernel puts the ones among them
 _PART = 1 << 15  # elements of a task
 _BACKWARDS = (..., slice(None, None, -1))
 _LARGEST = (1 << 62) - 1
@@ -255,6 +257,11 @@ def one_hot(x: Any, num_classes: int, dtype: Any = None, axis: int = -1) -> Any:
     if named is None or not 0 <= num_classes < _FAR:
         return None
     k = range(x.ndim + 1)[axis]
+    size = x.size * num_classes
+    if k == x.ndim and size >= _MARKED and named.num <= FLOATING and ready(size, 0):
+        marks = fresh((*x.shape, num_classes), named)
+        hot(x, marks, x.size, num_classes)
+        return marks
     classes = (_classes if num_classes < _SMALL else _counted)(num_classes, x.ndim - k)
     return (x[(slice(None),) * k + (None,)] == classes if k else x == classes).astype(named)
 
