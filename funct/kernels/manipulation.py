@@ -180,20 +180,17 @@ def concat(arrays: Any, axis: Any = 0) -> Any:
                 return lines(a, b, m, n)
         elif d is b.dtype and (axis == 0 or a.size < _FEW):
             return concatenate(arrays, axis)
-    if not _join(arrays):
-        return None
-    if axis == 0:
-        return concatenate(arrays)
     made = None
-    if len(arrays) == 2:
-        a, b = arrays
+    if axis and len(arrays) == 2:
         if a.size >= _MANY:
             made = runs.joined(a, b, axis)
         elif (axis == 1 or axis == -1) and a.ndim == b.ndim == 2:
             made = runs.beside(a, b)
-    elif arrays[0].size >= _FEW and axis.__class__ is int:
+    elif axis and arrays[0].size >= _FEW and axis.__class__ is int:
         made = runs.rows(arrays, range(arrays[0].ndim)[axis], False)
-    return concatenate(arrays, axis) if made is None else made
+    if made is not None:
+        return made
+    return concatenate(arrays, axis) if _join(arrays) else None
 
 
 def _join(arrays: Any) -> bool:

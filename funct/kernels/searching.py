@@ -10,7 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels import counting, distinct, few_rows, indexing, masks, scattering, sorting
+from funct.kernels import (
+    bisection,
+    counting,
+    distinct,
+    few_rows,
+    indexing,
+    masks,
+    scattering,
+    sorting,
+)
 from funct.kernels.casting import in_dtype
 from funct.kernels.cpu.irregular.packing import chosen, plain_chosen, replaced_few
 from funct.kernels.cpu.irregular.places import among, hot, marked
@@ -214,8 +223,8 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
         return None
     side = "left" if right else "right"
     if bins[0] <= bins[-1]:
-        return sorting.searchsorted(bins, x, side)
-    return bins.size - sorting.searchsorted(bins[::-1], x, side) if bins[0] > bins[-1] else None
+        return bisection.searchsorted(bins, x, side)
+    return bins.size - bisection.searchsorted(bins[::-1], x, side) if bins[0] > bins[-1] else None
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0, length: Any = None) -> Any:
@@ -348,7 +357,7 @@ def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
         v = np.asarray(v, x.dtype)
     elif v.__class__ is not np.ndarray or v.dtype is not x.dtype:
         return None
-    return x.searchsorted(v, side) if v.size < _SMALL else sorting.searchsorted(x, v, side)
+    return x.searchsorted(v, side) if v.size < _SMALL else bisection.searchsorted(x, v, side)
 
 
 def histogram(

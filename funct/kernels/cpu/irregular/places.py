@@ -16,6 +16,7 @@ __all__ = [
 ]  # fmt: skip
 
 FEW = 64  # elements that are compared one by one sooner than halves of them are gathered
+_SIGNED: dict[int, Any] = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 SEARCHED = 32  # values that are searched for together: their cache misses overlap
 
 
@@ -31,8 +32,11 @@ def _found(x: Any, v: Any, m: int, n: int, left: bool) -> Any:
     at = spread(0, SEARCHED)
     size = m
     if m <= FEW:
+        one = _SIGNED[v.dtype.itemsize](1)
+        before = spread(one - one, SEARCHED)
         for k in range(m):
-            at = np.where(_before(x[k], v, left), k + 1, at)
+            before = before + np.where(_before(x[k], v, left), one, one - one)
+        at = before.astype(np.int64)
         size = 0
     while size > 1:
         half = size >> 1
