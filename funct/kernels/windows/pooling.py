@@ -337,8 +337,8 @@ def plain_max_pool_index(
     found = places - rank.astype(np.int64)
     if has_nan:
         found = np.where(best != best, places - 1 - found, found)
-    at = _flat_places(found, x.shape, window, stride, padding, dilation)
-    return np.where(rank == 0, -1, at)
+    flat = _flat_places(found, x.shape, window, stride, padding, dilation)
+    return np.where(rank == 0, -1, flat)
 
 
 def _flat_places(
