@@ -16,6 +16,7 @@ from funct.kernels.cpu.convolution.depthwise import convolution_of_codes, weight
 from funct.kernels.cpu.convolution.squares import TAPS
 from funct.kernels.cpu.convolution.winograd import panels as of_places
 from funct.kernels.cpu.convolution.winograd import plan, served
+from funct.kernels.cpu.quantized import byte_pixels
 from funct.kernels.cpu.quantized.codes import (
     BYTE,
     farthest,
@@ -123,6 +124,12 @@ def convolver(
             return found
         if exact and few < _FEW_OUTPUTS:
             return _of_numbers(*given)
+    if words.centred:
+        given = x, dtype, zero_point, w, offset, Codes(factors, *limits), slide
+        by_pixels = byte_pixels.convolver(*given)
+        if by_pixels is not None:
+            make = memory.maker((x[0], outputs, *size), np.dtype(limits[-1]))
+            return _prepared(by_pixels, "pixels", byte_pixels.weights, make)
     planes = planes_of_words(x, dtype, zero_point, slide.groups, words)
     written: np.dtype[Any] = np.dtype(limits[-1])
     make = memory.maker((x[0], outputs, *size), written)
@@ -209,9 +216,16 @@ def _by_planes(
         return None
     pattern, fill = found
     make = memory.maker((x[0], w[0], *slide.size(x[2:], w[2:])), np.dtype(codes.dtype))
+    return _prepared(fill, pattern, pattern.weights, make)
+
+
+def _prepared(
+    fill: Callable[..., None], kind: Any, weights: Callable[..., Any], make: Callable[[], Any]
+) -> _Run:
+    """The function of what fills results from x and weights of a kind, which are kept."""
 
     def run(x: NDArray[Any], w: NDArray[np.int8]) -> NDArray[Any]:
-        fill(x, kept(w, pattern, pattern.weights), y := make())
+        fill(x, kept(w, kind, weights), y := make())
         return y
 
     return run
