@@ -505,11 +505,33 @@ def test_what_pixels_send_is_added_up(case: Case, dtype: Any, last: bool, small:
                 np.testing.assert_array_equal(found, of, strict=True)
 
 
+@many
+@given(cases(), st.sampled_from([np.float32, np.float64]), st.booleans())
+def test_groups_send_each_to_its_own(case: Case, dtype: Any, small: bool) -> None:
+    """The adjoint in x to few channels of each group, where vectors are short."""
+    slide = Sliding(*case["static"])
+    x, w = case["x_shape"], integers(case["w_shape"], 2, dtype)
+    g = integers((x[0], len(w), *slide.size(x[2:], w.shape[2:])), 1, dtype)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("_SHORT_TERMS", *(["_ROOM"] if small else [])):
+            patch.setattr(cpu_sent, name, 0)
+        patch.setattr(cpu_sent, "_SHORT", 64)
+        found = cpu_sent.convolution_input(g, w, slide, x[2:])
+    taken = available() and np.prod(w.shape[2:]) > 1 and 0 not in (*g.shape, *w.shape, *x)
+    assert (found is not NotImplemented) >= taken
+    if found is not NotImplemented:
+        expected = convolution_products.convolution_input(g, w, slide, x[2:])
+        np.testing.assert_array_equal(found, expected, strict=True)
+
+
 @pytest.mark.parametrize(
     "change", [{"c": 8}, {"o": 63}, {"size": 63}, {"groups": 2}, {"kernel": 1}, {}], ids=str
 )
 @pytest.mark.skipif(not available(), reason="there is no LLVM to compile with")
-def test_few_channels_of_many_terms_are_sent(change: dict[str, int]) -> None:
+def test_few_channels_of_many_terms_are_sent(
+    change: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cpu_sent, "_SHORT", 0)  # as where vectors are long
     at = {"c": 2, "o": 64, "size": 64, "groups": 1, "kernel": 3} | change
     d, per = at["size"], at["c"] // at["groups"]
     slide = Sliding((1, 1), ((at["kernel"] // 2,) * 2,) * 2, (1, 1), at["groups"])
