@@ -541,7 +541,7 @@ def test_few_channels_of_many_terms_are_sent(
 
 
 @pytest.mark.parametrize(("size", "kernel", "stride", "taken"), [
-    (9, 5, 1, True), (12, 5, 1, False), (8, 3, 1, False), (11, 7, 2, True), (20, 7, 2, False),
+    (9, 5, 1, True), (20, 5, 1, False), (8, 3, 1, False), (11, 7, 2, True), (24, 7, 2, False),
 ])  # fmt: skip
 @pytest.mark.skipif(not available(), reason="there is no LLVM to compile with")
 def test_windows_that_reach_far_beyond_images_are_sent(

@@ -40,7 +40,7 @@ _MOST_TERMS, _SOME_ROWS = 128, 24  # of any image: BLAS has few rows to compute,
 _MUCH, _AFAR = 1 << 20, 1 << 22
 _SHARE, _CALL = 8, 1700
 # or of any where zeros around are most of what many taps would read: pixels for each that is there
-_MANY_TAPS, _AROUND = 25, 3
+_MANY_TAPS, _AROUND = 25, 2
 # or to few channels of a group: bytes of vectors with which lines are no quicker than BLAS, for so
 # many terms or, with strides, half of them
 _SHORT, _SHORT_TERMS = 32, 64
