@@ -24,6 +24,11 @@ COMPOSED = COMPILED | WHOLE
 CASES: dict[str, tuple[list[Any], Any]] = {
     **test_functional_compiled.CASES,
     "nll_loss": (drawn((4, 6)), lambda f, x: f(x, _CLASSES, ignore_index=5)),
+    "channel_shuffle": (drawn((2, 6, 3)), lambda f, x: f(x, 3)),
+    "fold": (drawn((2, 12, 6)), lambda f, x: f(x, (3, 4), (2, 2))),
+    "pixel_shuffle": (drawn((2, 4, 2, 3)), lambda f, x: f(x, 2)),
+    "pixel_unshuffle": (drawn((2, 1, 4, 6)), lambda f, x: f(x, 2)),
+    "unfold": (drawn((2, 3, 4, 3)), lambda f, x: f(x, 2, padding=1)),
     "avg_pool1d": (drawn((2, 3, 9)), lambda f, x: f(x, 3, 2, padding=1, count_include_pad=False)),
     "avg_pool2d": (drawn((1, 2, 5, 6)), lambda f, x: f(x, 2)),
     "avg_pool3d": (drawn((2, 4, 3, 5)), lambda f, x: f(x, 2, stride=(1, 2, 2), ceil_mode=True)),
@@ -42,7 +47,8 @@ each = pytest.mark.parametrize("name", CASES)
 
 # the pulls that stay NumPy's calls: they have ops of windows, or numbers that are looked up
 _CALLS = {
-    "avg_pool1d", "avg_pool2d", "avg_pool3d", "cross_entropy", "embedding_bag", "grid_sample",
+    "avg_pool1d", "avg_pool2d", "avg_pool3d", "cross_entropy", "embedding_bag", "fold",
+    "grid_sample", "unfold",
     "local_response_norm", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d", "max_pool2d",
     "max_pool3d", "multi_margin_loss", "pdist",
     *[f"adaptive_{name}_pool{rank}d" for name in ("avg", "max") for rank in (1, 2, 3)],

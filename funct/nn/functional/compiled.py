@@ -32,7 +32,7 @@ from funct.transforms import jit
 from funct.transforms.compiled.single import Single, static_key
 from funct.transforms.reverse import ReverseTracer
 
-__all__ = ["COMPILED", "LEAST", "SINGLES", "WHOLE", "compiled", "concrete", "whole"]
+__all__ = ["COMPILED", "LEAST", "SINGLES", "WHOLE", "compiled", "concrete", "lies_last", "whole"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -64,7 +64,7 @@ def compiled(fun: Callable[P, R], least: int | None = None) -> Callable[P, R]:
             if a.__class__ is Array or isinstance(a, Tensor):
                 if not concrete(a):
                     return fun(*args, **options)
-                turned = _lies_last(a)
+                turned = lies_last(a)
                 last = last or (turned and not arrays)
                 arrays.append(xp.moveaxis(a, 1, -1) if turned else a)
                 key.append("last" if turned else None)
@@ -133,7 +133,7 @@ def _by_size(
     return call
 
 
-def _lies_last(a: Any) -> bool:
+def lies_last(a: Any) -> bool:
     """Whether a is images whose channels are last in memory: code reads them as they lie."""
     while a.__class__ is ReverseTracer:
         a = a.value
@@ -154,7 +154,7 @@ def _of_arrays(
     given = (*args, *options.values())
     plain = tuple([None if isinstance(a, Tensor) else a for a in given])  # no array lives on here
     places = tuple([k for k, a in enumerate(given) if isinstance(a, Tensor)])
-    last = tuple([_lies_last(given[k]) for k in places])
+    last = tuple([lies_last(given[k]) for k in places])
     # a method, since what a closure holds is looked at before each call; by its name it is told
     filled = FunctionType(_filled.__code__, _filled.__globals__, fun.__name__)
     return MethodType(filled, (fun, plain, places, last, tuple(options)))
