@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["plain_searchsorted", "searchsorted"]
 
 _BYTES = 1 << 8  # values that a byte may have
-_MANY = 1 << 8  # values in order for each sorted element: then these are searched for among them
+_MANY = 1 << 6  # values in order for each sorted element: then these are searched for among them
 _INDEX = np.dtype(np.int64)
 _SEARCHES = 1 << 12  # values that a task searches for: a multiple of `SEARCHED`
 
