@@ -133,13 +133,14 @@ def _tasks(rows: int, size: int) -> tuple[int, int, int]:
 
 def rows(arrays: Sequence[NDArray[Any]], axis: int, stacked: bool) -> NDArray[Any] | None:
     """Arrays of short rows joined along an axis, or a new one; None where NumPy is to do it."""
-    d = arrays[0].dtype
-    if prod(arrays[0].shape[:axis]) * len(arrays) < _PIECES:
+    d, shape, shapes = arrays[0].dtype, arrays[0].shape, []
+    if (shape[0] if axis == 1 else prod(shape[:axis])) * len(arrays) < _PIECES:
         return None
     for a in arrays:
         if a.dtype is not d or not a.flags.c_contiguous:
             return None
-    plan = _rows(tuple([a.shape for a in arrays]), d, axis, stacked)
+        shapes.append(a.shape)
+    plan = _rows(tuple(shapes), d, axis, stacked)
     if plan is None or not ready(arrays[0].size, 0):
         return None
     shape, calls = plan
