@@ -41,9 +41,10 @@ _MUCH, _AFAR = 1 << 20, 1 << 22
 _SHARE, _CALL = 8, 1700
 # or of any where zeros around are most of what many taps would read: pixels for each that is there
 _MANY_TAPS, _AROUND = 25, 2
-# or to few channels of a group: bytes of vectors with which lines are no quicker than BLAS, for so
-# many terms or, with strides, half of them
+# or to few channels of a group, or of few pixels: bytes of vectors with which others are no quicker
+# than BLAS, for so many terms or, with strides, half of them
 _SHORT, _SHORT_TERMS = 32, 64
+_FEW_PIXELS = 64
 _MOST_ROOM = 1 << 24  # bytes of what an image sends then
 _ROOM = 1 << 20  # bytes of what is sent, if an image sends no more
 # of sound:
@@ -100,12 +101,16 @@ def _large(g: Any, w: Any, channels: int, slide: Sliding, size: Sizes) -> bool:
 
 
 def _apart(g: Any, w: Any, slide: Sliding) -> bool:
-    """Whether vectors are short and a few channels of a group are the sums of many outputs."""
-    terms = len(w) // slide.groups * (2 if max(slide.stride) > 1 else 1)
+    """Whether vectors are short and many outputs are summed, for a few channels of a group or of a
+    few pixels, for which weights would be laid out.
+    """
+    groups, pixels = slide.groups, prod(g.shape[2:])
+    terms = len(w) // groups * (2 if max(slide.stride) > 1 else 1)
     many = terms >= _SHORT_TERMS and host().vector_bytes <= _SHORT
-    few = w.shape[1] < _FEW and prod(w.shape[2:]) > 1 and not lie_last(g)
-    sent = w.size // max(1, len(w)) * slide.groups * prod(g.shape[2:]) * g.itemsize
-    return many and few and sent <= _MOST_ROOM and g.dtype == w.dtype and g.size > 0 < w.size
+    few = w.shape[1] < _FEW or (len(g) == groups == 1 and pixels <= _FEW_PIXELS)
+    sent = w.size // max(1, len(w)) * groups * pixels * g.itemsize
+    alike = g.dtype == w.dtype and not lie_last(g) and prod(w.shape[2:]) > 1
+    return many and few and alike and g.size > 0 < sent <= _MOST_ROOM
 
 
 def _sound(g: Any, w: Any, slide: Sliding) -> bool:
