@@ -505,7 +505,6 @@ def test_what_pixels_send_is_added_up(case: Case, dtype: Any, last: bool, small:
                 np.testing.assert_array_equal(found, of, strict=True)
 
 
-@many
 @given(cases(), st.sampled_from([np.float32, np.float64]), st.booleans())
 def test_groups_send_each_to_its_own(case: Case, dtype: Any, small: bool) -> None:
     """The adjoint in x to few channels of each group, where vectors are short."""

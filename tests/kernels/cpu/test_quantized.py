@@ -31,6 +31,7 @@ pytestmark = pytest.mark.skipif(
     not table.available().issuperset(("llvm", "avx2")), reason="the processor lacks AVX2"
 )
 many = settings(max_examples=2 * settings.default.max_examples)
+few = settings(max_examples=max(1, settings.default.max_examples // 4))  # a text is made for each
 BYTES = st.sampled_from([np.uint8, np.int8])
 WORDS = sorted({PAIRS, best()}, key=lambda words: words.dot)  # all that this processor multiplies
 
@@ -188,6 +189,7 @@ def test_few_channels_per_group_are_the_plain_ones(
                 np.testing.assert_array_equal(y, expected, strict=True)
 
 
+@few
 @given(st.data())
 def test_planes_of_one_channel_per_group_are_the_plain_ones(data: st.DataObject) -> None:
     """Lines of any length, with zeros of any width around or cropped, in one band or in several;
