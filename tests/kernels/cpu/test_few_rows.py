@@ -41,9 +41,8 @@ def test_matrices(
     x, y = normal(dtype, (*first, rows, terms)), normal(dtype, (*second, terms, columns))
     x, y = LIES[left](guarded.copy(x, at_end=at_end)), LIES[right](guarded.copy(y, at_end=at_end))
     turned = right == "columns"
-    known = few_rows.are_few(
-        rows, terms, columns, turned, f"f{dtype[5:]}", 3 if (3,) in stacks else 1
-    )
+    count = 3 if (3,) in stacks else 1
+    known = few_rows.are_few(rows, terms, columns, turned, count, swapped=swapped)
     if swapped:
         x, y, known = y.mT, x.mT, known and turned
     elif turned:

@@ -36,33 +36,34 @@ _MOST_TURNED, _MOST, _MOST_WIDE = 16, 32, 3
 # rows where a sum is so many times as long as the result has columns: rows of the first operand are
 # read a few terms at a time
 _MOST_LONG, _LONG = 4, 48
+# terms along which columns are worth reading, and for each row; and where the result is turned for
+# it, if its rows are more than a few
+_LEAST_TERMS, _TERMS_OF_ROW, _TERMS_SWAPPED, _FEWEST = 32, 4, 16, 4
 _TOGETHER = 4  # columns of the matrix, where they lie in memory
 _TERMS, _BESIDE = 4, 2  # rows of the matrix and vectors of each, in registers, where those lie so
 _SUMS = 1 << 16  # bytes of them
 # multiplications that are worth a call, of a matrix of so many elements: of fewer, programs ask
 # NumPy's loop
 _LEAST, _ELEMENTS = 1 << 14, 1 << 11
-# and where columns lie in memory, of so many terms; of several products, no more calls of BLAS
-_LEAST_TERMS, _LEAST_TURNED, _LEAST_OF_STACK = 32, 1 << 17, 1 << 16
-_LONG_TERMS, _LEAST_LONG = 256, 1 << 14
 FEW_ROWS = "avx2", "fma"  # what is needed of the processor
 _ELEMENT = {"f": "f32", "d": "f64"}  # by NumPy's name
 _NUMBER, _NUMBER_OF_STACK = 12, 16  # the word behind those of a task: how many there are
 
 
 def are_few(
-    rows: int, terms: int, columns: int, turned: bool, element: str, count: int = 1
+    rows: int, terms: int, columns: int, turned: bool, count: int = 1, *, swapped: bool = False
 ) -> bool:
-    """Whether so many rows are worth it. turned: whether the matrix is. count: of products."""
-    work = count * rows * terms * columns
-    most, least = _MOST_TURNED, _LEAST_TURNED if count == 1 else _LEAST_OF_STACK
-    if not turned:
-        most, least = _MOST_LONG if terms > _LONG * columns else _MOST, _LEAST
-    elif terms >= _LONG_TERMS:  # which BLAS lays out for longer than it multiplies
-        least = _LEAST_LONG
-    most = most if host().vector_bytes <= _VECTOR else _MOST_WIDE
-    enough = terms >= _LEAST_TERMS if turned else terms * columns >= _ELEMENTS
-    return 1 < rows <= most and columns >= rows and enough and work > least
+    """Whether so many rows are worth it. turned: whether the matrix is. count: of products.
+    swapped: whether it is the transpose of the result that is computed.
+    """
+    if turned:
+        most = min(_MOST_TURNED, terms // _TERMS_OF_ROW) if terms >= _LEAST_TERMS else 0
+        most = min(most, max(_FEWEST, terms // _TERMS_SWAPPED)) if swapped else most
+    else:
+        most = _MOST_LONG if terms > _LONG * columns else _MOST
+    most = most if host().vector_bytes <= _VECTOR else min(most, _MOST_WIDE)
+    enough = terms * columns >= _ELEMENTS and count * rows * terms * columns > _LEAST
+    return 1 < rows <= most and columns >= rows and enough
 
 
 def _wide(element: str) -> int:
@@ -318,7 +319,7 @@ def _plan(
         apart = [m * k * byte if apart[1] else 0, apart[0]]
     matrix: Laid | None = laid(y_strides, k, n, byte)
     down, along = x_strides
-    if matrix is None or not are_few(m, k, n, matrix.turned, element, count):
+    if matrix is None or not are_few(m, k, n, matrix.turned, count, swapped=swapped):
         return None
     if any(step % byte for step in (down, along, *apart)):
         return None
