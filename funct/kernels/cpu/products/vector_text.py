@@ -163,9 +163,7 @@ def _put(f: Emitter, x: Value, place: Value, left: Value) -> None:
     f.branch(left >= lanes, whole, some)
 
 
-def _read(
-    f: Emitter, element: str, lanes: int, place: Value, mask: Value | None = None
-) -> Value:
+def _read(f: Emitter, element: str, lanes: int, place: Value, mask: Value | None = None) -> Value:
     """So many elements as what they are summed in."""
     return f.convert(f.load(typed(element, lanes), place, mask), summed_in(element))
 
