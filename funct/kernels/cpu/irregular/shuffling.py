@@ -97,34 +97,36 @@ def _in_buckets(
         rest = rest >> 1
         wide -= 1
     some: Any = room * PLACES
-    many: Any = some + 2 * PLACES
-    for d in range(many, many + size):
-        items[d] = np.int32(0)
+    ends: Any = some + 2 * PLACES
+    for d in range(size):
+        items[ends + d] = (d * PLACES).astype(np.int32)
     above, times = np.uint64(64 - top), size.astype(np.uint64)
     behind = (31 - wide).astype(np.uint64)
-    drop, mask = behind + 1, np.uint64((1 << 32) - 1)
-    most: Any = np.int32(0)
+    key = np.uint64((1 << 31) - 1) >> behind << behind
+    beyond = some.astype(np.int32)
     for i in range(n):
-        v = words[first + i]
-        part = ((v << above) >> 32) * times  # how many buckets are before it, in parts of 2 ** 32
-        d = (part >> 32).astype(np.int64)
-        place = items[many + d]
-        items[many + d] = place + 1
-        most = max(most, place)
-        item = (((part & mask) >> drop) << behind) | np.uint64(i)
-        items[d * PLACES + min(place, PLACES - 1).astype(np.int64)] = item.astype(np.int32)
-    failed = most >= PLACES
-    if ~failed:
-        at: Any = np.int64(0)
-        for d in range(size):
-            count = items[many + d].astype(np.int64)
+        # how many buckets are before it, in parts of 2 ** 32
+        part = ((words[first + i] << above) >> 32) * times
+        d = ends + (part >> 32).astype(np.int64)
+        place = items[d]
+        items[d] = place + 1
+        item = (part >> 1 & key) | np.uint64(i)
+        items[min(place, beyond).astype(np.int64)] = item.astype(np.int32)
+    failed: Any = n < 0
+    at: Any = np.int64(0)
+    for d in range(size):
+        start = d * PLACES
+        count = items[ends + d].astype(np.int64) - start
+        failed = failed | (count > PLACES)
+        if ~failed:
             if count <= _MOST:
-                _ranked(items, some, d * PLACES, count, at, _MOST)
+                _ranked(items, some, start, count, at, _MOST)
             elif count <= _MORE:
-                _ranked(items, some, d * PLACES, count, at, _MORE)
+                _ranked(items, some, start, count, at, _MORE)
             else:
-                _ranked(items, some, d * PLACES, count, at, PLACES)
-            at += count
+                _ranked(items, some, start, count, at, PLACES)
+        at += count
+    if ~failed:
         _settled(keys, words, items, first, n, behind, low, whole)
         place = (np.int32(1) << behind.astype(np.int32)) - 1
         vectors = n & -LANES if whole else np.int64(0)
