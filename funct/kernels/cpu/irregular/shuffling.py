@@ -99,11 +99,11 @@ def _in_buckets(
     some: Any = room * PLACES
     ends: Any = some + 2 * PLACES
     for d in range(size):
-        items[ends + d] = (d * PLACES).astype(np.int32)
+        items[ends + d] = np.int32(d * PLACES)
     above, times = np.uint64(64 - top), size.astype(np.uint64)
     behind = (31 - wide).astype(np.uint64)
     key = np.uint64((1 << 31) - 1) >> behind << behind
-    beyond = some.astype(np.int32)
+    beyond = np.int32(some)
     for i in range(n):
         # how many buckets are before it, in parts of 2 ** 32
         part = ((words[first + i] << above) >> 32) * times
