@@ -40,6 +40,7 @@ _SEVERAL = 1 << 13  # numbers that are made and added up in one call
 _FEW = 1 << 12  # and those that NumPy's one call adds up as quickly
 _EACH = 32  # elements with which each is compared sooner than it is searched for
 _MARKED = 1 << 10  # elements, most of them 0, from which on a kernel puts the ones among them
+_WIDE = 8  # marks, which are bytes, for each element that is looked up or marked
 _PART = 1 << 15  # elements of a task
 _BACKWARDS = (..., slice(None, None, -1))
 _LARGEST = (1 << 62) - 1
@@ -204,7 +205,7 @@ def _marked(x: Any, few: Any, invert: bool) -> Any:
     few = few.reshape(-1)
     low, high = counting.bounds(few)
     span = high - low + 1
-    if span > 2 * (x.size + few.size) or not -_LARGEST <= low <= high <= _LARGEST:
+    if span > _WIDE * (x.size + few.size) or not -_LARGEST <= low <= high <= _LARGEST:
         return None
     if not pays(x):
         return np.isin(x, few, invert=invert, kind="table")

@@ -15,7 +15,7 @@ from funct.kernels.cpu.irregular.filling import cleared
 from funct.kernels.cpu.irregular.indexing import SEEN, all_inside, outside, place
 from funct.kernels.cpu.irregular.runs import copied
 from funct.kernels.cpu.loops import kernel, making, parallel
-from funct.kernels.cpu.vectors import asked, loaded, spread, stored
+from funct.kernels.cpu.vectors import asked, detached, loaded, spread, stored
 from funct.kernels.dtypes import is_half
 
 __all__ = [
@@ -129,8 +129,9 @@ def combine_rows(
                         y[there] = _combined(y[there], g[source + j], mode)
                 else:
                     for j in range(first, whole, _LANES):
+                        old = detached(loaded(y, to + j, _LANES))
                         new = loaded(g, source + j, _LANES)
-                        stored(y, to + j, _combined(loaded(y, to + j, _LANES), new, mode))
+                        stored(y, to + j, _combined(old, new, mode))
                     for j in range(whole, last):
                         y[to + j] = _combined(y[to + j], g[source + j], mode)
 
