@@ -163,7 +163,7 @@ def test_many_indices_are_looked_at_together(
 @pytest.mark.pairwise
 @pytest.mark.parametrize("dtype", INDICES)
 @pytest.mark.parametrize("lines", [1, 7, 8, 9, 40])
-@pytest.mark.parametrize("columns", [1, 3, 130])
+@pytest.mark.parametrize("columns", [1, 3, 130, 600])
 def test_the_same_columns_of_many_lines(
     lines: int, columns: int, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

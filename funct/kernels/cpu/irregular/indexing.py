@@ -21,6 +21,7 @@ __all__ = [
 
 SEEN = 32  # indices that are looked at together
 _BYTES = 64  # of a vector in which elements change places
+_FAR = 1 << 11  # bytes of a line, of which eight are not at hand together
 _SHORT, _LONG = 16, 256  # indices of a line between which it pays to look at all lines' first
 
 
@@ -248,7 +249,9 @@ def _same_columns(
     """Lines [first, last) at the same indices, which are in bounds, in each: in eight lines what is
     found out of one of them is the same.
     """
-    eights = first + ((last - first) & -8)
+    eights = first + 0
+    if n * x.dtype.itemsize < _FAR:
+        eights = first + ((last - first) & -8)
     for o in range(first, eights, 8):
         for k in range(count):
             at, to = o * n + place(i[k].astype(np.int64), n), o * count + k
