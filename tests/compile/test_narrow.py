@@ -190,3 +190,12 @@ def test_pixels_of_small_images_stay_together(axes: Any) -> None:
     graph = graph_of(shares, x)
     assert taken_apart(graph) is graph
     np.testing.assert_allclose(np.asarray(ft.jit(shares)(xp.asarray(x))), shares(x), 1e-13)
+
+
+@pytest.mark.parametrize(("places", "apart"), [(7, True), (8, False), (9, True), (16, False)])
+def test_columns_of_rows_of_whole_vectors_are_reduced_as_they_lie(places: int, apart: bool) -> None:
+    """Vectors lie along such rows already; others are not read in whole ones."""
+    graph = graph_of(
+        lambda x: xp.sum(xp.exp(x - xp.max(x, axis=0)), axis=0), np.ones((5000, places), "f")
+    )
+    assert (taken_apart(graph) is not graph) is apart

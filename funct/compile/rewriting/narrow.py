@@ -209,6 +209,8 @@ class _Apart(Cells):
         depth, largest, whole = self._behind(x)
         if whole and self._is_of_longer(e):
             return False
+        if places % _VECTOR == 0 and largest == size and len(x.shape) - 1 not in e.params[0]:
+            return False  # rows of whole vectors are added up as they lie
         if size < _LEAST_SIZE * places and (not depth or largest * _OFTEN > size):
             return False
         if (
