@@ -109,7 +109,6 @@ def pairwise_distance(
     return narrowed(p_norm(difference, p, (len(difference.shape) - 1,), keepdim), x1, x2)
 
 
-@functools.partial(compiled, least=256)
 def pdist(input: Any, p: float = 2) -> Any:
     """Compute the p-norm distances between all pairs of rows.
 
@@ -133,15 +132,33 @@ def pdist(input: Any, p: float = 2) -> Any:
     pairs = (rows, rows) if narrow else (rows * (rows - 1) // 2,)
     check_allocation("pdist", (*pairs, columns), input.dtype)
     (wide,) = widened(input)
-    if narrow:  # loops over all pairs, with no index in them
-        upper = np.triu(np.ones((rows, rows), bool), 1)
-        every = xp.expand_dims(wide, 1) - wide
-        difference = ops.where(wrap(upper[..., None]), every, 0.0)
-        lengths = ops.reshape(p_norm(difference, p, (2,)), (rows * rows,))
-        return narrowed(ops.take(lengths, wrap(np.flatnonzero(upper)), 0), input)
-    first, second = np.triu_indices(rows, 1)
-    difference = ops.take(wide, wrap(first), 0) - ops.take(wide, wrap(second), 0)
-    return narrowed(p_norm(difference, p, (1,)), input)
+    if narrow:
+        lengths = ops.reshape(_upper_distances(wide, p), (rows * rows,))
+        return narrowed(ops.take(lengths, wrap(_above_diagonal(rows)), 0), input)
+    return narrowed(_pair_distances(wide, p), input)
+
+
+@functools.lru_cache(4)
+def _above_diagonal(rows: int) -> Any:
+    """Where in a flat matrix of so many rows and columns its upper triangle stands."""
+    return np.flatnonzero(_upper(rows))
+
+
+def _upper(rows: int) -> Any:
+    return np.triu(np.ones((rows, rows), bool), 1)
+
+
+@functools.partial(compiled, least=256)
+def _upper_distances(x: Any, p: float) -> Any:
+    """Of each row from all behind it, and 0: loops over all pairs, with no index in them."""
+    every = xp.expand_dims(x, 1) - x
+    return p_norm(ops.where(wrap(_upper(int(x.shape[0]))[..., None]), every, 0.0), p, (2,))
+
+
+@functools.partial(compiled, least=256)
+def _pair_distances(x: Any, p: float) -> Any:
+    first, second = np.triu_indices(int(x.shape[0]), 1)
+    return p_norm(ops.take(x, wrap(first), 0) - ops.take(x, wrap(second), 0), p, (1,))
 
 
 def _apart(name: str, x1: Any, x2: Any) -> ShapeError:
