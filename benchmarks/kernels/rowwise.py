@@ -90,13 +90,19 @@ def rows() -> Iterator[Row]:
         "grid_sample", lambda f, x, g: f.grid_sample(x, g, align_corners=False), few,
         grid[:1, :16, :16].copy(),
     )  # fmt: skip
+    middle = x[:, :16, :28, :28].copy()
+    yield from _both("pad by 5", lambda f, x: f.pad(x, (5, 5)), middle)
     small = x[:, :, :14, :14].copy()
     yield from _both("softmax of channels", lambda f, x: f.softmax(x, dim=1), small)
     yield from _both("group_norm", lambda f, x, w, b: f.group_norm(x, 8, w, b), small, w, w)
     points = rng.standard_normal((300, 3)).astype(np.float32)
     yield from _both("pdist", lambda f, x: f.pdist(x), points)
+    near = rng.standard_normal((1000, 16)).astype(np.float32)
+    yield from _both("pdist, p = 1", lambda f, x: f.pdist(x, 1.0), near)
     hidden = rng.standard_normal((32, 100)).astype(np.float32)
-    yield from _both("softshrink", lambda f, x: f.softshrink(x), hidden)
+    for name in ("softshrink", "leaky_relu", "threshold", "relu6"):
+        values = (0.1, 20.0) if name == "threshold" else ()
+        yield from _both(name, lambda f, x, n=name, v=values: getattr(f, n)(x, *v), hidden)
     last = np.moveaxis(np.moveaxis(x, 1, -1).copy(), -1, 1)
     yield from _both("softmax of channels, channels last", lambda f, x: f.softmax(x, dim=1), last)
     yield from _both(
@@ -117,6 +123,13 @@ def rows() -> Iterator[Row]:
                 f"adaptive_max_pool2d to {out}{where}",
                 lambda f, x, out=out: f.adaptive_max_pool2d(x, out), image,
             )  # fmt: skip
+        yield from _both(f"pixel_shuffle{where}", lambda f, x: f.pixel_shuffle(x, 2), image)
+        for mode in ("nearest", "bilinear"):
+            yield from _both(
+                f"to 33 x 33, {mode}{where}",
+                lambda f, x, mode=mode: f.interpolate(x, (33, 33), mode=mode), image,
+            )  # fmt: skip
+        yield from _both(f"pad by -1 and 2{where}", lambda f, x: f.pad(x, (-1, 2, 1, -1)), image)
         for mode in ("constant", "reflect"):
             yield from _both(
                 f"pad, {mode}{where}", lambda f, x, m=mode: f.pad(x, (1, 1, 1, 1), m), image

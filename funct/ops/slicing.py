@@ -10,7 +10,6 @@ import numpy as np
 from funct import core, ops
 from funct.core import Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import ShapeError
-from funct.kernels.windows.views import memory_order
 from funct.ops.broadcasting import first_axis
 from funct.ops.families import structural
 from funct.ops.samples import calls
@@ -106,10 +105,10 @@ def slice_(x: Value, index: Triples) -> Value:
 
 
 def _embed_raw(g: Any, index: Triples, shape: Shape) -> Any:
-    order = memory_order(g)
-    if order is None:
+    if g.flags.c_contiguous or 0 in g.strides:
         out = np.zeros(shape, g.dtype)
-    else:  # as g lies in memory
+    else:  # as g lies in memory, of which it may be a part
+        order = sorted(range(g.ndim), key=g.strides.__getitem__, reverse=True)
         out = np.zeros([shape[k] for k in order], g.dtype).transpose(np.argsort(order))
     out[_slices(index)] = g
     return out

@@ -123,10 +123,22 @@ def test_shuffles_are_permutations(r: int, groups: int) -> None:
     (y, pull), (z, other) = (ft.vjp(lambda v: F.pixel_shuffle(v, r), v) for v in (last, x))
     laws.same(y, z)
     laws.same(pull(z)[0], other(z)[0])
-    laws.same(F.interpolate(last, (5, 3), mode="bilinear"), F.interpolate(x, (5, 3), mode="bilinear"))
-    laws.same(F.interpolate(last, (7, 3)), F.interpolate(x, (7, 3)))
+    for mode in ("bilinear", "nearest"):
+        laws.same(*[F.interpolate(v, (5, 3), mode=mode) for v in (last, x)])
     agree_with_torch("pixel_shuffle", {"input": x.shape}, upscale_factor=r)
     agree_with_torch("channel_shuffle", {"input": y.shape}, groups=groups)
+
+
+def test_what_is_cut_off_comes_back_as_it_lies() -> None:
+    """Images whose channels are last in memory, and cotangents that are, keep them there."""
+    x = np.moveaxis(wave((2, 4, 5, 3)), -1, 1)
+    last, first = xp.asarray(x), xp.asarray(x.copy())
+    (y, pull), (z, other) = (ft.vjp(lambda v: F.pad(v, (-1, 2, 1, -1)), v) for v in (last, first))
+    laws.same(y, z)
+    g = xp.asarray(np.moveaxis(wave((2, 4, 6, 3), 0.7), -1, 1))
+    laws.same(pull(g)[0], other(g)[0])
+    for made in (y, pull(g)[0]):
+        assert np.moveaxis(np.asarray(made), 1, -1).flags.c_contiguous
 
 
 def test_an_infinite_pixel_stays_where_it_is() -> None:
