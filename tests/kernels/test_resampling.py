@@ -14,7 +14,7 @@ from funct import ops
 from funct.kernels.cpu import loops
 from funct.kernels.cpu.irregular import resampling as cpu_resampling
 from funct.kernels.table import restricted
-from funct.kernels.windows.resampling import resampled
+from funct.kernels.windows.resampling import resampled, resampled_between
 from funct.nn import functional
 from tests.kernels.arrays import SPECIAL, agree
 
@@ -48,6 +48,24 @@ def test_sums_are_those_of_taken_elements(data: Any, dtype: str, seed: int) -> N
     assert found is not None or x.size < 1 << 12
 
 
+@pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(2, 9, 11, 40), (3, 40, 5, 9), (1, 33, 13, 8), (2, 3, 1, 64)])
+def test_sums_along_two_axes_are_those_of_one_after_the_other(shape: Any, dtype: str) -> None:
+    """Of images whose channels are last, bit for bit, whatever is in them; and others are left."""
+    rng = np.random.default_rng(0)
+    x = np.moveaxis(rng.choice(np.asarray(SPECIAL), shape).astype(dtype), -1, 1)
+    pairs = [(rng.integers(0, n, (2, out)), rng.normal(size=(2, out)))
+             for n, out in zip(shape[1:3], (40, 23))]  # fmt: skip
+    with np.errstate(all="ignore"):
+        expected = composed(composed(x, *pairs[0], 2), *pairs[1], 3)
+    found = resampled_between(x, *pairs)
+    assert found is None or np.array_equal(found, expected, equal_nan=True)
+    assert found is None or (np.signbit(found) == np.signbit(expected))[expected == 0].all()
+    assert found is not None or x.size < 1 << 12
+    assert resampled_between(x.copy(), *pairs) is None
+
+
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic", "area"])
 @pytest.mark.parametrize("shape", [(1, 3, 20, 30), (2, 2, 1, 9), (1, 1, 64, 100)])
 def test_images_have_the_same_bits_with_and_without(mode: str, shape: Any) -> None:
@@ -68,6 +86,14 @@ def test_no_index_leaves_arrays(inner: int) -> None:
     places, weights = rng.integers(0, n, (taps, out)), rng.normal(size=(taps, out))
     x, y = rng.normal(size=2 * n * inner), np.zeros(2 * out * inner)
     agree(cpu_resampling.across, x, places, weights, y, n, out, inner, taps, 2 * out, 5, 5)
+    if inner >= cpu_resampling.LANES:
+        rows, columns = (rng.integers(0, n, (2, out)) for n in (2, 5))
+        image, made = rng.normal(size=3 * 2 * 5 * inner), np.zeros(3 * out * out * inner)
+        sizes = (2, 5, out, out, inner, 3 * out)
+        agree(
+            cpu_resampling.between, image, rows, rng.normal(size=(2, out)), columns,
+            rng.normal(size=(2, out)), made, *sizes, 5, -(-3 * out // 5),
+        )  # fmt: skip
     agree(
         cpu_resampling.along,
         x,

@@ -120,8 +120,8 @@ def test_shuffles_are_permutations(r: int, groups: int) -> None:
     y = xp.asarray(wave((2, 2 * groups, 3)))
     laws.same(F.channel_shuffle(F.channel_shuffle(y, groups), 2), y)
     last = xp.asarray(np.moveaxis(np.moveaxis(np.asarray(x), 1, -1).copy(), -1, 1))
-    (y, pull), (z, other) = (ft.vjp(lambda v: F.pixel_shuffle(v, r), v) for v in (last, x))
-    laws.same(y, z)
+    (w, pull), (z, other) = (ft.vjp(lambda v: F.pixel_shuffle(v, r), v) for v in (last, x))
+    laws.same(w, z)
     laws.same(pull(z)[0], other(z)[0])
     for mode in ("bilinear", "nearest"):
         laws.same(*[F.interpolate(v, (5, 3), mode=mode) for v in (last, x)])

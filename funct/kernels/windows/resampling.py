@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.kernels.cpu.irregular.resampling import across, along
+from funct.kernels.channels import channels_first
+from funct.kernels.cpu.irregular.resampling import LANES, across, along, between
 from funct.kernels.cpu.loops import pays
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.windows.places import share
-from funct.kernels.windows.views import memory_order
+from funct.kernels.windows.views import last_in_memory, memory_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["resampled"]
+__all__ = ["resampled", "resampled_between"]
+
+Taps = tuple["NDArray[Any]", "NDArray[Any]"]
 
 
 def resampled(
@@ -44,3 +47,25 @@ def resampled(
         some = share(inner * taps, count)
         across(x, places, held, y, n, out, inner, taps, count, some, -(-count // some))
     return y
+
+
+def resampled_between(x: NDArray[Any], first: Taps, second: Taps) -> NDArray[Any] | None:
+    """`resampled` along both axes of images whose channels are last, each by two taps; else None.
+
+    first, second: places and weights along either axis.
+    """
+    seen = last_in_memory(x, 2) if x.dtype.char in "fd" and x.ndim == 4 else None
+    if seen is None or seen.shape[-1] < LANES or not pays(x):
+        return None
+    (rows, shares), (columns, parts) = first, second
+    if len(rows) != 2 or len(columns) != 2:
+        return None
+    outer, n0, n1, inner = seen.shape
+    out0, out1 = rows.shape[1], columns.shape[1]
+    y = fresh((outer, out0, out1, inner), x.dtype)
+    count = outer * out0
+    some = share(out1 * inner * 4, count)
+    shares, parts = (w.astype(x.dtype, copy=False) for w in (shares, parts))
+    told = n0, n1, out0, out1, inner, count, some, -(-count // some)
+    between(seen, rows, shares, columns, parts, y, *told)
+    return channels_first(y)

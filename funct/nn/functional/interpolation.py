@@ -14,7 +14,12 @@ from funct.errors import ArgumentError, ShapeError
 from funct.nn.functional import resampling
 from funct.nn.functional.adaptive_pooling import adaptive_mean
 from funct.nn.functional.compiled import concrete
-from funct.nn.functional.resampling import gathered, gathered_at_once, resampled
+from funct.nn.functional.resampling import (
+    gathered,
+    gathered_at_once,
+    resampled,
+    resampled_between,
+)
 
 __all__ = ["interpolate", "upsample"]
 
@@ -58,10 +63,20 @@ def interpolate(
     if mode.startswith("nearest") and rank > 1 and concrete(input):
         at = _nearest_at_once(tuple(map(int, input.shape[2:])), sizes, tuple(given), mode)
         return gathered_at_once(input, at, 2, sizes)
+    axes = list(zip(map(int, input.shape[2:]), sizes, given, strict=True))
     x = input
-    for k in range(rank):
-        n, out = int(input.shape[2 + k]), sizes[k]
-        x = _resized(x, 2 + k, n, out, given[k], mode, bool(align_corners), antialias)
+    if mode.startswith("nearest"):
+        for k, (n, out, factor) in enumerate(axes):
+            x = gathered(x, _nearest(n, out, factor, mode), 2 + k)
+        return x
+    taps = [_taps(*along, mode, bool(align_corners), antialias) for along in axes]
+    if mode == "bilinear" and (first := taps[0]) is not None and (second := taps[1]) is not None:
+        between = resampled_between(x, first, second)
+        if between is not None:
+            return between
+    for k, of_axis in enumerate(taps):
+        if of_axis is not None:
+            x = resampled(x, of_axis, 2 + k)
     return x
 
 
@@ -81,22 +96,19 @@ def upsample(
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
-def _resized(
-    x: Any, axis: int, n: int, out: int, factor: float | None, mode: str, corners: bool,
-    antialias: bool,
-) -> Any:  # fmt: skip
-    if mode.startswith("nearest"):
-        return gathered(x, _nearest(n, out, factor, mode), axis)
+def _taps(
+    n: int, out: int, factor: float | None, mode: str, corners: bool, antialias: bool
+) -> resampling.Taps | None:
+    """What is read along an axis; None where it stays as it is."""
     scale = n / out if factor is None else 1.0 / factor
     if corners:
         scale = (n - 1) / (out - 1) if out > 1 else 0.0
     cubic = mode == "bicubic"
     if n == out and (antialias or not cubic):  # whatever the factor: torch copies there
-        return x
+        return None
     if antialias:
-        return resampled(x, resampling.smooth_taps(n, out, scale, cubic), axis)
-    taps = resampling.cubic_taps if cubic else resampling.linear_taps
-    return resampled(x, taps(n, out, scale, corners), axis)
+        return resampling.smooth_taps(n, out, scale, cubic)
+    return (resampling.cubic_taps if cubic else resampling.linear_taps)(n, out, scale, corners)
 
 
 def _nearest(n: int, out: int, factor: float | None, mode: str) -> Any:

@@ -25,7 +25,8 @@ from funct.transforms.reverse import ReverseTracer
 
 __all__ = [
     "FLOATS", "Taps", "area_taps", "area_windows", "cubic_taps", "flat_places", "gathered",
-    "gathered_at_once", "linear_taps", "nearest_places", "resampled", "sent_back", "smooth_taps",
+    "gathered_at_once", "linear_taps", "nearest_places", "resampled", "resampled_between",
+    "sent_back", "smooth_taps",
 ]  # fmt: skip
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -86,6 +87,14 @@ def resampled(x: Any, taps: Taps, axis: int) -> Any:
     return total
 
 
+def resampled_between(x: Any, first: Taps, second: Taps) -> Any:
+    """The sums along the last two axes in one pass, where a kernel serves; else None."""
+    if x.__class__ is not Array:
+        return None
+    made = kernels.resampled_between(x.data, _weighed(first), _weighed(second))
+    return None if made is None else wrap(made)
+
+
 def _spreads(x: Any, taps: Taps, axis: int) -> bool:
     """Whether the way back is one kernel: of many floats on a tape, each of which is read."""
     if x.__class__ is not ReverseTracer or not concrete(x) or x.size < _LEAST:
@@ -133,6 +142,7 @@ def _transposed(taps: Taps, n: int) -> Taps | None:
     return Taps(places, weights)
 
 
+@functools.lru_cache(64)
 @functools.lru_cache(64)
 def _weighed(taps: Taps) -> tuple[Places, Floats]:
     """The places and weights without weights of 0, by which infinite elements would become NaN.

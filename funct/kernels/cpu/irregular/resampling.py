@@ -13,9 +13,9 @@ import numpy as np
 from funct.kernels.cpu.loops import parallel
 from funct.kernels.cpu.vectors import gathered, loaded, spread, stored
 
-__all__ = ["across", "along"]
+__all__ = ["LANES", "across", "along", "between"]
 
-_LANES, _WIDE = 8, 32
+LANES, _WIDE = 8, 32
 
 
 @parallel
@@ -31,9 +31,9 @@ def across(
         if inner >= _WIDE:
             for q in range(0, inner, _WIDE):
                 _sums(x, places, weights, y, base, to, o, out, inner, taps, q, _WIDE)
-        elif inner >= _LANES:
-            for q in range(0, inner, _LANES):
-                _sums(x, places, weights, y, base, to, o, out, inner, taps, q, _LANES)
+        elif inner >= LANES:
+            for q in range(0, inner, LANES):
+                _sums(x, places, weights, y, base, to, o, out, inner, taps, q, LANES)
         else:
             for q in range(inner):
                 one: Any = x[base + places[o] * inner + q] * weights[o]
@@ -63,18 +63,46 @@ def along(
     task: int,
 ) -> None:  # fmt: skip
     """Of lines, where inner is 1: vectors lie along out. count: outer."""
-    whole = out & -_LANES
+    whole = out & -LANES
     for r in range(task * some, min((task + 1) * some, count)):
         base, to = r * n, r * out
-        for o in range(0, whole, _LANES):
-            at = loaded(places, o, _LANES) + base
-            total: Any = gathered(x, at) * loaded(weights, o, _LANES)
+        for o in range(0, whole, LANES):
+            at = loaded(places, o, LANES) + base
+            total: Any = gathered(x, at) * loaded(weights, o, LANES)
             for k in range(1, taps):
-                at = loaded(places, k * out + o, _LANES) + base
-                total = total + gathered(x, at) * loaded(weights, k * out + o, _LANES)
+                at = loaded(places, k * out + o, LANES) + base
+                total = total + gathered(x, at) * loaded(weights, k * out + o, LANES)
             stored(y, to + o, total)
         for o in range(whole, out):
             one: Any = x[base + places[o]] * weights[o]
             for k in range(1, taps):
                 one = one + x[base + places[k * out + o]] * weights[k * out + o]
             y[to + o] = one
+
+
+@parallel
+def between(
+    x: Any, rows: Any, shares: Any, columns: Any, parts: Any, y: Any, n0: int, n1: int, out0: int,
+    out1: int, inner: int, count: int, some: int, task: int,
+) -> None:  # fmt: skip
+    """y (outer, out0, out1, inner) of x (outer, n0, n1, inner): two taps along each axis, as by
+    `across` along the first and then the second, with vectors along inner. rows, shares: places and
+    weights of the first, columns, parts: of the second. count: outer · out0.
+    """
+    for r in range(task * some, min((task + 1) * some, count)):
+        image = np.int64(np.uint64(r) // np.uint64(out0))
+        o = r - image * out0
+        upper = (image * n0 + rows[o]) * n1 * inner
+        lower = (image * n0 + rows[out0 + o]) * n1 * inner
+        over, under = spread(shares[o], LANES), spread(shares[out0 + o], LANES)
+        for k in range(out1):
+            a, b = columns[k] * inner, columns[out1 + k] * inner
+            left, right = spread(parts[k], LANES), spread(parts[out1 + k], LANES)
+            to = (r * out1 + k) * inner
+            for q in range(0, inner, LANES):
+                c = min(q, inner - LANES)
+                first: Any = loaded(x, upper + a + c, LANES) * over
+                first = first + loaded(x, lower + a + c, LANES) * under
+                second: Any = loaded(x, upper + b + c, LANES) * over
+                second = second + loaded(x, lower + b + c, LANES) * under
+                stored(y, to + c, first * left + second * right)
