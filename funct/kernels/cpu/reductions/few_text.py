@@ -103,7 +103,7 @@ def _sum(f: Emitter, element: str, x: Value, n: Value) -> Value:
         whole = n & -SUMS
         sums = f.loop(SUMS, whole, SUMS, lambda i, held: [held[0] + read(i, SUMS)],
                       [read(0, SUMS)], maybe_empty=True)  # fmt: skip
-        return [_rest(f, "sum", element, x, whole, n, paired(f, sums[0]))]
+        return [_rest(f, "sum", element, x, whole, n, *paired(f, [sums[0]]))]
 
     def of_numbers() -> list[Value]:
         return [_rest(f, "sum", element, x, f.constant(I64, 1), n, read(0))]

@@ -20,7 +20,6 @@ from __future__ import annotations
 import functools
 import struct
 from collections.abc import Callable
-from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +50,7 @@ _FIELDS = Fields(("x", "y", "parts", "means", "tasks", "rows", "length", "depth"
 _rest = struct.Struct(f"{len(_FIELDS) - 4}q").pack
 _TO_VECTORS = SUMS.bit_length() - 1
 _BLOCK = 128  # terms that are no more halved
+_LINE = 64  # bytes that come from memory at once
 _FOUR = (34, 64, 60)  # vectors of four blocks: from, to, and to where there are terms behind them
 _PIECES = 64  # of four blocks, whose sums are kept until they are added
 _TASK = 1 << 15  # elements that are worth a task,
@@ -177,11 +177,12 @@ def define_total(module: Module, element: str, kind: Type, terms: str = "") -> N
     x, n, mean = f.arguments
     if kind.is_float:
         read = functools.partial(_read, f, element, kind, terms, mean)
+        of_block = functools.partial(_of_block, f, x, n >> _TO_VECTORS, element, kind, read)
         _define_four(module, element, kind, terms)
         _define_pieces(module, element, kind)
         (found,) = f.branch(
             n <= _BLOCK,
-            lambda: [_with_rest(f, x, n, _of_block(f, x, n >> _TO_VECTORS, kind, read), read)],
+            lambda: [_with_rest(f, x, n, of_block(), read)],
             lambda: [_of_blocks(f, x, n, mean, element, kind)],
         )
     else:
@@ -263,46 +264,67 @@ def _define_pieces(module: Module, element: str, kind: Type) -> None:
 
 
 def _define_four(module: Module, element: str, kind: Type, terms: str) -> None:
-    """`four(x, n, mean)`: the total of four blocks of 8 to 16 vectors."""
+    """`four(x, n, mean)`: the total of four blocks of 8 to 16 vectors, which take one by turns, so
+    that no sum waits for the one before it.
+    """
     f = module.function("four", _given(kind.element), kind, local=True)
     x, n, mean = f.arguments
     read = functools.partial(_read, f, element, kind, terms, mean)
     vectors = n >> _TO_VECTORS
-    low = vectors >> 1
-    ends = [f.constant(I64, 0), low >> 1, low, low + ((vectors - low) >> 1), vectors]
-    a, b, c, d = [
-        _of_block(f, f.at(x, start * SUMS, element), end - start, kind, read)
-        for start, end in pairwise(ends)
-    ]
+    low, least = vectors >> 1, vectors >> 2
+    starts = [f.constant(I64, 0), least, low, low + ((vectors - low) >> 1)]
+    blocks = [f.at(x, start * SUMS, element) for start in starts]
+    sums = _of_blocks_abreast(f, blocks, least, element, read)
+    more = vectors & (len(blocks) - 1)  # how many have one more: the last, the second, the third
+    for k, others in ((3, 0), (1, 1), (2, 2)):
+        last = functools.partial(read, blocks[k], least * SUMS, SUMS)
+        (sums[k],) = f.branch(
+            more > others, lambda s=sums[k], last=last: [s + last()], lambda s=sums[k]: [s]
+        )
+    a, b, c, d = paired(f, sums, kind.lanes)
     f.ret((a + b) + (c + _with_rest(f, x, n, d, read)))
 
 
-def _of_block(f: Emitter, x: Value, vectors: Value, kind: Type, read: Read) -> Value:
-    """Of 8 to 16 vectors.
+def _of_block(
+    f: Emitter, x: Value, vectors: Value, element: str, kind: Type, read: Read
+) -> Value:  # fmt: skip
+    """Of 8 to 16 vectors."""
+    return paired(f, _of_blocks_abreast(f, [x], vectors, element, read), kind.lanes)[0]
+
+
+def _of_blocks_abreast(
+    f: Emitter, blocks: list[Value], vectors: Value, element: str, read: Read
+) -> list[Value]:  # fmt: skip
+    """The sums of blocks of as many vectors, 8 to 16. Memory is asked for at as many places, which
+    the processor does not see coming: it is told what is at the same ones of the next piece.
 
     In no loop: none ends where the processor expects it. Blocks of a row are nearly of one length,
     so of the branches of its binary form only the last ones vary.
     """
+    line = max(1, _LINE // (SUMS * typed(element).bytes))
 
-    def added(total: Value, at: Value, count: int, first: int = 0) -> Value:
+    def added(sums: list[Value], at: Value, count: int, first: int = 0) -> list[Value]:
         for k in range(first, count):
-            total = total + read(x, at + k * SUMS, SUMS)
-        return total
+            for x in blocks * (len(blocks) > 1 and k % line == 0):
+                f.prefetch(f.at(x, at + (k * SUMS + len(blocks) * _BLOCK), element))
+            sums = [s + read(x, at + k * SUMS, SUMS) for s, x in zip(sums, blocks, strict=True)]
+        return sums
 
-    def maybe(total: Value, at: Value, count: int) -> list[Value]:
+    def maybe(sums: list[Value], at: Value, count: int) -> list[Value]:
         return f.branch(
             f.ne((vectors - least) & count, 0),
-            lambda: [added(total, at, count), at + count * SUMS],
-            lambda: [total, at],
+            lambda: [*added(sums, at, count), at + count * SUMS],
+            lambda: [*sums, at],
         )
 
     least = count = _BLOCK // 2 // SUMS
     none = f.constant(I64, 0)
-    total, at = added(read(x, none, SUMS), none, least, 1), none + least * SUMS
+    sums = added([read(x, none, SUMS) for x in blocks], none, least, 1)
+    at = none + least * SUMS
     while count:
-        total, at = maybe(total, at, count)
+        *sums, at = maybe(sums, at, count)
         count //= 2
-    return paired(f, total, kind.lanes)
+    return sums
 
 
 def _read(
@@ -326,14 +348,35 @@ def _with_rest(f: Emitter, x: Value, n: Value, total: Value, read: Read) -> Valu
     return f.loop(n & -SUMS, n, parts, single, [total], maybe_empty=True)[0]
 
 
-def paired(f: Emitter, sums: Value, parts: int = 1, left: int = 1) -> Value:
-    """The lanes of a vector, added in pairs until so many are left: of numbers that have so many
-    parts.
+def paired(f: Emitter, sums: list[Value], parts: int = 1) -> list[Value]:
+    """The lanes of each vector, added in pairs until one is left: of numbers that have so many
+    parts. Several vectors, a power of two, share each step.
     """
-    while (lanes := sums.type.lanes) > left * parts:
-        firsts = [k for k in range(lanes) if k // parts % 2 == 0]
-        sums = f.shuffle(sums, None, firsts) + f.shuffle(sums, None, [k + parts for k in firsts])
-    return sums
+    held = [
+        (v, [(k, i // parts, i % parts) for i in range(v.type.lanes)]) for k, v in enumerate(sums)
+    ]
+    while len(held) > 1 or len(held[0][1]) > parts * len(sums):
+        held = [_pairs(f, *held[k : k + 2]) for k in range(0, len(held), 2)]
+    ((v, lanes),) = held
+    return [
+        f.shuffle(v, None, [lanes.index((k, 0, part)) for part in range(parts)])
+        for k in range(len(sums))
+    ]
+
+
+_Lanes = tuple[Value, list[tuple[int, int, int]]]  # and whose sum, term and part each one is
+
+
+def _pairs(f: Emitter, x: _Lanes, y: _Lanes | None = None) -> _Lanes:
+    """The sums of neighbouring terms, in blocks of lanes within which shuffles are short."""
+    (v, lanes), (w, more) = x, y or (None, [])
+    count, block, both = len(lanes), max(1, 16 // v.type.bytes), lanes + more
+    firsts = [i for i, (_, term, _) in enumerate(both) if term % 2 == 0]
+    firsts.sort(key=lambda i: i % count // block)
+    known = [both[i] for i in firsts]
+    seconds = [both.index((k, term + 1, part)) for k, term, part in known]
+    total = f.shuffle(v, w, firsts) + f.shuffle(v, w, seconds)
+    return total, [(k, term // 2, part) for k, term, part in known]
 
 
 def of_integers(f: Emitter, x: Value, n: Value, element: str, wide: str) -> Value:

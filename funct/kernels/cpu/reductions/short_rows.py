@@ -212,7 +212,7 @@ def _sum(
         sums = read(0, SUMS)
         for i in range(SUMS, whole, SUMS):
             sums = sums + read(i, SUMS)
-        total = paired(f, sums, parts)
+        total = paired(f, [sums], parts)[0]
     else:
         total = read(0, parts)
     for i in range(whole or parts, n, parts):
