@@ -10,6 +10,7 @@ import pytest
 
 import funct as ft
 import funct.array as xp
+from funct.kernels.special import gamma
 
 mp = pytest.importorskip("mpmath", reason="the derivatives are compared with mpmath's").mp
 
@@ -91,13 +92,11 @@ def on(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_derivatives_keep_their_digits(name: str) -> None:
-    """Of both orders, in both modes and compiled; but for what SciPy's own function loses."""
+    """Of both orders, in both modes and compiled, next to the poles too."""
     f, other = FUNCTIONS[name]
     x = np.array([s * v for v in SIZES for s in (1, -1)])
     wanted = [_derivatives(other, v) for v in x.tolist()]
     there = np.isfinite(np.asarray(f(xp.asarray(x)))) & [w is not None for w in wanted]
-    if name in ("gamma", "gammaln", "psi", "polygamma"):
-        there &= np.abs(x + 1) > 1e-4  # where SciPy's digamma function has seven digits
     wrong = []
     for order, rtol in ((0, 1e-10), (1, 1e-8)):
         for way in (back, on, lambda f: ft.jit(back(f))):
@@ -128,3 +127,37 @@ def test_wofz_of_nothing_is_complex(dtype: str) -> None:
     """As of something: the dtype of compiled programs is found on an empty array."""
     f, x = S.wofz, xp.zeros((3,), dtype=dtype)
     assert f(x[:0]).dtype == f(x).dtype == ft.eval_shape(f, x).dtype
+
+
+BESIDE: dict[str, tuple[Any, Callable[[Any], Any], list[float]]] = {
+    "digamma": (
+        gamma._beside_no_pole, lambda x: mp.psi(0, x),
+        [
+            *[float(np.nextafter(-k, 0.0)) for k in (1, 2, 3, 64)], -1 + 1e-10, -7 + 1e-5, -1.8,
+            float(np.nextafter(-1.0, -2.0)), -0.9, -0.7, -1e-20, 5e-324, 0.3, 40.0,
+        ],
+    ),
+    "gammaln": (
+        gamma._of_full_precision, lambda x: mp.log(abs(mp.gamma(x))),
+        [5e-324, 1e-310, -1e-310, 2.3e-308, -2.3e-308, -0.3, 0.2, 3.7],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_functions_keep_their_digits_beside_poles(name: str) -> None:
+    """Where SciPy loses them: of few and many numbers, called seldom and often, and compiled."""
+    few, other, points = BESIDE[name]
+    f = getattr(S, name)
+    with mp.workdps(50):
+        wanted = np.array([float(other(mp.mpf(v))) for v in points])
+    x = np.array(points)
+    many = np.tile(x, 80)
+    rows = ft.jit(lambda x: ft.scan(lambda c, v: (c, f(v)), 0, xp.stack([x] * 3))[1][2])
+    np.testing.assert_allclose(few._given[1](x), wanted, 4e-15)
+    few.load()
+    assert few.call is not few._given[1]
+    for way in (f, ft.jit(f), ft.jit(f, mode="reduce-overhead"), rows):
+        np.testing.assert_allclose(way(xp.asarray(x)), wanted, 4e-15)
+        np.testing.assert_allclose(way(xp.asarray(many)), np.tile(wanted, 80), 4e-15)
+        np.testing.assert_allclose(way(xp.asarray(x[:, None])[::-1])[:, 0], wanted[::-1], 4e-15)

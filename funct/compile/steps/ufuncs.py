@@ -14,6 +14,7 @@ import numpy as np
 from funct.compile.fusion.calls import Address, Call, Word
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import copy, places_of
+from funct.compile.steps.mended import MENDED, call_mended
 from funct.device.machine_code import offer
 from funct.graph import Node, Var
 from funct.kernels.cpu.elementwise.ufunc_loops import Loop, generalized
@@ -146,7 +147,10 @@ def print_ufunc(
         own = f.at(frame, k, "i64")
         f.store(own if is_number else f.load(PTR, own), f.at(table, k, "i64"))
     length, strides = f.at(frame, arrays, "i64"), f.at(frame, arrays + 1, "i64")
-    f.call(loop, None, [table, length, strides, held])
+    if loop in MENDED:
+        call_mended(f, loop, table, length, strides, held)
+    else:
+        f.call(loop, None, [table, length, strides, held])
     f.ret()
 
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "MOST_DERIVATIVES", "MOST_STEPS", "Raw", "by_name", "comb", "derivative", "digamma", "erf",
-    "erfc", "erfinv", "expn_slope", "find", "gammaln", "in_double", "in_steps", "keep_dtype",
-    "lambertw", "numpys", "perm", "several", "spherical",
+    "MOST_DERIVATIVES", "MOST_STEPS", "Raw", "by_name", "comb", "derivative", "erf", "erfc",
+    "erfinv", "expn_slope", "find", "in_double", "in_steps", "keep_dtype", "lambertw", "numpys",
+    "perm", "several", "spherical",
 ]  # fmt: skip
 
 Raw = Callable[..., Any]
@@ -210,10 +210,17 @@ def in_double(operands: int) -> Callable[[Raw], Raw]:
     return declare
 
 
-def by_name(name: str, operands: int, *, complex_too: bool = False) -> Raw:
+def by_name(
+    name: str,
+    operands: int,
+    *,
+    complex_too: bool = False,
+    mended: Callable[[Raw], Raw] = lambda f: f,
+) -> Raw:
     """SciPy's elementwise function of that name, for operands of any floating dtype.
 
-    complex_too: of real operands the result is complex as well.
+    complex_too: of real operands the result is complex as well. mended: gives what is called in
+    SciPy's place.
     """
 
     f: Raw | None = None
@@ -256,7 +263,7 @@ def by_name(name: str, operands: int, *, complex_too: bool = False) -> Raw:
                 if kind.kind != "c":
                     kind = np.result_type(kind, np.complex64) if complex_too else kind
                     return np.empty(np.broadcast_shapes(*[a.shape for a in args]), kind)
-            f = find(name)
+            f = mended(find(name))
         for a in args:
             if a.__class__ is ndarray:
                 if a.dtype is not _DOUBLE and a.dtype is not _COMPLEX:
@@ -341,20 +348,8 @@ def erfinv(x: NDArray[Any], /) -> NDArray[Any]:
     return np.copysign(y, x.astype(y.dtype, copy=False))
 
 
-def gammaln(x: NDArray[Any], /) -> NDArray[Any]:
-    """Logarithm of |Γ(x)| of each element. inf at the poles 0, −1, −2, …"""
-    return _gammaln(x)
-
-
-def digamma(x: NDArray[Any], /) -> NDArray[Any]:
-    """Derivative of log Γ(x) of each element. NaN at the poles −1, −2, …"""
-    return _digamma(x)
-
-
-_erf, _erfc, _erfinv, _gammaln, _digamma = (
-    by_name(name, 1) for name in ("erf", "erfc", "erfinv", "gammaln", "digamma")
-)
-for _raw in (digamma, erf, erfc, gammaln):
+_erf, _erfc, _erfinv = (by_name(name, 1) for name in ("erf", "erfc", "erfinv"))
+for _raw in (erf, erfc):
     vars(_raw)["ufunc"] = functools.partial(_ufunc_of, _raw.__name__, 1)
 
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.kernels.special.functions import by_name, digamma, gammaln, in_double
+from funct.kernels.special.functions import by_name, in_double
+from funct.kernels.special.gamma import digamma, gammaln
 from funct.kernels.special.incomplete_slopes import bell, fill
 from funct.kernels.special.zeta import polygamma
 

@@ -6,7 +6,7 @@ import math
 
 from funct import ops
 from funct.core import Absent, Operand, Value
-from funct.kernels.special import functions as kernels
+from funct.kernels.special import gamma as kernels
 from funct.kernels.special import incomplete_slopes
 from funct.kernels.special import zeta as zeta_kernels
 from funct.ops.samples import ordered, ranges, reals

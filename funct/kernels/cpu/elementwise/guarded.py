@@ -28,7 +28,7 @@ from funct.kernels.cpu.calls import (
 )
 from funct.kernels.cpu.often import Often
 
-__all__ = ["Guarded"]
+__all__ = ["BESIDE_POLES", "Guarded"]
 
 _FEW = 256  # elements; where there are more, their own way costs little beside them
 # Words of a table; then, for each dtype: what it is, the bytes of a part of an element (0 where
@@ -36,12 +36,29 @@ _FEW = 256  # elements; where there are more, their own way costs little beside 
 _NDARRAY, _FLOAT, _INT, _UFUNC, _PLAIN, _LOW, _HIGH, _COUNT, _DTYPES = range(9)
 
 
+# What tells that a part %v is %within the ufunc's
+_APART = """  %a = call double @llvm.fabs.f64(double %v)
+  %above = fcmp oge double %a, %low
+  %below = fcmp olt double %a, %high
+  %within = and i1 %above, %below"""
+BESIDE_POLES = """  %whole = call double @llvm.roundeven.f64(double %v)
+  %apart = fsub double %v, %whole
+  %left = fcmp olt double %v, 0.0
+  %above = fcmp ogt double %apart, 0.0
+  %below = fcmp olt double %apart, %high
+  %near = and i1 %above, %below
+  %beside = and i1 %near, %left
+  %within = xor i1 %beside, true"""
+
+
 class Guarded:
     """A ufunc for few elements whose every part is in [low, high), signs apart, or in (-high, high)
     for a low of 0; and for Python's real numbers.
 
-    looked: dtypes of which that is asked. taken: dtypes that the ufunc is right for at once. call:
-    the ufunc for such operands; plain for all others, and until it has been called often.
+    ufunc: or what gives it, when it is needed. looked: dtypes of which that is asked. taken: dtypes
+    that the ufunc is right for at once. within: BESIDE_POLES asks that no part is less than high
+    above a whole number below 0. most: how many elements are few. call: the ufunc for such
+    operands; plain for all others, and until it has been called often.
     """
 
     __slots__ = ("_given", "call")
@@ -56,26 +73,35 @@ class Guarded:
         taken: Iterable[np.dtype[Any]],
         low: float = 0.0,
         high: float = inf,
+        *,
+        within: str = _APART,
+        most: int = _FEW,
     ) -> None:
         kinds = [(d, 0, 0) for d in taken]
         for d in looked:
             parts = 2 if d.kind == "c" else 1
             kinds.append((d, d.itemsize // parts, parts))
-        self._given = ufunc, plain, kinds, low, high
+        self._given = ufunc, plain, kinds, low, high, within, most
         self.call = Often(self.load).counted(plain)
 
     def load(self) -> None:
         """Let the builtin answer."""
-        ufunc, plain, kinds, low, high = self._given
+        ufunc, plain, kinds, low, high, within, most = self._given
+        ufunc = ufunc if isinstance(ufunc, np.ufunc) else ufunc()
+        if ufunc is None:
+            return
         head = np.asarray([*map(id, (np.ndarray, float, int, ufunc, plain)), 0, 0, len(kinds)])
         head[_LOW:_COUNT].view(np.float64)[:] = low, high
         rest = [(id(d), size, parts) for d, size, parts in kinds]
         table = np.concatenate((head, np.ravel(rest)))
-        self.call = builtin("few_" + ufunc.__name__, code_of(_TEXT).address("call"), table, self)
+        code = code_of(_text(within, most))
+        self.call = builtin("few_" + ufunc.__name__, code.address("call"), table, (self, ufunc))
 
 
-_TEXT = f"""
+def _text(test: str, most: int) -> str:
+    return f"""
 declare double @llvm.fabs.f64(double)
+declare double @llvm.roundeven.f64(double)
 
 define ptr @call(ptr %holder, ptr %args, i64 %count) {{
 entry:
@@ -139,7 +165,7 @@ laid:
 measured:
   %length = call i64 @PyArray_MultiplyList(ptr %shape, i32 %rank)
   %n = mul i64 %length, %each
-  %few = icmp ule i64 %n, {_FEW}
+  %few = icmp ule i64 %n, {most}
   br i1 %few, label %parts, label %leave
 
 parts:
@@ -165,10 +191,7 @@ single:
   br label %weigh
 weigh:
   %v = phi double [ %wide, %double ], [ %widened, %single ]
-  %a = call double @llvm.fabs.f64(double %v)
-  %above = fcmp oge double %a, %low
-  %below = fcmp olt double %a, %high
-  %within = and i1 %above, %below
+{test}
   br i1 %within, label %inside, label %leave
 inside:
   %p.next = add i64 %p, 1

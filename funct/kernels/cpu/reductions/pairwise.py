@@ -276,11 +276,15 @@ def _define_four(module: Module, element: str, kind: Type, terms: str) -> None:
     blocks = [f.at(x, start * SUMS, element) for start in starts]
     sums = _of_blocks_abreast(f, blocks, least, element, read)
     more = vectors & (len(blocks) - 1)  # how many have one more: the last, the second, the third
+
+    def longer(k: int, others: int) -> Value:
+        def last() -> list[Value]:
+            return [sums[k] + read(blocks[k], least * SUMS, SUMS)]
+
+        return f.branch(more > others, last, lambda: [sums[k]])[0]
+
     for k, others in ((3, 0), (1, 1), (2, 2)):
-        last = functools.partial(read, blocks[k], least * SUMS, SUMS)
-        (sums[k],) = f.branch(
-            more > others, lambda s=sums[k], last=last: [s + last()], lambda s=sums[k]: [s]
-        )
+        sums[k] = longer(k, others)
     a, b, c, d = paired(f, sums, kind.lanes)
     f.ret((a + b) + (c + _with_rest(f, x, n, d, read)))
 
