@@ -42,6 +42,7 @@ from funct.kernels.cpu.often import Often
 from funct.kernels.cpu.outside import warning_flags
 from funct.kernels.cpu.reductions.few_text import text
 from funct.kernels.cpu.reductions.short_rows import result_of
+from funct.kernels.table import restriction
 
 __all__ = ["Few"]
 
@@ -54,7 +55,7 @@ _RANK = 64  # the most that NumPy knows
 _BOOL = np.dtype(bool)
 # Words of a table; then, for each dtype: what it is, that of the result, the code, how many
 # elements are too many, and the flags of the processor at which NumPy is to say what it met
-_NDARRAY, _INT, _TUPLE, _NONE, _TRUE, _FALSE, _MISS, _COUNT, _DTYPES = range(9)
+_NDARRAY, _INT, _TUPLE, _NONE, _TRUE, _FALSE, _MISS, _ONLY, _COUNT, _DTYPES = range(10)
 _WORDS = 5
 
 
@@ -99,7 +100,7 @@ class Few:
         del self._waiting[dtype]
         code = printed(text, self._name, ELEMENTS[dtype], host()).keep()
         self._kept.append((dtype, _result(self._name, dtype), code))
-        objects = (np.ndarray, int, tuple, None, True, False, self._miss)
+        objects = (np.ndarray, int, tuple, None, True, False, self._miss, restriction)
         words = [*map(id, objects), len(self._kept)]
         for kind, result, made in self._kept:
             most = _HALVES if ELEMENTS[kind] in ("f16", "bf16") else _TASKS
@@ -123,6 +124,7 @@ _TEXT = f"""
 define ptr @call(ptr %holder, ptr %args, i64 %count) {{
 entry:
   %dims = alloca [{_RANK} x i64]
+  %value = alloca ptr
 {field("table", "%holder", DATA, "ptr")}
 {word("ndarray", "%table", _NDARRAY, "ptr")}
 {word("int", "%table", _INT, "ptr")}
@@ -258,11 +260,18 @@ known:
   %yes.1 = and i1 %placed, %several.terms
   %yes.2 = and i1 %yes.1, %several.rows
   %yes = and i1 %yes.2, %right
-  br i1 %yes, label %make, label %miss
+  br i1 %yes, label %allowed, label %miss
+allowed:
+{word("restriction", "%table", _ONLY, "ptr")}
+  %asked = call i32 @PyContextVar_Get(ptr %restriction, ptr null, ptr %value)
+  %only = load ptr, ptr %value
+  call void @Py_DecRef(ptr %only)
+  %free = icmp eq ptr %only, %none
+  br i1 %free, label %make, label %miss
 
 make:
-  %d = phi i64 [ 0, %known ], [ %d.next, %step ]
-  %left = phi i64 [ 0, %known ], [ %left.next, %step ]
+  %d = phi i64 [ 0, %allowed ], [ %d.next, %step ]
+  %left = phi i64 [ 0, %allowed ], [ %left.next, %step ]
   %measured = icmp eq i64 %d, %rank
   br i1 %measured, label %new, label %dim
 dim:
