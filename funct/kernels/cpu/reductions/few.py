@@ -266,8 +266,8 @@ allowed:
   %asked = call i32 @PyContextVar_Get(ptr %restriction, ptr null, ptr %value)
   %only = load ptr, ptr %value
   call void @Py_DecRef(ptr %only)
-  %free = icmp eq ptr %only, %none
-  br i1 %free, label %make, label %miss
+  %unbound = icmp eq ptr %only, %none
+  br i1 %unbound, label %make, label %miss
 
 make:
   %d = phi i64 [ 0, %allowed ], [ %d.next, %step ]
