@@ -142,8 +142,7 @@ def text(element: str, parts: int, terms: str, target: Host) -> str:
             mean = f.constant(typed(wide), 0)
             if terms == "deviations":
                 mean = f.load(typed(wide), f.at(job.pointer("means"), r >> job.depth, wide))
-            found = f.call("total", kind, [f.at(job.pointer("x"), first, element), n, mean])
-            assert found is not None
+            found = _made(f, "total", kind, f.at(job.pointer("x"), first, element), n, mean)
             to = f.at(job.pointer("parts"), r * parts, wide)
             f.store(found + 0, to)  # of -0.0 alone it is 0
 
@@ -175,19 +174,26 @@ def define_total(module: Module, element: str, kind: Type, terms: str = "") -> N
     """`total(x, n, mean)`: of n elements, 64 or more where they are floats."""
     f = module.function("total", _given(kind.element), kind, local=True)
     x, n, mean = f.arguments
-    if kind.is_float:
-        read = functools.partial(_read, f, element, kind, terms, mean)
-        of_block = functools.partial(_of_block, f, x, n >> _TO_VECTORS, element, kind, read)
-        _define_four(module, element, kind, terms)
-        _define_pieces(module, element, kind)
-        (found,) = f.branch(
-            n <= _BLOCK,
-            lambda: [_with_rest(f, x, n, of_block(), read)],
-            lambda: [_of_blocks(f, x, n, mean, element, kind)],
-        )
-    else:
-        found = of_integers(f, x, n, element, kind.element)
-    f.ret(found)
+    if not kind.is_float:
+        f.ret(of_integers(f, x, n, element, kind.element))
+        return
+    read = functools.partial(_read, f, element, kind, terms, mean)
+    _define_four(module, element, kind, terms)
+    _define_many(module, element, kind)
+    least, most, less = _FOUR
+    vectors = n >> _TO_VECTORS
+
+    def block() -> list[Value]:
+        return [_with_rest(f, x, n, _of_block(f, x, vectors, element, kind, read), read)]
+
+    def more() -> list[Value]:
+        one = (vectors >= least) & (vectors <= f.select(_even(f, n), most, f.constant(I64, less)))
+        return f.branch(one, lambda: [made("four")], lambda: [made("many")])
+
+    def made(name: str) -> Value:
+        return _made(f, name, kind, x, n, mean)
+
+    f.ret(f.branch(n <= _BLOCK, block, more)[0])
 
 
 def _given(element: str) -> list[tuple[str, Type]]:
@@ -195,35 +201,38 @@ def _given(element: str) -> list[tuple[str, Type]]:
     return [("x", PTR), ("n", I64), ("mean", typed(element))]
 
 
-def _of_blocks(
-    f: Emitter, x: Value, n: Value, mean: Value, element: str, kind: Type
-) -> Value:  # fmt: skip
-    """Of more than one: piece by piece where all pieces are four, others half by half."""
+def _even(f: Emitter, n: Value) -> Value:
+    return f.eq(n & (SUMS - 1), 0)
+
+
+def _made(f: Emitter, name: str, kind: Type, *given: Value) -> Value:
+    found = f.call(name, kind, given)
+    assert found is not None
+    return found
+
+
+def _define_many(module: Module, element: str, kind: Type) -> None:
+    """`many(x, n, mean)`: of more than four blocks, by pieces where all of these are four,
+    others half by half. In no function with fewer, which need not save as many registers.
+    """
+    f = module.function("many", _given(kind.element), kind, local=True)
+    _define_pieces(module, element, kind)
+    x, n, mean = f.arguments
     least, most, less = _FOUR
     vectors = n >> _TO_VECTORS
-    even = f.eq(n & (SUMS - 1), 0)
-
-    def made(name: str, *given: Value) -> list[Value]:
-        found = f.call(name, kind, given)
-        assert found is not None
-        return [found]
 
     def halved() -> list[Value]:
         half = (vectors >> 1) * SUMS
-        (low,) = made("total", x, half, mean)
-        (high,) = made("total", f.at(x, half, element), n - half, mean)
-        return [low + high]
+        low = _made(f, "total", kind, x, half, mean)
+        return [low + _made(f, "total", kind, f.at(x, half, element), n - half, mean)]
 
-    def many() -> list[Value]:
-        bits = 64 - f.intrinsic("ctlz", vectors - 1, tail="i1 true")
-        depth = f.max(bits - (most.bit_length() - 1), f.constant(I64, 0))
-        count = f.constant(I64, 1) << depth
-        last = (vectors + count - 1) >> depth
-        known = ((vectors >> depth) >= least) & (count <= _PIECES) & (even | (last <= less))
-        return f.branch(known, lambda: made("pieces", x, n, mean, depth), halved)
-
-    one = (vectors >= least) & (vectors <= f.select(even, most, f.constant(I64, less)))
-    return f.branch(one, lambda: made("four", x, n, mean), many)[0]
+    bits = 64 - f.intrinsic("ctlz", vectors - 1, tail="i1 true")
+    depth = f.max(bits - (most.bit_length() - 1), f.constant(I64, 0))
+    count = f.constant(I64, 1) << depth
+    last = (vectors + count - 1) >> depth
+    even = _even(f, n) | (last <= less)
+    known = ((vectors >> depth) >= least) & (count <= _PIECES) & even
+    f.ret(f.branch(known, lambda: [_made(f, "pieces", kind, x, n, mean, depth)], halved)[0])
 
 
 def _define_pieces(module: Module, element: str, kind: Type) -> None:
@@ -242,9 +251,7 @@ def _define_pieces(module: Module, element: str, kind: Type) -> None:
         start, backwards = held
         own = ((vectors + backwards) >> depth) * SUMS
         behind = f.select(f.eq(k + 1, count), rest, none)
-        total = f.call("four", kind, [f.at(x, start, element), own + behind, mean])
-        assert total is not None
-        f.store(total, sum_at(k))
+        f.store(_made(f, "four", kind, f.at(x, start, element), own + behind, mean), sum_at(k))
         changed = f.intrinsic("cttz", k + 1, tail="i1 true") + 1
         return [start + own, backwards ^ (count - (count >> changed))]
 
