@@ -7,14 +7,18 @@ with names of their own (`total`, `most`, …) are what the primitives themselve
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from funct.kernels.casting import in_dtype
 from funct.kernels.channels import channels_last
+from funct.kernels.cpu.reductions import columns, long_rows, pairwise, short_rows, wide_columns
 from funct.kernels.cpu.reductions.columns import of_few_columns
 from funct.kernels.cpu.reductions.few import Few
+from funct.kernels.cpu.reductions.kept import Job, Kept
 from funct.kernels.cpu.reductions.long_rows import of_runs
 from funct.kernels.cpu.reductions.pairwise import LONG, of_long_rows
 from funct.kernels.cpu.reductions.short_rows import ROWS, of_short_rows
@@ -39,7 +43,6 @@ _minimum: Any = np.minimum.reduce
 _and: Any = np.logical_and.reduce
 _or: Any = np.logical_or.reduce
 
-_SUM, _PROD, _MAX, _MIN, _ANY, _ALL = map(Few, ("sum", "prod", "max", "min", "any", "all"))
 _BOOL = 0  # the number of bool
 _FLOATS = frozenset(np.dtype(char).num for char in "fd")
 _LONGS = frozenset(np.dtype(char).num for char in "lLqQ" if np.dtype(char).itemsize == 8)
@@ -183,6 +186,32 @@ def _of_few(name: str, x: Any, axis: Any, keepdims: bool) -> Any:
             if (y := way(name, x, axis, keepdims)) is not None:
                 return y
     return of_many_columns(name, x, axis, keepdims)
+
+
+def _job(name: str, x: Any, axis: Any, keepdims: bool) -> Any:
+    """What the functions above run for a dense array: a Job, None, or LATER."""
+    if x.size < ROWS:
+        return None
+    if axis.__class__ is tuple and (rows := _rows(x, axis)) is not None:
+        found = _job(name, *rows)
+        if found.__class__ is Job and keepdims:
+            found = replace(found, shape=(*found.shape, *[1] * len(axis)))
+        return found
+    if axis is None and (name in ("any", "all") or x.dtype.num == _BOOL):
+        return None
+    if axis is not None and x.ndim > 1:
+        few = x.shape[-1] * _FEW <= x.size
+        for way in (short_rows.job, columns.job, wide_columns.job)[0 if few else 2 :]:
+            if (found := way(name, x, axis, keepdims)) is not None:
+                return found
+    if name == "sum":
+        return pairwise.job(x, axis, keepdims) if x.size >= LONG else None
+    return long_rows.job(name, x, axis, keepdims) if name in ("prod", "max", "min") else None
+
+
+_SUM, _PROD, _MAX, _MIN, _ANY, _ALL = (
+    Few(name, Kept(partial(_job, name))) for name in ("sum", "prod", "max", "min", "any", "all")
+)
 
 
 def first_most(x: Any, axis: Any, keepdims: bool) -> Any:

@@ -57,6 +57,7 @@ _LENGTH = object.__basicsize__  # where bytes have how many they are,
 _BYTES = bytes.__basicsize__ - 1  # and where they begin
 
 
+@functools.cache
 def runner(code: int) -> Callable[..., None]:
     """A function of one to three arrays and bytes, for the function at an address, which stays
     there. The arrays lie in memory as the job says: only their addresses are read.

@@ -20,7 +20,6 @@ from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.cpu.reductions.pairwise import PARTS
 from funct.kernels.cpu.reductions.segments import COMBINED, carried
 from funct.kernels.cpu.reductions.short_rows import ELEMENTS, Plan, result_of
-from funct.kernels.cpu.runners import runner
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.tasks import Units, deal_out_units
 from funct.kernels.llvm import I64, Emitter, Module, Value, typed
@@ -28,10 +27,10 @@ from funct.kernels.llvm import I64, Emitter, Module, Value, typed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["of_few_columns", "text"]
+__all__ = ["job", "of_few_columns", "text"]
 
 _FIELDS = Fields(("x", "y", "tasks", "blocks", "rows"))
-_rest = struct.Struct(f"{len(_FIELDS) - 2}q").pack
+_rest, _words = (getattr(struct.Struct(f"{len(_FIELDS) - 2}q"), n) for n in ("pack", "unpack"))
 _TASK = 1 << 15  # elements that are worth a task
 _MANY = 1 << 9  # columns that are more than any processor holds
 _MOST, _OF_MANY = 8, 14  # vectors of a row, of 16 registers and of 32
@@ -46,10 +45,7 @@ def of_few_columns(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> Any
 
     name: sum, prod, max, min, any or all. Zeros of both signs are equal to extrema.
     """
-    if axis.__class__ is int:
-        if axis in (-1, x.ndim - 1):
-            return None
-    elif axis.__class__ is not tuple:
+    if not _may_be(x, axis):
         return None
     layout = _layout(name, x.shape, x.dtype, axis, keepdims)
     if layout is None or not x.flags.c_contiguous or not x.flags.aligned:
@@ -60,6 +56,17 @@ def of_few_columns(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> Any
     y = fresh(left, dtype)
     plan.run(x, y, rest)
     return y
+
+
+def job(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> Any:
+    """What `of_few_columns` runs for arrays that are dense and lie so."""
+    layout = _layout(name, x.shape, x.dtype, axis, keepdims) if _may_be(x, axis) else None
+    return None if layout is None else layout[0].job(layout[1], layout[2], _words(layout[3]))
+
+
+def _may_be(x: NDArray[Any], axis: Any) -> bool:
+    """Whether axes may be before the last one."""
+    return axis not in (-1, x.ndim - 1) if axis.__class__ is int else axis.__class__ is tuple
 
 
 @functools.lru_cache(512)
@@ -106,9 +113,8 @@ def _plan(name: str, dtype: np.dtype[Any], columns: int) -> Plan | None:
 
 
 @functools.cache
-def _entry(name: str, element: str, columns: int) -> Any:
-    code = printed(text, name, element, columns, host()).keep()
-    return runner(code.address("reduce"))
+def _entry(name: str, element: str, columns: int) -> int:
+    return printed(text, name, element, columns, host()).keep().address("reduce")
 
 
 def _starts(columns: int, kind: str, target: Host) -> tuple[list[int], int]:

@@ -41,6 +41,7 @@ from funct.kernels.cpu.elementwise.vector_loops import ELEMENTS
 from funct.kernels.cpu.often import Often
 from funct.kernels.cpu.outside import warning_flags
 from funct.kernels.cpu.reductions.few_text import text
+from funct.kernels.cpu.reductions.kept import Kept
 from funct.kernels.cpu.reductions.short_rows import result_of
 from funct.kernels.table import restriction
 
@@ -62,23 +63,24 @@ _WORDS = 5
 class Few:
     """sum, prod, max, min, any or all of dense arrays, over axes that lie side by side.
 
-    call: takes the array, the axes (None, an int or a tuple) and whether they stay. It is Python,
-    which gives None, until it has been called often for a dtype.
+    then: what is asked where it gives nothing. call: takes the array, the axes (None, an int or a
+    tuple) and whether they stay. It is Python, which asks that, until it has been called often for
+    a dtype.
     """
 
-    __slots__ = ("_kept", "_name", "_waiting", "call")
+    __slots__ = ("_kept", "_name", "_then", "_waiting", "call")
 
     call: Callable[..., Any]
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, then: Kept | None = None) -> None:
+        self._name, self._then = name, then
         self._kept: list[tuple[Any, ...]] = []
         truth = name in ("any", "all")
         kinds = [d for d in ELEMENTS if (d == _BOOL) == truth or name == "sum"]
         self._waiting: dict[Any, Callable[[], None] | None] = dict.fromkeys(kinds)
         self.call = self._miss
 
-    def _miss(self, x: Any, axis: Any, keepdims: Any) -> None:
+    def _miss(self, x: Any, axis: Any, keepdims: Any) -> Any:
         dtype = x.dtype
         if dtype in self._waiting:
             count = self._waiting.get(dtype)
@@ -86,6 +88,7 @@ class Few:
                 often = Often(partial(self._load, dtype), at_hand=partial(self._at_hand, dtype))
                 count = self._waiting[dtype] = often.counted(_nothing)
             count()
+        return self._then and self._then.call(x, axis, keepdims)
 
     def _at_hand(self, dtype: np.dtype[Any]) -> bool:
         """Whether the code costs no more than milliseconds."""

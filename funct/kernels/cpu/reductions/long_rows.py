@@ -20,6 +20,7 @@ from msgspec import Struct
 from funct.device import Host, host, printed
 from funct.kernels.cpu.loops import compiles, ready
 from funct.kernels.cpu.record import Fields, Record
+from funct.kernels.cpu.reductions.kept import Job
 from funct.kernels.cpu.reductions.pairwise import PARTS
 from funct.kernels.cpu.reductions.segments import ABREAST, COMBINED, FACTORS, carried, segment
 from funct.kernels.cpu.reductions.short_rows import result_of
@@ -33,10 +34,10 @@ from funct.kernels.thresholds import MANY
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["PAYS", "of_runs", "shortest", "text"]
+__all__ = ["PAYS", "job", "of_runs", "shortest", "text"]
 
 _FIELDS = Fields(("x", "y", "parts", "tasks", "rows", "segments", "segment", "length"))
-_rest = struct.Struct(f"{len(_FIELDS) - 3}q").pack
+_rest, _words = (getattr(struct.Struct(f"{len(_FIELDS) - 3}q"), n) for n in ("pack", "unpack"))
 _PAIRS = "prod of pairs"  # of the parts of complex numbers
 _SHORT = 128  # elements up to which rows are short, but for products
 _OWN = {np.dtype(char) for char in "fdlL"}  # which are not widened
@@ -63,8 +64,19 @@ def of_runs(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> Any:
         return None
     y = fresh(plan.left, plan.dtype)
     parts = y if plan.segments == 1 else fresh((*plan.left, plan.segments), plan.dtype)
-    plan.run(x, y, parts, plan.rest)
+    runner(plan.code)(x, y, parts, plan.rest)
     return y
+
+
+def job(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> Job | None:
+    """What `of_runs` runs for arrays that are dense and lie so."""
+    if axis is not None and axis.__class__ is not int and axis.__class__ is not tuple:
+        return None
+    plan = _plan(name, x.shape, x.dtype, axis, keepdims) if x.size >= PAYS else None
+    if plan is None:
+        return None
+    room = prod(plan.left) * plan.segments * plan.dtype.itemsize if plan.segments > 1 else 0
+    return Job(plan.code, plan.left, plan.dtype, _words(plan.rest), room)
 
 
 class _Plan(Struct, frozen=True, eq=False):
@@ -72,7 +84,7 @@ class _Plan(Struct, frozen=True, eq=False):
     the addresses.
     """
 
-    run: Any
+    code: int
     left: tuple[int, ...]
     dtype: np.dtype[Any]
     segments: int
@@ -106,9 +118,8 @@ def _plan(
 
 
 @functools.cache
-def _entry(name: str, element: str) -> Any:
-    code = printed(text, name, element, host()).keep()
-    return runner(code.address("reduce"))
+def _entry(name: str, element: str) -> int:
+    return printed(text, name, element, host()).keep().address("reduce")
 
 
 def text(name: str, element: str, target: Host) -> str:

@@ -28,6 +28,7 @@ import numpy as np
 from funct.device import Host, host, printed
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.record import Fields, Record
+from funct.kernels.cpu.reductions.kept import Job
 from funct.kernels.cpu.runners import runner
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.tasks import Units, deal_out_units
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "LONG", "PARTS", "SUMS", "define_total", "of_integers", "of_long_rows", "paired", "text",
+    "LONG", "PARTS", "SUMS", "define_total", "job", "of_integers", "of_long_rows", "paired", "text",
 ]  # fmt: skip
 
 Read = Callable[[Value, Value, int], Value]  # from which element on how many terms are
@@ -47,7 +48,7 @@ LONG = 1 << 11  # elements from which on a call costs less than what it saves
 SUMS = 8
 
 _FIELDS = Fields(("x", "y", "parts", "means", "tasks", "rows", "length", "depth"))
-_rest = struct.Struct(f"{len(_FIELDS) - 4}q").pack
+_rest, _words = (getattr(struct.Struct(f"{len(_FIELDS) - 4}q"), n) for n in ("pack", "unpack"))
 _TO_VECTORS = SUMS.bit_length() - 1
 _BLOCK = 128  # terms that are no more halved
 _LINE = 64  # bytes that come from memory at once
@@ -83,8 +84,21 @@ def of_long_rows(
     element, parts, lead, dtype, depth, rest = plan
     y = fresh(lead, dtype)
     held = fresh((*lead, 1 << depth), dtype) if depth else y
-    _entry(element, parts, terms)(x, y, held, x if means is None else means, rest)
+    run = runner(_entry(element, parts, terms))
+    run(x, y, held, x if means is None else means, rest)
     return y
+
+
+def job(x: NDArray[Any], axis: Any, keepdims: bool) -> Job | None:
+    """What `of_long_rows` runs for arrays that are dense and lie so."""
+    if axis is not None and axis.__class__ is not int and axis.__class__ is not tuple:
+        return None
+    plan = _plan(x.shape, x.dtype, axis, keepdims)
+    if plan is None:
+        return None
+    element, parts, lead, dtype, depth, rest = plan
+    room = prod(lead) * dtype.itemsize << depth if depth else 0
+    return Job(_entry(element, parts, ""), lead, dtype, (0, *_words(rest)), room)
 
 
 @functools.lru_cache(512)
@@ -117,9 +131,8 @@ def _plan(
 
 
 @functools.cache
-def _entry(element: str, parts: int, terms: str) -> Any:
-    code = printed(text, element, parts, terms, host()).keep()
-    return runner(code.address("reduce"))
+def _entry(element: str, parts: int, terms: str) -> int:
+    return printed(text, element, parts, terms, host()).keep().address("reduce")
 
 
 def text(element: str, parts: int, terms: str, target: Host) -> str:

@@ -19,6 +19,7 @@ from msgspec import Struct
 from funct.device import Host, host, printed
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.record import Fields, Record
+from funct.kernels.cpu.reductions.kept import LATER, Job
 from funct.kernels.cpu.reductions.pairwise import PARTS, SUMS, paired
 from funct.kernels.cpu.reductions.segments import FACTORS, segment
 from funct.kernels.cpu.reductions.short_orders import DESCENDING, longest, ordered
@@ -30,7 +31,7 @@ from funct.kernels.llvm import I64, Emitter, Module, Value, typed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["ELEMENTS", "ROWS", "Plan", "of_short_rows", "result_of", "text"]
+__all__ = ["ELEMENTS", "ROWS", "Plan", "job", "of_short_rows", "result_of", "text"]
 
 ROWS = 1 << 9  # elements from which on a call costs less than what it saves
 
@@ -119,12 +120,22 @@ def _pitch(x: NDArray[Any]) -> int | None:
     return x.strides[0] // size
 
 
+def job(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> Any:
+    """What `of_short_rows` runs for arrays that are dense and lie so."""
+    if axis.__class__ is tuple and len(axis) == 1:
+        (axis,) = axis
+    if axis.__class__ is not int or axis not in (-1, x.ndim - 1) or x.shape[-1] > _LONG:
+        return None
+    layout = _layout(name, x.shape, x.dtype, keepdims)
+    return None if layout is None else layout[0].job(layout[1], layout[2], _REST.unpack(layout[3]))
+
+
 class Plan(Struct, eq=False):
-    """Rows of one length, or of so many columns. make: gives the code for a name, an element and
-    that number; left: elements to come until their text has paid.
+    """Rows of one length, or of so many columns. make: gives the address of the code for a name, an
+    element and that number; left: elements to come until their text has paid.
     """
 
-    make: Callable[[str, str, int], Any]
+    make: Callable[[str, str, int], int]
     name: str
     element: str
     n: int
@@ -140,7 +151,13 @@ class Plan(Struct, eq=False):
     @property
     def run(self) -> Any:
         """The code."""
-        return self.make(self.name, self.element, self.n)
+        return runner(self.make(self.name, self.element, self.n))
+
+    def job(self, shape: tuple[int, ...], dtype: np.dtype[Any], rest: tuple[int, ...]) -> Any:
+        """What it runs, once it has paid; LATER before."""
+        if self.left > 0:
+            return LATER
+        return Job(self.make(self.name, self.element, self.n), shape, dtype, rest)
 
 
 def result_of(name: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -167,9 +184,8 @@ def _plan(name: str, dtype: np.dtype[Any], n: int) -> Plan | None:
 
 
 @functools.cache
-def _entry(name: str, element: str, n: int) -> Any:
-    code = printed(text, name, element, n, host()).keep()
-    return runner(code.address("reduce"))
+def _entry(name: str, element: str, n: int) -> int:
+    return printed(text, name, element, n, host()).keep().address("reduce")
 
 
 def text(name: str, element: str, n: int, target: Host) -> str:

@@ -22,6 +22,7 @@ from msgspec import Struct
 from funct.device import Host, host, printed
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.record import Fields, Record
+from funct.kernels.cpu.reductions.kept import Job
 from funct.kernels.cpu.reductions.pairwise import PARTS
 from funct.kernels.cpu.reductions.segments import COMBINED, carried
 from funct.kernels.cpu.reductions.short_rows import ELEMENTS as OF_SHORT_ROWS
@@ -34,10 +35,10 @@ from funct.kernels.llvm import I64, Emitter, Module, Value, each, typed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["ELEMENTS", "of_many_columns", "text"]
+__all__ = ["ELEMENTS", "job", "of_many_columns", "text"]
 
 _FIELDS = Fields(("x", "y", "tasks", "blocks", "rows", "columns", "strips", "pieces", "together"))
-_rest = struct.Struct(f"{len(_FIELDS) - 2}q").pack
+_rest, _words = (getattr(struct.Struct(f"{len(_FIELDS) - 2}q"), n) for n in ("pack", "unpack"))
 _ABREAST = 8  # vectors of a strip,
 _STRIPS = 8  # and strips of a piece of a row
 _TOGETHER, _NEAR = 16, 1 << 18  # rows, where there are more bytes
@@ -69,6 +70,16 @@ def of_many_columns(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> An
     return y
 
 
+def job(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> Job | None:
+    """What `of_many_columns` runs for arrays that are dense and lie so."""
+    if axis.__class__ is tuple and len(axis) == 1:
+        (axis,) = axis
+    if axis.__class__ is not int or x.size < _PAYS:
+        return None
+    plan = _plan(name, x.shape, x.dtype, axis, keepdims)
+    return None if plan is None else Job(plan.code, plan.left, plan.dtype, _words(plan.rest))
+
+
 class _Plan(Struct, frozen=True, eq=False):
     """The code, the shape and the dtype of what is left, and the job behind the addresses."""
 
@@ -79,9 +90,14 @@ class _Plan(Struct, frozen=True, eq=False):
     rest: bytes
 
     @property
+    def code(self) -> int:
+        """Where it is."""
+        return _entry(self.name, self.element)
+
+    @property
     def run(self) -> Any:
         """The code."""
-        return _entry(self.name, self.element)
+        return runner(self.code)
 
 
 @functools.lru_cache(512)
@@ -120,9 +136,8 @@ def _lanes(name: str, element: str, target: Host) -> int:
 
 
 @functools.cache
-def _entry(name: str, element: str) -> Any:
-    code = printed(text, name, element, host()).keep()
-    return runner(code.address("reduce"))
+def _entry(name: str, element: str) -> int:
+    return printed(text, name, element, host()).keep().address("reduce")
 
 
 def text(name: str, element: str, target: Host) -> str:

@@ -1,0 +1,73 @@
+"""Reductions of arrays that lie as others did: the bits of the first time."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from funct.kernels import statistical
+from funct.kernels.cpu.loops import available
+from funct.kernels.cpu.reductions.kept import LATER, Kept
+from funct.kernels.table import restricted
+from tests import guarded
+
+if not available():
+    pytest.skip("there is no LLVM here", allow_module_level=True)
+
+WAYS = {
+    "sum": statistical.total, "prod": statistical.product, "max": statistical.most,
+    "any": statistical.some,
+}  # fmt: skip
+SHAPES = ((3000,), (5, 700), (400, 9), (12, 600), (3, 7, 130), (40, 4, 4), (1, 0, 700), (300_000,))
+
+
+def axes_of(rank: int) -> list[Any]:
+    last = [tuple(range(k, rank)) for k in range(rank)]
+    return [None, *range(-rank, rank), *last, (0,), (0, rank - 1), True]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", WAYS)
+def test_what_is_kept_has_the_bits_of_the_other_way(name: str) -> None:
+    """Of every layout the second call is the builtin's, which makes nothing of other arguments."""
+    rng, given = np.random.default_rng(0), 0
+    asked: list[Any] = []
+
+    def way(x: Any, axis: Any, keepdims: bool) -> Any:
+        asked.append(axis)
+        return statistical._job(name, x, axis, keepdims)
+
+    kept = Kept(way)
+    kept.load()
+    dtypes = ["float32", "int8"] if name[0] != "a" else ["bool"]
+    for shape, dtype in itertools.product(SHAPES, dtypes):
+        raw = (rng.normal(size=shape) * 9).astype(dtype)
+        for axis, keepdims in itertools.product(axes_of(len(shape)), (False, True)):
+            try:
+                expected = WAYS[name](raw, axis, keepdims)
+            except (ValueError, TypeError):
+                continue
+            while statistical._job(name, raw, axis, keepdims) is LATER:
+                expected = WAYS[name](raw, axis, keepdims)
+            with guarded.memory(at_end=keepdims):
+                x = guarded.copy(raw, at_end=keepdims)
+                kept.call(x, axis, keepdims)
+                before = len(asked)
+                y = kept.call(x, axis, keepdims)
+            if y is not None:
+                assert len(asked) == before
+                assert y.shape == np.shape(expected)
+                assert y.dtype == expected.dtype
+                assert y.tobytes() == expected.tobytes(), (shape, dtype, axis)
+                given += 1
+    assert given > 20
+    x = np.ones((5, 700), dtypes[0])
+    with restricted():
+        assert kept.call(x, 1, False) is None
+    odd: list[Any] = [(1 << 70, False), (9, True), (1, 1), ((1, "0"), False), ("0", False)]
+    for axis, keeps in odd:
+        assert kept.call(x, axis, keeps) is None
+    assert kept.call(x[::2], 1, False) is kept.call(x.tolist(), 1, False) is None
