@@ -29,6 +29,7 @@ from funct.device import Host, host, printed
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.cpu.reductions.kept import Job
+from funct.kernels.cpu.reductions.segments import by_halves
 from funct.kernels.cpu.runners import runner
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.tasks import Units, deal_out_units
@@ -411,13 +412,15 @@ def of_integers(f: Emitter, x: Value, n: Value, element: str, wide: str) -> Valu
         return f.convert(f.load(typed(element, lanes), f.at(x, i, element)), wide)
 
     def several(i: Value, held: list[Value]) -> list[Value]:
-        return [v + read(i + k * lanes, lanes) for k, v in enumerate(held)]
+        places = [at + k * lanes for at in (i, i + apart) for k in range(_SIDE // 2)]
+        return [v + read(at, lanes) for v, at in zip(held, places, strict=True)]
 
     def single(i: Value, held: list[Value]) -> list[Value]:
         return [held[0] + read(i, 1)]
 
     none = f.constant(typed(wide, lanes), 0)
     whole = n - f.rem(n, _SIDE * lanes)
-    held = f.loop(0, whole, _SIDE * lanes, several, [none] * _SIDE, maybe_empty=True)
+    apart, step, stop = by_halves(f, whole, _SIDE * lanes, typed(element).bytes)
+    held = f.loop(0, stop, step, several, [none] * _SIDE, maybe_empty=True)
     total = f.reduce(functools.reduce(f.add, held), f.add)
     return f.loop(whole, n, 1, single, [total], maybe_empty=True)[0]

@@ -1,4 +1,5 @@
-"""A row, or a segment of one, in vectors: eight of them by turns, where there are so many.
+"""A row, or a segment of one, in vectors: eight of them by turns, where there are so many; of long
+ones four from each half, as memory gives more where it is asked at two places.
 
 What has no order is reduced so, and products of rows of more than FACTORS elements, whose order is
 then one of our own, which depends on their number alone.
@@ -11,9 +12,10 @@ from typing import Any
 
 from funct.kernels.llvm import I64, Emitter, Value, typed
 
-__all__ = ["ABREAST", "COMBINED", "FACTORS", "carried", "segment"]
+__all__ = ["ABREAST", "COMBINED", "FACTORS", "by_halves", "carried", "segment"]
 
 ABREAST = 8  # vectors that are gathered by turns
+_LONG = 1 << 16  # bytes of what is long
 FACTORS = 32  # elements up to which products are made one by one
 
 COMBINED: dict[str, Any] = {
@@ -35,13 +37,28 @@ def carried(name: str, element: str) -> str:
     return element[0] + "64" if name in ("sum", "prod") and element[0] != "f" else element
 
 
+def by_halves(
+    f: Emitter, full: Value, once: int, bytes: int
+) -> tuple[Value, Value, Value]:  # fmt: skip
+    """How far behind the first half of `once` elements the others of a step are, how long a step
+    is, and where the loop ends: over so many elements, a multiple of `once`.
+    """
+    is_long = full >= _LONG // bytes
+    here, half = once // 2, full >> 1
+    return (
+        f.select(is_long, half, f.constant(I64, here)),
+        f.select(is_long, f.constant(I64, here), f.constant(I64, once)),
+        f.select(is_long, half, full),
+    )
+
+
 def segment(f: Emitter, name: str, element: str, x: Value, count: Value | int) -> list[Value]:
     """Of a vector's elements at least. All is written out where their number is known."""
     kind = carried(name, element)
     lanes = f.module.target.vector_bytes // typed(kind).bytes
     combine = functools.partial(COMBINED[name], f)
 
-    def walk(start: Any, stop: Any, step: int, body: Any, held: list[Value]) -> list[Value]:
+    def walk(start: Any, stop: Any, step: Any, body: Any, held: list[Value]) -> list[Value]:
         if not isinstance(count, int):
             return f.loop(start, stop, step, body, held, maybe_empty=True)
         for i in range(start, stop, step):
@@ -52,7 +69,8 @@ def segment(f: Emitter, name: str, element: str, x: Value, count: Value | int) -
         return f.convert(f.load(typed(element, lanes), f.at(x, i, element)), kind)
 
     def several(i: Value, held: list[Value]) -> list[Value]:
-        return [combine(v, read(i + k * lanes)) for k, v in enumerate(held)]
+        new = [read(at + k * lanes) for at in (i, i + apart) for k in range(ABREAST // 2)]
+        return [combine(v, w) for v, w in zip(held, new, strict=True)]
 
     def one(i: Value, held: list[Value]) -> list[Value]:
         return [combine(held[0], read(i)), *held[1:]]
@@ -63,9 +81,14 @@ def segment(f: Emitter, name: str, element: str, x: Value, count: Value | int) -
     factors = name == "prod"
     begin = f.constant(typed(kind, lanes), 1) if factors else read(0)
     full, whole = count & -(ABREAST * lanes), count & -lanes
+    once = ABREAST * lanes
+    turns: tuple[Value | int, Value | int, Value | int] = once // 2, once, full
+    if not isinstance(full, int):
+        turns = by_halves(f, full, once, typed(element).bytes)
+    apart, step, stop = turns
 
     def by_turns() -> list[Value]:
-        held = walk(0, full, ABREAST * lanes, several, [begin] * ABREAST)
+        held = walk(0, stop, step, several, [begin] * ABREAST)
         held = walk(full, whole, lanes, one, held)
         while len(held) > 1:
             held = [combine(a, b) for a, b in zip(held[::2], held[1::2], strict=True)]
