@@ -17,7 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import Struct
 
+from funct.device import printed
+from funct.device.host import told
+from funct.device.llvm import loaded
 from funct.device.memory import LARGE
+from funct.device.printed import recall
 from funct.kernels.cpu.calls import (
     DATA,
     DENSE,
@@ -27,13 +31,13 @@ from funct.kernels.cpu.calls import (
     SHAPE,
     TYPE,
     builtin,
-    code_of,
     field,
     readable,
     unlocked,
     word,
 )
 from funct.kernels.cpu.often import Often
+from funct.kernels.cpu.outside import declared
 from funct.kernels.table import restriction, unrestricted
 
 if TYPE_CHECKING:
@@ -84,7 +88,7 @@ class Kept:
     def __init__(self, way: Callable[[NDArray[Any], Any, bool], Any]) -> None:
         self._way = way
         self._plans: dict[int, NDArray[np.int64]] = {}  # by their places
-        self.call = Often(self.load, _ENOUGH).counted(_nothing)
+        self.call = Often(self.load, _ENOUGH, _at_hand).counted(_nothing)
 
     def load(self) -> None:
         """Let the builtin answer."""
@@ -92,7 +96,7 @@ class Kept:
             miss = self._met
             held = (np.ndarray, None, int, tuple, True, False, miss, restriction)
             table = np.asarray([*map(id, held), *[0] * (_PLACES * _PLACE)], np.int64)
-            code = code_of(_TEXT)
+            code = printed(_text).keep()
             self._keep = builtin("keep", code.address("keep"), table, self)
             self.call = builtin("kept", code.address("call"), table, (self, held))
 
@@ -110,6 +114,11 @@ class Kept:
                 self._plans[place] = plan
 
 
+def _at_hand() -> bool:
+    """Whether the code costs no more than milliseconds."""
+    return loaded() or (told() and recall(_text) is not None)
+
+
 def _nothing(x: Any, axis: Any, keepdims: Any) -> None:
     """What stands for the code until there is any."""
 
@@ -123,6 +132,10 @@ def _plan(job: Job | None, size: int) -> NDArray[np.int64]:
     third = _IS_ITS_OWN if job.room is None else job.room
     head = [job.code, id(job.dtype), len(job.shape), size >= _FREE, third, len(words)]
     return np.asarray([*head, *job.shape, *words], np.int64)
+
+
+def _text() -> str:
+    return declared(_TEXT)
 
 
 _TEXT = f"""
