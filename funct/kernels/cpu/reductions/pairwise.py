@@ -393,11 +393,12 @@ _Lanes = tuple[Value, list[tuple[int, int, int]]]  # and whose sum, term and par
 
 
 def _pairs(f: Emitter, x: _Lanes, y: _Lanes | None = None) -> _Lanes:
-    """The sums of neighbouring terms, in blocks of lanes within which shuffles are short."""
+    """The sums of neighbouring terms; what stands in one block of registers is in one again."""
     (v, lanes), (w, more) = x, y or (None, [])
-    count, block, both = len(lanes), max(1, 16 // v.type.bytes), lanes + more
+    block, register = (max(1, n // v.type.bytes) for n in (16, f.module.target.vector_bytes))
+    both = lanes + more
     firsts = [i for i, (_, term, _) in enumerate(both) if term % 2 == 0]
-    firsts.sort(key=lambda i: i % count // block)
+    firsts.sort(key=lambda i: i % register // block)
     known = [both[i] for i in firsts]
     seconds = [both.index((k, term + 1, part)) for k, term, part in known]
     total = f.shuffle(v, w, firsts) + f.shuffle(v, w, seconds)

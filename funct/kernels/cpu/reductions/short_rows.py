@@ -223,17 +223,19 @@ def _sum(
             return f.select(f.isnan(v), f.constant(v.type, 0), v)
         return v * v if terms else v
 
-    whole = n - n % SUMS
+    ordered = element[0] == "f"
+    abreast = SUMS if ordered else f.module.target.vector_bytes // typed(wide).bytes
+    whole = n - n % abreast if n >= SUMS else 0
     if whole:
-        sums = read(0, SUMS)
-        for i in range(SUMS, whole, SUMS):
-            sums = sums + read(i, SUMS)
-        total = paired(f, [sums], parts)[0]
+        sums = read(0, abreast)
+        for i in range(abreast, whole, abreast):
+            sums = sums + read(i, abreast)
+        total = paired(f, [sums], parts)[0] if ordered else f.reduce(sums, f.add)
     else:
         total = read(0, parts)
     for i in range(whole or parts, n, parts):
         total = total + read(i, parts)
-    return total + 0 if element[0] == "f" else total
+    return total + 0 if ordered else total
 
 
 def _product(f: Emitter, x: Value, element: str, n: int) -> Value:
