@@ -17,7 +17,7 @@ from funct.kernels.cpu.loops import available
 from funct.kernels.cpu.reductions import columns, short_rows
 from funct.kernels.table import restricted
 from tests import guarded
-from tests.kernels.arrays import SPECIAL
+from tests.kernels.arrays import SPECIAL, forget
 
 if not available():
     pytest.skip("there is no LLVM here", allow_module_level=True)
@@ -150,6 +150,7 @@ def test_narrower_vectors_give_the_same(
 def test_functions_of_arrays_take_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     x = xp.asarray(np.random.default_rng(0).normal(size=(400, 7)))
     fun = getattr(xp, name)
+    forget(monkeypatch)
     stacked = ft.vmap(lambda a: fun(a, axis=0))(x.reshape(4, 100, 7))
     monkeypatch.setattr(statistical, "of_few_columns", lambda *_: None)
     expected = fun(x.reshape(4, 100, 7), axis=1)

@@ -16,6 +16,7 @@ from funct.kernels.cpu.loops import available
 from funct.kernels.cpu.reductions import pairwise
 from funct.kernels.table import restricted
 from tests import guarded
+from tests.kernels.arrays import forget
 
 if not available():
     pytest.skip("there is no LLVM here", allow_module_level=True)
@@ -170,6 +171,7 @@ def test_functions_of_arrays_take_it(name: str, monkeypatch: pytest.MonkeyPatch)
     x = xp.asarray(numbers((3, 30_000), np.float64))
     found = [getattr(xp, name)(x, axis=axis).data for axis in (None, 1)]
     calls = []
+    forget(monkeypatch)
     monkeypatch.setattr(statistical, "of_long_rows", lambda *a: calls.append(a))
     for y, axis in zip(found, (None, 1), strict=True):
         np.testing.assert_array_equal(y, getattr(xp, name)(x, axis=axis).data, strict=True)

@@ -16,7 +16,7 @@ from funct.kernels.cpu.reductions.segments import FACTORS
 from funct.kernels.sorting import plain_argsort, plain_sort
 from funct.kernels.table import restricted
 from tests import guarded
-from tests.kernels.arrays import SPECIAL
+from tests.kernels.arrays import SPECIAL, forget
 
 if not available():
     pytest.skip("there is no LLVM here", allow_module_level=True)
@@ -194,6 +194,7 @@ def test_threads_change_nothing() -> None:
 def test_functions_of_arrays_take_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     x = xp.asarray(np.random.default_rng(0).normal(size=(400, 7)))
     fun = getattr(xp, name)
+    forget(monkeypatch)
     rows = ft.vmap(fun)(x)
     monkeypatch.setattr(statistical, "of_short_rows", lambda *_: None)
     expected = fun(x, axis=1)
