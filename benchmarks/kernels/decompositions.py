@@ -41,7 +41,7 @@ def rows() -> Iterator[Row]:
         "svd": (wide, lambda v: linalg.svd(v, True), np.linalg.svd, "linalg.svd"),
         "svdvals": (real, linalg.svdvals, np.linalg.svdvals, "linalg.svdvals"),
     }
-    many = _normal((10000, 5, 5), 3).astype(np.float64)
+    many, long = (_normal(s, 3).astype(np.float64) for s in ((10000, 5, 5), (100, 24, 24)))
     kinds |= {
         "det": (many, linalg.det, np.linalg.det, "linalg.det"),
         "inv": (many, linalg.inv, np.linalg.inv, "linalg.inv"),
@@ -50,6 +50,9 @@ def rows() -> Iterator[Row]:
         "qr": (many, lambda v: linalg.qr(v, False), np.linalg.qr, "linalg.qr"),
         "lu": (many, linalg.lu, scipy.linalg.lu, "linalg.lu"),
         "lu of more rows": (more.real.copy(), linalg.lu, scipy.linalg.lu, "linalg.lu"),
+        "det of more rows": (long, linalg.det, np.linalg.det, "linalg.det"),
+        "inv of more rows": (long, linalg.inv, np.linalg.inv, "linalg.inv"),
+        "qr of more rows": (long, lambda v: linalg.qr(v, False), np.linalg.qr, "linalg.qr"),
         "lu of few": (many[:10], linalg.lu, scipy.linalg.lu, "linalg.lu"),
         "qr of few": (many[:10], lambda v: linalg.qr(v, False), np.linalg.qr, "linalg.qr"),
         "det of few": (many[:10], linalg.det, np.linalg.det, "linalg.det"),

@@ -55,7 +55,7 @@ def row_of(name: str, arrays: tuple[Any, ...], ours: Any, *, orders: int = 1, **
     """
     torch, jax = optional("torch"), optional("jax")
     rng, (*held, last) = np.random.default_rng(5), arrays
-    several = [arrays, *[(*held, rng.permutation(last)) for _ in range(orders - 1)]]
+    several = [arrays, *[(*held, rng.permuted(last)) for _ in range(orders - 1)]]
 
     def by_turns(fun: Callable[..., Any], made: Callable[[Any], Any]) -> Callable[[], object]:
         given = itertools.cycle([[made(a) for a in each] for each in several])

@@ -57,6 +57,11 @@ def changed(x: Any, key: Any, name: str, v: Any, change: Any) -> Any:
             if kind is array and change in _MODES and (change is not None or at_key.size >= _MANY):
                 combined = kernels.combined_each if a.ndim == 1 else kernels.combined_rows
                 out = combined(a, v.data, at_key, _MODES[change])
+            elif change is None and kind is array and at_key.dtype is _INT64:
+                new = v.data
+                if new.dtype is a.dtype and new.size > 1:
+                    out = a.copy()
+                    out[at_key] = new
             elif (
                 change is None and kind is float and at_key.dtype is _BOOL and a.size >= _MANY
                 and at_key.shape == a.shape and a.dtype.kind == "f"
@@ -67,7 +72,7 @@ def changed(x: Any, key: Any, name: str, v: Any, change: Any) -> Any:
                 and change not in _KNOWN[a.dtype][1]
             ):  # fmt: skip
                 out = _scattered(a, at_key, v, change)
-        except IndexError:
+        except (IndexError, ValueError):
             return None  # refused by name
         except MemoryError as error:
             raise out_of_memory("x.at[...]", error) from None

@@ -30,6 +30,7 @@ from funct.kernels.cpu.outside import declared
 __all__ = ["reading_text"]
 
 _MANY = 1 << 11  # positions: from here on `selected` knows better,
+_ROWS = 1 << 5  # if they are not of rows,
 _SOME = 1 << 9  # and where there is one on each of several axes
 
 
@@ -49,7 +50,14 @@ vector:
 {field("key.rank", "%key", RANK, "i32")}
 {field("shape", "%key", SHAPE, "ptr")}
   %size = call i64 @PyArray_MultiplyList(ptr %shape, i32 %key.rank)
-  %many = icmp uge i64 %size, {_MANY}
+{field("key.dtype", "%key", DTYPE, "ptr")}
+{word("truth", "%table", MASKS, "ptr")}
+{field("rank", "%buffer", RANK, "i32")}
+  %says.where = icmp ne ptr %key.dtype, %truth
+  %deep = icmp ugt i32 %rank, 1
+  %by.rows = and i1 %says.where, %deep
+  %least = select i1 %by.rows, i64 {_ROWS}, i64 {_MANY}
+  %many = icmp uge i64 %size, %least
   ret i1 %many
 other:
   %is.tuple = icmp eq ptr %type, %tuple.type

@@ -24,6 +24,7 @@ from weakref import WeakSet
 from funct.compile.control import is_lowered
 from funct.compile.entry import note_faster
 from funct.compile.fusion.worth import ELEMENT_OPS, worth
+from funct.compile.layouts import by_layout
 from funct.compile.native import Native, native
 from funct.compile.numbers import handed_over, numbers
 from funct.compile.plan import Plan, plan
@@ -109,7 +110,8 @@ def _fixed(given: Graph, whole: Callable[[], Graph], guards: bool, mode: str) ->
     def loops() -> Callable[..., Any]:
         nodes = [e for e in given.nodes if isinstance(e, Node)]
         if len({a for e in nodes for a in e.operands if not isinstance(a, Var)}) <= _MANY:
-            return kept(given, whole)
+            run = kept(given, whole)
+            return by_layout(given, run, lambda g: kept(g, lambda: _whole(g, guards)))
         open_, values = handed_over(given, numbers(given))
         run = kept(open_, lambda: _whole(open_, guards))
         return lambda *buffers: run(*buffers, *values)

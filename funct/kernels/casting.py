@@ -9,7 +9,7 @@ import numpy as np
 from funct.kernels.cpu.loops import ready
 from funct.kernels.dtypes import is_half
 from funct.kernels.table import call, unrestricted
-from funct.kernels.thresholds import FAR, MANY
+from funct.kernels.thresholds import FLAT, MANY
 
 __all__ = ["FEW", "in_dtype", "plain_cast"]
 
@@ -21,7 +21,7 @@ FEW: dict[tuple[Any, Any], tuple[Any, Any]] = {}
 def in_dtype(x: Any, dtype: np.dtype[Any]) -> Any:
     """x in another dtype, in a new array."""
     n = x.size
-    if MANY <= n < FAR and (few := FEW.get((x.dtype, dtype))) is not None and unrestricted():
+    if MANY <= n < FLAT and (few := FEW.get((x.dtype, dtype))) is not None and unrestricted():
         return few[0].call(x, few[1])
     if n < MANY or not (is_half(x.dtype) or is_half(dtype)) or not (n >= _LARGE or ready(n, 0)):
         return x.astype(dtype)

@@ -146,6 +146,8 @@ def combined_at(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | No
         return None
     if not ready(count, 0):
         return None
+    if not single:
+        v = np.ascontiguousarray(v)  # here rather than by the kernel, which looks at all arguments
     if line is not None:
         return inside(cpu.combined(x, v, first, count, *line[1:], mode, single))
     at, n = (first, len(x)) if rank == 2 else flat(each[:-1], x.shape)
@@ -236,13 +238,15 @@ def combined_within(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] 
     if any(k.__class__ is not slice or k != _WHOLE for k in i[2:]):
         return None
     start, stop, step = i[1].indices(shape[1])
-    if step != 1 or stop <= start or x.dtype.num not in _CODED or not ready(x.size, 0):
+    row, count = prod(shape[2:]), len(range(start, stop, step))
+    if step < 1 or (step > 1 and row > 1) or not count:
         return None
-    row = prod(shape[2:])
-    v = _as_given(v, (*at.shape, stop - start, *shape[2:]), x.dtype)
+    if x.dtype.num not in _CODED or not ready(x.size, 0):
+        return None
+    v = _as_given(v, (*at.shape, count, *shape[2:]), x.dtype)
     y = np.array(x, order="C")
-    sizes = 1, at.size, len(x), (stop - start) * row
-    combine_rows(v, signed(at), y, sizes, mode, False, shape[1] * row, start * row)
+    sizes = 1, at.size, len(x), count * row
+    combine_rows(v, signed(at), y, sizes, mode, False, shape[1] * row, start * row, step)
     return y
 
 
@@ -277,6 +281,7 @@ def combined_each(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | 
         return _as_others(combined_each, x, v, i, mode)
     if (mode == "set" and count < _FEW) or v.shape != i.shape or not ready(count, 0):
         return None
+    v = np.ascontiguousarray(v)
     made: NDArray[Any] | None = cpu.combined(x, v, i, count, x.size, 1, 0, mode, False)
     return inside(made) if made is None else made
 

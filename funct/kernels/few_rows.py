@@ -29,7 +29,7 @@ from funct.kernels.masks import wide
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["SHORT", "argsort", "sort", "top_k"]
+__all__ = ["SHORT", "argsort", "line", "sort", "top_k"]
 
 SHORT = 256  # elements of a row up to which its columns are sorted to find the largest
 _SHORT = 32  # elements of a row up to which it is sorted quicker by insertion
@@ -52,17 +52,25 @@ def _ordered() -> dict[np.dtype[Any], NDArray[Any]]:
     return {d: np.empty(0, d) for d in known} if sorts(_WORD) else {}
 
 
-def sort(x: NDArray[Any], size: int, axis: int, descending: bool) -> NDArray[Any] | None:
-    """x, of that many elements, sorted along axis."""
+def line(x: NDArray[Any], size: int, descending: bool) -> NDArray[Any] | None:
+    """A line of so many elements, sorted."""
     char = x.dtype.char
     room = _in_vectors().get(char)
+    if room is None or size < _SHORT or not ready(size, 0):
+        return None
+    if char not in _REALS and seem_close(x):
+        return None  # integers close together are counted
+    y: NDArray[Any] = sort_rows(x, room, PLACES, size, 1, descending, wide())
+    return y[::-1] if descending else y
+
+
+def sort(x: NDArray[Any], size: int, axis: int, descending: bool) -> NDArray[Any] | None:
+    """x, of that many elements, sorted along axis."""
+    room = _in_vectors().get(x.dtype.char)
     if room is None or not ready(size, 0):
         return None
     if x.ndim == 1:
-        if size < _SHORT or (char not in _REALS and seem_close(x)):
-            return None  # integers close together are counted
-        line = sort_rows(x, room, PLACES, size, 1, descending, wide())
-        return line[::-1] if descending else line
+        return line(x, size, descending)
     n = x.shape[axis]
     if n < _SHORT or not x.flags.c_contiguous:
         return None

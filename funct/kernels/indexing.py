@@ -12,6 +12,7 @@ import numpy as np
 
 from funct.kernels.cpu.irregular import indexing as cpu
 from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.scratch import fresh
 from funct.kernels.dtypes import MOVED, USUAL, as_words
 from funct.kernels.masks import under, wide
 from funct.kernels.positions import (
@@ -76,7 +77,7 @@ def _moves(x: NDArray[Any], i: Index, count: int) -> bool:
 def _elements(x: NDArray[Any], i: Index) -> NDArray[Any]:
     """1-D x at i."""
     count = i.size
-    y = np.empty(i.shape, x.dtype)
+    y = fresh(i.shape, x.dtype)
     wrong = np.zeros(1, np.int64)
     cpu.take_elements(as_words(x), i, as_words(y), wrong, count, len(x), _PART, -(-count // _PART))
     return checked(y, wrong)
@@ -84,7 +85,7 @@ def _elements(x: NDArray[Any], i: Index) -> NDArray[Any]:
 
 def _lines(x: NDArray[Any], i: Index, shape: tuple[int, ...], shared: bool) -> NDArray[Any]:
     """x at i along the last axis; shared: at the same indices in each of its lines."""
-    y = np.empty(shape, x.dtype)
+    y = fresh(shape, x.dtype)
     size, count = y.size, shape[-1]
     if not size:
         return y
@@ -122,13 +123,17 @@ def picked(x: NDArray[Any], at: NDArray[Any]) -> NDArray[Any] | None:
     """x[at] where `at`, of many positions or a mask, is left to a kernel; rows to NumPy's `take`,
     which copies short ones better than its indexing does.
     """
+    if at.dtype.num in PLACES and x.ndim > 1:
+        return x.take(at, 0) if x.flags.c_contiguous else None
     if not x.ndim or at.size < _SOME:
         return None
     if at.dtype.num in PLACES:
-        if x.ndim == 1:
-            return take(x, at, 0)
-        return x.take(at, 0) if x.flags.c_contiguous else None
-    return under(x, at) if x.ndim == 1 and at.dtype.kind == "b" and at.shape == x.shape else None
+        return take(x, at, 0)
+    if at.dtype.kind != "b" or at.shape != x.shape:
+        return None
+    if x.ndim == 1:
+        return under(x, at)
+    return under(x.reshape(-1), at.reshape(-1)) if x.flags.c_contiguous else None
 
 
 def picked_at(x: NDArray[Any], at: tuple[Any, ...]) -> NDArray[Any] | None:
@@ -155,7 +160,7 @@ def _cells(x: NDArray[Any], at: tuple[Any, ...]) -> NDArray[Any]:
     count = i.size
     if count <= _PART and x.dtype.num in USUAL:
         return inside(cpu.picked(x, i, j, k, n, m, behind, three))
-    y, wrong = np.empty(i.shape, x.dtype), np.zeros(1, np.int64)
+    y, wrong = fresh(i.shape, x.dtype), np.zeros(1, np.int64)
     cpu.pick(
         as_words(x), i, j, k, as_words(y), wrong, count, n, m, behind, three, _PART,
         -(-count // _PART),
@@ -184,7 +189,7 @@ def take_along(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
         return found.transpose(np.argsort(order))
     if axis == rank - 1:
         return _lines(x, i, i.shape, False)
-    y = np.empty(i.shape, x.dtype)
+    y = fresh(i.shape, x.dtype)
     refuse_outside(
         cpu.along(as_words(x), as_int64(i), as_words(y), *extents(i, x.shape[axis], axis), True)
     )

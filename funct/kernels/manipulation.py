@@ -102,6 +102,7 @@ _COUNTED = 2**31  # NumPy's repeat does not see its product of sizes overflow, a
 _NARROW, _WIDE = 16, 1 << 12  # lines that are rolled element by element, and of how many elements
 _LINES = 1 << 15  # elements of two of one axis up to which machine code joins them
 _FEW = 1 << 7  # elements that NumPy joins at once
+_RUN = 1 << 6  # bytes of a row, of which NumPy repeats some as they are
 _RUNS = 1 << 8  # elements from which on machine code repeats each
 _PADDED = 1 << 10  # elements that NumPy puts a number around as soon
 _MANY = 1 << 13  # what is larger is announced to the allocator, and compared with the memory
@@ -148,8 +149,9 @@ def tile(x: Any, repetitions: Any) -> Any:
     wide = [k for pair in zip(repetitions, shape) for k in pair]
     steps = [k for stride in strides for k in (0, stride)]
     size = [n * r for n, r in zip(shape, repetitions)]
-    if prod(size) > _MANY:
-        return _tiled(x, shape, repetitions).reshape(size) if prod(size) < _SEVERAL else None
+    count = prod(size)
+    if count > _MANY and not (count < _LINES << 2 and shape[-1] * x.itemsize >= _RUN):
+        return _tiled(x, shape, repetitions).reshape(size) if count < _SEVERAL else None
     return np.ndarray(wide, x.dtype, x, 0, steps).reshape(size) if x.size else None
 
 
@@ -178,20 +180,17 @@ def concat(arrays: Any, axis: Any = 0) -> Any:
                 return lines(a, b, m, n)
         elif d is b.dtype and (axis == 0 or a.size < _FEW):
             return concatenate(arrays, axis)
-    if not _join(arrays):
-        return None
-    if axis == 0:
-        return concatenate(arrays)
     made = None
-    if len(arrays) == 2:
-        a, b = arrays
+    if axis and len(arrays) == 2:
         if a.size >= _MANY:
             made = runs.joined(a, b, axis)
         elif (axis == 1 or axis == -1) and a.ndim == b.ndim == 2:
             made = runs.beside(a, b)
-    elif arrays[0].size >= _FEW and axis.__class__ is int:
+    elif axis and arrays[0].size >= _FEW and axis.__class__ is int:
         made = runs.rows(arrays, range(arrays[0].ndim)[axis], False)
-    return concatenate(arrays, axis) if made is None else made
+    if made is not None:
+        return made
+    return concatenate(arrays, axis) if _join(arrays) else None
 
 
 def _join(arrays: Any) -> bool:
@@ -265,21 +264,51 @@ def pad(x: Any, pad_width: Any, mode: Any = "constant", constant_values: Any = 0
 
 def pad_last(x: Any, width: Any, mode: Any = "constant", value: Any = None) -> Any:
     """x with elements around its last axes, by torch's arguments."""
-    known = _OF_TORCH.get(mode) if mode.__class__ is str else None
-    if known is None or width.__class__ is not tuple or len(width) % 2:
+    if width.__class__ is not tuple or mode.__class__ is not str:
         return None
-    pairs = tuple(zip(width[-2::-2], width[::-2]))
-    lead = x.ndim - len(pairs)
-    if lead < 0:
+    found = _by_torch(x.shape, mode, *width)
+    if found is None or (value and mode != "constant"):
         return None
+    pairs, known, inside, size = found
+    if value is None:
+        value = 0
+    if inside is None:
+        return pad(x, pairs, known, value)
+    if x.dtype.num >= NATIVE or value.__class__ not in (float, int):
+        return None
+    if value and x.dtype not in _FILLED:
+        return None
+    if x.size > _PADDED:
+        return _around(x, pairs, size, known, value or 0)
+    y = np.full(size, value, x.dtype) if value else np.zeros(size, x.dtype)
+    y[inside[0]] = x[inside[1]]
+    return y
+
+
+@functools.lru_cache(256, typed=True)  # True is no length, though it equals 1
+def _by_torch(shape: Any, mode: str, *width: Any) -> Any:
+    """A pair for each axis, NumPy's mode and, for a number around a few, where in the result stands
+    what of x, and the shape of the result; None where others answer.
+    """
+    pairs, known = tuple(zip(width[-2::-2], width[::-2])), _OF_TORCH.get(mode)
+    lead = len(shape) - len(pairs)
+    if known is None or len(width) % 2 or lead < 0 or {int} != {n.__class__ for n in width}:
+        return None
+    whole = ((0, 0),) * lead + pairs
     if known != "constant":
-        if value or not pairs or len(pairs) > 3 or not 1 <= lead <= 2:
+        if not 1 <= len(pairs) <= 3 or not 1 <= lead <= 2:
             return None
-        for n, pair in zip(x.shape[lead:], pairs):
-            for amount in pair:
-                if amount.__class__ is not int or amount > n - (known == "reflect"):
-                    return None
-    return pad(x, ((0, 0),) * lead + pairs, known, 0 if value is None else value)
+        most = [n - (known == "reflect") for n in shape[lead:]]
+        over = any(max(pair) > n for n, pair in zip(most, pairs))
+        return None if over else (whole, known, None, None)
+    size = tuple([n + low + high for n, (low, high) in zip(shape, whole)])
+    if min((*size, *shape)) < 1 or any(n + min(p) < 1 for n, p in zip(shape, whole)):
+        return None
+    if prod(size) > _MANY >= prod(shape) or max(width) > _MANY:
+        return None
+    to = [slice(max(p[0], 0), m - max(p[1], 0)) for m, p in zip(size, whole)]
+    kept = [slice(max(-p[0], 0), n + min(p[1], 0)) for n, p in zip(shape, whole)]
+    return whole, known, (tuple(to), tuple(kept)), size
 
 
 def _around(x: Any, pairs: Any, size: Any, mode: Any, value: Any) -> Any:
@@ -290,6 +319,9 @@ def _around(x: Any, pairs: Any, size: Any, mode: Any, value: Any) -> Any:
         made = padded(x, pairs, mode, value, order)
         if made is not None:
             return made
+    if any(min(pair) < 0 for pair in pairs):  # what is left out of x
+        kept = [slice(max(-low, 0), n + min(high, 0)) for n, (low, high) in zip(x.shape, pairs)]
+        x, pairs = x[tuple(kept)], [(max(low, 0), max(high, 0)) for low, high in pairs]
     y = fresh(tuple([size[k] for k in order]), x.dtype).transpose(np.argsort(order))
     inside = [slice(low, low + n) for n, (low, _) in zip(x.shape, pairs)]
     y[tuple(inside)] = x

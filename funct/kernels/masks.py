@@ -10,6 +10,7 @@ import numpy as np
 from funct.device.host import host
 from funct.kernels.cpu.irregular import packing
 from funct.kernels.cpu.loops import pays, ready
+from funct.kernels.cpu.scratch import fresh
 from funct.kernels.dtypes import MOVED, USUAL, as_words
 from funct.kernels.statistical import counted
 
@@ -31,7 +32,7 @@ def under(x: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[Any]:
     if not pays(mask) or x.itemsize not in MOVED:
         return x.compress(mask)
     count = int(counted(mask))
-    y = np.empty(count, x.dtype)
+    y = fresh((count,), x.dtype)
     if count:
         packing.under(as_words(x), mask, as_words(y), len(x), count, x.itemsize >= 4 and wide())
     return y
@@ -54,7 +55,7 @@ def replaced(x: NDArray[Any], v: Any, mask: NDArray[np.bool_]) -> NDArray[Any] |
     if not (x.flags.c_contiguous and mask.flags.c_contiguous):
         return None
     v = np.asarray(v, d)
-    y = np.empty(x.shape, x.dtype)
+    y = fresh(x.shape, x.dtype)
     packing.replaced(as_words(x), as_words(v), mask, as_words(y), n, _PART, -(-n // _PART))
     return y
 

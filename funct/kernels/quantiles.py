@@ -102,7 +102,7 @@ def _quantile(
         half = x.dtype if q.__class__ is float and is_half(x.dtype) else None
         if x.dtype.num > INTEGER and half is None:
             return None
-        x = x.astype(np.float64 if half is None else np.float32)
+        x = x if whole else x.astype(np.float64 if half is None else np.float32)
     kept: Any = (1,) * x.ndim
     if axis is not None:
         x, kept = _first(x, (axis,) if axis.__class__ is int else axis)
@@ -111,7 +111,7 @@ def _quantile(
     if _selects(x, len(fractions)):
         runs: Any = x if x.ndim == 1 else np.ascontiguousarray(x.reshape(len(x), -1).T)
         nan = None
-        if not _all_finite(runs):
+        if not whole and not _all_finite(runs):
             if skips or np.isinf(runs).any():
                 return None
             nan = np.isnan(runs).any(-1)
@@ -120,10 +120,10 @@ def _quantile(
         else:
             found = [_selected_of_each(runs, v, method, kind, nan, whole) for v in fractions]
             found = [y.reshape(x.shape[1:]) for y in found]
-    elif x.size >= _MOST and not _all_finite(x):
+    elif not whole and x.size >= _MOST and not _all_finite(x):
         return None
     else:
-        s = _ascending(x)
+        s = _ascending(x.astype(np.float64) if whole else x)
         if not isfinite(vdot(s, s)) and not (_finite(s[0]) and _finite(s[-1])):
             return None
         found = [_one(s, v, method, kind, half) for v in fractions]

@@ -133,11 +133,14 @@ def _tasks(rows: int, size: int) -> tuple[int, int, int]:
 
 def rows(arrays: Sequence[NDArray[Any]], axis: int, stacked: bool) -> NDArray[Any] | None:
     """Arrays of short rows joined along an axis, or a new one; None where NumPy is to do it."""
-    d = arrays[0].dtype
+    d, shape, shapes = arrays[0].dtype, arrays[0].shape, []
+    if (shape[0] if axis == 1 else prod(shape[:axis])) * len(arrays) < _PIECES:
+        return None
     for a in arrays:
         if a.dtype is not d or not a.flags.c_contiguous:
             return None
-    plan = _rows(tuple([a.shape for a in arrays]), d, axis, stacked)
+        shapes.append(a.shape)
+    plan = _rows(tuple(shapes), d, axis, stacked)
     if plan is None or not ready(arrays[0].size, 0):
         return None
     shape, calls = plan
@@ -161,7 +164,7 @@ def _rows(
     shape = shapes[0]
     lead, before, behind = prod(shape[:axis]), shape[:axis], shape[axis + (not stacked) :]
     size = dtype.itemsize
-    if lead * len(shapes) < _PIECES or size not in MOVED or dtype.hasobject:
+    if size not in MOVED or dtype.hasobject:
         return None
     for other in shapes:
         if len(other) != len(shape) or other[:axis] != before:
@@ -193,6 +196,8 @@ def beside(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
     if rows != others or d is not b.dtype or rows < _LINES or not _FEW <= count < _PART:
         return None
     if count > rows * _NARROW or d.num not in USUAL or not ready(count, 0):
+        return None
+    if not (a.flags.c_contiguous and b.flags.c_contiguous):
         return None
     y = np.empty((rows, n + m), d)
     cpu.joined(a, b, y, n, 0, n, m, 0, m, rows, rows, 1)

@@ -79,11 +79,11 @@ def _add(g: NDArray[Any], i: Index, y: NDArray[Any], axis: int, drop: bool) -> N
 
 def combine_rows(
     g: NDArray[Any], i: Index, y: NDArray[Any], sizes: tuple[int, int, int, int], mode: str,
-    drop: bool, width: int = 0, begin: int = 0,
+    drop: bool, width: int = 0, begin: int = 0, step: int = 1,
 ) -> None:  # fmt: skip
     """Combine rows of g (outer, count, inner) with those of y (outer, n, inner) at i (count,), in
     y itself. sizes: outer, count, n, inner. drop: indices outside [0, n) are left out. width: that
-    of y's rows where it is another, of which the columns from `begin` on are changed.
+    of y's rows where it is another, of which every `step`-th column from `begin` on is changed.
     """
     outer, count, _, inner = sizes
     wrong = np.zeros(1, np.int64)
@@ -93,8 +93,9 @@ def combine_rows(
         part = -(-inner // (tasks * 8)) * 8
     far = y.nbytes >= _FAR
     tasks = -(-inner // part)
-    place = width or inner, begin
-    combining.combine_rows(g, as_int64(i), y, wrong, *sizes, *place, mode, drop, far, part, tasks)
+    place = width or inner, begin, step, step > 1
+    g, i = np.ascontiguousarray(g), as_int64(i)
+    combining.combine_rows(g, i, y, wrong, *sizes, *place, mode, drop, far, part, tasks)
     checked(y, wrong)
 
 

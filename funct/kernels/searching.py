@@ -10,12 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels import counting, distinct, indexing, masks, scattering, sorting
+from funct.kernels import (
+    bisection,
+    counting,
+    distinct,
+    few_rows,
+    indexing,
+    masks,
+    scattering,
+    sorting,
+)
 from funct.kernels.casting import in_dtype
 from funct.kernels.cpu.irregular.packing import chosen, plain_chosen, replaced_few
-from funct.kernels.cpu.irregular.places import among, marked
+from funct.kernels.cpu.irregular.places import among, hot, marked
 from funct.kernels.cpu.loops import pays, ready
-from funct.kernels.dtypes import NAMED, NATIVE, NO_AXIS, USUAL, is_half
+from funct.kernels.cpu.scratch import fresh
+from funct.kernels.dtypes import FLOATING, NAMED, NATIVE, NO_AXIS, USUAL, is_half
 from funct.kernels.thresholds import FAR
 
 __all__ = [
@@ -29,6 +39,7 @@ _SMALL = 256  # elements from which on machine code may pay
 _SEVERAL = 1 << 13  # numbers that are made and added up in one call
 _FEW = 1 << 12  # and those that NumPy's one call adds up as quickly
 _EACH = 32  # elements with which each is compared sooner than it is searched for
+_MARKED = 1 << 10  # elements, most of them 0, from which on a kernel puts the ones among them
 _PART = 1 << 15  # elements of a task
 _BACKWARDS = (..., slice(None, None, -1))
 _LARGEST = (1 << 62) - 1
@@ -42,7 +53,12 @@ def sort(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) 
     """x sorted along axis."""
     if axis.__class__ is not int or x.dtype.num >= NATIVE:
         return None
-    if x.size >= _SMALL:
+    n = x.size
+    if n >= _SMALL:
+        if n < _FEW and x.ndim == 1 and -2 < axis < 1:
+            line = few_rows.line(x, n, bool(descending))
+            if line is not None:
+                return line
         last = axis == -1 and x.ndim > 0
         return sorting.sort(x, x.ndim - 1 if last else range(x.ndim)[axis], bool(descending))
     if not descending:
@@ -207,8 +223,8 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
         return None
     side = "left" if right else "right"
     if bins[0] <= bins[-1]:
-        return sorting.searchsorted(bins, x, side)
-    return bins.size - sorting.searchsorted(bins[::-1], x, side) if bins[0] > bins[-1] else None
+        return bisection.searchsorted(bins, x, side)
+    return bins.size - bisection.searchsorted(bins[::-1], x, side) if bins[0] > bins[-1] else None
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0, length: Any = None) -> Any:
@@ -250,6 +266,11 @@ def one_hot(x: Any, num_classes: int, dtype: Any = None, axis: int = -1) -> Any:
     if named is None or not 0 <= num_classes < _FAR:
         return None
     k = range(x.ndim + 1)[axis]
+    size = x.size * num_classes
+    if k == x.ndim and size >= _MARKED and named.num <= FLOATING and ready(size, 0):
+        marks = fresh((*x.shape, num_classes), named)
+        hot(x, marks, x.size, num_classes)
+        return marks
     classes = (_classes if num_classes < _SMALL else _counted)(num_classes, x.ndim - k)
     return (x[(slice(None),) * k + (None,)] == classes if k else x == classes).astype(named)
 
@@ -336,7 +357,7 @@ def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
         v = np.asarray(v, x.dtype)
     elif v.__class__ is not np.ndarray or v.dtype is not x.dtype:
         return None
-    return x.searchsorted(v, side) if v.size < _SMALL else sorting.searchsorted(x, v, side)
+    return x.searchsorted(v, side) if v.size < _SMALL else bisection.searchsorted(x, v, side)
 
 
 def histogram(

@@ -7,6 +7,7 @@ FEW elements on.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -38,19 +39,29 @@ def in_code(x: Any) -> bool:
     return ready(x.size) and cpu.usable() and bool(x.flags.c_contiguous)
 
 
-def _line(x: Any, dim: Any) -> int:
-    """The length of x along dim where that is the last axis and there is machine code; else 0."""
+def _columns(x: Any, dim: int) -> tuple[int, int, int] | None:
+    """How many images of so many rows, of so many elements each, x is, with dim along the rows;
+    None where there is no machine code.
+    """
     rank = x.ndim
-    return x.shape[-1] if (dim == -1 or dim == rank - 1) and in_code(x) else 0
+    if not in_code(x) or not -rank <= dim < rank:
+        return None
+    shape = x.shape
+    behind = math.prod(shape[dim % rank + 1 :])
+    return x.size // (shape[dim] * behind), shape[dim], behind
 
 
 def softmax(x: Any, dim: Any, dtype: Any = None) -> Any:
     """exp(x) / Σ exp(x) along dim."""
     if dtype is not None or dim.__class__ is not int or not is_few(x) or not x.ndim:
         return None
-    if n := _line(x, dim):
+    if columns := _columns(x, dim):
         y = _empty(x.shape, x.dtype)
-        cpu.softmax(x, y, x.size // n, n)
+        images, n, behind = columns
+        if behind == 1:
+            cpu.softmax(x, y, images, n)
+        else:
+            cpu.softmax_of_columns(x, y, _empty(behind, x.dtype), *columns)
         return y
     if x.size >= MANY:
         return None  # functions of so many are code of our own
@@ -64,9 +75,13 @@ def log_softmax(x: Any, dim: Any, dtype: Any = None) -> Any:
     """log(softmax(x)) along dim."""
     if dtype is not None or dim.__class__ is not int or not is_few(x) or not x.ndim:
         return None
-    if n := _line(x, dim):
-        y = _empty(x.shape, x.dtype)
-        cpu.log_softmax(x, y, _empty(x.size, x.dtype), x.size // n, n)
+    if columns := _columns(x, dim):
+        y, room = _empty(x.shape, x.dtype), _empty(x.size, x.dtype)
+        images, n, behind = columns
+        if behind == 1:
+            cpu.log_softmax(x, y, room, images, n)
+        else:
+            cpu.log_softmax_of_columns(x, y, _empty(behind, x.dtype), room, *columns)
         return y
     if x.size >= MANY:
         return None

@@ -18,7 +18,6 @@ from funct.kernels.columns import packs_slowly, side_by_side
 from funct.kernels.cpu.irregular import packing
 from funct.kernels.cpu.irregular import sorting as cpu
 from funct.kernels.cpu.irregular import words as packed
-from funct.kernels.cpu.irregular.places import SEARCHED, search
 from funct.kernels.cpu.irregular.presorted import STANDS, in_order, positions
 from funct.kernels.cpu.loops import pays, ready
 from funct.kernels.cpu.reductions.short_orders import DESCENDING
@@ -35,14 +34,13 @@ if TYPE_CHECKING:
     Index = NDArray[np.int64]
 
 __all__ = [
-    "argsort", "known_by_bits", "known_order", "plain_argsort", "plain_searchsorted",
-    "plain_sort", "plain_top_k", "searchsorted", "sort", "top_k",
+    "argsort", "known_by_bits", "known_order", "plain_argsort", "plain_sort",
+    "plain_top_k", "sort", "top_k",
 ]  # fmt: skip
 
 _LONG = 64  # halves in a row from which on their digits say their order sooner
 _SHORT = 32  # rows up to here are sorted quicker by insertion
 _DIGITS = 1 << 13  # and up to here those of one or two bytes, which NumPy sorts by digits
-_SEARCHES = 1 << 12  # values that a task searches for: a multiple of `SEARCHED`
 _CUT = 33  # bits of a key, which are three digits: few keys differ in others alone,
 _CUT_MOST = 1 << 20  # if they are no more than these
 _EVEN, _EVEN_MOST = 22, 1 << 15  # bits that so many integers differ in, if they lie evenly
@@ -422,26 +420,3 @@ def plain_top_k(x: NDArray[Any], axis: int, k: int) -> tuple[NDArray[Any], Index
     """`top_k` by sorting all."""
     at = plain_argsort(x, axis, True)[(slice(None),) * axis + (slice(k),)].copy()
     return x[at] if x.ndim == 1 else np.take_along_axis(x, at, axis), at
-
-
-def searchsorted(x: NDArray[Any], v: NDArray[Any], side: Any) -> Index:
-    """Where each of v would be inserted into the sorted 1-D x."""
-    plain = x.dtype.isbuiltin == v.dtype.isbuiltin == 1
-    if v.size < SEARCHED or not (plain or x.dtype == v.dtype):
-        return plain_searchsorted(x, v, side)
-    if x.dtype != v.dtype:  # NumPy compares them in what holds both
-        both = np.result_type(x.dtype, v.dtype)
-        x, v = x.astype(both, copy=False), v.astype(both, copy=False)
-    if not pays(v):
-        return plain_searchsorted(x, v, side)
-    n = len(x)
-    known = int(x.searchsorted(np.asarray(np.nan, x.dtype))) if x.dtype.kind == "f" else n
-    y = np.empty(v.shape, np.int64)
-    tasks = -(-v.size // _SEARCHES)
-    search(x, v, y, known, n, v.size, _SEARCHES, side == "left", tasks)
-    return y
-
-
-def plain_searchsorted(x: NDArray[Any], v: NDArray[Any], side: Any) -> Index:
-    """`searchsorted` in NumPy."""
-    return np.asarray(x.searchsorted(v, side))

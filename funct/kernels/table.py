@@ -74,6 +74,7 @@ _LONG = (*_WIDE, "avx512f", "avx512dq", "avx512bw", "avx512vl")  # vectors of 64
 PAIRS = ("llvm", "avx512bf16", "avx512vl", "avx512bw")  # what products of pairs of bfloat16 need
 _PAIRS = ("bfloat16",), PAIRS, 1 << 20
 _SOME = 1 << 14  # floating-point operations that pay for a text of a kernel of its own
+_LITTLE = 1 << 12
 
 ROWS = (
     # work: floating-point operations
@@ -84,27 +85,27 @@ ROWS = (
     # First what is small, then what is a product as it stands or after a copy, then few channels
     # per group.
     Row("convolution", _FEW + "convolution", _REAL, ("llvm",), inside=True),
-    Row("convolution", _CONV + "convolution:beside", _REAL, _WIDE, _SOME),
+    Row("convolution", _CONV + "convolution:beside", _REAL, _WIDE, _LITTLE),
     Row("convolution", "funct.kernels.windows.pointwise:convolution", _REAL),
     Row("convolution", "funct.kernels.windows.patches:convolution", _REAL, (), 1 << 20),
     Row("convolution", _CONV + "sent:convolution", _REAL, ("llvm",), 1 << 20),
     Row("convolution", _CONV + "depthwise_last:convolution", _REAL, _WIDE, _SOME),
     Row("convolution", _CONV + "depthwise:convolution", _REAL, _WIDE, _SOME),
     Row("convolution", _CONV + "winograd:convolution", _REAL, _WIDE, 1 << 16),
-    Row("convolution", _CONV + "convolution:convolution", _REAL, _WIDE, _SOME),
+    Row("convolution", _CONV + "convolution:convolution", _REAL, _WIDE, _LITTLE),
     Row("convolution", "funct.kernels.windows.products:convolution"),
     Row("convolution_input", _FEW + "convolution_input", _REAL, ("llvm",), inside=True),
-    Row("convolution_input", _CONV + "convolution:beside_input", _REAL, _WIDE, _SOME),
+    Row("convolution_input", _CONV + "convolution:beside_input", _REAL, _WIDE, _LITTLE),
     Row("convolution_input", "funct.kernels.windows.pointwise:convolution_input", _REAL),
     Row("convolution_input", "funct.kernels.windows.patches:convolution_input", _REAL, (), 1 << 20),
     Row("convolution_input", _CONV + "sent:convolution_input", _REAL, ("llvm",), 1 << 20),
     Row("convolution_input", _CONV + "depthwise_last:convolution_input", _REAL, _WIDE, _SOME),
     Row("convolution_input", _CONV + "depthwise:convolution_input", _REAL, _WIDE, _SOME),
     Row("convolution_input", _CONV + "winograd:convolution_input", _REAL, _WIDE, 1 << 16),
-    Row("convolution_input", _CONV + "convolution:convolution_input", _REAL, _WIDE, _SOME),
+    Row("convolution_input", _CONV + "convolution:convolution_input", _REAL, _WIDE, _LITTLE),
     Row("convolution_input", "funct.kernels.windows.products:convolution_input"),
     Row("convolution_weight", _FEW + "convolution_weight", _REAL, ("llvm",), inside=True),
-    Row("convolution_weight", _CONV + "weight_gradient:beside_weight", _REAL, _WIDE, _SOME),
+    Row("convolution_weight", _CONV + "weight_gradient:beside_weight", _REAL, _WIDE, _LITTLE),
     Row(
         "convolution_weight",
         _CONV + "weight_gradient:pointwise_weight",
@@ -136,7 +137,7 @@ ROWS = (
         _CONV + "weight_gradient:convolution_weight",
         _REAL,
         _WIDE,
-        _SOME,
+        _LITTLE,
     ),
     Row("convolution_weight", "funct.kernels.windows.products:convolution_weight"),
     Row("half_convolution", _CONV + "half_convolution:convolution", *_PAIRS),

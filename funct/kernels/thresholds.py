@@ -6,7 +6,7 @@ code, the calls of a graph, programs on few elements, tapes.
 
 from __future__ import annotations
 
-__all__ = ["ASKING", "EXACT", "FAR", "LIMITS", "MANY", "SHORT", "SLOW"]
+__all__ = ["ASKING", "EXACT", "FAR", "FLAT", "LIMITS", "MANY", "SHORT", "SLOW"]
 
 # Functions of real numbers that NumPy computes one by one or slowly, at least in one of the dtypes
 # float32 and float64; of MANY elements of an operand they are computed in code of our own.
@@ -22,4 +22,5 @@ ASKING = SLOW | {"where"}  # what goes another way where arrays are large; a cho
 LIMITS = frozenset({"maximum", "minimum"})  # the same of an array and a number, with NumPy's bits
 MANY = 1 << 9
 FAR = 1 << 14  # elements from which on what has the same bits is worth a call that asks for more
+FLAT = 1 << 17  # elements up to which one thread casts as soon as several
 SHORT = 1 << 11  # elements of a row in which NumPy loses time where operands broadcast

@@ -249,7 +249,9 @@ _POOL_SAMPLES = calls(
     onnx=_onnx_max_pool, samples=_POOL_SAMPLES, masks=True,
 )  # fmt: skip
 def max_pool(x: Value, window: Shape, stride: Shape, padding: Pads, dilation: Shape) -> Value:
-    """Maximum of each window; padding never wins. The derivative goes to the first maximum."""
+    """Maximum of each window; padding never wins. The derivative goes to the first maximum, of
+    several NaN to the last.
+    """
 
 
 @structural(
@@ -258,7 +260,9 @@ def max_pool(x: Value, window: Shape, stride: Shape, padding: Pads, dilation: Sh
     aval=lambda args, params: ShapeDtype(_pooled(args[0].shape, *params), np.dtype(np.int64)),
 )  # fmt: skip
 def max_pool_index(x: Value, window: Shape, stride: Shape, padding: Pads, dilation: Shape) -> Value:
-    """Flat index in the image of each window's first maximum; -1 for a window of padding."""
+    """Flat index in the image of each window's first maximum, of several NaN the last one's; -1 for
+    a window of padding.
+    """
 
 
 # average pooling ----------------------------------------------------------------------------------

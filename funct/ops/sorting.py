@@ -20,7 +20,7 @@ from funct.core import (
     common_dtype,
 )
 from funct.errors import ShapeError
-from funct.kernels import scans
+from funct.kernels import bisection, scans
 from funct.kernels import sorting as kernels
 from funct.ops.broadcasting import axis_behind, first_axis
 from funct.ops.families import structural
@@ -168,7 +168,7 @@ def _onnx_searchsorted(w: Any, x: str, v: str, side: str) -> str:
 
 
 def _search_raw(x: Any, v: Any, side: Any) -> Any:
-    return kernels.searchsorted(_comparable(x), _comparable(v), side)
+    return bisection.searchsorted(_comparable(x), _comparable(v), side)
 
 
 @structural(

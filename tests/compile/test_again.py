@@ -93,3 +93,18 @@ def test_what_is_there_is_read_once_for_each_array_that_is_not_written() -> None
     made = compiled(f, x, w)
     assert next(len(k.stores) for k in kernels(made)) == 2
     np.testing.assert_allclose(made.run(x, w)[0], f(xp.asarray(x), xp.asarray(w)), rtol=1e-3)
+
+
+@pytest.mark.parametrize("shape", [(256, 64, 8), (8, 64, 256)])
+def test_what_a_statistic_was_taken_from_is_read_instead(shape: tuple[int, ...]) -> None:
+    """x is read beside the means of it that are in memory: x without its mean never is."""
+    x = np.random.default_rng(0).normal(size=shape).astype("f")
+
+    def f(x: Any) -> Any:
+        centred = x - xp.mean(x, axis=(0, 2), keepdims=True)
+        return centred / xp.sqrt(xp.mean(centred * centred, axis=(0, 2), keepdims=True))
+
+    made = compiled(f, x)
+    (program,) = made.programs
+    assert program.workspace < x.nbytes / 2
+    np.testing.assert_allclose(made.run(x)[0], f(xp.asarray(x)), rtol=1e-4, atol=1e-4)

@@ -12,7 +12,7 @@ import funct as ft
 import funct.array as xp
 from funct.compile.steps import gemm, products
 from funct.device import host
-from funct.kernels.cpu.products import blas_products, tiled
+from funct.kernels.cpu.products import blas_products, few_rows, tiled
 from tests.compile.checked import checking, run
 from tests.compile.test_native import compiled, eager
 
@@ -91,7 +91,7 @@ def test_who_cuts_a_product(
     m: int, k: int, n: int, tasks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What BLAS would compute on threads of its own is computed on ours, which wait for work."""
-    for module in (blas_products, tiled):
+    for module in (blas_products, few_rows, tiled):
         monkeypatch.setattr(module, "host", lambda: replace(host(), cores=2))
     x, y = (np.ones(s, np.float32) for s in ((m, k), (k, n)))
     made = compiled(lambda x, y: x @ y, x, y)

@@ -66,6 +66,35 @@ def test_what_means_send_back_is_added_up(axes: list[tuple[int, int]], planes: i
     np.testing.assert_allclose(y, wanted, rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.parametrize(
+    ("size", "out"), [((13, 9), (5, 2)), ((7, 6, 5), (3, 4, 2)), ((31,), (7,))]
+)
+@pytest.mark.parametrize("channels", [8, 19])
+def test_maxima_of_channels_that_are_last_are_those_of_others(
+    size: tuple[int, ...], out: tuple[int, ...], channels: int
+) -> None:
+    """Values, pulls, and the derivatives of both; with ties and several NaN in a window."""
+    rng = np.random.default_rng(channels)
+    x = rng.integers(-2, 3, (4, *size, channels)).astype(np.float32)
+    x[rng.random(x.shape) < 0.1] = np.nan
+    last = xp.asarray(np.moveaxis(x, -1, 1))
+    first = xp.asarray(np.moveaxis(x, -1, 1).copy())
+    pool = getattr(functional, f"adaptive_max_pool{len(size)}d")
+    (y, pull), (z, other) = (ft.vjp(lambda v: pool(v, out), image) for image in (last, first))
+    g = xp.asarray(rng.integers(-3, 4, y.shape).astype(np.float32))
+    t = xp.asarray(rng.integers(-3, 4, first.shape).astype(np.float32))
+    found = [y, pool(last, out), *pull(g), *pull(xp.asarray(np.moveaxis(
+        np.moveaxis(np.asarray(g), 1, -1).copy(), -1, 1)))]  # fmt: skip
+    for one in found[:2]:
+        np.testing.assert_array_equal(np.asarray(one), np.asarray(z), strict=True)
+    for one in found[2:]:
+        np.testing.assert_array_equal(np.asarray(one), np.asarray(other(g)[0]), strict=True)
+    seconds = [ft.vjp(p, g)[1]((t,))[0] for p in (pull, other)]
+    pushed = [ft.jvp(lambda v: pool(v, out), (v,), (t,))[1] for v in (last, first)]
+    for a, b in (seconds, pushed):
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b), strict=True)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.float16])
 @pytest.mark.parametrize(("size", "out"), [
     ((997,), (13,)), ((13, 24), (5, 7)), ((7, 6, 11), (3, 4, 5)), ((3, 40), (5, 9)),

@@ -371,6 +371,26 @@ def test_single_elements_that_lie_apart_are_products_too(
             np.testing.assert_array_equal(found, expected, strict=True)
 
 
+@given(
+    st.integers(1, 3), st.integers(2, 4), st.integers(1, 3), st.integers(1, 9),
+    st.lists(st.integers(1, 12), min_size=1, max_size=3), st.sampled_from([np.float32, np.float64]),
+)  # fmt: skip
+def test_groups_of_few_channels_that_are_last_are_met_by_all_outputs(
+    n: int, groups: int, c: int, o: int, size: list[int], dtype: Any
+) -> None:
+    """In one product, of which each group takes its own: what is not finite stays there as well."""
+    d = len(size)
+    slide = Sliding((1,) * d, ((0, 0),) * d, (1,) * d, groups)
+    x, g = (np.abs(integers((n, groups * k, *size), k, dtype)) + 1 for k in (c, o))
+    x[:, 0] = np.inf
+    expected = convolution_products.convolution_weight(x, g, slide, (1,) * d)
+    last = [channels_first(np.ascontiguousarray(channels_last(v))) for v in (x, g)]
+    found = pointwise.convolution_weight(*last, slide, (1,) * d)
+    if found is not NotImplemented:
+        np.testing.assert_array_equal(found, expected, strict=True)
+    assert found is not NotImplemented or last[0].flags.c_contiguous or o == 1 or groups * c > 8
+
+
 def test_what_is_no_product_of_matrices_is_left_to_others() -> None:
     x, w = np.ones((2, 4, 6, 6), np.float32), np.ones((4, 4, 1, 1), np.float32)
     slide = Sliding((1, 1), ((0, 0), (0, 0)), (1, 1), 1)
@@ -485,17 +505,56 @@ def test_what_pixels_send_is_added_up(case: Case, dtype: Any, last: bool, small:
                 np.testing.assert_array_equal(found, of, strict=True)
 
 
+@many
+@given(cases(), st.sampled_from([np.float32, np.float64]), st.booleans())
+def test_groups_send_each_to_its_own(case: Case, dtype: Any, small: bool) -> None:
+    """The adjoint in x to few channels of each group, where vectors are short."""
+    slide = Sliding(*case["static"])
+    x, w = case["x_shape"], integers(case["w_shape"], 2, dtype)
+    g = integers((x[0], len(w), *slide.size(x[2:], w.shape[2:])), 1, dtype)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("_SHORT_TERMS", *(["_ROOM"] if small else [])):
+            patch.setattr(cpu_sent, name, 0)
+        patch.setattr(cpu_sent, "_SHORT", 64)
+        found = cpu_sent.convolution_input(g, w, slide, x[2:])
+    taken = available() and np.prod(w.shape[2:]) > 1 and 0 not in (*g.shape, *w.shape, *x)
+    assert (found is not NotImplemented) >= taken
+    if found is not NotImplemented:
+        expected = convolution_products.convolution_input(g, w, slide, x[2:])
+        np.testing.assert_array_equal(found, expected, strict=True)
+
+
 @pytest.mark.parametrize(
     "change", [{"c": 8}, {"o": 63}, {"size": 63}, {"groups": 2}, {"kernel": 1}, {}], ids=str
 )
 @pytest.mark.skipif(not available(), reason="there is no LLVM to compile with")
-def test_few_channels_of_many_terms_are_sent(change: dict[str, int]) -> None:
+def test_few_channels_of_many_terms_are_sent(
+    change: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cpu_sent, "_SHORT", 0)  # as where vectors are long
     at = {"c": 2, "o": 64, "size": 64, "groups": 1, "kernel": 3} | change
     d, per = at["size"], at["c"] // at["groups"]
     slide = Sliding((1, 1), ((at["kernel"] // 2,) * 2,) * 2, (1, 1), at["groups"])
     g, w = np.ones((1, at["o"], d, d)), np.ones((at["o"], per, at["kernel"], at["kernel"]))
     found = cpu_sent.convolution_input(g, w, slide, (d, d))
     assert (found is NotImplemented) == bool(change)
+
+
+@pytest.mark.parametrize(("size", "kernel", "stride", "taken"), [
+    (9, 5, 1, True), (20, 5, 1, False), (8, 3, 1, False), (11, 7, 2, True), (24, 7, 2, False),
+])  # fmt: skip
+@pytest.mark.skipif(not available(), reason="there is no LLVM to compile with")
+def test_windows_that_reach_far_beyond_images_are_sent(
+    size: int, kernel: int, stride: int, taken: bool
+) -> None:
+    slide = Sliding((stride,) * 2, ((0, 0),) * 2, (1, 1), 1)
+    g = integers((2, 12, *slide.size((size,) * 2, (kernel,) * 2)), 1, np.float32)
+    w = integers((12, 17, kernel, kernel), 2, np.float32)
+    found = cpu_sent.convolution_input(g, w, slide, (size, size))
+    assert (found is not NotImplemented) == taken
+    if taken:
+        expected = convolution_products.convolution_input(g, w, slide, (size, size))
+        np.testing.assert_array_equal(found, expected, strict=True)
 
 
 def test_what_is_sent_stays_within_images() -> None:

@@ -1,5 +1,6 @@
 """Stacks of matrices on several threads: the bits of each matrix by itself, and its failures."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,9 @@ ANY = {
 
 
 @pytest.fixture
-def parts(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What was computed in parts."""
-    found = []
+def parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """What was computed in parts, of several threads."""
+    found: list[Any] = []
 
     def seen(*args: Any) -> Any:
         out = in_parts.in_parts(*args)
@@ -38,7 +39,8 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         monkeypatch.setattr(module, "WORTH", 15_000)
     for name in (*SQUARE, *ANY):  # are in lanes
         monkeypatch.setattr(matrices.stacks, name, lambda *args: None, raising=False)
-    return found
+    with ft.config.using(threads=2):
+        yield found
 
 
 def numbers(dtype: str, *shape: int) -> Any:

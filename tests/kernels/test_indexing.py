@@ -265,11 +265,21 @@ def test_no_index_leaves_its_array(
     wide = n, ends.size, inner
     for k, args in (
         (cpu_combining.add_elements, (*line, *sizes, drop)),
-        (cpu_combining.combine_rows, (*rows, *whole, "add", drop, far, *by)),
-        (cpu_combining.combine_rows, (*rows, *whole, "max", drop, far, *by)),
+        (cpu_combining.combine_rows, (*rows, *whole, 1, False, "add", drop, far, *by)),
+        (cpu_combining.combine_rows, (*rows, *whole, 1, False, "max", drop, far, *by)),
         (
             cpu_combining.combine_rows,
-            (g[..., :1].copy(), *rows[1:], *sizes, 1, inner, inner - 1, "add", drop, far, 1, 1),
+            (
+                g[..., ::2].copy(), *rows[1:], *sizes, -(-inner // 2), inner, 0, 2, True, "add",
+                drop, far, inner, 1,
+            ),
+        ),
+        (
+            cpu_combining.combine_rows,
+            (
+                g[..., :1].copy(), *rows[1:], *sizes, 1, inner, inner - 1, 1, False, "add", drop,
+                far, 1, 1,
+            ),
         ),
         (
             cpu_combining.combine_columns,

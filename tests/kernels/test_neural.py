@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,19 @@ pytestmark = pytest.mark.skipif(not available(), reason="there is no LLVM to com
 
 _EDGES = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 100.0, -100.0, 1e-40]
 
+
+def _images(x: Any) -> Any:
+    return np.stack((x[:, :36], -x[:, :36]))  # two, and no more than few elements
+
+
 Call = Callable[[Any], Any]
 CALLS: dict[str, Call] = {
     "softmax": lambda x: neural.softmax(x, -1),
     "log_softmax": lambda x: neural.log_softmax(x, -1),
+    "softmax of columns": lambda x: neural.softmax(x, 0),
+    "log_softmax of columns": lambda x: neural.log_softmax(x, 0),
+    "softmax of columns of images": lambda x: neural.softmax(_images(x), 1),
+    "log_softmax of columns of images": lambda x: neural.log_softmax(_images(x), -2),
     "sigmoid": elementwise.sigmoid,
     "silu": neural.silu,
     "gelu": lambda x: neural.gelu(x, "tanh"),
@@ -69,12 +79,12 @@ def test_code_has_the_bits_of_numpy(name: str, dtype: Any) -> None:
 @pytest.mark.parametrize("name", ["softmax", "log_softmax", "sigmoid", "silu", "gelu", "softplus"])
 def test_more_have_the_bits_of_the_ops_they_are_made_of(name: str, dtype: Any) -> None:
     """From MANY elements on functions are code of our own, in the layer as in its ops."""
-    given = {"softmax": (-1,), "log_softmax": (-1,), "gelu": ("tanh",)}.get(name, ())
+    every = {"softmax": ((-1,), (0,)), "log_softmax": ((-1,), (0,)), "gelu": (("tanh",),)}
+    for shape, given in product(((1, MANY), (7, 300), (300, 7)), every.get(name, ((),))):
 
-    def layer(x: Any) -> Any:
-        return getattr(functional, name)(x, *given)
+        def layer(x: Any, given: Any = given) -> Any:
+            return getattr(functional, name)(x, *given)
 
-    for shape in ((1, MANY), (7, 300), (300, 7)):
         x = xp.asarray(np.random.default_rng(3).normal(size=shape).astype(dtype) * 4)
         (expected,) = Interpreter(ft.make_graph(layer)(x)).run(x)
         np.testing.assert_array_equal(np.asarray(layer(x)), np.asarray(expected))
@@ -88,6 +98,8 @@ def test_no_index_leaves_its_array(dtype: Any) -> None:
     labels = np.arange(rows, dtype=np.int32)
     agree(cpu.softmax, x, y, rows, n)
     agree(cpu.log_softmax, x, y, e, rows, n)
+    agree(cpu.softmax_of_columns, x, y, e[:5], 3, 4, 5)
+    agree(cpu.log_softmax_of_columns, x, y, e[:5], np.zeros_like(x), 3, 4, 5)
     agree(cpu.layer_norm, x, x[:n], x[n : 2 * n], y, e[:n], rows, n, 1e-5, True, True)
     agree(cpu.sigmoid, x, y, e, 60, False)
     agree(cpu.softplus, x, y, 60, 2.0, 1.0)

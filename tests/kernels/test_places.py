@@ -111,3 +111,14 @@ def test_threads_change_no_bit() -> None:
             found.append((sampled.interp(x, points, f), counting.histogram_between(x, points)))
     for a, b in zip(*found, strict=True):
         assert a.tobytes() == b.tobytes()
+
+
+@given(st.sampled_from(["int8", "uint64", "int32"]), st.integers(0, 40), st.integers(1, 9))
+def test_ones_are_put_where_indices_say(dtype: str, n: int, classes: int) -> None:
+    """All else is 0, also in the rows of indices outside."""
+    x = np.random.default_rng(n).integers(0, 12, n).astype(dtype) - np.asarray(2, dtype)
+    expected = (x[:, None] == np.arange(classes, dtype=dtype)).astype(np.float32)
+    y = np.full(expected.shape, np.nan, np.float32)
+    agree(cpu.hot, x, y, n, classes)
+    cpu.hot(x, y, n, classes)
+    np.testing.assert_array_equal(y, expected)

@@ -80,10 +80,10 @@ def by_boxes(pick: Any, x: Any, dtype: Any, *static: Any) -> Any:
 
 
 def first_maximum(box: dict[int, Any]) -> int:
-    """The first place that holds NaN, else the first that holds the maximum, or -1."""
+    """The last place that holds NaN, else the first that holds the maximum, or -1."""
     nan = [place for place, a in box.items() if a != a]
     best = max(box.values(), default=0)
-    return (nan or [place for place, a in box.items() if a == best] or [-1])[0]
+    return (nan[-1:] or [place for place, a in box.items() if a == best] or [-1])[0]
 
 
 def few(shape: tuple[int, ...], seed: int, dtype: Any) -> Any:
@@ -184,7 +184,9 @@ def test_results_are_fresh() -> None:
 @many
 @given(cases())
 def test_agrees_with_torch(case: Case) -> None:
-    """torch's max_pool and avg_pool are ours, where torch has the padding; so is its NaN."""
+    """torch's max_pool and avg_pool are ours, where torch has the padding; so are its NaN, and
+    which of several it takes.
+    """
     torch = pytest.importorskip("torch", reason="torch is one of the oracles")
     shape, (window, stride, padding, dilation) = case
     d = len(window)
@@ -197,8 +199,9 @@ def test_agrees_with_torch(case: Case) -> None:
     functions = torch.nn.functional
     pool = [functions.max_pool1d, functions.max_pool2d, functions.max_pool3d][d - 1]
     static = (window, stride, padding, dilation)
-    expected = pool(tx, window, stride, low, dilation).numpy()
-    np.testing.assert_array_equal(max_pool(x, *static), expected, strict=True)
+    expected, places = pool(tx, window, stride, low, dilation, return_indices=True)
+    np.testing.assert_array_equal(max_pool(x, *static), expected.numpy(), strict=True)
+    np.testing.assert_array_equal(max_pool_index(x, *static), places.numpy(), strict=True)
     average = [functions.avg_pool1d, functions.avg_pool2d, functions.avg_pool3d][d - 1]
     expected = average(tx, window, stride, low).numpy() * prod(window)
     actual = sum_pool(x, window, stride, padding, (1,) * d)

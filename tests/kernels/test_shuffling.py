@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from funct.kernels.cpu.irregular import shuffling as cpu
-from funct.kernels.cpu.irregular.words import DIGIT
 from funct.kernels.cpu.loops import available
 from funct.kernels.random.orders import order
 from funct.kernels.sorting import plain_argsort
-from tests.kernels.arrays import agree
+from tests.kernels.arrays import agree_on_new
 
 pytestmark = pytest.mark.skipif(not available(), reason="there is no LLVM to compile with")
 
@@ -20,15 +19,19 @@ LENGTHS = (1, 2, 3, 8, 17, 100, 1000, 4097)
 
 
 def words(n: int, kind: str) -> Any:
-    """Random ones; those that are alike in their first bits, in their last ones, or in all."""
+    """Random ones; those that are alike in their first bits, in their last ones, or in all; even
+    ones that are alike but for their last bits in pairs.
+    """
     x = np.random.default_rng(n).integers(0, 2**64, n, dtype=np.uint64)
     first = x >> np.uint64(60)
     others = {"few": first << np.uint64(60), "late": first, "same": x * np.uint64(0)}
+    pairs = np.repeat(x[: (n + 1) // 2], 2)[:n]
+    others["alike"] = np.random.default_rng(1).permutation(pairs ^ (x & np.uint64(1)))
     others["cut"] = others["few"] | (x & np.uint64(3))
     return others.get(kind, x)
 
 
-@pytest.mark.parametrize("kind", ["random", "few", "late", "cut", "same"])
+@pytest.mark.parametrize("kind", ["random", "few", "late", "cut", "same", "alike"])
 def test_words_are_in_stable_order(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dealt out at once, and by their first digit before."""
     for near in (1 << 17, 64):
@@ -38,11 +41,15 @@ def test_words_are_in_stable_order(kind: str, monkeypatch: pytest.MonkeyPatch) -
             np.testing.assert_array_equal(order(x), plain_argsort(x, 0, False), strict=True)
 
 
-@pytest.mark.parametrize("kind", ["random", "few"])
+@pytest.mark.parametrize("kind", ["random", "few", "alike"])
 def test_no_index_is_outside(kind: str) -> None:
     """Run as Python with every index checked, the kernel writes what machine code writes."""
-    for n in (1, 2, 17, 40):
-        x, room = words(n, kind), [np.zeros(k, np.uint64) for k in (n, n)]
-        counts, places = np.zeros(1 << DIGIT, np.int64), np.zeros(128, np.int32)
+    like = np.zeros(1, np.int64)
+    for n in (1, 2, 17, 60):
+        x = words(n, kind)
         for near in (8, n):
-            agree(cpu.even_order, x, *room, counts, places, near, n, (n - 1).bit_length())
+            low, digit, part, room = cpu.sizes(n, near)
+            dealt, counts = np.zeros(part << digit, np.uint64), np.zeros(1 << digit, np.int64)
+            items, new = np.zeros(cpu.items_for(room), np.int32), np.zeros(n, np.int64)
+            given = (x, like, dealt, counts, items, n, low, digit, part, room)
+            agree_on_new(cpu.even_order, new, *given)

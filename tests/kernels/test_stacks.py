@@ -52,7 +52,7 @@ def close(found: Any, expected: Any, dtype: str) -> None:
 
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@given(n=st.integers(1, 16), count=st.integers(32, 75), seed=st.integers(0, 2**32 - 1))
+@given(n=st.integers(1, stacks.MOST), count=st.integers(32, 75), seed=st.integers(0, 2**32 - 1))
 def test_numbers_are_those_of_lapack(name: str, dtype: str, n: int, count: int, seed: int) -> None:
     """Also behind the last whole vector of matrices."""
     ours, theirs = CALLS[name]
@@ -63,7 +63,7 @@ def test_numbers_are_those_of_lapack(name: str, dtype: str, n: int, count: int, 
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@given(n=st.integers(1, 16), m=st.integers(1, 16), seed=st.integers(0, 2**32 - 1))
+@given(n=st.integers(1, stacks.MOST), m=st.integers(1, 16), seed=st.integers(0, 2**32 - 1))
 def test_systems_are_solved(dtype: str, n: int, m: int, seed: int) -> None:
     """Whose pivots lie anywhere."""
     a, b = regular(40, n, dtype, seed), drawn(40, n, m, dtype, seed + 1)
@@ -87,7 +87,7 @@ def test_complex_systems_are_solved(dtype: str, n: int, m: int, seed: int) -> No
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@given(m=st.integers(1, 16), n=st.integers(1, 16), seed=st.integers(0, 2**32), low=st.booleans())
+@given(m=st.integers(1, 32), n=st.integers(1, 32), seed=st.integers(0, 2**32), low=st.booleans())
 def test_factors_are_those_of_lapack(dtype: str, m: int, n: int, seed: int, low: bool) -> None:
     """Signs and permutations too; of matrices that lack rank, what they are made of is."""
     x = drawn(521 // (m * n) + 9, m, n, dtype, seed)
@@ -103,7 +103,7 @@ def test_factors_are_those_of_lapack(dtype: str, m: int, n: int, seed: int, low:
     if low:
         x[::2] = x[::2, :1] * np.ones_like(x[::2])  # rows are alike
         x[1, :, n // 2] = x[2] = 0.0
-        q2, r2 = stacks.qr(x, False)  # type: ignore[misc]
+        q2, r2 = matrices.qr(x, False)  # by LAPACK where what is left of a column is too short
         close(q2 @ r2, x, dtype)
     factors = stacks.lu(x)
     assert factors is not None
@@ -206,12 +206,12 @@ def test_bits_depend_on_no_thread_and_no_neighbour(name: str) -> None:
             assert np.array_equal(first[: len(v)], v)
 
 
-@pytest.mark.parametrize("shape", [(5, 4, 4), (64, 17, 17), (4, 4), (0, 4, 4), (64, 0, 0)])
+@pytest.mark.parametrize("shape", [(5, 4, 4), (64, 33, 33), (4, 4), (0, 4, 4), (64, 0, 0)])
 def test_other_stacks_are_left_to_lapack(shape: tuple[int, ...]) -> None:
     """Of few matrices, of large ones, of none."""
     assert stacks.det(np.ones(shape)) is None
     assert stacks.qr(np.ones(shape), False) is None
-    assert shape in ((5, 4, 4), (64, 17, 17)) or stacks.lu(np.ones(shape)) is None
+    assert shape == (5, 4, 4) or stacks.lu(np.ones(shape)) is None
     assert stacks.lu(np.ones((64, 33, 2))) is None
     assert stacks.det(np.ones((64, 4, 4), np.complex128)) is None
     assert stacks.solve(np.ones((64, 4, 4)), np.ones((1, 4, 4))) is None
@@ -389,17 +389,17 @@ def test_no_index_is_outside(count: int, n: int, m: int) -> None:
         return np.empty((tasks, rows, cpu.LANES))
 
     y: Any = np.empty(count)
-    cpu.det.checked(x, y, room((n + 1) * n), odd, n, count, part, tasks)
+    cpu.det.checked(x, y, room((n + 1) * (n | 1)), odd, n, count, part, tasks)
     close(y, np.linalg.det(x), "float64")
     y = np.empty(b.shape)
-    cpu.solve.checked(x, b, y, room((n + 2) * (n + m)), odd, n, m, count, part, tasks)
+    cpu.solve.checked(x, b, y, room((n + 2) * (n + m | 1)), odd, n, m, count, part, tasks)
     close(y, np.linalg.solve(x, b), "float64")
     y = np.empty(x.shape)
     cpu.cholesky.checked(x, y, room(n * n), odd, n, count, part, tasks)
     close(y, np.linalg.cholesky(x), "float64")
     assert not odd.any()
     near = np.ones(count, np.int64)
-    cpu.cofactors.checked(x, y, room(2 * (n + 1) * n), near, n, count, part, 1e4, tasks)
+    cpu.cofactors.checked(x, y, room((n + 1) * (2 * n + 1)), near, n, count, part, 1e4, tasks)
     close(y, np.linalg.det(x)[:, None, None] * np.linalg.inv(x).mT, "float64")
     z = x + 1j * (x - x.mT)
     w, v = np.empty((count, n)), np.empty(z.shape, z.dtype)

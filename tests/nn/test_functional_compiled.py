@@ -41,6 +41,7 @@ CASES: dict[str, tuple[list[Any], Any]] = {
     "cross_entropy": (
         drawn((4, 7), (7,)), lambda f, x, w: f(x, _INDICES, w, ignore_index=6, label_smoothing=0.1)
     ),
+    "nll_loss": (drawn((4, 7), (7,)), lambda f, x, w: f(x, _INDICES, w, ignore_index=6)),
     "binary_cross_entropy": (_units((4, 7), (4, 7)), lambda f, x, t: f(x, t)),
     "binary_cross_entropy_with_logits": (
         [*drawn((4, 7)), *_units((4, 7))], lambda f, x, t: f(x, t, reduction="sum")
@@ -83,8 +84,8 @@ CASES: dict[str, tuple[list[Any], Any]] = {
         name: (drawn((4, 6)), lambda f, x: f(x))
         for name in (
             "celu", "elu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
-            "leaky_relu", "logsigmoid", "mish", "relu", "selu", "sigmoid", "silu", "softplus",
-            "softshrink", "softsign", "tanhshrink",
+            "leaky_relu", "logsigmoid", "mish", "relu", "relu6", "selu", "sigmoid", "silu",
+            "softplus", "softshrink", "softsign", "tanhshrink",
         )
     },
     "_scaled": (drawn((4, 6, 3)), lambda f, x: f(x, _SIGNS[:, :6, None] > 0, 1.25)),

@@ -119,6 +119,12 @@ def test_shuffles_are_permutations(r: int, groups: int) -> None:
     laws.same(F.pixel_unshuffle(F.pixel_shuffle(x, r), r), x)
     y = xp.asarray(wave((2, 2 * groups, 3)))
     laws.same(F.channel_shuffle(F.channel_shuffle(y, groups), 2), y)
+    last = xp.asarray(np.moveaxis(np.moveaxis(np.asarray(x), 1, -1).copy(), -1, 1))
+    (y, pull), (z, other) = (ft.vjp(lambda v: F.pixel_shuffle(v, r), v) for v in (last, x))
+    laws.same(y, z)
+    laws.same(pull(z)[0], other(z)[0])
+    laws.same(F.interpolate(last, (5, 3), mode="bilinear"), F.interpolate(x, (5, 3), mode="bilinear"))
+    laws.same(F.interpolate(last, (7, 3)), F.interpolate(x, (7, 3)))
     agree_with_torch("pixel_shuffle", {"input": x.shape}, upscale_factor=r)
     agree_with_torch("channel_shuffle", {"input": y.shape}, groups=groups)
 

@@ -24,6 +24,11 @@ COMPOSED = COMPILED | WHOLE
 CASES: dict[str, tuple[list[Any], Any]] = {
     **test_functional_compiled.CASES,
     "nll_loss": (drawn((4, 6)), lambda f, x: f(x, _CLASSES, ignore_index=5)),
+    "channel_shuffle": (drawn((2, 6, 3)), lambda f, x: f(x, 3)),
+    "fold": (drawn((2, 12, 6)), lambda f, x: f(x, (3, 4), (2, 2))),
+    "pixel_shuffle": (drawn((2, 4, 2, 3)), lambda f, x: f(x, 2)),
+    "pixel_unshuffle": (drawn((2, 1, 4, 6)), lambda f, x: f(x, 2)),
+    "unfold": (drawn((2, 3, 4, 3)), lambda f, x: f(x, 2, padding=1)),
     "avg_pool1d": (drawn((2, 3, 9)), lambda f, x: f(x, 3, 2, padding=1, count_include_pad=False)),
     "avg_pool2d": (drawn((1, 2, 5, 6)), lambda f, x: f(x, 2)),
     "avg_pool3d": (drawn((2, 4, 3, 5)), lambda f, x: f(x, 2, stride=(1, 2, 2), ceil_mode=True)),
@@ -42,7 +47,8 @@ each = pytest.mark.parametrize("name", CASES)
 
 # the pulls that stay NumPy's calls: they have ops of windows, or numbers that are looked up
 _CALLS = {
-    "avg_pool1d", "avg_pool2d", "avg_pool3d", "cross_entropy", "embedding_bag", "grid_sample",
+    "avg_pool1d", "avg_pool2d", "avg_pool3d", "cross_entropy", "embedding_bag", "fold",
+    "grid_sample", "unfold",
     "local_response_norm", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d", "max_pool2d",
     "max_pool3d", "multi_margin_loss", "pdist",
     *[f"adaptive_{name}_pool{rank}d" for name in ("avg", "max") for rank in (1, 2, 3)],
@@ -91,7 +97,7 @@ def test_every_one_of_them_has_a_case() -> None:
 def test_losses_that_read_few_elements_have_their_bits(shape: Any, reduction: str) -> None:
     (x,) = drawn(shape, dtype=np.float32)
     t = xp.asarray(np.random.default_rng(0).integers(0, shape[1], shape[0]))
-    found, expected = (f(x, t, reduction=reduction) for f in (F.nll_loss, WHOLE["nll_loss"]))
+    found, expected = (f(x, t, reduction=reduction) for f in (F.nll_loss, COMPOSED["nll_loss"]))
     _same(found, expected)
     with pytest.raises(IndexOutOfBoundsError):
         F.nll_loss(x, t + shape[1], reduction=reduction)
@@ -211,6 +217,21 @@ def test_calls_differ_by_all_that_is_no_array() -> None:
             for f in (F.rms_norm, COMPILED["rms_norm"])
         ]
         _same(*[slope(y) for slope in slopes])
+
+
+def test_values_that_only_equal_others_are_not_those() -> None:
+    """Zeros of both signs, numbers of several classes: what was computed for one of them."""
+    x = xp.asarray([-1.0, -0.0, 0.0, 2.0], dtype=xp.float32)
+    for value in (0.0, -0.0, 1, True, 1.0, 0, False, -0.0, 0.0, float("nan"), np.float64(1.0)):
+        for _ in range(2):
+            found, expected = (f(x, 0.5, value) for f in (F.threshold, COMPILED["threshold"]))
+            assert found.dtype == expected.dtype
+            assert np.asarray(found).tobytes() == np.asarray(expected).tobytes()
+    with pytest.raises(ArgumentError):
+        F.hardtanh(x, 1.0, -1.0)
+    for _ in range(2):
+        assert F.relu6(x).dtype == xp.float32
+        assert F.relu6(xp.astype(x, xp.float64)).dtype == xp.float64
 
 
 def test_a_decision_on_values_is_taken_at_each_call() -> None:

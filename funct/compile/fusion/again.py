@@ -11,7 +11,7 @@ and a row, kept for a gradient, is computed from the product again.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import attrs
@@ -87,18 +87,25 @@ def _spared(
     for v, all_of_them in reading.items():
         if v not in made or not all(isinstance(g, Group) and _is_large(g, v) for g in all_of_them):
             continue
-        chains = [_instead(v, walked[id(group)], there, made) for group in all_of_them]
+        chains = [_instead(v, walked[id(g)], there, reading, made) for g in all_of_them]
         if all(chains):
             found[v] = chains[0]
     return found
 
 
-def _instead(v: Var, read: set[Var], there: set[Var], made: dict[Var, Node]) -> list[Node]:
-    """What computes v from what a group reads and at most one array that is there."""
+def _instead(
+    v: Var, read: set[Var], there: set[Var], passed: Container[Var], made: dict[Var, Node]
+) -> list[Node]:
+    """What computes v from what a group reads, at most one array that is there, and few numbers.
+
+    passed: what steps read that others make, which is in memory for them.
+    """
     least = math.prod(v.shape) // _SMALL
 
     def is_there(a: Var) -> bool:
-        return a in there and (_is_like(a, v) or math.prod(a.shape) <= least)
+        if math.prod(a.shape) <= least:
+            return a in there or a in passed
+        return a in there and _is_like(a, v)
 
     chain = _chain(v, lambda a: a in read or is_there(a), made) if v in read else []
     new = {a for e in chain for a in e.reads if a.shape == v.shape and a not in read and a in there}

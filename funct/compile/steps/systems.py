@@ -58,9 +58,9 @@ def lower_systems(node: Node, fused: Fused) -> list[Call]:
         arrays.append(np.broadcast_to(np.eye(n, dtype=x.dtype), x.shape))  # type: ignore[arg-type]
     if node.name in ("inv", "solve"):
         m = out.shape[-1]
-        sizes, room = [n, m], (n + 2) * (n + m)
+        sizes, room = [n, m], (n + 2) * (n + m | 1)
     elif node.name == "det":
-        room = (n + 1) * n
+        room = (n + 1) * (n | 1)
     rooms = Address(Buffer(tasks * room * systems.LANES, _ROOM)), _ROOM
     odd = Address(Buffer(tasks, _INDEX))
     words = [*arrays, (Address(out), out.dtype), rooms, (odd, _INDEX), *sizes, count, part, tasks]

@@ -32,7 +32,7 @@ from funct.kernels.cpu.outside import address_in_python, declared
 __all__ = [
     "BASE", "DATA", "DENSE", "DTYPE", "Entries", "FLAGS", "RANK", "SHAPE", "STRIDES", "TYPE",
     "builtin", "code_of", "field", "flags_asked", "flags_cleared", "maker", "readable", "slot",
-    "unlocked", "word",
+    "sought", "unlocked", "word",
 ]  # fmt: skip
 
 # Where the fields of an object and of an array stand: NumPy's ABI fixes what follows the head.
@@ -94,6 +94,26 @@ def field(name: str, of: str, offset: int, kind: str = "i64") -> str:
         f"  %{name}.at = getelementptr i8, ptr {of}, i64 {offset}\n"
         f"  %{name} = load {kind}, ptr %{name}.at"
     )
+
+
+def sought(first: str, words: int, begin: str, found: str, missing: str) -> str:
+    """Text from %kind on that finds %dtype among the %kinds entries of a table, each of so many
+    words, and goes on at `found`: %at is the entry, %i its number. begin: the block before.
+    """
+    return f"""kind:
+  %i = phi i64 [ 0, %{begin} ], [ %i.next, %other ]
+  %unknown = icmp eq i64 %i, %kinds
+  br i1 %unknown, label %{missing}, label %compare
+compare:
+  %entry.before = mul i64 %i, {words}
+  %at = getelementptr i64, ptr {first}, i64 %entry.before
+  %wanted = load ptr, ptr %at
+  %same = icmp eq ptr %wanted, %dtype
+  br i1 %same, label %{found}, label %other
+other:
+  %i.next = add i64 %i, 1
+  br label %kind
+{found}:"""
 
 
 def unlocked(call: str, when: str) -> str:

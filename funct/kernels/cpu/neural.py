@@ -18,7 +18,8 @@ from funct.kernels.cpu.loops import kernel
 from funct.kernels.cpu.vectors import loaded, stored, summed, written
 
 __all__ = [
-    "class_loss", "gelu", "layer_norm", "log_softmax", "sigmoid", "softmax", "softplus", "usable",
+    "class_loss", "gelu", "layer_norm", "log_softmax", "log_softmax_of_columns", "sigmoid",
+    "softmax", "softmax_of_columns", "softplus", "usable",
 ]  # fmt: skip
 
 _LANES = 8
@@ -77,6 +78,63 @@ def _log_softmax(x: Any, y: Any, e: Any, base: int, rows: int, n: int) -> None:
 def log_softmax(x: Any, y: Any, e: Any, rows: int, n: int) -> None:
     """As above."""
     _log_softmax(x, y, e, 0, rows, n)
+
+
+def _columns_shifted(x: Any, y: Any, e: Any, images: int, n: int, behind: int) -> None:
+    """y = x - the maximum of each column. x, y: (images, n, behind). e: room for a row."""
+    for r in range(images):
+        first = r * n * behind
+        for j in range(behind):
+            e[j] = x[first + j]
+        for k in range(1, n):
+            for j in range(behind):
+                e[j] = larger(x[first + k * behind + j], e[j])
+        for k in range(n):
+            for j in range(behind):
+                y[first + k * behind + j] = x[first + k * behind + j] - e[j]
+
+
+def _column_sums(x: Any, e: Any, first: int, n: int, behind: int) -> None:
+    """e: the sums of the columns of an image of x, which begins there."""
+    for j in range(behind):
+        e[j] = x[first + j]
+    for k in range(1, n):
+        for j in range(behind):
+            e[j] = e[j] + x[first + k * behind + j]
+
+
+@kernel
+def softmax_of_columns(x: Any, y: Any, e: Any, images: int, n: int, behind: int) -> None:
+    """y = exp(x - max) / Σ exp(x - max) for each column."""
+    _columns_shifted(x, y, e, images, n, behind)
+    written(np.exp, y, 0, y, 0, images * n * behind)
+    for r in range(images):
+        first = r * n * behind
+        _column_sums(y, e, first, n, behind)
+        for j in range(behind):
+            e[j] = 1.0 / e[j]
+        for k in range(n):
+            for j in range(behind):
+                y[first + k * behind + j] = y[first + k * behind + j] * e[j]
+
+
+@kernel
+def log_softmax_of_columns(
+    x: Any, y: Any, e: Any, s: Any, images: int, n: int, behind: int
+) -> None:
+    """y = x - max - log Σ exp(x - max) for each column. s: room for as much."""
+    _columns_shifted(x, y, e, images, n, behind)
+    written(np.exp, y, 0, s, 0, images * n * behind)
+    for r in range(images):
+        _column_sums(s, e, r * n * behind, n, behind)
+        for j in range(behind):
+            s[r * behind + j] = e[j]  # behind which no image is read again
+    written(np.log, s, 0, s, 0, images * behind)
+    for r in range(images):
+        first = r * n * behind
+        for k in range(n):
+            for j in range(behind):
+                y[first + k * behind + j] = y[first + k * behind + j] - s[r * behind + j]
 
 
 @kernel

@@ -22,6 +22,7 @@ from funct.device.printed import printed
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.llvm import I64, PTR, Module
+from funct.settings import config
 
 __all__ = ["WORTH", "in_parts"]
 
@@ -44,7 +45,8 @@ def in_parts(found: Any, at: int, operands: Sequence[Any], types: str, cost: int
     lead, (m, n) = first.shape[:-2], first.shape[-2:]
     count = prod(lead)
     alike = all(o.shape[:-2] == lead for o in operands)
-    if count < 2 or count * cost < WORTH or not alike or not ready(first.size):
+    few = count < 2 or count * cost < WORTH or config.record.threads == 1
+    if few or not alike or not ready(first.size):
         return None
     inputs, outputs = _axes(found.signature)
     known = {"m": m, "n": n, "p": min(m, n)}

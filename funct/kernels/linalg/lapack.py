@@ -27,7 +27,7 @@ __all__ = [
     "orthogonal",
 ]  # fmt: skip
 
-LARGE = 64 * 64  # elements of a matrix that is computed in its own precision
+LARGE = 32 * 32  # elements of a matrix that is computed in its own precision
 
 ALONE = {
     "cholesky_lo": (96, 500), "solve": (96, 600), "det": (96, 600), "slogdet": (96, 600),

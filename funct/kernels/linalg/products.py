@@ -40,11 +40,13 @@ _FEW_OF_INTEGERS = 1 << 12
 # multiplications of matrices that BLAS gives to several threads; of complex numbers, or a few rows,
 # that it does not do well
 _TILED, _LEAST_TILED = 1 << 18, 1 << 16
-_FEW_ROWS, _LEAST_TURNED = 16, 1 << 14  # of a few rows by long columns that lie in memory
+_FEW_ROWS, _LEAST_FEW = 32, 1 << 14  # of a few rows, which are worth a kernel of their own,
+_FEW_ELEMENTS = 1 << 11  # and elements of the other matrix
 _LONG_COMPLEX, LONG = 4096, 9216  # elements of a matrix that it does, by a vector
 _FEW_OF_HALVES = 1 << 8  # products of float16 that NumPy does in the time of another call
 _FEW_BY_ONE = 1 << 10  # products by a number that NumPy's loop does in the time of two calls
 _FEW_OUTER = 1 << 12  # of sums of one term that two calls of NumPy's do sooner
+_LONG_ROW = 16  # columns of each of several results that are worth more than one look at them
 _LARGE = 1 << 11  # elements of x from which on a result may be slow to clear
 # sums of so few terms are bound by the result, whose rows fall into the same few sets of the cache
 # where they lie pages apart: BLAS is at half its speed
@@ -84,9 +86,11 @@ def _way(x: NDArray[Any], y: NDArray[Any]) -> Callable[[Any, Any], Any]:
                     return _way_by_vector(x, y, larger)
             elif rank == other == 2:
                 work = size * (columns := y.shape[1])
-                if work > _LEAST_TILED or (work > _LEAST_TURNED and y.strides[0] < y.strides[1]):
+                if work > _LEAST_FEW:
                     few = len(x) <= _FEW_ROWS or columns <= _FEW_ROWS
-                    if few or work > _TILED or kind not in _REAL:
+                    few = few and (size if size > other_size else other_size) >= _FEW_ELEMENTS
+                    least = _LEAST_TILED if kind not in _REAL else _LEAST_FEW if few else _TILED
+                    if work > least:
                         return _way_of_matrices(x, y, work)
             elif size > MANY and x.shape == y.shape:
                 return dot
@@ -99,7 +103,9 @@ def _way(x: NDArray[Any], y: NDArray[Any]) -> Callable[[Any, Any], Any]:
     if kind in _HALVES and kind == y.dtype:
         return _way_of_halves(x, y)
     if x.size * y.size > _FEW and kind in _INTEGERS and y.dtype in _INTEGERS:
-        return _of_integers
+        rows, columns = (v.shape[k] if v.ndim > 1 else 1 for v, k in ((x, -2), (y, -1)))
+        if max(x.size * columns, y.size * rows) > _FEW_OF_INTEGERS:
+            return _of_integers
     return np.matmul
 
 
@@ -131,10 +137,13 @@ def _way_of_stacks(x: NDArray[Any], y: NDArray[Any]) -> Callable[[Any, Any], Any
     work = work if work > other_work else other_work
     if work < FEW_OF_STACKS:
         return np.matmul
-    if terms == 1 and x.size * y.size > _FEW:
+    if terms == 1 and work > _FEW_OUTER and (kind in _REAL or columns >= _LONG_ROW):
         return _of_one
-    if y.ndim == 2 and x.size and x.flags.c_contiguous and y.dtype in _BLAS:
-        return _of_tall
+    if y.ndim == 2 and x.size and y.dtype in _BLAS:
+        byte = x.itemsize
+        apart = columns >= _LONG_ROW and byte not in x.strides[-2:]  # BLAS has them copied anyhow
+        if apart or x.flags.c_contiguous:
+            return _of_tall
     if kind is not y.dtype or not x.__class__ is y.__class__ is np.ndarray or terms != y.shape[-2]:
         return np.matmul  # which says what does not fit
     count = len(x) if x.ndim == 3 else prod(x.shape[:-2])

@@ -32,8 +32,9 @@ __all__ = [
     "qr", "slogdet", "solve", "svd", "svdvals",
 ]  # fmt: skip
 
-MOST = 16  # rows; a task's room stays in the first-level cache, or near
-_MOST_OF_LU = 32  # rows of matrices of which LAPACK, asked for the factors alone, is as slow
+# rows, up to which elimination in lanes is sooner, and rotations: a task's room stays in the caches
+MOST, _MOST_TURNED = 32, 16
+_MOST_OF_ONE = 16  # rows of a matrix alone whose factors are found so
 _REAL = 8  # rows of real matrices whose eigenvalues are found sooner than by LAPACK
 _REAL_COLUMNS = 12  # and columns, or rows if fewer, of those whose singular values are
 _DOUBLE = np.dtype(np.float64)
@@ -65,6 +66,8 @@ def slogdet(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
 def inv(x: NDArray[Any]) -> NDArray[Any] | None:
     """Inverses."""
     if x.dtype in _COMPLEX:
+        if not _are_some_complex(x):
+            return None
         return _solved_as_reals(x, np.broadcast_to(_unit(x.shape[-1]).astype(x.dtype), x.shape))
     if not _suits(x):
         return None
@@ -81,10 +84,16 @@ def _unit(n: int) -> NDArray[Any]:
 def solve(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
     """a⁻¹ b; every matrix has right sides of its own, no more than a few."""
     if a.dtype in _COMPLEX:
-        return _solved_as_reals(a, b)
+        return _solved_as_reals(a, b) if _are_some_complex(a) else None
     if not _suits(a) or a.dtype != b.dtype or a.shape[:-1] != b.shape[:-1]:
         return None
     return _solved(a, b) if b.shape[-1] <= MOST else None
+
+
+def _are_some_complex(a: NDArray[Any]) -> bool:
+    """Whether these are enough systems to be copied."""
+    n, many = a.shape[-1], math.prod(a.shape[:-2]) >= _FEWEST_COPIED
+    return many and 0 < n <= _MOST_TURNED // 2 and a.__class__ is np.ndarray and compiles()
 
 
 def _solved_as_reals(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
@@ -92,13 +101,9 @@ def _solved_as_reals(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
     takes no longer than to begin a call of LAPACK for each.
     """
     n, m = b.shape[-2:]
-    if a.dtype != b.dtype or a.shape[:-1] != b.shape[:-1] or m > MOST or n > MOST // 2:
+    if a.dtype != b.dtype or a.shape[:-1] != b.shape[:-1] or m > MOST:
         return None
     lead, real = a.shape[:-2], a.real.dtype
-    if not n or math.prod(lead) < _FEWEST_COPIED or a.__class__ is not np.ndarray:
-        return None
-    if not compiles():
-        return None
     wide, sides = np.empty((*lead, 2, n, n), a.dtype), np.empty((*lead, 2, n, m), real)
     np.conjugate(a, wide[..., 0, :, :])  # a row of parts is (re, -im) by turns
     np.multiply(wide[..., 0, :, :], a.dtype.type(1j), wide[..., 1, :, :])
@@ -130,14 +135,14 @@ def cofactors(x: NDArray[Any], most: float) -> tuple[NDArray[Any], NDArray[Any]]
     n = x.shape[-1]
     y, near = np.empty(x.shape, x.dtype), np.empty(x.shape[:-2], np.int64)
     count, part, tasks = dealt(x.shape)
-    room = _room(tasks * (n + 1) * 2 * n)
+    room = _room(tasks * (n + 1) * (2 * n + 1))
     systems.cofactors(x, y, room, near, n, count, part, most, tasks)
     return y, near != 0
 
 
 def lu(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None:
     """Permutations P, unit lower L, upper U with P L U = x; of one matrix too."""
-    if not _suits(x, square=False, few=max(x.shape[-2:]) <= MOST, most=_MOST_OF_LU):
+    if not _suits(x, square=False, few=max(x.shape[-2:]) <= _MOST_OF_ONE):
         return None
     *lead, m, n = x.shape
     k = min(m, n)
@@ -161,7 +166,7 @@ def qr(x: NDArray[Any], complete: bool) -> tuple[NDArray[Any], NDArray[Any]] | N
 
 def eigh(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """Ascending eigenvalues of the Hermitian parts of complex matrices; vectors of any phase."""
-    if not _suits(x, "FD", many=True):
+    if not _suits(x, "FD", many=True, most=_MOST_TURNED):
         return None
     v = np.empty(x.shape, x.dtype)
     w = _turned(x, v, True)
@@ -170,7 +175,8 @@ def eigh(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
 
 def eigvalsh(x: NDArray[Any]) -> NDArray[Any] | None:
     """The eigenvalues alone: for complex matrices, those of `eigh`."""
-    if not _suits(x, "fdFD", many=True) or (x.dtype.kind == "f" and x.shape[-1] > _REAL):
+    most = _MOST_TURNED if x.dtype in _COMPLEX else _REAL
+    if not _suits(x, "fdFD", many=True, most=most):
         return None
     return _turned(x, x, False)
 
@@ -186,7 +192,7 @@ def _turned(x: NDArray[Any], v: NDArray[Any], vectors: bool) -> NDArray[Any] | N
 
 def svd(x: NDArray[Any], full: bool) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None:
     """U, descending singular values and Vᴴ of complex matrices; vectors of any phase."""
-    if not _suits(x, "FD", square=False, many=True):
+    if not _suits(x, "FD", square=False, many=True, most=_MOST_TURNED):
         return None
     *lead, m, n = x.shape
     rows, k = max(m, n), min(m, n)
@@ -201,7 +207,7 @@ def svd(x: NDArray[Any], full: bool) -> tuple[NDArray[Any], NDArray[Any], NDArra
 
 def svdvals(x: NDArray[Any]) -> NDArray[Any] | None:
     """Descending singular values alone: for complex matrices, those of `svd`."""
-    if not _suits(x, "fdFD", square=False, many=True):
+    if not _suits(x, "fdFD", square=False, many=True, most=_MOST_TURNED):
         return None
     if x.dtype.kind == "f" and min(x.shape[-2:]) > _REAL_COLUMNS:
         return None
@@ -266,7 +272,7 @@ def _determinants(x: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
         return None
     n = x.shape[-1]
     y = np.empty(x.shape[:-2], dtype)
-    return y if _fine(systems.det, x.shape, (x, y), (n + 1) * n, (n,)) else None
+    return y if _fine(systems.det, x.shape, (x, y), (n + 1) * (n | 1), (n,)) else None
 
 
 def _solved(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
@@ -274,7 +280,7 @@ def _solved(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
     y = np.empty(b.shape, b.dtype)
     if not m:
         return y
-    return y if _fine(systems.solve, a.shape, (a, b, y), (n + 2) * (n + m), (n, m)) else None
+    return y if _fine(systems.solve, a.shape, (a, b, y), (n + 2) * (n + m | 1), (n, m)) else None
 
 
 def _fine(

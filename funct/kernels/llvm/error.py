@@ -91,11 +91,9 @@ def erf(e: Emitter, x: Value) -> Value:
     size = e.abs(x)
     if has_tables(e):
         return e.copysign(_by_cells(e, e.min(ERF_END[element], size)), x)
-    a = e.min({"f32": 3.95, "f64": 6.5}[element], size)  # erf is 1 beyond
-    high, low = _square(e, a)
-    near = e.fma(size, e.polynomial(high, ERF[element]), size)
-    far = _far32(e, a) if element == "f32" else 1 - _tail(e, a, 0, high, low)
-    return e.copysign(e.select(size < 1, near, far), x)
+    a = e.min({"f32": 3.95, "f64": 5.95}[element], size)  # erf is 1 beyond
+    near = e.fma(size, e.polynomial(a * a, ERF[element]), size)
+    return e.copysign(e.select(size < 1, near, _far(e, a)), x)
 
 
 def _by_cells(e: Emitter, a: Value) -> Value:
@@ -110,12 +108,13 @@ def _by_cells(e: Emitter, a: Value) -> Value:
     return e.fma(total, t, e.select(e.eq(value, 0), t, value))
 
 
-def _far32(e: Emitter, a: Value) -> Value:
-    """erf(a) of float32 for 1 <= a <= 3.95."""
-    exponent = e.polynomial(a, ERF_TAIL["f32"])
-    n, bits = nearest(e, exponent, 1, BIAS["f32"])
+def _far(e: Emitter, a: Value) -> Value:
+    """erf(a) for 1 <= a, up to where it is 1."""
+    element = a.type.element
+    exponent = e.polynomial(a, ERF_TAIL[element])
+    n, bits = nearest(e, exponent, 1, BIAS[element])
     part = exponent - n
-    p = e.fma(part, e.polynomial(part, EXP2_PART["f32"]), 1)
+    p = e.fma(part, e.polynomial(part, EXP2_PART[element]), 1)
     return e.fma(-p, pow2(e, bits, a.type), 1)
 
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.kernels.cpu.irregular.shuffling import NEAR, PLACES, even_order
-from funct.kernels.cpu.irregular.words import DIGIT, unpack
+from funct.kernels.cpu.irregular.shuffling import NEAR, even_order, items_for, sizes
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.scratch import fresh, workspace
 from funct.kernels.sorting import argsort
@@ -17,7 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["order"]
 
-_WORD, _INDEX, _PLACE = map(np.dtype, (np.uint64, np.int64, np.int32))
+_WORD, _ITEM = np.dtype(np.uint64), np.dtype(np.int32)
+_LIKE = np.zeros(1, np.int64)  # what places are
 
 
 def order(words: NDArray[Any]) -> NDArray[np.int64]:
@@ -25,9 +25,11 @@ def order(words: NDArray[Any]) -> NDArray[np.int64]:
     n = words.size
     if not n or not ready(n):
         return argsort(words, 0, False)
-    y, low = fresh((n,), _INDEX), (n - 1).bit_length()
-    other, found = workspace(n, _WORD) if n <= NEAR else fresh((n,), _WORD), y.view(_WORD)
-    counts, places = workspace(1 << DIGIT, _INDEX), workspace(PLACES, _PLACE)
-    alike = even_order(words, other, found, counts, places, NEAR, n, low)
-    failed = alike and unpack(words, found, y, 1, n, n, n, low, False, True)
-    return argsort(words, 0, False) if failed else y
+    low, digit, part, room = sizes(n, NEAR)
+    counts, dealt = _LIKE, words
+    if digit:
+        counts, dealt = np.empty(1 << digit, np.int64), fresh((part << digit,), _WORD)
+    items = workspace(items_for(room), _ITEM)
+    y: NDArray[np.int64] | None
+    y = even_order(words, _LIKE, dealt, counts, items, n, low, digit, part, room)
+    return argsort(words, 0, False) if y is None else y

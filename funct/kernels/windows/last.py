@@ -14,7 +14,14 @@ import numpy as np
 
 from funct.kernels.channels import channels_first
 from funct.kernels.cpu.irregular.pooling import LANES
-from funct.kernels.cpu.irregular.pooling_last import fold_last, spread_last, width_of
+from funct.kernels.cpu.irregular.pooling_last import (
+    WIDTHS,
+    fold_last,
+    max_index_last,
+    max_spread_last,
+    spread_last,
+    width_of,
+)
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.windows.places import axes_of, ends, order, share
 from funct.kernels.windows.views import Padding, Sizes
@@ -24,7 +31,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["means_back_last", "means_last", "pool_last", "rows_last", "sums_back_last"]
+__all__ = [
+    "first_maxima_last", "maxima_back_last", "maxima_last", "means_back_last", "means_last",
+    "pool_last", "rows_last", "sums_back_last",
+]  # fmt: skip
+
+_INT = np.dtype(np.int64)
 
 
 def pool_last(
@@ -110,6 +122,40 @@ def means_back_last(
     """What those send back to the elements of images of that size, to which they come in order."""
     counts, found = _ends_of_boxes(seen.dtype, tuple(size), *[b.tobytes() for b in boxes])
     return _spread(seen / counts[..., None], tuple(size), found)
+
+
+def maxima_last(seen: NDArray[Any], boxes: Sequence[NDArray[np.int64]]) -> NDArray[Any]:
+    """The maximum of each box, as `means_last`, of floats."""
+    plan, _ = _plan_of_boxes(seen.shape, seen.dtype, *[b.tobytes() for b in boxes])
+    return _folded("max", -np.inf, seen, plan, None, len(boxes))
+
+
+def first_maxima_last(seen: NDArray[Any], boxes: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Where in its flat image the maximum of each box stands."""
+    plan, _ = _plan_of_boxes(seen.shape, seen.dtype, *[b.tobytes() for b in boxes])
+    to, _, (axes, *_), (rows, some, inner, many), _, tasks = plan
+    y = fresh(to, _INT)
+    max_index_last(seen, y, axes, _met(boxes), rows, some, inner, many, tasks)
+    return channels_first(y, y.ndim - len(boxes) - 1)
+
+
+def maxima_back_last(
+    g: NDArray[Any], seen: NDArray[Any], boxes: Sequence[NDArray[np.int64]]
+) -> NDArray[Any]:
+    """What g, seen as `seen`, sends back to the maxima of boxes, which come in order."""
+    plan, _ = _plan_of_boxes(seen.shape, seen.dtype, *[b.tobytes() for b in boxes])
+    _, _, (axes, *_), (_, _, inner, many), _, _ = plan
+    z, d = fresh(seen.shape, seen.dtype), len(boxes)
+    images = prod(seen.shape[: seen.ndim - d - 1])
+    some = inner if inner % WIDTHS[many] else WIDTHS[many]
+    tasks = images * (inner // some)
+    max_spread_last(g, seen, z, axes, _met(boxes), inner, some, many, False, tasks)
+    return channels_first(z, z.ndim - d - 1)
+
+
+def _met(boxes: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """What of each of three axes windows that begin at the corner of the image meet."""
+    return np.concatenate([np.asarray([[0, 1]] * (3 - len(boxes)), _INT).reshape(-1, 2), *boxes])
 
 
 @functools.lru_cache(256)

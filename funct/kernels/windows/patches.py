@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.device import host
+from funct.kernels.channels import lie_last
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.linalg.products import matmul
 from funct.kernels.windows.pointwise import summed
@@ -96,6 +97,8 @@ def convolution_input(
     filled = channels >= _FEW_LANES or prod(kernel) <= _SHORT
     if filled and _few(outputs, _FEW_OUTPUTS):
         return NotImplemented
+    if channels < _FEW_LANES and outputs > _FEW_OUTPUTS and _few(0, 0) and not lie_last(g):
+        return NotImplemented  # what is sent is added where it belongs, at once
     if not _apart(g, w, channels, tuple(kernel), slide, _FEW_CHANNELS):
         return NotImplemented
     pixels = g.reshape(len(g), outputs, -1).swapaxes(1, 2)

@@ -45,6 +45,7 @@ _SHORT_WEIGHTS = 1 << 13  # or are BLAS's, where vectors are short
 _SHORT_VECTORS, _SOME = 32, 128
 _MOST_ROWS = 1 << 10  # pixels whose channels are last; of more, tiles lay weights out once as well
 _LONG_IMAGE = 1 << 11  # BLAS is slow at sums of so many, be weights few or not;
+_FEW_TOGETHER = 8  # channels of all groups
 _FEW_CHANNELS = 8  # beside more of them a few are rows that no product lays out
 _TILED_BYTES = 1 << 10  # of a pixel's channels, which are turned around
 
@@ -181,6 +182,26 @@ def _stacked(matrices: NDArray[Any], x: NDArray[Any]) -> NDArray[Any]:
     return channels_first(rows.reshape(n, *size, groups * outputs))
 
 
+def _all_together(x: NDArray[Any], g: NDArray[Any], kernel: Sizes, slide: Sliding) -> bool:
+    """Whether all channels, which are last, are so few that products of each with all outputs cost
+    no more than those of its group.
+    """
+    alone = slide.groups > 1 and slide.pointwise and prod(kernel) == 1
+    few = x.shape[1] <= _FEW_TOGETHER and g.shape[1] > slide.groups
+    alike = x.dtype == g.dtype and not x.flags.c_contiguous and _last(x) and _last(g)
+    return alone and few and alike and x.size > 0 < g.size
+
+
+def _of_all_channels(x: NDArray[Any], g: NDArray[Any], groups: int) -> NDArray[Any]:
+    """The sums over all pixels of the products of each group's channels with its outputs, among
+    those of all with all.
+    """
+    ours, theirs = (channels_last(v).reshape(-1, v.shape[1]) for v in (g, x))
+    sums: NDArray[Any] = matmul(ours.T, theirs)  # (O, C)
+    of_groups = sums.reshape(groups, -1, groups, x.shape[1] // groups)
+    return np.ascontiguousarray(of_groups[np.arange(groups), :, np.arange(groups)])  # (G, o, c)
+
+
 def _stacked_weight(x: NDArray[Any], g: NDArray[Any], groups: int) -> NDArray[Any]:
     """The sums over all pixels of the products of each group's channels with its outputs."""
     split = [(v.shape[1] // groups, v) for v in (g, x)]
@@ -280,6 +301,8 @@ def _convolution_weight(
     (n, channels), outputs = x.shape[:2], g.shape[1]
     result = (outputs, channels // slide.groups, *size)
     alike = g.flags.c_contiguous if x.flags.c_contiguous else _last(g)
+    if _all_together(x, g, size, slide):
+        return lambda x, g, *_: _of_all_channels(x, g, slide.groups).reshape(result)
     if _stacks(x, g, size, slide) and alike and g.shape[1] > slide.groups:
         return lambda x, g, *_: _stacked_weight(x, g, slide.groups).reshape(result)
     if _dense(x, g) and whole(x.shape, size, slide):

@@ -244,7 +244,7 @@ def max_pool_index(
     """Find the first maximum of each window over the last axes; arguments as in `max_pool`.
 
     Returns: (…, *T) int64, the place in the flat image, 0 … prod(S) - 1; -1 where a window has
-             padding alone. The first NaN counts as the maximum.
+             padding alone. Of several NaN the last counts as it, as in torch.
     """
     lead = x.ndim - len(window)
     size = x.shape[lead:]
@@ -325,18 +325,20 @@ def plain_max_pool_index(
     best = max_pool(x, window, stride, padding, dilation)  # (…, *T)
     places = prod(window)
     has_nan = x.dtype.kind not in "iub" and bool((best != best).any())
-    # A maximum of ranks, places - place, in the narrowest integers: these passes are bound by
-    # memory, and copying where a mask is set is slow.
+    # A maximum of ranks, places - place or of NaN place + 1, in the narrowest integers: these
+    # passes are bound by memory, and copying where a mask is set is slow.
     rank = np.zeros(best.shape, np.min_scalar_type(places))
     for place, to, at in _taps(x.shape, best.shape, window, stride, padding, dilation):
         here = x[at]
-        hit = here == best[to]
-        if has_nan:
-            hit |= here != here
-        part = rank[to]
+        part, hit = rank[to], here == best[to]
         np.maximum(part, hit * rank.dtype.type(places - place), out=part)
-    return np.where(rank == 0, -1, _flat_places(places - rank.astype(np.int64), x.shape, window,
-                                                stride, padding, dilation))  # fmt: skip
+        if has_nan:
+            np.maximum(part, (here != here) * rank.dtype.type(place + 1), out=part)
+    found = places - rank.astype(np.int64)
+    if has_nan:
+        found = np.where(best != best, places - 1 - found, found)
+    flat = _flat_places(found, x.shape, window, stride, padding, dilation)
+    return np.where(rank == 0, -1, flat)
 
 
 def _flat_places(

@@ -11,6 +11,7 @@ from funct.kernels.cpu.irregular.resampling import across, along
 from funct.kernels.cpu.loops import pays
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.windows.places import share
+from funct.kernels.windows.views import memory_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,6 +27,10 @@ def resampled(
     """
     if x.dtype.char not in "fd" or x.__class__ is not np.ndarray or not places.size or not pays(x):
         return None
+    order = memory_order(x)
+    if order is not None:  # as it lies in memory
+        y = resampled(x.transpose(order), places, weights, order.index(axis))
+        return None if y is None else y.transpose(np.argsort(order))
     taps, out = places.shape
     shape = (*x.shape[:axis], out, *x.shape[axis + 1 :])
     y = fresh(shape, x.dtype)

@@ -49,6 +49,7 @@ def relu(input: Any, inplace: bool = False) -> Any:
     return ops.relu(input)
 
 
+@compiled
 def relu6(input: Any, inplace: bool = False) -> Any:
     """Limit to [0, 6]; the derivative at 0 and at 6 is 0.
 

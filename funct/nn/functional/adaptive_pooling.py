@@ -111,7 +111,7 @@ def adaptive_max_pool1d(input: Any, output_size: OutputSize, return_indices: boo
     maximum in the flat input too.
     Returns: shape (N, C, T) or (C, T); with return_indices a pair of that.
     Raises: as `adaptive_avg_pool1d`.
-    Notes: the derivative goes to the first maximum.
+    Notes: the derivative goes to the first maximum, of several NaN to the last.
     Example:
         >>> import funct.array as xp
         >>> from funct.nn import functional as F
@@ -286,17 +286,58 @@ def _max(name: str, rank: int, x: Any, output_size: OutputSize, return_indices: 
     if how is not None:
         y = unbatched(ops.max_pool(x, *how), added)
         return (y, unbatched(ops.max_pool_index(x, *how), added)) if return_indices else y
+    if not return_indices and concrete(x) and _seen(x, rank) is not None:
+        maxima = _maxima if x.__class__ is Array else _maxima_of_boxes
+        return unbatched(maxima(x, sizes, shape), added)
     at = _first_maxima(ops.stop_gradient(x), shape, sizes)
-    rows = xp.reshape(at, (*x.shape[:2], math.prod(sizes)))
-    y = ops.take_along_axis(xp.reshape(x, (*x.shape[:2], math.prod(shape))), rows, 2)
-    y, at = (unbatched(xp.reshape(v, (*x.shape[:2], *sizes)), added) for v in (y, at))
+    y, at = (unbatched(v, added) for v in (_read(x, at), at))
     return (y, at) if return_indices else y
+
+
+def _seen(x: Any, d: int) -> Any:
+    """The buffer of images whose channels are last in memory, seen so; None of others."""
+    while x.__class__ is ReverseTracer:
+        x = x.value
+    return kernels.of_channels(x.data, d)
+
+
+def _maxima(x: Any, sizes: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+    """Maxima of boxes of images of that shape, whose channels are last in memory."""
+    if x.__class__ is Array:
+        return wrap(kernels.maxima(_seen(x, len(sizes)), _ends(shape, sizes)))
+    at = _first_maxima(ops.stop_gradient(x), shape, sizes)
+    return _read(x, at)
+
+
+_maxima_of_boxes = functools.partial(custom_vjp, nondiff_argnums=(1, 2))(_maxima)
+
+
+def _maxima_pull(sizes: tuple[int, ...], shape: tuple[int, ...], x: Any, g: Any) -> tuple[Any]:
+    if g.__class__ is x.__class__ is Array:
+        return (wrap(kernels.maxima_back(g.data, _seen(x, len(sizes)), _ends(shape, sizes))),)
+    at = _first_maxima(ops.stop_gradient(x), shape, sizes)
+    lead, n = x.shape[:2], math.prod(shape)
+    flat = ops.put_along_axis(xp.reshape(g, (*lead, -1)), xp.reshape(at, (*lead, -1)), 2, n)
+    return (xp.reshape(flat, x.shape),)
+
+
+_maxima_of_boxes.defvjp(
+    lambda x, sizes, shape: (_maxima(x, sizes, shape), x), _maxima_pull
+)
+
+
+def _read(x: Any, at: Any) -> Any:
+    """The elements at these flat places of each image."""
+    lead = x.shape[:2]
+    rows = xp.reshape(at, (*lead, math.prod(at.shape[2:])))
+    y = ops.take_along_axis(xp.reshape(x, (*lead, math.prod(x.shape[2:]))), rows, 2)
+    return xp.reshape(y, at.shape)
 
 
 def _first_maxima(x: Any, shape: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
     """Flat places of the first maxima of windows of several sizes.
 
-    The elements of all windows side by side, of which short ones have their first one again, make
+    The elements of all windows side by side, of which short ones have their last one again, make
     windows of one size.
     """
     if x.__class__ is Array:
@@ -305,10 +346,9 @@ def _first_maxima(x: Any, shape: tuple[int, ...], sizes: tuple[int, ...]) -> Any
         if found is not None:
             return wrap(found)
     inside: Any = np.zeros((), np.int64)  # where those stand in x
-    window = []
     for k, (n, out) in enumerate(zip(shape, sizes, strict=True)):
-        places = area_taps(n, out).places.T  # (out, taps)
-        window.append(places.shape[1])
+        starts, stops = area_windows(n, out).T[..., None]
+        places = np.minimum(starts + np.arange((stops - starts).max()), stops - 1)  # (out, taps)
         x = ops.take(x, wrap(places.reshape(-1)), 2 + k)
         inside = inside[..., None] * n + places.reshape(-1)
     at = ops.max_pool_index(x, *even(x.shape[2:], sizes))

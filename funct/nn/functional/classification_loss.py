@@ -11,7 +11,7 @@ from funct.array.direct import direct
 from funct.errors import ArgumentError, ShapeError
 from funct.kernels import neural as kernels
 from funct.nn.functional.arguments import from_begin
-from funct.nn.functional.compiled import compiled, whole
+from funct.nn.functional.compiled import compiled
 from funct.nn.functional.reduction import (
     check_floating,
     check_reduction,
@@ -72,7 +72,7 @@ def cross_entropy(
 
 
 @direct(kernels.nll_loss, arrays=2)
-@whole
+@compiled
 @in_single
 def nll_loss(
     input: Any, target: Any, weight: Any = None, size_average: None = None,
@@ -196,7 +196,8 @@ def _index_loss(
     picked = _picked(logp, index, axis)
     weights = xp.astype(counted, logp.dtype)
     if weight is not None:
-        weights = weights * xp.reshape(xp.take(weight, xp.reshape(index, (-1,))), index.shape)
+        flat = xp.reshape(index, (-1,))
+        weights = weights * xp.reshape(xp.take_along_axis(weight, flat, axis=0), index.shape)
     loss = ops.where(counted, -picked * weights, 0.0)
     if smoothing:
         spread = ops.where(counted, -xp.sum(_weighted(logp, weight, axis), axis=axis), 0.0)

@@ -26,12 +26,13 @@ from funct.array import Array, Tensor
 from funct.array.direct import DIRECT
 from funct.kernels.channels import lie_last
 from funct.kernels.neural import FEW
+from funct.ops.fast import wrap
 from funct.source import hide
 from funct.transforms import jit
 from funct.transforms.compiled.single import Single, static_key
 from funct.transforms.reverse import ReverseTracer
 
-__all__ = ["COMPILED", "LEAST", "SINGLES", "WHOLE", "compiled", "concrete", "whole"]
+__all__ = ["COMPILED", "LEAST", "SINGLES", "WHOLE", "compiled", "concrete", "lies_last", "whole"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -63,7 +64,7 @@ def compiled(fun: Callable[P, R], least: int | None = None) -> Callable[P, R]:
             if a.__class__ is Array or isinstance(a, Tensor):
                 if not concrete(a):
                     return fun(*args, **options)
-                turned = _lies_last(a)
+                turned = lies_last(a)
                 last = last or (turned and not arrays)
                 arrays.append(xp.moveaxis(a, 1, -1) if turned else a)
                 key.append("last" if turned else None)
@@ -94,6 +95,8 @@ def _by_size(
     fun: Callable[P, R], large: Callable[P, R], single: Callable[..., Single],
     least: int | None = None,
 ) -> Callable[P, R]:  # fmt: skip
+    most = LEAST if least is None else min(least, LEAST)
+
     def made() -> Single:
         direct = DIRECT.get(f"{fun.__module__}.{fun.__name__}")
         few = SINGLES[fun.__name__] = single(fun, None if direct is None else direct.public)
@@ -104,12 +107,22 @@ def _by_size(
         first: Any = args[0] if args else None
         kind = first.__class__
         if kind is Array:
-            size = first.data.size
+            d = first.data
+            size = d.size
+            if 0 < size < most and not options:
+                few = SINGLES.get(fun.__name__) or made()
+                if few.alone:
+                    try:
+                        known = few.alone.get((d.dtype.num, d.shape, *args[1:], *map(type, args)))
+                        if known is not None:
+                            return cast("R", wrap(known.run(d)[0]))
+                    except Exception:  # other arrays, or an error that the composition names
+                        known = None
         elif kind is ReverseTracer:
             size = first.size
         else:
             return fun(*args, **options)
-        if 0 < size < (LEAST if least is None else min(least, LEAST)):
+        if 0 < size < most:
             few = SINGLES.get(fun.__name__) or made()
             if (kind is ReverseTracer) in few.refused:
                 return fun(*args, **options)
@@ -120,7 +133,7 @@ def _by_size(
     return call
 
 
-def _lies_last(a: Any) -> bool:
+def lies_last(a: Any) -> bool:
     """Whether a is images whose channels are last in memory: code reads them as they lie."""
     while a.__class__ is ReverseTracer:
         a = a.value
@@ -141,7 +154,7 @@ def _of_arrays(
     given = (*args, *options.values())
     plain = tuple([None if isinstance(a, Tensor) else a for a in given])  # no array lives on here
     places = tuple([k for k, a in enumerate(given) if isinstance(a, Tensor)])
-    last = tuple([_lies_last(given[k]) for k in places])
+    last = tuple([lies_last(given[k]) for k in places])
     # a method, since what a closure holds is looked at before each call; by its name it is told
     filled = FunctionType(_filled.__code__, _filled.__globals__, fun.__name__)
     return MethodType(filled, (fun, plain, places, last, tuple(options)))

@@ -100,9 +100,9 @@ def _fractional(
     seen = ops.take_along_axis(
         ops.stop_gradient(flat), xp.reshape(places, (*x.shape[:2], rows * taps)), 2
     )
-    best = ops.argmax(xp.reshape(seen, (*x.shape[:2], rows, taps)), 3, True)
-    places = xp.reshape(places, (*x.shape[:2], rows, taps))
-    chosen = ops.squeeze(ops.take_along_axis(places, best, 3), 3)  # (N, C, T)
+    best = ops.max_pool_index(seen, (taps,), (taps,), ((0, 0),), (1,))
+    places = xp.reshape(places, (*x.shape[:2], rows * taps))
+    chosen = ops.take_along_axis(places, best, 2)  # (N, C, T)
     y = ops.take_along_axis(flat, chosen, 2)
     y, chosen = (unbatched(xp.reshape(v, (*x.shape[:2], *sizes)), added) for v in (y, chosen))
     return (y, chosen) if return_indices else y

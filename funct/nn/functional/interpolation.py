@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +13,8 @@ from funct.array.conversion import check_allocation
 from funct.errors import ArgumentError, ShapeError
 from funct.nn.functional import resampling
 from funct.nn.functional.adaptive_pooling import adaptive_mean
-from funct.nn.functional.resampling import gathered, resampled
+from funct.nn.functional.compiled import concrete
+from funct.nn.functional.resampling import gathered, gathered_at_once, resampled
 
 __all__ = ["interpolate", "upsample"]
 
@@ -53,6 +55,9 @@ def interpolate(
     if mode == "area":
         return adaptive_mean(input, sizes)
     given = [None] * rank if factors is None or recompute_scale_factor else factors
+    if mode.startswith("nearest") and rank > 1 and concrete(input):
+        at = _nearest_at_once(tuple(map(int, input.shape[2:])), sizes, tuple(given), mode)
+        return gathered_at_once(input, at, 2, sizes)
     x = input
     for k in range(rank):
         n, out = int(input.shape[2 + k]), sizes[k]
@@ -80,10 +85,9 @@ def _resized(
     x: Any, axis: int, n: int, out: int, factor: float | None, mode: str, corners: bool,
     antialias: bool,
 ) -> Any:  # fmt: skip
+    if mode.startswith("nearest"):
+        return gathered(x, _nearest(n, out, factor, mode), axis)
     scale = n / out if factor is None else 1.0 / factor
-    if mode in ("nearest", "nearest-exact"):
-        exact = mode == "nearest-exact"
-        return gathered(x, resampling.nearest_places(n, out, scale, exact), axis)
     if corners:
         scale = (n - 1) / (out - 1) if out > 1 else 0.0
     cubic = mode == "bicubic"
@@ -93,6 +97,19 @@ def _resized(
         return resampled(x, resampling.smooth_taps(n, out, scale, cubic), axis)
     taps = resampling.cubic_taps if cubic else resampling.linear_taps
     return resampled(x, taps(n, out, scale, corners), axis)
+
+
+def _nearest(n: int, out: int, factor: float | None, mode: str) -> Any:
+    scale = n / out if factor is None else 1.0 / factor
+    return resampling.nearest_places(n, out, scale, mode == "nearest-exact")
+
+
+@functools.lru_cache(16)
+def _nearest_at_once(
+    shape: tuple[int, ...], sizes: tuple[int, ...], given: tuple[float | None, ...], mode: str
+) -> Any:
+    each = zip(shape, sizes, given, strict=True)
+    return resampling.flat_places(shape, [_nearest(n, out, f, mode) for n, out, f in each])
 
 
 def _check(

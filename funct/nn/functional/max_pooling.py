@@ -35,7 +35,7 @@ def max_pool1d(
     return_indices: give the place of each maximum in the flat input (L,) too, int64.
     Returns: shape (N, C, T) or (C, T); with return_indices a pair of that.
     Raises: ShapeError: when the rank does not fit. ArgumentError: when a parameter is out of range.
-    Notes: the derivative goes to the first maximum.
+    Notes: the derivative goes to the first maximum, of several NaN to the last.
     Example:
         >>> import funct.array as xp
         >>> from funct.nn import functional as F

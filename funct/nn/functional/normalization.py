@@ -57,19 +57,13 @@ def batch_norm(
     _check_count("batch_norm", input, axes)
     given = input, weight, bias
     input, weight, bias = widened(*given)
-    mean = xp.mean(input, axis=axes, keepdims=True)  # (1, C, 1, ...)
-    centred = input - mean
-    squares = ops.reduce_sum(centred * centred, axes, False)  # (C,)
-    var = ops.mean_of(squares, input, axes)
-    factor = _inverse_root(var, eps)
-    factor = factor if weight is None else factor * weight
-    y = centred * _channel(factor, input)
-    y = narrowed(y if bias is None else y + _channel(bias, input), *given)
+    y, mean, var = _normalised(input, axes, weight, bias, eps)
+    y = narrowed(y, *given)
     if running_mean is None or running_var is None:
         return y
-    unbiased = squares / (ops.count_along(input, axes) - 1)
-    batch_mean = xp.reshape(mean, (-1,))
-    return y, _moved(running_mean, batch_mean, momentum), _moved(running_var, unbiased, momentum)
+    n = ops.count_along(input, axes)
+    mean, var = (xp.reshape(v, (-1,)) for v in (mean, var))
+    return y, _moved(running_mean, mean, momentum), _moved(running_var, var * n / (n - 1), momentum)
 
 
 @compiled
@@ -107,8 +101,8 @@ def instance_norm(
     _check_count("instance_norm", input, axes)
     given = input, weight, bias
     input, weight, bias = widened(*given)
-    y, mean, var = _standardised(input, axes, eps)
-    y = narrowed(_affine(y, weight, bias, 1), *given)
+    y, mean, var = _normalised(input, axes, weight, bias, eps)
+    y = narrowed(y, *given)
     if running_mean is None or running_var is None:
         return y
     n = ops.axis_count(input, axes)
@@ -187,28 +181,16 @@ def group_norm(
     """
     if len(input.shape) < 2:
         raise ShapeError(f"group_norm: input must have shape (N, C, *S), got {input.shape}")
-    n, channels, *size = input.shape
+    channels = input.shape[1]
     if num_groups < 1 or channels % num_groups:
         raise ArgumentError(
             f"group_norm: num_groups must divide {channels} channels, got {num_groups}"
         )
     given = input, weight, bias
     input, weight, bias = widened(*given)
-    each = channels // num_groups
-    count = each
-    for k in size:
-        count = count * k
-    groups = xp.reshape(input, (n, num_groups, count))  # of no samples -1 would be any number
-    mean = xp.mean(groups, axis=2, keepdims=True)  # (N, G, 1)
-    centred = groups - mean
-    factor = _inverse_root(xp.mean(centred * centred, axis=2, keepdims=True), eps)
-    mean, factor = (
-        xp.reshape(xp.broadcast_to(v, (n, num_groups, each)), (n, channels, *[1] * len(size)))
-        for v in (mean, factor)
-    )
-    factor = factor if weight is None else factor * _channel(weight, input)
-    y = (input - mean) * factor
-    return narrowed(y if bias is None else y + _channel(bias, input), *given)
+    axes = tuple(range(2, len(input.shape)))
+    y, _, _ = _normalised(input, axes, weight, bias, eps, channels // num_groups)
+    return narrowed(y, *given)
 
 
 @compiled
@@ -253,14 +235,43 @@ def _standardised(x: Any, axes: tuple[int, ...], eps: float) -> tuple[Any, Any, 
     return centred * _inverse_root(var, eps), mean, var
 
 
+def _normalised(
+    x: Any, axes: tuple[int, ...], weight: Any, bias: Any, eps: float, each: int = 1
+) -> tuple[Any, Any, Any]:
+    """x with mean 0 and variance 1 over axes, times weight, plus bias; the mean and the variance.
+
+    each: how many channels, side by side, have these in common.
+
+    What is subtracted from x is a constant to derivatives: the mean that is left, 0 but for
+    rounding, has all of the mean's. So they are two sums, then one pass that reads them.
+    """
+    kept = tuple([1 if a in axes else k for a, k in enumerate(x.shape)])  # (N or 1, C, 1, ...)
+    shape = kept if each == 1 else (kept[0], kept[1] // each, each)  # of statistics
+    count = ops.count_along(x, axes) * each
+
+    def mean(v: Any) -> Any:
+        total = xp.sum(v, axis=axes, keepdims=True)
+        if each > 1:
+            total = xp.sum(xp.reshape(total, shape), axis=2, keepdims=True)
+        return total / count
+
+    def channels(v: Any) -> Any:
+        return v if each == 1 else xp.reshape(xp.broadcast_to(v, shape), kept)
+
+    weight, bias = (v if v is None else xp.reshape(v, (1, *shape[1:])) for v in (weight, bias))
+    centre = ops.stop_gradient(mean(x))
+    centred = x - channels(centre)
+    rest = mean(centred)
+    squared = rest * rest  # which the variance has lost: as 0, for its derivatives alone
+    var = mean(centred * centred) - (squared - ops.stop_gradient(squared))
+    factor = _inverse_root(var, eps)
+    factor = factor if weight is None else factor * weight
+    shift = -rest * factor if bias is None else bias - rest * factor
+    return centred * channels(factor) + channels(shift), centre + rest, var
+
+
 def _inverse_root(var: Any, eps: float) -> Any:
     return 1.0 / xp.sqrt(var + eps)  # one division for each statistic, not for each element
-
-
-def _affine(y: Any, weight: Any, bias: Any, axis: int) -> Any:
-    behind = (1,) * (len(y.shape) - axis - 1)
-    y = y if weight is None else y * xp.reshape(weight, (-1, *behind))
-    return y if bias is None else y + xp.reshape(bias, (-1, *behind))
 
 
 def _last_axes(name: str, x: Any, normalized_shape: Any, **parameters: Any) -> tuple[int, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from funct.errors import ArgumentError, ShapeError
 from funct.kernels import manipulation as kernels
 from funct.nn.functional.arguments import Pairs
 from funct.nn.functional.compiled import concrete
-from funct.nn.functional.resampling import gathered
+from funct.nn.functional.resampling import flat_places, gathered, gathered_at_once
 from funct.ops.fast import wrap
 
 __all__ = ["pad"]
@@ -65,25 +64,14 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
         )
     padded = [k for k, pair in enumerate(pairs) if any(pair)]
     if len(padded) > 1 and concrete(input):
-        each = zip(input.shape[lead:], pairs, strict=True)
-        return _at_once(input, [_PLACES[mode](n, *pair) for n, pair in each], lead)
+        size = input.shape[lead:]
+        places = [_PLACES[mode](n, *pair) for n, pair in zip(size, pairs, strict=True)]
+        at = flat_places(size, places)
+        return gathered_at_once(input, at, lead, [len(along) for along in places])
     y = input
     for k in padded:
         y = gathered(y, _PLACES[mode](int(y.shape[lead + k]), *pairs[k]), lead + k)
     return y
-
-
-def _at_once(x: Any, places: Any, lead: int) -> Any:
-    """The elements at these places of the last axes, in one pass, and one back: a table of all.
-
-    Programs keep a table for each axis, which is smaller.
-    """
-    size, count = x.shape[lead:], [len(at) for at in places]
-    at = np.zeros(1, np.int64)
-    for n, along in zip(size, places, strict=True):
-        at = np.add.outer(at * n, along).reshape(-1)
-    flat = ops.reshape(x, (*x.shape[:lead], math.prod(size)))
-    return ops.reshape(gathered(flat, at, lead), (*x.shape[:lead], *count))
 
 
 def _constant(x: Any, pairs: Pairs, value: float) -> Any:

@@ -10,6 +10,7 @@ from funct import ops
 from funct.array.axes import normal_axis
 from funct.errors import ArgumentError, ShapeError
 from funct.nn.functional.arguments import Ints, per_axis, unbatched
+from funct.nn.functional.compiled import concrete, lies_last, whole
 
 __all__ = [
     "channel_shuffle", "flatten", "fold", "pixel_shuffle", "pixel_unshuffle", "unfold",
@@ -56,6 +57,7 @@ def _sizes(
     )  # fmt: skip
 
 
+@whole
 def unfold(
     input: Any, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1
 ) -> Any:
@@ -85,6 +87,7 @@ def unfold(
     return unbatched(xp.reshape(columns, (x.shape[0], c * kh * kw, th * tw)), added)
 
 
+@whole
 def fold(
     input: Any, output_size: Ints, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0,
     stride: Ints = 1,
@@ -133,6 +136,7 @@ def _divided(name: str, axis: str, n: int, by: int) -> int:
     return n // by
 
 
+@whole
 def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     """Turn r² channels into r × r pixels: (*, C r², H, W) to (*, C, H r, W r).
 
@@ -151,11 +155,16 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     *lead, channels, h, w = input.shape
     r, n = upscale_factor, len(lead)
     c = _divided("pixel_shuffle", "channels", channels, r * r)
+    if n == 1 and concrete(input) and lies_last(input):  # as it lies in memory, and so the result
+        x = xp.reshape(xp.moveaxis(input, 1, -1), (*lead, h, w, c, r, r))
+        x = ops.permute_dims(x, (0, 1, 4, 2, 5, 3))  # (N, H, r, W, r, C)
+        return xp.moveaxis(xp.reshape(x, (*lead, h * r, w * r, c)), -1, 1)
     x = xp.reshape(input, (*lead, c, r, r, h, w))
     x = ops.permute_dims(x, (*range(n), n, n + 3, n + 1, n + 4, n + 2))  # (*, C, H, r, W, r)
     return xp.reshape(x, (*lead, c, h * r, w * r))
 
 
+@whole
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
     """Turn r × r pixels into r² channels: (*, C, H r, W r) to (*, C r², H, W).
 
@@ -178,6 +187,7 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
     return xp.reshape(x, (*lead, channels * r * r, h, w))
 
 
+@whole
 def channel_shuffle(input: Any, groups: int) -> Any:
     """Interleave the channels of (N, C, *S): (g, C / g) becomes (C / g, g).
 

@@ -7,6 +7,8 @@ the data. A separable map of an image is one such sum per axis.
 from __future__ import annotations
 
 import functools
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -22,8 +24,8 @@ from funct.transforms import custom_vjp
 from funct.transforms.reverse import ReverseTracer
 
 __all__ = [
-    "FLOATS", "Taps", "area_taps", "area_windows", "cubic_taps", "gathered", "linear_taps",
-    "nearest_places", "resampled", "sent_back", "smooth_taps",
+    "FLOATS", "Taps", "area_taps", "area_windows", "cubic_taps", "flat_places", "gathered",
+    "gathered_at_once", "linear_taps", "nearest_places", "resampled", "sent_back", "smooth_taps",
 ]  # fmt: skip
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -47,6 +49,23 @@ def gathered(x: Any, places: Places, axis: int) -> Any:
     if len(places) == x.shape[axis] and np.array_equal(places, np.arange(len(places))):
         return x
     return ops.take(x, wrap(places), axis)
+
+
+def flat_places(size: Sequence[int], places: Sequence[Places]) -> Places:
+    """Those of the elements at these places of each of several axes, all as one."""
+    at = np.zeros(1, np.int64)
+    for n, along in zip(size, places, strict=True):
+        at = np.add.outer(at * n, along).reshape(-1)
+    return at
+
+
+def gathered_at_once(x: Any, at: Places, lead: int, count: Sequence[int]) -> Any:
+    """The elements at `flat_places` of the last axes, in one pass, and one back.
+
+    Programs keep a table for each axis, which is smaller.
+    """
+    flat = ops.reshape(x, (*x.shape[:lead], math.prod(x.shape[lead:])))
+    return ops.reshape(gathered(flat, at, lead), (*x.shape[:lead], *count))
 
 
 def resampled(x: Any, taps: Taps, axis: int) -> Any:

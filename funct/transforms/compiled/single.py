@@ -31,11 +31,12 @@ __all__ = ["Single", "static_key"]
 
 _OFTEN = 200  # calls with the same types after which the 20 ms of two captures pay
 _MOST = 256  # calls of one function that are told apart
-_WORTH = {True: 8, False: 4}  # nodes from which one call costs less: of pulls, and of values
+_WORTH = {True: 8, False: 2}  # nodes from which one call costs less: of pulls, and of values
 
 _STATIC = frozenset({bool, int, str, type(None), *[d.__class__ for d in NAMED.values()]})
 
 _INT = {int}
+_TOLD = {bool, int, str, type(None)}  # equal only to the same, beside their classes
 
 
 def static_key(a: Any) -> Any:
@@ -128,20 +129,27 @@ def _plain(graph: Graph) -> bool:
     return not acts(graph) and not any(isinstance(e, Guard) for e in graph.nodes)
 
 
+def _is_told(a: Any) -> bool:
+    """Whether what equals a plain value, and has its class, is the same: of floats 0 is not."""
+    return a.__class__ in _TOLD or (a.__class__ is float and a != 0)
+
+
 class Single:
     """A composition of one result that is recorded as one node, or computed as one call.
 
     direct: what computes it on arrays, bit for bit, if there is something. least: nodes of a pull
-    from which one call costs less than the walk over the tape.
+    from which one call costs less than the walk over the tape. alone: the programs of calls with
+    one array, the first argument, and plain values, by its type, these, and all their classes.
     """
 
-    __slots__ = ("_direct", "_fun", "_known", "_least", "refused")
+    __slots__ = ("_direct", "_fun", "_known", "_least", "alone", "refused")
 
     def __init__(
         self, fun: Callable[..., Any], direct: Callable[..., Any] | None, least: int | None = None
     ) -> None:
         self._fun, self._direct, self._least = fun, direct, least
         self._known: dict[Any, Any] = {}  # how often such a call came; the call; or None for never
+        self.alone: dict[Any, Few] = {}
         self.refused = set[bool]()  # on tapes, and elsewhere: whatever comes
 
     def __call__(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -205,6 +213,7 @@ class Single:
         """The call, once it has come often."""
         if len(self._known) >= _MOST:
             self._known.clear()
+            self.alone.clear()
         self._known[types] = count
         if count < _OFTEN:
             return None
@@ -217,4 +226,8 @@ class Single:
         if 0 < size < least:
             self.refused.add(bool(mine))
         found = self._known[types] = call if size >= least else None
+        plain = below[1:]
+        if found and not mine and not names and all(map(_is_told, plain)):
+            d = below[0].data
+            self.alone[(d.dtype.num, d.shape, *plain, *map(type, below))] = found.value
         return found

@@ -25,9 +25,9 @@ def at_end(request: Any) -> Iterator[bool]:
 
 @pytest.mark.pairwise
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("rows", range(2, 17))
-@pytest.mark.parametrize("terms", [32, 100, 257])
-@pytest.mark.parametrize("columns", [1030, 2048, 2049])
+@pytest.mark.parametrize("rows", [*range(2, 17), 24, 32, 33])
+@pytest.mark.parametrize("terms", [7, 32, 100, 257])
+@pytest.mark.parametrize("columns", [50, 1030, 2048, 2049])
 @pytest.mark.parametrize("left", ["rows", "columns", "a part"])
 @pytest.mark.parametrize("right", ["rows", "columns", "a part"])
 @pytest.mark.parametrize("swapped", [False, True])
@@ -54,7 +54,7 @@ def test_matrices(
         close(found, x, y)
 
 
-@pytest.mark.parametrize("rows", [2, 7, 16])
+@pytest.mark.parametrize("rows", [2, 16, 31])
 @pytest.mark.parametrize("left", [False, True])
 @pytest.mark.parametrize("right", [False, True])
 def test_panels_of_programs_stay_in_the_result(rows: int, left: bool, right: bool) -> None:

@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from funct.device import host
 from funct.kernels import table
+from funct.kernels.cpu.convolution import byte_planes
 from funct.kernels.cpu.products import integer_rows
 from funct.kernels.cpu.products import integers as products
+from funct.kernels.cpu.quantized import byte_pixels, weight_only
 from funct.kernels.cpu.quantized import layers as fast
-from funct.kernels.cpu.quantized import weight_only
 from funct.kernels.cpu.quantized.words import PAIRS, Words, best
 from funct.kernels.quantized import affine as plain
 from funct.kernels.quantized import weight_only as few_bits
@@ -185,6 +186,61 @@ def test_few_channels_per_group_are_the_plain_ones(
             if y is not NotImplemented:
                 expected = plain.plain_convolution(x, zero, w, bias, how, slide)
                 np.testing.assert_array_equal(y, expected, strict=True)
+
+
+@given(st.data())
+def test_planes_of_one_channel_per_group_are_the_plain_ones(data: st.DataObject) -> None:
+    """Lines of any length, with zeros of any width around or cropped, in one band or in several;
+    steps that leave int32.
+    """
+    d = data.draw(st.integers(1, 2))
+    kernel = [data.draw(st.integers(1, 7)) for _ in range(d)]
+    dilation = tuple([data.draw(st.integers(1, 3)) for _ in kernel])
+    reach = [(k - 1) * by + 1 for k, by in zip(kernel, dilation)]
+    ends = [st.integers(-3, r + 1) for r in reach]
+    padding = tuple([(data.draw(end), data.draw(end)) for end in ends])
+    out = [data.draw(st.integers(1, 70 if k == d - 1 else 9)) for k in range(d)]
+    size = [o + r - 1 - sum(p) for o, r, p in zip(out, reach, padding)]
+    assume(min(size) > 0)
+    n, channels, shared = (data.draw(st.integers(1, most)) for most in (2, 3, 3))
+    dtype = data.draw(BYTES)
+    w = codes((channels * shared, 1, *kernel), np.int8, 2)
+    bias, to = data.draw(to_codes(len(w)))
+    to = to._replace(multiplier=to.multiplier * np.float32(data.draw(st.sampled_from([1, 1e9]))))
+    slide = Sliding((1,) * d, padding, dilation, channels)
+    given = data.draw(zero_points(dtype)), w, bias, to, slide
+    at_end = data.draw(st.booleans())
+    with pytest.MonkeyPatch.context() as patch, guarded.memory(at_end=at_end), taken(PAIRS):
+        patch.setattr(byte_planes, "_SLAB", data.draw(st.sampled_from([300, 12 << 10])))
+        fast.convolver.cache_clear()
+        x = guarded.copy(codes((n, channels, *size), dtype, 1), at_end=at_end)
+        y = fast.convolution(x, *given)
+        expected = plain.plain_convolution(x, *given)
+        np.testing.assert_array_equal(y, expected, strict=True)
+
+
+@given(st.data())
+def test_pixels_that_are_lanes_are_the_plain_ones(data: st.DataObject) -> None:
+    """Windows of single elements: any number of pixels, in one part or several, and of outputs."""
+    d = data.draw(st.integers(1, 3))
+    size = [data.draw(st.integers(1, 90 if k == d - 1 else 3)) for k in range(d)]
+    n, c, o = (data.draw(st.integers(*ends)) for ends in ((1, 3), (1, 9), (6, 20)))
+    assume(np.prod(size) >= 16)
+    dtype = data.draw(BYTES)
+    zero = data.draw(zero_points(dtype))
+    w = codes((o, c, *[1] * d), np.int8, 2)
+    bias, to = data.draw(to_codes(o))
+    to = to._replace(multiplier=to.multiplier * np.float32(data.draw(st.sampled_from([1, 1e9]))))
+    slide = Sliding((1,) * d, ((0, 0),) * d, (1,) * d, 1)
+    at_end = data.draw(st.booleans())
+    with pytest.MonkeyPatch.context() as patch, guarded.memory(at_end=at_end), taken(PAIRS):
+        patch.setattr(byte_pixels, "_ROOM", data.draw(st.sampled_from([0, 16 << 10])))
+        fast.convolver.cache_clear()
+        x = guarded.copy(codes((n, c, *size), dtype, 1), at_end=at_end)
+        y = fast.convolution(x, zero, w, bias, to, slide)
+        assert byte_pixels.convolver(x.shape, x.dtype, zero, w.shape, bias, to, slide) is not None
+        expected = plain.plain_convolution(x, zero, w, bias, to, slide)
+        np.testing.assert_array_equal(y, expected, strict=True)
 
 
 @pytest.mark.skipif(

@@ -262,16 +262,16 @@ FITS = {
         {"f32": (mpf(10) ** -12, mpf("1.001"), 7), "f64": (mpf(10) ** -12, mpf("1.001"), 14)},
     ),
     "ERF_TAIL": (
-        "erf(x) = 1 - 2^P(x), 1 <= x <= 3.95",
+        "erf(x) = 1 - 2^P(x), 1 <= x <= 3.95 or 5.95",
         lambda x: mpmath.log(mpmath.erfc(x), 2),
         lambda x: mpmath.erfc(x) * ln2,
-        {"f32": (mpf("0.999"), mpf("3.95"), 7)},
+        {"f32": (mpf("0.999"), mpf("3.95"), 7), "f64": (mpf("0.999"), mpf("5.95"), 18)},
     ),
     "EXP2_PART": (
         "2^r = 1 + r P(r), |r| <= 1/2, as exact as erf asks for",
         lambda r: (mpf(2) ** r - 1) / r if r else ln2,
         lambda r: abs(r) * mpmath.erfc(1),
-        {"f32": (mpf("-0.501"), mpf("0.501"), 6)},
+        {"f32": (mpf("-0.501"), mpf("0.501"), 6), "f64": (mpf("-0.501"), mpf("0.501"), 11)},
     ),
     "EXP2_ABOVE": (
         "2^r = 1 + r P(r), 0 <= r <= 1, as exact as attention asks for",

@@ -37,7 +37,8 @@ from funct.device.machine_code import LEAN
 from funct.kernels.cpu.dense.slab import SLAB, Slab, copy
 from funct.kernels.cpu.dense.tile import call_tiles
 from funct.kernels.cpu.dense.turn import transposed, turn_name
-from funct.kernels.cpu.quantized.codes import TO_CODES, Planes
+from funct.kernels.cpu.quantized.codes import Planes
+from funct.kernels.cpu.quantized.narrowing import TO_CODES
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.llvm import I64, PTR, Module, Value, each, typed
 

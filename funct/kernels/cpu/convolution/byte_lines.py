@@ -19,7 +19,7 @@ from msgspec import Struct
 from funct.kernels.cpu.convolution.lines import Pattern, Strips, planes_text
 from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.dense.words import filled
-from funct.kernels.cpu.quantized.codes import to_codes
+from funct.kernels.cpu.quantized.narrowing import to_codes
 from funct.kernels.llvm import Value, typed
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ __all__ = [
     "beside", "beside_input", "convolution", "convolution_input", "convolved", "convolver",
 ]  # fmt: skip
 
-_FEW_CHANNELS = 16
+_FEW_CHANNELS = 8
 _ELEMENT = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 
 
@@ -74,7 +74,7 @@ def beside(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
 
 def beside_input(g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes) -> NDArray[Any]:
     """The same of the adjoint in x, whose few channels would leave lanes empty."""
-    few = w.shape[1] <= _FEW_CHANNELS and prod(w.shape[2:]) > 1
+    few = w.shape[1] < _FEW_CHANNELS and prod(w.shape[2:]) > 1
     quick = not few and in_tiles(len(g), g.size // max(1, len(w)), w.shape, slide)
     return convolution_input(g, w, slide, size) if quick else NotImplemented
 

@@ -20,7 +20,8 @@ from funct.kernels.cpu.convolution.axes import Axis, Folded, countless, filled, 
 from funct.kernels.cpu.convolution.byte_lines import byte_planes_text, gathering
 from funct.kernels.cpu.convolution.line_weights import WEIGHTS, sharing, sums, weights_text
 from funct.kernels.cpu.convolution.lines import PLANES, Ends, Pattern, planes_text
-from funct.kernels.cpu.quantized.codes import BYTE, TO_CODES, to_codes_fields
+from funct.kernels.cpu.quantized.codes import BYTE, to_codes_fields
+from funct.kernels.cpu.quantized.narrowing import TO_CODES
 from funct.kernels.cpu.quantized.words import QUADS
 from funct.kernels.cpu.record import address
 from funct.kernels.cpu.runners import filling

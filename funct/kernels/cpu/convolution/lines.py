@@ -25,7 +25,7 @@ from typing import Literal
 from msgspec import Struct
 
 from funct.device import Host
-from funct.kernels.cpu.quantized.codes import TO_CODES, to_codes
+from funct.kernels.cpu.quantized.narrowing import TO_CODES, to_codes
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.cpu.tasks import deal_out
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, each, typed

@@ -19,7 +19,7 @@ from funct.kernels.cpu.convolution.axes import Axes, Batch
 from funct.kernels.cpu.convolution.geometry import plan
 from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.dense.tile import most_rows, tile_table
-from funct.kernels.cpu.quantized.codes import TO_CODES
+from funct.kernels.cpu.quantized.narrowing import TO_CODES
 from funct.kernels.cpu.record import address
 from funct.kernels.cpu.runners import filling
 from funct.kernels.llvm import typed

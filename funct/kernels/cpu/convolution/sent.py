@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from funct.device import host
 from funct.kernels.channels import channels_first, channels_last, lie_last
 from funct.kernels.cpu.loops import available, kernel
 from funct.kernels.cpu.vectors import loaded, stored
@@ -38,6 +39,12 @@ _MOST_TERMS, _SOME_ROWS = 128, 24  # of any image: BLAS has few rows to compute,
 # multiplied that what is added by itself, and the calls for it, are little beside it
 _MUCH, _AFAR = 1 << 20, 1 << 22
 _SHARE, _CALL = 8, 1700
+# or of any where zeros around are most of what many taps would read: pixels for each that is there
+_MANY_TAPS, _AROUND = 25, 2
+# or to few channels of a group: bytes of vectors with which lines are no quicker than BLAS, for so
+# many terms or, with strides, half of them
+_SHORT, _SHORT_TERMS = 32, 64
+_MOST_ROOM = 1 << 24  # bytes of what an image sends then
 _ROOM = 1 << 20  # bytes of what is sent, if an image sends no more
 # of sound:
 _OVERLAPS = 4  # strides in a window, of one or two channels
@@ -62,7 +69,8 @@ def _convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> Any:
 
 
 def _convolution_input(g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes) -> Any:
-    if not (available() and (_sound(g, w, slide) or _large(g, w, w.shape[1], slide, size))):
+    serves = _sound(g, w, slide) or _apart(g, w, slide) or _large(g, w, w.shape[1], slide, size)
+    if not serves or 0 in size or not available():
         return None
     return _added(g, w, slide, size)
 
@@ -73,12 +81,15 @@ convolution_input = Fitted(_convolution_input)
 
 
 def _large(g: Any, w: Any, channels: int, slide: Sliding, size: Sizes) -> bool:
-    """Whether so few channels are the sums of many."""
+    """Whether so few channels are the sums of many, or so large windows reach beyond images."""
     if slide.groups > 1 or g.dtype != w.dtype or not (g.size and w.size and prod(size)):
         return False
-    if channels >= _FEW or prod(w.shape[2:]) == 1:
+    taps = prod(w.shape[2:])
+    if taps >= _MANY_TAPS and prod(size) >= _AROUND * prod(g.shape[2:]) * prod(slide.stride):
+        return True
+    if channels >= _FEW or taps == 1:
         return False
-    terms, pixels, line = w.size // (channels * prod(w.shape[2:])), prod(g.shape[2:]), g.shape[-1]
+    terms, pixels, line = w.size // (channels * taps), prod(g.shape[2:]), g.shape[-1]
     work = w.size * pixels * len(g)
     if terms >= _MANY_TERMS and pixels >= _MANY_PIXELS:
         return True
@@ -86,6 +97,15 @@ def _large(g: Any, w: Any, channels: int, slide: Sliding, size: Sizes) -> bool:
         return True
     afar = w.ndim == 3 or terms * channels * pixels * g.itemsize >= _AFAR
     return afar and terms * line >= _SHARE * line + _CALL and work >= _MUCH
+
+
+def _apart(g: Any, w: Any, slide: Sliding) -> bool:
+    """Whether vectors are short and a few channels of a group are the sums of many outputs."""
+    terms = len(w) // slide.groups * (2 if max(slide.stride) > 1 else 1)
+    many = terms >= _SHORT_TERMS and host().vector_bytes <= _SHORT
+    few = w.shape[1] < _FEW and prod(w.shape[2:]) > 1 and not lie_last(g)
+    sent = w.size // max(1, len(w)) * slide.groups * prod(g.shape[2:]) * g.itemsize
+    return many and few and sent <= _MOST_ROOM and g.dtype == w.dtype and g.size > 0 < w.size
 
 
 def _sound(g: Any, w: Any, slide: Sliding) -> bool:
@@ -156,7 +176,8 @@ def _parts(places: Sizes, kernel: Sizes, slide: Sliding, size: Sizes) -> NDArray
 def _added(g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes) -> Callable[..., Any]:
     """The adjoint in x, some images at a time, of operands that lie as these do."""
     (outputs, channels, *kernel), n, places = w.shape, len(g), g.shape[2:]
-    last = lie_last(g)
+    groups, last = slide.groups, lie_last(g)
+    channels *= groups
     shape = (n, *size, channels) if last else (n, channels, *size)
     pixel, channel = (channels, 1) if last else (1, prod(size))
     parts = _parts(places, tuple(kernel), slide, size)
@@ -169,10 +190,13 @@ def _added(g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes) -> Cal
     def pixels(g: NDArray[Any]) -> NDArray[Any]:
         if last:
             return channels_last(g).reshape(n, -1, outputs).swapaxes(1, 2)
-        return g.reshape(n, outputs, -1)
+        return g.reshape(n, outputs, -1) if groups == 1 else g.reshape(n, groups, share, -1)
+
+    def matrices(w: NDArray[Any]) -> NDArray[Any]:
+        return w.reshape((outputs, -1) if groups == 1 else (groups, share, -1)).swapaxes(-1, -2)
 
     def add(g: NDArray[Any], w: NDArray[Any], *_: Any) -> NDArray[Any]:
-        matrix, images, x = w.reshape(outputs, -1).T, pixels(g), np.zeros(shape, g.dtype)
+        matrix, images, x = matrices(w), pixels(g), np.zeros(shape, g.dtype)
         for i in range(0, n, together):
             if alone:
                 sent, count = product(matrix, images[i]), 1
@@ -182,6 +206,7 @@ def _added(g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes) -> Cal
             add_sent(sent, x[i : i + together], parts, len(parts), count, channels, *strides)
         return channels_first(x) if last else x
 
-    alone = together == 1 or n == 1  # of two matrices there is less to ask
-    product = matmul_of(w.reshape(outputs, -1).T, pixels(g)[0])
+    share = outputs // groups
+    alone = groups == 1 and (together == 1 or n == 1)  # of two matrices there is less to ask
+    product: Any = matmul_of(w.reshape(outputs, -1).T, pixels(g)[0]) if alone else None
     return add

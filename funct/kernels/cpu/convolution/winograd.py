@@ -22,7 +22,7 @@ from funct.kernels.cpu.convolution.winograd_text import CHUNK, JOB, text
 from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.dense.tile import most_rows, tile_table
 from funct.kernels.cpu.dense.words import filled
-from funct.kernels.cpu.quantized.codes import TO_CODES
+from funct.kernels.cpu.quantized.narrowing import TO_CODES
 from funct.kernels.cpu.record import Fields, address
 from funct.kernels.cpu.runners import filling
 from funct.kernels.table import UNFIT
@@ -66,7 +66,6 @@ class Plan(Struct, frozen=True, eq=False):
         wrong = np.empty(1, np.int64)
         _filling(self, last)(*arrays, memory.scratch(self.scratch_bytes), wrong)
         return not wrong[0]
-
 
     def to_codes(self, written: str, fields: dict[str, int]) -> Callable[..., None]:
         """What fills images of codes of this element from (x, panels, y, bias, multiplier).

@@ -26,7 +26,8 @@ from funct.kernels.cpu.convolution.squares import (
 from funct.kernels.cpu.dense.slab import SLAB, clear, copy
 from funct.kernels.cpu.dense.tile import call_tiles
 from funct.kernels.cpu.dense.turn import turn_name
-from funct.kernels.cpu.quantized.codes import TO_CODES, Planes
+from funct.kernels.cpu.quantized.codes import Planes
+from funct.kernels.cpu.quantized.narrowing import TO_CODES
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.llvm import I64, PTR, Module, Value, each, typed
 

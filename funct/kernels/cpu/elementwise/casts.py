@@ -24,7 +24,7 @@ from funct.kernels.cpu.elementwise.byte_tables import entries, in_registers, loo
 from funct.kernels.cpu.elementwise.halves import HALVES
 from funct.kernels.cpu.elementwise.vector_loops import ELEMENTS, SHORTEST, combined
 from funct.kernels.llvm import I64, PTR, Module, Value, each, typed
-from funct.kernels.thresholds import FAR
+from funct.kernels.thresholds import FLAT
 
 __all__ = ["CASTS", "IN_VECTORS", "cast"]
 
@@ -50,7 +50,7 @@ _making = whole(threading.RLock())
 def cast(x: Any, dtype: np.dtype[Any]) -> Any:
     """x in another dtype."""
     pair = x.dtype, dtype
-    if x.size < FAR and pair in IN_VECTORS and x.flags.c_contiguous and x.flags.aligned:
+    if x.size < FLAT and pair in IN_VECTORS and x.flags.c_contiguous and x.flags.aligned:
         return _some(*pair)(x, _LIKE[dtype])
     if x.size < _FEW:
         return NotImplemented

@@ -24,6 +24,7 @@ from funct.kernels.cpu.calls import (
     builtin,
     code_of,
     field,
+    sought,
     word,
 )
 from funct.kernels.cpu.often import Often
@@ -136,20 +137,7 @@ real:
 array:
 {field("dtype", "%x", DTYPE, "ptr")}
   br label %kind
-kind:
-  %i = phi i64 [ 0, %array ], [ %i.next, %other ]
-  %at = phi ptr [ %first, %array ], [ %at.next, %other ]
-  %unknown = icmp eq i64 %i, %kinds
-  br i1 %unknown, label %leave, label %compare
-compare:
-  %known = load ptr, ptr %at
-  %same = icmp eq ptr %known, %dtype
-  br i1 %same, label %found, label %other
-other:
-  %i.next = add i64 %i, 1
-  %at.next = getelementptr i64, ptr %at, i64 3
-  br label %kind
-found:
+{sought("%first", 3, "array", "found", "leave")}
 {field("size", "%at", 8)}
 {field("each", "%at", 16)}
   %right = icmp eq i64 %size, 0

@@ -14,7 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.calls import DATA, DTYPE, RANK, SHAPE, TYPE, builtin, code_of, field, word
+from funct.kernels.cpu.calls import (
+    DATA,
+    DTYPE,
+    RANK,
+    SHAPE,
+    TYPE,
+    builtin,
+    code_of,
+    field,
+    sought,
+    word,
+)
 from funct.kernels.thresholds import FAR
 
 __all__ = ["chosen"]
@@ -70,17 +81,7 @@ look:
 array:
 {field("dtype", "%x", DTYPE, "ptr")}
   br label %kind
-kind:
-  %i = phi i64 [ 0, %array ], [ %i.next, %compare ]
-  %none = icmp eq i64 %i, %kinds
-  br i1 %none, label %next, label %compare
-compare:
-  %at = getelementptr ptr, ptr %first, i64 %i
-  %known = load ptr, ptr %at
-  %same = icmp eq ptr %known, %dtype
-  %i.next = add i64 %i, 1
-  br i1 %same, label %measure, label %kind
-measure:
+{sought("%first", 1, "array", "measure", "next")}
 {field("rank", "%x", RANK, "i32")}
 {field("shape", "%x", SHAPE, "ptr")}
   %n = call i64 @PyArray_MultiplyList(ptr %shape, i32 %rank)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.cpu.irregular.pooling import above
 from funct.kernels.cpu.irregular.runs import copied
-from funct.kernels.cpu.irregular.scans import better
 from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.vectors import loaded, spread, stored, summed
 
@@ -21,7 +21,7 @@ def max_index_boxes(
     x: Any, y: Any, ends: Any, n0: int, n1: int, n2: int, t0: int, t1: int, t2: int, planes: int,
     some: int, task: int,
 ) -> None:  # fmt: skip
-    """y (planes, t0, t1, t2): the flat place in its image of the first maximum of each box.
+    """y (planes, t0, t1, t2): the flat place in its image of the maximum of each box, see `above`.
 
     x: (planes, n0, n1, n2). ends: of the boxes along each of the axes the first element and the
     end, axis by axis. No box is empty. A task takes `some` planes.
@@ -39,7 +39,7 @@ def max_index_boxes(
                             row = (u * n1 + v) * n2
                             for w in range(row + ends[2 * k], row + ends[2 * k + 1]):
                                 one = x[image + w]
-                                if better(one, best, True):
+                                if above(one, best):
                                     best = one
                                     place = w
                     y[out] = place

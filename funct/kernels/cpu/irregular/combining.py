@@ -99,10 +99,10 @@ def _places(i: Any, k: Any) -> Any:
 @parallel
 def combine_rows(
     g: Any, i: Any, y: Any, wrong: Any, outer: int, count: int, n: int, inner: int, width: int,
-    begin: int, mode: str, drop: bool, far: bool, part: int, task: int,
+    begin: int, step: int, apart: bool, mode: str, drop: bool, far: bool, part: int, task: int,
 ) -> None:  # fmt: skip
     """The columns from `begin` on of y (outer, n, width) combined with g (outer, count, inner) at i
-    (count,): see `combine`.
+    (count,): see `combine`. apart: every `step`-th of them, else all.
 
     A task changes `part` columns, so nobody else writes where it does. drop: as above, else wrong
     is 1 where an index is out of bounds, and nothing is changed. far: y is in no cache, so its rows
@@ -123,11 +123,16 @@ def combine_rows(
             if at.astype(np.uint64) < np.uint64(n):
                 to = (o * n + at) * width + begin
                 source = (o * count + k) * inner
-                for j in range(first, whole, _LANES):
-                    new = loaded(g, source + j, _LANES)
-                    stored(y, to + j, _combined(loaded(y, to + j, _LANES), new, mode))
-                for j in range(whole, last):
-                    y[to + j] = _combined(y[to + j], g[source + j], mode)
+                if apart:
+                    for j in range(first, last):
+                        there = to + j * step
+                        y[there] = _combined(y[there], g[source + j], mode)
+                else:
+                    for j in range(first, whole, _LANES):
+                        new = loaded(g, source + j, _LANES)
+                        stored(y, to + j, _combined(loaded(y, to + j, _LANES), new, mode))
+                    for j in range(whole, last):
+                        y[to + j] = _combined(y[to + j], g[source + j], mode)
 
 
 @parallel

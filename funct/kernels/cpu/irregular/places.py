@@ -6,14 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.cpu.irregular.filling import cleared
 from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.vectors import gathered, loaded, spread, stored
 
 __all__ = [
-    "SEARCHED", "among", "ascend", "count_between", "interpolate", "marked", "search", "search_all",
+    "SEARCHED", "among", "ascend", "count_between", "hot", "interpolate", "marked", "search",
+    "search_all",
 ]  # fmt: skip
 
 FEW = 64  # elements that are compared one by one sooner than halves of them are gathered
+_SIGNED: dict[int, Any] = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 SEARCHED = 32  # values that are searched for together: their cache misses overlap
 
 
@@ -29,8 +32,11 @@ def _found(x: Any, v: Any, m: int, n: int, left: bool) -> Any:
     at = spread(0, SEARCHED)
     size = m
     if m <= FEW:
+        one = _SIGNED[v.dtype.itemsize](1)
+        before = spread(one - one, SEARCHED)
         for k in range(m):
-            at = np.where(_before(x[k], v, left), k + 1, at)
+            before = before + np.where(_before(x[k], v, left), one, one - one)
+        at = before.astype(np.int64)
         size = 0
     while size > 1:
         half = size >> 1
@@ -175,6 +181,16 @@ def among(x: Any, few: Any, y: Any, n: int, k: int, part: int, task: int) -> Non
         for j in range(1, k):
             met = met | (x[i] == few[j])
         y[i] = met.astype(np.uint8)
+
+
+@kernel
+def hot(x: Any, y: Any, n: int, classes: int) -> None:
+    """y (n, classes): 1 in each row at the column that x (n,) says, if there is one, else 0."""
+    cleared(y, n * classes)
+    for i in range(n):
+        at = x[i].astype(np.int64)
+        if at.astype(np.uint64) < np.uint64(classes):
+            y[i * classes + at] = y.dtype.type(1)
 
 
 @parallel

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.irregular.scans import better
 from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.vectors import lanes, loaded, many, spread, stored
 
@@ -24,8 +23,8 @@ _LONG_RUN = 32
 
 
 def _window(x: Any, axes: Any, image: int, i: int, j: int, k: int) -> Any:
-    """The flat place of the first maximum of one window, or -1: element by element, but for runs
-    that have nothing better."""
+    """The flat place of the maximum of one window, see `above`, or -1: element by element, but for
+    runs that have nothing better."""
     _, _, k0, s0, d0, l0, a0, b0 = axis(axes, 0)
     n1, _, k1, s1, d1, l1, a1, b1 = axis(axes, 8)
     n2, _, k2, s2, d2, l2, a2, b2 = axis(axes, 16)
@@ -55,7 +54,7 @@ def _window(x: Any, axes: Any, image: int, i: int, j: int, k: int) -> Any:
                                 e2 = l2 + k * s2 + q * d2
                                 if e2 >= a2 and e2 < b2:
                                     one = x[image + row + e2]
-                                    if place < 0 or better(one, best, True):
+                                    if place < 0 or above(one, best):
                                         best = one
                                         place = row + e2
                         w = end
@@ -63,13 +62,13 @@ def _window(x: Any, axes: Any, image: int, i: int, j: int, k: int) -> Any:
 
 
 def _better_ones(x: Any, at: Any, best: Any, count: int) -> Any:
-    """How many of a run are better than the best one so far."""
-    return many(better(loaded(x, at, count), spread(best, count), True))
+    """How many of a run may take the place of the best one so far."""
+    return many(above(loaded(x, at, count), spread(best, count)))
 
 
 @parallel
 def max_index(x: Any, y: Any, axes: Any, planes: int, some: int, task: int) -> None:
-    """y: the flat place in its image of the first maximum of each window, or -1 for none.
+    """y: the flat place in its image of the maximum of each window, see `above`, or -1 for none.
 
     A task takes `some` planes.
 
@@ -110,12 +109,12 @@ def max_place(x: Any, best: Any, y: Any, axes: Any, planes: int, some: int, task
                             while place < 0 and w < k2:
                                 at = min(w, k2 - LANES)
                                 here = loaded(x, image + first + at, LANES)
-                                if ((here == top) | (here != here)).any():
+                                if (here == top).any():
                                     place = first + at
                                 w += LANES
-                    while not (
-                        x[image + place] == best[out] or x[image + place] != x[image + place]
-                    ):
+                    if place < 0:  # the maximum is NaN
+                        place = _window(x, axes, image, i, j, k)
+                    while x[image + place] != best[out] and best[out] == best[out]:
                         place += 1
                     y[out] = place
                     out += 1
@@ -168,7 +167,7 @@ def max_index_rows(
                                     for w in range(k2):
                                         at = room + row * s2 * phase + taps[w] + first
                                         here = loaded(s, at, LANES)
-                                        new = better(here, best, True)
+                                        new = above(here, best)
                                         best = np.where(new, here, best)
                                         met = step + np.int32(row * n2 + l2 + w * d2)
                                         place = np.where(new, met, place)
@@ -178,6 +177,15 @@ def max_index_rows(
                             y[out + lane] = _window(x, axes, image, i, j, lane)
                     k += LANES
                 out += t2
+
+
+def above(v: Any, best: Any) -> Any:
+    """Whether v takes the place of the maximum: it is larger, or NaN. So that is the first one, of
+    several NaN the last, as in torch.
+    """
+    if v.dtype.kind != "f":
+        return v > best
+    return (v > best) | (v != v)
 
 
 def axis(axes: Any, at: int) -> Any:

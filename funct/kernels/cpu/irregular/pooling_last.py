@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from funct.device.host import host
-from funct.kernels.cpu.irregular.pooling import LANES, axis, folded
-from funct.kernels.cpu.irregular.scans import better
+from funct.kernels.cpu.irregular.pooling import LANES, above, axis, folded
 from funct.kernels.cpu.loops import parallel
 from funct.kernels.cpu.vectors import asked, lanes, loaded, spread, stored
 
@@ -106,7 +105,7 @@ def _element(x: Any, at: Any, ahead: Any, width: int) -> Any:
 def max_index_last(
     x: Any, y: Any, axes: Any, met: Any, rows: int, some: int, inner: int, many: str, task: int
 ) -> None:
-    """y: the flat place in its image of the first maximum of each window, or -1 for none.
+    """y: the flat place in its image of the maximum of each window, see `above`, or -1 for none.
 
     met: for each window along the first axis, and then along the others, the first of its taps that
     meets an element of x, and the end of them.
@@ -136,7 +135,7 @@ def max_index_last(
                             for w in range(w0, w1):
                                 at = row + w * d2
                                 here = loaded(x, (image + at) * inner + first, width)
-                                new = better(here, best, True)
+                                new = above(here, best)
                                 best = np.where(new, here, best)
                                 place = np.where(new, spread(at.astype(np.int32), width), place)
                 stored(y, (r * t2 + k) * inner + first, place.astype(np.int64))
@@ -148,7 +147,7 @@ def max_spread_last(
     g: Any, x: Any, z: Any, axes: Any, met: Any, inner: int, some: int, many: str, tiled: bool,
     task: int,
 ) -> None:  # fmt: skip
-    """z, of x's shape: what g, of y's shape, has for a window is added at its first maximum.
+    """z, of x's shape: what g, of y's shape, has for a window is added at its maximum, see `above`.
 
     met: as for `max_index_last`. A task has `some` channels of an image, all or whole vectors of
     them. tiled: each element is in one window.
@@ -195,7 +194,7 @@ def max_spread_last(
                                 row = at + (u * d0 * n1 + v * d1) * n2 * inner
                                 for w in range(wide):
                                     here = loaded(x, row + w * d2 * inner, width)
-                                    new = better(here, best, True)
+                                    new = above(here, best)
                                     best = np.where(new, here, best)
                                     place = np.where(new, spread(tap, width), place)
                                     tap = tap + np.int32(1)

@@ -1,113 +1,193 @@
-"""The order of keys that lie evenly, as random ones do: few are between where their first bits say
-that one stands and where it does.
+"""The order of keys that lie evenly, as random ones do: they fall into buckets of some each by
+their first bits, and in a bucket each counts which others come before it.
 """
 
 from __future__ import annotations
 
+import functools
+import math
 from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.irregular.words import DIGIT, LANES, by_digit
-from funct.kernels.cpu.loops import kernel
-from funct.kernels.cpu.vectors import loaded, spread, stored
+from funct.kernels.cpu.irregular.words import LANES
+from funct.kernels.cpu.loops import making
+from funct.kernels.cpu.vectors import lanes, loaded, spread, stored
 
-__all__ = ["NEAR", "PLACES", "even_order"]
+__all__ = ["NEAR", "even_order", "items_for", "sizes"]
 
-NEAR = 1 << 17  # words up to which all places are at hand,
-PLACES = 1 << 17  # of which there are no more
-_PART = 11  # bits of how many words have one first digit, where digits are enough
+NEAR = 1 << 18  # keys up to which all buckets are at hand
+PLACES = 40  # of a bucket, which are enough but for one of some 20 million,
+_MOST, _MORE = 16, 24  # and of which most buckets need no more than so many
+_LOAD = 15  # keys for each bucket
+_PART, _DIGIT = 11, 11  # bits of how many keys have one first digit, and of that, if it has as many
+_EACH = {k: tuple(range(k)) for k in (_MOST, _MORE, PLACES)}  # without a loop
+_NONE = np.int32((1 << 31) - 1)  # what stands in places of no key
 
 
-@kernel
+@functools.lru_cache(256)
+def sizes(n: int, near: int) -> tuple[int, int, int, int]:
+    """For n keys: bits of an index; bits of the first digit, by which keys are dealt out before if
+    they are more than `near`; how many have the same one, at most; and how many buckets there are.
+    """
+    low, digit, part = (n - 1).bit_length(), 0, n
+    if n > near:
+        digit = max(1, min(low - _PART, _DIGIT))
+        mean = n >> digit
+        part = mean + 8 * math.isqrt(mean) + 16
+    return low, digit, part, -(-part // _LOAD)
+
+
+def items_for(room: int) -> int:
+    """How many integers of 32 bits hold so many buckets, how much is in each, and one in order."""
+    return room * (PLACES + 1) + 2 * PLACES
+
+
+@making("n", "like")
 def even_order(
-    keys: Any, words: Any, other: Any, counts: Any, places: Any, near: int, n: int, low: int
-) -> int:
-    """other: the indices of keys (n,), 64 bits without sign, in order. words are in order of their
-    first bits and, behind them, of such an index, which are `low` bits; where keys are alike in so
-    many bits the answer is 1, and other is words.
+    keys: Any, like: Any, words: Any, counts: Any, items: Any, n: int, low: int, digit: int,
+    part: int, room: int, y: Any, size: int,
+) -> int:  # fmt: skip
+    """The indices of keys (n,), 64 bits without sign, in stable order, in a new array of the dtype
+    of like, int64. The answer is 1 where they do not lie evenly.
 
-    counts: 2 ** DIGIT; places: PLACES. More words than `near` are dealt out by their first digit,
-    and the few that have one of these by as many bits as there are of them; insertion does what is
-    left.
+    low, digit, part, room: see `sizes`. words: `part` for each first digit, counts: one, if it has
+    bits. items: `items_for(room)`.
     """
-    bottom = np.uint64(low)
+    failed: Any = n < 0
+    if digit == 0:
+        failed = _in_buckets(keys, keys, y, items, room, 0, 0, n, 64, low, True)
+    else:
+        bottom, top = np.uint64(low), np.uint64(64 - digit)
+        for d in range(1 << digit):
+            counts[d] = d * part
+        most = (part << digit) - 1
+        for i in range(n):
+            v = keys[i]
+            d = (v >> top).astype(np.int64)
+            place = counts[d]
+            counts[d] = place + 1
+            words[min(place, most)] = ((v >> bottom) << bottom) | np.uint64(i)
+        to: Any = np.int64(0)
+        for d in range(1 << digit):
+            first = d * part
+            count = counts[d] - first
+            failed = failed | (count > part)
+            if ~failed:
+                failed = _in_buckets(
+                    keys, words, y, items, room, first, to, count, 64 - digit, low, False
+                )  # fmt: skip
+            to += count
+    return 1 if failed else 0
+
+
+def _in_buckets(
+    keys: Any, words: Any, y: Any, items: Any, room: Any, first: Any, to: Any, n: Any, top: Any,
+    low: Any, whole: bool,
+) -> Any:  # fmt: skip
+    """The order of n words from `first` on, all of whose bits from `top` on are the same, into y,
+    from `to` on: of all keys, if whole; else words have behind the first bits of a key its index.
+
+    An item of a bucket is as many bits of a word as there is room for, and its place behind first.
+    """
+    size = np.int64(np.uint64(n + _LOAD - 1) // np.uint64(_LOAD))
+    wide: Any = np.int64(31)  # bits of an item for those of a word
+    rest: Any = n + 0
+    while rest > 0:
+        rest = rest >> 1
+        wide -= 1
+    some: Any = room * PLACES
+    many: Any = some + 2 * PLACES
+    for d in range(many, many + size):
+        items[d] = np.int32(0)
+    above, times = np.uint64(64 - top), size.astype(np.uint64)
+    behind = (31 - wide).astype(np.uint64)
+    drop, mask = behind + 1, np.uint64((1 << 32) - 1)
+    most: Any = np.int32(0)
     for i in range(n):
-        words[i] = ((keys[i] >> bottom) << bottom) | np.uint64(i)
-    if n <= near:
-        _dealt_out(words, other, places, 0, n, 64)
-        return _indices(other, other, n, low)
-    digit: Any = max(1, min(low - _PART, DIGIT))
-    by_digit(words, other, counts, n, 64 - digit)
-    first: Any = np.int64(0)
-    for d in range(1 << digit):
-        last = counts[d]
-        _dealt_out(other, words, places, first, last, 64 - digit)
-        first = last
-    return _indices(words, other, n, low)
+        v = words[first + i]
+        part = ((v << above) >> 32) * times  # how many buckets are before it, in parts of 2 ** 32
+        d = (part >> 32).astype(np.int64)
+        place = items[many + d]
+        items[many + d] = place + 1
+        most = max(most, place)
+        item = (((part & mask) >> drop) << behind) | np.uint64(i)
+        items[d * PLACES + min(place, PLACES - 1).astype(np.int64)] = item.astype(np.int32)
+    failed = most >= PLACES
+    if ~failed:
+        at: Any = np.int64(0)
+        for d in range(size):
+            count = items[many + d].astype(np.int64)
+            if count <= _MOST:
+                _ranked(items, some, d * PLACES, count, at, _MOST)
+            elif count <= _MORE:
+                _ranked(items, some, d * PLACES, count, at, _MORE)
+            else:
+                _ranked(items, some, d * PLACES, count, at, PLACES)
+            at += count
+        _settled(keys, words, items, first, n, behind, low, whole)
+        place = (np.int32(1) << behind.astype(np.int32)) - 1
+        vectors = n & -LANES if whole else np.int64(0)
+        for i in range(0, vectors, LANES):
+            stored(y, to + i, (loaded(items, i, LANES) & place).astype(np.int64))
+        for i in range(vectors, n):
+            y[to + i] = _index(words, items[i] & place, first, low, whole)
+    return failed
 
 
-def _indices(words: Any, y: Any, n: Any, low: int) -> Any:
-    """y: what is behind the first bits of words in order, or the words themselves, and 1, where two
-    are alike in these.
-    """
-    bottom = np.uint64(low)
-    index = (np.uint64(1) << bottom) - 1
-    whole = (n - 1) & -LANES
-    none: Any = np.uint64(0)
-    alike: Any = n < 0
-    for i in range(0, whole, LANES):
-        apart = (loaded(words, i, LANES) ^ loaded(words, i + 1, LANES)) >> bottom
-        alike = alike | (apart == spread(none, LANES)).any()
-    for i in range(whole, n - 1):
-        alike = alike | ((words[i] ^ words[i + 1]) >> bottom == 0)
-    if alike:
-        index = ~none
-    for i in range(0, whole, LANES):
-        stored(y, i, loaded(words, i, LANES) & index)
-    for i in range(whole, n):
-        y[i] = words[i] & index
-    return 1 if alike else 0
+def _ranked(items: Any, some: Any, start: Any, count: Any, to: Any, places: int) -> None:
+    """Put the `count` items of a bucket in order, from `to` on; what is behind them is anything."""
+    here = lanes(places, np.int32) < count.astype(np.int32)
+    v = np.where(here, loaded(items, start, places), spread(_NONE, places))
+    stored(items, some, v)
+    rank = v ^ v
+    for k in _EACH[places]:
+        rank = rank + np.where(v > spread(items[some + k], places), np.int32(1), np.int32(0))
+    stored(items, some + PLACES, rank)
+    for k in _EACH[places]:
+        items[to + items[some + PLACES + k].astype(np.int64)] = items[some + k]
 
 
-def _dealt_out(words: Any, other: Any, places: Any, first: Any, last: Any, top: int) -> None:
-    """other: words [first, last) in order, all of whose bits from `top` on are the same."""
-    size: Any = np.int64(2)
-    shift: Any = np.int64(top - 1)
-    while size < last - first and size < PLACES:
-        size += size
-        shift -= 1
-    at = shift.astype(np.uint64)
-    mask = (size - 1).astype(np.uint64)
-    for d in range(size):
-        places[d] = np.int32(0)
-    for i in range(first, last):
-        d = ((words[i] >> at) & mask).astype(np.int64)
-        places[d] = places[d] + 1
-    place: Any = np.int32(0)
-    for d in range(size):
-        many = places[d]
-        places[d] = place
-        place += many
-    for i in range(first, last):
-        v = words[i]
-        d = ((v >> at) & mask).astype(np.int64)
-        place = places[d]
-        places[d] = place + 1
-        other[first + place.astype(np.int64)] = v
-    if first < last:  # the largest goes up, without a branch: then few stand where they do not
-        largest: Any = other[first]
-        for i in range(first + 1, last):
-            v = other[i]
-            other[i - 1] = min(largest, v)
-            largest = max(largest, v)
-        other[last - 1] = largest
-    for i in range(first + 1, last):
-        v = other[i]
-        to = i
-        before: Any = other[to - 1]
-        while before > v:
-            other[to] = before
+def _settled(
+    keys: Any, words: Any, items: Any, first: Any, n: Any, behind: Any, low: Any, whole: bool
+) -> None:  # fmt: skip
+    """Items are in order but for those that are alike in the bits that they have of a key."""
+    bits = behind.astype(np.int32)
+    i: Any = np.int64(1)
+    while i < n:
+        end = min(i + LANES, n)
+        alike = end < i + LANES
+        if ~alike:
+            alike = ((loaded(items, i, LANES) ^ loaded(items, i - 1, LANES)) >> bits == 0).any()
+        if alike:
+            for k in range(i, end):
+                if (items[k] ^ items[k - 1]) >> bits == 0:
+                    _inserted(keys, words, items, k, first, behind, low, whole)
+        i = end
+
+
+def _inserted(
+    keys: Any, words: Any, items: Any, at: Any, first: Any, behind: Any, low: Any, whole: bool
+) -> None:  # fmt: skip
+    """Move one item to where its key belongs among those before it."""
+    place = (np.int32(1) << behind.astype(np.int32)) - 1
+    item = items[at]
+    key = keys[_index(words, item & place, first, low, whole)]
+    to: Any = at + 0
+    moves = to > 0
+    while moves:
+        before = items[to - 1]
+        moves = keys[_index(words, before & place, first, low, whole)] > key
+        if moves:
+            items[to] = before
             to -= 1
-            before = other[max(to - 1, first)] if to > first else v
-        other[to] = v
+            moves = to > 0
+    items[to] = item
+
+
+def _index(words: Any, place: Any, first: Any, low: Any, whole: bool) -> Any:
+    """The index of a key whose word is so far behind the first one."""
+    if whole:
+        return place.astype(np.int64)
+    word = words[first + place.astype(np.int64)]
+    return (word & ((np.uint64(1) << np.uint64(low)) - 1)).astype(np.int64)

@@ -1,9 +1,10 @@
 """Products of a few rows and a matrix, which is read once, where it lies.
 
 BLAS lays out both operands before it multiplies: beside a few rows that takes longer than all else.
-Two or three rows share what is loaded of four rows of the matrix, each along its terms, or of four
-vectors of its columns; other rows meet it in the first-level cache. Terms of columns are taken a
-few at a time, whose rows are read side by side as they lie in memory.
+Where the columns of the matrix lie in memory, two or three rows share what is loaded of four
+columns, along their terms; other rows meet it in the first-level cache. Where its rows do, vectors
+of a few of them stay in registers for as long as all rows take to meet them, whose sums lie in the
+caches: so the matrix is walked once, along its rows, as memory likes it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from funct.kernels import table
 from funct.kernels.cpu.products.blas import WORTH_CUTTING
 from funct.kernels.cpu.products.tiled import Laid, laid
 from funct.kernels.cpu.runners import making
-from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, each, typed
+from funct.kernels.llvm.arithmetic import Index
 
 _Pair = tuple[int, int]
 
@@ -29,12 +31,19 @@ __all__ = ["FEW_ROWS", "are_few", "code_of", "few_rows_words", "large_matmul", "
 Code = tuple[str, bool, tuple[int, ...], bool, bool]  # what `print_few_rows` is told
 
 _VECTOR = 32  # bytes of a vector, beside whose tiles more rows gain than are below a tile
-_MOST_TURNED, _MOST, _MOST_WIDE = 16, 8, 3  # rows, of a matrix whose columns lie in memory, or rows
-_REST = 4  # parts of the columns, of which less than one may be left over
-_TOGETHER = 4  # rows of the matrix, or vectors of its columns
-_TERMS = 16  # of columns, taken at a time
-_LEAST_TERMS, _LEAST = 32, 1 << 17  # and multiplications, which are worth code of their own,
-_LEAST_OF_STACK = 1 << 16  # or, of several products, no more calls of BLAS
+# rows, of a matrix whose columns lie in memory, or whose rows do
+_MOST_TURNED, _MOST, _MOST_WIDE = 16, 32, 3
+# rows where a sum is so many times as long as the result has columns: rows of the first operand are
+# read a few terms at a time
+_MOST_LONG, _LONG = 4, 48
+_TOGETHER = 4  # columns of the matrix, where they lie in memory
+_TERMS, _BESIDE = 4, 2  # rows of the matrix and vectors of each, in registers, where those lie so
+_SUMS = 1 << 16  # bytes of them
+# multiplications that are worth a call, of a matrix of so many elements: of fewer, programs ask
+# NumPy's loop
+_LEAST, _ELEMENTS = 1 << 14, 1 << 11
+# and where columns lie in memory, of so many terms; of several products, no more calls of BLAS
+_LEAST_TERMS, _LEAST_TURNED, _LEAST_OF_STACK = 32, 1 << 17, 1 << 16
 _LONG_TERMS, _LEAST_LONG = 256, 1 << 14
 FEW_ROWS = "avx2", "fma"  # what is needed of the processor
 _ELEMENT = {"f": "f32", "d": "f64"}  # by NumPy's name
@@ -45,20 +54,20 @@ def are_few(
     rows: int, terms: int, columns: int, turned: bool, element: str, count: int = 1
 ) -> bool:
     """Whether so many rows are worth it. turned: whether the matrix is. count: of products."""
-    most = _MOST_TURNED if turned else _MOST
-    most = most if host().vector_bytes <= _VECTOR else _MOST_WIDE
-    if not turned and columns % _wide(element) * _REST > columns:
-        most = _MOST_WIDE
-    least = _LEAST if count == 1 else _LEAST_OF_STACK
-    if turned and terms >= _LONG_TERMS:  # which BLAS lays out for longer than it multiplies
+    work = count * rows * terms * columns
+    most, least = _MOST_TURNED, _LEAST_TURNED if count == 1 else _LEAST_OF_STACK
+    if not turned:
+        most, least = _MOST_LONG if terms > _LONG * columns else _MOST, _LEAST
+    elif terms >= _LONG_TERMS:  # which BLAS lays out for longer than it multiplies
         least = _LEAST_LONG
-    enough = terms >= _LEAST_TERMS and count * rows * terms * columns > least
-    return 1 < rows <= most and columns >= rows and enough
+    most = most if host().vector_bytes <= _VECTOR else _MOST_WIDE
+    enough = terms >= _LEAST_TERMS if turned else terms * columns >= _ELEMENTS
+    return 1 < rows <= most and columns >= rows and enough and work > least
 
 
 def _wide(element: str) -> int:
     """Columns that a row meets together."""
-    return _TOGETHER * host().vector_bytes // typed(element).bytes
+    return _BESIDE * host().vector_bytes // typed(element).bytes
 
 
 def few_rows_words(
@@ -85,9 +94,10 @@ def code_of(
     """
     m, n, k = sizes
     lanes = host().vector_bytes // typed(element).bytes
-    apart = n % _TOGETHER or k % lanes if turned else n % (_TOGETHER * lanes)
+    if not turned:
+        return element, turned, (), n % _wide(element) == 0, stacked
     groups = (2,) if m in (2, 4) else (3, 2) if m % 3 else (3,)
-    return element, turned, groups, not apart, stacked
+    return element, turned, groups, not (n % _TOGETHER or k % lanes), stacked
 
 
 def print_few_rows(
@@ -114,54 +124,35 @@ def print_few_rows(
     pairs = f.rem(3 - f.rem(m, 3), 3)
     first_pair = m - 2 * pairs
     lanes = module.target.vector_bytes // typed(element).bytes
+    if not turned:
+        across = _Across(f, typed(element, lanes), places, (m, k), (down, along, leading, lower))
+        across.panel(start, stop, even)
+        f.ret()
+        return
 
-    def all_rows(body: Callable[[Value, int], None]) -> None:
-        if 3 in groups:
-            each(f, 0, first_pair, lambda i: body(i, 3), 3)
-        if 2 in groups:
-            each(f, first_pair, m, lambda i: body(i, 2), 2)
+    sums = _Sums(f, element, lanes, even)
 
-    if turned:
-        sums = _Sums(f, element, lanes, even)
+    def columns(count: int) -> Callable[[Value], None]:
+        def some(j: Value) -> None:
+            of_y = [f.at(y, (j + c) * leading, element) for c in range(count)]
 
-        def columns(count: int) -> Callable[[Value], None]:
-            def some(j: Value) -> None:
-                of_y = [f.at(y, (j + c) * leading, element) for c in range(count)]
+            def body(i: Value, rows: int) -> None:
+                of_x = [f.at(x, (i + r) * down, element) for r in range(rows)]
+                found = sums.along(of_x, of_y, k)
+                for (r, c), total in found.items():
+                    f.store(total, f.at(out, (i + r) * lower + (j + c) * beside, element))
 
-                def body(i: Value, rows: int) -> None:
-                    of_x = [f.at(x, (i + r) * down, element) for r in range(rows)]
-                    found = sums.along(of_x, of_y, k)
-                    for (r, c), total in found.items():
-                        f.store(total, f.at(out, (i + r) * lower + (j + c) * beside, element))
+            if 3 in groups:
+                each(f, 0, first_pair, lambda i: body(i, 3), 3)
+            if 2 in groups:
+                each(f, first_pair, m, lambda i: body(i, 2), 2)
 
-                all_rows(body)
+        return some
 
-            return some
-
-        middle = stop - f.rem(stop - start, _TOGETHER)
-        each(f, start, middle, columns(_TOGETHER), _TOGETHER)
-        if not even:
-            each(f, middle, stop, columns(1))
-    else:
-        wide = _TOGETHER * lanes
-        middle = stop - f.rem(stop - start, wide)
-
-        def terms(t: Value) -> None:
-            last = f.min(t + _TERMS, k)
-
-            def some(j: Value, vectors: int, mask: Value | None) -> None:
-                def body(i: Value, rows: int) -> None:
-                    at = i, j, t, last
-                    _across(f, typed(element, lanes), places, (down, along, leading, lower), at,
-                            (rows, vectors), mask)  # fmt: skip
-
-                all_rows(body)
-
-            each(f, start, middle, lambda j: some(j, _TOGETHER, None), wide)
-            if not even:
-                each(f, middle, stop, lambda j: some(j, 1, f.first_lanes(lanes, stop - j)), lanes)
-
-        each(f, 0, k, terms, _TERMS)
+    middle = stop - f.rem(stop - start, _TOGETHER)
+    each(f, start, middle, columns(_TOGETHER), _TOGETHER)
+    if not even:
+        each(f, middle, stop, columns(1))
     f.ret()
 
 
@@ -193,32 +184,111 @@ class _Sums:
         return {at: f.reduce(s, f.add) for at, s in zip(cells, held, strict=True)}
 
 
-def _across(
-    f: Emitter, wide: Any, places: list[Value], steps: tuple[Value, Value, Value, Value],
-    at: tuple[Value, Value, Value, Value], shape: tuple[int, int], mask: Value | None,
-) -> None:  # fmt: skip
-    """Add some terms to some rows of so many vectors. at: row, column, first term and the last."""
-    x, y, out = places
-    down, along, leading, lower = steps
-    i, j, first, last = at
-    rows, vectors = shape
-    element, cells = wide.element, [(r, v) for r in range(rows) for v in range(vectors)]
-    to = [f.at(f.at(out, (i + r) * lower + j, element), v * wide.lanes, element) for r, v in cells]
-    begin = f.branch(
-        f.eq(first, 0),
-        lambda: [f.constant(wide, 0)] * len(cells),
-        lambda: [f.load(wide, p, mask) for p in to],
-    )
-    left = [f.at(x, (i + r) * down, element) for r in range(rows)]
+class _Across:
+    """Sums for rows of a matrix that lie in memory, some of its columns at a time. places: of both
+    operands and the result. sizes: rows, terms. steps: elements from row to row of the first
+    operand, from term to term, and from row to row of the matrix and of the result.
+    """
 
-    def term(t: Value, held: list[Value]) -> list[Value]:
-        start = f.at(y, t * leading + j, element)
-        right = [f.load(wide, f.at(start, v * wide.lanes, element), mask) for v in range(vectors)]
-        ways = [f.splat(f.load(wide.scalar, f.at(p, t * along, element)), wide.lanes) for p in left]
-        return [f.fma(ways[r], right[v], s) for (r, v), s in zip(cells, held, strict=True)]
+    def __init__(
+        self, f: Emitter, wide: Type, places: list[Value], sizes: tuple[Value, Value],
+        steps: tuple[Value, Value, Value, Value],
+    ) -> None:  # fmt: skip
+        self.f, self.wide = f, wide
+        self.x, self.y, self.out = places
+        self.m, self.k = sizes
+        self.down, self.along, self.leading, self.lower = steps
+        self.sums = f.allocate(wide, _SUMS // (wide.lanes * wide.bytes))
+        self.numbers = f.allocate(wide.scalar, _MOST * _TERMS)  # of the rows, for some terms
 
-    for p, s in zip(to, f.loop(first, last, 1, term, begin), strict=True):
-        f.store(s, p, mask)
+    def at(self, place: Value, index: Index) -> Value:
+        """The address of an element."""
+        return self.f.at(place, index, self.wide.element)
+
+    def panel(self, start: Value, stop: Value, even: bool) -> None:
+        """Those for these columns. even: whether they are whole vectors, side by side."""
+        f, unit = self.f, _BESIDE * self.wide.lanes
+        most = f.div(f.constant(I64, _SUMS // (unit * self.wide.bytes)), self.m) * unit
+
+        def strip(first: Value) -> None:
+            count = f.min(stop - first, most)
+            whole = count - f.rem(count, unit)
+
+            def each_place(body: Callable[[Value, int, Value | None], None]) -> None:
+                """For each first column how many vectors there are, and which lanes of them."""
+                each(f, 0, whole, lambda j: body(j, _BESIDE, None), unit)
+                if not even:
+                    lanes = self.wide.lanes
+                    each(f, whole, count, lambda j: body(j, 1, f.first_lanes(lanes, count - j)),
+                         lanes)  # fmt: skip
+
+            each_place(self.clear)
+            done = self.k - f.rem(self.k, _TERMS)
+            each(f, 0, done, lambda t: self.add(t, _TERMS, first, each_place), _TERMS)
+            each(f, done, self.k, lambda t: self.add(t, 1, first, each_place))
+            each_place(functools.partial(self.give, first))
+
+        each(f, start, stop, strip, most)
+
+    def each_row(self, j: Value, vectors: int, body: Callable[[Value, list[Value]], None]) -> None:
+        """For each row the places of its sums."""
+        lanes = self.wide.lanes
+
+        def row(i: Value) -> None:
+            place = self.at(self.sums, j * self.m + i * (vectors * lanes))
+            body(i, [self.at(place, v * lanes) for v in range(vectors)])
+
+        each(self.f, 0, self.m, row)
+
+    def clear(self, j: Value, vectors: int, _: Value | None) -> None:
+        """Begin sums."""
+
+        def row(_: Value, sums: list[Value]) -> None:
+            for place in sums:
+                self.f.store(self.f.constant(self.wide, 0), place)
+
+        self.each_row(j, vectors, row)
+
+    def add(self, t: Value, terms: int, first: Value, each_place: Callable[..., None]) -> None:
+        """So many terms, from that one on."""
+        f, wide = self.f, self.wide
+
+        def numbers(i: Value) -> None:
+            for s in range(terms):
+                x = f.load(wide.scalar, self.at(self.x, i * self.down + (t + s) * self.along))
+                f.store(x, self.at(self.numbers, i * terms + s))
+
+        each(f, 0, self.m, numbers)
+        rows = [self.at(self.y, (t + s) * self.leading + first) for s in range(terms)]
+
+        def some(j: Value, vectors: int, mask: Value | None) -> None:
+            starts = [self.at(row, j) for row in rows]
+            y = [[f.load(wide, self.at(p, v * wide.lanes), mask) for v in range(vectors)]
+                 for p in starts]  # fmt: skip
+
+            def row(i: Value, sums: list[Value]) -> None:
+                held = [f.load(wide, place) for place in sums]
+                for s, of_term in enumerate(y):
+                    x = f.splat(f.load(wide.scalar, self.at(self.numbers, i * terms + s)),
+                                wide.lanes)  # fmt: skip
+                    held = [f.fma(x, v, total) for v, total in zip(of_term, held, strict=True)]
+                for total, place in zip(held, sums, strict=True):
+                    f.store(total, place)
+
+            self.each_row(j, vectors, row)
+
+        each_place(some)
+
+    def give(self, first: Value, j: Value, vectors: int, mask: Value | None) -> None:
+        """What the sums are, to the result."""
+
+        def row(i: Value, sums: list[Value]) -> None:
+            out = self.at(self.out, i * self.lower + first + j)
+            for v, place in enumerate(sums):
+                to = self.at(out, v * self.wide.lanes)
+                self.f.store(self.f.load(self.wide, place), to, mask)
+
+        self.each_row(j, vectors, row)
 
 
 def _plan(

@@ -30,7 +30,7 @@ __all__ = ["integer_matmul"]
 _SUM = {"i8": "i16", "i16": "i16", "i32": "i32", "i64": "i64"}
 _ACROSS = ((4, 3), (2, 4), (1, 8))  # rows, and vectors of each, whose sums are held together
 _ALONG = ((2, 4), (1, 4))  # rows, and columns
-_PAGE, _KEPT, _BESIDE = 2048, 2048, 8  # bytes of rows that lie far apart, sums, and rows at a time
+_PAGE, _KEPT, _BESIDE = 512, 2048, 8  # bytes of rows that lie far apart, sums, and rows at a time
 _SHORT = 2  # vectors of terms that are worth reading along them
 _TASK = 1 << 18  # multiplications that are worth a task
 _WORDS = 9  # of a task, behind three addresses
@@ -246,7 +246,7 @@ class _Rows:
         f, lanes = self.f, self.lanes
         kept = f.allocate(typed(self.total), _KEPT)
         line = f.at(self.x, i * self.down, self.element)
-        vector = typed(self.total, lanes)
+        vector, vectors = typed(self.total, lanes), 2 if self.element == "i8" else 1
 
         def strip(o: Value) -> None:
             end = f.min(o + _KEPT, stop)
@@ -259,27 +259,46 @@ class _Rows:
                 rows = [f.at(self.y, (t + r) * self.leading, self.element) for r in range(beside)]
 
                 def some(j: Value) -> None:
-                    place = f.at(kept, j - o, self.total)
-                    total = f.load(vector, place)
+                    places = [f.at(kept, j - o + v * lanes, self.total) for v in range(vectors)]
+                    sums = [f.load(vector, place) for place in places]
                     for a, row in zip(left, rows, strict=True):
-                        total = total + a * self.load(f.at(row, j, self.element), lanes)
-                    f.store(total, place)
+                        read = self._apart(f.at(row, j, self.element))
+                        sums = [s + a * v for s, v in zip(sums, read, strict=True)]
+                    for s, place in zip(sums, places, strict=True):
+                        f.store(s, place)
 
-                each(f, o, end, some, lanes)
+                each(f, o, end, some, vectors * lanes)
 
             def clear(j: Value) -> None:
                 f.store(f.constant(vector, 0), f.at(kept, j - o, self.total))
 
             def written(j: Value) -> None:
-                self.store(f.load(vector, f.at(kept, j - o, self.total)), i, j)
+                places = [f.at(kept, j - o + v * lanes, self.total) for v in range(vectors)]
+                total, *odd = (f.load(vector, place) for place in places)
+                if odd:
+                    both = (total & 0xFF) | (odd[0] << 8)
+                    to = f.at(self.out, i * self.lower + j, self.element)
+                    f.store(f.bitcast(both, typed(self.element, 2 * lanes)), to)
+                else:
+                    self.store(total, i, j)
 
             each(f, o, end, clear, lanes)
             many = self.terms - f.rem(self.terms, _BESIDE)
             each(f, 0, many, lambda t: walk(t, _BESIDE), _BESIDE)
             each(f, many, self.terms, lambda t: walk(t, 1))
-            each(f, o, end, written, lanes)
+            each(f, o, end, written, vectors * lanes)
 
         each(f, start, stop, strip, _KEPT)
+
+    def _apart(self, place: Value) -> list[Value]:
+        """What meets a vector of sums, or two: of bytes first the even ones, then the odd ones,
+        where they stand in words, whose upper bytes are in no sum's way.
+        """
+        if self.element != "i8":
+            return [self.load(place, self.lanes)]
+        read = self.f.load(typed("i8", 2 * self.lanes), place)
+        words = self.f.bitcast(read, typed("i16", self.lanes))
+        return [words, words >> 8]
 
     def along(self, count: Value, start: Value, stop: Value) -> None:
         """Terms in the lanes."""

@@ -30,7 +30,8 @@ _MOST_TASKS, _MOST_PARTS = 16, 8
 _LEAST_PART = 48  # rows, beside which the sums of a part are little to write and read again
 _COLUMNS = 128  # of two of the largest vectors there are
 _BESIDE, _SUMS = 4, 2  # rows along the sum, and sums of each: one must not wait for itself
-_TOGETHER = 4, 2, 1  # rows along the result, which are added to the same sums
+_TOGETHER = 4, 2, 1  # rows along the result, which are added to the same sums,
+_VECTORS = 2  # and vectors of them, which do not wait for each other
 _KEPT = 1 << 14  # bytes of sums
 
 
@@ -132,10 +133,8 @@ def print_rows(module: Module, name: str, element: str, depth: int) -> None:
             sums = f.branch(left > 0, lambda: rest(sums), lambda: sums)
             at = i
             for total in side_by_side(f, sums):
-                count = total.type.lanes
-                inside = f.first_lanes(count, f.max(stop - at, 0))
-                f.store(f.convert(total, element), f.at(out, at, element), inside)
-                at = at + count
+                _put(f, f.convert(total, element), f.at(out, at, element), stop - at)
+                at = at + total.type.lanes
 
         each(f, first, stop, rows, _BESIDE)
 
@@ -147,6 +146,21 @@ def print_rows(module: Module, name: str, element: str, depth: int) -> None:
     first = task * panel
     some_rows((matrix, vector, out), first, f.min(first + panel, length))
     f.ret()
+
+
+def _put(f: Emitter, x: Value, place: Value, left: Value) -> None:
+    """Store as many as are left: all but the last by no mask, by which processors are slow."""
+    lanes = x.type.lanes
+
+    def whole() -> list[Value]:
+        f.store(x, place)
+        return []
+
+    def some() -> list[Value]:
+        f.store(x, place, f.first_lanes(lanes, f.max(left, 0)))
+        return []
+
+    f.branch(left >= lanes, whole, some)
 
 
 def _read(
@@ -255,7 +269,14 @@ def _columns(
         def each_vector(body: Callable[[Value, Value, Value | None], None]) -> None:
             """For each the place of its sums, its first column, and which others there are."""
             left, few = whole < count, count < lanes
-            each(f, 0, whole, lambda c: body(c, c, None), lanes)
+            even = whole - f.rem(whole, _VECTORS * lanes)
+
+            def several(c: Value) -> None:
+                for v in range(_VECTORS):
+                    body(c + v * lanes, c + v * lanes, None)
+
+            each(f, 0, even, several, _VECTORS * lanes)
+            each(f, even, whole, lambda c: body(c, c, None), lanes)
             f.when(left & few, lambda: body(whole, whole, f.first_lanes(lanes, count)))
             f.when(left & ~few, lambda: body(whole, count - lanes, None))
 

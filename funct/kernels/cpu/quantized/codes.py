@@ -15,11 +15,11 @@ import numpy as np
 
 from funct.device import PARALLEL, host, printed
 from funct.kernels.cpu import scratch as memory
+from funct.kernels.cpu.quantized.narrowing import TO_CODES, float_field, narrows, to_codes
 from funct.kernels.cpu.quantized.words import PAIRS, QUADS, Words
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.cpu.runners import filling
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
-from funct.kernels.llvm.scaling import nearest
 from funct.kernels.quantized.affine import Codes
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from funct.kernels.windows.views import Sizes
 
 __all__ = [
-    "BYTE", "TO_CODES", "Planes", "farthest", "fit", "in_words", "of_columns", "planes_of_words",
-    "requantized", "rounded", "scaled", "to_codes", "to_codes_fields",
+    "BYTE", "Planes", "farthest", "fit", "in_words", "of_columns", "planes_of_words", "requantized",
+    "rounded", "scaled", "spans", "to_codes_fields",
 ]  # fmt: skip
 
 BYTE = {np.dtype(np.uint8): "u8", np.dtype(np.int8): "i8"}
@@ -40,7 +40,6 @@ _TASK = 1 << 16  # elements that are worth a task
 _PIECE = 256  # pixels whose sums are turned around at a time
 _NARROWEST = 4  # lanes; fewer elements are taken one by one
 
-TO_CODES = ("bias", "multiplier", "zero_point", "low", "high")
 PLANES = Fields(("tasks", "rows", "x", "y", "plane", "words", "channels", "zero_point"))
 SUMS = Fields(("tasks", "rows", "x", "y", "columns", "channels", *TO_CODES))
 NUMBERS = Fields(("x", "y", "tasks", "rows", "columns", "scale", "zero_point", "low", "high"))
@@ -89,9 +88,9 @@ def _lanes(element: str) -> int:
     return host().vector_bytes // typed(element).bytes
 
 
-def _float(f: Emitter, job: Record, name: str) -> Value:
-    """A field that holds the bits of a float32."""
-    return f.bitcast(f.convert(getattr(job, name), "i32"), typed("f32"))
+def _at_a_time(f: Emitter) -> int:
+    """Numbers that become codes at a time."""
+    return (4 if narrows(f) else 2) * _lanes("f32")
 
 
 def _of_word(f: Emitter, codes: Value, zero: Value | None) -> Value:
@@ -160,20 +159,6 @@ def _plane(f: Emitter, job: Record, k: Value, words: Words, element: str) -> Non
     run(words.count)()
 
 
-def to_codes(f: Emitter, job: Record, element: str) -> Callable[[Value], Value]:
-    """Prints codes of numbers of steps: rounded to even, saturated; NaN is the lowest."""
-    low, high = (_float(f, job, name) for name in ("low", "high"))
-    zero = f.convert(job.zero_point, "i32")
-
-    def codes(steps: Value) -> Value:
-        lanes = steps.type.lanes
-        kept = f.min(f.max(steps, f.splat(low, lanes)), f.splat(high, lanes))
-        _, bits = nearest(f, kept)  # a code is their lowest byte
-        return f.convert(bits + f.splat(zero, lanes), element)
-
-    return codes
-
-
 def of_columns(
     f: Emitter, job: Record, sums: Value, y: Value, first: Value, count: Value, element: str
 ) -> None:
@@ -188,7 +173,7 @@ def of_columns(
         steps = f.convert(total, "f32") * factor
         f.store(codes(steps), f.at(y, i, element))
 
-    spans(f, count, 2 * _lanes("f32"), some)
+    spans(f, count, _at_a_time(f), some)
 
 
 def of_channel(
@@ -204,7 +189,7 @@ def of_channel(
         steps = f.convert(total, "f32") * f.splat(multiplier, lanes)
         f.store(codes(steps), f.at(y, i, element))
 
-    spans(f, count, 2 * _lanes("f32"), some)
+    spans(f, count, _at_a_time(f), some)
 
 
 class Planes:
@@ -257,13 +242,13 @@ def _numbers_row(element: str) -> Callable[[Emitter, Record, Value], None]:
     def row(f: Emitter, job: Record, k: Value) -> None:
         x = f.at(job.pointer("x"), k * job.columns, "f32")
         y = f.at(job.pointer("y"), k * job.columns, element)
-        codes, scale = to_codes(f, job, element), _float(f, job, "scale")
+        codes, scale = to_codes(f, job, element), float_field(f, job, "scale")
 
         def some(i: Value, lanes: int) -> None:
             steps = f.load(typed("f32", lanes), f.at(x, i, "f32")) / f.splat(scale, lanes)
             f.store(codes(steps), f.at(y, i, element))
 
-        spans(f, job.columns, 2 * _lanes("f32"), some)
+        spans(f, job.columns, _at_a_time(f), some)
 
     return row
 
@@ -274,7 +259,7 @@ def _codes_row(element: str) -> Callable[[Emitter, Record, Value], None]:
     def row(f: Emitter, job: Record, k: Value) -> None:
         x = f.at(job.pointer("x"), k * job.columns, element)
         y = f.at(job.pointer("y"), k * job.columns, "f32")
-        zero, scale = f.convert(job.zero_point, "i32"), _float(f, job, "scale")
+        zero, scale = f.convert(job.zero_point, "i32"), float_field(f, job, "scale")
 
         def some(i: Value, lanes: int) -> None:
             codes = f.convert(f.load(typed(element, lanes), f.at(x, i, element)), "i32")

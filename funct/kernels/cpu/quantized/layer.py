@@ -22,12 +22,12 @@ from funct.kernels.cpu.products.integers import multiplier
 from funct.kernels.cpu.quantized import byte_rows
 from funct.kernels.cpu.quantized.codes import (
     BYTE,
-    TO_CODES,
     fit,
     in_words,
     of_columns,
     to_codes_fields,
 )
+from funct.kernels.cpu.quantized.narrowing import TO_CODES
 from funct.kernels.cpu.quantized.words import Words
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.cpu.runners import filling

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.kernels.cpu import scratch as memory
+from funct.kernels.cpu.convolution.byte_planes import convolver as by_planes
 from funct.kernels.cpu.convolution.convolution import convolver as tiles
 from funct.kernels.cpu.convolution.depthwise import convolution_of_codes, weights_of_codes
 from funct.kernels.cpu.convolution.squares import TAPS
 from funct.kernels.cpu.convolution.winograd import panels as of_places
 from funct.kernels.cpu.convolution.winograd import plan, served
+from funct.kernels.cpu.quantized import byte_pixels
 from funct.kernels.cpu.quantized.codes import (
     BYTE,
     farthest,
@@ -43,7 +45,8 @@ _INT, _FLOAT = np.dtype(np.int32), np.dtype(np.float32)
 _FLOAT32_EXACT = 2**24
 _FARTHEST_ZERO = 1 << 16  # codes less it are exact in float32, in NumPy too
 _SQUARE = 4  # as many times as large are the sums that squares make
-_FEW_OUTPUTS = 4  # per group; they would fill few lanes of a tile
+_FEW_OUTPUTS = 4  # per group; they would fill few lanes of a tile,
+_FEW_PRODUCTS = 8  # as do more of them, of as few channels, in less time than sums are turned
 
 
 def _bytes(x: NDArray[Any], w: NDArray[Any], codes: Codes) -> bool:
@@ -110,23 +113,23 @@ def convolver(
     if len(kernel) > 3 or not fit(c * prod(kernel), bias) or not prod(size):
         return None
     offset, factors = np.frombuffer(bias, np.int32), np.frombuffer(factor, np.float32)
-    if outputs // slide.groups < _FEW_OUTPUTS:
+    few = outputs // slide.groups
+    if few < _FEW_OUTPUTS or (words.centred and max(few, c) < _FEW_PRODUCTS):
         exact = farthest(2 * c * prod(kernel), bias) < _FLOAT32_EXACT
         given = x, dtype, zero_point, w, offset, Codes(factors, *limits), slide
+        alone = _by_planes(*given) if words.centred else None
         ways = (_by_lines(*given, number) for number in (_INT, *([_FLOAT] if exact else [])))
-        by_lines = next(filter(None, ways), None)
-        if by_lines is not None or not exact:
-            return by_lines
-
-        to_codes = requantized((x[0], outputs, *size), factors, limits)
-
-        def of_numbers(x: NDArray[Any], w: NDArray[np.int8]) -> NDArray[Any]:
-            centred = x.astype(_FLOAT)
-            centred -= np.float32(zero_point)
-            sums = convolve(centred, w.astype(_FLOAT), *slide)
-            return to_codes(sums.astype(_INT), offset)
-
-        return of_numbers
+        found = alone or next(filter(None, ways), None)
+        if found is not None:
+            return found
+        if exact and few < _FEW_OUTPUTS:
+            return _of_numbers(*given)
+    if words.centred:
+        given = x, dtype, zero_point, w, offset, Codes(factors, *limits), slide
+        by_pixels = byte_pixels.convolver(*given)
+        if by_pixels is not None:
+            make = memory.maker((x[0], outputs, *size), np.dtype(limits[-1]))
+            return _prepared(by_pixels, "pixels", byte_pixels.weights, make)
     planes = planes_of_words(x, dtype, zero_point, slide.groups, words)
     written: np.dtype[Any] = np.dtype(limits[-1])
     make = memory.maker((x[0], outputs, *size), written)
@@ -184,6 +187,48 @@ def _coded(
         return run
 
     return by_taps if squares is None else by_squares
+
+
+def _of_numbers(
+    x: Sizes, dtype: np.dtype[Any], zero_point: int, w: Sizes, bias: NDArray[np.int32],
+    codes: Codes, slide: Sliding,
+) -> _Run:  # fmt: skip
+    """The same where sums of float32 are exact."""
+    sums = (x[0], w[0], *slide.size(x[2:], w[2:]))
+    to_codes = requantized(sums, codes.multiplier, codes[1:])
+
+    def run(x: NDArray[Any], w: NDArray[np.int8]) -> NDArray[Any]:
+        centred = x.astype(_FLOAT)
+        centred -= np.float32(zero_point)
+        sums = convolve(centred, w.astype(_FLOAT), *slide)
+        return to_codes(sums.astype(_INT), bias)
+
+    return run
+
+
+def _by_planes(
+    x: Sizes, dtype: np.dtype[Any], zero_point: int, w: Sizes, bias: NDArray[np.int32],
+    codes: Codes, slide: Sliding,
+) -> _Run | None:  # fmt: skip
+    """The same for one channel per group, in pairs."""
+    found = by_planes(x, dtype, zero_point, w, bias, codes, slide)
+    if found is None:
+        return None
+    pattern, fill = found
+    make = memory.maker((x[0], w[0], *slide.size(x[2:], w[2:])), np.dtype(codes.dtype))
+    return _prepared(fill, pattern, pattern.weights, make)
+
+
+def _prepared(
+    fill: Callable[..., None], kind: Any, weights: Callable[..., Any], make: Callable[[], Any]
+) -> _Run:
+    """The function of what fills results from x and weights of a kind, which are kept."""
+
+    def run(x: NDArray[Any], w: NDArray[np.int8]) -> NDArray[Any]:
+        fill(x, kept(w, kind, weights), y := make())
+        return y
+
+    return run
 
 
 def _by_lines(

@@ -34,6 +34,7 @@ from funct.kernels.cpu.calls import (
     flags_asked,
     flags_cleared,
     readable,
+    sought,
     unlocked,
     word,
 )
@@ -160,21 +161,7 @@ array:
   %dense = icmp eq i32 %masked, {DENSE}
   %first.kind = getelementptr i64, ptr %table, i64 {_DTYPES}
   br i1 %dense, label %kind, label %miss
-kind:
-  %i = phi i64 [ 0, %array ], [ %i.next, %other ]
-  %at = phi ptr [ %first.kind, %array ], [ %at.next, %other ]
-  %unknown = icmp eq i64 %i, %kinds
-  br i1 %unknown, label %miss, label %compare
-compare:
-  %wanted = load ptr, ptr %at
-  %same = icmp eq ptr %wanted, %dtype
-  br i1 %same, label %axes, label %other
-other:
-  %i.next = add i64 %i, 1
-  %at.next = getelementptr i64, ptr %at, i64 {_WORDS}
-  br label %kind
-
-axes:
+{sought("%first.kind", _WORDS, "array", "axes", "miss")}
 {field("axis.type", "%axis", TYPE, "ptr")}
   %all = icmp eq ptr %axis, %none
   br i1 %all, label %known, label %one

@@ -85,8 +85,8 @@ def qr(
     part: int, task: int,
 ) -> None:  # fmt: skip
     """q (count, m, columns) and r (count, columns, n) of x (count, m, n), by reflections. room:
-    (tasks, m (n + columns) + n, LANES). odd (tasks,): 1 where a column is too long, too short or
-    not a number.
+    (tasks, m (n + columns) + n, LANES), column by column. odd (tasks,): 1 where a column is too
+    long, too short or not a number.
     """
     each = m * (n + columns) + n
     base, k = task * each * LANES, min(m, n)
@@ -94,26 +94,29 @@ def qr(
     lost: Any = np.int64(0)
     for t in range(task * part, min((task + 1) * part, count), LANES):
         first = matrices_from(t, count)
-        for e in range(m * n):
-            put(room, base, e, gathered(x, first * (m * n) + e).astype(np.float64))
+        for i in range(m):
+            for j in range(n):
+                v = gathered(x, first * (m * n) + (i * n + j)).astype(np.float64)
+                put(room, base, j * m + i, v)
         for c in range(k):
             lost = lost + _reflect(room, base, m, n, c, scales + c)
-        for i in range(m):
-            for j in range(columns):
-                put(room, base, made + i * columns + j, spread(np.float64(0.0), LANES))
+        for e in range(made, scales):
+            put(room, base, e, spread(np.float64(0.0), LANES))
         for j in range(columns):
-            put(room, base, made + j * columns + j, spread(np.float64(1.0), LANES))
+            put(room, base, made + j * m + j, spread(np.float64(1.0), LANES))
         for u in range(k):
             c = k - 1 - u
             for j in range(c, columns):
-                _applied(room, base, m, n, c, scales + c, made + j, columns)
+                _applied(room, base, m, c, scales + c, made + j * m)
         for lane in range(min(LANES, count - t)):
             at = t + lane
-            for e in range(m * columns):
-                q[at * m * columns + e] = room[base + (made + e) * LANES + lane].astype(q.dtype)
+            for i in range(m):
+                for j in range(columns):
+                    v = room[base + (made + j * m + i) * LANES + lane].astype(q.dtype)
+                    q[(at * m + i) * columns + j] = v
             for i in range(columns):
                 for j in range(n):
-                    v = room[base + (i * n + j) * LANES + lane].astype(r.dtype)
+                    v = room[base + (j * m + i) * LANES + lane].astype(r.dtype)
                     r[(at * columns + i) * n + j] = np.where(j < i, r.dtype.type(0.0), v)
     odd[task] = np.where(lost > 0, 1, 0)
 
@@ -122,14 +125,14 @@ def _reflect(room: Any, base: Any, m: Any, n: Any, c: Any, scale: Any) -> Any:
     """Leave the reflection that ends column c below its diagonal, and apply it to those behind.
     How many lanes it is not right for.
     """
-    head = of(room, base, c * n + c)
+    head = of(room, base, c * m + c)
     squares: Any = spread(np.float64(0.0), LANES)
     for i in range(c + 1, m):
-        v = of(room, base, i * n + c)
+        v = of(room, base, c * m + i)
         squares = squares + v * v
     largest: Any = size_of(head)
     for i in range(c + 1, m):
-        v = size_of(of(room, base, i * n + c))
+        v = size_of(of(room, base, c * m + i))
         largest = np.where(v <= largest, largest, v)
     whole = squares + head * head
     usual = ((whole <= _LARGE) & (whole >= 1 / _LARGE)) | ((largest == 0.0) & (whole == 0.0))
@@ -139,22 +142,20 @@ def _reflect(room: Any, base: Any, m: Any, n: Any, c: Any, scale: Any) -> Any:
     put(room, base, scale, np.where(ended, 0.0, (end - head) / np.where(end == 0.0, 1.0, end)))
     inverse = 1.0 / np.where(ended, 1.0, head - end)
     for i in range(c + 1, m):
-        put(room, base, i * n + c, of(room, base, i * n + c) * inverse)
+        put(room, base, c * m + i, of(room, base, c * m + i) * inverse)
     for j in range(c + 1, n):
-        _applied(room, base, m, n, c, scale, j, n)
-    put(room, base, c * n + c, end)
+        _applied(room, base, m, c, scale, j * m)
+    put(room, base, c * m + c, end)
     return LANES - many(usual)
 
 
-def _applied(
-    room: Any, base: Any, m: Any, n: Any, c: Any, scale: Any, start: Any, step: Any
-) -> None:
-    """Reflection c, applied to the column whose rows stand from `start` on, a `step` apart."""
-    total: Any = of(room, base, start + c * step)
+def _applied(room: Any, base: Any, m: Any, c: Any, scale: Any, start: Any) -> None:
+    """Reflection c, applied to the column that stands from `start` on."""
+    total: Any = of(room, base, start + c)
     for i in range(c + 1, m):
-        total = total + of(room, base, i * n + c) * of(room, base, start + i * step)
+        total = total + of(room, base, c * m + i) * of(room, base, start + i)
     total = total * of(room, base, scale)
-    put(room, base, start + c * step, of(room, base, start + c * step) - total)
+    put(room, base, start + c, of(room, base, start + c) - total)
     for i in range(c + 1, m):
-        own = of(room, base, start + i * step)
-        put(room, base, start + i * step, own - total * of(room, base, i * n + c))
+        own = of(room, base, start + i)
+        put(room, base, start + i, own - total * of(room, base, c * m + i))

@@ -3,7 +3,8 @@
 
 A task brings LANES matrices at a time to its room in double precision, element by element: the
 element e of all of them stands from e · LANES on. Lanes behind the last matrix hold it once more.
-Pivots are the largest of a column, as LAPACK's; a lane takes its row by selection.
+Rows are an odd number of elements apart where columns are walked, that these find room in the
+cache. Pivots are the largest of a column, as LAPACK's; a lane takes its row by selection.
 """
 
 from __future__ import annotations
@@ -28,19 +29,21 @@ _LARGE = 1e150  # products of two such numbers, or of their inverses, are number
 def det(
     x: Any, y: Any, room: Any, odd: Any, n: int, count: int, part: int, task: int
 ) -> None:  # fmt: skip
-    """y (count,): determinants of x (count, n, n). room: (tasks, n + 1, n, LANES). odd (tasks,): 1
-    where a product on the way was too large or too small. A task takes `part` matrices.
+    """y (count,): determinants of x (count, n, n). room: (tasks, n + 1, n | 1, LANES). odd
+    (tasks,): 1 where a product on the way was too large or too small. A task takes `part` matrices.
     """
-    size = n * n
-    base = task * (n + 1) * n * LANES
+    size, apart = n * n, n | 1
+    base = task * (n + 1) * apart * LANES
     far: Any = np.int64(0)
     for t in range(task * part, min((task + 1) * part, count), LANES):
         first = matrices_from(t, count)
-        for e in range(size):
-            put(room, base, e, gathered(x, first * size + e).astype(np.float64))
-        sign: Any = _eliminate(room, base, n, n, spread(np.float64(1.0), LANES))
+        for i in range(n):
+            for j in range(n):
+                v = gathered(x, first * size + (i * n + j)).astype(np.float64)
+                put(room, base, i * apart + j, v)
+        sign: Any = _eliminate(room, base, n, n, apart, spread(np.float64(1.0), LANES))
         for k in range(n):
-            sign = sign * of(room, base, k * n + k)
+            sign = sign * of(room, base, k * apart + k)
             length = size_of(sign)
             beyond = (length > _LARGE) | ((length < 1 / _LARGE) & (length > 0.0))
             far = far + many(beyond)
@@ -54,11 +57,11 @@ def det(
 def solve(
     a: Any, b: Any, y: Any, room: Any, odd: Any, n: int, m: int, count: int, part: int, task: int,
 ) -> None:  # fmt: skip
-    """y (count, n, m): a⁻¹ b for a (count, n, n) and b like y. room: (tasks, n + 2, n + m, LANES).
-    odd (tasks,): 1 where a pivot is 0, or what rounding may have left of its column.
+    """y (count, n, m): a⁻¹ b for a (count, n, n) and b like y. room: (tasks, n + 2, n + m | 1,
+    LANES). odd (tasks,): 1 where a pivot is 0, or what rounding may have left of its column.
     """
-    wide = n + m
-    base, largest = task * (n + 2) * wide * LANES, (n + 1) * wide
+    wide, apart = n + m, n + m | 1
+    base, largest = task * (n + 2) * apart * LANES, (n + 1) * apart
     lost: Any = np.int64(0)
     for t in range(task * part, min((task + 1) * part, count), LANES):
         first = matrices_from(t, count)
@@ -66,29 +69,29 @@ def solve(
             for j in range(n):
                 at = first * (n * n) + (i * n + j)
                 v = gathered(a, at).astype(np.float64)
-                put(room, base, i * wide + j, v)
+                put(room, base, i * apart + j, v)
                 most: Any = size_of(v)
                 if i > 0:
                     most = _larger(most, of(room, base, largest + j))
                 put(room, base, largest + j, most)
             for j in range(m):
                 at = first * (n * m) + (i * m + j)
-                put(room, base, i * wide + n + j, gathered(b, at).astype(np.float64))
-        _eliminate(room, base, n, wide, spread(np.float64(1.0), LANES))
+                put(room, base, i * apart + n + j, gathered(b, at).astype(np.float64))
+        _eliminate(room, base, n, wide, apart, spread(np.float64(1.0), LANES))
         for u in range(n):
             i = n - 1 - u
-            pivot = of(room, base, i * wide + i)
+            pivot = of(room, base, i * apart + i)
             lost = lost + many(size_of(pivot) <= of(room, base, largest + i) * _LOST)
             inverse = 1.0 / pivot
             for j in range(n, wide):
-                total: Any = of(room, base, i * wide + j)
+                total: Any = of(room, base, i * apart + j)
                 for k in range(i + 1, n):
-                    total = total - of(room, base, i * wide + k) * of(room, base, k * wide + j)
-                put(room, base, i * wide + j, total * inverse)
+                    total = total - of(room, base, i * apart + k) * of(room, base, k * apart + j)
+                put(room, base, i * apart + j, total * inverse)
         for i in range(min(LANES, count - t)):
             for j in range(n):
                 for k in range(m):
-                    e = base + (j * wide + n + k) * LANES + i
+                    e = base + (j * apart + n + k) * LANES + i
                     y[(t + i) * n * m + j * m + k] = room[e].astype(y.dtype)
     odd[task] = np.where(lost > 0, 1, 0)
 
@@ -98,12 +101,12 @@ def cofactors(
     x: Any, y: Any, room: Any, near: Any, n: int, count: int, part: int, most: float, task: int,
 ) -> None:  # fmt: skip
     """y (count, n, n): the determinant of each x (count, n, n) times its inverse transposed. room:
-    (tasks, n + 1, 2 n, LANES). near (count,): 1 where the largest elements of a matrix and of its
-    inverse, multiplied, are not below `most`, so that digits are lost, or its determinant is no
+    (tasks, n + 1, 2 n + 1, LANES). near (count,): 1 where the largest elements of a matrix and of
+    its inverse, multiplied, are not below `most`, so that digits are lost, or its determinant is no
     usual number.
     """
-    wide, size = 2 * n, n * n
-    base = task * (n + 1) * wide * LANES
+    wide, apart, size = 2 * n, 2 * n + 1, n * n
+    base = task * (n + 1) * apart * LANES
     zero, one = spread(np.float64(0.0), LANES), spread(np.float64(1.0), LANES)
     for t in range(task * part, min((task + 1) * part, count), LANES):
         first = matrices_from(t, count)
@@ -112,26 +115,26 @@ def cofactors(
             for j in range(n):
                 v = gathered(x, first * size + (i * n + j)).astype(np.float64)
                 largest = _larger(size_of(v), largest)
-                put(room, base, i * wide + j, v)
-                put(room, base, i * wide + n + j, zero)
-            put(room, base, i * wide + n + i, one)
-        product: Any = _eliminate(room, base, n, wide, one)
+                put(room, base, i * apart + j, v)
+                put(room, base, i * apart + n + j, zero)
+            put(room, base, i * apart + n + i, one)
+        product: Any = _eliminate(room, base, n, wide, apart, one)
         for k in range(n):
-            product = product * of(room, base, k * wide + k)
+            product = product * of(room, base, k * apart + k)
         above: Any = zero
         for u in range(n):
             i = n - 1 - u
-            inverse = 1.0 / of(room, base, i * wide + i)
+            inverse = 1.0 / of(room, base, i * apart + i)
             for j in range(n, wide):
-                total: Any = of(room, base, i * wide + j)
+                total: Any = of(room, base, i * apart + j)
                 for k in range(i + 1, n):
-                    total = total - of(room, base, i * wide + k) * of(room, base, k * wide + j)
+                    total = total - of(room, base, i * apart + k) * of(room, base, k * apart + j)
                 total = total * inverse
                 above = _larger(size_of(total), above)
-                put(room, base, i * wide + j, total)
+                put(room, base, i * apart + j, total)
         length = size_of(product)
         usual = (length <= _LARGE) & (length >= 1 / _LARGE)
-        spare = n * wide  # the row behind the last
+        spare = n * apart  # the row behind the last
         put(room, base, spare, product)
         put(room, base, spare + 1, np.where(usual, largest * above, np.inf))
         for i in range(min(LANES, count - t)):
@@ -139,7 +142,7 @@ def cofactors(
             near[t + i] = np.where(room[base + (spare + 1) * LANES + i] < most, 0, 1)
             for j in range(n):
                 for k in range(n):
-                    e = base + (k * wide + n + j) * LANES + i
+                    e = base + (k * apart + n + j) * LANES + i
                     y[(t + i) * size + j * n + k] = (room[e] * determinant).astype(y.dtype)
 
 
@@ -209,34 +212,35 @@ def size_of(v: Any) -> Any:
     return np.where(v < 0.0, -v, v)
 
 
-def _eliminate(room: Any, base: Any, n: Any, wide: Any, sign: Any) -> Any:
+def _eliminate(room: Any, base: Any, n: Any, wide: Any, apart: Any, sign: Any) -> Any:
     """Leave the upper triangles of the first n of `wide` columns, and what becomes of the rest;
-    the row behind the last is used. Returns the sign, turned where rows changed places oddly.
+    the row behind the last is used. apart: elements from row to row. Returns the sign, turned where
+    rows changed places oddly.
     """
-    spare = n * wide
+    spare = n * apart
     for k in range(n - 1):
-        best: Any = size_of(of(room, base, k * wide + k))
+        best: Any = size_of(of(room, base, k * apart + k))
         place: Any = spread(np.int64(0), LANES) + k
         for i in range(k + 1, n):
-            size = size_of(of(room, base, i * wide + k))
+            size = size_of(of(room, base, i * apart + k))
             more = size > best
             best = np.where(more, size, best)
             place = np.where(more, i, place)
         sign = np.where(place == k, sign, -sign)
         for j in range(k, wide):
-            old = of(room, base, k * wide + j)
+            old = of(room, base, k * apart + j)
             put(room, base, spare + j, old)
             top: Any = old
             for i in range(k + 1, n):
-                top = np.where(place == i, of(room, base, i * wide + j), top)
-            put(room, base, k * wide + j, top)
-        pivot = of(room, base, k * wide + k)
+                top = np.where(place == i, of(room, base, i * apart + j), top)
+            put(room, base, k * apart + j, top)
+        pivot = of(room, base, k * apart + k)
         inverse = np.where(pivot == 0.0, 0.0, 1.0 / pivot)
         for i in range(k + 1, n):
             here = place == i
-            left = np.where(here, of(room, base, spare + k), of(room, base, i * wide + k))
+            left = np.where(here, of(room, base, spare + k), of(room, base, i * apart + k))
             factor = left * inverse
             for j in range(k + 1, wide):
-                own = np.where(here, of(room, base, spare + j), of(room, base, i * wide + j))
-                put(room, base, i * wide + j, own - factor * of(room, base, k * wide + j))
+                own = np.where(here, of(room, base, spare + j), of(room, base, i * apart + j))
+                put(room, base, i * apart + j, own - factor * of(room, base, k * apart + j))
     return sign
