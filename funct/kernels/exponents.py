@@ -1,8 +1,9 @@
-"""Logarithms of sums of exponentials over the last axis, in few passes over memory."""
+"""Logarithms of sums of exponentials over the last axes, in few passes over memory."""
 
 from __future__ import annotations
 
 import functools
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ __all__ = ["logsumexp"]
 
 _REAL = (np.dtype(np.float32), np.dtype(np.float64))
 _PART = 1 << 14  # elements of a task
+_LONG = 1 << 16  # of a row that threads would share
 
 
 def logsumexp(
@@ -26,14 +28,13 @@ def logsumexp(
     d, shape = x.dtype, x.shape
     if b is not None or return_sign is not False or d not in _REAL or not x.size or not shape:
         return None
-    if axis is None:
-        axis = 0 if len(shape) == 1 else None
-    if axis.__class__ is not int or axis not in (-1, len(shape) - 1):
+    first = _first(axis, len(shape))
+    if first is None or keepdims.__class__ is not bool or not x.flags.c_contiguous:
         return None
-    if keepdims.__class__ is not bool or not x.flags.c_contiguous or not ready(x.size):
+    rows, n = prod(shape[:first]), prod(shape[first:])
+    if not ready(x.size) or (rows == 1 and n > _LONG):
         return None
-    n = shape[-1]
-    rows = x.size // n
+    x = x.reshape(rows, n)
     part = max(1, _PART // n)
     tasks = -(-rows // part)
     highest, weight, room = np.empty(rows, d), np.empty(rows, d), np.empty(8 * tasks, d)
@@ -44,8 +45,20 @@ def logsumexp(
     rest = total(y, -1, False)
     found = _chosen("log1p", np.log1p, d)(rest / weight) + _chosen("log", np.log, d)(weight)
     found += np.where(np.isfinite(highest), highest, 0)
-    found = found.reshape((*shape[:-1], 1) if keepdims else shape[:-1])
+    kept = (1,) * (len(shape) - first) if keepdims else ()
+    found = found.reshape((*shape[:first], *kept))
     return found if found.ndim else found[()]
+
+
+@functools.lru_cache(64)
+def _first(axis: Any, rank: int) -> int | None:
+    """The first of the axes, if these are the last ones of so many."""
+    axes = range(rank) if axis is None else axis if axis.__class__ is tuple else (axis,)
+    if not all(a.__class__ is int and -rank <= a < rank for a in axes):
+        return None
+    order = sorted([a % rank for a in axes])
+    first = rank - len(order)
+    return first if order and order == [*range(first, rank)] else None
 
 
 @functools.cache
