@@ -15,7 +15,7 @@ import funct.array as xp
 from benchmarks.kernels.row import Row
 from benchmarks.peers import optional
 from funct.core import lookup
-from funct.kernels.elementwise import sigmoid
+from funct.kernels.elementwise.functions import sigmoid
 from funct.kernels.table import find
 
 TITLE = "elementwise functions and sums of 512x512 numbers [GB/s]"

@@ -14,9 +14,9 @@ from funct.array.keys import MASK, POSITIONS, VIEW, selection
 from funct.array.operands import number, opened
 from funct.core import INEXACT, NARROW, NARROW_INTEGERS, OpenNumber, Value
 from funct.errors import DTypeError, ShapeError
-from funct.kernels import combining as kernels
-from funct.kernels.elementwise import power
-from funct.kernels.masks import replaced
+from funct.kernels.elementwise.functions import power
+from funct.kernels.indexing import combining as kernels
+from funct.kernels.indexing.masks import replaced
 from funct.kernels.quiet import quiet
 from funct.ops import fast
 from funct.ops.fast import wrap

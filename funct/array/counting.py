@@ -23,9 +23,9 @@ from funct.array.statistical import min as least
 from funct.array.tensor import Array
 from funct.core import INEXACT
 from funct.errors import ArgumentError, DTypeError, ShapeError
-from funct.kernels import scattering
-from funct.kernels import searching as kernels
-from funct.kernels.counting import direction, rises
+from funct.kernels.indexing import scattering
+from funct.kernels.order import searching as kernels
+from funct.kernels.order.counting import direction, rises
 from funct.ops.fast import wrap
 
 __all__ = [

@@ -20,9 +20,9 @@ from funct.array.statistical import in_dtype
 from funct.array.tensor import Array
 from funct.core import NARROW
 from funct.errors import ShapeError
-from funct.kernels import cumulative as kernels
-from funct.kernels import scans
 from funct.kernels.dtypes import is_half
+from funct.kernels.reductions import cumulative as kernels
+from funct.kernels.reductions import scans
 from funct.ops.fast import wrap
 
 __all__ = [

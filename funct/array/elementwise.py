@@ -16,7 +16,7 @@ from funct.array.tensor import Tensor
 from funct.core import INEXACT
 from funct.errors import ArgumentError, DTypeError, RangeError
 from funct.kernels import composed
-from funct.kernels import elementwise as kernels
+from funct.kernels.elementwise import functions as kernels
 
 __all__ = [
     "both", "clip", "compared", "conjugate", "floating", "fmax", "fmin", "heaviside", "positive",

@@ -13,7 +13,7 @@ from funct import ops
 from funct.array.keys import BASIC, bare
 from funct.core import OpenNumber, Shape, Size, Value
 from funct.errors import IndexOutOfBoundsError, UnsupportedOperandError
-from funct.kernels import indexing as kernels
+from funct.kernels.indexing import gather as kernels
 from funct.ops import fast
 from funct.ops.broadcasting import broadcast_shapes
 from funct.ops.fast import wrap

@@ -20,7 +20,7 @@ from funct.array.in_single import narrowed, widened
 from funct.array.manipulation import reshape
 from funct.array.powers import power
 from funct.core import INEXACT
-from funct.kernels import nan_statistical as kernels
+from funct.kernels.reductions import nan_statistical as kernels
 from funct.ops.fast import wrap
 
 __all__ = [

@@ -22,7 +22,7 @@ from funct.array.searching import take_along_axis
 from funct.array.tensor import Array, Tensor
 from funct.core import Shape
 from funct.errors import ArgumentError, DTypeError, ShapeError
-from funct.kernels import quantiles as kernels
+from funct.kernels.order import quantiles as kernels
 
 __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
 

@@ -15,7 +15,7 @@ from funct.array.elementwise import conjugate, floating
 from funct.core import larger, smaller
 from funct.errors import ArgumentError, ShapeError
 from funct.kernels import composed
-from funct.kernels import sampled as kernels
+from funct.kernels.reductions import sampled as kernels
 
 __all__ = ["convolve", "correlate", "gradient", "interp", "trapezoid"]
 

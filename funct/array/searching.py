@@ -16,8 +16,9 @@ from funct.array.manipulation import reshape
 from funct.array.tensor import Tensor
 from funct.core import INEXACT
 from funct.errors import ArgumentError, DTypeError, ShapeError
-from funct.kernels import composed, statistical
-from funct.kernels import searching as kernels
+from funct.kernels import composed
+from funct.kernels.order import searching as kernels
+from funct.kernels.reductions import statistical
 
 __all__ = [
     "argmax", "argmin", "argsort", "argwhere", "count_nonzero", "flatnonzero", "lexsort",

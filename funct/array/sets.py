@@ -19,8 +19,9 @@ from funct.array.elementwise import both, compared
 from funct.array.manipulation import reshape
 from funct.array.tensor import Array
 from funct.core import NARROW
-from funct.kernels import composed, distinct
-from funct.kernels import searching as kernels
+from funct.kernels import composed
+from funct.kernels.order import distinct
+from funct.kernels.order import searching as kernels
 from funct.ops.fast import wrap
 
 __all__ = [

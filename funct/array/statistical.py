@@ -22,8 +22,8 @@ from funct.array.joining import concat
 from funct.array.manipulation import reshape
 from funct.array.powers import power
 from funct.errors import ShapeError
-from funct.kernels import exponents
-from funct.kernels import statistical as kernels
+from funct.kernels.reductions import exponents
+from funct.kernels.reductions import statistical as kernels
 from funct.ops.counting import counted
 
 __all__ = [

@@ -13,7 +13,7 @@ from funct.array.indexing import entry, is_index, is_mask, places, width
 from funct.core import INEXACT, Shape, is_one
 from funct.errors import DTypeError, ShapeError
 from funct.kernels.cpu.calls import maker
-from funct.kernels.elementwise import power
+from funct.kernels.elementwise.functions import power
 from funct.ops.fast import wrap
 from funct.source import known_as
 

@@ -20,7 +20,7 @@ from msgspec import Struct
 from funct.compile.text import asks
 from funct.core import is_one
 from funct.graph import Graph, Guard, Node, Var, eliminate_dead, inline_calls, share_common
-from funct.kernels.elementwise import is_ufunc
+from funct.kernels.elementwise.functions import is_ufunc
 
 __all__ = ["Plan", "Step", "makes_new_buffer", "plan"]
 

@@ -28,7 +28,7 @@ from funct.device.printed import CODE
 from funct.events import tell
 from funct.graph import Control, Graph, Node, digest
 from funct.kernels.cpu.jobs import Job, job
-from funct.kernels.thresholds import ASKING
+from funct.kernels.elementwise.thresholds import ASKING
 from funct.ops.by_size import chosen
 from funct.settings import config
 from funct.source import SITES

@@ -9,7 +9,7 @@ import numpy as np
 
 from funct.core import NARROW, Size
 from funct.graph import Graph, Guard, Node, Var, same
-from funct.kernels.thresholds import EXACT, MANY, SLOW
+from funct.kernels.elementwise.thresholds import EXACT, MANY, SLOW
 from funct.ops.by_size import chosen
 
 __all__ = ["MISS", "asks", "call_text", "guard_text", "literal", "scope"]

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.dtypes import FLOATING, INTEGER
+from funct.kernels.elementwise.nans import half_turns, numbers
 from funct.kernels.linalg import matrices
 from funct.kernels.linalg.chains import chain_product
 from funct.kernels.linalg.dots import vdot
 from funct.kernels.linalg.products import matmul
-from funct.kernels.nans import half_turns, numbers
-from funct.kernels.searching import unique_values
+from funct.kernels.order.searching import unique_values
 
 __all__ = [
     "MOST_PARTS", "angle", "array_equal", "correlate", "deg2rad", "fmax", "fmin",

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels import runs
 from funct.kernels.dtypes import FLOATING, INTEGER, NAMED
-from funct.kernels.statistical import cast
+from funct.kernels.indexing import runs
+from funct.kernels.reductions.statistical import cast
 
 __all__ = [
     "arange", "empty", "empty_like", "eye", "full", "full_like", "geomspace", "linspace", "ones",

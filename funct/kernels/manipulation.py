@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from ml_dtypes import bfloat16
 
-from funct.kernels import indexing, runs
-from funct.kernels.casting import in_dtype
-from funct.kernels.cpu.irregular.runs import concatenate, lines
+from funct.kernels.cpu.indexing.runs import concatenate, lines
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.dtypes import NAMED, NATIVE, NO_AXIS, USUAL
+from funct.kernels.elementwise.casting import in_dtype
+from funct.kernels.indexing import gather as indexing
+from funct.kernels.indexing import runs
 from funct.kernels.windows.borders import padded
 from funct.kernels.windows.views import memory_order
 

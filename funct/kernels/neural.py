@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels import elementwise
 from funct.kernels.cpu import neural as cpu
-from funct.kernels.cpu.irregular.pooling import few_windows
 from funct.kernels.cpu.loops import ready
-from funct.kernels.elementwise import times_sigmoid
+from funct.kernels.cpu.windows.pooling import few_windows
+from funct.kernels.elementwise import functions as elementwise
+from funct.kernels.elementwise.functions import times_sigmoid
+from funct.kernels.elementwise.thresholds import MANY
+from funct.kernels.indexing.positions import PLACES
 from funct.kernels.linalg.csr import product
 from funct.kernels.linalg.products import matmul
-from funct.kernels.positions import PLACES
-from funct.kernels.shares import FEW, in_code, is_few, log_softmax, softmax
-from funct.kernels.thresholds import MANY
+from funct.kernels.reductions.shares import FEW, in_code, is_few, log_softmax, softmax
 from funct.kernels.windows.convolution import called
 from funct.kernels.windows.pooling import few, max_pool, mean_pool
 from funct.kernels.windows.views import Sliding, output_size

@@ -199,9 +199,9 @@ ROWS = (
     Row("thin_matmul", "funct.kernels.linalg.products:thin_matmul"),
     # work: elements
     Row("cast", _CPU + "elementwise.casts:cast", (*_HALF, *_REAL, *_WHOLE), ("llvm",), 1 << 9),
-    Row("cast", "funct.kernels.casting:plain_cast"),
+    Row("cast", "funct.kernels.elementwise.casting:plain_cast"),
     Row("elementwise", _CPU + "elementwise.large:of_large", (*_HALF, *_REAL), ("llvm",)),
-    Row("elementwise", "funct.kernels.elementwise:as_it_is"),
+    Row("elementwise", "funct.kernels.elementwise.functions:as_it_is"),
     Row(
         "half_reduction",
         _CPU + "reductions.half_reductions:half_reduction",
@@ -209,9 +209,9 @@ ROWS = (
         ("llvm",),
         1 << 12,
     ),
-    Row("half_reduction", "funct.kernels.statistical:half_reduction"),
+    Row("half_reduction", "funct.kernels.reductions.statistical:half_reduction"),
     Row("nans", _CPU + "elementwise.vector_loops:nans", _REAL, ("llvm",)),
-    Row("nans", "funct.kernels.nans:plain"),
+    Row("nans", "funct.kernels.elementwise.nans:plain"),
     Row("outer_product", _PRODUCTS + "outer:outer_product", _REAL, ("llvm",)),
     Row(
         "outer_product",

@@ -18,9 +18,9 @@ from numpy import ndarray
 from funct.core import FLOATING, Primitive
 from funct.device.fork import whole
 from funct.device.memory import LARGE, serve
-from funct.kernels.elementwise import as_it_is, choice
+from funct.kernels.elementwise.functions import as_it_is, choice
+from funct.kernels.elementwise.thresholds import ASKING, EXACT, FAR, MANY, SHORT, SLOW
 from funct.kernels.table import find
-from funct.kernels.thresholds import ASKING, EXACT, FAR, MANY, SHORT, SLOW
 
 __all__ = ["NOTED", "SMALL_ONLY", "arrived", "asking", "chosen", "limiting"]
 

@@ -6,7 +6,7 @@ from operator import attrgetter
 
 from funct import ops
 from funct.core import Absent, Operand, Pair, Value
-from funct.kernels import elementwise as kernels
+from funct.kernels.elementwise import functions as kernels
 from funct.ops.families import elementwise
 from funct.ops.samples import pairs, reals
 

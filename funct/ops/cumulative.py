@@ -19,8 +19,8 @@ from funct.core import (
     Value,
     in_wide,
 )
-from funct.kernels import scans as kernels
 from funct.kernels.dtypes import is_half
+from funct.kernels.reductions import scans as kernels
 from funct.ops.families import structural
 from funct.ops.samples import calls
 from funct.ops.slicing import delayed

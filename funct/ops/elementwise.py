@@ -12,7 +12,7 @@ import numpy as np
 
 from funct import ops
 from funct.core import Absent, Operand, Pair, Value
-from funct.kernels import elementwise as kernels
+from funct.kernels.elementwise import functions as kernels
 from funct.ops.families import elementwise
 from funct.ops.samples import edges, pairs, reals, several
 

@@ -29,7 +29,7 @@ from funct.core.level import Ways, bind, bind1, bind2, general
 from funct.device.places import BUFFERS
 from funct.kernels.cpu.calls import maker
 from funct.kernels.dtypes import INTEGER, NAMED
-from funct.kernels.thresholds import ASKING, LIMITS
+from funct.kernels.elementwise.thresholds import ASKING, LIMITS
 from funct.ops.by_size import SMALL_ONLY, asking, limiting
 from funct.ops.refusals import explain
 

@@ -16,8 +16,8 @@ import numpy as np
 from funct import ops
 from funct.core import Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import IndexOutOfBoundsError
-from funct.kernels import indexing as kernels
-from funct.kernels import scattering
+from funct.kernels.indexing import gather as kernels
+from funct.kernels.indexing import scattering
 from funct.ops.broadcasting import first_axis
 from funct.ops.counting import counted, lifted
 from funct.ops.families import structural

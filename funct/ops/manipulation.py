@@ -14,7 +14,7 @@ import numpy as np
 from funct import ops
 from funct.core import Linear, Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import DTypeError, ShapeError
-from funct.kernels.casting import in_dtype
+from funct.kernels.elementwise.casting import in_dtype
 from funct.ops.broadcasting import broadcast_shapes, match_operand
 from funct.ops.by_size import NOTED, arrived
 from funct.ops.families import structural

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from funct.core import Operand, Value
-from funct.kernels import elementwise as kernels
+from funct.kernels.elementwise import functions as kernels
 from funct.ops.families import elementwise
 from funct.ops.samples import integers, kinks, reals, several
 

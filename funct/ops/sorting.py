@@ -20,8 +20,9 @@ from funct.core import (
     common_dtype,
 )
 from funct.errors import ShapeError
-from funct.kernels import bisection, scans
-from funct.kernels import sorting as kernels
+from funct.kernels.order import bisection
+from funct.kernels.order import sorting as kernels
+from funct.kernels.reductions import scans
 from funct.ops.broadcasting import axis_behind, first_axis
 from funct.ops.families import structural
 from funct.ops.samples import calls

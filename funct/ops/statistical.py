@@ -22,7 +22,7 @@ from funct.core import (
     in_wide,
 )
 from funct.errors import ShapeError
-from funct.kernels.statistical import (
+from funct.kernels.reductions.statistical import (
     every,
     first_least,
     first_most,

@@ -12,7 +12,7 @@ import numpy as np
 
 from funct import ops
 from funct.core import Operand, Value
-from funct.kernels import elementwise as kernels
+from funct.kernels.elementwise import functions as kernels
 from funct.ops.elementwise import onnx_signbit
 from funct.ops.ends import constant, one_less_square, settled
 from funct.ops.families import elementwise

@@ -15,7 +15,7 @@ import numpy as np
 
 from funct import ops
 from funct.core import Pair, Primitive, Sample, Shape, Value
-from funct.kernels import combining as kernels
+from funct.kernels.indexing import combining as kernels
 from funct.ops.broadcasting import first_axis, merged
 from funct.ops.counting import counted, lifted
 from funct.ops.families import structural

@@ -10,9 +10,10 @@ import funct.array as xp
 import funct.random as random
 from funct.compile.control import made
 from funct.graph import Control, Node
-from funct.kernels.cpu.irregular import places as places_among
-from funct.kernels.cpu.irregular import random_bits, sorting
 from funct.kernels.cpu.loops import kernel
+from funct.kernels.cpu.order import places as places_among
+from funct.kernels.cpu.order import sorting
+from funct.kernels.cpu.random import bits as random_bits
 from tests import laws
 from tests.compile.test_bounds import made_of
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from funct.kernels import statistical
 from funct.kernels.cpu.reductions.few import Few
+from funct.kernels.reductions import statistical
 
 INDICES = ["int8", "int32", "int64", "uint8", "uint32", "uint64"]
 SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-40, 2.5)

@@ -20,7 +20,7 @@ from tests.kernels.arrays import agree
 if not (available() and usable()):
     pytest.skip("there is no LLVM here", allow_module_level=True)
 
-from funct.kernels.cpu.irregular import alignments as cpu
+from funct.kernels.cpu.reductions import alignments as cpu
 
 
 def _some(rng: Any, steps: int, lanes: int, classes: int, longest: int) -> Any:

@@ -21,7 +21,7 @@ from tests.kernels.arrays import agree
 if not available():
     pytest.skip("there is no LLVM here", allow_module_level=True)
 
-from funct.kernels.cpu.irregular import boxes as cpu
+from funct.kernels.cpu.windows import boxes as cpu
 
 _axis = st.tuples(st.integers(1, 6), st.lists(st.tuples(st.integers(0, 5), st.integers(1, 6))))
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import funct as ft
 import funct.array as xp
 from funct.kernels import table
-from funct.kernels.cpu.irregular import cofactors as cpu
+from funct.kernels.cpu.small import cofactors as cpu
 from funct.kernels.linalg import matrices
 from funct.kernels.table import restricted
 

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 import funct as ft
 import funct.array as xp
 from funct.device import assemble, host
-from funct.kernels import statistical
 from funct.kernels.cpu.loops import available
 from funct.kernels.cpu.reductions import columns, short_rows
+from funct.kernels.reductions import statistical
 from funct.kernels.table import restricted
 from tests import guarded
 from tests.kernels.arrays import SPECIAL, forget

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from funct.kernels import combining as kernels
-from funct.kernels import scattering
 from funct.kernels.cpu import loops
+from funct.kernels.indexing import combining as kernels
+from funct.kernels.indexing import scattering
 from tests.kernels.arrays import alike, arrays, indices
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from funct.kernels import counting, sorting
 from funct.kernels.cpu import loops
-from funct.kernels.cpu.irregular import counting as cpu
+from funct.kernels.cpu.order import counting as cpu
+from funct.kernels.order import counting, sorting
 from tests.kernels.arrays import agree, agree_on_new, arrays, misaligned
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from funct.kernels.cpu import loops
-from funct.kernels.cpu.irregular import csr as cpu
+from funct.kernels.cpu.products import csr as cpu
 from funct.kernels.linalg import csr as kernels
 from funct.settings import config
 from tests.kernels.arrays import agree, agree_on_new, misaligned

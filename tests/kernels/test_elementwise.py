@@ -12,11 +12,11 @@ import pytest
 
 import funct as ft
 import funct.array as xp
-from funct.kernels import elementwise as kernels
 from funct.kernels.cpu import often
 from funct.kernels.cpu.elementwise import complexes as cpu
 from funct.kernels.cpu.elementwise.guarded import Guarded
 from funct.kernels.cpu.loops import available
+from funct.kernels.elementwise import functions as kernels
 from tests.kernels.arrays import SPECIAL, misaligned
 
 pytestmark = pytest.mark.skipif(not available(), reason="there is no LLVM to compile with")

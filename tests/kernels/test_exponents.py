@@ -10,9 +10,9 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct.array.direct import DIRECT
-from funct.kernels import exponents
-from funct.kernels.cpu.irregular import exponents as cpu
 from funct.kernels.cpu.loops import available
+from funct.kernels.cpu.reductions import exponents as cpu
+from funct.kernels.reductions import exponents
 from tests.kernels.arrays import SPECIAL, agree
 
 pytestmark = pytest.mark.skipif(not available(), reason="llvmlite is absent")

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import funct.array as xp
-from funct.kernels import statistical
 from funct.kernels.cpu.loops import available
 from funct.kernels.cpu.outside import warning_flags
 from funct.kernels.cpu.reductions import few
+from funct.kernels.reductions import statistical
 from funct.kernels.table import restricted
 from tests import guarded
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 import funct.array as xp
 from funct import ops
 from funct.core import FLOATING, catalogue
-from funct.kernels.casting import in_dtype
 from funct.kernels.cpu.loops import available
+from funct.kernels.elementwise.casting import in_dtype
+from funct.kernels.elementwise.thresholds import FAR
+from funct.kernels.elementwise.thresholds import MANY as SOME
 from funct.kernels.table import restricted
-from funct.kernels.thresholds import FAR
-from funct.kernels.thresholds import MANY as SOME
 from tests.kernels.arrays import same_signs
 
 if not available():

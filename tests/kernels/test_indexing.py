@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from funct.kernels import indexing as kernels
-from funct.kernels import masks, scattering
 from funct.kernels.cpu import loops
-from funct.kernels.cpu.irregular import combining as cpu_combining
-from funct.kernels.cpu.irregular import indexing as cpu
+from funct.kernels.cpu.indexing import combining as cpu_combining
+from funct.kernels.cpu.indexing import gather as cpu
+from funct.kernels.indexing import gather as kernels
+from funct.kernels.indexing import masks, scattering
 from tests import guarded
 from tests.kernels.arrays import INDICES, agree, agree_on_new, alike, arrays, indices
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from funct.kernels import statistical
 from funct.kernels.cpu.loops import available
 from funct.kernels.cpu.reductions.kept import LATER, Kept
+from funct.kernels.reductions import statistical
 from funct.kernels.table import restricted
 from tests import guarded
 

@@ -14,8 +14,8 @@ from funct.core import lookup
 from funct.errors import FunctError
 from funct.kernels.cpu.elementwise import byte_tables, large
 from funct.kernels.cpu.loops import available
+from funct.kernels.elementwise.thresholds import FAR, MANY, SLOW
 from funct.kernels.table import restricted
-from funct.kernels.thresholds import FAR, MANY, SLOW
 from tests import guarded
 
 if not available():

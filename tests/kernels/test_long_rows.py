@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 import funct as ft
 from funct.device import assemble, host
-from funct.kernels import statistical
 from funct.kernels.cpu.loops import available
 from funct.kernels.cpu.reductions import long_rows
+from funct.kernels.reductions import statistical
 from funct.kernels.table import restricted
 from tests import guarded
 from tests.kernels.arrays import SPECIAL

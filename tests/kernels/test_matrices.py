@@ -12,7 +12,7 @@ from funct.device.host import vector_bytes
 from funct.errors import LinAlgError
 from funct.kernels import table
 from funct.kernels.cpu import triangular
-from funct.kernels.cpu.irregular import hermitian as cpu
+from funct.kernels.cpu.small import hermitian as cpu
 from funct.kernels.linalg import matrices
 from funct.settings import config
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import funct.array as xp
 from funct.array.direct import DIRECT
-from funct.kernels import nans
+from funct.kernels.elementwise import nans
+from funct.kernels.elementwise.thresholds import MANY
 from funct.kernels.table import restricted
-from funct.kernels.thresholds import MANY
 from tests.kernels.arrays import SPECIAL, elsewhere, same_signs
 
 NAMES = [

@@ -12,11 +12,12 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct.graph import Interpreter
-from funct.kernels import elementwise, neural
+from funct.kernels import neural
 from funct.kernels.cpu import neural as cpu
 from funct.kernels.cpu.loops import available
+from funct.kernels.elementwise import functions as elementwise
+from funct.kernels.elementwise.thresholds import MANY
 from funct.kernels.table import restricted
-from funct.kernels.thresholds import MANY
 from funct.nn import functional
 from tests.kernels.arrays import agree
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from funct.kernels.cpu.irregular import norms as cpu
 from funct.kernels.cpu.loops import available
+from funct.kernels.cpu.small import norms as cpu
 from funct.kernels.linalg import functions
 from funct.kernels.table import restricted
 

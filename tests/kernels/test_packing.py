@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from funct.kernels import masks, searching, sorting
 from funct.kernels.cpu import loops
-from funct.kernels.cpu.irregular import packing as cpu
+from funct.kernels.cpu.indexing import packing as cpu
+from funct.kernels.indexing import masks
+from funct.kernels.order import searching, sorting
 from tests.kernels.arrays import SPECIAL, agree, agree_on_new
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")

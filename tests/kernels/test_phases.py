@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import funct.array as xp
-from funct.kernels.cpu.irregular import phases as cpu
 from funct.kernels.cpu.loops import available
+from funct.kernels.cpu.small import phases as cpu
 from funct.kernels.linalg import matrices
 from funct.kernels.linalg.phases import turned, turned_pair
 from funct.kernels.table import restricted

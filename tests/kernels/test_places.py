@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import funct as ft
-from funct.kernels import counting, sampled, searching
 from funct.kernels.cpu import loops
-from funct.kernels.cpu.irregular import places as cpu
+from funct.kernels.cpu.order import places as cpu
+from funct.kernels.order import counting, searching
+from funct.kernels.reductions import sampled
 from tests.kernels.arrays import SPECIAL, agree
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")

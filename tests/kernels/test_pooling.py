@@ -12,9 +12,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from funct.kernels.cpu import loops
-from funct.kernels.cpu.irregular import pooling as cpu
-from funct.kernels.cpu.irregular import pooling_last as cpu_last
-from funct.kernels.scattering import plain_put_along
+from funct.kernels.cpu.windows import pooling as cpu
+from funct.kernels.cpu.windows import pooling_last as cpu_last
+from funct.kernels.indexing.scattering import plain_put_along
 from funct.kernels.table import restricted
 from funct.kernels.windows import places, pooling
 from funct.kernels.windows.pooling import (

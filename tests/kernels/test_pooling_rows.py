@@ -24,7 +24,7 @@ from tests.kernels.test_pooling import Case, cases, few
 if not available():
     pytest.skip("there is no LLVM here", allow_module_level=True)
 
-from funct.kernels.cpu.irregular import pooling_rows as cpu
+from funct.kernels.cpu.windows import pooling_rows as cpu
 from funct.kernels.windows import rows
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import funct as ft
 import funct.array as xp
 from funct.kernels.cpu import loops
-from funct.kernels.cpu.irregular import random_bits as cpu
+from funct.kernels.cpu.random import bits as cpu
 from funct.kernels.random import bits as module
 from funct.kernels.random import normal as made_of
 from funct.kernels.random.bits import (

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from funct.kernels.cpu import loops
-from funct.kernels.cpu.irregular import rejection as cpu
+from funct.kernels.cpu.random import rejection as cpu
 from funct.kernels.random import elementary
 from funct.kernels.random.attempts import gamma_attempt, gamma_terms, poisson_attempt
 from funct.kernels.random.bits import fold_in, seed, split, threefry2x32

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import funct.array as xp
 from funct import ops
 from funct.kernels.cpu import loops
-from funct.kernels.cpu.irregular import resampling as cpu_resampling
+from funct.kernels.cpu.windows import resampling as cpu_resampling
 from funct.kernels.table import restricted
 from funct.kernels.windows.resampling import resampled, resampled_between
 from funct.nn import functional

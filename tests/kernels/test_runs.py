@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from ml_dtypes import bfloat16
 
 import funct as ft
-from funct.kernels import runs as kernels
 from funct.kernels.cpu import loops
-from funct.kernels.cpu.irregular import repeats
-from funct.kernels.cpu.irregular import runs as cpu
+from funct.kernels.cpu.indexing import repeats
+from funct.kernels.cpu.indexing import runs as cpu
+from funct.kernels.indexing import runs as kernels
 from tests import guarded
 from tests.kernels.arrays import SPECIAL, agree, agree_on_new, arrays
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import funct as ft
 import funct.array as xp
-from funct.kernels import scans
 from funct.kernels.cpu import loops
 from funct.kernels.cpu.elementwise import complexes as cpu_complexes
-from funct.kernels.cpu.irregular import scans as cpu
+from funct.kernels.cpu.reductions import scans as cpu
+from funct.kernels.reductions import scans
 from funct.kernels.table import restricted
 from tests.kernels.arrays import agree, agree_on_new, arrays, misaligned, same_signs
 

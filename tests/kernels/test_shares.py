@@ -6,10 +6,10 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct import ops
-from funct.kernels.cpu.irregular import shares as cpu
+from funct.kernels.cpu.random import shares as cpu
+from funct.kernels.elementwise.thresholds import FAR
 from funct.kernels.random.elementary import logistic
 from funct.kernels.random.shares import plain_shares, share, shares
-from funct.kernels.thresholds import FAR
 
 KEY = ft.random.key(42)
 

@@ -9,11 +9,12 @@ import pytest
 
 import funct as ft
 import funct.array as xp
-from funct.kernels import sorting, statistical
 from funct.kernels.cpu.loops import available
 from funct.kernels.cpu.reductions import long_rows, short_orders, short_rows
 from funct.kernels.cpu.reductions.segments import FACTORS
-from funct.kernels.sorting import plain_argsort, plain_sort
+from funct.kernels.order import sorting
+from funct.kernels.order.sorting import plain_argsort, plain_sort
+from funct.kernels.reductions import statistical
 from funct.kernels.table import restricted
 from tests import guarded
 from tests.kernels.arrays import SPECIAL, forget

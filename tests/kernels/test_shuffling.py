@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from funct.kernels.cpu.irregular import shuffling as cpu
 from funct.kernels.cpu.loops import available
+from funct.kernels.cpu.order import shuffling as cpu
+from funct.kernels.order.sorting import plain_argsort
 from funct.kernels.random.orders import order
-from funct.kernels.sorting import plain_argsort
 from tests.kernels.arrays import agree_on_new
 
 pytestmark = pytest.mark.skipif(not available(), reason="there is no LLVM to compile with")

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from ml_dtypes import bfloat16
 
 from funct.device import machine_code
-from funct.kernels import bisection, columns, distinct, few_rows, sorting
 from funct.kernels.cpu import loops, outside
-from funct.kernels.cpu.irregular import column_sort as cpu_columns
-from funct.kernels.cpu.irregular import ordering as cpu_ordering
-from funct.kernels.cpu.irregular import packing
-from funct.kernels.cpu.irregular import presorted as cpu_known
-from funct.kernels.cpu.irregular import sorting as cpu
-from funct.kernels.cpu.irregular import words as cpu_words
-from funct.kernels.cpu.irregular.presorted import STANDS, TURNED, in_order
+from funct.kernels.cpu.indexing import packing
+from funct.kernels.cpu.order import column_sort as cpu_columns
+from funct.kernels.cpu.order import ordering as cpu_ordering
+from funct.kernels.cpu.order import presorted as cpu_known
+from funct.kernels.cpu.order import sorting as cpu
+from funct.kernels.cpu.order import words as cpu_words
+from funct.kernels.cpu.order.presorted import STANDS, TURNED, in_order
+from funct.kernels.order import bisection, columns, distinct, few_rows, sorting
 from tests.kernels.arrays import SPECIAL, agree, agree_on_new, arrays, misaligned, same_signs
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")

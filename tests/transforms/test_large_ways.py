@@ -10,7 +10,7 @@ import funct as ft
 import funct.array as xp
 from funct.core import Absent, Primitive, catalogue
 from funct.core import level as levels
-from funct.kernels.thresholds import ASKING, MANY
+from funct.kernels.elementwise.thresholds import ASKING, MANY
 from funct.transforms.forward import ForwardTracer
 from funct.transforms.reverse import ReverseTracer
 from funct.transforms.tape import code as tape_code

@@ -8,7 +8,7 @@ from funct import ops
 from funct.array import statistical
 from funct.array.axes import normal_axes
 from funct.array.direct import direct
-from funct.kernels import shares as kernels
+from funct.kernels.reductions import shares as kernels
 
 __all__ = ["log_softmax", "logsumexp", "softmax", "softplus"]
 

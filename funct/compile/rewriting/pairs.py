@@ -25,7 +25,7 @@ from funct.compile.rewriting.new_nodes import NewNodes
 from funct.compile.rewriting.pair_rules import PRODUCTS, REAL, RULES, NoPairs, Parts
 from funct.core import Primitive, lookup, variant
 from funct.graph import Control, Graph, Node, Var, eliminate_dead
-from funct.kernels.elementwise import complex_of
+from funct.kernels.elementwise.functions import complex_of
 
 __all__ = ["Pairs", "complexes", "floats", "in_pairs"]
 

@@ -26,7 +26,7 @@ from funct.compile.steps.matrices import call_lapack, converted, refuse
 from funct.compile.steps.reflections import has_reflections, reflections
 from funct.device.machine_code import offer
 from funct.graph import Node, Var
-from funct.kernels.cpu.irregular.phases import turn, turn_rows
+from funct.kernels.cpu.small.phases import turn, turn_rows
 from funct.kernels.linalg import lapack
 from funct.kernels.llvm import F64, I64, PTR, Emitter, Module, Value, typed
 from funct.ops.least_squares import default_rtol

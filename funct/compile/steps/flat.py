@@ -23,8 +23,11 @@ from funct.compile.fusion.lower import copy, places_of
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.loops.views import View, dense
 from funct.graph import Node, Var
-from funct.kernels.cpu.irregular import places, random_bits, rejection, scans, sorting
+from funct.kernels.cpu.order import places, sorting
 from funct.kernels.cpu.printer import printed_into
+from funct.kernels.cpu.random import bits as random_bits
+from funct.kernels.cpu.random import rejection
+from funct.kernels.cpu.reductions import scans
 from funct.kernels.cpu.vectors import INT, Pointer, Type, element
 from funct.kernels.llvm import Module
 from funct.kernels.random.rejection import TAGS

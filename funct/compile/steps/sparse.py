@@ -21,7 +21,7 @@ from funct.compile.loops.kernel import CONTROL_WORDS, WRONG
 from funct.compile.steps.flat import flat_call, print_flat
 from funct.compile.steps.moves import zeros
 from funct.graph import Node
-from funct.kernels.cpu.irregular import csr
+from funct.kernels.cpu.products import csr
 from funct.kernels.linalg.csr import last, parts, takes
 from funct.kernels.llvm import I64, PTR, Module
 

@@ -18,7 +18,7 @@ from funct.compile.steps.mended import MENDED, call_mended
 from funct.device.machine_code import offer
 from funct.graph import Node, Var
 from funct.kernels.cpu.elementwise.ufunc_loops import Loop, generalized
-from funct.kernels.elementwise import power, real_ufunc
+from funct.kernels.elementwise.functions import power, real_ufunc
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value
 
 __all__ = ["NUMPYS", "data_of", "is_ufunc", "loop_of_numpy", "lower_ufunc", "print_ufunc"]

@@ -26,8 +26,8 @@ from funct.compile.steps.told import told
 from funct.graph import Node, Var
 from funct.kernels.cpu.convolution.axes import countless
 from funct.kernels.cpu.convolution.few_products import add_products, products
-from funct.kernels.cpu.irregular import pooling
 from funct.kernels.cpu.jobs import Job, job
+from funct.kernels.cpu.windows import pooling
 from funct.kernels.table import met
 from funct.kernels.windows import inside
 from funct.kernels.windows.convolution import fitting_size, in_roles

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.cpu.elementwise.ufunc_loops import loop_of
-from funct.kernels.cpu.irregular.pooling import larger
 from funct.kernels.cpu.loops import kernel
 from funct.kernels.cpu.vectors import loaded, stored, summed, written
+from funct.kernels.cpu.windows.pooling import larger
 
 __all__ = [
     "class_loss", "gelu", "layer_norm", "log_softmax", "log_softmax_of_columns", "sigmoid",

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.kernels.cpu.irregular import cofactors as cpu
 from funct.kernels.cpu.loops import compiles
+from funct.kernels.cpu.small import cofactors as cpu
 from funct.kernels.linalg import stacks
 from funct.kernels.linalg.lapack import loop
 from funct.kernels.quiet import quiet

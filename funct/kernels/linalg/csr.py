@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.kernels.cpu.irregular import csr as cpu
 from funct.kernels.cpu.loops import KNOWN, ready
+from funct.kernels.cpu.products import csr as cpu
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

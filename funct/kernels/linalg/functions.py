@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels import statistical
-from funct.kernels.cpu.irregular.norms import LONGEST, lengths
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.reductions.pairwise import of_long_rows
 from funct.kernels.cpu.reductions.short_rows import of_short_rows
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.small.crossed import crossed
+from funct.kernels.cpu.small.norms import LONGEST, lengths
 from funct.kernels.dtypes import FLOATING, NATIVE
-from funct.kernels.elementwise import power
+from funct.kernels.elementwise.functions import power
 from funct.kernels.linalg import matrices
 from funct.kernels.linalg.dots import MANY, vdot
 from funct.kernels.linalg.products import matmul
+from funct.kernels.reductions import statistical
 
 __all__ = [
     "LEAST_SQUARES", "cond", "cross", "diag", "diagonal", "einsum", "keeps_digits", "lstsq",

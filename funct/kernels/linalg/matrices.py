@@ -19,8 +19,8 @@ from funct.device import blas
 from funct.errors import LinAlgError
 from funct.kernels import table
 from funct.kernels.cpu.broadcast import distinct
-from funct.kernels.cpu.irregular.hermitian import hermitian
 from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.small.hermitian import hermitian
 from funct.kernels.linalg import exponential, stacks
 from funct.kernels.linalg.cofactors import cofactors
 from funct.kernels.linalg.dots import vdot

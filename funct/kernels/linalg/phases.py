@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.kernels.cpu.irregular import phases as cpu
 from funct.kernels.cpu.loops import compiles
+from funct.kernels.cpu.small import phases as cpu
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.kernels.cpu.irregular import random_bits as cpu
 from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.random import bits as cpu
 from funct.kernels.random import normal as made_of
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.irregular.random_bits import few_numbers, numbers
 from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.random.bits import few_numbers, numbers
 from funct.kernels.dtypes import NAMED
-from funct.kernels.indexing import take
+from funct.kernels.indexing.gather import take
 from funct.kernels.random.bits import fold_in as fold_key
 from funct.kernels.random.bits import (
     random_bits,

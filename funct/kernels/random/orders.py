@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.kernels.cpu.irregular.shuffling import NEAR, even_order, items_for, sizes
 from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.order.shuffling import NEAR, even_order, items_for, sizes
 from funct.kernels.cpu.scratch import fresh, workspace
-from funct.kernels.sorting import argsort
+from funct.kernels.order.sorting import argsort
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.irregular import rejection as cpu
 from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.random import rejection as cpu
 from funct.kernels.random.attempts import gamma_attempt, gamma_terms, most, poisson_attempt
 from funct.kernels.random.bits import threefry2x32
 

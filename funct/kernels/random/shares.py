@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.cpu.elementwise.vector_loops import combined
-from funct.kernels.cpu.irregular.shares import few_shares, shares_of_rows
 from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.random.shares import few_shares, shares_of_rows
+from funct.kernels.elementwise.thresholds import FAR
 from funct.kernels.random.elementary import logistic
 from funct.kernels.table import permitted
-from funct.kernels.thresholds import FAR
 
 __all__ = ["plain_shares", "share", "shares"]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels import statistical
+from funct.kernels.reductions import statistical
 from funct.kernels.windows.pooling import max_pool, mean_pool
 
 __all__ = ["LARGE", "WIDE", "avg_pool_of", "even", "max_pool_of"]

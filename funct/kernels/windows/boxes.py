@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.kernels.channels import channels_last
-from funct.kernels.cpu.irregular.boxes import distinct, max_index_boxes, mean_boxes, mean_boxes_back
-from funct.kernels.cpu.irregular.pooling import LANES
 from funct.kernels.cpu.loops import pays, ready
 from funct.kernels.cpu.scratch import fresh
+from funct.kernels.cpu.windows.boxes import distinct, max_index_boxes, mean_boxes, mean_boxes_back
+from funct.kernels.cpu.windows.pooling import LANES
 from funct.kernels.windows.last import (
     first_maxima_last,
     maxima_back_last,

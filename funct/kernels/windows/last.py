@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.kernels.channels import channels_first
-from funct.kernels.cpu.irregular.pooling import LANES
-from funct.kernels.cpu.irregular.pooling_last import (
+from funct.kernels.cpu.scratch import fresh
+from funct.kernels.cpu.windows.pooling import LANES
+from funct.kernels.cpu.windows.pooling_last import (
     WIDTHS,
     fold_last,
     max_index_last,
@@ -22,7 +23,6 @@ from funct.kernels.cpu.irregular.pooling_last import (
     spread_last,
     width_of,
 )
-from funct.kernels.cpu.scratch import fresh
 from funct.kernels.windows.places import axes_of, ends, order, share
 from funct.kernels.windows.views import Padding, Sizes
 

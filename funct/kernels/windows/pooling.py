@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.kernels.channels import channels_first, channels_last
-from funct.kernels.cpu.irregular import pooling as cpu
-from funct.kernels.cpu.irregular.pooling_last import (
+from funct.kernels.cpu.loops import pays, ready
+from funct.kernels.cpu.scratch import fresh
+from funct.kernels.cpu.windows import pooling as cpu
+from funct.kernels.cpu.windows.pooling_last import (
     WIDTHS,
     max_index_last,
     max_spread_last,
     width_of,
 )
-from funct.kernels.cpu.loops import pays, ready
-from funct.kernels.cpu.scratch import fresh
 from funct.kernels.windows.last import pool_last, rows_last, sums_back_last
 from funct.kernels.windows.places import axes_of, in_parts, meeting, met, share
 from funct.kernels.windows.rows import pool_rows

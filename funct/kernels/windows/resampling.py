@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.kernels.channels import channels_first
-from funct.kernels.cpu.irregular.resampling import LANES, across, along, between
 from funct.kernels.cpu.loops import pays
 from funct.kernels.cpu.scratch import fresh
+from funct.kernels.cpu.windows.resampling import LANES, across, along, between
 from funct.kernels.windows.places import share
 from funct.kernels.windows.views import last_in_memory, memory_order
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.kernels.cpu.irregular.pooling import LANES
-from funct.kernels.cpu.irregular.pooling_rows import STEPS, fold_rows
 from funct.kernels.cpu.scratch import fresh
+from funct.kernels.cpu.windows.pooling import LANES
+from funct.kernels.cpu.windows.pooling_rows import STEPS, fold_rows
 from funct.kernels.windows.places import axes_of, order, row_taps, share
 from funct.kernels.windows.views import Padding, Sizes
 

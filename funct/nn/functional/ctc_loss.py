@@ -10,7 +10,7 @@ import funct.array as xp
 from funct import ops
 from funct.array import Array
 from funct.errors import ArgumentError, ShapeError
-from funct.kernels import alignments as kernels
+from funct.kernels.reductions import alignments as kernels
 from funct.nn.functional.compiled import concrete
 from funct.nn.functional.reduction import in_single, reduced
 from funct.ops.fast import wrap

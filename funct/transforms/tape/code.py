@@ -24,8 +24,8 @@ from funct.device.llvm import loaded
 from funct.kernels.cpu.calls import builtin, code_of, slot
 from funct.kernels.cpu.elementwise.ufunc_loops import loop_of
 from funct.kernels.cpu.outside import warning_flags
-from funct.kernels.elementwise import real_ufunc
-from funct.kernels.thresholds import EXACT, MANY, SLOW
+from funct.kernels.elementwise.functions import real_ufunc
+from funct.kernels.elementwise.thresholds import EXACT, MANY, SLOW
 from funct.ops.broadcasting import match_operand
 from funct.ops.by_size import chosen
 from funct.transforms.tape.loops import MOST, loops_text

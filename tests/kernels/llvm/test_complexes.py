@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from funct.kernels import elementwise
+from funct.kernels.elementwise import functions as elementwise
 from funct.kernels.llvm.complexes import COMPLEX, part_of
 
 from .apply import apply

@@ -8,7 +8,7 @@ import scipy.special
 
 from funct.device.host import Host, host
 from funct.device.machine_code import emit
-from funct.kernels import elementwise as kernels
+from funct.kernels.elementwise import functions as kernels
 from funct.kernels.llvm import tables
 from funct.kernels.llvm.functions import FUNCTIONS
 from funct.kernels.llvm.gamma_zeros import GAMMA_ZEROS

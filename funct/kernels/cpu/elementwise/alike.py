@@ -28,9 +28,9 @@ from funct.kernels.cpu.elementwise.vector_loops import (
     operand,
     registers,
 )
+from funct.kernels.elementwise.thresholds import MANY
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 from funct.kernels.table import unrestricted
-from funct.kernels.thresholds import MANY
 
 __all__ = ["loop", "of_alike"]
 

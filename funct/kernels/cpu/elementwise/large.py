@@ -23,10 +23,10 @@ from funct.kernels.cpu.elementwise.halves import HALVES, TRUTH
 from funct.kernels.cpu.elementwise.sized import chosen
 from funct.kernels.cpu.elementwise.unlike import of_unlike
 from funct.kernels.cpu.elementwise.vector_loops import ELEMENTS, OPS, combined, operand
-from funct.kernels.elementwise import known_by_number
+from funct.kernels.elementwise.functions import known_by_number
+from funct.kernels.elementwise.thresholds import EXACT, FAR, MANY, SLOW
 from funct.kernels.llvm.complexes import COMPLEX
 from funct.kernels.table import permitted
-from funct.kernels.thresholds import EXACT, FAR, MANY, SLOW
 
 __all__ = ["of_large", "other_way"]
 

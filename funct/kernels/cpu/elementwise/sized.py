@@ -26,7 +26,7 @@ from funct.kernels.cpu.calls import (
     sought,
     word,
 )
-from funct.kernels.thresholds import FAR
+from funct.kernels.elementwise.thresholds import FAR
 
 __all__ = ["chosen"]
 

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 
 from funct.device.machine_code import offer
-from funct.kernels.thresholds import SLOW
+from funct.kernels.elementwise.thresholds import SLOW
 
 __all__ = ["Loop", "by_count", "generalized", "loop_of", "offered"]
 

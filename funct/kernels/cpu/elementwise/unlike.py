@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.cpu.elementwise.vector_loops import computed
+from funct.kernels.elementwise.thresholds import SHORT
 from funct.kernels.table import permitted
-from funct.kernels.thresholds import SHORT
 
 __all__ = ["of_unlike"]
 

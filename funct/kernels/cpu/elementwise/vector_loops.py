@@ -273,7 +273,7 @@ def outer_product(x: Any, y: Any) -> Any:
 
 
 def nans(name: str, x: Any, value: float) -> Any:
-    """See `funct.kernels.nans`."""
+    """See `funct.kernels.elementwise.nans`."""
     kind = x.dtype
     most = [np.asarray(np.finfo(kind).max)] if name == "numbers" else []
     return combined(name, (x, np.asarray(value, kind), *most), kind)

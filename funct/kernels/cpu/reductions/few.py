@@ -4,8 +4,8 @@
     total.call(x, None, False)      # an array; None where Python is to decide
 
 NumPy's own reductions take 2 µs to begin. What is given here has the bits that the functions of
-`funct.kernels.statistical` give otherwise: sums have NumPy's order, and products too but where rows
-are long enough for one of our own.
+`funct.kernels.reductions.statistical` give otherwise: sums have NumPy's order, and products too but
+where rows are long enough for one of our own.
 """
 
 from __future__ import annotations

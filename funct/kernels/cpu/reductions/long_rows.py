@@ -28,8 +28,8 @@ from funct.kernels.cpu.reductions.wide_columns import ELEMENTS
 from funct.kernels.cpu.runners import runner
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.tasks import Units, deal_out_units
+from funct.kernels.elementwise.thresholds import MANY
 from funct.kernels.llvm import I64, Emitter, Module, Type, Value, each, typed
-from funct.kernels.thresholds import MANY
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

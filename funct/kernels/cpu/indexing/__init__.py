@@ -1,0 +1,1 @@
+"""Elements at places that are data: gathered, combined, packed, repeated."""

@@ -1,1 +1,0 @@
-"""Kernels whose places are data: sorting, scans, gathers, counts, sparse rows, windows, bits."""

@@ -1,0 +1,1 @@
+"""Sorting, searching and counting: what is done with the order of elements."""

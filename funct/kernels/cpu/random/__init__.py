@@ -1,0 +1,1 @@
+"""Random bits of counters, and draws that are made of them."""

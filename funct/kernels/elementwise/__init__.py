@@ -1,0 +1,1 @@
+"""Functions of elements, and casts; `cpu/elementwise` has what is quicker on large arrays."""

@@ -1,0 +1,1 @@
+"""Elements at places: taken, changed, repeated; plain, or in machine code (`cpu/indexing`)."""

@@ -1,0 +1,93 @@
+"""Elements where a mask is true: taken, replaced, or their places; NumPy asks one by one."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from funct.device.host import host
+from funct.kernels.cpu.indexing import packing
+from funct.kernels.cpu.loops import pays, ready
+from funct.kernels.cpu.scratch import fresh
+from funct.kernels.dtypes import MOVED, USUAL, as_words
+from funct.kernels.reductions.statistical import counted
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Index = NDArray[Any]
+
+__all__ = ["nonzero", "replaced", "under", "wide"]
+
+_DOUBLE = np.dtype(np.float64)
+_SOME = 1 << 11  # elements whose places are found quicker than by NumPy
+_FEW = 256  # elements of rows
+_PART = 1 << 15  # elements of a task
+
+
+def under(x: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[Any]:
+    """x[mask] of 1-D x, for a mask of its length."""
+    if not pays(mask) or x.itemsize not in MOVED:
+        return x.compress(mask)
+    count = int(counted(mask))
+    y = fresh((count,), x.dtype)
+    if count:
+        packing.under(as_words(x), mask, as_words(y), len(x), count, x.itemsize >= 4 and wide())
+    return y
+
+
+def replaced(x: NDArray[Any], v: Any, mask: NDArray[np.bool_]) -> NDArray[Any] | None:
+    """x with v, a float or an element of its dtype, under a mask of its shape; None where NumPy is
+    to do it.
+
+    NumPy asks element by element, and guesses wrong in every other one of an irregular mask.
+    """
+    n, d = x.size, x.dtype
+    if x.itemsize not in MOVED or not ready(n, 0):
+        return None
+    single = v.__class__ is float and d is _DOUBLE
+    v = v if single else np.asarray(v, d)
+    if n <= _PART and d.num in USUAL:
+        few: NDArray[Any] = packing.replaced_few(x, v, mask, single, False)
+        return few
+    if not (x.flags.c_contiguous and mask.flags.c_contiguous):
+        return None
+    v = np.asarray(v, d)
+    y = fresh(x.shape, x.dtype)
+    packing.replaced(as_words(x), as_words(v), mask, as_words(y), n, _PART, -(-n // _PART))
+    return y
+
+
+def nonzero(x: NDArray[Any]) -> tuple[Index, ...]:
+    """As `x.nonzero()`."""
+    rank = x.ndim
+    if not rank or x.size < (_SOME if rank == 1 else _FEW) or not ready(x.size, 0):
+        return x.nonzero()
+    if rank > 2:  # tables say which rows are where
+        *lead, n = x.shape
+        rows, columns = nonzero(x.reshape(-1, n))
+        return (*[table.take(rows) for table in _of_rows(tuple(lead))], columns)
+    mask = x if x.dtype.kind == "b" else x != 0
+    count = int(counted(mask))
+    columns = np.empty(count, np.int64)
+    rows = np.empty(count if rank == 2 else 0, np.int64)
+    if count:
+        outer, n = x.shape if rank == 2 else (1, len(x))
+        packing.places(mask, packing.PLACES, rows, columns, outer, n, count, wide())
+        if outer == 1:
+            rows.fill(0)
+    return (rows, columns) if rank == 2 else (columns,)
+
+
+def _of_rows(lead: tuple[int, ...]) -> list[Index]:
+    """For each axis the index of every row of an array with these axes and one more."""
+    grid = np.ix_(*map(np.arange, lead))
+    return [np.broadcast_to(i, lead).reshape(-1) for i in grid]
+
+
+@functools.cache
+def wide() -> bool:
+    """Whether the processor packs vectors."""
+    return host().has("avx512f", "avx512vl")

@@ -1,0 +1,174 @@
+"""Sums at positions of zeros, adjoints of `gather.py`; plain and in machine code the same bits.
+
+What changes an array at positions is `combining.py`.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from funct.kernels.cpu.indexing import combining
+from funct.kernels.cpu.indexing import gather as cpu
+from funct.kernels.cpu.loops import ready
+from funct.kernels.dtypes import is_half
+from funct.kernels.elementwise.casting import in_dtype
+from funct.kernels.indexing.positions import (
+    as_int64,
+    checked,
+    extents,
+    fits,
+    in_parts,
+    refuse_outside,
+    signed,
+)
+from funct.kernels.reductions.scans import through_single
+from funct.kernels.windows.views import memory_order
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Index = NDArray[Any]
+
+__all__ = [
+    "combine_rows", "plain_put", "plain_put_along", "plain_segment_sum", "put", "put_along",
+    "segment_sum", "sums_of_few",
+]  # fmt: skip
+
+_INT64, _SINGLE = map(np.dtype, (np.int64, np.float32))
+_SUMMED = frozenset([np.dtype(c).num for c in "bBhHiIlLqQfd"])
+_FEW = 256  # truth values
+_FAR = 1 << 24  # bytes that caches hold in part at most
+_MUCH, _COLUMNS, _TASKS = 1 << 16, 64, 16  # elements and columns of a task at least, and tasks
+
+
+def put(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
+    """Zeros of length n along axis, with g added at the indices i, which stand for g's axes there.
+
+    Two writes to one place are added in the order of the indices; halves in float32, and the sum is
+    rounded once.
+    """
+    i = signed(i)
+    if is_half(g.dtype):
+        return through_single(put, g, i, axis, n)
+    if not fits(g):
+        return plain_put(g, i, axis, n)
+    order = memory_order(g) if i.ndim == 1 else None
+    if order is not None:
+        return put(g.transpose(order), i, order.index(axis), n).transpose(np.argsort(order))
+    y = np.zeros((*g.shape[:axis], n, *g.shape[axis + i.ndim :]), g.dtype)
+    if y.size:
+        _add(g, i, y, axis, False)
+    else:
+        refuse_outside(int(bool(i.size)))
+    return y
+
+
+def _add(g: NDArray[Any], i: Index, y: NDArray[Any], axis: int, drop: bool) -> None:
+    if y.ndim == 1:
+        refuse_outside(combining.add_elements(g, i, y, 1, i.size, y.size, drop))
+        return
+    outer, n, inner = prod(y.shape[:axis]), y.shape[axis], prod(y.shape[axis + 1 :])
+    if inner == 1:
+        refuse_outside(combining.add_elements(g, i, y, outer, i.size, n, drop))
+    else:
+        combine_rows(g, i, y, (outer, i.size, n, inner), "add", drop)
+
+
+def combine_rows(
+    g: NDArray[Any], i: Index, y: NDArray[Any], sizes: tuple[int, int, int, int], mode: str,
+    drop: bool, width: int = 0, begin: int = 0, step: int = 1,
+) -> None:  # fmt: skip
+    """Combine rows of g (outer, count, inner) with those of y (outer, n, inner) at i (count,), in
+    y itself. sizes: outer, count, n, inner. drop: indices outside [0, n) are left out. width: that
+    of y's rows where it is another, of which every `step`-th column from `begin` on is changed.
+    """
+    outer, count, _, inner = sizes
+    wrong = np.zeros(1, np.int64)
+    part = inner
+    if count * inner * outer >= 2 * _MUCH:
+        tasks = max(1, min(_TASKS, inner // _COLUMNS, count * inner * outer // _MUCH))
+        part = -(-inner // (tasks * 8)) * 8
+    far = y.nbytes >= _FAR
+    tasks = -(-inner // part)
+    place = width or inner, begin, step, step > 1
+    g, i = np.ascontiguousarray(g), as_int64(i)
+    combining.combine_rows(g, i, y, wrong, *sizes, *place, mode, drop, far, part, tasks)
+    checked(y, wrong)
+
+
+def plain_put(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
+    """`put` in NumPy."""
+    rows = g.reshape((*g.shape[:axis], i.size, *g.shape[axis + i.ndim :]))
+    y = np.zeros((*g.shape[:axis], n, *g.shape[axis + i.ndim :]), g.dtype)
+    into = np.moveaxis(y, axis, 0) if axis else y
+    np.add.at(into, i.reshape(-1), np.moveaxis(rows, axis, 0) if axis else rows)
+    return y
+
+
+def segment_sum(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any]:
+    """Sums of the rows of data with one id, (n, ...); ids outside [0, n) are left out.
+
+    Halves are summed in float32, and rounded once.
+    """
+    if is_half(data.dtype):
+        return through_single(segment_sum, data, ids, n)
+    if data.dtype.kind == "b" and data.size >= _FEW:  # whether there is a true one
+        return np.not_equal(segment_sum(data.astype(np.int64), ids, n), 0)
+    parts = in_parts(data) if data.dtype.kind == "c" and n else None
+    if parts is not None:
+        sums = segment_sum(parts, ids, n)
+        return sums.view(data.dtype).reshape(n, *data.shape[1:])
+    if not fits(data) or not n:
+        return plain_segment_sum(data, ids, n)
+    y = np.zeros((n, *data.shape[1:]), data.dtype)
+    _add(data, ids, y, 0, True)
+    return y
+
+
+def sums_of_few(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any] | None:
+    """`segment_sum` of few numbers by a kernel; None for dtypes and machines that have none."""
+    d, count = data.dtype, data.size
+    if ids.dtype is not _INT64 or not ready(count, 0):
+        return None
+    made: NDArray[Any]
+    if d.num in _SUMMED:
+        made = combining.summed(data, ids, n, count)
+        return made
+    kind = _SINGLE if is_half(d) else _INT64 if d.kind == "b" else d
+    if kind is d:
+        return None
+    made = combining.summed(in_dtype(data, kind), ids, n, count)
+    return made.astype(d)  # of truth: whether it is not 0
+
+
+def plain_segment_sum(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any]:
+    """`segment_sum` in NumPy: one row more takes what belongs to none."""
+    ids = ids.astype(np.int64)
+    return plain_put(data, np.where((ids >= 0) & (ids < n), ids, n), 0, n + 1)[:-1]
+
+
+def put_along(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
+    """Adjoint of `take_along`: zeros of length n along axis, with g added at i, of g's shape."""
+    i = signed(i)
+    if not fits(g, 1) or g.shape != i.shape:
+        return plain_put_along(g, i, axis, n)
+    order = memory_order(i)
+    if order is not None:
+        found = put_along(g.transpose(order), i.transpose(order), order.index(axis), n)
+        return found.transpose(np.argsort(order))
+    y = np.zeros((*g.shape[:axis], n, *g.shape[axis + 1 :]), g.dtype)
+    g = np.ascontiguousarray(g)  # as one number for all is not: kernels take Python to copy it
+    refuse_outside(cpu.along(g, as_int64(i), y, *extents(i, n, axis), False))
+    return y
+
+
+def plain_put_along(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
+    """`put_along` in NumPy."""
+    y = np.zeros((*g.shape[:axis], n, *g.shape[axis + 1 :]), g.dtype)
+    where = list(np.ogrid[tuple(slice(k) for k in i.shape)])
+    where[axis] = i
+    np.add.at(y, tuple(where), g)
+    return y

@@ -1,0 +1,1 @@
+"""Sorting, searching, sets and counting: plain, or in machine code (`cpu/order`)."""

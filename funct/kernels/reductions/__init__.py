@@ -1,0 +1,1 @@
+"""Reductions and scans along axes: plain, or in machine code (`cpu/reductions`)."""

@@ -1,0 +1,67 @@
+"""Logarithms of sums of exponentials over the last axes, in few passes over memory."""
+
+from __future__ import annotations
+
+import functools
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.reductions import exponents as cpu
+from funct.kernels.cpu.scratch import fresh
+from funct.kernels.reductions.statistical import total
+from funct.kernels.table import find
+
+__all__ = ["logsumexp"]
+
+_REAL = (np.dtype(np.float32), np.dtype(np.float64))
+_PART = 1 << 14  # elements of a task
+_LONG = 1 << 16  # of a row that threads would share
+
+
+def logsumexp(
+    x: Any, axis: Any = None, keepdims: Any = False, b: Any = None, return_sign: Any = False
+) -> Any:
+    """log(sum(exp(x))), of floats that lie one after the other."""
+    d, shape = x.dtype, x.shape
+    if b is not None or return_sign is not False or d not in _REAL or not x.size or not shape:
+        return None
+    first = _first(axis, len(shape))
+    if first is None or keepdims.__class__ is not bool or not x.flags.c_contiguous:
+        return None
+    rows, n = prod(shape[:first]), prod(shape[first:])
+    if not ready(x.size) or (rows == 1 and n > _LONG):
+        return None
+    x = x.reshape(rows, n)
+    part = max(1, _PART // n)
+    tasks = -(-rows // part)
+    highest, weight, room = np.empty(rows, d), np.empty(rows, d), np.empty(8 * tasks, d)
+    y = fresh((rows, n), d)
+    cpu.below(x, y, room, highest, rows, n, part, tasks)
+    y = _chosen("exp", np.exp, d)(y)
+    cpu.beside(x, y, highest, weight, rows, n, part, tasks)
+    rest = total(y, -1, False)
+    found = _chosen("log1p", np.log1p, d)(rest / weight) + _chosen("log", np.log, d)(weight)
+    found += np.where(np.isfinite(highest), highest, 0)
+    kept = (1,) * (len(shape) - first) if keepdims else ()
+    found = found.reshape((*shape[:first], *kept))
+    return found if found.ndim else found[()]
+
+
+@functools.lru_cache(64)
+def _first(axis: Any, rank: int) -> int | None:
+    """The first of the axes, if these are the last ones of so many."""
+    axes = range(rank) if axis is None else axis if axis.__class__ is tuple else (axis,)
+    if not all(a.__class__ is int and -rank <= a < rank for a in axes):
+        return None
+    order = sorted([a % rank for a in axes])
+    first = rank - len(order)
+    return first if order and order == [*range(first, rank)] else None
+
+
+@functools.cache
+def _chosen(name: str, raw: Any, dtype: np.dtype[Any]) -> Any:
+    """The function of elements that goes by size."""
+    return find("elementwise", dtype)(name, raw, 1)
