@@ -71,3 +71,20 @@ def test_what_is_kept_has_the_bits_of_the_other_way(name: str) -> None:
     for axis, keeps in odd:
         assert kept.call(x, axis, keeps) is None
     assert kept.call(x[::2], 1, False) is kept.call(x.tolist(), 1, False) is None
+
+
+def test_dtypes_that_may_go_are_not_kept() -> None:
+    """One beside NumPy's own lives as long as its arrays, and another may come to its place."""
+    asked: list[Any] = []
+
+    def way(x: Any, axis: Any, keepdims: bool) -> Any:
+        asked.append(x.dtype)
+        return statistical._job("sum", x, axis, keepdims)
+
+    kept = Kept(way)
+    kept.load()
+    x = np.ones((5, 700), np.dtype("f4", metadata={"unit": "m"}))
+    assert x.dtype == np.float32
+    for _ in range(3):
+        assert kept.call(x, 1, False) is None
+    assert not asked

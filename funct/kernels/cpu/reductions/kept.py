@@ -106,6 +106,8 @@ class Kept:
             return
         if not (x.flags.c_contiguous and x.flags.aligned):
             return
+        if x.dtype is not np.dtype(x.dtype.type):
+            return  # its place in memory may be another dtype's later
         job = self._way(x, axis, keepdims)
         if job is not LATER:
             plan = _plan(job, x.size)
