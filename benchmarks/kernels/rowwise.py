@@ -100,6 +100,8 @@ def rows() -> Iterator[Row]:
     near = rng.standard_normal((1000, 16)).astype(np.float32)
     yield from _both("pdist, p = 1", lambda f, x: f.pdist(x, 1.0), near)
     hidden = rng.standard_normal((32, 100)).astype(np.float32)
+    yield from _both("softmax of axis 0", lambda f, x: f.softmax(x, dim=0), hidden)
+    yield from _both("log_softmax of axis 0", lambda f, x: f.log_softmax(x, dim=0), hidden)
     for name in ("softshrink", "leaky_relu", "threshold", "relu6"):
         values = (0.1, 20.0) if name == "threshold" else ()
         yield from _both(name, lambda f, x, n=name, v=values: getattr(f, n)(x, *v), hidden)

@@ -15,6 +15,7 @@ from ml_dtypes import bfloat16
 import funct.array as xp
 from benchmarks.kernels.irregular import ORDERS, row_of
 from benchmarks.kernels.row import Row
+from funct import vjp
 
 TITLE = "samples and runs of elements, one thread [GB/s]"
 SIZES = (1_000_000, 100_000, 1_000)
@@ -142,6 +143,17 @@ def _tables(n: int) -> Iterator[Row]:
             f"isin, {n:,} among {len(few)}", (x, few), xp.isin, numpy=np.isin,
             torch=lambda t, v, e: t.isin(v, e), jax=lambda j, v, e: j.numpy.isin(v, e),
         )  # fmt: skip
+    labels = rng.integers(0, COLUMNS, n // COLUMNS)
+    yield row_of(
+        f"one_hot, ({labels.size:,}, {COLUMNS})", (labels,), lambda i: xp.one_hot(i, COLUMNS),
+        torch=lambda t, i: t.nn.functional.one_hot(i, COLUMNS),
+        jax=lambda j, i: j.nn.one_hot(i, COLUMNS),
+    )  # fmt: skip
+    yield row_of(
+        f"x.at[i].multiply(v) and its gradients, {n:,}", (x, values, rng.integers(0, n, n)),
+        lambda a, v, i: vjp(lambda a, v: a.at[i].multiply(v), a, v)[1](a),
+        jax=lambda j, a, v, i: j.vjp(lambda a, v: a.at[i].multiply(v), a, v)[1](a),
+    )  # fmt: skip
 
 
 def _ordered(n: int) -> Iterator[Row]:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import funct as ft
 import funct.array as xp
 from funct.errors import ArgumentError, UndefinedDerivativeError, UnsupportedOperandError
+from funct.kernels.special.gamma import BESIDE
 from tests import laws
 
 S = xp.special
@@ -133,6 +134,10 @@ def test_values_are_scipys(name: str, seed: int, stretch: float) -> None:
     with np.errstate(all="ignore"):
         expected = reference(name)(*args)
         actual = np.asarray(getattr(S, name)(*[xp.asarray(a) for a in args]))
+    if name in ("digamma", "psi"):  # above its poles SciPy's errs: `test_special_points.py`
+        above = args[0] - np.rint(args[0])
+        clear = (args[0] >= 0) | (above <= 0) | (above >= BESIDE)
+        expected, actual = expected[clear], actual[clear]
     if name in COMPOSED:
         np.testing.assert_allclose(actual, expected, rtol=1e-13, atol=1e-300)
     else:

@@ -30,14 +30,17 @@ def readers(made: Any, k: int) -> int:
 
 @pytest.mark.parametrize("name", NORMS)
 def test_gradients_of_norms_pass_over_memory_few_times(name: str) -> None:
-    """The cotangent is read for all its sums at once, and for the result."""
+    """Images are read for their means, for all other sums at once, and for the result; layer norms
+    have their rows at hand.
+    """
 
     def gradient(x: Any, w: Any, b: Any, g: Any) -> Any:
         return ft.vjp(NORMS[name], x, w, b)[1](g)
 
     made = compiled(gradient, X, W, B, G)
-    assert readers(made, 0) <= 2
-    assert readers(made, 3) <= (2 if name == "batch_norm" else 1)
+    rows = name == "layer_norm"
+    assert readers(made, 0) <= (2 if rows else 3)
+    assert readers(made, 3) <= (1 if rows else 2)
     expected = gradient(*map(xp.asarray, (X, W, B, G)))
     for a, e in zip(made.run(X, W, B, G), expected, strict=True):
         np.testing.assert_allclose(a, e, rtol=2e-4, atol=2e-3)
