@@ -150,9 +150,9 @@ def _tables(n: int) -> Iterator[Row]:
         jax=lambda j, i: j.nn.one_hot(i, COLUMNS),
     )  # fmt: skip
     yield row_of(
-        f"x.at[i].multiply(v) and its gradients, {n:,}", (x, values, rng.integers(0, n, n)),
-        lambda a, v, i: vjp(lambda a, v: a.at[i].multiply(v), a, v)[1](a),
-        jax=lambda j, a, v, i: j.vjp(lambda a, v: a.at[i].multiply(v), a, v)[1](a),
+        f"x.at[i].add(v) and its gradients, {n:,}", (x, values, rng.integers(0, n, n)),
+        lambda a, v, i: vjp(lambda a, v: a.at[i].add(v), a, v)[1](a),
+        jax=lambda j, a, v, i: j.vjp(lambda a, v: a.at[i].add(v), a, v)[1](a),
     )  # fmt: skip
 
 
