@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import threading
+import weakref
 from typing import Any
 
 import numpy as np
 import pytest
 
+from funct.kernels.cpu.by_words import PLACES
 from funct.kernels.cpu.loops import available
+from funct.kernels.cpu.reductions import kept as kept_module
 from funct.kernels.cpu.reductions.kept import LATER, Kept
 from funct.kernels.reductions import statistical
 from funct.kernels.table import restricted
@@ -92,3 +96,35 @@ def test_dtypes_that_may_go_are_not_kept() -> None:
     for _ in range(3):
         assert kept.call(x, 1, False) is None
     assert not asked
+
+
+def test_what_no_longer_is_kept_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of more layouts than there are places for, whatever else asks meanwhile."""
+    made: list[weakref.ref[Any]] = []
+
+    def plan(job: Any, size: int) -> Any:
+        found = planned(job, size)
+        made.append(weakref.ref(found))
+        return found
+
+    planned = kept_module._plan
+    monkeypatch.setattr(kept_module, "_plan", plan)
+    kept = Kept(lambda x, axis, keepdims: statistical._job("sum", x, axis, keepdims))
+    kept.load()
+    wrong: list[int] = []
+    arrays = [np.ones((4, 1024 + n), np.float32) for n in range(3 * PLACES)]
+
+    def run() -> None:
+        for x in arrays:
+            kept.call(x, None, False)
+            y = kept.call(x, None, False)
+            wrong.extend([x.size] if y is not None and y != x.size else [])
+
+    threads = [threading.Thread(target=run) for _ in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+    assert len(made) >= len(arrays)
+    assert 0 < sum(plan() is not None for plan in made) <= PLACES

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.cpu.by_words import PLACES, text
 from funct.kernels.cpu.calls import (
     DATA,
     DTYPE,
@@ -29,6 +30,7 @@ from funct.kernels.cpu.calls import (
     word,
 )
 from funct.kernels.cpu.often import Often
+from funct.kernels.cpu.passages import restriction_asked
 from funct.kernels.table import restriction, unrestricted
 
 __all__ = ["ByLayout"]
@@ -36,9 +38,7 @@ __all__ = ["ByLayout"]
 _ALIGNED = 0x0100  # a flag
 _ENOUGH = 2000  # calls whose gain, 1 to 4 µs each, pays for the code, which is kept on disk
 _MOST = 4  # axes of an array
-_PLACES = 256  # a power of two
-# Words of a place: the function, how many words the layout is, and those
-_PLACE, _LAYOUT = 24, 2
+_PLACE = 24  # words of what is kept of a layout
 _NDARRAY, _NONE, _MISS, _RESTRICTION, _FIRST = range(5)  # words of a table
 
 
@@ -70,7 +70,7 @@ class ByLayout:
         if readable():
             miss = self._met
             head = [*map(id, (np.ndarray, None, miss, restriction))]
-            table = np.asarray([*head, *[0] * (_PLACES * _PLACE)], np.int64)
+            table = np.asarray([*head, *[0] * (PLACES * _PLACE)], np.int64)
             code = code_of(_TEXT)
             self._keep: Any = builtin("keep", code.address("keep"), table, self)
             self.call = builtin("by_layout", code.address("call"), table, (self, miss))
@@ -86,8 +86,7 @@ class ByLayout:
 
 
 _TEXT = f"""
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
-
+{text(_FIRST, _PLACE)}
 ; Writes how two arrays lie, and gives how many words that is; none where they are no such arrays.
 define internal i64 @layout(ptr %table, ptr %arrays, ptr %words) {{
 entry:
@@ -159,30 +158,6 @@ no:
   ret i64 0
 }}
 
-; The place for so many words.
-define internal ptr @place(ptr %table, ptr %words, i64 %count) {{
-entry:
-  br label %next
-next:
-  %k = phi i64 [ 0, %entry ], [ %k.next, %next ]
-  %h = phi i64 [ 0, %entry ], [ %mixed, %next ]
-  %at = getelementptr i64, ptr %words, i64 %k
-  %w = load i64, ptr %at
-  %met = xor i64 %h, %w
-  %times = mul i64 %met, {0x9E3779B97F4A7C15 - (1 << 64)}
-  %high = lshr i64 %times, 29
-  %mixed = xor i64 %times, %high
-  %k.next = add i64 %k, 1
-  %more = icmp ult i64 %k.next, %count
-  br i1 %more, label %next, label %found
-found:
-  %number = and i64 %mixed, {_PLACES - 1}
-  %first = getelementptr i64, ptr %table, i64 {_FIRST}
-  %words.before = mul i64 %number, {_PLACE}
-  %place = getelementptr i64, ptr %first, i64 %words.before
-  ret ptr %place
-}}
-
 define ptr @call(ptr %holder, ptr %args, i64 %count) {{
 entry:
   %words = alloca [{_PLACE} x i64]
@@ -195,25 +170,14 @@ look:
   %some = icmp ne i64 %n, 0
   br i1 %some, label %search, label %miss
 search:
-  %place = call ptr @place(ptr %table, ptr %words, i64 %n)
-  %way = load ptr, ptr %place
-{word("length", "%place", 1)}
-  %as.long = icmp eq i64 %length, %n
-  br i1 %as.long, label %compare, label %miss
-compare:
-  %kept = getelementptr i64, ptr %place, i64 {_LAYOUT}
-  %bytes = shl i64 %n, 3
-  %differ = call i32 @memcmp(ptr %kept, ptr %words, i64 %bytes)
-  %same = icmp eq i32 %differ, 0
-  br i1 %same, label %ask, label %miss
+  %way = call ptr @recalled(ptr %table, ptr %words, i64 %n)
+  %is.kept = icmp ne ptr %way, null
+  br i1 %is.kept, label %ask, label %miss
 ask:
 {word("restriction", "%table", _RESTRICTION, "ptr")}
 {word("none", "%table", _NONE, "ptr")}
-  %failed = call i32 @PyContextVar_Get(ptr %restriction, ptr null, ptr %value)
-  %only = load ptr, ptr %value
-  call void @Py_DecRef(ptr %only)
-  %free = icmp eq ptr %only, %none
-  br i1 %free, label %run, label %miss
+{restriction_asked("%value")}
+  br i1 %unbound, label %run, label %miss
 run:
   call void @Py_IncRef(ptr %way)
   %result = call ptr @PyObject_Vectorcall(ptr %way, ptr %args, i64 2, ptr null)
@@ -237,19 +201,7 @@ entry:
   br i1 %some, label %write, label %done
 write:
   %way = load ptr, ptr %args
-  call void @Py_IncRef(ptr %way)
-  %place = call ptr @place(ptr %table, ptr %words, i64 %n)
-  %old = load ptr, ptr %place
-  store ptr %way, ptr %place
-  %length.at = getelementptr i64, ptr %place, i64 1
-  store i64 %n, ptr %length.at
-  %kept = getelementptr i64, ptr %place, i64 {_LAYOUT}
-  %bytes = shl i64 %n, 3
-  call void @llvm.memcpy.p0.p0.i64(ptr %kept, ptr %words, i64 %bytes, i1 false)
-  %had = icmp ne ptr %old, null
-  br i1 %had, label %drop, label %done
-drop:
-  call void @Py_DecRef(ptr %old)
+  call void @remember(ptr %table, ptr %words, i64 %n, ptr %way)
   br label %done
 done:
   call void @Py_IncRef(ptr %none)

@@ -31,8 +31,7 @@ from funct.kernels.cpu.outside import address_in_python, declared
 
 __all__ = [
     "BASE", "DATA", "DENSE", "DTYPE", "Entries", "FLAGS", "RANK", "SHAPE", "STRIDES", "TYPE",
-    "builtin", "code_of", "field", "flags_asked", "flags_cleared", "maker", "readable", "slot",
-    "sought", "unlocked", "word",
+    "builtin", "code_of", "field", "maker", "readable", "slot", "word",
 ]  # fmt: skip
 
 # Where the fields of an object and of an array stand: NumPy's ABI fixes what follows the head.
@@ -94,65 +93,6 @@ def field(name: str, of: str, offset: int, kind: str = "i64") -> str:
         f"  %{name}.at = getelementptr i8, ptr {of}, i64 {offset}\n"
         f"  %{name} = load {kind}, ptr %{name}.at"
     )
-
-
-def sought(first: str, words: int, begin: str, found: str, missing: str) -> str:
-    """Text from %kind on that finds %dtype among the %kinds entries of a table, each of so many
-    words, and goes on at `found`: %at is the entry, %i its number. begin: the block before.
-    """
-    return f"""kind:
-  %i = phi i64 [ 0, %{begin} ], [ %i.next, %other ]
-  %unknown = icmp eq i64 %i, %kinds
-  br i1 %unknown, label %{missing}, label %compare
-compare:
-  %entry.before = mul i64 %i, {words}
-  %at = getelementptr i64, ptr {first}, i64 %entry.before
-  %wanted = load ptr, ptr %at
-  %same = icmp eq ptr %wanted, %dtype
-  br i1 %same, label %{found}, label %other
-other:
-  %i.next = add i64 %i, 1
-  br label %kind
-{found}:"""
-
-
-def unlocked(call: str, when: str) -> str:
-    """Text of a call, while which other Python threads may run where that bit is set; %give is
-    next.
-    """
-    return f"""  br i1 {when}, label %free, label %locked
-locked:
-  {call}
-  br label %give
-free:
-  %state = call ptr @PyEval_SaveThread()
-  {call}
-  call void @PyEval_RestoreThread(ptr %state)
-  br label %give"""
-
-
-def flags_cleared(flags: str) -> str:
-    """Text that takes the flags of the processor back, if any are asked for; %run is next."""
-    return f"""  %looks = icmp ne i32 {flags}, 0
-  br i1 %looks, label %look, label %run
-look:
-  %old = call i32 @fetestexcept(i32 {flags})
-  %stale = icmp ne i32 %old, 0
-  br i1 %stale, label %clear, label %run
-clear:
-  %cleared = call i32 @feclearexcept(i32 {flags})
-  br label %run"""
-
-
-def flags_asked(flags: str) -> str:
-    """Text behind `flags_cleared` that asks whether one of them stands since then: %again is next
-    if so, and else %good.
-    """
-    return f"""  br i1 %looks, label %ask, label %good
-ask:
-  %met = call i32 @fetestexcept(i32 {flags})
-  %silent = icmp eq i32 %met, 0
-  br i1 %silent, label %good, label %again"""
 
 
 class _MethodDef(ctypes.Structure):

@@ -37,13 +37,11 @@ from funct.kernels.cpu.calls import (
     builtin,
     code_of,
     field,
-    flags_asked,
-    flags_cleared,
     readable,
-    unlocked,
     word,
 )
 from funct.kernels.cpu.outside import warning_flags
+from funct.kernels.cpu.passages import flags_asked, flags_cleared, unlocked
 from funct.kernels.cpu.record import address
 
 if TYPE_CHECKING:

@@ -24,10 +24,10 @@ from funct.kernels.cpu.calls import (
     builtin,
     code_of,
     field,
-    sought,
     word,
 )
 from funct.kernels.cpu.often import Often
+from funct.kernels.cpu.passages import sought
 
 __all__ = ["BESIDE_POLES", "Guarded"]
 

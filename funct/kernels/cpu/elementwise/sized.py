@@ -23,9 +23,9 @@ from funct.kernels.cpu.calls import (
     builtin,
     code_of,
     field,
-    sought,
     word,
 )
+from funct.kernels.cpu.passages import sought
 from funct.kernels.elementwise.thresholds import FAR
 
 __all__ = ["chosen"]

@@ -31,16 +31,19 @@ from funct.kernels.cpu.calls import (
     builtin,
     code_of,
     field,
-    flags_asked,
-    flags_cleared,
     readable,
-    sought,
-    unlocked,
     word,
 )
 from funct.kernels.cpu.elementwise.vector_loops import ELEMENTS
 from funct.kernels.cpu.often import Often
 from funct.kernels.cpu.outside import warning_flags
+from funct.kernels.cpu.passages import (
+    flags_asked,
+    flags_cleared,
+    restriction_asked,
+    sought,
+    unlocked,
+)
 from funct.kernels.cpu.reductions.few_text import text
 from funct.kernels.cpu.reductions.kept import Kept
 from funct.kernels.cpu.reductions.short_rows import result_of
@@ -253,10 +256,7 @@ known:
   br i1 %yes, label %allowed, label %miss
 allowed:
 {word("restriction", "%table", _ONLY, "ptr")}
-  %asked = call i32 @PyContextVar_Get(ptr %restriction, ptr null, ptr %value)
-  %only = load ptr, ptr %value
-  call void @Py_DecRef(ptr %only)
-  %unbound = icmp eq ptr %only, %none
+{restriction_asked("%value")}
   br i1 %unbound, label %make, label %miss
 
 make:

@@ -22,6 +22,7 @@ from funct.device.host import told
 from funct.device.llvm import loaded
 from funct.device.memory import LARGE
 from funct.device.printed import recall
+from funct.kernels.cpu.by_words import PLACES, text
 from funct.kernels.cpu.calls import (
     DATA,
     DENSE,
@@ -33,11 +34,11 @@ from funct.kernels.cpu.calls import (
     builtin,
     field,
     readable,
-    unlocked,
     word,
 )
 from funct.kernels.cpu.often import Often
 from funct.kernels.cpu.outside import declared
+from funct.kernels.cpu.passages import restriction_asked, unlocked
 from funct.kernels.table import restriction, unrestricted
 
 if TYPE_CHECKING:
@@ -53,9 +54,8 @@ _FREE = 1 << 13  # elements from which on other Python threads may run meanwhile
 _MOST = 6  # axes of an array
 _ROOM = 1 << 12  # bytes of what is on the way to a result
 _JOB = 32  # words
-_PLACES = 256  # a power of two
 # Words of a place: the plan, how many words what was asked is, and those
-_PLACE, _ASKED = 18, 2
+_PLACE = 18
 _NDARRAY, _NONE, _INT, _TUPLE, _TRUE, _FALSE, _MISS, _RESTRICTION, _FIRST = range(9)  # of a table
 # and of a plan, before the shape of the result and the job: no code says that Python is to decide
 _CODE, _RESULT, _AXES, _LONG, _THIRD, _WORDS, _BEGIN = range(7)
@@ -81,13 +81,12 @@ class Job(Struct, frozen=True, eq=False):
 class Kept:
     """What `way` gives for dense arrays, found again by their dtype, shape and axes."""
 
-    __slots__ = ("_keep", "_plans", "_way", "call")
+    __slots__ = ("_keep", "_way", "call")
 
     call: Callable[[Any, Any, Any], Any]
 
     def __init__(self, way: Callable[[NDArray[Any], Any, bool], Any]) -> None:
         self._way = way
-        self._plans: dict[int, NDArray[np.int64]] = {}  # by their places
         self.call = Often(self.load, _ENOUGH, _at_hand).counted(_nothing)
 
     def load(self) -> None:
@@ -95,7 +94,7 @@ class Kept:
         if readable():
             miss = self._met
             held = (np.ndarray, None, int, tuple, True, False, miss, restriction)
-            table = np.asarray([*map(id, held), *[0] * (_PLACES * _PLACE)], np.int64)
+            table = np.asarray([*map(id, held), *[0] * (PLACES * _PLACE)], np.int64)
             code = printed(_text).keep()
             self._keep = builtin("keep", code.address("keep"), table, self)
             self.call = builtin("kept", code.address("call"), table, (self, held))
@@ -110,10 +109,7 @@ class Kept:
             return  # its place in memory may be another dtype's later
         job = self._way(x, axis, keepdims)
         if job is not LATER:
-            plan = _plan(job, x.size)
-            place = self._keep(plan, x, axis, keepdims)
-            if place is not None:
-                self._plans[place] = plan
+            self._keep(_plan(job, x.size), x, axis, keepdims)
 
 
 def _at_hand() -> bool:
@@ -141,8 +137,7 @@ def _text() -> str:
 
 
 _TEXT = f"""
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
-
+{text(_FIRST, _PLACE)}
 ; Writes what is asked of which array, and gives how many words that is; none where it is not known.
 define internal i64 @asked(ptr %table, ptr %args, ptr %words) {{
 entry:
@@ -248,34 +243,6 @@ no:
   ret i64 0
 }}
 
-; The number of the place for so many words.
-define internal i64 @place(ptr %words, i64 %count) {{
-entry:
-  br label %next
-next:
-  %k = phi i64 [ 0, %entry ], [ %k.next, %next ]
-  %h = phi i64 [ 0, %entry ], [ %mixed, %next ]
-  %at = getelementptr i64, ptr %words, i64 %k
-  %w = load i64, ptr %at
-  %met = xor i64 %h, %w
-  %times = mul i64 %met, {0x9E3779B97F4A7C15 - (1 << 64)}
-  %high = lshr i64 %times, 29
-  %mixed = xor i64 %times, %high
-  %k.next = add i64 %k, 1
-  %more = icmp ult i64 %k.next, %count
-  br i1 %more, label %next, label %found
-found:
-  %number = and i64 %mixed, {_PLACES - 1}
-  ret i64 %number
-}}
-
-define internal ptr @there(ptr %table, i64 %number) {{
-  %first = getelementptr i64, ptr %table, i64 {_FIRST}
-  %before = mul i64 %number, {_PLACE}
-  %place = getelementptr i64, ptr %first, i64 %before
-  ret ptr %place
-}}
-
 define ptr @call(ptr %holder, ptr %args, i64 %count) {{
 entry:
   %words = alloca [{_PLACE} x i64]
@@ -291,19 +258,11 @@ look:
   %some = icmp ne i64 %n, 0
   br i1 %some, label %search, label %miss
 search:
-  %number = call i64 @place(ptr %words, i64 %n)
-  %place = call ptr @there(ptr %table, i64 %number)
-{word("length", "%place", 1)}
-  %as.long = icmp eq i64 %length, %n
-  br i1 %as.long, label %compare, label %miss
-compare:
-  %kept = getelementptr i64, ptr %place, i64 {_ASKED}
-  %bytes = shl i64 %n, 3
-  %differ = call i32 @memcmp(ptr %kept, ptr %words, i64 %bytes)
-  %same = icmp eq i32 %differ, 0
-  br i1 %same, label %ask, label %miss
+  %kept = call ptr @recalled(ptr %table, ptr %words, i64 %n)
+  %is.kept = icmp ne ptr %kept, null
+  br i1 %is.kept, label %ask, label %miss
 ask:
-  %plan = load ptr, ptr %place
+{field("plan", "%kept", DATA, "ptr")}
 {word("code", "%plan", _CODE, "ptr")}
   %no.code = icmp eq ptr %code, null
   br i1 %no.code, label %nothing, label %allowed
@@ -312,10 +271,7 @@ nothing:
   ret ptr %none
 allowed:
 {word("restriction", "%table", _RESTRICTION, "ptr")}
-  %told.only = call i32 @PyContextVar_Get(ptr %restriction, ptr null, ptr %value)
-  %only = load ptr, ptr %value
-  call void @Py_DecRef(ptr %only)
-  %unbound = icmp eq ptr %only, %none
+{restriction_asked("%value")}
   br i1 %unbound, label %make, label %miss
 make:
 {word("ndarray", "%table", _NDARRAY, "ptr")}
@@ -328,11 +284,13 @@ make:
   %from = getelementptr i64, ptr %dims, i64 %axes
   %rank = trunc i64 %axes to i32
   call void @Py_IncRef(ptr %dtype)
+  call void @Py_IncRef(ptr %kept)  ; others may be kept there before it is read
   %y = call ptr @PyArray_NewFromDescr(ptr %ndarray, ptr %dtype, i32 %rank, ptr %dims,
                                       ptr null, ptr null, i32 0, ptr null)
   %failed = icmp eq ptr %y, null
   br i1 %failed, label %error, label %fill
 error:
+  call void @Py_DecRef(ptr %kept)
   ret ptr null
 fill:
   %x = load ptr, ptr %args
@@ -340,6 +298,7 @@ fill:
 {field("y.data", "%y", DATA, "ptr")}
   %job.bytes = shl i64 %job.words, 3
   call void @llvm.memcpy.p0.p0.i64(ptr %job, ptr %from, i64 %job.bytes, i1 false)
+  call void @Py_DecRef(ptr %kept)
   store ptr %x.data, ptr %job
   %y.to = getelementptr ptr, ptr %job, i64 1
   store ptr %y.data, ptr %y.to
@@ -362,30 +321,21 @@ miss:
   ret ptr %told
 }}
 
-; keep(plan, x, axis, keepdims): the number of its place, or None
+; keep(plan, x, axis, keepdims)
 define ptr @keep(ptr %holder, ptr %args, i64 %count) {{
 entry:
   %words = alloca [{_PLACE} x i64]
 {field("table", "%holder", DATA, "ptr")}
 {word("none", "%table", _NONE, "ptr")}
-  %given = load ptr, ptr %args
-{field("plan", "%given", DATA, "ptr")}
   %asked = getelementptr ptr, ptr %args, i64 1
   %n = call i64 @asked(ptr %table, ptr %asked, ptr %words)
   %some = icmp ne i64 %n, 0
-  br i1 %some, label %write, label %no
+  br i1 %some, label %write, label %done
 write:
-  %number = call i64 @place(ptr %words, i64 %n)
-  %place = call ptr @there(ptr %table, i64 %number)
-  store ptr %plan, ptr %place
-  %length.at = getelementptr i64, ptr %place, i64 1
-  store i64 %n, ptr %length.at
-  %kept = getelementptr i64, ptr %place, i64 {_ASKED}
-  %bytes = shl i64 %n, 3
-  call void @llvm.memcpy.p0.p0.i64(ptr %kept, ptr %words, i64 %bytes, i1 false)
-  %told = call ptr @PyLong_FromLongLong(i64 %number)
-  ret ptr %told
-no:
+  %plan = load ptr, ptr %args
+  call void @remember(ptr %table, ptr %words, i64 %n, ptr %plan)
+  br label %done
+done:
   call void @Py_IncRef(ptr %none)
   ret ptr %none
 }}
