@@ -1,5 +1,5 @@
 """Which cases of a family with several parameters run quickly: every two values meet in one, or
-every value stands in one.
+every value stands in one; and which there are of a family that is too large to be listed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["covering"]
+import pytest
+
+__all__ = ["covering", "drawn"]
 
 
 def covering(cases: Sequence[tuple[Any, ...]], together: int = 2) -> set[tuple[Any, ...]]:
@@ -30,3 +32,22 @@ def covering(cases: Sequence[tuple[Any, ...]], together: int = 2) -> set[tuple[A
                 chosen.add(case)
                 seen |= pairs[case]
     return chosen
+
+
+def drawn(
+    most: int, indirect: Sequence[str] = (), **values: Sequence[Any]
+) -> pytest.MarkDecorator:
+    """`most` cases of all that lists of values make, as parameters; quick are `covering` ones.
+
+    For families of more cases than that: what is listed costs time in each run, quick or not.
+    indirect: parameters that are fixtures' names.
+    """
+    cases = random.Random(0).sample(list(itertools.product(*values.values())), most)
+    quick = covering(cases)
+    met = {two for case in quick for two in itertools.combinations(enumerate(case), 2)}
+    assert len(met) == sum(len(v) * len(w) for v, w in itertools.combinations(values.values(), 2))
+    params = [
+        pytest.param(*case, marks=() if case in quick else pytest.mark.slow, id=f"{case}")
+        for case in cases
+    ]
+    return pytest.mark.parametrize(list(values), params, indirect=indirect)

@@ -2,10 +2,11 @@
 
 import itertools
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.pairwise import covering
+from tests.pairwise import covering, drawn
 
 
 def met(cases, together):
@@ -27,3 +28,13 @@ def test_of_three_parameters_about_as_many_as_two_have():
     assert len(covering(cases)) < 1.2 * 21 * 7
     assert covering(cases) == covering(cases)
     assert len(covering(cases, 1)) == 21
+
+
+def test_of_a_family_that_is_not_listed_every_two_values_meet():
+    values = {"a": range(9), "b": range(7), "c": range(6), "d": range(4)}
+    cases = drawn(500, **values).args[1]
+    quick = {case.values for case in cases if not case.marks}
+    assert len(cases) == 500 > 5 * len(quick)
+    assert met(quick, 2) == met(set(itertools.product(*values.values())), 2)
+    with pytest.raises(AssertionError):
+        drawn(50, **values)

@@ -13,25 +13,30 @@ from funct.kernels.cpu.products import few_rows
 from tests import guarded
 from tests.compile.test_native import compiled
 from tests.kernels.cpu.test_blas_products import LIES, close, normal
+from tests.pairwise import drawn
 
 pytestmark = pytest.mark.skipif(not table.met(few_rows.FEW_ROWS), reason="AVX2 and FMA")
 
 
-@pytest.fixture(params=[False, True], ids=["before", "behind"])
+@pytest.fixture
 def at_end(request: Any) -> Iterator[bool]:
     with guarded.memory(at_end=request.param):
         yield request.param
 
 
-@pytest.mark.pairwise
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("rows", [*range(2, 17), 24, 32, 33])
-@pytest.mark.parametrize("terms", [7, 32, 100, 257])
-@pytest.mark.parametrize("columns", [50, 1030, 2048, 2049])
-@pytest.mark.parametrize("left", ["rows", "columns", "a part"])
-@pytest.mark.parametrize("right", ["rows", "columns", "a part"])
-@pytest.mark.parametrize("swapped", [False, True])
-@pytest.mark.parametrize("stacks", [((), ()), ((3,), ()), ((), (3,)), ((3,), (1,))])
+@drawn(
+    1500,
+    indirect=["at_end"],
+    dtype=["float32", "float64"],
+    rows=[*range(2, 17), 24, 32, 33],
+    terms=[7, 32, 100, 257],
+    columns=[50, 1030, 2048, 2049],
+    left=["rows", "columns", "a part"],
+    right=["rows", "columns", "a part"],
+    swapped=[False, True],
+    stacks=[((), ()), ((3,), ()), ((), (3,)), ((3,), (1,))],
+    at_end=[False, True],
+)
 def test_matrices(
     rows: int, terms: int, columns: int, dtype: str, left: str, right: str, swapped: bool,
     stacks: tuple[tuple[int, ...], tuple[int, ...]], at_end: bool,
