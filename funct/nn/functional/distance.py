@@ -9,13 +9,17 @@ import numpy as np
 
 import funct.array as xp
 from funct import ops
+from funct.array import Array
 from funct.array.axes import normal_axes
 from funct.array.conversion import check_allocation
 from funct.array.in_single import narrowed, widened
 from funct.array.powers import power
 from funct.errors import ArgumentError, ShapeError
-from funct.nn.functional.compiled import compiled
+from funct.kernels.reductions import distances as kernels
+from funct.nn.functional.compiled import compiled, concrete
 from funct.ops.fast import wrap
+from funct.transforms import custom_vjp, vjp
+from funct.transforms.reverse import ReverseTracer
 
 __all__ = ["cosine_similarity", "normalize", "p_norm", "pairwise_distance", "pdist"]
 
@@ -132,10 +136,43 @@ def pdist(input: Any, p: float = 2) -> Any:
     pairs = (rows, rows) if narrow else (rows * (rows - 1) // 2,)
     check_allocation("pdist", (*pairs, columns), input.dtype)
     (wide,) = widened(input)
-    if narrow:
-        lengths = ops.reshape(_upper_distances(wide, p), (rows * rows,))
-        return narrowed(ops.take(lengths, wrap(_above_diagonal(rows)), 0), input)
-    return narrowed(_pair_distances(wide, p), input)
+    if wide.__class__ is Array:
+        return narrowed(_measured(wide, p)[0], input)
+    known = wide.__class__ is ReverseTracer and concrete(wide)
+    return narrowed(_known_pairs(wide, p) if known else _pairs(wide, p), input)
+
+
+def _measured(x: Any, p: float) -> tuple[Any, Any]:
+    """Distances by a kernel, and what its way back keeps; or by the composition, and x alone."""
+    found = kernels.pair_distances(x.data, p) if x.__class__ is Array else None
+    if found is None:
+        return _pairs(x, p), (x, None)
+    return wrap(found), (x, wrap(found))
+
+
+def _measured_back(p: float, kept: tuple[Any, Any], g: Any) -> tuple[Any]:
+    x, lengths = kept
+    if g.__class__ is Array is lengths.__class__:
+        return (wrap(kernels.pair_distances_back(g.data, x.data, lengths.data, p)),)
+    return vjp(lambda x: _pairs(x, p), x)[1](g)
+
+
+@functools.partial(custom_vjp, nondiff_argnums=(1,))
+def _known_pairs(x: Any, p: float) -> Any:
+    """`_pairs`, where all is known: one kernel, and one for the way back."""
+    return _pairs(x, p)
+
+
+_known_pairs.defvjp(_measured, _measured_back)
+
+
+def _pairs(x: Any, p: float) -> Any:
+    """The composition."""
+    rows, columns = x.shape
+    if columns > _NARROW:
+        return _pair_distances(x, p)
+    lengths = ops.reshape(_upper_distances(x, p), (rows * rows,))
+    return ops.take(lengths, wrap(_above_diagonal(int(rows))), 0)
 
 
 @functools.lru_cache(4)
