@@ -17,7 +17,9 @@ STEPS = 40
 OPS: dict[str, Callable[[Any, Any], Any]] = {
     "solve": linalg.solve,
     "inv": lambda a, b: linalg.inv(a),
-    "cholesky": lambda a, b: linalg.cholesky(a @ a.mT + 9 * xp.eye(a.shape[-1], dtype=a.dtype)),
+    "cholesky": lambda a, b: linalg.cholesky(
+        a @ xp.conj(a.mT) + 9 * xp.eye(a.shape[-1], dtype=a.dtype)
+    ),
     "lower": lambda a, b: linalg.solve_triangular(a, b, lower=True),
     "upper": linalg.solve_triangular,
     "det": lambda a, b: linalg.det(a),
@@ -33,6 +35,8 @@ def given(dtype: str, lead: tuple[int, ...], n: int, m: int) -> tuple[Any, Any]:
     """Matrices whose pivots change places, and right sides."""
     rng = np.random.default_rng(n)
     a, b = rng.normal(size=(*lead, n, n)), rng.normal(size=(*lead, n, m))
+    if dtype[0] == "c":
+        a, b = a * (1 - 2j), b + 1j * b[..., ::-1]
     a = np.flip(a, axis=-1) * 0.1 + np.flip(np.eye(n), axis=-1) * (3 + np.arange(n))
     return xp.asarray(a.astype(dtype)), xp.asarray(b.astype(dtype))
 
@@ -52,7 +56,7 @@ def is_one_program(f: Callable[..., Any], *args: Any) -> bool:
     return native(inline_calls(ft.make_graph(f)(*args))).whole is not None
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 @pytest.mark.parametrize("name", OPS)
 def test_systems_in_loops_are_those_of_eager_execution(name: str, dtype: str) -> None:
     """Of any size, few and many."""

@@ -93,6 +93,7 @@ def with_drawn_bits(graph: Graph) -> Graph:
             return e
         product = may_be_numpys_product(e) and any(map(drawn, e.reads))
         factor = e.name == "cholesky" and is_matrices(e) and _is_few(e)
+        factor = factor and not (is_systems(e) and are_some(e.reads[0].shape))  # in lanes
         return _numpys(e) if product or factor else e
 
     return attrs.evolve(graph, nodes=tuple(map(written, graph.nodes)))

@@ -22,7 +22,7 @@ from funct.compile.steps.triangles import CHOLESKY, TRIANGULAR, has_triangles
 from funct.core import Value
 from funct.graph import Graph, Node
 from funct.kernels.linalg import lapack
-from funct.kernels.linalg.stacks import MOST, are_some
+from funct.kernels.linalg.stacks import are_some, rows_of
 from funct.ops.fast import wrap
 
 __all__ = ["triangles_called"]
@@ -43,7 +43,7 @@ def _way(e: Any) -> Callable[[_Walk, Node], list[Any]] | None:
         return None
     x, b = held[0], held[-1]
     rows = x.shape[-1]
-    in_lanes = rows <= MOST and are_some(x.shape)
+    in_lanes = rows <= rows_of(e.name, x.dtype.char) and are_some(x.shape)
     if x.dtype.char not in "fd" or in_lanes or math.prod(x.shape) <= FEW_ELEMENTS:
         return None
     if e.name == "cholesky":

@@ -19,7 +19,8 @@ from funct.compile.loops.kernel import CONTROL_WORDS, WRONG
 from funct.compile.steps.flat import flat_call
 from funct.graph import Node
 from funct.kernels.cpu.small import systems
-from funct.kernels.linalg.stacks import MOST, dealt
+from funct.kernels.cpu.small.numbers import LANES
+from funct.kernels.linalg.stacks import MOST, dealt, rows_of
 from funct.kernels.llvm import I64, PTR, Module, Value
 
 __all__ = ["is_systems", "lower_systems", "print_odd"]
@@ -29,6 +30,8 @@ _OPS = {
     "solve": systems.solve, "inv": systems.solve, "det": systems.det,
     "cholesky": systems.cholesky,
 }  # fmt: skip
+_PAIRS = "_of_pairs"
+_OPS |= {name + _PAIRS: kernel for name, kernel in _OPS.items()}
 _ROOM, _INDEX = np.dtype(np.float64), np.dtype(np.int64)
 
 
@@ -37,33 +40,45 @@ def is_systems(step: Any) -> bool:
     held = arrays(step, _OPS)
     if not held or any(v.dtype.char not in "fd" for v in held):
         return False
-    operands: Any = step.operands
-    x, b = operands[0], operands[-1]
-    if len({v.shape[:-2] for v in operands}) > 1 or len({v.dtype for v in held}) > 1:
+    name, pairs = _op(step)
+    first, *rest = [v.shape[:-1] if pairs else v.shape for v in step.operands]
+    if any(shape[:-2] != first[:-2] for shape in rest) or len({v.dtype for v in held}) > 1:
         return False
-    n, many = x.shape[-1], math.prod(x.shape[:-2])
-    return n <= MOST and b.shape[-1] <= MOST and many >= max(_FEWEST, n // 4)
+    n, many = first[-1], math.prod(first[:-2])
+    few = n <= rows_of(name, held[0].dtype.char) and all(shape[-1] <= MOST for shape in rest)
+    return few and many >= max(_FEWEST, n // 4)
+
+
+def _op(step: Any) -> tuple[str, bool]:
+    """Its name, and whether its matrices are of complex numbers, which lie as pairs."""
+    name: str = step.name
+    return name.removesuffix(_PAIRS), name.endswith(_PAIRS)
 
 
 def lower_systems(node: Node, fused: Fused) -> list[Call]:
     """The call, after copies of what does not lie one after the other."""
     calls, places = places_of(node.operands, fused)
     operands: Any = node.operands
-    x, (out,) = operands[0], node.results
-    n = x.shape[-1]
-    count, part, tasks = dealt(x.shape)
+    x, (out,), (name, pairs) = operands[0], node.results, _op(node)
+    shape = x.shape[:-1] if pairs else x.shape
+    n = shape[-1]
+    count, part, tasks = dealt(shape)
     arrays = [(place, x.dtype) for place in places]
     sizes, room = [n], n * n
-    if node.name == "inv":
-        arrays.append(np.broadcast_to(np.eye(n, dtype=x.dtype), x.shape))  # type: ignore[arg-type]
-    if node.name in ("inv", "solve"):
-        m = out.shape[-1]
+    if name == "inv":
+        unit = np.eye(n, dtype=x.dtype)
+        unit = np.stack([unit, np.zeros_like(unit)], -1) if pairs else unit
+        arrays.append(np.broadcast_to(unit, x.shape))  # type: ignore[arg-type]
+    if name in ("inv", "solve"):
+        m = out.shape[-2 if pairs else -1]
         sizes, room = [n, m], (n + 2) * (n + m | 1)
-    elif node.name == "det":
+    elif name == "det":
         room = (n + 1) * (n | 1)
-    rooms = Address(Buffer(tasks * room * systems.LANES, _ROOM)), _ROOM
+    room *= 2 if pairs else 1
+    rooms = Address(Buffer(tasks * room * LANES, _ROOM)), _ROOM
     odd = Address(Buffer(tasks, _INDEX))
-    words = [*arrays, (Address(out), out.dtype), rooms, (odd, _INDEX), *sizes, count, part, tasks]
+    words = [*arrays, (Address(out), out.dtype), rooms, (odd, _INDEX), *sizes, count, part]
+    words += [pairs, tasks]
     call = flat_call(_OPS[node.name].fn, words, [out, odd.of], tasks)
     return [*calls, call, Call(("odd",), (odd, tasks), 1, (), checks=True, doubts=True)]
 

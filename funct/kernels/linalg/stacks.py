@@ -1,5 +1,4 @@
-"""Stacks of many small matrices, a matrix in each lane of a vector: real ones, and for
-eigenvalues and singular ones complex ones.
+"""Stacks of many small matrices, a matrix in each lane of a vector.
 
 LAPACK takes a call for each matrix, which costs several times what computing with its few elements
 does. Every function gives None where LAPACK is to be asked: for other stacks, without LLVM, and
@@ -21,6 +20,7 @@ import numpy as np
 from funct.kernels.cpu.loops import compiles
 from funct.kernels.cpu.scratch import workspace
 from funct.kernels.cpu.small import factors, rotations, singular, systems
+from funct.kernels.cpu.small.numbers import LANES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,22 +29,23 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MOST", "are_some", "cholesky", "cofactors", "dealt", "det", "eigh", "eigvalsh", "inv", "lu",
-    "qr", "slogdet", "solve", "svd", "svdvals",
+    "qr", "rows_of", "slogdet", "solve", "svd", "svdvals",
 ]  # fmt: skip
 
 # rows, up to which elimination in lanes is sooner, and rotations: a task's room stays in the caches
 MOST, _MOST_TURNED = 32, 16
+_MOST_FACTORED = 48  # rows of a matrix of which a triangle is all there is
 _MOST_OF_ONE = 16  # rows of a matrix alone whose factors are found so
 _REAL = 8  # rows of real matrices whose eigenvalues are found sooner than by LAPACK
 _REAL_COLUMNS = 12  # and columns, or rows if fewer, of those whose singular values are
 _DOUBLE = np.dtype(np.float64)
 _COMPLEX = frozenset(map(np.dtype, "FD"))
+_ALL = "fdFD"
 # elements, and a few more for each matrix, from which elimination in lanes is sooner, and what is
 # taken of determinants too
 _LEAST, _LEAST_LOGARITHMS = 192, 512
 _CALL = 16  # elements that a call of LAPACK costs like
-_FEWEST = 32  # matrices, of which rotations are,
-_FEWEST_COPIED = 64  # and complex systems as real ones, which are copied
+_FEWEST = 32  # matrices, of which rotations are
 _TASK = 1 << 15  # elements times rows that are worth a task
 
 
@@ -55,21 +56,18 @@ def det(x: NDArray[Any]) -> NDArray[Any] | None:
 
 def slogdet(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """Their signs, and the logarithms of their absolute values."""
-    found = _determinants(x, _DOUBLE) if are_some(x.shape, _LEAST_LOGARITHMS) else None
+    wide = np.dtype("D") if x.dtype in _COMPLEX else _DOUBLE
+    found = _determinants(x, wide) if are_some(x.shape, _LEAST_LOGARITHMS) else None
     if found is None:
         return None
     with np.errstate(divide="ignore"):  # of a singular matrix it is -inf
         size = np.log(np.abs(found))
-    return np.sign(found).astype(x.dtype), size.astype(x.dtype, copy=False)
+    return np.sign(found).astype(x.dtype), size.astype(x.real.dtype, copy=False)
 
 
 def inv(x: NDArray[Any]) -> NDArray[Any] | None:
     """Inverses."""
-    if x.dtype in _COMPLEX:
-        if not _are_some_complex(x):
-            return None
-        return _solved_as_reals(x, np.broadcast_to(_unit(x.shape[-1]).astype(x.dtype), x.shape))
-    if not _suits(x):
+    if not _suits(x, _ALL, most=rows_of("inv", x.dtype.char)):
         return None
     unit = np.empty(x.shape, x.dtype)
     unit[...] = _unit(x.shape[-1])
@@ -83,47 +81,18 @@ def _unit(n: int) -> NDArray[Any]:
 
 def solve(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
     """a⁻¹ b; every matrix has right sides of its own, no more than a few."""
-    if a.dtype in _COMPLEX:
-        return _solved_as_reals(a, b) if _are_some_complex(a) else None
-    if not _suits(a) or a.dtype != b.dtype or a.shape[:-1] != b.shape[:-1]:
+    if not _suits(a, _ALL) or a.dtype != b.dtype or a.shape[:-1] != b.shape[:-1]:
         return None
     return _solved(a, b) if b.shape[-1] <= MOST else None
 
 
-def _are_some_complex(a: NDArray[Any]) -> bool:
-    """Whether these are enough systems to be copied."""
-    n, many = a.shape[-1], math.prod(a.shape[:-2]) >= _FEWEST_COPIED
-    return many and 0 < n <= _MOST_TURNED // 2 and a.__class__ is np.ndarray and compiles()
-
-
-def _solved_as_reals(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
-    """The same of complex numbers: of twice as many rows, of real parts and imaginary ones, which
-    takes no longer than to begin a call of LAPACK for each.
-    """
-    n, m = b.shape[-2:]
-    if a.dtype != b.dtype or a.shape[:-1] != b.shape[:-1] or m > MOST:
-        return None
-    lead, real = a.shape[:-2], a.real.dtype
-    wide, sides = np.empty((*lead, 2, n, n), a.dtype), np.empty((*lead, 2, n, m), real)
-    np.conjugate(a, wide[..., 0, :, :])  # a row of parts is (re, -im) by turns
-    np.multiply(wide[..., 0, :, :], a.dtype.type(1j), wide[..., 1, :, :])
-    sides[..., 0, :, :], sides[..., 1, :, :] = b.real, b.imag
-    wide = wide.view(real).reshape(*lead, 2 * n, 2 * n)
-    found = _solved(wide, sides.reshape(*lead, 2 * n, m))
-    if found is None:
-        return None
-    parts, x = found.reshape(*lead, n, 2, m), np.empty(b.shape, b.dtype)
-    x.real, x.imag = parts[..., 0, :], parts[..., 1, :]
-    return x
-
-
 def cholesky(x: NDArray[Any]) -> NDArray[Any] | None:
     """Lower factors of the Hermitian parts."""
-    if not _suits(x, many=True):  # draws have the bits of LAPACK for fewer, in programs too
+    if not _suits(x, _ALL, most=_MOST_FACTORED):
         return None
     n = x.shape[-1]
     y = np.empty(x.shape, x.dtype)
-    return y if _fine(systems.cholesky, x.shape, (x, y), n * n, (n,)) else None
+    return y if _eliminated(systems.cholesky, x.shape, (x, y), n * n, (n,)) else None
 
 
 def cofactors(x: NDArray[Any], most: float) -> tuple[NDArray[Any], NDArray[Any]] | None:
@@ -176,7 +145,7 @@ def eigh(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
 def eigvalsh(x: NDArray[Any]) -> NDArray[Any] | None:
     """The eigenvalues alone: for complex matrices, those of `eigh`."""
     most = _MOST_TURNED if x.dtype in _COMPLEX else _REAL
-    if not _suits(x, "fdFD", many=True, most=most):
+    if not _suits(x, _ALL, many=True, most=most):
         return None
     return _turned(x, x, False)
 
@@ -207,7 +176,7 @@ def svd(x: NDArray[Any], full: bool) -> tuple[NDArray[Any], NDArray[Any], NDArra
 
 def svdvals(x: NDArray[Any]) -> NDArray[Any] | None:
     """Descending singular values alone: for complex matrices, those of `svd`."""
-    if not _suits(x, "fdFD", square=False, many=True, most=_MOST_TURNED):
+    if not _suits(x, _ALL, square=False, many=True, most=_MOST_TURNED):
         return None
     if x.dtype.kind == "f" and min(x.shape[-2:]) > _REAL_COLUMNS:
         return None
@@ -232,13 +201,13 @@ def dealt(shape: tuple[int, ...]) -> tuple[int, int, int]:
     """How many matrices there are, and how many in each of so many tasks."""
     n = shape[-1]
     count = math.prod(shape[:-2])
-    part = -(-_TASK // (n**3 * systems.LANES)) * systems.LANES
+    part = -(-_TASK // (n**3 * LANES)) * LANES
     return count, part, -(-count // part)
 
 
 def _room(vectors: int) -> NDArray[Any]:
     """So many of them, each in one line of the caches; across two, access takes twice as long."""
-    return workspace(vectors * systems.LANES, _DOUBLE)
+    return workspace(vectors * LANES, _DOUBLE)
 
 
 def _suits(
@@ -260,6 +229,13 @@ def _suits(
     return are_some(x.shape) and compiles()
 
 
+def rows_of(name: str, char: str) -> int:
+    """Of how many rows matrices are, at most, for which elimination is sooner in lanes."""
+    if name == "cholesky":
+        return _MOST_FACTORED
+    return MOST - 1 if name == "inv" and char == "f" else MOST  # as LAPACK leaves the double there
+
+
 def are_some(shape: tuple[int, ...], least: int = _LEAST) -> bool:
     """Whether a stack of matrices with elements is so many that elimination in lanes is sooner."""
     (rows, columns), count = shape[-2:], math.prod(shape[:-2])
@@ -268,11 +244,11 @@ def are_some(shape: tuple[int, ...], least: int = _LEAST) -> bool:
 
 
 def _determinants(x: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
-    if not _suits(x):
+    if not _suits(x, _ALL):
         return None
     n = x.shape[-1]
     y = np.empty(x.shape[:-2], dtype)
-    return y if _fine(systems.det, x.shape, (x, y), (n + 1) * (n | 1), (n,)) else None
+    return y if _eliminated(systems.det, x.shape, (x, y), (n + 1) * (n | 1), (n,)) else None
 
 
 def _solved(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
@@ -280,7 +256,17 @@ def _solved(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
     y = np.empty(b.shape, b.dtype)
     if not m:
         return y
-    return y if _fine(systems.solve, a.shape, (a, b, y), (n + 2) * (n + m | 1), (n, m)) else None
+    room = (n + 2) * (n + m | 1)
+    return y if _eliminated(systems.solve, a.shape, (a, b, y), room, (n, m)) else None
+
+
+def _eliminated(
+    kernel: Callable[..., int], shape: tuple[int, ...], arrays: tuple[Any, ...], room: int,
+    sizes: tuple[int, ...],
+) -> bool:  # fmt: skip
+    """`_fine`, of real numbers or complex ones."""
+    pairs = arrays[0].dtype in _COMPLEX
+    return _fine(kernel, shape, arrays, 2 * room if pairs else room, sizes, pairs)
 
 
 def _fine(

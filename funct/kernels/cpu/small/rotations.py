@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.cpu.loops import parallel
-from funct.kernels.cpu.small.systems import LANES, matrices_from, of, put, size_of
+from funct.kernels.cpu.small.numbers import LANES, matrices_from, of, put, size_of
 from funct.kernels.cpu.vectors import gathered, many, spread
 
 __all__ = ["angle", "eigh", "of_pair", "put_pair", "turn"]
