@@ -261,7 +261,7 @@ def test_eigenvectors_span_the_matrix(dtype: str, n: int, count: int, seed: int)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@given(n=st.integers(1, 8), count=st.integers(32, 75), seed=st.integers(0, 2**31))
+@given(n=st.integers(1, 14), count=st.integers(32, 75), seed=st.integers(0, 2**31))
 def test_eigenvalues_of_real_matrices_are_those_of_lapack(
     dtype: str, n: int, count: int, seed: int
 ) -> None:
@@ -332,7 +332,7 @@ def test_singular_vectors_span_the_matrix(
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @given(
-    m=st.integers(1, 16), n=st.integers(1, 16), seed=st.integers(0, 2**31), odd=st.integers(0, 9)
+    m=st.integers(1, 20), n=st.integers(1, 20), seed=st.integers(0, 2**31), odd=st.integers(0, 9)
 )
 def test_singular_values_of_real_matrices_are_those_of_lapack(
     dtype: str, m: int, n: int, seed: int, odd: int
@@ -340,9 +340,7 @@ def test_singular_values_of_real_matrices_are_those_of_lapack(
     """In descending order."""
     x = complex_stack(32 + odd, m, n, "complex128", seed).real.astype(dtype)
     s = stacks.svdvals(x)
-    assert (s is None) == (min(m, n) > 12)
-    if s is None:
-        return
+    assert s is not None
     expected = np.linalg.svdvals(x.astype(np.float64))
     scale = expected.max(-1, keepdims=True)
     assert s.dtype == x.dtype

@@ -36,8 +36,8 @@ __all__ = [
 MOST, _MOST_TURNED = 32, 16
 _MOST_FACTORED = 48  # rows of a matrix of which a triangle is all there is
 _MOST_OF_ONE = 16  # rows of a matrix alone whose factors are found so
-_REAL = 8  # rows of real matrices whose eigenvalues are found sooner than by LAPACK
-_REAL_COLUMNS = 12  # and columns, or rows if fewer, of those whose singular values are
+_REAL = 14  # rows of real matrices whose eigenvalues are found sooner than by LAPACK
+_REAL_COLUMNS = 20  # and rows or columns of those whose singular values are
 _DOUBLE = np.dtype(np.float64)
 _COMPLEX = frozenset(map(np.dtype, "FD"))
 _ALL = "fdFD"
@@ -176,9 +176,8 @@ def svd(x: NDArray[Any], full: bool) -> tuple[NDArray[Any], NDArray[Any], NDArra
 
 def svdvals(x: NDArray[Any]) -> NDArray[Any] | None:
     """Descending singular values alone: for complex matrices, those of `svd`."""
-    if not _suits(x, _ALL, square=False, many=True, most=_MOST_TURNED):
-        return None
-    if x.dtype.kind == "f" and min(x.shape[-2:]) > _REAL_COLUMNS:
+    most = _MOST_TURNED if x.dtype in _COMPLEX else _REAL_COLUMNS
+    if not _suits(x, _ALL, square=False, many=True, most=most):
         return None
     return _orthogonal(x, x, x, min(x.shape[-2:]), False)
 

@@ -16,7 +16,7 @@ from funct.kernels.cpu.vectors import gathered, lanes, loaded, spread, stored
 
 __all__ = [
     "LANES", "inverted", "length_of", "less", "matrices_from", "number", "of", "put", "put_number",
-    "size_of", "taken", "times", "written",
+    "size_of", "square_of", "taken", "times", "written",
 ]  # fmt: skip
 
 LANES = 8
@@ -96,6 +96,11 @@ def inverted(v: Any, pairs: bool) -> tuple[Any, Any]:
         below = (re * re + im * im) * size
         return re / below, -im / below
     return 1.0 / v[0], v[1]
+
+
+def square_of(v: Any, pairs: bool) -> Any:
+    """The square of the absolute value."""
+    return v[0] * v[0] + v[1] * v[1] if pairs else v[0] * v[0]
 
 
 def length_of(v: Any, pairs: bool) -> Any:

@@ -16,9 +16,19 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.cpu.loops import parallel
-from funct.kernels.cpu.small.numbers import LANES, matrices_from, of, put, size_of
-from funct.kernels.cpu.small.rotations import angle, of_pair, put_pair, turn
-from funct.kernels.cpu.vectors import gathered, many, spread
+from funct.kernels.cpu.small.numbers import (
+    LANES,
+    length_of,
+    matrices_from,
+    number,
+    of,
+    put,
+    put_number,
+    square_of,
+    taken,
+)
+from funct.kernels.cpu.small.rotations import angle, turn
+from funct.kernels.cpu.vectors import many, spread
 
 __all__ = ["svd"]
 
@@ -40,7 +50,7 @@ def svd(
     complex. vectors: whether bases are asked for, for which they have to be. A task takes `part`
     matrices.
     """
-    size = rows * k
+    size, parts = rows * k, 2 if pairs else 1
     base = task * (2 * (rows * columns + k * k + rows) + 3 * k) * LANES
     basis = base + 2 * rows * columns * LANES
     lengths = basis + 2 * k * k * LANES
@@ -54,23 +64,18 @@ def svd(
         for i in range(rows):
             for j in range(columns):
                 if j < k:
-                    at = start + (i * k + j if tall else j * rows + i)
-                    im: Any = zero
-                    if pairs:
-                        re = gathered(x, at * 2).astype(np.float64)
-                        im = gathered(x, at * 2 + 1).astype(np.float64)
-                    else:
-                        re = gathered(x, at).astype(np.float64)
-                    put_pair(room, base, i * columns + j, re, im if tall else -im)
-                    total = total + (re * re + im * im)
-                    length = size_of(re) + size_of(im)
+                    v = taken(x, start + (i * k + j if tall else j * rows + i), pairs)
+                    own = v[0], v[1] if tall else -v[1]
+                    put_number(room, base, i * columns + j, own, pairs)
+                    total = total + square_of(v, pairs)
+                    length = length_of(v, pairs)
                     largest = np.where(length <= largest, largest, length)  # or NaN
                 else:
-                    put_pair(room, base, i * columns + j, zero, zero)
+                    put_number(room, base, i * columns + j, (zero, zero), pairs)
         for i in range(k if vectors else 0):
             for j in range(k):
-                put_pair(room, basis, i * k + j, zero, zero)
-            put(room, basis, 2 * (i * k + i), one)
+                put_number(room, basis, i * k + j, (zero, zero), pairs)
+            put(room, basis, parts * (i * k + i), one)
         usual = (largest < _LARGE) & ((largest > 1 / _LARGE) | (largest == 0.0))
         least = total * (_LOST * _LOST)
         bad = bad + (LANES - many(usual))
@@ -80,12 +85,13 @@ def svd(
             turned: Any = np.int64(0)
             for p in range(k - 1):
                 for q in range(p + 1, k):
-                    some = _rotate(room, base, basis, rows, k, columns, p, q, least, near, vectors)
-                    turned = turned + some
+                    turned = turned + _rotate(
+                        room, base, basis, rows, k, columns, p, q, least, near, pairs, vectors
+                    )
             sweeps = sweeps + 1
             going = (turned > 0) & (sweeps < _SWEEPS)
         bad = bad + np.where(sweeps < _SWEEPS, 0, 1)
-        _measured(room, base, lengths, places, rows, k, columns)
+        _measured(room, base, lengths, places, rows, k, columns, pairs)
         for c in range(columns if vectors else 0):
             gone: Any = one
             if c < k:
@@ -121,7 +127,7 @@ def _written(room: Any, e: Any, y: Any, at: Any, plain: bool) -> None:
 
 def _rotate(
     room: Any, base: Any, basis: Any, rows: Any, k: Any, columns: Any, p: Any, q: Any, least: Any,
-    near: Any, vectors: bool,
+    near: Any, pairs: bool, vectors: bool,
 ) -> Any:  # fmt: skip
     """Turn columns p and q of the matrix, and of the basis, where they are not orthogonal yet; in
     how many lanes that is. least: the square of a column that is noise, and as good in any
@@ -132,23 +138,26 @@ def _rotate(
     u: Any = a
     v: Any = a
     for i in range(rows):
-        re, im = of_pair(room, base, i * columns + p)
-        there, beside = of_pair(room, base, i * columns + q)
-        a, b = a + (re * re + im * im), b + (there * there + beside * beside)
-        u, v = u + (re * there + im * beside), v + (re * beside - im * there)
-    some = (a > least) & (b > least) & (u * u + v * v > a * b * (near * near))
+        x = number(room, base, i * columns + p, pairs)
+        y = number(room, base, i * columns + q, pairs)
+        a, b = a + square_of(x, pairs), b + square_of(y, pairs)
+        if pairs:
+            u, v = u + (x[0] * y[0] + x[1] * y[1]), v + (x[0] * y[1] - x[1] * y[0])
+        else:
+            u = u + x[0] * y[0]
+    some = (a > least) & (b > least) & (square_of((u, v), pairs) > a * b * (near * near))
     turning = many(some)
     if turning > 0:
-        cosine, u, v, _ = angle(a, b, u, v, some)
+        cosine, sine, _ = angle(a, b, (u, v), some, pairs)
         for i in range(rows):
-            turn(room, base, i * columns + p, i * columns + q, cosine, u, v)
+            turn(room, base, i * columns + p, i * columns + q, cosine, sine, pairs)
         for i in range(k if vectors else 0):
-            turn(room, basis, i * k + p, i * k + q, cosine, u, v)
+            turn(room, basis, i * k + p, i * k + q, cosine, sine, pairs)
     return turning
 
 
 def _measured(
-    room: Any, base: Any, lengths: Any, places: Any, rows: Any, k: Any, columns: Any
+    room: Any, base: Any, lengths: Any, places: Any, rows: Any, k: Any, columns: Any, pairs: bool
 ) -> None:
     """Lengths of columns, which become 1, or 0 where one vanishes. places: how many are longer,
     and behind them where one vanishes.
@@ -158,8 +167,7 @@ def _measured(
     for j in range(k):
         total: Any = zero
         for i in range(rows):
-            re, im = of_pair(room, base, i * columns + j)
-            total = total + (re * re + im * im)
+            total = total + square_of(number(room, base, i * columns + j, pairs), pairs)
         total = np.sqrt(total)
         most = np.where(total > most, total, most)
         put(room, lengths, j, total)
@@ -176,8 +184,8 @@ def _measured(
         gone = own <= most * (np.float64(rows) * _LOST)
         inverse = np.where(gone, 0.0, 1.0 / own)
         for i in range(rows):
-            re, im = of_pair(room, base, i * columns + j)
-            put_pair(room, base, i * columns + j, re * inverse, im * inverse)
+            v = number(room, base, i * columns + j, pairs)
+            put_number(room, base, i * columns + j, (v[0] * inverse, v[1] * inverse), pairs)
         put(room, places, k + j, np.where(gone, one, zero))
 
 
@@ -191,35 +199,35 @@ def _completed(
     for i in range(rows):
         inside: Any = zero
         for j in range(columns):
-            re, im = of_pair(room, base, i * columns + j)
+            re, im = number(room, base, i * columns + j, True)
             inside = inside + (re * re + im * im)
         less = inside < best
         best, place = np.where(less, inside, best), np.where(less, i, place)
     for i in range(rows):
-        put_pair(room, spare, i, np.where(place == i, one, zero), zero)
+        put_number(room, spare, i, (np.where(place == i, one, zero), zero), True)
     for _ in (0, 1):  # what rounding leaves of the others, the second time takes away
         for j in range(columns):
             u: Any = zero
             v: Any = zero
             for i in range(rows):
-                re, im = of_pair(room, base, i * columns + j)
-                there, beside = of_pair(room, spare, i)
+                re, im = number(room, base, i * columns + j, True)
+                there, beside = number(room, spare, i, True)
                 u, v = u + (re * there + im * beside), v + (re * beside - im * there)
             for i in range(rows):
-                re, im = of_pair(room, base, i * columns + j)
-                there, beside = of_pair(room, spare, i)
+                re, im = number(room, base, i * columns + j, True)
+                there, beside = number(room, spare, i, True)
                 there = there - (re * u - im * v)
-                put_pair(room, spare, i, there, beside - (re * v + im * u))
+                put_number(room, spare, i, (there, beside - (re * v + im * u)), True)
         total: Any = zero
         for i in range(rows):
-            re, im = of_pair(room, spare, i)
+            re, im = number(room, spare, i, True)
             total = total + (re * re + im * im)
         inverse = 1.0 / np.sqrt(total)
         for i in range(rows):
-            re, im = of_pair(room, spare, i)
-            put_pair(room, spare, i, re * inverse, im * inverse)
+            re, im = number(room, spare, i, True)
+            put_number(room, spare, i, (re * inverse, im * inverse), True)
     for i in range(rows):
-        re, im = of_pair(room, base, i * columns + c)
-        there, beside = of_pair(room, spare, i)
+        re, im = number(room, base, i * columns + c, True)
+        there, beside = number(room, spare, i, True)
         there, beside = np.where(gone > 0.0, there, re), np.where(gone > 0.0, beside, im)
-        put_pair(room, base, i * columns + c, there, beside)
+        put_number(room, base, i * columns + c, (there, beside), True)
