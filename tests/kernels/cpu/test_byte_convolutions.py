@@ -56,24 +56,34 @@ def test_planes_of_one_channel_per_group_are_the_plain_ones(data: st.DataObject)
         np.testing.assert_array_equal(y, expected, strict=True)
 
 
+@few
 @given(st.data())
 def test_pixels_that_are_lanes_are_the_plain_ones(data: st.DataObject) -> None:
-    """Windows of single elements: any number of pixels, in one part or several, and of outputs."""
-    d = data.draw(st.integers(1, 3))
-    size = [data.draw(st.integers(1, 90 if k == d - 1 else 3)) for k in range(d)]
-    n, c, o = (data.draw(st.integers(*ends)) for ends in ((1, 3), (1, 9), (6, 20)))
-    assume(np.prod(size) >= 16)
+    """Windows of single elements of any number of channels, and larger ones of a few, in groups:
+    any number of pixels, in one part or several, and of outputs; steps that leave int32.
+    """
+    windows = data.draw(st.booleans())
+    d, n, groups = (data.draw(st.integers(1, most)) for most in (2 if windows else 3, 2, 3))
+    kernel = [data.draw(st.integers(1, 4 if windows else 1)) for _ in range(d)]
+    dilation = tuple([data.draw(st.integers(1, 2 if windows else 1)) for _ in kernel])
+    reach = [(k - 1) * by + 1 for k, by in zip(kernel, dilation)]
+    ends = [st.integers(-2, r) if windows else st.just(0) for r in reach]
+    padding = tuple([(data.draw(end), data.draw(end)) for end in ends])
+    out = [data.draw(st.integers(1, 90 if k == d - 1 else 4)) for k in range(d)]
+    size = [t + r - 1 - sum(p) for t, r, p in zip(out, reach, padding)]
+    c, o = data.draw(st.integers(2, 8 if windows else 9)), data.draw(st.integers(2, 20))
+    assume(min(size) > 0 and np.prod(out) >= 16)
     dtype = data.draw(BYTES)
     zero = data.draw(zero_points(dtype))
-    w = codes((o, c, *[1] * d), np.int8, 2)
-    bias, to = data.draw(to_codes(o))
+    w = codes((o * groups, c, *kernel), np.int8, 2)
+    bias, to = data.draw(to_codes(len(w)))
     to = to._replace(multiplier=to.multiplier * np.float32(data.draw(st.sampled_from([1, 1e9]))))
-    slide = Sliding((1,) * d, ((0, 0),) * d, (1,) * d, 1)
+    slide = Sliding((1,) * d, padding, dilation, groups)
     at_end = data.draw(st.booleans())
     with pytest.MonkeyPatch.context() as patch, guarded.memory(at_end=at_end), taken(PAIRS):
-        patch.setattr(byte_pixels, "_ROOM", data.draw(st.sampled_from([0, 16 << 10])))
+        patch.setattr(byte_pixels, "_ROOM", data.draw(st.sampled_from([0, 24 << 10])))
         fast.convolver.cache_clear()
-        x = guarded.copy(codes((n, c, *size), dtype, 1), at_end=at_end)
+        x = guarded.copy(codes((n, c * groups, *size), dtype, 1), at_end=at_end)
         y = fast.convolution(x, zero, w, bias, to, slide)
         assert byte_pixels.convolver(x.shape, x.dtype, zero, w.shape, bias, to, slide) is not None
         expected = plain.plain_convolution(x, zero, w, bias, to, slide)

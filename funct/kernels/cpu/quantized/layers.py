@@ -117,7 +117,7 @@ def convolver(
     if few < _FEW_OUTPUTS or (words.centred and max(few, c) < _FEW_PRODUCTS):
         exact = farthest(2 * c * prod(kernel), bias) < _FLOAT32_EXACT
         given = x, dtype, zero_point, w, offset, Codes(factors, *limits), slide
-        alone = _by_planes(*given) if words.centred else None
+        alone = (_by_pixels(*given) or _by_planes(*given)) if words.centred else None
         ways = (_by_lines(*given, number) for number in (_INT, *([_FLOAT] if exact else [])))
         found = alone or next(filter(None, ways), None)
         if found is not None:
@@ -125,11 +125,9 @@ def convolver(
         if exact and few < _FEW_OUTPUTS:
             return _of_numbers(*given)
     if words.centred:
-        given = x, dtype, zero_point, w, offset, Codes(factors, *limits), slide
-        by_pixels = byte_pixels.convolver(*given)
+        by_pixels = _by_pixels(x, dtype, zero_point, w, offset, Codes(factors, *limits), slide)
         if by_pixels is not None:
-            make = memory.maker((x[0], outputs, *size), np.dtype(limits[-1]))
-            return _prepared(by_pixels, "pixels", byte_pixels.weights, make)
+            return by_pixels
     planes = planes_of_words(x, dtype, zero_point, slide.groups, words)
     written: np.dtype[Any] = np.dtype(limits[-1])
     make = memory.maker((x[0], outputs, *size), written)
@@ -217,6 +215,20 @@ def _by_planes(
     pattern, fill = found
     make = memory.maker((x[0], w[0], *slide.size(x[2:], w[2:])), np.dtype(codes.dtype))
     return _prepared(fill, pattern, pattern.weights, make)
+
+
+def _by_pixels(
+    x: Sizes, dtype: np.dtype[Any], zero_point: int, w: Sizes, bias: NDArray[np.int32],
+    codes: Codes, slide: Sliding,
+) -> _Run | None:  # fmt: skip
+    """The same for windows of single elements, or groups of a few channels, in pairs."""
+    found = byte_pixels.convolver(x, dtype, zero_point, w, bias, codes, slide)
+    if found is None:
+        return None
+    pattern, fill = found
+    weights = functools.partial(pattern.weights, groups=slide.groups)
+    make = memory.maker((x[0], w[0], *slide.size(x[2:], w[2:])), np.dtype(codes.dtype))
+    return _prepared(fill, (pattern, slide.groups), weights, make)
 
 
 def _prepared(
