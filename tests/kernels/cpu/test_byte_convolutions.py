@@ -88,3 +88,16 @@ def test_pixels_that_are_lanes_are_the_plain_ones(data: st.DataObject) -> None:
         assert byte_pixels.convolver(x.shape, x.dtype, zero, w.shape, bias, to, slide) is not None
         expected = plain.plain_convolution(x, zero, w, bias, to, slide)
         np.testing.assert_array_equal(y, expected, strict=True)
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+def test_zeros_beside_images_may_be_wider_than_windows_reach(channels: int) -> None:
+    """The last pixels of the last line see nothing but zeros, and are computed all the same."""
+    slide = Sliding((1, 1), ((0, 0), (3, 3)), (1, 1), 8)
+    x = codes((1, 8 * channels, 16, 9), np.uint8, 1)
+    w, to = codes((16, channels, 1, 2), np.int8, 2), plain.Codes(np.float32(1), 0, 0, 255, np.uint8)
+    with taken(PAIRS):
+        for bias in (np.arange(16, dtype=np.int32), np.arange(16, 32, dtype=np.int32)):
+            y = fast.convolution(x, 9, w, bias, to, slide)
+            expected = plain.plain_convolution(x, 9, w, bias, to, slide)
+            np.testing.assert_array_equal(y, expected)

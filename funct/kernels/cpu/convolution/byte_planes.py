@@ -122,7 +122,8 @@ def convolver(
     above, beside = (taps1 - 1) * dilation1, (taps2 - 1) * dilation2
     to2, from2 = max(0, low2), max(0, -low2)
     count2 = max(0, min(size2 - from2, out2 + beside - to2))
-    pitch = count2 + max(to2, out2 + beside - to2 - count2)  # zeros are of two lines
+    # zeros are of two lines
+    pitch = max(out2, count2 + max(to2, out2 + beside - to2 - count2))
     most = max(1, min(out1, _SLAB // 2 // pitch - above))
     bands = -(-out1 // most)
     most = -(-out1 // bands)
