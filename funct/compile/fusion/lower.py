@@ -16,6 +16,7 @@ from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.groups import REDUCTIONS, Group, is_weave, reduction
 from funct.compile.fusion.walks import Walked, walk
 from funct.compile.gathered import is_lookup
+from funct.compile.loops.barriers import are_abreast
 from funct.compile.loops.kernel import (
     WEAVE,
     Constant,
@@ -28,7 +29,7 @@ from funct.compile.loops.kernel import (
     Reach,
     Reduce,
 )  # fmt: skip
-from funct.compile.loops.passes import bytes_of_kept
+from funct.compile.loops.passes import bytes_of_kept, passes
 from funct.compile.loops.ranges import ANYTHING, SHORTENED, Range, is_short, is_within, range_of
 from funct.compile.loops.scalars import HELD, Printing, exact_number, met
 from funct.compile.loops.transposes import transposed
@@ -44,6 +45,8 @@ _TASK_COST = 1 << 15  # of a task, in additions: some ten microseconds
 _MOST_TASKS = 128
 _MOST_PARTS = 16  # partial rows of a column reduction: they are added up again
 _LEAST_PART = 8  # rows of one of them
+_ACROSS, _MANY_ROWS = 1 << 11, 1 << 10  # columns from which, and rows to which, tasks are columns
+_LEAST_PIECE = 1 << 9  # columns of one of those
 _KEPT_BYTES = 1 << 17  # of rows that are kept, on a thread's stack
 _KEPT_EACH = 4 * 8  # bytes for each column of as many rows as there are at most, nearly always
 _PART = 1 << 14  # columns of a task that leaves partial results: bits depend on it
@@ -311,7 +314,6 @@ class _Lowering(Domain):
         self.stores.append((n, self._access(walked)))
 
     def _emit(self, barriers: Sequence[tuple[int, Var]]) -> None:
-        total = self.columns if self.flat else self.rows
         walked = self._unwoven()
         kernel = Kernel(
             tuple([w.access for w in walked]), tuple(self.values), tuple(self.stores),
@@ -323,7 +325,8 @@ class _Lowering(Domain):
         few = self.columns * _KEPT_EACH <= _KEPT_BYTES
         if not few and self.columns * bytes_of_kept(kernel) > _KEPT_BYTES:
             kernel = replace(kernel, kept=False)
-        block, tasks = self._blocks(kernel, total, barriers)
+        kernel = replace(kernel, across=self._is_across(kernel))
+        block, tasks = self._blocks(kernel, barriers)
         words: list[Word] = [self.rows, self.columns, block]
         for w in walked:
             words += [Address(w.root, w.offset), *w.words]
@@ -334,7 +337,7 @@ class _Lowering(Domain):
             value = self.values[n]
             assert isinstance(value, Reduce)
             width = 1 if value.over == "all" else self.columns
-            if tasks == 1 or value.over == "stretch":
+            if tasks == 1 or value.over == "stretch" or kernel.across:
                 words += [Address(out), *([self.group.stretch or 0] * (value.over == "stretch"))]
                 writes.append(out)
                 continue
@@ -411,20 +414,26 @@ class _Lowering(Domain):
         written = {roots[a] for _, a in self.stores}
         return written <= self.fused.results and host().overflows(self.fused.result_bytes)
 
-    def _blocks(
-        self, kernel: Kernel, total: int, barriers: Sequence[tuple[int, Var]]
-    ) -> tuple[int, int]:
-        """Rows (or columns, where flat) of a task, and how many tasks: functions of the shape."""
+    def _is_across(self, kernel: Kernel) -> bool:
+        """Whether tasks are columns: there are many, and each is added up from its first row on."""
+        wide = not self.flat and self.columns >= _ACROSS and self.rows <= _MANY_ROWS
+        by_columns = all(v.over == "column" for v in self.values if isinstance(v, Reduce))
+        return wide and by_columns and are_abreast(kernel, passes(kernel))
+
+    def _blocks(self, kernel: Kernel, barriers: Sequence[tuple[int, Var]]) -> tuple[int, int]:
+        """Rows (or columns) of a task, and how many tasks: functions of the shape."""
+        by_columns = self.flat or kernel.across
+        total, others = (self.columns, self.rows) if by_columns else (self.rows, self.columns)
         cost = 2 + sum(map(kernel.cost, range(len(self.values))))
-        each = cost * (1 if self.flat else self.columns)
-        block = max(1, _TASK_COST // each, -(-total // _MOST_TASKS))
-        if barriers:
+        least = _LEAST_PIECE if kernel.across else 1
+        block = max(least, _TASK_COST // (cost * others), -(-total // _MOST_TASKS))
+        if barriers and not kernel.across:
             most = _MOST_TASKS
             if any(self.values[n].over == "column" for n, _ in barriers):  # type: ignore[union-attr]
                 most, block = _MOST_PARTS, max(block, _LEAST_PART)
             block = max(block, -(-total // most))
             if self.flat:
                 block = max(_PART, -(-total // 1024))
-        step = 64 if self.flat else self.group.stretch or 1
+        step = 64 if by_columns else self.group.stretch or 1
         block = -(-block // step) * step
         return block, max(1, -(-total // block))

@@ -188,6 +188,7 @@ class Kernel(Struct, frozen=True, cache_hash=True):
     fill, or a part of them that fills them too; 0 where a register is left half full. kept: costly
     values of an earlier pass stay in a row of their own. streamed: what is written goes past the
     caches, which hold less than the kernel touches. alone: a long body has one vector to compute.
+    across: tasks are ranges of columns, each with all rows.
     """
 
     accesses: tuple[Access, ...]
@@ -199,6 +200,7 @@ class Kernel(Struct, frozen=True, cache_hash=True):
     kept: bool = True
     streamed: bool = False
     alone: bool = False
+    across: bool = False
 
     @property
     def barriers(self) -> list[int]:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
+from funct.compile.loops.barriers import Barriers, Widths, are_abreast
 from funct.compile.loops.kernel import (
     CONTROL_WORDS,
     Constant,
@@ -21,12 +21,11 @@ from funct.compile.loops.kernel import (
     Kernel,
     Load,
     Op,
-    Over,
     Reduce,
 )
 from funct.compile.loops.passes import STRIP, Pass, passes
 from funct.compile.loops.places import Places
-from funct.compile.loops.reductions import combine, in_memory, neutral, read, write
+from funct.compile.loops.reductions import combine, in_memory, read, write
 from funct.compile.loops.weaving import write_woven
 from funct.compile.loops.widths import lanes_of, registers
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
@@ -42,27 +41,23 @@ def print_kernel(module: Module, name: str, kernel: Kernel) -> None:
     _Printer(module, name, kernel).run()
 
 
-class _Printer:
+class _Printer(Barriers):
     """One kernel as it is printed."""
 
     def __init__(self, module: Module, name: str, kernel: Kernel) -> None:
-        self.k = kernel
-        self.f: Emitter = module.function(name, [("frame", PTR), ("task", I64)])
-        self.frame, self.task = self.f.arguments
+        f: Emitter = module.function(name, [("frame", PTR), ("task", I64)])
+        frame, task = f.arguments
         self.space: Value | None = None
         if kernel.looks or kernel.warns:
-            self.space = self.f.load(PTR, self.frame)
-            self.frame = self.f.at(self.frame, CONTROL_WORDS, "i64")
-        _, self.barrier_slots, _ = kernel.slots()
+            self.space = f.load(PTR, frame)
+            frame = f.at(frame, CONTROL_WORDS, "i64")
+        super().__init__(f, kernel, frame, task)
         self.passes = passes(kernel)
         self.lanes = lanes_of(kernel.values, module.target.vector_bytes)
         self.places = Places(self.f, kernel, self.frame, self.lanes, self.space)
-        self.barrier_at = dict(zip(kernel.barriers, self.barrier_slots, strict=True))
         self.stored = dict(kernel.stores)
         self.once = self._alike() if kernel.flat and kernel.widest == 1 else frozenset()
         self.rows: dict[int, Value] = {}  # row values of the row that is being walked
-        self.partial: dict[int, Value] = {}  # where the task's partial results are
-        self.opens: dict[int, Value] = {}  # whether the row is the first that goes there
         self.room: dict[int, Value] = {}  # rows of values that are kept
         self.strip: Value | None = None  # the column at which they begin, if not the first
         self.streams = self._streams()
@@ -76,13 +71,13 @@ class _Printer:
         f = self.f
         rows, self.columns, block = self.f.words(self.frame, 0, 3)
         start = self.task * block
-        total = self.columns if self.k.flat else rows
+        total = self.columns if self.k.flat or self.k.across else rows
         stop = f.intrinsic("smin", start + block, total)
         length = f.constant(I64, STRIP) if self.passes.staged else self.columns
         for n in sorted(self.passes.kept):
             text = typed(in_memory(self.k.values[n].element)).text
             self.room[n] = f.emit(PTR, f"alloca {text}, {length!r}, align 64", pure=False)
-        self._open_barriers()
+        self.open_barriers()
         self.start = start
         if self.k.flat:
             self._place_accesses(None)
@@ -91,6 +86,10 @@ class _Printer:
             else:
                 for walk in self.passes.walks:
                     self._pass(walk, start, stop)
+        elif are_abreast(self.k, self.passes):
+            none = f.constant(I64, 0)
+            across = (none, rows), (start, stop)
+            self._abreast(*(across if self.k.across else ((start, stop), (none, self.columns))))
         else:
             f.loop(start, stop, 1, self._row)
         if self.streams:
@@ -101,7 +100,7 @@ class _Printer:
         f, k = self.f, self.k
         self.rows = {}
         self._place_accesses(row)
-        self._place_partials(row)
+        self.place_partials(row)
         self.ahead = {a: self.places.at(a, row + 1) for a in self._fetched()}
         for walk in self.passes.walks:
             self._pass(walk, f.constant(I64, 0), self.columns)
@@ -112,8 +111,25 @@ class _Printer:
             v = k.values[n]
             assert isinstance(v, Reduce)
             if v.over == "all" and k.values[v.operand].kind == "row":
-                self._add_to_partial(n, v, self.f.convert(self.row(v.operand), v.element))
+                self.add_to_partial(n, self.f.convert(self.row(v.operand), v.element))
         return []
+
+    def _abreast(self, rows: tuple[Value, Value], columns: tuple[Value, Value]) -> None:
+        """The walk along strips of columns."""
+        (walk,) = self.passes.walks
+        sums = list(self.barrier_at)
+
+        def step(
+            row: Value, column: Value, lanes: int, mask: Value | None, held: list[Value]
+        ) -> list[Value]:
+            self.rows = {}
+            self._place_accesses(row)
+            for n in walk.needed:
+                self._look(n)
+            return self._step(walk, sums, column, lanes, mask, held)
+
+        self.places.move_to(rows[0])  # words of the frame are read before the loops
+        self.abreast(rows, columns, self._widths(walk, sums), step)
 
     def _strip(self, stop: Value, start: Value, _: list[Value]) -> list[Value]:
         """All stages of a few elements of a flat row."""
@@ -192,9 +208,8 @@ class _Printer:
         f, k = self.f, self.k
         roots, needed = walk.roots, walk.needed
         sums = [n for n in roots if self._accumulates(n)]
-        wide = self.lanes * registers(k, self.passes, walk, sums)
-        filled = self.lanes * k.even
-        rest = not k.even or filled % wide > 0  # whether vectors of one register are left over
+        widths = self._widths(walk, sums)
+        wide, rest = widths.wide, widths.rest > 0
         for n in needed:  # before the loops: these are the row's
             for lanes in sorted({wide, self.lanes if rest else wide}):
                 if k.values[n].kind == "row":
@@ -210,7 +225,7 @@ class _Printer:
             mask = f.first_lanes(self.lanes, stop - column)
             return self._step(walk, sums, column, self.lanes, mask, carried)
 
-        found = [self._neutral(n, wide) for n in sums]
+        found = [self.neutral(n, wide) for n in sums]
         if not rest or wide > self.lanes:
             bulk = start + (stop - start & -wide) if rest else stop
             found = f.loop(
@@ -228,7 +243,13 @@ class _Printer:
             if v.over == "row":
                 self.rows[n] = total
             else:
-                self._add_to_partial(n, v, total)
+                self.add_to_partial(n, total)
+
+    def _widths(self, walk: Pass, sums: list[int]) -> Widths:
+        """Of how many lanes the vectors of a walk are."""
+        wide = self.lanes * registers(self.k, self.passes, walk, sums)
+        rest = not self.k.even or self.lanes * self.k.even % wide > 0
+        return Widths(wide, self.lanes * rest, not self.k.even)
 
     def _folded(self, n: int, x: Value, lanes: int) -> Value:
         """The running results of a reduction in no more than so many lanes."""
@@ -288,13 +309,11 @@ class _Printer:
                 continue
             x = f.convert(memo[v.operand], v.element)
             if n not in running:
-                address = f.at(self.partial[n], column, in_memory(v.element))
-                held = read(f, v.element, address, lanes, mask)
-                held = f.select(self.opens[n], self._neutral(n, lanes), held)
+                held, address = self.held(n, column, lanes, mask)
                 write(f, combine(f, v.how, held, x), address, mask)
                 continue
             if mask is not None:
-                x = f.select(mask, x, self._neutral(n, lanes))
+                x = f.select(mask, x, self.neutral(n, lanes))
             running[n] = combine(f, v.how, running[n], x)
         return list(running.values())
 
@@ -383,40 +402,3 @@ class _Printer:
     def _kept_at(self, n: int, column: Value) -> Value:
         column = column if self.strip is None else column - self.strip
         return self.f.at(self.room[n], column, in_memory(self.k.values[n].element))
-
-    # Reductions
-
-    def _neutral(self, n: int, lanes: int) -> Value:
-        v = self.k.values[n]
-        assert isinstance(v, Reduce)
-        return self.f.constant(typed(v.element, lanes), neutral(v.how, v.element))
-
-    def _open_barriers(self) -> None:
-        """Where this task's part of what is over everything stands, set to what changes nothing."""
-        f = self.f
-        for n, v, slot in self._barriers("all"):
-            self.partial[n] = f.at(f.pointer(self.frame, slot), self.task, in_memory(v.element))
-            write(f, f.constant(typed(v.element), neutral(v.how, v.element)), self.partial[n], None)
-
-    def _place_partials(self, row: Value) -> None:
-        """Where what columns have in the row goes, and whether it is the first that does."""
-        f = self.f
-        for n, v, slot in self._barriers("column", "stretch"):
-            part, self.opens[n] = self.task, f.eq(row, self.start)
-            if v.over == "stretch":
-                stretch = self.f.word(self.frame, slot + 1)
-                part, self.opens[n] = f.div(row, stretch), f.eq(f.rem(row, stretch), 0)
-            element = in_memory(v.element)
-            self.partial[n] = f.at(f.pointer(self.frame, slot), part * self.columns, element)
-
-    def _barriers(self, *over: Over) -> Iterator[tuple[int, Reduce, int]]:
-        """The reductions that end the loops and are over these, with their slots."""
-        for n, slot in self.barrier_at.items():
-            v = self.k.values[n]
-            if isinstance(v, Reduce) and v.over in over:
-                yield n, v, slot
-
-    def _add_to_partial(self, n: int, v: Reduce, x: Value) -> None:
-        f = self.f
-        held = read(f, v.element, self.partial[n], 1, None)
-        write(f, combine(f, v.how, held, x), self.partial[n], None)
