@@ -116,7 +116,9 @@ def _fixed(given: Graph, whole: Callable[[], Graph], guards: bool, mode: str) ->
         run = kept(open_, lambda: _whole(open_, guards))
         return lambda *buffers: run(*buffers, *values)
 
-    def kept(graph: Graph, whole: Callable[[], Graph], alone: bool = False) -> Callable[..., Any]:
+    def kept(
+        graph: Graph, whole: Callable[[], Graph], alone: bool = False
+    ) -> Callable[..., Any]:
         made = functools.cache(lambda: _printed(plan(whole(), guards=guards)))
 
         def slowly(*buffers: Any) -> Any:

@@ -85,7 +85,9 @@ def refused(*_: Any) -> NoReturn:
     raise Refused
 
 
-def native(graph: Graph, slowly: Callable[..., Any] = refused, *, alone: bool = False) -> Native:
+def native(
+    graph: Graph, slowly: Callable[..., Any] = refused, *, alone: bool = False
+) -> Native:
     """Make code for a graph without calls, whose sizes are numbers.
 
     slowly: the same function by other means, which is asked where a program finds that an op must
@@ -298,7 +300,9 @@ class _Writer:
             found[at[0]] = end, chained(calls, {v for v, k in self.last.items() if k >= end})
         return found
 
-    def _ends(self, calls: Sequence[Call], end: int) -> tuple[list[Var], list[Var], dict[Var, int]]:
+    def _ends(
+        self, calls: Sequence[Call], end: int
+    ) -> tuple[list[Var], list[Var], dict[Var, int]]:
         """What a program is given, what it makes for steps from `end` on, and what is there."""
         every = list(every_call(calls))
         read = dict.fromkeys([w.of for c in every for w in c.words if isinstance(w, Address)])

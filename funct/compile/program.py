@@ -94,7 +94,6 @@ class Program(Struct, frozen=True, eq=False):
 
 # Code of kernels
 
-
 class _Made(Struct, frozen=True, eq=False, weakref=True):
     """The code of a kernel, and the function's name in it."""
 

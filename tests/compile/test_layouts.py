@@ -81,3 +81,27 @@ def test_images_in_c_order_are_asked_nothing() -> None:
         assert whole_of(made) is not None
         assert (made.__name__ == "chosen") is asks
         np.testing.assert_allclose(made(x)[0], np.exp(x) + 1.0, rtol=1e-6)
+
+
+TURNED: dict[str, Any] = {
+    "elements": lambda x, y: xp.exp(x) * 2.0,
+    "sums": lambda x, y: (xp.sum(x, axis=1), xp.max(x * y, axis=(0, 2)), xp.mean(x)),
+    "products": lambda x, y: x @ xp.matrix_transpose(y),
+    "softmax": lambda x, y: F.softmax(x + y, dim=0),
+}
+
+
+@pytest.mark.parametrize("name", TURNED)
+def test_no_number_depends_on_the_order_of_axes(name: str) -> None:
+    """Nor on which argument is a transpose; what is elementwise lies as its argument does."""
+    run = ft.jit(TURNED[name])
+    x, y = (RNG.normal(size=(32, 34, 36)).astype("f") for _ in range(2))
+    expected = run(xp.asarray(x), xp.asarray(y))
+    for order, both in (((2, 1, 0), True), ((2, 1, 0), False), ((1, 0, 2), True)):
+        back = np.argsort(order)
+        turned = x.transpose(order).copy().transpose(back)
+        other = y.transpose(order).copy().transpose(back) if both else y
+        for _ in range(3):  # the first calls go other ways than those to come
+            found = run(xp.asarray(turned), xp.asarray(other))
+            laws.close(found, expected, 1e-4, 1e-5)
+        assert name != "elements" or found.data.strides == turned.strides

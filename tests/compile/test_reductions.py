@@ -51,6 +51,27 @@ def test_threads_do_not_show(shape: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(alone[1], x.argmin(axis))
 
 
+@pytest.mark.parametrize(
+    "shape", [(1030, 10), (1100, 3), (3, 2600), (40, 2049), (90, 130), (3, 50, 41), (2, 1, 700)]
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.int8])
+def test_columns_of_any_number(shape: tuple[int, ...], dtype: Any) -> None:
+    """Of what is computed for each element on the way, and of several things at once: in a loop or
+    two, and if there are parts of columns in another for each.
+    """
+    x, axis = small(shape, dtype), len(shape) - 2
+    row = small((*shape[:-1], 1), dtype, seed=1)
+
+    def run(x: Any, row: Any) -> Any:
+        y = xp.abs(x) - 1
+        return xp.max(y, axis=axis), xp.sum(y, axis=axis), xp.sum(x * row, axis=axis)
+
+    made = made_of(run, x, row)
+    assert len(made.calls) <= 2 * 3 + 2
+    for found, expected in zip(made.run(x, row), run(x, row), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_two_stretches_of_other_lengths_are_two_loops() -> None:
     x = small((6, 4, 5, 8))
     made = made_of(lambda x: (xp.sum(x, axis=1), xp.sum(xp.reshape(x, (3, 8, 5, 8)), axis=1)), x)

@@ -36,7 +36,9 @@ _CALLS_APART = {
     "svdvals": 7, "take_along_axis": 4,
 }  # fmt: skip
 # The same of ops on codes, which look at scales and zero points at each call, and lay out a layer.
-_CALLS_ON_CODES = dict.fromkeys(("dequantize", "quantize", "quantized_add", "quantized_linear"), 16)
+_CALLS_ON_CODES = dict.fromkeys(
+    ("dequantize", "quantize", "quantized_add", "quantized_linear"), 16
+)
 # Passes of NumPy that an op takes as long as, if more than one. Of functions that it or SciPy
 # computes number by number, some err by more than the 2 ulp of ours.
 _SLOW = (

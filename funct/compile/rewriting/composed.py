@@ -174,7 +174,8 @@ def _integer_product(e: Node, known: Known) -> Callable[..., Any] | None:
 
 
 def _convolve(e: Node, known: Known) -> Callable[..., Any] | None:
-    """A convolution of images with a channel for each pair of sequences; of complex numbers four."""
+    """A convolution of images with a channel for each pair of sequences; of complex numbers four.
+    """
     x, y = e.operands
     (full,), out = e.params, e.results[0]
     if not isinstance(x, Var) or not isinstance(y, Var) or x.dtype != y.dtype:

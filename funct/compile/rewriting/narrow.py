@@ -213,7 +213,11 @@ class _Apart(Cells):
             return False  # rows of whole vectors are added up as they lie
         if size < _LEAST_SIZE * places and (not depth or largest * _OFTEN > size):
             return False
-        if places > _FEW_PLACES and depth and (depth * places > _MOST_PARTS or x.dtype.kind != "f"):
+        if (
+            places > _FEW_PLACES
+            and depth
+            and (depth * places > _MOST_PARTS or x.dtype.kind != "f")
+        ):
             return False
         return depth <= _MOST_NODES
 
