@@ -38,6 +38,8 @@ MORE: dict[str, Any] = {
     "cast": lambda x: xp.astype(xp.astype(x, "float64"), "float32"),
     "self": lambda x: xp.where(x > 0, x, x),
     "floor": lambda x: xp.floor(xp.floor(x)),
+    "product of one": lambda x: xp.prod(xp.expand_dims(x, axis=0), axis=0),
+    "sum of one": lambda x: xp.sum(xp.expand_dims(x, axis=0), axis=0, dtype=x.dtype),
 }
 PASSES: dict[str, Any] = {
     "simplify": g.simplify,
@@ -119,6 +121,8 @@ def test_simplify_does_something() -> None:
 
     graph = g.eliminate_dead(g.simplify(graph_of(f, xp.ones((2, 3)))))
     assert names(graph) == ["subtract"]
+    one = graph_of(lambda x: xp.max(xp.expand_dims(x, axis=1), axis=1), xp.ones((2, 3)))
+    assert names(g.eliminate_dead(g.simplify(one))) == []
 
 
 def test_transposes_sink_and_cancel() -> None:

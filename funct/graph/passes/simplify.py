@@ -158,6 +158,18 @@ def _cast(node: Node, maker: Maker) -> Any:
     return None
 
 
+def _of_one(node: Node, maker: Maker) -> Any:
+    """What reduces axes of one element each is a reshape; sums of floats begin with 0, not -0."""
+    (x,), out, (axes, _) = node.operands, node.results[0], node.params
+    exact = out.dtype not in INEXACT if node.name == "reduce_sum" else out.dtype not in COMPLEX
+    assert isinstance(x, Var)
+    if not exact or x.dtype != out.dtype or any(repr(x.shape[a]) != "1" for a in axes):
+        return None
+    reshape = lookup("reshape")
+    assert reshape is not None
+    return rebuilt(node, reshape, (x,), (out.shape,))
+
+
 def _lossless(small: np.dtype[Any], large: np.dtype[Any]) -> bool:
     if small in NARROW or large in NARROW or small in COMPLEX or large in COMPLEX:
         return False
@@ -180,6 +192,8 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "square": (_even,),
     "astype": (_cast,),
     **{n: (_again(n),) for n in ("floor", "ceil", "trunc", "round", "relu", "stop_gradient")},
+    **{f"reduce_{n}": (_of_one,) for n in ("max", "min", "prod", "sum")},
+    **dict.fromkeys(("any", "all"), (_of_one,)),
     **dict.fromkeys(("where", "maximum", "minimum"), (_same_twice,)),
     **dict.fromkeys(("logical_and", "logical_or", "bitwise_and", "bitwise_or"), (_same_twice,)),
 }  # fmt: skip
