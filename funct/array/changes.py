@@ -52,26 +52,11 @@ def changed(x: Any, key: Any, name: str, v: Any, change: Any) -> Any:
         return None
     a, c = x.data, key.__class__
     if c is array:
-        out, at_key, kind = None, key.data, v.__class__
+        at, w, mode = key.data, v.data if v.__class__ is array else v, _MODES.get(change)
         try:
-            if kind is array and change in _MODES and (change is not None or at_key.size >= _MANY):
-                combined = kernels.combined_each if a.ndim == 1 else kernels.combined_rows
-                out = combined(a, v.data, at_key, _MODES[change])
-            elif change is None and kind is array and at_key.dtype is _INT64:
-                new = v.data
-                if new.dtype is a.dtype and new.size > 1:
-                    out = a.copy()
-                    out[at_key] = new
-            elif (
-                change is None and kind is float and at_key.dtype is _BOOL and a.size >= _MANY
-                and at_key.shape == a.shape and a.dtype.kind == "f"
-            ):  # fmt: skip
-                out = replaced(a, v, at_key)
-            elif (
-                change is not None and at_key.dtype is _INT64 and kind is _OWN.get(a.dtype)
-                and change not in _KNOWN[a.dtype][1]
-            ):  # fmt: skip
-                out = _scattered(a, at_key, v, change)
+            out = None if mode is None else kernels.few_combined.call(a, w, at, mode)
+            if out is None:
+                out = _at_array(a, w, at, change)
         except (IndexError, ValueError):
             return None  # refused by name
         except MemoryError as error:
@@ -123,6 +108,27 @@ def changed(x: Any, key: Any, name: str, v: Any, change: Any) -> Any:
     r = fast.make(None)
     r.data = out
     return r
+
+
+def _at_array(a: Any, v: Any, at: Any, change: Any) -> Any:
+    """a changed at an array, for a bare array or a number of its dtype; None for all else."""
+    kind = v.__class__
+    if kind is ndarray and change in _MODES and (change is not None or at.size >= _MANY):
+        combined = kernels.combined_each if a.ndim == 1 else kernels.combined_rows
+        return combined(a, v, at, _MODES[change])
+    if change is None and kind is ndarray and at.dtype is _INT64:
+        if v.dtype is a.dtype and v.size > 1:
+            out = a.copy()
+            out[at] = v
+            return out
+    elif change is None and kind is float and at.dtype is _BOOL and a.size >= _MANY:
+        return replaced(a, v, at) if at.shape == a.shape and a.dtype.kind == "f" else None
+    elif (
+        change is not None and at.dtype is _INT64 and kind is _OWN.get(a.dtype)
+        and change not in _KNOWN[a.dtype][1]
+    ):  # fmt: skip
+        return _scattered(a, at, v, change)
+    return None
 
 
 def _set_by_kernel(a: Any, v: Any, key: Any) -> Any:

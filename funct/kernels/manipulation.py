@@ -101,7 +101,8 @@ _REPEATED = 1 << 11  # elements from which on a call of a kernel costs less than
 _SEVERAL = 1 << 24  # elements of a result that every machine has room for
 _COUNTED = 2**31  # NumPy's repeat does not see its product of sizes overflow, and crashes
 _NARROW, _WIDE = 16, 1 << 12  # lines that are rolled element by element, and of how many elements
-_LINES = 1 << 15  # elements of two of one axis up to which machine code joins them
+_COPIED = 1 << 15  # elements of two of one axis up to which machine code joins them
+_TILED = 1 << 17  # elements of long lines up to which NumPy repeats them at once
 _FEW = 1 << 7  # elements that NumPy joins at once
 _RUN = 1 << 6  # bytes of a row, of which NumPy repeats some as they are
 _RUNS = 1 << 8  # elements from which on machine code repeats each
@@ -151,7 +152,7 @@ def tile(x: Any, repetitions: Any) -> Any:
     steps = [k for stride in strides for k in (0, stride)]
     size = [n * r for n, r in zip(shape, repetitions)]
     count = prod(size)
-    if count > _MANY and not (count < _LINES << 2 and shape[-1] * x.itemsize >= _RUN):
+    if count > _MANY and not (count < _TILED and shape[-1] * x.itemsize >= _RUN):
         return _tiled(x, shape, repetitions).reshape(size) if count < _SEVERAL else None
     return np.ndarray(wide, x.dtype, x, 0, steps).reshape(size) if x.size else None
 
@@ -170,6 +171,9 @@ def _tiled(x: Any, shape: tuple[int, ...], repetitions: tuple[int, ...]) -> Any:
 
 def concat(arrays: Any, axis: Any = 0) -> Any:
     """Arrays joined along an existing axis."""
+    few = runs.few_joined.call(*arrays, axis)
+    if few is not None:
+        return few
     if axis == NO_AXIS:
         return None
     if len(arrays) == 2:
@@ -177,16 +181,13 @@ def concat(arrays: Any, axis: Any = 0) -> Any:
         if (d := a.dtype) is b.dtype and axis == 0 and a.ndim == b.ndim == 1:
             m = a.size
             n = m + b.size
-            if n < _LINES and d.num in USUAL and ready(n, 0):
+            if n < _COPIED and d.num in USUAL and ready(n, 0):
                 return lines(a, b, m, n)
         elif d is b.dtype and (axis == 0 or a.size < _FEW):
             return concatenate(arrays, axis)
     made = None
     if axis and len(arrays) == 2:
-        if a.size >= _MANY:
-            made = runs.joined(a, b, axis)
-        elif (axis == 1 or axis == -1) and a.ndim == b.ndim == 2:
-            made = runs.beside(a, b)
+        made = runs.joined(a, b, axis) if a.size >= _MANY else None
     elif axis and arrays[0].size >= _FEW and axis.__class__ is int:
         made = runs.rows(arrays, range(arrays[0].ndim)[axis], False)
     if made is not None:

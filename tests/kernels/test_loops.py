@@ -212,8 +212,17 @@ def test_plain_code_runs_where_machine_code_is_not_wanted() -> None:
 
 
 def test_arrays_come_as_they_are() -> None:
-    """Strided, misaligned and boolean arrays and other names of a dtype are read as well."""
+    """Strided, misaligned and boolean arrays and other names of a dtype are read as well; copies of
+    what is not dense are made by the builtin, and nothing of them stays.
+    """
     x = np.arange(12.0).reshape(3, 4)
+    _copied(x, np.zeros(12), 12)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loops, "_native", None)
+        before = sys.getrefcount(x)
+        for _ in range(50):
+            _copied(x.T, np.zeros(12), 12)
+        assert sys.getrefcount(x) == before
     raw = misaligned(x)
     assert not raw.flags.aligned
     for given_ in (x, x.T, x[:, ::-1], x[::2, 1:], raw, x > 3, x.astype("q"), x.astype(np.int32)):

@@ -164,6 +164,7 @@ def test_no_index_is_outside(n: int) -> None:
             for covers in (0, 1):
                 lies = 1, int(eight.sum()) + 2, covers, 2, 43, 20, 3
                 agree(cpu.beside, v, w, *[v] * 6, room, eight, *lies)
+                agree(cpu.beside_few, v, w, *[v] * 6, room, eight, *lies[1:3], 43)
 
 
 def test_threads_change_no_bit() -> None:
@@ -203,25 +204,3 @@ def test_rows_are_joined_and_rolled(dtype: str, rows: int) -> None:
         (x, x.astype("V3"), 1), (x.T, x.T, 1),
     ):  # fmt: skip
         assert kernels.joined(v, w, axis) is None
-
-
-@given(
-    st.integers(30, 200), st.integers(0, 70), st.integers(0, 70),
-    st.sampled_from(["float32", "float64", "int64", "int8"]), st.booleans(),
-)  # fmt: skip
-def test_few_rows_are_put_beside_each_other(
-    rows: int, n: int, m: int, dtype: str, turned: bool
-) -> None:
-    """As by NumPy, or not at all: what does not lie in C's order is left to it."""
-    a, b = (np.arange(rows * k).astype(dtype).reshape(rows, k) for k in (n, m))
-    a = np.asfortranarray(a)[::-1] if turned else a
-    with pytest.MonkeyPatch.context() as one:
-        one.setattr(kernels, "_PART", 1 << 14)  # of one task
-        found = kernels.beside(a, b)
-    if dtype != "int8" and n + m > 0:
-        large = n + m > 128 or rows * (n + m) >= 1 << 14
-        assert (found is None) == (not a.flags.c_contiguous or rows < 64 or large)
-    if found is not None:
-        _same(found, np.concatenate([a, b], 1))
-    assert kernels.beside(a, b[1:]) is None
-    assert kernels.beside(a, b.astype("int16")) is None

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,8 @@ _LONG = 1 << 13  # elements from which on other Python threads may run meanwhile
 _MOST = 32  # parameters
 # Words of a table
 _SPECS, _COUNT, _MISS, _ARRAY, _INT, _FLOAT, _RESULT, _SHAPE_OF, _DTYPE_OF, _FIRST = range(10)
-_ARRAYS, _STATIC, _NUMBERS = 0, 3, {id(int): 1, id(float): 2}  # kinds of parameters
+# Kinds of parameters: arrays that lie as they must, numbers, what is itself, arrays to be copied
+_ARRAYS, _NUMBERS, _STATIC, _COPIED = 0, {id(int): 1, id(float): 2}, 3, 4
 
 
 @functools.cache
@@ -135,9 +136,10 @@ def maker(made: type) -> Callable[[None], Any]:
 class Entries:
     """Code for calls of one function with arguments of several kinds.
 
-    call: the builtin; `add` makes a new one where the table has grown. Arrays must be dense and of
-    the very dtype that was named, static arguments the very object: all else is a miss, and the
-    call is `miss(*args)`. The interpreter's lock is let go of where arrays are large.
+    call: the builtin; `add` makes a new one where the table has grown. Arrays must be dense, if
+    nothing is said of copies, and of the very dtype that was named, static arguments the very
+    object: all else is a miss, and the call is `miss(*args)`. The interpreter's lock is let go of
+    where arrays are large.
 
     result: the numbers of the arguments that have the shape of a new array (an int is the length
     of one axis) and its dtype. The frame then goes on with its address and how many elements it
@@ -157,16 +159,20 @@ class Entries:
         self._table = np.asarray(head, np.int64)
         self._publish()
 
-    def add(self, parameters: Sequence[Any], address: int, code: object = None) -> None:
+    def add(
+        self, parameters: Sequence[Any], address: int, code: object = None,
+        copied: Container[int] = (),
+    ) -> None:  # fmt: skip
         """Let `i64 code(ptr frame)` answer calls with such arguments.
 
         parameters: a dtype for an array, `int`, `float`, or else the static argument itself. code:
-        what is kept while this is.
+        what is kept while this is. copied: the numbers of arrays of which a copy will do.
         """
         self._kept += [code, *parameters]
         words = [address]
-        for p in parameters:
-            kind = _ARRAYS if isinstance(p, np.dtype) else _NUMBERS.get(id(p), _STATIC)
+        for k, p in enumerate(parameters):
+            array = _COPIED if k in copied else _ARRAYS
+            kind = array if isinstance(p, np.dtype) else _NUMBERS.get(id(p), _STATIC)
             words += [kind, id(p)]
         self._table = np.concatenate((self._table, np.asarray(words, np.int64)))
         self._table[_SPECS] += 1
@@ -180,6 +186,8 @@ _TEXT = f"""
 define ptr @call(ptr %holder, ptr %args, i64 %count) {{
 entry:
   %frame = alloca [{_MOST} x i64]
+  %dense.args = alloca [{_MOST} x ptr]
+  %copying = alloca i1
   %data = getelementptr i8, ptr %holder, i64 {DATA}
   %table = load ptr, ptr %data
   %specs = load i64, ptr %table
@@ -202,6 +210,7 @@ entry:
 try:
   %s = phi i64 [ 0, %entry ], [ %s.next, %other ]
   %spec = phi ptr [ %first, %entry ], [ %spec.next, %other ]
+  store i1 false, ptr %copying
   %more = icmp ult i64 %s, %specs
   br i1 %more, label %parameter, label %miss
 other:
@@ -226,7 +235,9 @@ look:
   %type.place = getelementptr i8, ptr %arg, i64 {TYPE}
   %type = load ptr, ptr %type.place
   %word = getelementptr i64, ptr %frame, i64 %k
-  switch i64 %kind, label %static [ i64 0, label %array i64 1, label %int i64 2, label %float ]
+  switch i64 %kind, label %static [
+    i64 {_ARRAYS}, label %array i64 1, label %int i64 2, label %float i64 {_COPIED}, label %array
+  ]
 static:
   %same = icmp eq ptr %arg, %wanted
   br i1 %same, label %fits, label %other
@@ -265,7 +276,11 @@ laid:
   %flags = load i32, ptr %flags.place
   %masked = and i32 %flags, {DENSE}
   %dense = icmp eq i32 %masked, {DENSE}
-  br i1 %dense, label %measure, label %other
+  br i1 %dense, label %measure, label %loose
+loose:
+  %copies = icmp eq i64 %kind, {_COPIED}
+  store i1 true, ptr %copying
+  br i1 %copies, label %measure, label %other
 measure:
   %elements.place = getelementptr i8, ptr %arg, i64 {DATA}
   %elements = load ptr, ptr %elements.place
@@ -316,6 +331,58 @@ fits:
   br label %parameter
 
 found:
+  %loosely = load i1, ptr %copying
+  br i1 %loosely, label %each, label %certain
+each:  ; the same call with copies of what is not dense
+  %q = phi i64 [ 0, %found ], [ %q.next, %put ]
+  %all.held = icmp eq i64 %q, %parameters
+  br i1 %all.held, label %again, label %given.one
+given.one:
+  %q2 = shl i64 %q, 1
+  %q.kind.at = getelementptr i64, ptr %spec, i64 %q2
+  %q.kind.place = getelementptr i64, ptr %q.kind.at, i64 1
+  %q.kind = load i64, ptr %q.kind.place
+  %q.arg.place = getelementptr ptr, ptr %args, i64 %q
+  %q.arg = load ptr, ptr %q.arg.place
+  %may.copy = icmp eq i64 %q.kind, {_COPIED}
+  br i1 %may.copy, label %lies, label %hold
+lies:
+{field("q.flags", "%q.arg", FLAGS, "i32")}
+  %q.masked = and i32 %q.flags, {DENSE}
+  %q.dense = icmp eq i32 %q.masked, {DENSE}
+  br i1 %q.dense, label %hold, label %copy
+hold:
+  call void @Py_IncRef(ptr %q.arg)
+  br label %put
+copy:
+  %copied = call ptr @PyArray_NewCopy(ptr %q.arg, i32 0)
+  %no.copy = icmp eq ptr %copied, null
+  br i1 %no.copy, label %undo, label %put
+put:
+  %held = phi ptr [ %q.arg, %hold ], [ %copied, %copy ]
+  %held.place = getelementptr ptr, ptr %dense.args, i64 %q
+  store ptr %held, ptr %held.place
+  %q.next = add i64 %q, 1
+  br label %each
+again:
+  %answered = call ptr @call(ptr %holder, ptr %dense.args, i64 %count)
+  br label %undo
+undo:
+  %outcome = phi ptr [ null, %copy ], [ %answered, %again ]
+  br label %drop.next
+drop.next:
+  %u = phi i64 [ 0, %undo ], [ %u.next, %drop.one ]
+  %none.left = icmp eq i64 %u, %q
+  br i1 %none.left, label %leave, label %drop.one
+drop.one:
+  %u.place = getelementptr ptr, ptr %dense.args, i64 %u
+  %u.held = load ptr, ptr %u.place
+  call void @Py_DecRef(ptr %u.held)
+  %u.next = add i64 %u, 1
+  br label %drop.next
+leave:
+  ret ptr %outcome
+certain:
   %code = load ptr, ptr %spec
 {word("makes", "%table", _RESULT)}
   %old = icmp eq i64 %makes, 0
@@ -353,7 +420,7 @@ placed:
   store i64 %y.size, ptr %size.word
   br label %run
 run:
-  %result = phi ptr [ null, %found ], [ %y, %placed ]
+  %result = phi ptr [ null, %certain ], [ %y, %placed ]
   %long = icmp uge i64 %work, {_LONG}
   br i1 %long, label %free, label %locked
 locked:

@@ -137,7 +137,7 @@ class Kernel:
         self.fn, self.parallel, self._result, self._otherwise = fn, parallel, result, otherwise
         names = fn.__code__.co_varnames[: fn.__code__.co_argcount]
         self._names = names if result is None else names[:-2]
-        self._known: dict[Any, tuple[list[Any], frozenset[str]]] = {}
+        self._known: dict[Any, tuple[list[Any], frozenset[str], int]] = {}
         self._entries: Entries | None = None
         self.__call__ = self._miss
 
@@ -149,11 +149,8 @@ class Kernel:
             return self._otherwise(*args)
         args = tuple([_native(a) for a in args])
         key = tuple([_kind(a) for a in args])
-        with _making:
-            known = key in self._known
-            if not known:
-                self._known[key] = self._compile(args)
-        canonical, written = self._known[key]
+        known = key in self._known
+        canonical, written, _ = self._made(key, args)
         given = []
         for name, a, c in zip(self._names, args, canonical, strict=True):
             if a.__class__ is not ndarray:
@@ -168,6 +165,17 @@ class Kernel:
             return None  # the code has answered
         return self.__call__(*given)
 
+    def located(self, *args: Any) -> int:
+        """Where `i64 code(ptr frame)` is for such arguments: what `Entries` calls."""
+        return self._made(tuple([_kind(a) for a in args]), args)[2]
+
+    def _made(self, key: Any, args: tuple[Any, ...]) -> tuple[list[Any], frozenset[str], int]:
+        """What is known of arguments of such kinds, once there is code for them."""
+        with _making:
+            if key not in self._known:
+                self._known[key] = self._compile(args)
+        return self._known[key]
+
     def text(self, *args: Any) -> str:
         """The LLVM text for such arguments."""
         return entry(self.fn, self._told(args), self.parallel)
@@ -177,7 +185,7 @@ class Kernel:
         new = () if self._result is None else (args[self._result[1]], 0)
         return tuple(map(_given, (*args, *new)))
 
-    def _compile(self, args: tuple[Any, ...]) -> tuple[list[Any], frozenset[str]]:
+    def _compile(self, args: tuple[Any, ...]) -> tuple[list[Any], frozenset[str], int]:
         if self._entries is None:
             name, count = self.fn.__name__, len(self._names)
             alike = self._otherwise is not None and all(a.__class__ is ndarray for a in args)
@@ -186,9 +194,11 @@ class Kernel:
         mask = ctypes.CFUNCTYPE(ctypes.c_int64)(code.address("written"))()
         written = frozenset([name for k, name in enumerate(self._names) if mask >> k & 1])
         parameters = list(map(_kind, args))
-        self._entries.add(parameters, code.address("entry"), code)
+        given = range(len(parameters) if self._otherwise is None else 0)
+        copied = [k for k in given if not mask >> k & 1]
+        self._entries.add(parameters, code.address("entry"), code, copied)
         self.__call__ = self._entries.call
-        return parameters, written
+        return parameters, written, code.address("entry")
 
     def checked(self, *args: Any) -> int:
         """Run it as Python; an index outside its array raises IndexError."""

@@ -16,7 +16,9 @@ import numpy as np
 from ml_dtypes import bfloat16
 
 from funct.kernels.cpu.indexing import combining as cpu
+from funct.kernels.cpu.indexing.packing import replaced_few
 from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.prepared import Plan, Prepared
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.dtypes import is_half
 from funct.kernels.indexing.positions import (
@@ -39,10 +41,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COMBINED_AT", "combine", "combine_into", "combine_rows_into", "combined_along", "combined_at",
-    "combined_each", "combined_rows", "combined_within", "leading", "plain_combine_into",
+    "combined_each", "combined_rows", "combined_within", "few_combined", "leading",
+    "plain_combine_into",
 ]  # fmt: skip
 
-_INT64, _BOOL = np.dtype(np.int64), np.dtype(bool)
+_INT64, _BOOL, _DOUBLE = np.dtype(np.int64), np.dtype(bool), np.dtype(np.float64)
 _WHOLE = slice(None)
 # By their numbers, the dtypes of which kernels take Python's numbers, and the class of those.
 _NUMBERS = {np.dtype(c).num: float if c in "fd" else int for c in "bBhHiIlfd"}
@@ -303,6 +306,28 @@ def combined_rows(x: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> NDAr
     y = x.copy()
     combine_rows(v, i, y, (1, i.size, n, y.size // n), mode, False)
     return y
+
+
+def _combined(x: Any, v: Any, i: Any, mode: Any) -> Plan | None:
+    """How a few values, or a number, are combined with 1-D x, and put under a mask."""
+    d, single, count = x.dtype, v.__class__ is not np.ndarray, i.size
+    if i.__class__ is not np.ndarray or d.num not in _CODED or not 0 < count < _MUCH:
+        return None
+    if single and (v.__class__ is not float or d is not _DOUBLE):
+        return None
+    if i.dtype is _BOOL:
+        if not single or mode != "set" or i.shape != x.shape:
+            return None
+        return Plan(replaced_few, (x, v, i, True, False), (0, 1, 2, None), x.shape, d)
+    if i.dtype not in WORDS or x.ndim != 1 or x.size >= _MUCH:
+        return None
+    if not single and (v.dtype is not d or v.shape != i.shape):
+        return None
+    given = x, v, i, count, x.size, 1, 0, mode, single
+    return Plan(cpu.combined, given, (0, 1, 2, None), x.shape, d)
+
+
+few_combined = Prepared(_combined)
 
 
 def _as_others(

@@ -12,6 +12,7 @@ import numpy as np
 
 from funct.kernels.cpu.indexing import gather as cpu
 from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.prepared import Plan, Prepared
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.dtypes import MOVED, USUAL, as_words
 from funct.kernels.indexing.masks import under, wide
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
 
     Index = NDArray[Any]
 
-__all__ = ["picked", "picked_at", "plain_take_along", "take", "take_along"]
+__all__ = [
+    "few_along", "few_taken", "picked", "picked_at", "plain_take_along", "take", "take_along",
+]  # fmt: skip
 
 _INT64 = np.dtype(np.int64)
 _REALS: dict[int, np.dtype[Any]] = {  # by bytes, as what elements are moved
@@ -194,6 +197,43 @@ def take_along(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
         cpu.along(as_words(x), as_int64(i), as_words(y), *extents(i, x.shape[axis], axis), True)
     )
     return y
+
+
+def _along(x: Any, i: Any, axis: Any) -> Plan | None:
+    """How few elements are taken along the last axis."""
+    rank, shape = x.ndim, i.shape
+    if axis.__class__ is not int or not rank or shape[:-1] != x.shape[:-1] or len(shape) != rank:
+        return None
+    if axis not in (-1, rank - 1) or not _is_moved(x, i, i.size):
+        return None
+    outer = i.size // shape[-1]
+    given = as_words(x), i, outer, shape[-1], x.shape[-1]
+    return Plan(cpu.taken_along, given, (0, 1, None), shape, x.dtype)
+
+
+def _taken(x: Any, i: Any, axis: Any) -> Plan | None:
+    """How few elements are taken from 1-D x, or the same ones of each line."""
+    rank, shape = x.ndim, x.shape
+    if not rank or (rank > 1 and (i.ndim != 1 or axis not in (-1, rank - 1))):
+        return None
+    if axis.__class__ is not int and (axis is not None or rank > 1):
+        return None
+    if rank == 1 and axis not in (None, 0, -1):
+        return None
+    outer = x.size // shape[-1] if x.size else 0
+    if not _is_moved(x, i, outer * i.size):
+        return None
+    y = np.empty((*shape[:-1], *i.shape), x.dtype)
+    given = as_words(x), i, as_words(y), outer, i.size, shape[-1], rank > 1
+    return Plan(cpu.take_few, given, (0, 1, None), y.shape, x.dtype, 2)
+
+
+def _is_moved(x: Any, i: Any, count: int) -> bool:
+    """Whether so many elements are few, and code is made to move them as words."""
+    return 0 < count <= _PART and i.dtype.num in PLACES and x.itemsize in MOVED and x.size > 0
+
+
+few_along, few_taken = Prepared(_along), Prepared(_taken)
 
 
 def plain_take_along(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:

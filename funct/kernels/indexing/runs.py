@@ -14,6 +14,7 @@ from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.indexing import repeats
 from funct.kernels.cpu.indexing import runs as cpu
 from funct.kernels.cpu.loops import pays, ready
+from funct.kernels.cpu.prepared import Plan, Prepared
 from funct.kernels.dtypes import MOVED, USUAL, as_words
 
 if TYPE_CHECKING:
@@ -22,14 +23,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "beside", "differences", "evenly", "joined", "plain_differences", "plain_triangle", "repeated",
-    "rolled", "rows", "triangle",
+    "differences", "evenly", "few_joined", "joined", "plain_differences", "plain_triangle",
+    "repeated", "rolled", "rows", "triangle",
 ]  # fmt: skip
 
 _SOME = 1 << 11  # elements from which on machine code pays where rows are short
 _FEW = 1 << 8  # and for differences, repetitions, and triangles, which NumPy asks one by one
 _ROWS, _SHORT = 16, 1 << 12  # rows, and bytes of one up to which NumPy loses time between them
-_LINES, _NARROW = 64, 128  # rows, and elements of one, of which few are joined sooner than by NumPy
 _PIECES = 100  # rows of several arrays, between which NumPy loses more time than a call
 _EIGHT = 8  # arrays of one call
 _LEAST, _MOST_BYTES = 12, 1 << 10  # of the longest row that is joined sooner than by NumPy,
@@ -189,19 +189,33 @@ def _rows(
     return (*before, more, *behind), calls
 
 
-def beside(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
-    """Rows of two matrices of few elements beside each other; None where NumPy is to do it."""
-    (rows, n), (others, m), d = a.shape, b.shape, a.dtype
-    count = rows * (n + m)
-    if rows != others or d is not b.dtype or rows < _LINES or not _FEW <= count < _PART:
+def _joined(*given: Any) -> Plan | None:
+    """How few elements of arrays are joined along an axis, which comes behind them."""
+    *arrays, axis = given
+    if axis.__class__ is not int or not all(a.__class__ is np.ndarray for a in arrays):
         return None
-    if count > rows * _NARROW or d.num not in USUAL or not ready(count, 0):
+    first = arrays[0]
+    d, rank = first.dtype, first.ndim
+    if not -rank <= axis < rank or {a.dtype for a in arrays} != {d} or d.itemsize not in MOVED:
         return None
-    if not (a.flags.c_contiguous and b.flags.c_contiguous):
+    axis %= rank
+    before, behind = first.shape[:axis], first.shape[axis + 1 :]
+    for a in arrays:
+        if a.ndim != rank or a.shape[:axis] != before or a.shape[axis + 1 :] != behind:
+            return None
+    shape = (*before, sum([a.shape[axis] for a in arrays]), *behind)
+    count, empty = prod(shape), as_words(np.empty(0, d))
+    if not 0 < count <= _PART:
         return None
-    y = np.empty((rows, n + m), d)
-    cpu.joined(a, b, y, n, 0, n, m, 0, m, rows, rows, 1)
-    return y
+    widths = np.zeros(_EIGHT, np.int64)
+    widths[: len(arrays)] = [prod(a.shape[axis:]) for a in arrays]
+    words = [as_words(a) for a in arrays] + [empty] * (_EIGHT - len(arrays))
+    covers = int(max(widths) * d.itemsize <= cpu.NARROW)
+    told = *words, as_words(np.empty(count, d)), widths, int(widths.sum()), covers, prod(before)
+    return Plan(cpu.beside_few, told, (*range(len(arrays)), None), shape, d, _EIGHT)
+
+
+few_joined = Prepared(_joined)
 
 
 def rolled(x: NDArray[Any], at: int, axis: int) -> NDArray[Any] | None:

@@ -300,6 +300,9 @@ def segment_sum(data: Any, ids: Any, num_segments: Any = None) -> Any:
 
 def take(x: Any, i: Any, axis: Any = None) -> Any:
     """Slices of x along axis."""
+    few = indexing.few_taken.call(x, i, axis)
+    if few is not None:
+        return few
     if i.dtype.kind not in "iu" or (axis is None and x.ndim != 1):
         return None
     return indexing.take(x, i, 0 if axis is None else range(x.ndim)[axis])
@@ -307,6 +310,9 @@ def take(x: Any, i: Any, axis: Any = None) -> Any:
 
 def take_along_axis(x: Any, i: Any, axis: int = -1) -> Any:
     """One element of x for each index."""
+    few = indexing.few_along.call(x, i, axis)
+    if few is not None:
+        return few
     rank = x.ndim
     if rank != i.ndim or i.dtype.kind not in "iu" or axis.__class__ is not int:
         return None

@@ -22,7 +22,8 @@ __all__ = [
 SEEN = 32  # indices that are looked at together
 _BYTES = 64  # of a vector in which elements change places
 _FAR = 1 << 11  # bytes of a line, of which eight are not at hand together
-_SHORT, _LONG = 16, 256  # indices of a line between which it pays to look at all lines' first
+_SHORT = 16  # indices of a line from which on it pays to look at all first,
+_BLOCK = 512  # so many of lines, or of one
 
 
 def outside(i: Any, first: Any, last: Any, n: Any) -> Any:
@@ -54,32 +55,21 @@ def place(at: Any, n: Any) -> Any:
 @kernel
 def take_few(x: Any, i: Any, y: Any, outer: int, count: int, n: int, shared: bool) -> int:
     """`take_lines` of few elements; 1 + the place of an index that is out of bounds."""
-    if not shared and ((count < _SHORT) | (count >= _LONG)):
-        found: int = _one_by_one(x, i, y, 0, outer, count, n)
+    if not shared:
+        found: int = _own_columns(x, i, y, 0, outer, count, n)
         return found
-    wrong: int = outside(i, 0, count if shared else outer * count, n)
+    wrong: int = outside(i, 0, count, n)
     if wrong > 0:
         return wrong
-    if shared:
-        _same_columns(x, i, y, 0, outer, count, n)
-    else:
-        for o in range(outer):
-            _line(x, o * n, i, o * count, y, o * count, count, n)
+    _same_columns(x, i, y, 0, outer, count, n)
     return 0
 
 
 @making("i", "x")
 def taken_along(x: Any, i: Any, outer: int, count: int, n: int, y: Any, size: int) -> int:
     """`take_few` with indices of each line's own, in a new array."""
-    if (count < _SHORT) | (count >= _LONG):
-        found: int = _one_by_one(x, i, y, 0, outer, count, n)
-        return found
-    wrong: int = outside(i, 0, size, n)
-    if wrong > 0:
-        return wrong
-    for o in range(outer):
-        _line(x, o * n, i, o * count, y, o * count, count, n)
-    return 0
+    found: int = _own_columns(x, i, y, 0, outer, count, n)
+    return found
 
 
 @parallel
@@ -96,7 +86,7 @@ def take_elements(
             many = all_inside(i, k, n)
         if many:  # few steps for each: the more of them does a processor have under way
             for each in range(k, last, 8):
-                _eight_inside(x, i, each, y)
+                _eight_inside(x, 0, i, each, y)
         else:
             for each in range(k, last):
                 at = place(i[each].astype(np.int64), n)
@@ -182,12 +172,12 @@ def all_inside(i: Any, k: Any, n: Any) -> Any:
     return ~(places >= spread(np.uint64(n), SEEN)).any()
 
 
-def _eight_inside(x: Any, i: Any, k: Any, y: Any) -> None:
-    """Eight elements whose indices are in [0, n)."""
-    a, b = i[k].astype(np.int64), i[k + 1].astype(np.int64)
-    c, d = i[k + 2].astype(np.int64), i[k + 3].astype(np.int64)
-    e, f = i[k + 4].astype(np.int64), i[k + 5].astype(np.int64)
-    g, h = i[k + 6].astype(np.int64), i[k + 7].astype(np.int64)
+def _eight_inside(x: Any, base: Any, i: Any, k: Any, y: Any) -> None:
+    """Eight elements of a line that begins at base, whose indices are in [0, n)."""
+    a, b = base + i[k].astype(np.int64), base + i[k + 1].astype(np.int64)
+    c, d = base + i[k + 2].astype(np.int64), base + i[k + 3].astype(np.int64)
+    e, f = base + i[k + 4].astype(np.int64), base + i[k + 5].astype(np.int64)
+    g, h = base + i[k + 6].astype(np.int64), base + i[k + 7].astype(np.int64)
     y[k], y[k + 1], y[k + 2], y[k + 3] = x[a], x[b], x[c], x[d]
     y[k + 4], y[k + 5], y[k + 6], y[k + 7] = x[e], x[f], x[g], x[h]
 
@@ -203,18 +193,13 @@ def take_lines(
     """
     first = task * part
     last = min(first + part, outer)
-    if not shared and ((count < _SHORT) | (count >= _LONG)):
-        if _one_by_one(x, i, y, first, last, count, n) > 0:
+    if not shared:
+        if _own_columns(x, i, y, first, last, count, n) > 0:
             wrong[0] = 1
-        last = first
-    elif outside(i, 0 if shared else first * count, count if shared else last * count, n) > 0:
+    elif outside(i, 0, count, n) > 0:
         wrong[0] = 1
-        last = first
-    if shared:
-        _same_columns(x, i, y, first, last, count, n)
     else:
-        for o in range(first, last):
-            _line(x, o * n, i, o * count, y, o * count, count, n)
+        _same_columns(x, i, y, first, last, count, n)
 
 
 @parallel
@@ -265,15 +250,65 @@ def _same_columns(
         _line(x, o * n, i, 0, y, o * count, count, n)
 
 
-def _one_by_one(x: Any, i: Any, y: Any, first: Any, last: Any, count: Any, n: Any) -> Any:
-    """Lines [first, last) with indices of their own, each looked at where it is used.
+def _own_columns(x: Any, i: Any, y: Any, first: Any, last: Any, count: Any, n: Any) -> Any:
+    """Lines [first, last) with indices of their own: all of several lines, or of a part of one, are
+    looked at first, but where lines are short.
 
     0, or 1 + the place of an index that is out of bounds.
     """
     found: Any = np.int64(0)
+    if count < _SHORT:
+        found = _one_by_one(x, i, y, first, last, 0, count, count, n)
+    else:
+        piece = min(count, _BLOCK)
+        lines: Any = np.int64(1)
+        while lines * (piece + piece) <= _BLOCK:
+            lines += lines
+        o = first + 0
+        while o < last:
+            end = min(o + lines, last)
+            start: Any = np.int64(0)
+            while start < count:
+                width = min(piece, count - start)
+                if _none_outside(i, o * count + start, (end - 1) * count + start + width, n):
+                    for line in range(o, end):
+                        base, at = line * n, line * count + start
+                        eights = width & -8
+                        for k in range(0, eights, 8):
+                            _eight_inside(x, base, i, at + k, y)
+                        for k in range(eights, width):
+                            y[at + k] = x[base + i[at + k].astype(np.int64)]
+                else:
+                    wrong = _one_by_one(x, i, y, o, end, start, width, count, n)
+                    found = np.where(wrong > 0, wrong, found)
+                start += width
+            o = end
+    return found
+
+
+def _none_outside(i: Any, first: Any, last: Any, n: Any) -> Any:
+    """Whether all indices of [first, last) are in [0, n)."""
+    good: Any = first <= last
+    k: Any = first + 0
+    while k + SEEN <= last and good:
+        good = all_inside(i, k, n)
+        k += SEEN
+    while k < last and good:
+        good = i[k].astype(np.int64).astype(np.uint64) < np.uint64(n)
+        k += 1
+    return good
+
+
+def _one_by_one(
+    x: Any, i: Any, y: Any, first: Any, last: Any, start: Any, width: Any, count: Any, n: Any
+) -> Any:
+    """Columns [start, start + width) of lines [first, last) with indices of their own, each looked
+    at where it is used: 0, or 1 + the place of one that is out of bounds.
+    """
+    found: Any = np.int64(0)
     for o in range(first, last):
         base = o * n
-        for each in range(o * count, (o + 1) * count):
+        for each in range(o * count + start, o * count + start + width):
             at = i[each].astype(np.int64)
             if at < 0:
                 at += n

@@ -10,8 +10,8 @@ from funct.kernels.cpu.loops import kernel, making, parallel
 from funct.kernels.cpu.vectors import lanes, loaded, spread, stored
 
 __all__ = [
-    "LANES", "MOST", "NARROW", "beside", "concatenate", "copied", "differences", "joined", "lines",
-    "repeated", "repetitions", "total", "triangle", "triangles",
+    "LANES", "MOST", "NARROW", "beside", "beside_few", "concatenate", "copied", "differences",
+    "joined", "lines", "repeated", "repetitions", "total", "triangle", "triangles",
 ]  # fmt: skip
 
 LANES, _ROW, _HALF = 8, 16, 4
@@ -131,11 +131,28 @@ def beside(
     eight arrays. A task writes `part` of those rows, which come before row `rows` and begin with
     row `start`. covers: 1 where short pieces are copied as in `joined`.
     """
+    first = start + task * part
+    _beside(
+        a, b, c, d, e, f, g, h, y, widths, to, pitch, covers, first, min(first + part, rows)
+    )  # fmt: skip
+
+
+@kernel
+def beside_few(
+    a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any, y: Any, widths: Any,
+    pitch: int, covers: int, rows: int,
+) -> None:  # fmt: skip
+    """`beside`, of few rows from the first on."""
+    _beside(a, b, c, d, e, f, g, h, y, widths, 0, pitch, covers, 0, rows)
+
+
+def _beside(
+    a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any, y: Any, widths: Any,
+    to: Any, pitch: Any, covers: Any, first: Any, last: Any,
+) -> None:  # fmt: skip
     k, l, m, n = widths[0], widths[1], widths[2], widths[3]
     o, p, q, s = widths[4], widths[5], widths[6], widths[7]
     lanes = min(_ROW, _BYTES // y.dtype.itemsize)
-    first = start + task * part
-    last = min(first + part, rows)
     early = first + covers * max(0, last - lanes - first)
     for r in range(first, early):
         at = r * pitch + to

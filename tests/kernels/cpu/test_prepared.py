@@ -1,0 +1,171 @@
+"""Calls that are prepared for arrays of such shapes: what the other way gives, or nothing."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from ml_dtypes import bfloat16
+
+from funct.kernels.cpu import prepared as module
+from funct.kernels.cpu.by_words import PLACES
+from funct.kernels.cpu.loops import available, making
+from funct.kernels.cpu.prepared import Plan, Prepared
+from funct.kernels.indexing import combining, gather, runs
+from funct.kernels.table import restricted
+from tests import guarded
+
+if not available():
+    pytest.skip("there is no LLVM here", allow_module_level=True)
+
+Case = tuple[Callable[..., Any], tuple[Any, ...]]
+
+
+def _taken() -> Iterator[Case]:
+    rng = np.random.default_rng(0)
+    kinds = [(np.float64, "int64"), (np.int64, "int64"), (np.bool_, "int32"), (bfloat16, "uint8")]
+    for k, (dtype, places) in enumerate(4 * kinds):
+        x = rng.integers(0, 2, (k % 5 + 1, 11)).astype(dtype)
+        i = rng.integers(0 if places[0] == "u" else -11, 11, (len(x), k)).astype(places)
+        for axis in (-1, 1, None):
+            yield np.take, (x, i[0], axis)
+        yield np.take, (x[0], i, 0)
+        yield np.take, (x[0], i[0], None)
+        yield np.take_along_axis, (x, i, 1)
+        yield np.take_along_axis, (x[0], i[0], -1)
+
+
+def _joined() -> Iterator[Case]:
+    rng = np.random.default_rng(1)
+    for rows, dtype in zip((3, 23, 43, 63), (np.float64, np.int64, np.bool_, bfloat16)):
+        for widths, axis in itertools.product(((3, 5), (1, 0, 17), (64, 2), (1,) * 8), (0, 1, -1)):
+            shape = (rows, 7, 2)[: 3 - (axis < 0)]
+            k = axis % len(shape)
+            shapes = [(*shape[:k], n, *shape[k + 1 :]) for n in widths]
+            yield _concatenated, (*[rng.integers(0, 2, s).astype(dtype) for s in shapes], axis)
+
+
+def _concatenated(*given: Any) -> Any:
+    return np.concatenate(given[:-1], given[-1])
+
+
+def _combined() -> Iterator[Case]:
+    rng = np.random.default_rng(2)
+    for dtype, mode in itertools.product(
+        (np.float64, np.int8), ("set", "add", "multiply", "min", "max")
+    ):
+        x = rng.integers(0, 5, 90).astype(dtype)
+        for i in (rng.integers(-90, 90, 70), rng.integers(0, 90, (5, 9)).astype(np.int32)):
+            yield _by_numpy, (x, rng.integers(0, 5, i.shape).astype(dtype), i, mode)
+            yield _by_numpy, (x, 1.5, i, mode)
+        yield _by_numpy, (x, np.nan, x > 2, mode)
+
+
+def _by_numpy(x: Any, v: Any, i: Any, mode: str) -> Any:
+    y = x.copy()
+    combining.plain_combine_into(y, v, i, mode)
+    return y
+
+
+FUNCTIONS = {
+    "take": (gather._taken, _taken, np.take), "along": (gather._along, _taken, np.take_along_axis),
+    "join": (runs._joined, _joined, _concatenated),
+    "combine": (combining._combined, _combined, _by_numpy),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_prepared_calls_give_what_numpy_gives(name: str) -> None:
+    """To the bit, of new arrays and new numbers, reading nothing beyond; or nothing."""
+    way, cases, of = FUNCTIONS[name]
+    few, given = Prepared(way), 0
+    few.load()
+    for at_end, (plain, args) in zip(itertools.cycle((False, True)), cases()):
+        if plain is not of:
+            continue
+        with guarded.memory(at_end=at_end):
+            there = [
+                guarded.copy(a, at_end=at_end) if isinstance(a, np.ndarray) and a.size else a
+                for a in args
+            ]
+            made = [few.call(*each) for each in (args, args, args, there)]
+        assert made[0] is None  # nothing is prepared yet
+        expected = plain(*args) if made[2] is not None else None
+        for y in made[2:]:
+            assert (y is None) == (expected is None)
+            if y is not None:
+                np.testing.assert_array_equal(y, expected, strict=True)
+                given += 1
+        with restricted():
+            assert few.call(*args) is None
+        if args[0].size > 1:
+            strided = args[0].repeat(2, -1)[..., ::2]
+            assert few.call(strided, *args[1:]) is None
+    assert given > 40
+
+
+def test_indices_outside_are_left_to_who_refuses_them() -> None:
+    """And the next call is answered again."""
+    few, x, i = Prepared(gather._taken), np.arange(9.0), np.arange(4)
+    few.load()
+    for shift in (0, 0, 0, 9, 0, -14, -9):
+        y = few.call(x, i + shift, 0)
+    np.testing.assert_array_equal(y, x[:4])
+    assert few.call(x, i + 9, 0) is few.call(x, i - 14, 0) is few.call(x, i, 1 << 70) is None
+    assert few.call(x.tolist(), i, 0) is few.call(x, i, (0,)) is few.call(*[x] * 10) is None
+
+
+@making("x")
+def _plus(x: Any, v: float, step: int, table: Any, y: Any, n: int) -> None:
+    for k in range(n):
+        y[k] = x[k] + v + np.float64(step) + table[0]
+
+
+def test_plans_belong_to_their_places() -> None:
+    """What a plan needs stays while it is kept, arrays of calls do not; dtypes that may go are not
+    known.
+    """
+    tables: list[weakref.ref[Any]] = []
+
+    def way(x: Any, v: float, step: int) -> Plan:
+        table = np.full(1, 100.0)
+        tables.append(weakref.ref(table))
+        return Plan(_plus, (x, v, step, table), (0, 1, None), x.shape, x.dtype)
+
+    few = Prepared(way)
+    few.load()
+    arrays = [np.ones(n) for n in range(1, 2 * PLACES)]
+    for x, v in itertools.product(arrays, (0.5, 1.5, 2.5)):
+        y = few.call(x, v, 3)
+        assert (y is None) == (v != 2.5)
+        assert y is None or (y.shape == x.shape and (y == 106.5).all())
+    assert 0 < sum(table() is not None for table in tables) <= PLACES
+    there = weakref.ref(arrays[-1])
+    del arrays, x
+    gc.collect()
+    assert there() is None
+    odd = np.ones(5, np.dtype("f8", metadata={"unit": "m"}))
+    assert not any(few.call(odd, 1.0, 3) is not None for _ in range(4))
+
+
+def test_shapes_that_come_once_prepare_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They cost a look, and so do arrays that are large before blocks are ours."""
+    asked: list[Any] = []
+    few = Prepared(lambda x, axis: asked.append(x))  # type: ignore[func-returns-value]
+    few.load()
+    for n in range(1, 50):
+        assert few.call(np.ones(n), 0) is None
+    assert not asked
+    monkeypatch.setattr(module, "is_serving", lambda: False)
+    join = Prepared(runs._joined)
+    join.load()
+    x = np.ones(5000)
+    assert all(join.call(x, x, 0) is None for _ in range(4))
+    monkeypatch.undo()
+    monkeypatch.setattr(module, "is_serving", lambda: True)
+    assert [join.call(x, x, 0) is not None for _ in range(2)] == [False, True]
