@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from funct import ops, pytree
-from funct.array import Array, Tensor, asarray
+from funct.array import Array, asarray
 from funct.array.device import CPU
 from funct.core import FLOATING
 from funct.errors import DTypeError, TransformError
@@ -17,10 +17,11 @@ from funct.graph import Capture
 from funct.ops.fast import wrap
 from funct.transforms.given import argument_numbers, arguments, expect_function
 from funct.transforms.recipes import noted
-from funct.transforms.reverse import Reverse, ReverseTracer, lower, open_tape, sink, zero_of
+from funct.transforms.reverse import ReverseTracer, lower, zero_of
 from funct.transforms.tape.backward import backward
 from funct.transforms.vjp import (
     Zero,
+    arranged,
     aux_below,
     cotangent_of,
     in_convention,
@@ -29,6 +30,8 @@ from funct.transforms.vjp import (
 
 __all__ = ["grad", "value_and_grad", "written"]
 
+_FIRST = (0,)
+_CONTAINERS = (tuple, list, dict, str, NoneType)
 _ONES: dict[np.dtype[Any], Any] = {}
 
 
@@ -126,50 +129,33 @@ def _differentiated(
     allow_int: bool,
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     single, nums = argument_numbers(name, "argnums", argnums)
-    count = len(nums)
-    plain = nums == tuple(range(count)) and not (has_aux or holomorphic or allow_int)
+    usual = not (has_aux or holomorphic or allow_int)
 
     def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        alone = plain and len(args) == count and not kwargs  # arrays, and all of them
-        bare = True
-        for x in args:
-            if x.__class__ is not Array:
-                bare = False
-                alone = alone and isinstance(x, Tensor)
-            if not alone or x.dtype not in FLOATING:
-                alone = False
-                break
-        traced: list[Any]
-        if alone:  # no pytree work
-            level = Reverse(name, fun) if bare else open_tape(name, fun, args)
-            traced = [level.record(x, sink, ()) for x in args]
-            try:
-                out = fun(*traced)
-            finally:
-                level.open = False
-            if out.__class__ is ReverseTracer and out.level is level:
-                top = out.node
-                if top.shape == () and top.dtype in FLOATING:
-                    found = backward(top, _seed(out.value), True)
-                    gs = [found[t.node] if t.node in found else zero_of(t.node) for t in traced]
-                    return out.value, gs[0] if single else tuple(gs)
-            spec = pytree.structure(tuple(traced))
-        else:
-            picked = arguments(name, args, nums)
-            level, traced, spec = leaves_on_tape(name, fun, picked, nums, allow_int=allow_int)
-            if holomorphic:
-                _holomorphic(name, traced)
-            full = list(args)
-            for i, x in zip(nums, pytree.unflatten(spec, traced), strict=True):
-                full[i] = x
-            try:
-                out = fun(*full, **kwargs)
-            finally:
-                level.open = False
+        picked = (args[0],) if nums == _FIRST and args else arguments(name, args, nums)
+        level, traced, spec = leaves_on_tape(name, fun, picked, nums, allow_int=allow_int)
+        if holomorphic:
+            _holomorphic(name, traced)
+        full = list(args)
+        for i, x in zip(nums, arranged(spec, traced), strict=True):
+            full[i] = x
+        try:
+            out = fun(*full, **kwargs)
+        finally:
+            level.open = False
+        if usual and out.__class__ is ReverseTracer and out.level is level:
+            top = out.node
+            if top.shape == () and top.dtype in FLOATING:
+                found = backward(top, _seed(out.value), True)
+                nodes = [t.node for t in traced]
+                cts = [found[n] if n in found else zero_of(n) for n in nodes]
+                if spec is not None:
+                    cts = pytree.unflatten(spec, in_convention(cts))
+                return out.value, cts[0] if single else tuple(cts)
         aux: tuple[Any, ...] = ()
         if has_aux:
             out, aux = aux_below(name, out, level)
-        if isinstance(out, tuple | list | dict | str | NoneType):
+        if isinstance(out, _CONTAINERS):
             raise TransformError(f"{name}: the function must return a scalar, got {_text(out)}")
         try:
             value, node = lower(asarray(out), level)
@@ -184,7 +170,7 @@ def _differentiated(
             cts = [c if isinstance(c, Zero) else ops.conj(c) for c in cts]
         else:
             cts = in_convention(cts)
-        grads = pytree.unflatten(spec, cts)
+        grads = arranged(spec, cts)
         return (value, *aux) if aux else value, grads[0] if single else tuple(grads)
 
     return run

@@ -51,6 +51,7 @@ __all__ = [
 ]  # fmt: skip
 
 new = object.__new__
+_BARE = {Array}
 
 
 def _slot(g: Any, i: int) -> Slots:
@@ -275,6 +276,8 @@ def open_tape(
 
     sites: its nodes are to know the user's lines.
     """
+    if not sites and set(map(type, values)) == _BARE:
+        return Reverse(label, fun)
     found = watches(values) + ((SITES,) if sites else ())
     if not found:
         return Reverse(label, fun)

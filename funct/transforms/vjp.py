@@ -17,7 +17,7 @@ from msgspec import Struct
 from funct import ops, pytree
 from funct.array import Array, Tensor, asarray
 from funct.array.trees import flat_arrays
-from funct.core import INEXACT, Region, ShapeDtype, open_shape
+from funct.core import FLOATING, INEXACT, Region, ShapeDtype, open_shape
 from funct.errors import DTypeError, ShapeError, TransformError
 from funct.graph import dependent, inline_calls
 from funct.graph.capture import capture
@@ -27,7 +27,7 @@ from funct.ops.refusals import finding_room
 from funct.records import opened, remedy
 from funct.settings import config
 from funct.transforms.forward import split_aux
-from funct.transforms.given import expect_functions
+from funct.transforms.given import expect_function
 from funct.transforms.hidden import flat_results, visible
 from funct.transforms.recipes import noted
 from funct.transforms.reverse import (
@@ -39,10 +39,11 @@ from funct.transforms.reverse import (
     sink,
     zero_of,
 )
+from funct.transforms.tape.backward import backward
 from funct.transforms.tape.nodes import Node, walk
 
 __all__ = [
-    "Pullback", "Zero", "aux_below", "cotangent_of", "in_convention", "leaves_on_tape",
+    "Pullback", "Zero", "arranged", "aux_below", "cotangent_of", "in_convention", "leaves_on_tape",
     "linear_transpose", "recorded", "vjp",
 ]  # fmt: skip
 
@@ -60,13 +61,27 @@ class Zero(Struct, frozen=True):
     dtype: np.dtype[Any]
 
 
+_LEAF = pytree.structure(0)
+
+
 def leaves_on_tape(
     label: str, fun: Any, args: Any, nums: Sequence[int], *, allow_int: bool, sites: bool = False
 ) -> tuple[Reverse, list[Any], Any]:
-    """A tape, and a leaf of it for every floating leaf of args, the arguments that nums names."""
+    """A tape, and a leaf of it for every floating leaf of args, the arguments that nums names.
+
+    Their structure comes with it; None where args are real arrays themselves, which need no trees.
+    """
+    traced: list[Any] = []
+    for x in args:
+        if x.__class__ is not Array or x.data.dtype not in FLOATING:
+            break
+    else:
+        level = open_tape(label, fun, args, sites)
+        for x in args:
+            traced.append(level.record(x, sink, ()))
+        return level, traced, None
     values, spec = pytree.flatten(args)
     level = open_tape(label, fun, values, sites)
-    traced: list[Any] = []
     for k, v in enumerate(values):
         try:
             x = v if isinstance(v, Tensor) else asarray(v)
@@ -91,6 +106,11 @@ def leaves_on_tape(
                 fix="cast it to a float, leave it out of argnums, or set allow_int=True",
             )
     return level, traced, spec
+
+
+def arranged(spec: Any, leaves: list[Any]) -> Sequence[Any]:
+    """The arguments with these leaves, for the structure that `leaves_on_tape` gave."""
+    return leaves if spec is None else pytree.unflatten(spec, leaves)
 
 
 def _place(args: Any, nums: Sequence[int], k: int) -> str:
@@ -133,6 +153,11 @@ def _fits(out: Any, c: Any) -> bool:
     return known and c.dtype == below.dtype and c.shape == below.shape
 
 
+def _is_real(t: Any) -> bool:
+    """Whether a leaf is on the tape, and no complex one."""
+    return t.__class__ is ReverseTracer and t.node.dtype in FLOATING
+
+
 class Pullback:
     """The transpose of a function's derivative at a point: a function of cotangents.
 
@@ -145,7 +170,7 @@ class Pullback:
         [1.0]
     """
 
-    __slots__ = ("_level", "_outs", "_spec", "_structure", "_traced", "_used")
+    __slots__ = ("_level", "_outs", "_spec", "_structure", "_top", "_traced", "_used")
 
     def __init__(
         self, level: Reverse, traced: list[Any], spec: Any, outs: list[Any], structure: Any
@@ -156,6 +181,11 @@ class Pullback:
         self._outs = outs
         self._structure = structure
         self._used = False
+        self._top: Node | None = None  # of the only output, where that and all leaves are real
+        if structure is _LEAF and (out := outs[0]).value.__class__ is Array:
+            real = out.node.dtype in FLOATING
+            if real and (spec is None or all(map(_is_real, traced))):
+                self._top = out.node
 
     def __call__(self, ct: Any, /) -> tuple[Any, ...]:
         """One cotangent per primal, for a cotangent with the output's structure, shapes, dtypes.
@@ -170,9 +200,20 @@ class Pullback:
         return self._run(ct, once=True)
 
     def _run(self, ct: Any, once: bool) -> tuple[Any, ...]:
+        top = self._top
+        if top is not None and ct.__class__ is Array and not self._used:
+            d = ct.data
+            if d.dtype == top.dtype and d.shape == top.shape:
+                self._used = once
+                cts = backward(top, ct, once)
+                leaves = []
+                for t in self._traced:
+                    n = t.node
+                    leaves.append(cts[n] if n in cts else zero_of(n))
+                return tuple(leaves if self._spec is None else arranged(self._spec, leaves))
         given = self.fitting(ct)
         found = self.adjoint(in_convention(given), once)
-        return tuple(pytree.unflatten(self._spec, in_convention(found)))
+        return tuple(arranged(self._spec, in_convention(found)))
 
     def adjoint(self, cts: Sequence[Any], once: bool = False) -> list[Any]:
         """Flat cotangents of the leaves for flat cotangents of the outputs, in the engine's
@@ -291,7 +332,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         >>> float(pull(xp.asarray(2.0))[0])
         2.0
     """
-    expect_functions("vjp", fun=fun)
+    expect_function("vjp", "fun", fun)
     return recorded("vjp", fun, primals, has_aux)
 
 
@@ -308,14 +349,17 @@ def recorded(
     nums = range(len(primals))
     level, traced, spec = leaves_on_tape(name, fun, primals, nums, allow_int=allow_int, sites=sites)
     try:
-        out = fun(*pytree.unflatten(spec, traced))
+        out = fun(*traced) if spec is None else fun(*arranged(spec, traced))
     finally:
         level.open = False
     aux: tuple[Any, ...] = ()
     if has_aux:
         out, aux = aux_below(name, out, level)
-    outs, structure = flat_results(name, out)
-    result = structure.unflatten([lower(o, level)[0] for o in outs])
+    if out.__class__ is ReverseTracer and out.level is level:
+        outs, structure, result = [out], _LEAF, out.value
+    else:
+        outs, structure = flat_results(name, out)
+        result = structure.unflatten([lower(o, level)[0] for o in outs])
     return result, Pullback(level, traced, spec, outs, structure), *aux
 
 
@@ -333,7 +377,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., An
         >>> ft.linear_transpose(lambda x: xp.sum(x * 3.0), xp.ones(2))(xp.asarray(1.0))[0].tolist()
         [3.0, 3.0]
     """
-    expect_functions("linear_transpose", fun=fun)
+    expect_function("linear_transpose", "fun", fun)
     with finding_room("linear_transpose"):
         flat, spec = flat_arrays(primals, _zeros)
     zeros = spec.unflatten(flat)
