@@ -32,6 +32,7 @@ __all__ = ["Single", "static_key"]
 _OFTEN = 200  # calls with the same types after which the 20 ms of two captures pay
 _MOST = 256  # calls of one function that are told apart
 _WORTH = {True: 8, False: 2}  # nodes from which one call costs less: of pulls, and of values
+_MANY = 2  # operands of one node; tapes have no fast way for ops of more (`tape/ways.py`)
 
 _STATIC = frozenset({bool, int, str, type(None), *[d.__class__ for d in NAMED.values()]})
 
@@ -68,7 +69,7 @@ class _Call(Composed):
         self._mine = mine
 
     def compile(self, like: Sequence[ShapeDtype]) -> int:
-        """Have value and pull as programs; how many nodes that has, 0 for what is none.
+        """Have value and pull as programs; what that is worth, 0 for what is none.
 
         What is refused decides on values, does something, or gives other than one real array.
         """
@@ -89,7 +90,8 @@ class _Call(Composed):
         if outer or not _plain(pull):
             return 0
         self.value, self._pull = Few(value), Few(pull)
-        return len(optimize(pull).nodes)
+        nodes = optimize(pull).nodes
+        return max(len(nodes), *[_WORTH[True] * (len(e.operands) > _MANY) for e in nodes])
 
     def _composed(self, *arrays: Any) -> Any:
         full = list(self._frame)
