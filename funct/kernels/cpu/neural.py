@@ -80,61 +80,78 @@ def log_softmax(x: Any, y: Any, e: Any, rows: int, n: int) -> None:
     _log_softmax(x, y, e, 0, rows, n)
 
 
-def _columns_shifted(x: Any, y: Any, e: Any, images: int, n: int, behind: int) -> None:
-    """y = x - the maximum of each column. x, y: (images, n, behind). e: room for a row."""
+def _columns_shifted(x: Any, y: Any, images: int, n: int, behind: int) -> None:
+    """y = x - the maximum of each column. x, y: (images, n, behind)."""
     for r in range(images):
-        first = r * n * behind
-        for j in range(behind):
-            e[j] = x[first + j]
-        for k in range(1, n):
-            for j in range(behind):
-                e[j] = larger(x[first + k * behind + j], e[j])
-        for k in range(n):
-            for j in range(behind):
-                y[first + k * behind + j] = x[first + k * behind + j] - e[j]
+        first, whole = r * n * behind, behind & -_LANES
+        for j in range(first, first + whole, _LANES):
+            _shift_column(x, y, j, n, behind, _LANES)
+        for j in range(first + whole, first + behind):
+            _shift_column(x, y, j, n, behind, 1)
 
 
-def _column_sums(x: Any, e: Any, first: int, n: int, behind: int) -> None:
-    """e: the sums of the columns of an image of x, which begins there."""
-    for j in range(behind):
-        e[j] = x[first + j]
+def _shift_column(x: Any, y: Any, at: int, n: int, step: int, width: int) -> None:
+    """y = x - its maximum, for as many columns side by side."""
+    top = loaded(x, at, width)
     for k in range(1, n):
-        for j in range(behind):
-            e[j] = e[j] + x[first + k * behind + j]
+        top = larger(loaded(x, at + k * step, width), top)
+    for k in range(n):
+        stored(y, at + k * step, loaded(x, at + k * step, width) - top)
+
+
+def _column_sum(x: Any, at: int, n: int, step: int, width: int) -> Any:
+    """The sums of as many columns side by side."""
+    total = loaded(x, at, width)
+    for k in range(1, n):
+        total = total + loaded(x, at + k * step, width)
+    return total
+
+
+def _share_column(y: Any, at: int, n: int, step: int, width: int) -> None:
+    """y times 1 / its sum."""
+    factor = 1.0 / _column_sum(y, at, n, step, width)
+    for k in range(n):
+        stored(y, at + k * step, loaded(y, at + k * step, width) * factor)
+
+
+def _lower_column(y: Any, at: int, by: Any, n: int, step: int, width: int) -> None:
+    """y less one number for each column."""
+    for k in range(n):
+        stored(y, at + k * step, loaded(y, at + k * step, width) - by)
 
 
 @kernel
-def softmax_of_columns(x: Any, y: Any, e: Any, images: int, n: int, behind: int) -> None:
+def softmax_of_columns(x: Any, y: Any, images: int, n: int, behind: int) -> None:
     """y = exp(x - max) / Σ exp(x - max) for each column."""
-    _columns_shifted(x, y, e, images, n, behind)
+    _columns_shifted(x, y, images, n, behind)
     written(np.exp, y, 0, y, 0, images * n * behind)
     for r in range(images):
-        first = r * n * behind
-        _column_sums(y, e, first, n, behind)
-        for j in range(behind):
-            e[j] = 1.0 / e[j]
-        for k in range(n):
-            for j in range(behind):
-                y[first + k * behind + j] = y[first + k * behind + j] * e[j]
+        first, whole = r * n * behind, behind & -_LANES
+        for j in range(first, first + whole, _LANES):
+            _share_column(y, j, n, behind, _LANES)
+        for j in range(first + whole, first + behind):
+            _share_column(y, j, n, behind, 1)
 
 
 @kernel
-def log_softmax_of_columns(
-    x: Any, y: Any, e: Any, s: Any, images: int, n: int, behind: int
-) -> None:
+def log_softmax_of_columns(x: Any, y: Any, s: Any, images: int, n: int, behind: int) -> None:
     """y = x - max - log Σ exp(x - max) for each column. s: room for as much."""
-    _columns_shifted(x, y, e, images, n, behind)
+    _columns_shifted(x, y, images, n, behind)
     written(np.exp, y, 0, s, 0, images * n * behind)
-    for r in range(images):
-        _column_sums(s, e, r * n * behind, n, behind)
-        for j in range(behind):
-            s[r * behind + j] = e[j]  # behind which no image is read again
+    whole = behind & -_LANES
+    for r in range(images):  # what is written is not read again: it is of images or columns before
+        to, back = r * behind, r * n * behind - r * behind
+        for j in range(to, to + whole, _LANES):
+            stored(s, j, _column_sum(s, j + back, n, behind, _LANES))
+        for j in range(to + whole, to + behind):
+            stored(s, j, _column_sum(s, j + back, n, behind, 1))
     written(np.log, s, 0, s, 0, images * behind)
     for r in range(images):
-        first = r * n * behind
-        for k in range(n):
-            for j in range(behind):
-                y[first + k * behind + j] = y[first + k * behind + j] - s[r * behind + j]
+        to, back = r * behind, r * n * behind - r * behind
+        for j in range(to, to + whole, _LANES):
+            _lower_column(y, j + back, loaded(s, j, _LANES), n, behind, _LANES)
+        for j in range(to + whole, to + behind):
+            _lower_column(y, j + back, loaded(s, j, 1), n, behind, 1)
 
 
 @kernel

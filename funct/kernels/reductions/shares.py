@@ -61,7 +61,7 @@ def softmax(x: Any, dim: Any, dtype: Any = None) -> Any:
         if behind == 1:
             cpu.softmax(x, y, images, n)
         else:
-            cpu.softmax_of_columns(x, y, _empty(behind, x.dtype), *columns)
+            cpu.softmax_of_columns(x, y, *columns)
         return y
     if x.size >= MANY:
         return None  # functions of so many are code of our own
@@ -81,7 +81,7 @@ def log_softmax(x: Any, dim: Any, dtype: Any = None) -> Any:
         if behind == 1:
             cpu.log_softmax(x, y, room, images, n)
         else:
-            cpu.log_softmax_of_columns(x, y, _empty(behind, x.dtype), room, *columns)
+            cpu.log_softmax_of_columns(x, y, room, *columns)
         return y
     if x.size >= MANY:
         return None
