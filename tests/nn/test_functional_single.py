@@ -264,9 +264,13 @@ def test_what_watches_sees_the_ops(inside: bool) -> None:
     assert "exp" in seen["public"]
 
 
-def test_a_composition_of_one_or_two_ops_stays_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "stays"), [("tanhshrink", True), ("relu", False)])
+def test_a_composition_of_few_ops_stays_what_it_is_unless_one_chooses(
+    name: str, stays: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tapes have no fast way for a choice."""
     monkeypatch.setattr(single, "_WORTH", {True: 8, False: 1})
-    assert _recorded(COMPILED["relu"], times=2) == [None, None]
+    assert [y is None for y in _recorded(COMPILED[name], times=2)] == [stays, stays]
 
 
 def _recorded(fun: Any, times: int) -> list[Any]:

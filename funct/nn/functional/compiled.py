@@ -17,8 +17,8 @@ memory are read so, and so are results.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from types import FunctionType, MethodType
+from collections.abc import Callable, Mapping
+from types import FunctionType, MappingProxyType, MethodType
 from typing import Any, ParamSpec, TypeVar, cast
 
 import funct.array as xp
@@ -29,7 +29,7 @@ from funct.kernels.neural import FEW
 from funct.ops.fast import wrap
 from funct.source import hide
 from funct.transforms import jit
-from funct.transforms.compiled.single import Single, static_key
+from funct.transforms.compiled.single import Single, is_told, static_key
 from funct.transforms.reverse import ReverseTracer
 
 __all__ = ["COMPILED", "LEAST", "SINGLES", "WHOLE", "compiled", "concrete", "lies_last", "whole"]
@@ -54,6 +54,7 @@ def compiled(fun: Callable[P, R], least: int | None = None) -> Callable[P, R]:
     """
     COMPILED[fun.__name__] = fun
     known: dict[Any, Any] = {}  # by what is given besides arrays, a function of arrays alone
+    lone: dict[Any, Any] = {}  # of one array and plain values, by these and all classes
     anything = functools.cache(lambda: jit(fun))
 
     def large(*args: P.args, **options: P.kwargs) -> R:
@@ -78,11 +79,14 @@ def compiled(fun: Callable[P, R], least: int | None = None) -> Callable[P, R]:
         if run is None:
             if len(known) >= _MOST:
                 known.clear()
+                lone.clear()
             run = known[frame] = jit(_of_arrays(fun, args, options))
+            if len(arrays) == 1 and not (last or options) and all(map(is_told, args[1:])):
+                lone[(*args[1:], *map(type, args))] = run
         y = run(*arrays)
         return cast("R", _turned(y, arrays[0].ndim, -1, 1) if last else y)
 
-    return _by_size(fun, large, Single, least)
+    return _by_size(fun, large, Single, least, lone)
 
 
 def whole(fun: Callable[P, R]) -> Callable[P, R]:
@@ -93,7 +97,7 @@ def whole(fun: Callable[P, R]) -> Callable[P, R]:
 
 def _by_size(
     fun: Callable[P, R], large: Callable[P, R], single: Callable[..., Single],
-    least: int | None = None,
+    least: int | None = None, lone: Mapping[Any, Any] = MappingProxyType({}),
 ) -> Callable[P, R]:  # fmt: skip
     most = LEAST if least is None else min(least, LEAST)
 
@@ -118,6 +122,13 @@ def _by_size(
                             return cast("R", wrap(known.run(d)[0]))
                     except Exception:  # other arrays, or an error that the composition names
                         known = None
+            elif lone and size >= most and d.ndim <= _MATRICES and not options:
+                try:
+                    run = lone.get((*args[1:], *map(type, args)))
+                except TypeError:
+                    run = None  # other arrays have no hash
+                if run is not None:
+                    return cast("R", run(first))
         elif kind is ReverseTracer:
             size = first.size
         else:

@@ -27,7 +27,7 @@ from funct.ops.fast import wrap
 from funct.transforms.reverse import Reverse, ReverseTracer, walked
 from funct.transforms.tape.nodes import Composed
 
-__all__ = ["Single", "static_key"]
+__all__ = ["Single", "is_told", "static_key"]
 
 _OFTEN = 200  # calls with the same types after which the 20 ms of two captures pay
 _MOST = 256  # calls of one function that are told apart
@@ -91,7 +91,8 @@ class _Call(Composed):
             return 0
         self.value, self._pull = Few(value), Few(pull)
         nodes = optimize(pull).nodes
-        return max(len(nodes), *[_WORTH[True] * (len(e.operands) > _MANY) for e in nodes])
+        heavy = any(len(e.operands) > _MANY for e in nodes)
+        return max(len(nodes), _WORTH[True]) if heavy else len(nodes)
 
     def _composed(self, *arrays: Any) -> Any:
         full = list(self._frame)
@@ -131,7 +132,7 @@ def _plain(graph: Graph) -> bool:
     return not acts(graph) and not any(isinstance(e, Guard) for e in graph.nodes)
 
 
-def _is_told(a: Any) -> bool:
+def is_told(a: Any) -> bool:
     """Whether what equals a plain value, and has its class, is the same: of floats 0 is not."""
     return a.__class__ in _TOLD or (a.__class__ is float and a != 0)
 
@@ -229,7 +230,7 @@ class Single:
             self.refused.add(bool(mine))
         found = self._known[types] = call if size >= least else None
         plain = below[1:]
-        if found and not mine and not names and all(map(_is_told, plain)):
+        if found and not mine and not names and all(map(is_told, plain)):
             d = below[0].data
             self.alone[(d.dtype.num, d.shape, *plain, *map(type, below))] = found.value
         return found
