@@ -40,7 +40,13 @@ def rows() -> Iterator[Row]:
         "eigvalsh of points": (lengths, linalg.eigvalsh, np.linalg.eigvalsh, "linalg.eigvalsh"),
         "svd": (wide, lambda v: linalg.svd(v, True), np.linalg.svd, "linalg.svd"),
         "svdvals": (real, linalg.svdvals, np.linalg.svdvals, "linalg.svdvals"),
-    }
+        "inv of complex ones": (x, linalg.inv, np.linalg.inv, "linalg.inv"),
+        "det of complex ones": (wide[:, :, :5].copy(), linalg.det, np.linalg.det, "linalg.det"),
+        "cholesky of complex ones": (x @ np.conj(x.mT) + np.eye(8, dtype=x.dtype), linalg.cholesky,
+                                     np.linalg.cholesky, "linalg.cholesky"),
+        "lu of complex ones": (wide, linalg.lu, scipy.linalg.lu, "linalg.lu"),
+        "qr of complex ones": (wide, lambda v: linalg.qr(v, False), np.linalg.qr, "linalg.qr"),
+    }  # fmt: skip
     many, long = (_normal(s, 3).astype(np.float64) for s in ((10000, 5, 5), (100, 24, 24)))
     kinds |= {
         "det": (many, linalg.det, np.linalg.det, "linalg.det"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -92,20 +93,21 @@ def test_systems_are_solved(dtype: str, n: int, m: int, seed: int) -> None:
     close(stacks.solve(a, b), np.linalg.solve(wide(a), wide(b)), dtype)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ALL)
 @given(m=st.integers(1, 32), n=st.integers(1, 32), seed=st.integers(0, 2**32), low=st.booleans())
 def test_factors_are_those_of_lapack(dtype: str, m: int, n: int, seed: int, low: bool) -> None:
     """Signs and permutations too; of matrices that lack rank, what they are made of is."""
-    x = drawn(521 // (m * n) + 9, m, n, dtype, seed)
-    double = x.astype(np.float64)
+    x = numbers(521 // (m * n) + 9, m, n, dtype, seed)
+    double = wide(x)
     for complete in (False, m > n):
         q, r = np.linalg.qr(double, mode="complete" if complete else "reduced")
         found = stacks.qr(x, complete)
         assert found is not None
         size = min(m, n)  # of further columns LAPACK has the same, which depend on x much more
         close((found[0][..., :size], found[1]), (q[..., :size], r), dtype)
-        unit = np.swapaxes(found[0], -1, -2).astype(np.float64) @ found[0]
-        close(unit.astype(dtype), np.broadcast_to(np.eye(unit.shape[-1]), unit.shape), dtype)
+        unit = np.conj(wide(found[0]).mT) @ found[0]
+        one = np.eye(unit.shape[-1], dtype=unit.dtype)
+        close(unit.astype(dtype), np.broadcast_to(one, unit.shape), dtype)
     if low:
         x[::2] = x[::2, :1] * np.ones_like(x[::2])  # rows are alike
         x[1, :, n // 2] = x[2] = 0.0
@@ -118,11 +120,12 @@ def test_factors_are_those_of_lapack(dtype: str, m: int, n: int, seed: int, low:
     assert np.array_equal(p.sum(-1), np.ones(p.shape[:-1]))
     assert set(p.flat) <= {0.0, 1.0}
     assert np.array_equal(np.tril(lower), lower)
-    assert np.abs(lower).max() <= 1.0
+    assert np.abs(lower).max() <= 2**0.5  # of pivots with the largest parts
+    assert p.dtype == x.real.dtype
     assert np.array_equal(np.triu(upper), upper)
     close(p @ lower @ upper, x, dtype)
-    expected = scipy.linalg.lu(x.astype(np.float64)) if not low else None
-    if expected is not None and dtype == "float64":
+    expected = scipy.linalg.lu(double) if not low else None
+    if expected is not None and dtype in ("float64", "complex128"):
         assert np.array_equal(p, expected[0])
 
 
@@ -436,34 +439,38 @@ def test_no_index_is_outside(count: int, n: int, m: int) -> None:
     assert not near.any()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
 @pytest.mark.parametrize("shape", [(1, 1), (3, 3), (2, 5), (16, 9), (1, 7, 7), (9, 32, 32)])
 def test_factors_of_few_are_those_of_scipy(shape: tuple[int, ...], dtype: str) -> None:
     """Of one matrix too, and of more rows where there are several."""
-    x = np.random.default_rng(1).standard_normal(shape).astype(dtype)
-    found, expected = matrices.lu(x), scipy.linalg.lu(x.astype(np.float64))
+    x = numbers(math.prod(shape[:-2]), *shape[-2:], dtype).reshape(shape)
+    found, expected = matrices.lu(x), scipy.linalg.lu(wide(x))
     assert stacks.lu(x if x.ndim > 2 else x[None]) is not None
-    assert [v.dtype for v in found] == [x.dtype] * 3
+    assert [v.dtype for v in found] == [x.real.dtype, x.dtype, x.dtype]
     for v, w in zip(found, expected, strict=True):
         assert v.shape == w.shape
         assert np.max(np.abs(v - w)) <= 300 * np.finfo(dtype).eps * np.max(np.abs(w))
 
 
+@pytest.mark.parametrize("pairs", [False, True])
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (3, 3), (2, 5), (5, 2)])
-def test_no_index_of_factors_is_outside(m: int, n: int) -> None:
+def test_no_index_of_factors_is_outside(m: int, n: int, pairs: bool) -> None:
     """L and U, Q and R, run as Python with every index checked; two tasks."""
-    count, part, tasks, k = 11, 8, 2, min(m, n)
-    x, odd = drawn(count, m, n, "float64"), np.zeros(tasks, np.int64)
+    count, part, tasks, k, parts = 11, 8, 2, min(m, n), 1 + pairs
+    dtype = "complex128" if pairs else "float64"
+    x, odd = numbers(count, m, n, dtype), np.zeros(tasks, np.int64)
 
     def room(rows: int) -> Any:
-        return np.empty((tasks, rows, LANES))
+        return np.empty((tasks, rows * parts, LANES))
 
-    p, low, up = (np.empty((count, *s)) for s in ((m, m), (m, k), (k, n)))
-    cpu_factors.lu.checked(x, p, low, up, room(m * (n + 1) + 1), odd, m, n, count, part, tasks)
-    close(p @ low @ up, x, "float64")
+    p = np.empty((count, m, m))
+    low, up = (np.empty((count, *s), dtype) for s in ((m, k), (k, n)))
+    sizes = m, n, count, part, pairs, tasks
+    cpu_factors.lu.checked(x, p, low, up, room(m * (n + 1) + 1), odd, *sizes)
+    close(p @ low @ up, x, dtype)
     for columns in (k, m):
-        q, r = np.empty((count, m, columns)), np.empty((count, columns, n))
+        q, r = np.empty((count, m, columns), dtype), np.empty((count, columns, n), dtype)
         given = room(m * (n + columns) + n)
-        cpu_factors.qr.checked(x, q, r, given, odd, m, n, columns, count, part, tasks)
-        close(q @ r, x, "float64")
+        cpu_factors.qr.checked(x, q, r, given, odd, m, n, columns, *sizes[2:])
+        close(q @ r, x, dtype)
     assert not odd.any()

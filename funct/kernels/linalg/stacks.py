@@ -35,7 +35,7 @@ __all__ = [
 # rows, up to which elimination in lanes is sooner, and rotations: a task's room stays in the caches
 MOST, _MOST_TURNED = 32, 16
 _MOST_FACTORED = 48  # rows of a matrix of which a triangle is all there is
-_MOST_OF_ONE = 16  # rows of a matrix alone whose factors are found so
+_MOST_OF_ONE = 24  # rows of a matrix alone whose factors L and U are found so
 _REAL = 14  # rows of real matrices whose eigenvalues are found sooner than by LAPACK
 _REAL_COLUMNS = 20  # and rows or columns of those whose singular values are
 _DOUBLE = np.dtype(np.float64)
@@ -111,25 +111,25 @@ def cofactors(x: NDArray[Any], most: float) -> tuple[NDArray[Any], NDArray[Any]]
 
 def lu(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None:
     """Permutations P, unit lower L, upper U with P L U = x; of one matrix too."""
-    if not _suits(x, square=False, few=max(x.shape[-2:]) <= _MOST_OF_ONE):
+    if not _suits(x, _ALL, square=False, few=max(x.shape[-2:]) <= _MOST_OF_ONE):
         return None
     *lead, m, n = x.shape
-    k = min(m, n)
-    out = [np.empty((*lead, *s), x.dtype) for s in ((m, m), (m, k), (k, n))]
-    most = max(m, n)
-    _fine(factors.lu, (*lead, most, most), (x, *out), m * (n + 1) + 1, (m, n))
-    return out[0], out[1], out[2]
+    k, most = min(m, n), max(m, n)
+    p = np.empty((*lead, m, m), x.real.dtype)
+    low, up = np.empty((*lead, m, k), x.dtype), np.empty((*lead, k, n), x.dtype)
+    _eliminated(factors.lu, (*lead, most, most), (x, p, low, up), m * (n + 1) + 1, (m, n))
+    return p, low, up
 
 
 def qr(x: NDArray[Any], complete: bool) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """Orthonormal Q and upper R with LAPACK's signs."""
-    if not _suits(x, square=False):
+    if not _suits(x, _ALL, square=False):
         return None
     *lead, m, n = x.shape
     columns, most = m if complete else min(m, n), max(m, n)
     q, r = np.empty((*lead, m, columns), x.dtype), np.empty((*lead, columns, n), x.dtype)
     room = m * (n + columns) + n
-    fine = _fine(factors.qr, (*lead, most, most), (x, q, r), room, (m, n, columns))
+    fine = _eliminated(factors.qr, (*lead, most, most), (x, q, r), room, (m, n, columns))
     return (q, r) if fine else None
 
 

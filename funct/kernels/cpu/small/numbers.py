@@ -15,8 +15,8 @@ import numpy as np
 from funct.kernels.cpu.vectors import gathered, lanes, loaded, spread, stored
 
 __all__ = [
-    "LANES", "inverted", "length_of", "less", "matrices_from", "number", "of", "put", "put_number",
-    "size_of", "square_of", "taken", "times", "written",
+    "LANES", "inverted", "length_of", "less", "matrices_from", "number", "of", "over", "put",
+    "put_number", "size_of", "square_of", "taken", "times", "written",
 ]  # fmt: skip
 
 LANES = 8
@@ -96,6 +96,11 @@ def inverted(v: Any, pairs: bool) -> tuple[Any, Any]:
         below = (re * re + im * im) * size
         return re / below, -im / below
     return 1.0 / v[0], v[1]
+
+
+def over(a: Any, b: Any, pairs: bool) -> tuple[Any, Any]:
+    """a / b."""
+    return times(a, inverted(b, pairs), pairs) if pairs else (a[0] / b[0], a[1])
 
 
 def square_of(v: Any, pairs: bool) -> Any:
