@@ -26,7 +26,7 @@ __all__ = ["counts_in_64_bits", "print_solution", "solve_triangular", "triangula
 # by NumPy's name, and whether numbers are complex
 _ELEMENTS = {"f": ("f32", False), "d": ("f64", False), "F": ("f32", True), "D": ("f64", True)}
 _LETTERS = {("f32", False): "s", ("f64", False): "d", ("f32", True): "c", ("f64", True): "z"}
-_LONG = 128  # rows of a system whose one right side is faster by itself
+_LONG = 16  # rows of a system whose one right side is faster by itself
 _SHORT, _SIDES = 64, 16  # rows, and right sides, of systems that are lanes
 
 

@@ -155,6 +155,8 @@ def _loop(
     host = np.ndarray
     least, most = (n * n for n in rows)
     own = {t[: found.nin] for t in found.types}
+    # elements, below which BLAS has one thread, stacks too, and single precision is computed wide
+    few = min(least // _COMPLEX, LARGE, WORTH // (2 * _IN_PARTS.get(name, 1)))
     wide = {  # by what they take, which they widen
         single: functools.partial(found, signature=t)
         for single, double in zip("fF", "dD", strict=True)
@@ -162,10 +164,20 @@ def _loop(
         if t[0] == double
     }
 
+    known: dict[Any, Any] = {}  # by the dtypes of the first operand and the last, for few elements
+    if found.nin <= 2 and otherwise is not None:
+        calls = wide | {c: found for c in "dD" if c * found.nin in own}
+        known = {(np.dtype(c), np.dtype(c)): call for c, call in calls.items()}
+
     def run(*operands: Any) -> Any:
         first, last = operands[0], operands[-1]
         if first.__class__ is not host:
             return otherwise(*operands)
+        if first.size < few and (call := known.get((first.dtype, last.dtype))) is not None:
+            out = _careful().run(call, *operands) if fails else call(*operands)
+            if call is found:
+                return out
+            return tuple(map(_narrowed, out)) if out.__class__ is tuple else _narrowed(out)
         some = alone is not None and first.size * _COMPLEX >= least  # which costs least to ask
         if some and (last is first or last.size * SIDES <= first.size):
             size = first.shape[-1] * first.shape[-2]

@@ -168,7 +168,11 @@ def solve_triangular(a: NDArray[Any], b: NDArray[Any], lower: bool, /) -> NDArra
             raise np.linalg.LinAlgError
         return np.ascontiguousarray(found)
     lead = a.shape[:-2]
-    systems = prod(lead if lead == b.shape[:-2] else np.broadcast_shapes(lead, b.shape[:-2]))
+    lead = lead if lead == b.shape[:-2] else np.broadcast_shapes(lead, b.shape[:-2])
+    systems = prod(lead)
+    if systems == 1 and lead:
+        one = solve_triangular(a.reshape(a.shape[-2:]), b.reshape(b.shape[-2:]), lower)
+        return one.reshape(*lead, *b.shape[-2:])
     return table.call("solve_triangular", b.dtype, max(systems, b.size >> 12), a, b, lower)
 
 

@@ -218,6 +218,8 @@ def _suits(
     """
     if x.ndim < 3 or x.dtype.char not in chars or x.__class__ is not np.ndarray:
         return False
+    if not (few or many or are_some(x.shape)):
+        return False
     n = x.shape[-1] if square else max(x.shape[-2:])
     k = n if square else min(x.shape[-2:])
     if not 0 < k <= n <= most:
@@ -225,7 +227,7 @@ def _suits(
     if few or many:
         count = x.size // (n * k)
         return count >= (_FEWEST if many else 1) and compiles()
-    return are_some(x.shape) and compiles()
+    return compiles()
 
 
 def rows_of(name: str, char: str) -> int:
@@ -235,6 +237,7 @@ def rows_of(name: str, char: str) -> int:
     return MOST - 1 if name == "inv" and char == "f" else MOST  # as LAPACK leaves the double there
 
 
+@functools.lru_cache(512)
 def are_some(shape: tuple[int, ...], least: int = _LEAST) -> bool:
     """Whether a stack of matrices with elements is so many that elimination in lanes is sooner."""
     (rows, columns), count = shape[-2:], math.prod(shape[:-2])
