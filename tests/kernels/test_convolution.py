@@ -18,7 +18,7 @@ from funct.kernels import table
 from funct.kernels.channels import channels_first, channels_last
 from funct.kernels.cpu.convolution import sent as cpu_sent
 from funct.kernels.cpu.loops import available
-from funct.kernels.windows import patches, pointwise
+from funct.kernels.windows import patches, pointwise, reached
 from funct.kernels.windows import products as convolution_products
 from funct.kernels.windows.convolution import (
     convolution,
@@ -119,6 +119,28 @@ def test_the_three_maps_are_adjoint(case: Case) -> None:
     assert dw.shape == w.shape
     np.testing.assert_allclose(np.vdot(dx, x), expected, rtol=1e-10, atol=1e-9)
     np.testing.assert_allclose(np.vdot(dw, w), expected, rtol=1e-10, atol=1e-9)
+
+
+@given(cases())
+def test_taps_that_reach_no_pixel_are_left_out(case: Case) -> None:
+    """Where there are some, and others, the maps are those of smaller kernels."""
+    slide, (x, w, g) = Sliding(*case["static"]), (
+        integers(shape, k, np.float32)
+        for k, shape in enumerate((case["x_shape"], case["w_shape"], y_shape(case)))
+    )  # fmt: skip
+    given = (x, w, slide), (g, w, slide, x.shape[2:]), (x, g, slide, w.shape[2:])
+    ones = np.ones((1, 1, *x.shape[2:])), np.ones((1, 1, *g.shape[2:]))
+    alone = slide._replace(groups=1)
+    met = convolution_products.convolution_weight(*ones, alone, w.shape[2:])[0, 0]
+    whole = all((met > 0).any(tuple({*range(met.ndim)} - {k}))[[0, -1]].all()
+                for k in range(met.ndim))  # fmt: skip
+    names = "convolution", "convolution_input", "convolution_weight"
+    for name, operands in zip(names, given):
+        found = getattr(reached, name)(*operands)
+        assert (found is NotImplemented) == (whole or not met.any())
+        if found is not NotImplemented:
+            expected = getattr(convolution_products, name)(*operands)
+            np.testing.assert_array_equal(found, expected, strict=True)
 
 
 @pytest.mark.parametrize("name", ["convolution", "convolution_input", "convolution_weight"])
@@ -472,7 +494,9 @@ def test_windows_that_overlap_a_few_times_are_added_up(
     size = (max(1, k - low - high) + more,)
     g = integers((n, o, *slide.size(size, (k,))), 1, np.float32)
     w = integers((o, c, k), 2, np.float32)
-    found = cpu_sent.convolution_input(g, w, slide, size)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cpu_sent, "_SHORT", 0)  # as where vectors are long
+        found = cpu_sent.convolution_input(g, w, slide, size)
     taken = c <= 2 and o >= 16 and k <= 4 * stride and stride >= 4 and n > 0 and available()
     assert (found is not NotImplemented) == taken
     if found is not NotImplemented:
@@ -512,8 +536,8 @@ def test_groups_send_each_to_its_own(case: Case, dtype: Any, small: bool) -> Non
     x, w = case["x_shape"], integers(case["w_shape"], 2, dtype)
     g = integers((x[0], len(w), *slide.size(x[2:], w.shape[2:])), 1, dtype)
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("_SHORT_TERMS", *(["_ROOM"] if small else [])):
-            patch.setattr(cpu_sent, name, 0)
+        patch.setattr(cpu_sent, "_ROOMS", {0: 1 << 24})
+        patch.setattr(cpu_sent, "_ROOM", 0 if small else 1 << 20)
         patch.setattr(cpu_sent, "_SHORT", 64)
         found = cpu_sent.convolution_input(g, w, slide, x[2:])
     taken = available() and np.prod(w.shape[2:]) > 1 and 0 not in (*g.shape, *w.shape, *x)

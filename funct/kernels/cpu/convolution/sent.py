@@ -42,10 +42,11 @@ _SHARE, _CALL = 8, 1700
 # or of any where zeros around are most of what many taps would read: pixels for each that is there
 _MANY_TAPS, _AROUND = 25, 2
 # or to few channels of a group, or of few pixels: bytes of vectors with which others are no quicker
-# than BLAS, for so many terms or, with strides, half of them
-_SHORT, _SHORT_TERMS = 32, 64
-_FEW_PIXELS = 64
-_MOST_ROOM = 1 << 24  # bytes of what an image sends then
+# than BLAS, if an image sends no more bytes, for so many terms, half of them with strides, and a
+# quarter where windows are boxes that stay in the image, outside of which others read most
+_SHORT, _ROOMS = 32, {48: 1 << 24, 16: 1 << 21, 8: 1 << 19}
+_FEW_PIXELS, _PIXEL_TERMS = 64, 64
+_LAST_ROOM, _LAST_TERMS = 1 << 19, 8  # where channels are last, for each of them
 _ROOM = 1 << 20  # bytes of what is sent, if an image sends no more
 # of sound:
 _OVERLAPS = 4  # strides in a window, of one or two channels
@@ -57,7 +58,7 @@ def _convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> Any:
     """Without strides it is the adjoint in x of one with turned taps."""
     size = slide.size(x.shape[2:], w.shape[2:])
     axes = tuple(range(2, w.ndim))
-    if max(slide.stride) > 1 or not (available() and _large(x, w, len(w), slide, size)):
+    if max(slide.stride) > 1 or slide.groups > 1 or 0 in size or not available():
         return None
     lows = [d * (k - 1) - low for d, k, (low, _) in zip(slide.dilation, w.shape[2:], slide.padding)]
     turned = slide._replace(padding=tuple([(low, 0) for low in lows]))
@@ -65,6 +66,9 @@ def _convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> Any:
     def flipped(w: NDArray[Any]) -> NDArray[Any]:
         return np.flip(w, axes).swapaxes(0, 1)
 
+    few = len(w) < _FEW and _apart(x, flipped(w), turned)
+    if not few and not _large(x, w, len(w), slide, size):
+        return None
     added = _added(x, flipped(w), turned, size)
     return lambda x, w, *_: added(x, flipped(w))
 
@@ -101,16 +105,21 @@ def _large(g: Any, w: Any, channels: int, slide: Sliding, size: Sizes) -> bool:
 
 
 def _apart(g: Any, w: Any, slide: Sliding) -> bool:
-    """Whether vectors are short and many outputs are summed, for a few channels of a group or of a
-    few pixels, for which weights would be laid out.
+    """Whether vectors are short and some outputs are summed for a few channels of a group, or many
+    of a few pixels, for which weights would be laid out.
     """
     groups, pixels = slide.groups, prod(g.shape[2:])
-    terms = len(w) // groups * (2 if max(slide.stride) > 1 else 1)
-    many = terms >= _SHORT_TERMS and host().vector_bytes <= _SHORT
-    few = w.shape[1] < _FEW or (len(g) == groups == 1 and pixels <= _FEW_PIXELS)
+    boxes = w.ndim == 5 and max(map(max, slide.padding)) <= 0
+    terms = len(w) // groups * (2 if max(slide.stride) > 1 else 1) * (4 if boxes else 1)
+    short = host().vector_bytes <= _SHORT
+    alone = len(g) == groups == 1 and pixels <= _FEW_PIXELS and terms >= _PIXEL_TERMS
     sent = w.size // max(1, len(w)) * groups * pixels * g.itemsize
-    alike = g.dtype == w.dtype and not lie_last(g) and prod(w.shape[2:]) > 1
-    return many and few and alike and g.size > 0 < sent <= _MOST_ROOM
+    room = next((room for least, room in _ROOMS.items() if terms >= least), 0)
+    if lie_last(g):
+        alone, sent = False, sent * w.shape[1]
+        room = _LAST_ROOM if groups == 1 and terms >= _LAST_TERMS else 0
+    alike = g.dtype == w.dtype and prod(w.shape[2:]) > 1
+    return short and (w.shape[1] < _FEW or alone) and alike and g.size > 0 < sent <= room
 
 
 def _sound(g: Any, w: Any, slide: Sliding) -> bool:
