@@ -1,5 +1,5 @@
-"""Convolutions some of whose taps reach no pixel, as those of large windows on small images: what is
-left of their kernels are smaller ones, often single elements.
+"""Convolutions some of whose taps reach no pixel, as those of large windows on small images: what
+is left of their kernels are smaller ones, often single elements.
 """
 
 from __future__ import annotations
