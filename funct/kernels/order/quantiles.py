@@ -5,12 +5,16 @@ Of long runs and few fractions nothing is sorted: NumPy selects, in a fifth of t
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import floor, isfinite
 from typing import Any
 
 import numpy as np
 
+from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.order.presorted import STANDS
+from funct.kernels.cpu.order.selecting import ROOM, between
+from funct.kernels.cpu.outside import sorts
 from funct.kernels.dtypes import INTEGER, is_half
 from funct.kernels.linalg.dots import vdot
 from funct.kernels.order import sorting
@@ -21,6 +25,7 @@ _MOST = 1 << 14  # elements that are sorted in vain, where one is not finite, in
 _SMALL = 256  # elements from which on machine code sorts
 _FEW = 33  # fractions from which on they are not asked for one by one
 _LONG, _LINE, _ROW = 256, 512, 64  # elements of a run, of each of several, and of many rows,
+_COUNTED = (8, 1 << 16)  # elements of a line of which a quantile is found by counting
 _SELECTED = 4  # and fractions, for which selecting is quicker
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 _SINGLE = _FLOATS[1]
@@ -77,10 +82,14 @@ def _quantile(
     if weights is not None or method not in _PARTS or not x.size:
         return None
     real, whole = x.dtype in _FLOATS, x.dtype.kind in "iu"
-    line = axis is None and not keepdims and (real or whole) and x.size >= _LONG
+    line = axis is None and not keepdims and (real or whole)
     if line and q.__class__ is float and 0.0 <= q <= 1.0:  # what is asked most
         run = x.reshape(-1)
-        if whole or isfinite(vdot(run, run)):
+        if real and _COUNTED[0] <= x.size <= _COUNTED[1]:
+            found = _counted(run, q, method)
+            if found is not None:
+                return found
+        if x.size >= _LONG and (whole or isfinite(vdot(run, run))):
             return _selected(run, q, method, x.dtype.type if real else np.float64)
     single = x.dtype is _SINGLE
     fractions: Any = [q]
@@ -209,6 +218,23 @@ def _selected(run: Any, q: float, method: str, kind: Any) -> Any:
         return a + part
     b = _least(s[k + 1 :])
     return _between(a, kind(_of_zeros(run, k + 1) if b == 0 else b), part)
+
+
+def _counted(run: Any, q: float, method: str) -> Any:
+    """The same, found by counting; None where that does not pay."""
+    n = run.size
+    k, part, dtype = _counted_place(n, q, method, run.dtype)
+    if dtype is None or not ready(n, 0):
+        return None
+    room = np.empty(ROOM, dtype)
+    return None if between(run, room, n, k, part) else room[-1]
+
+
+@lru_cache(256)
+def _counted_place(n: int, q: float, method: str, dtype: Any) -> tuple[int, float, Any]:
+    """The place, the share as a float, and the dtype if NumPy's sort of that can be called."""
+    k, part = _place(n, q, method, dtype.type)
+    return k, float(part), dtype if sorts(dtype) else None
 
 
 def _selected_of_each(runs: Any, q: float, method: str, kind: Any, nan: Any, whole: bool) -> Any:
