@@ -54,14 +54,24 @@ def _ordered() -> dict[np.dtype[Any], NDArray[Any]]:
 
 def line(x: NDArray[Any], size: int, descending: bool) -> NDArray[Any] | None:
     """A line of so many elements, sorted."""
-    char = x.dtype.char
-    room = _in_vectors().get(char)
+    room, real, packs = _LINES.get(x.dtype) or _of_line(x.dtype)
     if room is None or size < _SHORT or not ready(size, 0):
         return None
-    if char not in _REALS and seem_close(x):
+    if not real and seem_close(x):
         return None  # integers close together are counted
-    y: NDArray[Any] = sort_rows(x, room, PLACES, size, 1, descending, wide())
+    y: NDArray[Any] = sort_rows(x, room, PLACES, size, 1, descending, packs)
     return y[::-1] if descending else y
+
+
+def _of_line(dtype: np.dtype[Any]) -> tuple[NDArray[Any] | None, bool, bool]:
+    """Of a dtype what `line` asks at every call: no elements, if NumPy's sort can be called;
+    whether it is real; whether vectors are packed.
+    """
+    found = _LINES[dtype] = _in_vectors().get(dtype.char), dtype.char in _REALS, wide()
+    return found
+
+
+_LINES: dict[np.dtype[Any], tuple[NDArray[Any] | None, bool, bool]] = {}
 
 
 def sort(x: NDArray[Any], size: int, axis: int, descending: bool) -> NDArray[Any] | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.device.host import host
+from funct.device.memory import LARGE, serve
 from funct.kernels.cpu.indexing import packing
 from funct.kernels.cpu.loops import pays, ready
 from funct.kernels.cpu.order import sorting as cpu
@@ -261,18 +262,18 @@ def _sorted_others(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]
 
 def _sorted_line(x: NDArray[Any], n: int, real: bool, descending: bool) -> NDArray[Any]:
     """`sort` of a line of words, in NumPy's vectors, which lose the signs of zeros."""
-    if state := in_order(x, 1, n, descending):
-        return x.copy() if state == STANDS else x[::-1].copy()
-    if not real and (counted := counting.sort(x)) is not None:
-        return counted[::-1] if descending else counted
-    odd = real
-    if real and n >= _LONG_LINE:
-        line = fresh(x.shape, x.dtype)
-        odd = packing.copied(x, line, n) != 0
-    else:
-        line = x.copy()
+    if not real:
+        if state := in_order(x, 1, n, descending):
+            return x.copy() if state == STANDS else x[::-1].copy()
+        if (counted := counting.sort(x)) is not None:
+            return counted[::-1] if descending else counted
+    if x.nbytes >= LARGE:
+        serve(x.nbytes)
+    if (found := few_rows.line(x, n, descending)) is not None:
+        return found
+    line = x.copy()
     line.sort()
-    if odd:
+    if real:
         packing.zeros(x, line, packing.PLACES, 1, n, descending, wide())
     return line[::-1] if descending else line
 

@@ -25,6 +25,7 @@ _SIDE = 32  # elements that are chosen together
 PLACES: Any = np.argsort(1 - (np.arange(256)[:, None] >> np.arange(8) & 1), 1, "stable")
 PLACES = PLACES.astype(np.uint8).reshape(-1)
 _UNSIGNED = {4: np.uint32, 8: np.uint64}
+_SIGNED = {4: np.int32, 8: np.int64}
 # `np.where` once it has asked each array whether another library is to do it
 plain_chosen: Any = getattr(np.where, "_implementation", np.where)
 
@@ -148,7 +149,7 @@ def give_signs(
     x: Any, y: Any, table: Any, start: Any, to: Any, n: Any, backwards: bool, wide: bool
 ) -> None:
     """The same of one row of n elements, which begins in x at start and in y at to."""
-    unsigned = _UNSIGNED[x.dtype.itemsize]
+    unsigned, signed = _UNSIGNED[x.dtype.itemsize], _SIGNED[x.dtype.itemsize]
     top = unsigned(x.dtype.itemsize * 8 - 1)
     end = start + n
     first = to + _below(y, to, n, False)
@@ -171,7 +172,7 @@ def give_signs(
             while k + 8 <= end and out + 8 <= last:
                 v = loaded(x, k, 8)
                 keep = v == 0
-                negative = spread(bits(v.view(unsigned) >> top != 0).astype(unsigned), 8)
+                negative = spread(bits(v.view(signed) < 0).astype(unsigned), 8)
                 place = loaded(table, bits(keep) * 8, 8).astype(unsigned)
                 stored(y, out, ((negative >> place) << top).view(x.dtype.type))
                 out += many(keep)
