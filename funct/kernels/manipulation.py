@@ -230,10 +230,17 @@ def stack(arrays: Any, axis: int = 0) -> Any:
 
 def flip(x: Any, axis: Any = None) -> Any:
     """Axes in reverse order: all, or one."""
-    if axis is None:
-        return x[(_BACK,) * x.ndim] if x.ndim else None
-    if axis.__class__ is not int or not x.ndim:
+    if not x.ndim:
         return None
+    if axis is None:
+        made = runs.backward(x, x.size)
+        return x[(_BACK,) * x.ndim] if made is None else made
+    if axis.__class__ is not int:
+        return None
+    if axis in (-1, x.ndim - 1):
+        made = runs.backward(x, x.shape[-1])
+        if made is not None:
+            return made
     return x[_BACK] if axis == 0 else x[(_ALL,) * range(x.ndim)[axis] + (_BACK,)]
 
 

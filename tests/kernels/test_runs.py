@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ml_dtypes import bfloat16
 
 import funct as ft
+from funct.kernels import manipulation
 from funct.kernels.cpu import loops
 from funct.kernels.cpu.indexing import repeats
 from funct.kernels.cpu.indexing import runs as cpu
@@ -149,6 +150,10 @@ def test_no_index_is_outside(n: int) -> None:
         total = int(often.sum())
         agree(cpu.repeated, x, often, y, n, total)
         agree_on_new(cpu.repetitions, y[:total], x, often, total, n)
+    for dtype in (np.int8, np.int16, np.int64):
+        v = x.astype(dtype)
+        agree(cpu.backward, v, np.zeros_like(v), 32 * n, 3, 2, 2)
+        agree(cpu.backward, v, np.zeros_like(v), 3 * n, 32, 5, 7)
     agree(cpu.differences, x, np.zeros(3 * n * 16, np.int64), 3, 2, 16 * n, 2, 2)
     for lower in (False, True):
         agree(cpu.triangle, x, np.zeros_like(x), 6, 3, 8 * n, 1, lower, 4, 1, 2)
@@ -199,6 +204,13 @@ def test_rows_are_joined_and_rolled(dtype: str, rows: int) -> None:
     x = rng.integers(0, 99, (rows, 3, 5)).astype(dtype)
     _same(kernels.joined(x, x[:, :2].copy(), 1), np.concatenate([x, x[:, :2]], 1))
     _same(kernels.rolled(x, 2, 1), np.roll(x, -2, 1))
+    x = guarded.copy(rng.integers(0, 99, (rows, 700)).astype(dtype))
+    for axis in (None, 1, -1, 0):
+        with guarded.memory(at_end=rows % 2 > 0):
+            found = manipulation.flip(x, axis)
+        _same(np.ascontiguousarray(found), np.ascontiguousarray(np.flip(x, axis)))
+        assert found.flags.c_contiguous == (axis != 0 and x.itemsize < 4)
+    x = rng.integers(0, 99, (rows, 3, 5)).astype(dtype)
     for v, w, axis in (
         (x, x[:, :, :2], 2), (x, x[:8], 1), (x, x, 0), (x, x, 3), (x, x, None), (x, x[0], 1),
         (x, x.astype("V3"), 1), (x.T, x.T, 1),

@@ -30,6 +30,7 @@ from funct.kernels.cpu.vectors import (
     Value,
     ascend,
     asked,
+    backwards,
     bits,
     chosen,
     detached,
@@ -242,6 +243,7 @@ class _Printer(Registers):
             gathered: self.gathered, lanes: self.lanes, packed: self.packed, many: self.many,
             bits: self.bits, chosen: self.chosen, in_step: self.in_step, stepped: self.stepped,
             ascend: self.ascend, min: self.smaller, detached: self.detached,
+            backwards: self.backwards,
             spread: lambda v, n: self.spread(self.typed(v), n),
             max: lambda a, b: self.where(self.compare(ast.Gt(), b, a), b, a),
         }  # fmt: skip

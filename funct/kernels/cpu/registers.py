@@ -271,6 +271,10 @@ class Registers:
             self.emit(f"shufflevector {v.type.text} {v.text}, {v.type.text} poison, {mask}"), kind
         )
 
+    def backwards(self, v: Value) -> Value:
+        """The elements of a vector, the last one first."""
+        return self._shuffled(v, None, range(v.type.lanes)[::-1])
+
     def asked(self, x: Pointer, at: Any, count: int) -> None:
         """Ask the memory for count elements of x from at on, which may lie outside."""
         self.declared.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")

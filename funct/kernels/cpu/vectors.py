@@ -11,9 +11,9 @@ import ml_dtypes
 import numpy as np
 
 __all__ = [
-    "ELEMENTS", "HALVES", "INT", "TRUTH", "Pointer", "Type", "Value", "ascend", "asked", "bits",
-    "chosen", "detached", "element", "gathered", "in_step", "lanes", "loaded", "many", "packed",
-    "spread", "stepped", "stored", "summed", "written",
+    "ELEMENTS", "HALVES", "INT", "TRUTH", "Pointer", "Type", "Value", "ascend", "asked",
+    "backwards", "bits", "chosen", "detached", "element", "gathered", "in_step", "lanes", "loaded",
+    "many", "packed", "spread", "stepped", "stored", "summed", "written",
 ]  # fmt: skip
 
 
@@ -86,6 +86,11 @@ def stepped(x: Any, at: Any, step: int, count: int) -> Any:
     elements are read.
     """
     return x[at : at + step * count].copy()[::step]
+
+
+def backwards(v: Any) -> Any:
+    """The elements of a vector, the last one first."""
+    return v[::-1]
 
 
 def asked(x: Any, at: Any, count: int) -> None:

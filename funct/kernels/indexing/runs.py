@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "differences", "evenly", "few_joined", "joined", "plain_differences", "plain_triangle",
-    "repeated", "rolled", "rows", "triangle",
+    "backward", "differences", "evenly", "few_joined", "joined", "plain_differences",
+    "plain_triangle", "repeated", "rolled", "rows", "triangle",
 ]  # fmt: skip
 
 _SOME = 1 << 11  # elements from which on machine code pays where rows are short
@@ -36,6 +36,20 @@ _LEAST, _MOST_BYTES = 12, 1 << 10  # of the longest row that is joined sooner th
 _BLOCK = 1 << 18  # and of a result that a cache keeps
 _PART = 1 << 15  # elements of a task
 _MOST = 1 << 28  # bytes of repeated elements
+
+
+def backward(x: NDArray[Any], n: int) -> NDArray[Any] | None:
+    """Rows of n elements from their ends, where they are narrow numbers, which are then worth
+    vectors to whoever reads them; None where a view will do.
+    """
+    if x.itemsize > 2 or x.size < _SHORT or n < _FEW or not x.flags.c_contiguous:
+        return None
+    if x.dtype.hasobject or not ready(x.size, 0):
+        return None
+    y, rows = memory.fresh(x.shape, x.dtype), x.size // n
+    part = max(1, _PART // n)
+    cpu.backward(as_words(x), as_words(y), n, rows, part, -(-rows // part))
+    return y
 
 
 def differences(x: NDArray[Any], axis: int) -> NDArray[Any]:

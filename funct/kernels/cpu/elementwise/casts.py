@@ -22,8 +22,7 @@ from funct.kernels.cpu.elementwise import halves
 from funct.kernels.cpu.elementwise.byte_tables import entries, in_registers, looked_up
 from funct.kernels.cpu.elementwise.halves import HALVES
 from funct.kernels.cpu.elementwise.vector_loops import ELEMENTS, SHORTEST, combined
-from funct.kernels.elementwise.casting import FEW
-from funct.kernels.elementwise.thresholds import FLAT
+from funct.kernels.elementwise.casting import FEW, is_flat
 from funct.kernels.llvm import I64, PTR, Module, Value, each, typed
 
 __all__ = ["CASTS", "IN_VECTORS", "cast"]
@@ -50,7 +49,7 @@ _making = whole(threading.RLock())
 def cast(x: Any, dtype: np.dtype[Any]) -> Any:
     """x in another dtype."""
     pair = x.dtype, dtype
-    if x.size < FLAT and pair in IN_VECTORS and x.flags.c_contiguous and x.flags.aligned:
+    if pair in IN_VECTORS and is_flat(x.size) and x.flags.c_contiguous and x.flags.aligned:
         return _some(*pair)(x, _LIKE[dtype])
     if x.size < _FEW:
         return NotImplemented

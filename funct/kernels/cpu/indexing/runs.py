@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.cpu.loops import kernel, making, parallel
-from funct.kernels.cpu.vectors import lanes, loaded, spread, stored
+from funct.kernels.cpu.vectors import backwards, lanes, loaded, spread, stored
 
 __all__ = [
-    "LANES", "MOST", "NARROW", "beside", "beside_few", "concatenate", "copied", "differences",
-    "joined", "lines", "repeated", "repetitions", "total", "triangle", "triangles",
+    "LANES", "MOST", "NARROW", "backward", "beside", "beside_few", "concatenate", "copied",
+    "differences", "joined", "lines", "repeated", "repetitions", "total", "triangle", "triangles",
 ]  # fmt: skip
 
 LANES, _ROW, _HALF = 8, 16, 4
@@ -193,6 +193,23 @@ def copied(x: Any, at: Any, y: Any, to: Any, n: Any) -> None:
     else:
         for k in range(n):
             y[to + k] = x[at + k]
+
+
+@parallel
+def backward(x: Any, y: Any, n: int, rows: int, part: int, task: int) -> None:
+    """Rows of y: those of x, of n elements each, from their ends; a task makes `part` rows."""
+    size = 2 * _BYTES // x.dtype.itemsize
+    for o in range(task * part, min((task + 1) * part, rows)):
+        start = o * n
+        last = max(n - size, 0)
+        for k in range(0, last, size):
+            v = loaded(x, start + k, size)
+            stored(y, start + n - k - size, backwards(v))
+        if n >= size:
+            stored(y, start, backwards(loaded(x, start + last, size)))
+        else:
+            for k in range(n):
+                y[start + n - k - 1] = x[start + k]
 
 
 @parallel
