@@ -50,12 +50,14 @@ def changed(x: Any, key: Any, name: str, v: Any, change: Any) -> Any:
     array = fast.Array
     if x.__class__ is not array:
         return None
-    a, c = x.data, key.__class__
-    if c is array:
-        at, w, mode = key.data, v.data if v.__class__ is array else v, _MODES.get(change)
+    a, c, kind = x.data, key.__class__, v.__class__
+    positions = c is array
+    if positions or kind is array or kind is float:
+        at, w, out = key.data if positions else key, v.data if kind is array else v, None
         try:
-            out = None if mode is None else kernels.few_combined.call(a, w, at, mode)
-            if out is None:
+            if (kind is array or kind is float) and (mode := _MODES.get(change)) is not None:
+                out = kernels.few_combined.call(a, w, at, mode)
+            if out is None and positions:
                 out = _at_array(a, w, at, change)
         except (IndexError, ValueError):
             return None  # refused by name

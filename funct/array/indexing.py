@@ -22,7 +22,8 @@ from funct.ops.refusals import shown
 from funct.source import known_as
 
 __all__ = [
-    "entry", "index", "is_index", "is_mask", "nonzero_axes", "places", "selected", "width",
+    "entry", "index", "is_index", "is_mask", "is_of_rows", "nonzero_axes", "places", "selected",
+    "width",
 ]  # fmt: skip
 
 
@@ -34,6 +35,8 @@ class _Extra(Struct, frozen=True, eq=False):
 
 def index(x: Any, key: Any) -> Any:
     """x[key]: ints, slices, None, Ellipsis, integer arrays, masks and tuples of them."""
+    if is_of_rows(key, x.shape):
+        return ops.take(x, key, 0)
     items = _expand(x, key if isinstance(key, tuple) else (key,))
     x = _windows(x, items)
     y, adjacent = _basic(x, items)
@@ -85,6 +88,15 @@ def _is_array(item: Any) -> bool:
 def is_index(item: Any) -> bool:
     """Whether an entry is an array of integers."""
     return isinstance(item, Value) and item.dtype.kind in "iu"
+
+
+def is_of_rows(key: Any, shape: Shape) -> bool:
+    """Whether a key is one row of known positions on the first axis, as `take` and `scatter` want
+    them: of arrays without elements these look at none.
+    """
+    if key.__class__ is not fast.Array or key.data.ndim != 1:
+        return False
+    return key.data.dtype.kind in "iu" and bool(shape) and 0 not in shape
 
 
 def is_mask(item: Any) -> bool:

@@ -9,7 +9,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from funct import ops
 from funct.array.changes import cast, changed, operand
-from funct.array.indexing import entry, is_index, is_mask, places, width
+from funct.array.indexing import entry, is_index, is_mask, is_of_rows, places, width
 from funct.core import INEXACT, Shape, is_one
 from funct.errors import DTypeError, ShapeError
 from funct.kernels.cpu.calls import maker
@@ -72,6 +72,10 @@ class At:
         """v written at the positions, into x or into another array of its shape."""
         x = self._x
         base = x if into is None else into
+        if is_of_rows(self._key, x.shape):
+            at = self._key
+            v = _fitted(name, operand(name, v, x.dtype), (*at.shape, *x.shape[1:]), x.dtype)
+            return _scattered(base, v, at, mode)
         under = self._under_mask(name, v)
         if under is not None:
             mask, v = under
@@ -81,13 +85,7 @@ class At:
         v = _fitted(name, operand(name, v, x.dtype), (*at.shape, *row), x.dtype)
         flat, many = ops.reshape(base, (_size(x.shape[:lead]), *row)), _size(at.shape)
         v, at = ops.reshape(v, (many, *row)), ops.reshape(at, (many,))
-        if mode is None:
-            out = ops.scatter(flat, v, at)
-        elif mode == "add":
-            out = ops.scatter_add(flat, v, at)
-        else:
-            out = ops.scatter_combine(flat, v, at, mode)
-        return ops.reshape(out, x.shape)
+        return ops.reshape(_scattered(flat, v, at, mode), x.shape)
 
     def _under_mask(self, name: str, v: Any) -> tuple[Any, Any] | None:
         """(mask, v), where key is a mask and v the same for all that it selects.
@@ -203,6 +201,13 @@ for _name in ("set", "add", "multiply", "divide", "power", "min", "max"):
 
 make_at = maker(At)
 _COMBINED = {"add": ops.add, "multiply": ops.multiply, "min": ops.minimum, "max": ops.maximum}
+
+
+def _scattered(x: Any, v: Any, at: Any, mode: str | None) -> Any:
+    """x with rows v written at positions of its first axis."""
+    if mode is None:
+        return ops.scatter(x, v, at)
+    return ops.scatter_add(x, v, at) if mode == "add" else ops.scatter_combine(x, v, at, mode)
 
 
 def _number(n: int, dtype: Any) -> Any:

@@ -45,6 +45,7 @@ __all__ = [
     "plain_combine_into",
 ]  # fmt: skip
 
+BASIC = frozenset({int, slice, type(None), type(...)})  # entries of keys that give views
 _INT64, _BOOL, _DOUBLE = np.dtype(np.int64), np.dtype(bool), np.dtype(np.float64)
 _WHOLE = slice(None)
 # By their numbers, the dtypes of which kernels take Python's numbers, and the class of those.
@@ -69,7 +70,11 @@ def combine(x: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> NDArray[An
 
     i counts along the first axis of x (n, ...); v (*i, ...) has a row, or an element, for each.
     """
-    i, y = signed(i), np.array(x, order="C")
+    i = signed(i)
+    made = combined_each(x, v, i, mode) if x.__class__ is np.ndarray else None
+    if made is not None:
+        return made
+    y = np.array(x, order="C")
     if y.ndim == 1:
         combine_into(y, v, i, mode)
     else:
@@ -149,8 +154,6 @@ def combined_at(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | No
         return None
     if not ready(count, 0):
         return None
-    if not single:
-        v = np.ascontiguousarray(v)  # here rather than by the kernel, which looks at all arguments
     if line is not None:
         return inside(cpu.combined(x, v, first, count, *line[1:], mode, single))
     at, n = (first, len(x)) if rank == 2 else flat(each[:-1], x.shape)
@@ -284,7 +287,6 @@ def combined_each(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | 
         return _as_others(combined_each, x, v, i, mode)
     if (mode == "set" and count < _FEW) or v.shape != i.shape or not ready(count, 0):
         return None
-    v = np.ascontiguousarray(v)
     made: NDArray[Any] | None = cpu.combined(x, v, i, count, x.size, 1, 0, mode, False)
     return inside(made) if made is None else made
 
@@ -309,22 +311,48 @@ def combined_rows(x: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> NDAr
 
 
 def _combined(x: Any, v: Any, i: Any, mode: Any) -> Plan | None:
-    """How a few values, or a number, are combined with 1-D x, and put under a mask."""
-    d, single, count = x.dtype, v.__class__ is not np.ndarray, i.size
-    if i.__class__ is not np.ndarray or d.num not in _CODED or not 0 < count < _MUCH:
+    """How a few values, or a number, are combined with what a key of an array selects."""
+    d, single = x.dtype, v.__class__ is not np.ndarray
+    if d.num not in _CODED or not 0 < x.size < _MUCH or (single and d is not _DOUBLE):
         return None
-    if single and (v.__class__ is not float or d is not _DOUBLE):
-        return None
+    if i.__class__ is not np.ndarray:
+        return _combined_view(x, v, i, mode, single)
     if i.dtype is _BOOL:
         if not single or mode != "set" or i.shape != x.shape:
             return None
         return Plan(replaced_few, (x, v, i, True, False), (0, 1, 2, None), x.shape, d)
-    if i.dtype not in WORDS or x.ndim != 1 or x.size >= _MUCH:
+    if i.dtype not in WORDS or x.ndim != 1 or not 0 < i.size < _MUCH:
         return None
     if not single and (v.dtype is not d or v.shape != i.shape):
         return None
-    given = x, v, i, count, x.size, 1, 0, mode, single
+    given = x, v, i, i.size, x.size, 1, 0, mode, single
     return Plan(cpu.combined, given, (0, 1, 2, None), x.shape, d)
+
+
+def _combined_view(x: Any, v: Any, key: Any, mode: Any, single: bool) -> Plan | None:
+    """The same for numbers, slices and new axes, whose view is rows of elements evenly apart."""
+    each = key if key.__class__ is tuple else (key,)
+    if not BASIC.issuperset([k.__class__ for k in each]):
+        return None
+    try:
+        view = x[each if ... in each else (*each, ...)]
+    except (IndexError, ValueError):
+        return None
+    if not view.size or (not single and (v.dtype is not x.dtype or v.shape != view.shape)):
+        return None
+    axes: list[tuple[int, int]] = []  # how long each is, and how far apart in elements
+    for n, stride in zip(view.shape, view.strides):
+        step = stride // x.itemsize
+        if axes and axes[-1][1] == n * step:
+            axes[-1] = axes[-1][0] * n, step
+        elif n > 1:
+            axes.append((n, step))
+    if len(axes) > 2:
+        return None
+    first = (view.__array_interface__["data"][0] - x.__array_interface__["data"][0]) // x.itemsize
+    (rows, pitch), (count, step) = [(1, 0), (1, 1), *axes][-2:] if axes else ((1, 0), (1, 1))
+    given = x, v, first, rows, pitch, count, step, mode, single, step == 1
+    return Plan(cpu.combined_view, given, (0, 1, None, None), x.shape, x.dtype)
 
 
 few_combined = Prepared(_combined)

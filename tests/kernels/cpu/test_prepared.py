@@ -17,6 +17,7 @@ from funct.kernels.cpu.by_words import PLACES
 from funct.kernels.cpu.loops import available, making
 from funct.kernels.cpu.prepared import Plan, Prepared
 from funct.kernels.indexing import combining, gather, runs
+from funct.kernels.indexing.combining import COMBINED_AT
 from funct.kernels.table import restricted
 from tests import guarded
 
@@ -64,11 +65,27 @@ def _combined() -> Iterator[Case]:
             yield _by_numpy, (x, rng.integers(0, 5, i.shape).astype(dtype), i, mode)
             yield _by_numpy, (x, 1.5, i, mode)
         yield _by_numpy, (x, np.nan, x > 2, mode)
+        y = x.reshape(3, 6, 5)
+        for key in KEYS if dtype is np.float64 or mode == "add" else KEYS[-2:]:
+            yield _by_numpy, (y, rng.integers(0, 5, y[key].shape).astype(dtype), key, mode)
+            yield _by_numpy, (y, -0.0, key, mode)
+
+
+ALL, TURNED = slice(None), slice(None, None, -1)
+KEYS: tuple[Any, ...] = (
+    0, ALL, (), ..., (None, 1, ..., 2), (1, slice(1, -1)), (..., 3), slice(None, None, 2), TURNED,
+    (ALL, TURNED), (0, TURNED, TURNED), (ALL, 2), (slice(1, 3), ALL, slice(1, 4)), (2, 0, 1), True,
+    (ALL, slice(None, None, 2), slice(None, None, 2)), (1, 5), slice(2, 2), (slice(1, None), 4),
+)  # fmt: skip
 
 
 def _by_numpy(x: Any, v: Any, i: Any, mode: str) -> Any:
     y = x.copy()
-    combining.plain_combine_into(y, v, i, mode)
+    if isinstance(i, np.ndarray) or mode == "set":
+        combining.plain_combine_into(y, v, i, mode)
+    else:
+        change = COMBINED_AT[mode].__self__
+        y[i] = change(y[i], v)
     return y
 
 
@@ -100,6 +117,7 @@ def test_prepared_calls_give_what_numpy_gives(name: str) -> None:
             assert (y is None) == (expected is None)
             if y is not None:
                 np.testing.assert_array_equal(y, expected, strict=True)
+                assert y.tobytes() == expected.tobytes()
                 given += 1
         with restricted():
             assert few.call(*args) is None
@@ -126,10 +144,11 @@ def _plus(x: Any, v: float, step: int, table: Any, y: Any, n: int) -> None:
         y[k] = x[k] + v + np.float64(step) + table[0]
 
 
-def test_plans_belong_to_their_places() -> None:
+def test_plans_belong_to_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a plan needs stays while it is kept, arrays of calls do not; dtypes that may go are not
     known.
     """
+    monkeypatch.setattr(module, "_SELDOM", 1)
     tables: list[weakref.ref[Any]] = []
 
     def way(x: Any, v: float, step: int) -> Plan:
@@ -154,13 +173,18 @@ def test_plans_belong_to_their_places() -> None:
 
 
 def test_shapes_that_come_once_prepare_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They cost a look, and so do arrays that are large before blocks are ours."""
+    """They cost a look, as most do where nearly all are new, and arrays that are large before
+    blocks are ours.
+    """
     asked: list[Any] = []
     few = Prepared(lambda x, axis: asked.append(x))  # type: ignore[func-returns-value]
     few.load()
     for n in range(1, 50):
         assert few.call(np.ones(n), 0) is None
     assert not asked
+    for n in range(1, 4 * PLACES):
+        assert few.call(np.ones(n), 0) is few.call(np.ones(n), 0) is None
+    assert PLACES < len(asked) < PLACES + 50
     monkeypatch.setattr(module, "is_serving", lambda: False)
     join = Prepared(runs._joined)
     join.load()

@@ -20,7 +20,7 @@ from funct.kernels.dtypes import is_half
 
 __all__ = [
     "add_elements", "combine", "combine_columns", "combine_rows", "combined", "combined_columns",
-    "combined_pairs", "summed",
+    "combined_pairs", "combined_view", "summed",
 ]  # fmt: skip
 
 _LANES = 8
@@ -207,6 +207,26 @@ def combined(
     _begun(x, y, size, mode)
     wrong: int = _combine_each(v, i, y, count, n, m, column, mode, single)
     return wrong
+
+
+@making("x")
+def combined_view(
+    x: Any, v: Any, first: int, rows: int, pitch: int, count: int, step: int, mode: str,
+    single: bool, dense: bool, y: Any, size: int,
+) -> None:  # fmt: skip
+    """`combine` in a new array of what stands in `rows` rows, `pitch` elements apart, of `count`
+    elements each, `step` apart (dense: they are side by side), from `first` on.
+    """
+    _begun(x, y, size, mode)
+    whole = count & -_LANES if dense else 0
+    for r in range(rows):
+        to, source = first + r * pitch, r * count
+        for k in range(0, whole, _LANES):
+            new = spread(y.dtype.type(v), _LANES) if single else loaded(v, source + k, _LANES)
+            stored(y, to + k, _combined(detached(loaded(y, to + k, _LANES)), new, mode))
+        for k in range(whole, count):
+            at = to + k * step
+            y[at] = _combined(y[at], _picked(v, source + k, y.dtype, single), mode)
 
 
 def _combine_each(
