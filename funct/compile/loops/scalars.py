@@ -366,7 +366,7 @@ _COSTS = {
     "cbrt": 16, "cos": 24, "cosh": 16, "erf": 24, "erfc": 40, "erfinv": 40, "exp": 12,
     "exp2": 12, "expit": 20, "expm1": 16, "gammaln": 80, "hypot": 12, "log": 16, "log10": 20,
     "log1p": 24, "log2": 20, "logaddexp": 32, "ndtr": 40, "pow": 40, "sigmoid": 20, "sin": 24,
-    "sinh": 20, "tan": 32, "tanh": 20,
+    "sigmoid_slope": 20, "sinh": 20, "tan": 32, "tanh": 20,
 }  # fmt: skip
 _FAST_COSTS = {
     "cos": 14, "erf": 16, "exp": 8, "exp2": 8, "logaddexp": 20, "pow": 24, "sigmoid": 12, "sin": 14,

@@ -14,7 +14,7 @@ is that of the min-cut partitioner of PyTorch's AOTAutograd.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence, Set
 from math import prod
 from typing import Any
@@ -23,6 +23,7 @@ import attrs
 from msgspec import Struct
 
 from funct.compile.loops.scalars import is_exact
+from funct.compile.rewriting.logistic import slope_of
 from funct.core import INEXACT, Absent, size_values
 from funct.graph import Call, Control, Graph, Guard, Node, Var, eliminate_dead, share_common
 
@@ -135,9 +136,19 @@ class _Split:
                 self.later.add(e)
         reads = [v for e in self.entries if e in self.later for v in e.reads]
         needed = dict.fromkeys([*reads, *self.gradients])
+        self.spare = self._in_slopes()
+        self.free -= self.spare
         self.decides = any(_decides(e) for e in self.entries if e not in self.later)
         self.decided: set[Entry] = set()  # comparisons that are never made again
         self.wanted = [v for v in needed if v not in self.late and v not in self.constants]
+
+    def _in_slopes(self) -> set[Var]:
+        """Sigmoids that only their slope reads: of x, that takes one exponential with or without
+        them.
+        """
+        often = Counter([v for e in self.entries for v in e.reads])
+        found = [slope_of(e, self.maker) for e in self.entries]
+        return {f[1] for f in found if f is not None and often[f[1]] == 1}
 
     def again(self, v: Var, let_go: frozenset[Var]) -> Entry | None:
         """The entry that may make a value again; None where the value is kept or given."""
@@ -200,7 +211,7 @@ class _Split:
             price = 1 if v in self.free else _bytes(v) * min(_FAR ** far[v], 1e4)
             if e is not None and e.name in _MOVES:
                 price *= _COPIED
-            if e is not None and self.rule(e):
+            if v in self.spare or (e is not None and self.rule(e)):
                 price = _INFINITE - 1
             flow.connect(2 * k, 2 * k + 1, int(price) + 1)
             if e is None:

@@ -9,6 +9,7 @@
 - the place of an extreme element is the least number of those that are one;
 - last axes of a few elements are taken apart: points, colours, small matrices (`narrow.py`);
 - `relu` is computed behind pools instead of before them (`behind_pools.py`);
+- the slope of a sigmoid is one function (`logistic.py`);
 - functions of looked-up elements of a table that is smaller are computed before (`looked_up.py`);
 - elementwise ops on arrays that are all turned alike are computed before the turn (`turned.py`);
 - arrays that are put one behind the other in several steps are in one;
@@ -43,6 +44,7 @@ from funct.compile.rewriting.boxes import Boxes
 from funct.compile.rewriting.finite import finite_at_zeros
 from funct.compile.rewriting.gaps import without_gaps
 from funct.compile.rewriting.in_parts import InParts
+from funct.compile.rewriting.logistic import slope_of, slope_primitive
 from funct.compile.rewriting.looked_up import before_they_are_looked_up
 from funct.compile.rewriting.minors import Minors
 from funct.compile.rewriting.narrow import taken_apart
@@ -130,7 +132,7 @@ class _Rewriting(Boxes, InParts, Minors, OuterSums, RowElements):
                     x, y = y, x
                 if y.__class__ in (int, float) and y == 1 and _is_whole(x, e):
                     return x
-                return None
+                return None if self.body else self._slope(e)
             case "absorb":
                 g, h = e.operands
                 return h if isinstance(h, Var) and finite_at_zeros(h, g, self.made_by) else None
@@ -159,6 +161,15 @@ class _Rewriting(Boxes, InParts, Minors, OuterSums, RowElements):
             case "put_along_axis":
                 return self.put_one(e)
         return None
+
+    def _slope(self, e: Node) -> Var | None:
+        """The slope of a sigmoid, as one function."""
+        found, out = slope_of(e, self.made_by), e.results[0]
+        if found is None or out in self.decided or found[0].shape != out.shape:
+            return None
+        slope = self.var(out.shape, out.dtype)
+        self.keep(Node(slope_primitive(), found[:1], (), (slope,), e.site))
+        return slope
 
     def _narrow_index(self, e: Node) -> Var | None:
         """Indices that were looked at, in four bytes where numbers are added at them."""

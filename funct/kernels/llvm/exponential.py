@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from funct.kernels.llvm.emitter import Emitter
     from funct.kernels.llvm.values import Value
 
-__all__ = ["LN2", "LOG2_E", "exp", "exp2", "expm1", "reduce", "sigmoid", "silu"]
+__all__ = [
+    "LN2", "LOG2_E", "exp", "exp2", "expm1", "reduce", "sigmoid", "sigmoid_slope", "silu",
+]  # fmt: skip
 
 LOG2_E = "1.44269504088896340735992468100189213742664595415298593413544940693"
 LN2 = "0.693147180559945309417232121458176568075500134360255254120680009493"
@@ -122,6 +124,15 @@ def sigmoid(e: Emitter, x: Value) -> Value:
     lost = power - (below - 1)
     left = e.fma(-near, lost, e.fma(-near, below, above))
     return e.fma(left, inverse, near)
+
+
+def sigmoid_slope(e: Emitter, x: Value) -> Value:
+    """sigmoid(x) sigmoid(-x), the derivative of the sigmoid; at most 4 ulp."""
+    least = e.max(LEAST[x.type.element], -e.abs(x))
+    n, bits, p = reduce(e, least, 2 * BIAS[x.type.element])
+    power = scaled(e, p + 1, n, bits)
+    below = power + 1
+    return power / (below * below)
 
 
 def silu(e: Emitter, x: Value) -> Value:

@@ -97,6 +97,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "round": one_operand("round"),
     "rsqrt": power.rsqrt,
     "sigmoid": exponential.sigmoid,
+    "sigmoid_slope": exponential.sigmoid_slope,
     "sign": sign,
     "silu": exponential.silu,
     "sin": trigonometric.sin,

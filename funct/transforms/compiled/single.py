@@ -20,7 +20,7 @@ from typing import Any
 from funct.array import Array
 from funct.compile import Few
 from funct.core import ShapeDtype
-from funct.graph import Graph, Guard, acts, optimize
+from funct.graph import Graph, Guard, Node, acts, optimize
 from funct.graph.capture import capture
 from funct.kernels.dtypes import NAMED
 from funct.ops.fast import wrap
@@ -91,7 +91,7 @@ class _Call(Composed):
             return 0
         self.value, self._pull = Few(value), Few(pull)
         nodes = optimize(pull).nodes
-        heavy = any(len(e.operands) > _MANY for e in nodes)
+        heavy = any(len(e.operands) > _MANY for e in nodes if isinstance(e, Node))
         return max(len(nodes), _WORTH[True]) if heavy else len(nodes)
 
     def _composed(self, *arrays: Any) -> Any:

@@ -49,6 +49,7 @@ ONE = {
     "log2": (np.log2, 1.2, (0.3, 3)),
     "round": (np.round, 0, (-3, 3)),
     "rsqrt": (lambda x: 1 / np.sqrt(x), 1.5, (0, 3)),
+    "sigmoid_slope": (lambda x: np.exp(-abs(x)) / (1 + np.exp(-abs(x))) ** 2, 4, (-20, 20)),
     "sign": (np.sign, 0, (-3, 3)),
     "sin": (np.sin, 1, (-30, 30)),
     "sinh": (np.sinh, 1.7, (-5, 5)),
