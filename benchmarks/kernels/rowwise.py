@@ -47,6 +47,7 @@ def rows() -> Iterator[Row]:
         yield from _both("glu", lambda f, x: f.glu(x), x)
         yield from _both("softshrink", lambda f, x: f.softshrink(x), x)
     few = rng.standard_normal((100_000, 10)).astype(np.float32)
+    yield from _both("softmax of axis 0", lambda f, x: f.softmax(x, dim=0), few)
     labels = rng.integers(0, 10, len(few))
     yield from _both("softmax", lambda f, x: f.softmax(x, dim=-1), few)
     yield from _both("cross_entropy", lambda f, x, t: f.cross_entropy(x, t), few, labels)

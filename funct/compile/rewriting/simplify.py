@@ -7,6 +7,7 @@
   (`in_parts.py`);
 - what has no elements is left out of arrays one after the other;
 - the place of an extreme element is the least number of those that are one;
+- rows that are short, and of which only columns matter, lie side by side (`short_columns.py`);
 - last axes of a few elements are taken apart: points, colours, small matrices (`narrow.py`);
 - `relu` is computed behind pools instead of before them (`behind_pools.py`);
 - the slope of a sigmoid is one function (`logistic.py`);
@@ -51,6 +52,7 @@ from funct.compile.rewriting.narrow import taken_apart
 from funct.compile.rewriting.outer_sums import OuterSums
 from funct.compile.rewriting.pieces import in_pieces
 from funct.compile.rewriting.row_elements import Check, RowElements
+from funct.compile.rewriting.short_columns import rows_together
 from funct.compile.rewriting.turned import as_they_lie
 from funct.core import lookup
 from funct.graph import Graph, Guard, Node, Var
@@ -78,7 +80,7 @@ def simplify(graph: Graph, *, body: bool = False) -> tuple[Graph, tuple[Check, .
     found, checks = _Rewriting(graph, body).run()
     found = as_they_lie(before_they_are_looked_up(behind_pools(found)))
     found = written_out(without_gaps(in_pieces(found)), body=body)
-    return taken_apart(found), checks
+    return taken_apart(found if body else rows_together(found)), checks
 
 
 class _Rewriting(Boxes, InParts, Minors, OuterSums, RowElements):
