@@ -75,9 +75,9 @@ CASES: dict[str, tuple[list[Any], Any]] = {
     "lp_pool1d": (_units((2, 3, 9)), lambda f, x: f(x, 2.0, 3, 2)),
     "lp_pool2d": (_units((1, 2, 5, 6)), lambda f, x: f(x, 3.0, 2)),
     "lp_pool3d": (_units((2, 4, 3, 5)), lambda f, x: f(x, 2.0, 2)),
-    "grid_sample": (
+    "_composed_sample": (
         [*drawn((2, 3, 5, 6)), *_units((2, 4, 4, 2))],
-        lambda f, x, g: f(x, g, padding_mode="border"),
+        lambda f, x, g: f(x, g, "bilinear", "border", False),
     ),
     "embedding_bag": (drawn((5, 6)), lambda f, w: f(_BAGS, w, mode="mean")),
     "poisson_nll_loss": ([*drawn((4, 7)), *_units((4, 7))], lambda f, x, t: f(x, t)),

@@ -48,7 +48,7 @@ each = pytest.mark.parametrize("name", CASES)
 # the pulls that stay NumPy's calls: they have ops of windows, or numbers that are looked up
 _CALLS = {
     "avg_pool1d", "avg_pool2d", "avg_pool3d", "cross_entropy", "embedding_bag", "fold",
-    "grid_sample", "unfold",
+    "_composed_sample", "unfold",
     "local_response_norm", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d", "max_pool2d",
     "max_pool3d", "multi_margin_loss", "_pair_distances",
     *[f"adaptive_{name}_pool{rank}d" for name in ("avg", "max") for rank in (1, 2, 3)],
@@ -56,7 +56,7 @@ _CALLS = {
 
 # those whose cases hold arrays besides, of as many rows, and those that are compiled before that
 _OF_SO_MANY = {
-    "_scaled", "cosine_embedding_loss", "cross_entropy", "grid_sample", "hinge_embedding_loss",
+    "_scaled", "cosine_embedding_loss", "cross_entropy", "_composed_sample", "hinge_embedding_loss",
     "margin_ranking_loss", "multi_margin_loss", "nll_loss", "soft_margin_loss", "_pair_distances",
     "_upper_distances",
 }  # fmt: skip

@@ -12,9 +12,14 @@ import numpy as np
 
 import funct.array as xp
 from funct import ops
+from funct.array import Array
 from funct.array.in_single import narrowed, widened
 from funct.errors import ArgumentError, ShapeError
-from funct.nn.functional.compiled import compiled
+from funct.kernels.windows import sampling as kernels
+from funct.nn.functional.compiled import compiled, concrete
+from funct.ops.fast import wrap
+from funct.transforms import custom_vjp, jit, vjp
+from funct.transforms.reverse import ReverseTracer
 
 __all__ = ["affine_grid", "grid_sample"]
 
@@ -54,7 +59,6 @@ def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = No
     return xp.reshape(places, (given[0], *given[2:], rank))
 
 
-@functools.partial(compiled, least=256)
 def grid_sample(
     input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros",
     align_corners: bool | None = None,
@@ -92,28 +96,114 @@ def grid_sample(
         raise ArgumentError(
             f"grid_sample: padding_mode must be one of {list(_PADDED)}, got {padding_mode!r}"
         )
-    corners = bool(align_corners)
+    how = (mode, padding_mode, bool(align_corners))
     given = (input, grid)
-    input, grid = widened(*given)  # places of 16 bits are not those of pixels from 2,048 on
-    lengths = [int(n) for n in input.shape[2:]]
+    x, places = widened(*given)  # places of 16 bits are not those of pixels from 2,048 on
+    known = concrete(x) and concrete(places) and kernels.serves(_bare(x), _bare(places))
+    return narrowed((_by_kernels if known else _composed_sample)(x, places, *how), *given)
+
+
+def _bare(x: Any) -> Any:
+    """The buffer below tapes."""
+    while x.__class__ is ReverseTracer:
+        x = x.value
+    return x.data
+
+
+@functools.partial(compiled, least=256)
+def _composed_sample(input: Any, grid: Any, mode: str, padding_mode: str, corners: bool) -> Any:
+    """`grid_sample` by primitives."""
+    lengths = tuple([int(n) for n in input.shape[2:]])
     flat = xp.reshape(input, (*input.shape[:2], math.prod(lengths)))
-    count = math.prod(grid.shape[1:-1])
-    places = []
-    for k, n in enumerate(lengths):  # x is the last axis of input
-        at = xp.reshape(grid[..., rank - 1 - k], (grid.shape[0], count))
-        at = ops.where(ops.isnan(at), -1.0, at)
-        places.append((at + 1.0) * ((n - 1) / 2) if corners else ((at + 1.0) * n - 1.0) / 2)
-    y = _sampled(flat, places, lengths, mode, _PADDED[padding_mode], corners)
-    return narrowed(xp.reshape(y, (*input.shape[:2], *grid.shape[1:-1])), *given)
+    terms = _terms(grid, lengths, mode, padding_mode, corners)
+    y = _summed(flat, [(_place(at, lengths), weight) for at, weight in terms])
+    return xp.reshape(y, (*input.shape[:2], *grid.shape[1:-1]))
+
+
+def _by_kernels(input: Any, grid: Any, mode: str, padding_mode: str, corners: bool) -> Any:
+    """The same of what is known: where elements are read and their weights are compiled, all else
+    is one kernel, and one for each way back.
+    """
+    lengths = tuple([int(n) for n in input.shape[2:]])
+    flat = xp.reshape(input, (*input.shape[:2], math.prod(lengths)))
+    if mode == "nearest":  # whose weights are 1
+        grid = ops.stop_gradient(grid)
+    places, weights = _taps_of(lengths, mode, padding_mode, corners)(grid)
+    of = flat.__class__ is not Array, weights.__class__ is not Array
+    sums: Callable[..., Any] = _known_sums if any(of) else _sums
+    y = sums(of, flat, places, weights)
+    return xp.reshape(y, (*input.shape[:2], *grid.shape[1:-1]))
+
+
+@functools.lru_cache(256)
+def _taps_of(lengths: tuple[int, ...], mode: str, padding_mode: str, corners: bool) -> Any:
+    """The function of a grid (N, *T, rank) that gives places (N, K, T), -1 where nothing is, and
+    weights.
+    """
+
+    def taps(grid: Any) -> Any:
+        places, weights = [], []
+        for at, weight in _terms(grid, lengths, mode, padding_mode, corners):
+            index, inside = _place(at, lengths)
+            places.append(xp.astype(ops.where(inside, index, -1), xp.int32))
+            weights.append(xp.ones_like(at[0]) if weight is None else weight)
+        return xp.stack(places, axis=1), xp.stack(weights, axis=1)
+
+    return jit(taps)
+
+
+def _picked(of: Any, flat: Any, places: Any, weights: Any) -> Any:
+    """The sums by a kernel, and what the ways back keep."""
+    kept = (flat, places, weights)
+    if any(v.__class__ is not Array for v in kept):
+        return _taken(*kept), kept
+    return wrap(kernels.sampled(flat.data, places.data, weights.data)), kept
+
+
+def _sums(*given: Any) -> Any:
+    return _picked(*given)[0]
+
+
+def _picked_back(of: Any, kept: Any, g: Any) -> Any:
+    flat, places, weights = kept
+    if all(v.__class__ is Array for v in (*kept, g)):
+        found = kernels.sampled_back(g.data, flat.data, places.data, weights.data, of)
+        to_flat, to_weights = (None if v is None else wrap(v) for v in found)
+    else:
+        to_flat, to_weights = vjp(lambda x, w: _taken(x, places, w), flat, weights)[1](g)
+    return to_flat, None, to_weights
+
+
+@functools.partial(custom_vjp, nondiff_argnums=(0,))
+def _known_sums(of: Any, flat: Any, places: Any, weights: Any) -> Any:
+    """of: whether flat and weights are on tapes."""
+    return _taken(flat, places, weights)
+
+
+_known_sums.defvjp(_picked, _picked_back)
+
+
+def _taken(flat: Any, places: Any, weights: Any) -> Any:
+    """The sums by primitives."""
+    each = range(int(places.shape[1]))
+    inside = ops.greater_equal(places, 0)
+    index = xp.astype(ops.where(inside, places, 0), xp.int64)
+    return _summed(flat, [((index[:, k], inside[:, k]), weights[:, k]) for k in each])
 
 
 Outside = Callable[[Any, int, bool], Any]
 
 
-def _sampled(
-    flat: Any, places: list[Any], lengths: list[int], mode: str, outside: Outside, corners: bool
-) -> Any:
-    """flat (N, C, S) at places, one (N, T) per axis, to (N, C, T)."""
+def _terms(
+    grid: Any, lengths: tuple[int, ...], mode: str, padding_mode: str, corners: bool
+) -> list[tuple[list[Any], Any]]:
+    """Whole places, one (N, T) per axis, of all neighbours, and their weights; None is 1."""
+    rank, outside = len(lengths), _PADDED[padding_mode]
+    places = []
+    for k, n in enumerate(lengths):  # x is the last axis of input
+        at = xp.reshape(grid[..., rank - 1 - k], (grid.shape[0], math.prod(grid.shape[1:-1])))
+        at = ops.where(ops.isnan(at), -1.0, at)
+        places.append((at + 1.0) * ((n - 1) / 2) if corners else ((at + 1.0) * n - 1.0) / 2)
     if mode == "bicubic":  # every neighbour for itself is moved inside
         taps = [_cubic_taps(at) for at in places]
         taps = [
@@ -123,19 +213,17 @@ def _sampled(
     else:
         moved = [outside(at, n, corners) for at, n in zip(places, lengths, strict=True)]
         taps = [_nearest_tap(at) if mode == "nearest" else _linear_taps(at) for at in moved]
-    total: Any = None
+    terms = []
     for neighbours in itertools.product(*taps):
         weight: Any = None
         for _, w in neighbours:
             weight = w if weight is None or w is None else weight * w
-        term = _read(flat, [i for i, _ in neighbours], lengths)
-        term = term if weight is None else term * xp.expand_dims(weight, 1)
-        total = term if total is None else total + term
-    return total
+        terms.append(([i for i, _ in neighbours], weight))
+    return terms
 
 
-def _read(flat: Any, places: list[Any], lengths: list[int]) -> Any:
-    """Elements at whole places; 0 outside."""
+def _place(places: list[Any], lengths: tuple[int, ...]) -> tuple[Any, Any]:
+    """The index of a place in a flat image, and whether it is inside."""
     inside: Any = True
     index: Any = 0
     for at, n in zip(places, lengths, strict=True):
@@ -143,9 +231,20 @@ def _read(flat: Any, places: list[Any], lengths: list[int]) -> Any:
         here = ops.logical_and(ops.greater_equal(at, 0), ops.less(at, n))
         inside = here if inside is True else ops.logical_and(inside, here)
         index = index * n + xp.astype(ops.where(here, at, 0.0), xp.int64)
-    index = xp.expand_dims(index, 1)  # (N, 1, T)
-    wide = ops.broadcast_to(index, (*flat.shape[:2], index.shape[2]))
-    return ops.where(xp.expand_dims(inside, 1), ops.take_along_axis(flat, wide, 2), 0.0)
+    return index, inside
+
+
+def _summed(flat: Any, terms: Sequence[tuple[tuple[Any, Any], Any]]) -> Any:
+    """flat (N, C, S) at places (N, T), times weights, to (N, C, T)."""
+    total: Any = None
+    for (index, inside), weight in terms:
+        index = xp.expand_dims(index, 1)  # (N, 1, T)
+        wide = ops.broadcast_to(index, (*flat.shape[:2], index.shape[2]))
+        found = ops.take_along_axis(flat, wide, 2)
+        term = ops.where(xp.expand_dims(inside, 1), found, 0.0)
+        term = term if weight is None else term * xp.expand_dims(weight, 1)
+        total = term if total is None else total + term
+    return total
 
 
 def _nearest_tap(at: Any) -> list[tuple[Any, Any]]:

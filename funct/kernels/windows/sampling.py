@@ -1,0 +1,66 @@
+"""Elements of images at places that are data, where there is machine code: `cpu` says of what."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from funct.kernels.cpu.loops import compiles
+from funct.kernels.cpu.scratch import fresh
+from funct.kernels.cpu.windows.sampling import CHANNELS, picked, picked_back, weights_back
+from funct.kernels.windows.places import share
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["sampled", "sampled_back", "serves"]
+
+_MANY = 1 << 12  # elements of a result from which on kernels cost less
+_PART = 512  # places of a task
+
+
+def serves(x: NDArray[Any], grid: NDArray[Any]) -> bool:
+    """Whether there are kernels for such images, and places (N, *T, rank) in them."""
+    planes, size = prod(x.shape[:2]), prod(x.shape[2:])
+    if x.dtype.char not in "fd" or grid.dtype != x.dtype or len(grid) != len(x):
+        return False
+    return planes * prod(grid.shape[1:-1]) >= _MANY and 0 < size < 1 << 31 and compiles()
+
+
+def sampled(x: NDArray[Any], places: NDArray[np.int32], weights: NDArray[Any]) -> NDArray[Any]:
+    """The sums (N, C, T) of elements of x (N, C, S) at places (N, K, T), times weights like them;
+    0 is at places below 0.
+    """
+    (images, channels, size), (taps, count) = x.shape, places.shape[1:]
+    y = fresh((images, channels, count), x.dtype)
+    picked(
+        x, places, weights, y, channels, size, taps, count, *_dealt(images, channels, taps * count)
+    )
+    return y
+
+
+def _dealt(images: int, channels: int, each: int) -> tuple[int, int, int, int]:
+    """Groups of channels in an image, how many make a task, how many there are, and the tasks."""
+    groups = -(-channels // CHANNELS)
+    some = share(each * CHANNELS, images * groups)
+    return groups, some, images * groups, -(-images * groups // some)
+
+
+def sampled_back(
+    g: NDArray[Any], x: NDArray[Any], places: NDArray[np.int32], weights: NDArray[Any],
+    of: tuple[bool, bool],
+) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:  # fmt: skip
+    """What x and the weights get where g came to the sums, where that is asked."""
+    (images, channels, size), (taps, count) = x.shape, places.shape[1:]
+    sizes, dealt = (channels, size, taps, count), _dealt(images, channels, taps * count)
+    to_x = to_weights = None
+    if of[0]:
+        to_x = fresh(x.shape, x.dtype)
+        picked_back(g, places, weights, to_x, *sizes, *dealt)
+    if of[1]:
+        to_weights = fresh(weights.shape, x.dtype)
+        parts = -(-count // _PART)
+        weights_back(x, places, g, to_weights, *sizes, dealt[0], parts, _PART, images * parts)
+    return to_x, to_weights

@@ -1,0 +1,78 @@
+"""Laws of elements at places that are data: the kernels stay inside, and are the composition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import funct as ft
+import funct.array as xp
+from funct.kernels.cpu.loops import available
+from funct.kernels.cpu.windows import sampling as cpu
+from funct.kernels.table import restricted
+from funct.kernels.windows import sampling as kernels
+from funct.nn import functional
+from tests.kernels.arrays import agree
+
+pytestmark = pytest.mark.skipif(not available(), reason="there is no LLVM to compile with")
+
+
+@settings(max_examples=25)
+@given(*[st.integers(1, n) for n in (2, 6, 5, 3, 9)], st.integers(0, 99))
+def test_no_index_leaves_its_array(
+    images: int, channels: int, size: int, taps: int, count: int, seed: int
+) -> None:
+    """Run as Python, with every index checked."""
+    rng = np.random.default_rng(seed)
+    x, g = (rng.normal(size=(images, channels, n)) for n in (size, count))
+    places = rng.integers(-1, size, (images, taps, count)).astype(np.int32)
+    weights = rng.normal(size=places.shape)
+    groups = -(-channels // cpu.CHANNELS)
+    sizes, dealt = (channels, size, taps, count), (groups, 2, images * groups, images * groups)
+    agree(cpu.picked, x, places, weights, np.zeros_like(g), *sizes, *dealt)
+    agree(cpu.picked_back, g, places, weights, np.zeros_like(x), *sizes, *dealt)
+    parts = -(-count // 4)
+    y = np.zeros_like(weights)
+    agree(cpu.weights_back, x, places, g, y, *sizes, groups, parts, 4, images * parts)
+
+
+@pytest.mark.parametrize(
+    ("mode", "rank", "padding"),
+    [("bilinear", 2, "zeros"), ("bilinear", 3, "border"), ("nearest", 2, "reflection"),
+     ("bicubic", 2, "zeros")],
+)  # fmt: skip
+def test_samples_and_slopes_are_those_of_the_composition(
+    mode: str, rank: int, padding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where pixels and places are infinite, and in second slopes."""
+    monkeypatch.setattr(kernels, "_MANY", 1)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2, 5, *(5, 4, 3)[:rank]))
+    grid = rng.uniform(-1.6, 1.6, (2, *(3, 2, 2)[:rank], rank))
+    odd = x.copy(), grid.copy()
+    odd[0].flat[::7], odd[1].flat[::5] = np.inf, -np.inf
+
+    def sample(x: Any, grid: Any) -> Any:
+        return functional.grid_sample(x, grid, mode, padding, align_corners=rank == 3)
+
+    def slopes(x: Any, grid: Any) -> Any:
+        return ft.grad(lambda *xs: xp.sum(xp.sin(sample(*xs))), (0, 1))(x, grid)
+
+    def again(x: Any, grid: Any) -> Any:
+        def total(*xs: Any) -> Any:
+            return sum([xp.sum(xp.sin(v)) for v in slopes(*xs)])
+
+        return ft.grad(total, (0, 1))(x, grid)
+
+    orders = [(sample, odd), (slopes, (x, grid)), (slopes, odd)]
+    for fun, arrays in [*orders, (again, (x, grid))] if (mode, rank) == ("bilinear", 2) else orders:
+        with np.errstate(all="ignore"):
+            found = fun(*map(xp.asarray, arrays))
+            with restricted():
+                wanted = fun(*map(xp.asarray, arrays))
+        for a, b in zip(ft.tree.leaves(found), ft.tree.leaves(wanted)):
+            np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-9, atol=1e-12)
