@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import funct as ft
 import funct.array as xp
 from funct import ops
 from funct.kernels.cpu import loops
@@ -75,6 +76,28 @@ def test_images_have_the_same_bits_with_and_without(mode: str, shape: Any) -> No
         found = functional.interpolate(x, size, mode=mode)
         with restricted():
             assert ops.equal(found, functional.interpolate(x, size, mode=mode)).data.all()
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_what_comes_back_along_two_axes_is_what_the_primitives_send(last: bool) -> None:
+    """Of images on a tape, whose channels are last in memory or not; and in second slopes."""
+    x = np.random.default_rng(0).normal(size=(1, 20, 16, 8))
+    x = np.moveaxis(x, -1, 1) if last else np.moveaxis(x, -1, 1).copy()
+
+    def slope(x: Any) -> Any:
+        def total(x: Any) -> Any:
+            return xp.sum(xp.sin(functional.interpolate(x, (11, 9), mode="bilinear")))
+
+        return ft.grad(total)(x)
+
+    def again(x: Any) -> Any:
+        return ft.grad(lambda x: xp.sum(xp.sin(slope(x))))(x)
+
+    for fun in (slope, again):
+        found = fun(xp.asarray(x))
+        with restricted():
+            wanted = fun(xp.asarray(x))
+        np.testing.assert_allclose(np.asarray(found), np.asarray(wanted), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")

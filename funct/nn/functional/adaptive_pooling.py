@@ -223,7 +223,7 @@ def _shares(g: Any, sizes: tuple[int, ...], shape: tuple[int, ...]) -> Any:
         return _shares_of_boxes(g, sizes, shape)
     lead = len(g.shape) - len(sizes)
     for k, (n, out) in enumerate(zip(shape, sizes, strict=True)):
-        g = sent_back(g, area_taps(n, out), lead + k, n)
+        g = sent_back(g, (area_taps(n, out), lead + k, n))
     return g
 
 
@@ -254,7 +254,7 @@ def _window_means(x: Any, n: int, out: int, axis: int) -> Any:
         return xp.mean(split, axis=axis + 1)
     starts, stops = area_windows(n, out).T
     if (stops - starts).max() <= out:
-        return resampled(x, area_taps(n, out), axis)
+        return resampled(x, (area_taps(n, out), axis))
     return _joined_means(x, out, axis)
 
 

@@ -14,12 +14,7 @@ from funct.errors import ArgumentError, ShapeError
 from funct.nn.functional import resampling
 from funct.nn.functional.adaptive_pooling import adaptive_mean
 from funct.nn.functional.compiled import concrete
-from funct.nn.functional.resampling import (
-    gathered,
-    gathered_at_once,
-    resampled,
-    resampled_between,
-)
+from funct.nn.functional.resampling import gathered, gathered_at_once, resampled
 
 __all__ = ["interpolate", "upsample"]
 
@@ -70,14 +65,7 @@ def interpolate(
             x = gathered(x, _nearest(n, out, factor, mode), 2 + k)
         return x
     taps = [_taps(*along, mode, bool(align_corners), antialias) for along in axes]
-    if mode == "bilinear" and (first := taps[0]) is not None and (second := taps[1]) is not None:
-        between = resampled_between(x, first, second)
-        if between is not None:
-            return between
-    for k, of_axis in enumerate(taps):
-        if of_axis is not None:
-            x = resampled(x, of_axis, 2 + k)
-    return x
+    return resampled(x, *[(each, 2 + k) for k, each in enumerate(taps) if each is not None])
 
 
 def upsample(

@@ -25,8 +25,7 @@ from funct.transforms.reverse import ReverseTracer
 
 __all__ = [
     "FLOATS", "Taps", "area_taps", "area_windows", "cubic_taps", "flat_places", "gathered",
-    "gathered_at_once", "linear_taps", "nearest_places", "resampled", "resampled_between",
-    "sent_back", "smooth_taps",
+    "gathered_at_once", "linear_taps", "nearest_places", "resampled", "sent_back", "smooth_taps",
 ]  # fmt: skip
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -69,14 +68,31 @@ def gathered_at_once(x: Any, at: Places, lead: int, count: Sequence[int]) -> Any
     return ops.reshape(gathered(flat, at, lead), (*x.shape[:lead], *count))
 
 
-def resampled(x: Any, taps: Taps, axis: int) -> Any:
-    """The weighted sums along axis."""
+def resampled(x: Any, *taps: tuple[Taps, int]) -> Any:
+    """The weighted sums along axes, one after the other. taps: with the axis of each."""
     if x.__class__ is Array:
-        made = kernels.resampled(x.data, *_weighed(taps), axis)
-        if made is not None:
-            return wrap(made)
-    if _spreads(x, taps, axis):
-        return _mapped(x, taps, axis, x.shape[axis])
+        return _summed(x, taps)
+    if taps and _spreads(x, taps):
+        return _mapped(x, taps, tuple([x.shape[axis] for _, axis in taps]))
+    for each, axis in taps:
+        x = _composed(x, each, axis)
+    return x
+
+
+def _summed(x: Any, taps: Sequence[tuple[Taps, int]]) -> Any:
+    """The sums of an array, by kernels where these serve: along both axes of images by one."""
+    if len(taps) == 2 and [axis for _, axis in taps] == [2, 3]:
+        between = kernels.resampled_between(x.data, *[_weighed(each) for each, _ in taps])
+        if between is not None:
+            return wrap(between)
+    for each, axis in taps:
+        made = kernels.resampled(x.data, *_weighed(each), axis)
+        x = _composed(x, each, axis) if made is None else wrap(made)
+    return x
+
+
+def _composed(x: Any, taps: Taps, axis: int) -> Any:
+    """The sums along an axis by primitives."""
     behind = (1,) * (len(x.shape) - axis - 1)
     total: Any = None
     for at, weight in zip(*_weighed(taps), strict=True):
@@ -87,43 +103,38 @@ def resampled(x: Any, taps: Taps, axis: int) -> Any:
     return total
 
 
-def resampled_between(x: Any, first: Taps, second: Taps) -> Any:
-    """The sums along the last two axes in one pass, where a kernel serves; else None."""
-    if x.__class__ is not Array:
-        return None
-    made = kernels.resampled_between(x.data, _weighed(first), _weighed(second))
-    return None if made is None else wrap(made)
-
-
-def _spreads(x: Any, taps: Taps, axis: int) -> bool:
-    """Whether the way back is one kernel: of many floats on a tape, each of which is read."""
+def _spreads(x: Any, taps: Sequence[tuple[Taps, int]]) -> bool:
+    """Whether the way back is a kernel: of many floats on a tape, each of which is read."""
     if x.__class__ is not ReverseTracer or not concrete(x) or x.size < _LEAST:
         return False
-    return x.dtype in FLOATS and ready(x.size) and _transposed(taps, x.shape[axis]) is not None
+    if x.dtype not in FLOATS or not ready(x.size):
+        return False
+    return all(_transposed(each, x.shape[axis]) is not None for each, axis in taps)
 
 
-@functools.partial(custom_vjp, nondiff_argnums=(1, 2, 3))
-def _mapped(x: Any, taps: Taps, axis: int, n: int) -> Any:
-    """`resampled`, along an axis of length n, whose way back is one kernel."""
-    return resampled(x, taps, axis)
+@functools.partial(custom_vjp, nondiff_argnums=(1, 2))
+def _mapped(x: Any, taps: Sequence[tuple[Taps, int]], lengths: tuple[int, ...]) -> Any:
+    """`resampled`, along axes of these lengths, whose way back are kernels."""
+    return resampled(x, *taps)
 
 
-def _forward(x: Any, taps: Taps, axis: int, n: int) -> Any:
-    return resampled(x, taps, axis), None
+def _forward(x: Any, taps: Sequence[tuple[Taps, int]], lengths: tuple[int, ...]) -> Any:
+    return resampled(x, *taps), None
 
 
-def _back(taps: Taps, axis: int, n: int, _: Any, g: Any) -> tuple[Any]:
-    return (sent_back(g, taps, axis, n),)
+def _back(taps: Sequence[tuple[Taps, int]], lengths: tuple[int, ...], _: Any, g: Any) -> tuple[Any]:
+    return (sent_back(g, *[(*each, n) for each, n in zip(taps, lengths, strict=True)]),)
 
 
 _mapped.defvjp(_forward, _back)
 
 
-def sent_back(g: Any, taps: Taps, axis: int, n: int) -> Any:
-    """For each of n elements the weighted sum of the cotangents of what it is read for."""
-    back = _transposed(taps, n)
-    assert back is not None
-    return resampled(g, back, axis)
+def sent_back(g: Any, *taps: tuple[Taps, int, int]) -> Any:
+    """For the elements of axes the weighted sums of the cotangents of what they are read for.
+    taps: with the axis of each, and its length.
+    """
+    back = [(_transposed(each, n), axis) for each, axis, n in taps]
+    return resampled(g, *[(each, axis) for each, axis in back if each is not None])
 
 
 @functools.lru_cache(64)
@@ -142,7 +153,6 @@ def _transposed(taps: Taps, n: int) -> Taps | None:
     return Taps(places, weights)
 
 
-@functools.lru_cache(64)
 @functools.lru_cache(64)
 def _weighed(taps: Taps) -> tuple[Places, Floats]:
     """The places and weights without weights of 0, by which infinite elements would become NaN.
