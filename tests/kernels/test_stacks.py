@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import funct as ft
 from funct.errors import LinAlgError
 from funct.kernels.cpu.loops import available
+from funct.kernels.cpu.small import eigenvalues as cpu_eigenvalues
 from funct.kernels.cpu.small import factors as cpu_factors
-from funct.kernels.cpu.small import rotations as cpu_rotations
 from funct.kernels.cpu.small import singular as cpu_singular
 from funct.kernels.cpu.small import systems as cpu
 from funct.kernels.cpu.small.numbers import LANES
@@ -233,18 +233,22 @@ def test_other_stacks_are_left_to_lapack(shape: tuple[int, ...]) -> None:
 
 
 def hermitian(count: int, n: int, dtype: str, seed: int = 0) -> Any:
-    """Among them those whose eigenvalues are equal, in full and in part, and a diagonal one."""
+    """Among them those whose eigenvalues are equal, in full and in part, a diagonal one, one that
+    falls into parts, and rows and columns far apart.
+    """
     re, im = drawn(count, n, n, "float64", seed), drawn(count, n, n, "float64", seed + 1)
     x = (re + 1j * im).astype(dtype)
     x = x + np.conj(x.mT)
     x[1], x[2], x[3] = 0.0, np.eye(n), 1.0
     x[4] = np.diag(np.arange(n)[::-1])
     x[5] = x[5][:, :1] @ np.conj(x[5][:, :1]).T
+    x[6][: n // 2, n // 2 :] = x[6][n // 2 :, : n // 2] = 0.0
+    x[7] *= 10.0 ** -(np.arange(n)[:, None] + np.arange(n))
     return x
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
-@given(n=st.integers(1, 16), count=st.integers(32, 75), seed=st.integers(0, 2**31))
+@given(n=st.integers(1, 20), count=st.integers(32, 75), seed=st.integers(0, 2**31))
 def test_eigenvectors_span_the_matrix(dtype: str, n: int, count: int, seed: int) -> None:
     """Of Hermitian parts, whatever else is in x; values are LAPACK's, in ascending order."""
     h = hermitian(count, n, dtype, seed)
@@ -264,7 +268,7 @@ def test_eigenvectors_span_the_matrix(dtype: str, n: int, count: int, seed: int)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@given(n=st.integers(1, 14), count=st.integers(32, 75), seed=st.integers(0, 2**31))
+@given(n=st.integers(1, 24), count=st.integers(8, 75), seed=st.integers(0, 2**31))
 def test_eigenvalues_of_real_matrices_are_those_of_lapack(
     dtype: str, n: int, count: int, seed: int
 ) -> None:
@@ -280,8 +284,8 @@ def test_eigenvalues_of_real_matrices_are_those_of_lapack(
     assert np.all(np.diff(w) >= 0)
 
 
-def test_rotations_depend_on_no_thread_and_no_neighbour() -> None:
-    """A matrix that is done waits for others, which need more sweeps."""
+def test_eigenvectors_depend_on_no_thread_and_no_neighbour() -> None:
+    """A matrix that is done waits for others, which need more steps."""
     x = hermitian(3000, 5, "complex128")
     with ft.config.using(threads=1):
         one = stacks.eigh(x)
@@ -420,10 +424,11 @@ def test_no_index_is_outside(count: int, n: int, m: int) -> None:
     close(y, np.linalg.det(x)[:, None, None] * np.linalg.inv(x).mT, "float64")
     z = x + 1j * (x - x.mT)
     w, v = np.empty((count, n)), np.empty(z.shape, z.dtype)
-    given = room((4 * n + 1) * n)
-    cpu_rotations.eigh.checked(z, w, v, given, odd, n, count, part, 1e-16, True, True, tasks)
+    given = room(2 * n * (2 * (n | 1) + 4))
+    cpu_eigenvalues.eigh.checked(z, w, v, given, odd, n, count, part, 1e-16, True, True, tasks)
     close(w, np.linalg.eigvalsh(z), "float64")
-    cpu_rotations.eigh.checked(x, w, x, given, odd, n, count, part, 1e-16, False, False, tasks)
+    given = room(n * (2 * (n | 1) + 4))
+    cpu_eigenvalues.eigh.checked(x, w, x, given, odd, n, count, part, 1e-16, False, False, tasks)
     close(w, np.linalg.eigvalsh(x), "float64")
     for tall, columns in ((True, n), (True, n + m), (False, n), (False, n + m)):
         rows = n + m

@@ -34,7 +34,7 @@ from funct.compile.text import asks
 from funct.core import Primitive, lookup
 from funct.graph import Graph, Node, Var
 from funct.kernels.cpu.reductions.long_rows import PAYS
-from funct.kernels.linalg.stacks import are_some
+from funct.kernels.linalg.stacks import are_some, reduces
 
 __all__ = ["as_numpy_computes", "with_drawn_bits"]
 
@@ -219,6 +219,7 @@ def _is_lapacks(e: Node) -> bool:
     """Whether programs hold a node as a call of a loop of np.linalg, as it is."""
     ours = e.name == "solve_triangular" or is_systems(e)
     ours = ours or (e.name == "qr" and are_some(e.reads[0].shape))
+    ours = ours or (e.name == "eigvalsh" and reduces(e.reads[0].shape, False))
     return _is_few(e) and not ours and (is_matrices(e) or is_factors(e))
 
 

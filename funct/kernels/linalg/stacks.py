@@ -19,7 +19,7 @@ import numpy as np
 
 from funct.kernels.cpu.loops import compiles
 from funct.kernels.cpu.scratch import workspace
-from funct.kernels.cpu.small import factors, rotations, singular, systems
+from funct.kernels.cpu.small import eigenvalues, factors, singular, systems
 from funct.kernels.cpu.small.numbers import LANES
 
 if TYPE_CHECKING:
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MOST", "are_some", "cholesky", "cofactors", "dealt", "det", "eigh", "eigvalsh", "inv", "lu",
-    "qr", "rows_of", "slogdet", "solve", "svd", "svdvals",
+    "qr", "reduces", "rows_of", "slogdet", "solve", "svd", "svdvals",
 ]  # fmt: skip
 
 # rows, up to which elimination in lanes is sooner, and rotations: a task's room stays in the caches
 MOST, _MOST_TURNED = 32, 16
+_MOST_REDUCED = 64  # rows of Hermitian matrices whose eigenvalues alone are asked for
 _MOST_FACTORED = 48  # rows of a matrix of which a triangle is all there is
 _MOST_OF_ONE = 24  # rows of a matrix alone whose factors L and U are found so
-_REAL = 14  # rows of real matrices whose eigenvalues are found sooner than by LAPACK
-_REAL_COLUMNS = 20  # and rows or columns of those whose singular values are
+_REAL_COLUMNS = 20  # rows or columns of real matrices whose singular values are found so
 _DOUBLE = np.dtype(np.float64)
 _COMPLEX = frozenset(map(np.dtype, "FD"))
 _ALL = "fdFD"
@@ -45,7 +45,8 @@ _ALL = "fdFD"
 # taken of determinants too
 _LEAST, _LEAST_LOGARITHMS = 192, 512
 _CALL = 16  # elements that a call of LAPACK costs like
-_FEWEST = 32  # matrices, of which rotations are
+_FEWEST = 32  # matrices, of which rotations are,
+_FEWEST_REDUCED = 4  # and Hermitian ones
 _TASK = 1 << 15  # elements times rows that are worth a task
 
 
@@ -135,27 +136,36 @@ def qr(x: NDArray[Any], complete: bool) -> tuple[NDArray[Any], NDArray[Any]] | N
 
 def eigh(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """Ascending eigenvalues of the Hermitian parts of complex matrices; vectors of any phase."""
-    if not _suits(x, "FD", many=True, most=_MOST_TURNED):
+    if x.dtype.char not in "FD" or not reduces(x.shape, True) or not _suits(x, _ALL, few=True):
         return None
     v = np.empty(x.shape, x.dtype)
-    w = _turned(x, v, True)
+    w = _reduced(x, v, True)
     return None if w is None else (w, v)
 
 
 def eigvalsh(x: NDArray[Any]) -> NDArray[Any] | None:
     """The eigenvalues alone: for complex matrices, those of `eigh`."""
-    most = _MOST_TURNED if x.dtype in _COMPLEX else _REAL
-    if not _suits(x, _ALL, many=True, most=most):
+    if not reduces(x.shape, False) or not _suits(x, _ALL, few=True, most=_MOST_REDUCED):
         return None
-    return _turned(x, x, False)
+    return _reduced(x, x, False)
 
 
-def _turned(x: NDArray[Any], v: NDArray[Any], vectors: bool) -> NDArray[Any] | None:
+@functools.lru_cache(512)
+def reduces(shape: tuple[int, ...], vectors: bool) -> bool:
+    """Whether a stack of Hermitian matrices is so many that they are reduced in lanes, if they are
+    small enough for it. vectors: whether their eigenvectors are asked for.
+    """
+    return math.prod(shape[:-2]) >= _FEWEST_REDUCED and shape[-1] <= (
+        MOST if vectors else _MOST_REDUCED
+    )
+
+
+def _reduced(x: NDArray[Any], v: NDArray[Any], vectors: bool) -> NDArray[Any] | None:
     n, pairs = x.shape[-1], x.dtype.kind == "c"
     w = np.empty(x.shape[:-1], x.real.dtype)
-    near = float(np.finfo(x.dtype).eps) / 16
-    room = (4 * n + 1) * n
-    fine = _fine(rotations.eigh, x.shape, (x, w, v), room, (n,), near, pairs, vectors)
+    near = max(float(np.finfo(x.dtype).eps) / 16, float(np.finfo(np.float64).eps) / 2)
+    room = (2 * (n | 1) + 4) * n * (2 if pairs else 1)
+    fine = _fine(eigenvalues.eigh, x.shape, (x, w, v), room, (n,), near, pairs, vectors)
     return w if fine else None
 
 

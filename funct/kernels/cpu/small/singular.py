@@ -24,10 +24,10 @@ from funct.kernels.cpu.small.numbers import (
     of,
     put,
     put_number,
+    size_of,
     square_of,
     taken,
 )
-from funct.kernels.cpu.small.rotations import angle, turn
 from funct.kernels.cpu.vectors import many, spread
 
 __all__ = ["svd"]
@@ -148,12 +148,41 @@ def _rotate(
     some = (a > least) & (b > least) & (square_of((u, v), pairs) > a * b * (near * near))
     turning = many(some)
     if turning > 0:
-        cosine, sine, _ = angle(a, b, (u, v), some, pairs)
+        cosine, sine, _ = _angle(a, b, (u, v), some, pairs)
         for i in range(rows):
-            turn(room, base, i * columns + p, i * columns + q, cosine, sine, pairs)
+            _turn(room, base, i * columns + p, i * columns + q, cosine, sine, pairs)
         for i in range(k if vectors else 0):
-            turn(room, basis, i * k + p, i * k + q, cosine, sine, pairs)
+            _turn(room, basis, i * k + p, i * k + q, cosine, sine, pairs)
     return turning
+
+
+def _angle(a: Any, b: Any, v: Any, some: Any, pairs: bool) -> tuple[Any, Any, Any]:
+    """The cosine and the sine, with the element's phase, that make 0 of the element v between a and
+    b on the diagonal, where `some` holds; and by how much these two move apart.
+    """
+    square = square_of(v, pairs)
+    apart = b - a
+    total = size_of(apart) + np.sqrt(apart * apart + square * 4.0)
+    some = some & (total > 0.0)
+    rate = np.where(some, np.where(apart < 0.0, -1.0, spread(np.float64(1.0), LANES)) / total, 0.0)
+    twice = rate * 2.0
+    cosine = 1.0 / np.sqrt(twice * twice * square + 1.0)
+    return cosine, (twice * v[0] * cosine, twice * v[1] * cosine), twice * square
+
+
+def _turn(room: Any, base: Any, d: Any, e: Any, cosine: Any, sine: Any, pairs: bool) -> None:
+    """Two elements x and y: c x - conj(s) y and s x + c y."""
+    a, b = number(room, base, d, pairs)
+    re, im = number(room, base, e, pairs)
+    u, v = sine
+    if pairs:
+        x = cosine * a - (u * re + v * im), cosine * b - (u * im - v * re)
+        y = (u * a - v * b) + cosine * re, (u * b + v * a) + cosine * im
+        put_number(room, base, d, x, pairs)
+        put_number(room, base, e, y, pairs)
+    else:
+        put(room, base, d, cosine * a - u * re)
+        put(room, base, e, u * a + cosine * re)
 
 
 def _measured(
