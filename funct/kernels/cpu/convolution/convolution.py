@@ -8,17 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.kernels.channels import channels_first, channels_last
+from funct.kernels.channels import channels_first, channels_last, lie_last
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.convolution.axes import adjoint_axis, axis, countless, three
 from funct.kernels.cpu.convolution.panels import Convolver, batch_of
+from funct.kernels.table import Fitted
 from funct.kernels.windows.convolution import fitting_size
 from funct.kernels.windows.patches import in_tiles
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from funct.kernels.windows.views import Sizes, Sliding
+
+    _Way = Callable[..., NDArray[Any]]  # one of the maps, of operands that lie as it was made for
 
 __all__ = [
     "beside", "beside_input", "convolution", "convolution_input", "convolved", "convolver",
@@ -50,57 +55,74 @@ def convolver(
     return Convolver(dot, batch, places, three(tuple(kernel), 1), steps)
 
 
-def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
-    """See `funct.kernels.windows.convolution.convolution`."""
+def _convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> _Way | None:
     size = fitting_size(x.shape, w.shape, None, slide)
-    return _run(x, w, slide, size, adjoint=False)
+    return _way(x, w, slide, size, adjoint=False)
 
 
-def convolution_input(
+def _convolution_input(
     g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes
-) -> NDArray[Any]:
-    """See `funct.kernels.windows.convolution.convolution_input`."""
-    return _run(g, w, slide, size, adjoint=True)
+) -> _Way | None:
+    return _way(g, w, slide, size, adjoint=True)
 
 
-def beside(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
+def _beside(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> _Way | None:
     """The same where windows lie side by side, or apart, and BLAS, which takes a copy of them, is
     slower.
     """
     pixels = len(x) * prod(x.shape[2:]) // max(1, prod(slide.stride))
-    quick = in_tiles(len(x), pixels, w.shape, slide)
-    return convolution(x, w, slide) if quick else NotImplemented
+    return _convolution(x, w, slide) if in_tiles(len(x), pixels, w.shape, slide) else None
 
 
-def beside_input(g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes) -> NDArray[Any]:
+def _beside_input(g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes) -> _Way | None:
     """The same of the adjoint in x, whose few channels would leave lanes empty."""
     few = w.shape[1] < _FEW_CHANNELS and prod(w.shape[2:]) > 1
     quick = not few and in_tiles(len(g), g.size // max(1, len(w)), w.shape, slide)
-    return convolution_input(g, w, slide, size) if quick else NotImplemented
+    return _convolution_input(g, w, slide, size) if quick else None
 
 
-def _run(
+# See the functions of these names in `funct.kernels.windows.convolution`.
+convolution = Fitted(_convolution)
+convolution_input = Fitted(_convolution_input)
+beside, beside_input = Fitted(_beside), Fitted(_beside_input)
+
+
+def _way(
     x: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes, *, adjoint: bool
-) -> NDArray[Any]:
+) -> _Way | None:
     if x.dtype != w.dtype or len(size) > 3 or not (x.size and w.size):
-        return NotImplemented
-    return convolved(x, w, slide, size, adjoint=adjoint, dot=_ELEMENT[x.dtype])
+        return None
+    return _fitted(x, w, slide, size, adjoint, _ELEMENT[x.dtype])
 
 
 def convolved(
     x: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes, *, adjoint: bool, dot: str
 ) -> NDArray[Any]:
-    """The map from x to images of this size, all of them words of the dot. Channels that are last
-    in memory stay there.
+    """The map from x to images of this size, all of them words of the dot."""
+    way = _fitted(x, w, slide, size, adjoint, dot)
+    return NotImplemented if way is None else way(x, w)
+
+
+def _fitted(
+    x: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes, adjoint: bool, dot: str
+) -> _Way | None:
+    """What `convolved` does with operands that lie as these. Channels that are last in memory stay
+    there.
     """
     if not prod(size) or (adjoint and countless(size, slide)):
-        return NotImplemented
-    last = not x.flags.c_contiguous and channels_last(x).flags.c_contiguous
+        return None
+    last = lie_last(x)
     made = convolver(dot, x.shape, w.shape, size, slide, adjoint, last)
-    w = np.ascontiguousarray(w)
-    panels = w if made.once else made.panels(w)
     outputs = w.shape[1] * slide.groups if adjoint else len(w)
-    y = memory.fresh((len(x), *((*size, outputs) if last else (outputs, *size))), x.dtype)
-    x = channels_last(x) if last else np.ascontiguousarray(x)
-    made.run(x, panels, y, laid=not made.once)
-    return channels_first(y) if last else y
+    make = memory.maker((len(x), *((*size, outputs) if last else (outputs, *size))), x.dtype)
+    dense = x.flags.c_contiguous and w.flags.c_contiguous
+    order = channels_last if last else np.ascontiguousarray
+
+    def way(x: NDArray[Any], w: NDArray[Any], *_: Any) -> NDArray[Any]:
+        if not dense:
+            x, w = order(x), np.ascontiguousarray(w)
+        y = make()
+        made.run(x, w if made.once else made.panels(w), y, laid=not made.once)
+        return channels_first(y) if last else y
+
+    return way

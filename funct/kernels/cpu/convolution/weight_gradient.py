@@ -62,6 +62,7 @@ from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.dense.tile import most_rows, tile_table
 from funct.kernels.cpu.record import address
 from funct.kernels.cpu.runners import filling
+from funct.kernels.table import Fitted
 from funct.kernels.windows import patches
 from funct.kernels.windows.pointwise import in_tiles
 
@@ -69,6 +70,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from funct.kernels.windows.views import Sizes, Sliding
+
+    _Way = Callable[..., NDArray[Any]]  # the map, of operands that lie as those it was made for
 
 __all__ = [
     "Plan", "beside_weight", "convolution_weight", "entry", "plan", "pointwise_weight", "weights",
@@ -279,54 +282,67 @@ def _runs(
     return runs, out[last], at[last]
 
 
-def convolution_weight(
+def _convolution_weight(
     x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes
-) -> NDArray[Any]:
-    """See `funct.kernels.windows.convolution.convolution_weight`."""
+) -> _Way | None:
     if x.dtype != g.dtype or len(size) > 3 or not (x.size and g.size and prod(size)):
-        return NotImplemented
-    return weights(x, g, slide, size, _ELEMENT[x.dtype])
+        return None
+    return _fitted(x, g, slide, size, _ELEMENT[x.dtype])
 
 
-def pointwise_weight(x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes) -> NDArray[Any]:
+def _pointwise_weight(x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes) -> _Way | None:
     """The same where windows are single elements and BLAS is slower. Channels are first.
 
     What is laid out is the image of fewer channels: the two are alike here.
     """
     if lie_last(x) or lie_last(g) or not in_tiles(x.shape, g.shape, size, slide, x.itemsize):
-        return NotImplemented
+        return None
     if x.shape[1] <= g.shape[1]:
-        return convolution_weight(x, g, slide, size)
-    w = convolution_weight(g, x, slide, size)
-    return w if w is NotImplemented else np.ascontiguousarray(w.swapaxes(0, 1))
+        return _convolution_weight(x, g, slide, size)
+    way = _convolution_weight(g, x, slide, size)
+    return way and (lambda x, g, *_: np.ascontiguousarray(way(g, x).swapaxes(0, 1)))
 
 
-def beside_weight(x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes) -> NDArray[Any]:
+def _beside_weight(x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes) -> _Way | None:
     """The same where windows lie side by side, or apart, and BLAS, which takes a copy of them, is
     slower.
     """
     shape = (*g.shape[1:2], *x.shape[1:2], *size)
-    if patches.in_tiles(len(g), g.size // max(1, g.shape[1]), shape, slide):
-        return convolution_weight(x, g, slide, size)
-    return NotImplemented
+    quick = patches.in_tiles(len(g), g.size // max(1, g.shape[1]), shape, slide)
+    return _convolution_weight(x, g, slide, size) if quick else None
+
+
+# See `funct.kernels.windows.convolution.convolution_weight`.
+convolution_weight = Fitted(_convolution_weight)
+pointwise_weight, beside_weight = Fitted(_pointwise_weight), Fitted(_beside_weight)
 
 
 def weights(
     x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes, dot: str
 ) -> NDArray[Any]:
     """The same for x and g in words of the dot, whose sums are of their dtype."""
+    return _fitted(x, g, slide, size, dot)(x, g)
+
+
+def _fitted(x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes, dot: str) -> _Way:
+    """What `weights` does with operands that lie as these."""
     out, c = g.shape[1], x.shape[1] // slide.groups
     last, turned = lie_last(x), lie_last(g)
     made = plan(x.shape, g.shape, slide, size, dot, turned)
-    x = channels_last(x) if last else np.ascontiguousarray(x)
-    g = channels_last(g) if turned else np.ascontiguousarray(g)
-    w = memory.fresh((out, c, *size), x.dtype)
-    first = made.partial_bytes + made.scratch_bytes
-    partial = memory.scratch(first + made.g_bytes * turned)
-    of_g = (partial + first, g) if turned else (g, 0)
     run = _filling(made, _ELEMENT[x.dtype], last)
-    run(x, *of_g, w, partial, partial + made.partial_bytes)
-    return w
+    make, first = memory.maker((out, c, *size), x.dtype), made.partial_bytes + made.scratch_bytes
+    dense = x.flags.c_contiguous and g.flags.c_contiguous
+    orders = [channels_last if one else np.ascontiguousarray for one in (last, turned)]
+
+    def way(x: NDArray[Any], g: NDArray[Any], *_: Any) -> NDArray[Any]:
+        if not dense:
+            x, g = orders[0](x), orders[1](g)
+        partial = memory.scratch(first + made.g_bytes * turned)
+        of_g = (partial + first, g) if turned else (g, 0)
+        run(x, *of_g, w := make(), partial, partial + made.partial_bytes)
+        return w
+
+    return way
 
 
 @functools.lru_cache(1 << 10)
