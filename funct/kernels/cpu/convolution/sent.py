@@ -39,8 +39,9 @@ _MOST_TERMS, _SOME_ROWS = 128, 24  # of any image: BLAS has few rows to compute,
 # multiplied that what is added by itself, and the calls for it, are little beside it
 _MUCH, _AFAR = 1 << 20, 1 << 22
 _SHARE, _CALL = 8, 1700
-# or of any where zeros around are most of what many taps would read: pixels for each that is there
-_MANY_TAPS, _AROUND = 25, 2
+# or of any where zeros around are most of what many taps would read: pixels for each that is
+# there, and what is summed at least
+_MANY_TAPS, _AROUND, _LEAST_TERMS = 25, 2, 12
 # or to few channels of a group, or of few pixels: bytes of vectors with which others are no quicker
 # than BLAS, if an image sends no more bytes, for so many terms, half of them with strides, and a
 # quarter where windows are boxes that stay in the image, outside of which others read most
@@ -87,14 +88,15 @@ convolution_input = Fitted(_convolution_input)
 
 def _large(g: Any, w: Any, channels: int, slide: Sliding, size: Sizes) -> bool:
     """Whether so few channels are the sums of many, or so large windows reach beyond images."""
-    if slide.groups > 1 or g.dtype != w.dtype or not (g.size and w.size and prod(size)):
+    if g.dtype != w.dtype or not (g.size and w.size and prod(size)):
         return False
     taps = prod(w.shape[2:])
-    if taps >= _MANY_TAPS and prod(size) >= _AROUND * prod(g.shape[2:]) * prod(slide.stride):
-        return True
-    if channels >= _FEW or taps == 1:
-        return False
     terms, pixels, line = w.size // (channels * taps), prod(g.shape[2:]), g.shape[-1]
+    around = prod(size) >= _AROUND * pixels * prod(slide.stride)
+    if taps >= _MANY_TAPS and around and terms >= _LEAST_TERMS * slide.groups:
+        return slide.groups == 1 or not lie_last(g)
+    if slide.groups > 1 or channels >= _FEW or taps == 1:
+        return False
     work = w.size * pixels * len(g)
     if terms >= _MANY_TERMS and pixels >= _MANY_PIXELS:
         return True
@@ -115,8 +117,8 @@ def _apart(g: Any, w: Any, slide: Sliding) -> bool:
     alone = len(g) == groups == 1 and pixels <= _FEW_PIXELS and terms >= _PIXEL_TERMS
     sent = w.size // max(1, len(w)) * groups * pixels * g.itemsize
     room = next((room for least, room in _ROOMS.items() if terms >= least), 0)
-    if lie_last(g):
-        alone, sent = False, sent * w.shape[1]
+    if lie_last(g) and not alone:
+        sent *= w.shape[1]
         room = _LAST_ROOM if groups == 1 and terms >= _LAST_TERMS else 0
     alike = g.dtype == w.dtype and prod(w.shape[2:]) > 1
     return short and (w.shape[1] < _FEW or alone) and alike and g.size > 0 < sent <= room
