@@ -119,3 +119,15 @@ def test_narrower_vectors_give_the_same(name: str, width: int) -> None:
     job = np.array((x.ctypes.data, found.ctypes.data, 1, 1, 41, 333, strips, strips, 7))
     ctypes.CFUNCTYPE(None, ctypes.c_int64)(code.address("reduce"))(job.ctypes.data)
     assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min"])
+def test_transposes_are_reduced_as_numpy_does(name: str) -> None:
+    """As the array lies behind them, over any axes, and laid out as NumPy's results are."""
+    theirs = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}[name]
+    x = numbers((20, 30, 40), "float32").T
+    for axis in (None, 0, 1, -1, (0, 1), (-1, 1), (0, 2)):
+        for keepdims in (False, True):
+            found = NAMES[name](x, axis, keepdims)
+            expected = theirs.reduce(x, axis, keepdims=keepdims)
+            np.testing.assert_array_equal(found, expected, strict=True)

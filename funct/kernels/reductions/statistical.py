@@ -70,6 +70,8 @@ def total(x: Any, axis: Any, keepdims: bool) -> Any:
         return found
     n = x.size
     if n >= ROWS:
+        if (other := _as_it_lies(x, axis, keepdims)) is not None:
+            return total(*other).T
         if axis.__class__ is tuple and (rows := _rows(x, axis)) is not None:
             return _kept(total(*rows), axis, keepdims)
         if axis is None and not keepdims and x.dtype.num == _BOOL:
@@ -87,6 +89,8 @@ def product(x: Any, axis: Any, keepdims: bool) -> Any:
     if (found := _PROD.call(x, axis, keepdims)) is not None:
         return found
     if x.size >= ROWS:
+        if (other := _as_it_lies(x, axis, keepdims)) is not None:
+            return product(*other).T
         if axis.__class__ is tuple and (rows := _rows(x, axis)) is not None:
             return _kept(product(*rows), axis, keepdims)
         y = _in_vectors("prod", x, axis, keepdims)
@@ -100,6 +104,8 @@ def most(x: Any, axis: Any, keepdims: bool) -> Any:
     if (found := _MAX.call(x, axis, keepdims)) is not None:
         return found
     if x.size >= ROWS:
+        if (other := _as_it_lies(x, axis, keepdims)) is not None:
+            return most(*other).T
         if axis.__class__ is tuple and (rows := _rows(x, axis)) is not None:
             return _kept(most(*rows), axis, keepdims)
         y = _in_vectors("max", x, axis, keepdims)
@@ -113,6 +119,8 @@ def least(x: Any, axis: Any, keepdims: bool) -> Any:
     if (found := _MIN.call(x, axis, keepdims)) is not None:
         return found
     if x.size >= ROWS:
+        if (other := _as_it_lies(x, axis, keepdims)) is not None:
+            return least(*other).T
         if axis.__class__ is tuple and (rows := _rows(x, axis)) is not None:
             return _kept(least(*rows), axis, keepdims)
         y = _in_vectors("min", x, axis, keepdims)
@@ -145,6 +153,22 @@ def some(x: Any, axis: Any, keepdims: bool) -> Any:
         if y is not None:
             return y
     return _or(x, axis, None, None, keepdims)
+
+
+def _as_it_lies(x: Any, axis: Any, keepdims: bool) -> Any:
+    """What the reduction of a transpose is told of the array that lies in C's order; None where x
+    is none. NumPy walks both alike, so sums have its bits.
+    """
+    if x.flags.c_contiguous or not x.flags.f_contiguous:
+        return None
+    if axis is None:
+        return x.T, None, keepdims
+    last = x.ndim - 1
+    if axis.__class__ is int:
+        return (x.T, last - axis if axis >= 0 else -1 - axis, keepdims)
+    if axis.__class__ is not tuple or not {a.__class__ for a in axis} <= {int}:
+        return None
+    return x.T, tuple([last - a if a >= 0 else -1 - a for a in axis]), keepdims
 
 
 def _rows(x: Any, axes: Any) -> Any:
