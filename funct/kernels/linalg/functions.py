@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.reductions import pairwise
+from funct.kernels.cpu.reductions.kept import Kept
 from funct.kernels.cpu.reductions.pairwise import of_long_rows
 from funct.kernels.cpu.reductions.short_rows import of_short_rows
 from funct.kernels.cpu.scratch import fresh
@@ -91,6 +93,8 @@ def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) 
     if ord == 2:
         least = _ROWS if axis == -1 or axis == x.ndim - 1 else _VECTORS
         long = axis is None and x.size > LONGEST
+        if long and (total := _SQUARES.call(x, axis, keepdims)) is not None:
+            return _root(total)
         if not long and x.size < least and (y := _few(x, axis, keepdims)):
             return y[0]
         return _root(_sum_of_squares(x, axis, keepdims))
@@ -106,6 +110,14 @@ def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) 
         return None
     total = statistical.total(power(size, float(ord)), axis, keepdims)
     return power(total, 1.0 / ord)
+
+
+def _job_of_squares(x: Any, axis: Any, keepdims: bool) -> Any:
+    """What adds up the squares of real numbers that lie side by side."""
+    return pairwise.job(x, axis, keepdims, "squares") if x.dtype.kind == "f" else None
+
+
+_SQUARES = Kept(_job_of_squares)
 
 
 def _few(x: Any, axis: Any, keepdims: bool) -> Any:
@@ -137,6 +149,11 @@ def _root(total: Any) -> Any:
         return math.sqrt(total) if _LEAST_DOUBLE <= total < math.inf else None
     if total.__class__ is np.float32:
         return np.sqrt(total) if _LEAST_SINGLE <= float(total) < math.inf else None
+    if not total.ndim:  # as code gives it
+        wide, kind = total.item(), total.dtype
+        if not LEAST_SQUARES[kind.char] <= wide < math.inf:
+            return None
+        return kind.type(math.sqrt(wide))  # which rounds as a root of the dtype does
     return np.sqrt(total) if keeps_digits(total) else None
 
 

@@ -90,8 +90,10 @@ def of_long_rows(
     return y
 
 
-def job(x: NDArray[Any], axis: Any, keepdims: bool) -> Job | None:
-    """What `of_long_rows` runs for arrays that are dense and lie so."""
+def job(x: NDArray[Any], axis: Any, keepdims: bool, terms: str = "") -> Job | None:
+    """What `of_long_rows` runs for arrays that are dense and lie so. terms: as there, but for
+    deviations.
+    """
     if axis is not None and axis.__class__ is not int and axis.__class__ is not tuple:
         return None
     plan = _plan(x.shape, x.dtype, axis, keepdims)
@@ -99,7 +101,7 @@ def job(x: NDArray[Any], axis: Any, keepdims: bool) -> Job | None:
         return None
     element, parts, lead, dtype, depth, rest = plan
     room = prod(lead) * dtype.itemsize << depth if depth else 0
-    return Job(_entry(element, parts, ""), lead, dtype, (0, *_words(rest)), room)
+    return Job(_entry(element, parts, terms), lead, dtype, (0, *_words(rest)), room)
 
 
 @functools.lru_cache(512)
