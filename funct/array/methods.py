@@ -59,6 +59,21 @@ def _unused(method: str, argument: str, value: Any) -> ArgumentError:
     return ArgumentError(f"{method}: {argument} must be None, got {shown(value)}")
 
 
+def _off_axis(mode: str, x: Any, i: Any, axis: Any) -> Any:
+    """Elements of x at i, which may be off the axis; None where that is left to `take`."""
+    if axis is not None and (axis.__class__ is not int or not -x.ndim <= axis < x.ndim):
+        return None
+    n = x.size if axis is None else x.shape[axis]
+    if not n or i.dtype.kind not in "iu" or i.dtype.char in "LQ":
+        return None
+    if mode == "clip":
+        return x.take(i, axis, mode="clip")
+    try:
+        return x.take(i, axis)
+    except IndexError:
+        return x.take(i.astype(np.int64) % n, axis)
+
+
 def _on_axis(mode: str, indices: Any, n: Any) -> Any:
     """Indices of an axis of length n, from any integers; what is none stays what it is."""
     at = _xp.asarray(indices)
@@ -226,6 +241,10 @@ class Methods(Value):
         if mode.__class__ is not str or mode != "raise":
             _one_of("take", "mode", mode, ("raise", "clip", "wrap"))
             if mode != "raise":
+                if self.__class__ is indices.__class__ is fast.Array:
+                    few = _off_axis(mode, self.data, indices.data, axis)
+                    if few is not None:
+                        return fast.wrap(few)
                 x: Any = _xp.ravel(self) if axis is None else self
                 indices = _on_axis(mode, indices, x.shape[normal_axis("take", axis or 0, x.ndim)])
         if axis.__class__ is int and indices.__class__ is fast.Array and indices.data.ndim == 1:

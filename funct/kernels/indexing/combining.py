@@ -321,10 +321,14 @@ def _combined(x: Any, v: Any, i: Any, mode: Any) -> Plan | None:
         if not single or mode != "set" or i.shape != x.shape:
             return None
         return Plan(replaced_few, (x, v, i, True, False), (0, 1, 2, None), x.shape, d)
-    if i.dtype not in WORDS or x.ndim != 1 or not 0 < i.size < _MUCH:
+    row = x.shape[1:]
+    if i.dtype not in WORDS or not x.ndim or not 0 < i.size < _MUCH:
         return None
-    if not single and (v.dtype is not d or v.shape != i.shape):
+    if not single and (v.dtype is not d or v.shape != i.shape + row):
         return None
+    if row:
+        given = x, v, i, i.size, len(x), prod(row), mode, single
+        return Plan(cpu.combined_rows, given, (0, 1, 2, None), x.shape, d)
     given = x, v, i, i.size, x.size, 1, 0, mode, single
     return Plan(cpu.combined, given, (0, 1, 2, None), x.shape, d)
 

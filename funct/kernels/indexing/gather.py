@@ -212,20 +212,25 @@ def _along(x: Any, i: Any, axis: Any) -> Plan | None:
 
 
 def _taken(x: Any, i: Any, axis: Any) -> Plan | None:
-    """How few elements are taken from 1-D x, or the same ones of each line."""
+    """How few elements are taken from 1-D x, few rows, or the same elements of each line."""
     rank, shape = x.ndim, x.shape
-    if not rank or (rank > 1 and (i.ndim != 1 or axis not in (-1, rank - 1))):
+    if axis is None and rank == 1:
+        axis = 0
+    if axis.__class__ is not int or not -rank <= axis < rank:
         return None
-    if axis.__class__ is not int and (axis is not None or rank > 1):
+    axis %= rank
+    size = x.size // shape[axis] * i.size if x.size else 0
+    if not _is_moved(x, i, size):
         return None
-    if rank == 1 and axis not in (None, 0, -1):
+    y = np.empty((*shape[:axis], *i.shape, *shape[axis + 1 :]), x.dtype)
+    given = as_words(x), i, as_words(y)
+    if rank > 1 and axis == 0:
+        told = *given, i.size, shape[0], x.size // shape[0]
+        return Plan(cpu.take_rows, told, (0, 1, None), y.shape, x.dtype, 2)
+    if axis != rank - 1 or (rank > 1 and i.ndim != 1):
         return None
-    outer = x.size // shape[-1] if x.size else 0
-    if not _is_moved(x, i, outer * i.size):
-        return None
-    y = np.empty((*shape[:-1], *i.shape), x.dtype)
-    given = as_words(x), i, as_words(y), outer, i.size, shape[-1], rank > 1
-    return Plan(cpu.take_few, given, (0, 1, None), y.shape, x.dtype, 2)
+    told = *given, x.size // shape[-1], i.size, shape[-1], rank > 1
+    return Plan(cpu.take_few, told, (0, 1, None), y.shape, x.dtype, 2)
 
 
 def _is_moved(x: Any, i: Any, count: int) -> bool:

@@ -33,8 +33,8 @@ def _taken() -> Iterator[Case]:
     for k, (dtype, places) in enumerate(4 * kinds):
         x = rng.integers(0, 2, (k % 5 + 1, 11)).astype(dtype)
         i = rng.integers(0 if places[0] == "u" else -11, 11, (len(x), k)).astype(places)
-        for axis in (-1, 1, None):
-            yield np.take, (x, i[0], axis)
+        for axis in (-1, 1, None, 0):
+            yield np.take, (x, i[0] % len(x) if axis == 0 else i[0], axis)
         yield np.take, (x[0], i, 0)
         yield np.take, (x[0], i[0], None)
         yield np.take_along_axis, (x, i, 1)
@@ -65,6 +65,11 @@ def _combined() -> Iterator[Case]:
             yield _by_numpy, (x, rng.integers(0, 5, i.shape).astype(dtype), i, mode)
             yield _by_numpy, (x, 1.5, i, mode)
         yield _by_numpy, (x, np.nan, x > 2, mode)
+        for rows, i in ((x.reshape(9, 10), np.arange(-9, 9)), (x.reshape(18, 5), np.eye(3, 3, 1))):
+            i = i.astype(np.int64)
+            v = rng.integers(0, 5, (*i.shape, rows.shape[1])).astype(dtype)
+            yield _by_numpy, (rows, v, i, mode)
+            yield _by_numpy, (rows, 2.5, i, mode)
         y = x.reshape(3, 6, 5)
         for key in KEYS if dtype is np.float64 or mode == "add" else KEYS[-2:]:
             yield _by_numpy, (y, rng.integers(0, 5, y[key].shape).astype(dtype), key, mode)

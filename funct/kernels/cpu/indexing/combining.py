@@ -20,7 +20,7 @@ from funct.kernels.dtypes import is_half
 
 __all__ = [
     "add_elements", "combine", "combine_columns", "combine_rows", "combined", "combined_columns",
-    "combined_pairs", "combined_view", "summed",
+    "combined_pairs", "combined_rows", "combined_view", "summed",
 ]  # fmt: skip
 
 _LANES = 8
@@ -207,6 +207,26 @@ def combined(
     _begun(x, y, size, mode)
     wrong: int = _combine_each(v, i, y, count, n, m, column, mode, single)
     return wrong
+
+
+@making("x")
+def combined_rows(
+    x: Any, v: Any, i: Any, count: int, n: int, inner: int, mode: str, single: bool, y: Any,
+    size: int,
+) -> int:  # fmt: skip
+    """`combine` of rows v (count, inner) with those of x (n, inner) in a new array."""
+    if outside(i, 0, count, n) > 0:
+        return 1
+    _begun(x, y, size, mode)
+    whole = inner & -_LANES
+    for k in range(count):
+        to, source = place(i[k].astype(np.int64), n) * inner, k * inner
+        for j in range(0, whole, _LANES):
+            new = spread(y.dtype.type(v), _LANES) if single else loaded(v, source + j, _LANES)
+            stored(y, to + j, _combined(detached(loaded(y, to + j, _LANES)), new, mode))
+        for j in range(whole, inner):
+            y[to + j] = _combined(y[to + j], _picked(v, source + j, y.dtype, single), mode)
+    return 0
 
 
 @making("x")

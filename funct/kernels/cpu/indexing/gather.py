@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.cpu.indexing.runs import copied
 from funct.kernels.cpu.loops import kernel, making, parallel
 from funct.kernels.cpu.vectors import chosen, loaded, spread, stored
 
 __all__ = [
     "SEEN", "all_inside", "along", "outside", "pick", "picked", "place", "placed", "take_columns",
-    "take_elements", "take_few", "take_lines", "taken_along",
+    "take_elements", "take_few", "take_lines", "take_rows", "taken_along",
 ]  # fmt: skip
 
 SEEN = 32  # indices that are looked at together
@@ -62,6 +63,16 @@ def take_few(x: Any, i: Any, y: Any, outer: int, count: int, n: int, shared: boo
     if wrong > 0:
         return wrong
     _same_columns(x, i, y, 0, outer, count, n)
+    return 0
+
+
+@kernel
+def take_rows(x: Any, i: Any, y: Any, count: int, n: int, width: int) -> int:
+    """y (count, width): few rows of x (n, width), at i; 1 where an index is out of bounds."""
+    if outside(i, 0, count, n) > 0:
+        return 1
+    for k in range(count):
+        copied(x, place(i[k].astype(np.int64), n) * width, y, k * width, width)
     return 0
 
 
