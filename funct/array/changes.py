@@ -16,7 +16,7 @@ from funct.core import INEXACT, NARROW, NARROW_INTEGERS, OpenNumber, Value
 from funct.errors import DTypeError, ShapeError
 from funct.kernels.elementwise.functions import power
 from funct.kernels.indexing import combining as kernels
-from funct.kernels.indexing.masks import replaced
+from funct.kernels.indexing.masks import combined_under, filled_under, replaced
 from funct.kernels.quiet import quiet
 from funct.ops import fast
 from funct.ops.fast import wrap
@@ -139,8 +139,12 @@ def _set_by_kernel(a: Any, v: Any, key: Any) -> Any:
     """
     if key.__class__ is tuple or key.dtype.kind != "b":
         return kernels.combined_at(a, v, key, "set")
-    if key.shape != a.shape or (v.__class__ is ndarray and v.ndim) or v.__class__ is list:
+    if v.__class__ is list:
         return None
+    if v.__class__ is ndarray and v.size != 1:
+        return filled_under(a, v, key)
+    if key.shape != a.shape or (v.__class__ is ndarray and v.ndim):
+        return combined_under(a, v, key, "set")
     return replaced(a, v, key)
 
 
@@ -148,6 +152,10 @@ def _seen(a: Any, key: Any, v: Any, change: Any, masked: bool) -> Any:
     """`changed` of elements that are selected once each."""
     if change is _divide and a.dtype.kind == "c":
         return _by_factors(a, key, v, change)
+    if masked and key.__class__ is ndarray and a.size >= _MANY and change in _MODES:
+        made = combined_under(a, v, key, _MODES[change])
+        if made is not None:
+            return made
     out = a.copy()
     whole = masked and key.__class__ is ndarray and key.shape == a.shape
     if whole and a.size >= _MANY and v.__class__ is not ndarray:

@@ -59,7 +59,8 @@ def selected(data: Any, key: Any) -> Any:
             at = key[1]
             known = at.__class__ is fast.Array and at.data.dtype.kind == "i"
             if known and data.ndim > 1 and data.size:
-                return data.take(at.data, 1)  # in order, and cheaper than data[:, at]
+                few = kernels.few_taken.call(data, at.data, 1)  # in order, unlike data[:, at]
+                return kernels.take(data, at.data, 1) if few is None else few
         each = [k.data for k in key if k.__class__ is fast.Array]
         if len(each) == len(key):
             picked = kernels.picked_at(data, tuple(each))

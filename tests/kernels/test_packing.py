@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from funct.kernels.cpu import loops
+from funct.kernels.cpu.indexing import masked as cpu_masked
 from funct.kernels.cpu.indexing import packing as cpu
 from funct.kernels.indexing import masks
 from funct.kernels.order import searching, sorting
@@ -70,6 +71,42 @@ def test_a_number_under_a_mask(seed: int, n: int, share: float, dtype: str) -> N
         np.testing.assert_array_equal(y, np.where(mask, v, x), strict=True)
         gaps = masks.replaced(x[:, ::2], number, mask[:, ::2])
         assert gaps is None or np.array_equal(gaps, np.where(mask, v, x)[:, ::2])
+
+
+CHANGES: Any = {"set": lambda a, v: v, "add": np.add, "min": np.minimum}
+
+
+@given(
+    st.integers(0, 99), LENGTHS, SHARES,
+    st.sampled_from([("float16", "add"), ("float64", "min"), ("int8", "set")]),
+)  # fmt: skip
+def test_rows_and_elements_are_changed_under_a_mask(
+    seed: int, n: int, share: float, kind: tuple[str, str]
+) -> None:
+    """By one number, in any task; and by as many elements as it holds."""
+    dtype, mode = kind
+    mask, rng = _mask(seed, (n,), share), np.random.default_rng(seed)
+    for inner in (1, 3, 20):
+        x = rng.integers(-3, 4, (n, inner)).astype(dtype)
+        v = np.full(1, 2, dtype)
+        agree(cpu_masked.combine_under, x, v, mask, np.zeros_like(x), n, inner, mode, 9, -(-n // 9))
+        agree_on_new(cpu_masked.combined_under, x, x, v, mask, n, inner, mode, False)
+        expected = x.copy()
+        expected[mask] = CHANGES[mode](x[mask], v)
+        y = masks.combined_under(x, v, mask, mode)
+        np.testing.assert_array_equal(y, expected, strict=True)
+        if n > 1:
+            assert masks.combined_under(x[::-1], v, mask, mode) is None
+    line, w = x[:, 0].copy(), np.arange(mask.sum()).astype(dtype)
+    for given_ in (w, np.zeros(len(w) + 1, dtype)):
+        if given_.size:
+            agree(cpu_masked.fill_under, line, given_, mask, np.zeros_like(line), n, given_.size)
+            agree_on_new(cpu_masked.filled_under, line, line, given_, mask, given_.size)
+        y = masks.filled_under(line, given_, mask)
+        assert (y is None) == (given_ is not w or not w.size)
+        if y is not None:
+            line[mask] = w
+            np.testing.assert_array_equal(y, line, strict=True)
 
 
 @given(st.integers(0, 99), LENGTHS, SHARES, st.sampled_from(["float32", "float64", "int64"]))

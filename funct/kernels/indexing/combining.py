@@ -13,14 +13,14 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from ml_dtypes import bfloat16
 
 from funct.kernels.cpu.indexing import combining as cpu
-from funct.kernels.cpu.indexing.packing import replaced_few
+from funct.kernels.cpu.indexing import masked
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.prepared import Plan, Prepared
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.dtypes import is_half
+from funct.kernels.indexing.masks import CODED
 from funct.kernels.indexing.positions import (
     WORDS,
     alike,
@@ -51,7 +51,6 @@ _WHOLE = slice(None)
 # By their numbers, the dtypes of which kernels take Python's numbers, and the class of those.
 _NUMBERS = {np.dtype(c).num: float if c in "fd" else int for c in "bBhHiIlfd"}
 _LIMITS = {np.dtype(c).num: np.iinfo(c) for c in "bBhHiI"}  # and those that do not hold each
-_CODED = frozenset([np.dtype(c).num for c in "bBhHiIlLqQfde"] + [np.dtype(bfloat16).num])
 _MANY = 1 << 13  # elements that are put quicker than by NumPy into an array
 _FEW = 256  # and with a new array
 _MUCH, _TASKS = 1 << 16, 16  # and in rows that are several tasks, and how many at most
@@ -218,7 +217,7 @@ def combined_along(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] |
             return None
     if at is None or at.dtype is _BOOL or not at.size or not x.size:
         return None
-    if x.dtype.num not in _CODED or not ready(x.size, 0):
+    if x.dtype.num not in CODED or not ready(x.size, 0):
         return None
     lead, n, row = shape[:axis], shape[axis], shape[axis + 1 :]
     inner = prod(row) if row else 1
@@ -247,7 +246,7 @@ def combined_within(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] 
     row, count = prod(shape[2:]), len(range(start, stop, step))
     if step < 1 or (step > 1 and row > 1) or not count:
         return None
-    if x.dtype.num not in _CODED or not ready(x.size, 0):
+    if x.dtype.num not in CODED or not ready(x.size, 0):
         return None
     v = _as_given(v, (*at.shape, count, *shape[2:]), x.dtype)
     y = np.array(x, order="C")
@@ -283,7 +282,7 @@ def combined_each(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | 
     d, count = x.dtype, i.size
     if i.dtype not in WORDS or v.dtype is not d or x.ndim != 1:
         return None
-    if d.num not in _CODED:
+    if d.num not in CODED:
         return _as_others(combined_each, x, v, i, mode)
     if (mode == "set" and count < _FEW) or v.shape != i.shape or not ready(count, 0):
         return None
@@ -298,7 +297,7 @@ def combined_rows(x: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> NDAr
         return None
     if mode == "set" and (prod(shape[1:]) * d.itemsize >= _LONG or v.size < _MANY):
         return None
-    if d.num not in _CODED:
+    if d.num not in CODED:
         return _as_others(combined_rows, x, v, i, mode)
     if not x.size or not v.size or v.shape != i.shape + shape[1:] or not ready(v.size, 0):
         return None
@@ -313,14 +312,12 @@ def combined_rows(x: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> NDAr
 def _combined(x: Any, v: Any, i: Any, mode: Any) -> Plan | None:
     """How a few values, or a number, are combined with what a key of an array selects."""
     d, single = x.dtype, v.__class__ is not np.ndarray
-    if d.num not in _CODED or not 0 < x.size < _MUCH or (single and d is not _DOUBLE):
+    if d.num not in CODED or not 0 < x.size < _MUCH or (single and d is not _DOUBLE):
         return None
     if i.__class__ is not np.ndarray:
         return _combined_view(x, v, i, mode, single)
     if i.dtype is _BOOL:
-        if not single or mode != "set" or i.shape != x.shape:
-            return None
-        return Plan(replaced_few, (x, v, i, True, False), (0, 1, 2, None), x.shape, d)
+        return _combined_under(x, v, i, mode, single)
     row = x.shape[1:]
     if i.dtype not in WORDS or not x.ndim or not 0 < i.size < _MUCH:
         return None
@@ -331,6 +328,18 @@ def _combined(x: Any, v: Any, i: Any, mode: Any) -> Plan | None:
         return Plan(cpu.combined_rows, given, (0, 1, 2, None), x.shape, d)
     given = x, v, i, i.size, x.size, 1, 0, mode, single
     return Plan(cpu.combined, given, (0, 1, 2, None), x.shape, d)
+
+
+def _combined_under(x: Any, v: Any, mask: Any, mode: Any, single: bool) -> Plan | None:
+    """The same for a mask of the first axes, or of all."""
+    if not mask.ndim or mask.shape != x.shape[: mask.ndim]:
+        return None
+    if single:
+        given = x, v, mask, mask.size, x.size // mask.size, mode, True
+        return Plan(masked.combined_under, given, (0, 1, 2, None), x.shape, x.dtype)
+    if mode != "set" or mask.ndim != x.ndim or v.dtype is not x.dtype or v.ndim != 1 or not v.size:
+        return None
+    return Plan(masked.filled_under, (x, v, mask, v.size), (0, 1, 2, None), x.shape, x.dtype)
 
 
 def _combined_view(x: Any, v: Any, key: Any, mode: Any, single: bool) -> Plan | None:

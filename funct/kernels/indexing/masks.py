@@ -6,9 +6,10 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from ml_dtypes import bfloat16
 
 from funct.device.host import host
-from funct.kernels.cpu.indexing import packing
+from funct.kernels.cpu.indexing import masked, packing
 from funct.kernels.cpu.loops import pays, ready
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.dtypes import MOVED, USUAL, as_words
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
 
     Index = NDArray[Any]
 
-__all__ = ["nonzero", "replaced", "under", "wide"]
+__all__ = ["CODED", "combined_under", "filled_under", "nonzero", "replaced", "under", "wide"]
 
 _DOUBLE = np.dtype(np.float64)
+CODED = frozenset([np.dtype(c).num for c in "bBhHiIlLqQfde"] + [np.dtype(bfloat16).num])
 _SOME = 1 << 11  # elements whose places are found quicker than by NumPy
 _FEW = 256  # elements of rows
 _PART = 1 << 15  # elements of a task
@@ -58,6 +60,41 @@ def replaced(x: NDArray[Any], v: Any, mask: NDArray[np.bool_]) -> NDArray[Any] |
     y = fresh(x.shape, x.dtype)
     packing.replaced(as_words(x), as_words(v), mask, as_words(y), n, _PART, -(-n // _PART))
     return y
+
+
+def combined_under(
+    x: NDArray[Any], v: Any, mask: NDArray[np.bool_], mode: str
+) -> NDArray[Any] | None:
+    """x combined with one number of its dtype where a mask of its first axes holds; None where
+    NumPy is to do it.
+    """
+    d, rank = x.dtype, mask.ndim
+    if d.num not in CODED or not rank or mask.shape != x.shape[:rank] or not ready(x.size, 0):
+        return None
+    v = np.asarray(v, d)
+    if v.size != 1 or v.ndim > x.ndim - rank + 1 or not x.size:
+        return None
+    if not (x.flags.c_contiguous and mask.flags.c_contiguous):
+        return None
+    y, n = fresh(x.shape, d), mask.size
+    part = max(1, _PART * n // x.size)
+    masked.combine_under(x, v, mask, y, n, x.size // n, mode, part, -(-n // part))
+    return y
+
+
+def filled_under(x: NDArray[Any], v: Any, mask: NDArray[np.bool_]) -> NDArray[Any] | None:
+    """x with elements v of its dtype in their order where a mask of its shape holds; None where
+    NumPy is to do it.
+    """
+    if x.itemsize not in MOVED or x.dtype.hasobject or v.__class__ is not np.ndarray:
+        return None
+    if v.dtype is not x.dtype or v.ndim != 1 or not v.size or mask.shape != x.shape:
+        return None
+    if not (x.flags.c_contiguous and mask.flags.c_contiguous and ready(x.size, 0)):
+        return None
+    y = fresh(x.shape, x.dtype)
+    wrong = masked.fill_under(as_words(x), as_words(v), mask, as_words(y), x.size, v.size)
+    return None if wrong else y
 
 
 def nonzero(x: NDArray[Any]) -> tuple[Index, ...]:

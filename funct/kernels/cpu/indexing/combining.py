@@ -20,7 +20,7 @@ from funct.kernels.dtypes import is_half
 
 __all__ = [
     "add_elements", "combine", "combine_columns", "combine_rows", "combined", "combined_columns",
-    "combined_pairs", "combined_rows", "combined_view", "summed",
+    "combined_one", "combined_pairs", "combined_rows", "combined_view", "picked", "summed",
 ]  # fmt: skip
 
 _LANES = 8
@@ -126,14 +126,14 @@ def combine_rows(
                 if apart:
                     for j in range(first, last):
                         there = to + j * step
-                        y[there] = _combined(y[there], g[source + j], mode)
+                        y[there] = combined_one(y[there], g[source + j], mode)
                 else:
                     for j in range(first, whole, _LANES):
                         old = detached(loaded(y, to + j, _LANES))
                         new = loaded(g, source + j, _LANES)
-                        stored(y, to + j, _combined(old, new, mode))
+                        stored(y, to + j, combined_one(old, new, mode))
                     for j in range(whole, last):
-                        y[to + j] = _combined(y[to + j], g[source + j], mode)
+                        y[to + j] = combined_one(y[to + j], g[source + j], mode)
 
 
 @parallel
@@ -175,12 +175,12 @@ def _combine_columns(
         for k in range(count):
             at, source = o * n + place(i[k].astype(np.int64), n), o * count + k
             for e in _EACH:
-                y[at + e * n] = _combined(y[at + e * n], v[source + e * count], mode)
+                y[at + e * n] = combined_one(y[at + e * n], v[source + e * count], mode)
     for o in range(whole, last):
         copied(x, o * n, y, o * n, n)
         for k in range(count):
             at = o * n + place(i[k].astype(np.int64), n)
-            y[at] = _combined(y[at], v[o * count + k], mode)
+            y[at] = combined_one(y[at], v[o * count + k], mode)
 
 
 @kernel
@@ -223,9 +223,9 @@ def combined_rows(
         to, source = place(i[k].astype(np.int64), n) * inner, k * inner
         for j in range(0, whole, _LANES):
             new = spread(y.dtype.type(v), _LANES) if single else loaded(v, source + j, _LANES)
-            stored(y, to + j, _combined(detached(loaded(y, to + j, _LANES)), new, mode))
+            stored(y, to + j, combined_one(detached(loaded(y, to + j, _LANES)), new, mode))
         for j in range(whole, inner):
-            y[to + j] = _combined(y[to + j], _picked(v, source + j, y.dtype, single), mode)
+            y[to + j] = combined_one(y[to + j], picked(v, source + j, y.dtype, single), mode)
     return 0
 
 
@@ -243,10 +243,10 @@ def combined_view(
         to, source = first + r * pitch, r * count
         for k in range(0, whole, _LANES):
             new = spread(y.dtype.type(v), _LANES) if single else loaded(v, source + k, _LANES)
-            stored(y, to + k, _combined(detached(loaded(y, to + k, _LANES)), new, mode))
+            stored(y, to + k, combined_one(detached(loaded(y, to + k, _LANES)), new, mode))
         for k in range(whole, count):
             at = to + k * step
-            y[at] = _combined(y[at], _picked(v, source + k, y.dtype, single), mode)
+            y[at] = combined_one(y[at], picked(v, source + k, y.dtype, single), mode)
 
 
 def _combine_each(
@@ -340,17 +340,18 @@ def _one(x: Any) -> Any:
 
 
 def _changed(y: Any, v: Any, at: Any, k: Any, mode: str, single: bool) -> None:
-    y[at] = _combined(y[at], _picked(v, k, y.dtype, single), mode)
+    y[at] = combined_one(y[at], picked(v, k, y.dtype, single), mode)
 
 
-def _picked(v: Any, k: Any, dtype: Any, single: bool) -> Any:
+def picked(v: Any, k: Any, dtype: Any, single: bool) -> Any:
+    """An element of v, or v where it is a number."""
     if single:
         return dtype.type(v)
     return v[k]
 
 
-def _combined(a: Any, b: Any, mode: str) -> Any:
-    """Halves are combined in float32 and rounded, which gives what their own arithmetic does."""
+def combined_one(a: Any, b: Any, mode: str) -> Any:
+    """a combined with b; halves in float32 and rounded, which gives what their arithmetic does."""
     if mode == "set":
         return b
     if is_half(a.dtype):
