@@ -33,7 +33,8 @@ Shape = tuple[int, ...]
 
 def rows_together(graph: Graph) -> Graph:
     """The graph with such arrays in longer rows."""
-    shapes = {v.shape: None for e in graph.nodes for v in e.reads if _is_short(v.shape)}
+    nodes = [e for e in graph.nodes if isinstance(e, Node)]
+    shapes = {v.shape: None for e in nodes for v in e.reads if _is_short(v.shape)}
     for shape in shapes:
         walk = _Walk(graph, shape)
         if walk.pays():
@@ -59,12 +60,13 @@ class _Walk(NewNodes):
         self.rows = next(k for k in _TOGETHER if not shape[0] % k)
         self.wide = (shape[0] // self.rows, shape[1] * self.rows)
         self.column = ((1, shape[1]), (shape[1],))
-        self.inner = {e for e in graph.nodes if self._is_inner(e)}
+        nodes = [e for e in graph.nodes if isinstance(e, Node)]
+        self.inner = {e for e in nodes if self._is_inner(e)}
         self.found: dict[Var, Var] = {}  # by what it is, in longer rows
 
-    def _is_inner(self, e: Any) -> bool:
+    def _is_inner(self, e: Node) -> bool:
         """Whether a node computes, or reduces the columns of, arrays of the shape."""
-        if not isinstance(e, Node) or len(e.results) != 1:
+        if len(e.results) != 1:
             return False
         if e.name in REDUCTIONS:
             x = e.operands[0]
