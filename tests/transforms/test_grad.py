@@ -1,6 +1,7 @@
 """Reverse and forward mode: their faces, trees, conventions, safety and errors."""
 
 import pickle
+import sys
 from typing import Any
 
 import numpy as np
@@ -203,6 +204,31 @@ def test_what_linearize_gives_pickles(name: str) -> None:
     laws.same(ft.jvp(again, along, along), ft.jvp(push, along, along))
     with pytest.raises(TreeError, match="linearize: tangents"):
         again([*along])
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_derivatives_in_arrays_themselves_cost_few_frames(count: int) -> None:
+    """On few elements Python's frames are the cost: no trees are walked for arrays."""
+    xs = [xp.ones(())] * count
+    frames = list[str]()
+
+    def note(frame: Any, event: str, _: Any) -> None:
+        if event == "call":
+            frames.append(frame.f_code.co_name)
+
+    def first(*xs: Any) -> Any:
+        return xs[0]
+
+    slope, both = ft.grad(first, argnums=tuple(range(count))), ft.value_and_grad(first)
+    for case in (lambda: ft.vjp(first, *xs)[1](xs[0]), lambda: slope(*xs), lambda: both(*xs)):
+        case()
+        frames.clear()
+        sys.setprofile(note)
+        try:
+            case()
+        finally:
+            sys.setprofile(None)
+        assert len(frames) <= 16 + 2 * count, frames
 
 
 def test_a_pullback_of_traced_values_does_not_pickle() -> None:
