@@ -45,6 +45,7 @@ _SHORT_WEIGHTS = 1 << 13  # or are BLAS's, where vectors are short
 _SHORT_VECTORS, _SOME = 32, 128
 _MOST_ROWS = 1 << 10  # pixels whose channels are last; of more, tiles lay weights out once as well
 _LONG_IMAGE = 1 << 11  # BLAS is slow at sums of so many, be weights few or not;
+_LONG_ROW, _FEW_ELEMENTS = 1 << 11, 1 << 13
 _FEW_TOGETHER = 8  # channels of all groups
 _FEW_CHANNELS = 8  # beside more of them a few are rows that no product lays out
 _TILED_BYTES = 1 << 10  # of a pixel's channels, which are turned around
@@ -132,8 +133,8 @@ def _thin(w: Sizes) -> bool:
 
 
 def _mapped(x: NDArray[Any], w: NDArray[Any], turned: bool) -> _Way:
-    """The weights, or their transpose, times the channels of each pixel. BLAS is slow where there
-    is one channel.
+    """The weights, or their transpose, times the channels of each pixel. Where there is one, NumPy
+    is the quickest at long rows, and at few elements.
     """
     (n, channels, *size), outputs = x.shape, w.shape[turned]
     sizes, result = w.shape[:2], (n, outputs, *size)
@@ -152,7 +153,11 @@ def _mapped(x: NDArray[Any], w: NDArray[Any], turned: bool) -> _Way:
     if prod(size) == 1:
         product: Any = matmul
         return of_rows
-    product = np.multiply if channels == 1 else matmul_of(matrix(w), x.reshape(shape))
+    if channels > 1:
+        product = matmul_of(matrix(w), x.reshape(shape))
+    else:
+        long = prod(size) >= _LONG_ROW or n * outputs * prod(size) <= _FEW_ELEMENTS
+        product = np.multiply if long else matmul
     return of_pixels
 
 
