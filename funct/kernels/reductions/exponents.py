@@ -18,7 +18,6 @@ __all__ = ["logsumexp"]
 
 _REAL = (np.dtype(np.float32), np.dtype(np.float64))
 _PART = 1 << 14  # elements of a task
-_LONG = 1 << 16  # of a row that threads would share
 
 
 def logsumexp(
@@ -32,7 +31,7 @@ def logsumexp(
     if first is None or keepdims.__class__ is not bool or not x.flags.c_contiguous:
         return None
     rows, n = prod(shape[:first]), prod(shape[first:])
-    if not ready(x.size) or (rows == 1 and n > _LONG):
+    if not ready(x.size):
         return None
     x = x.reshape(rows, n)
     part = max(1, _PART // n)
