@@ -228,7 +228,7 @@ def test_derivatives_in_arrays_themselves_cost_few_frames(count: int) -> None:
             case()
         finally:
             sys.setprofile(None)
-        assert len(frames) <= 16 + 2 * count, frames
+        assert len(frames) <= 16 + 5 * count, frames  # a zero is made for what is not used
 
 
 def test_a_pullback_of_traced_values_does_not_pickle() -> None:
