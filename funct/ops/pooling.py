@@ -15,6 +15,7 @@ import numpy as np
 from funct import ops
 from funct.core import FLOATING, Pair, Sample, Shape, ShapeDtype, Value
 from funct.errors import ExportError, ShapeError
+from funct.kernels.elementwise.casting import in_dtype
 from funct.kernels.windows import pooling as kernels
 from funct.kernels.windows import views as sliding
 from funct.ops import fast
@@ -33,7 +34,7 @@ Args = Sequence[Any]
 Flags = Sequence[bool]
 Pads = tuple[tuple[int, int], ...]
 
-_INT64 = np.dtype(np.int64)
+_INT64, _SINGLE = np.dtype(np.int64), np.dtype(np.float32)
 
 
 def pad_axes(x: Value, padding: Pads) -> Value:
@@ -196,6 +197,11 @@ def _max_pool_pull(
         pulled = kernels.max_pool_pull(g.data, x.data, window, stride, padding, dilation)
         if pulled is not None:
             return wrap(pulled)
+    if (wide := sliding.sum_dtype(g.dtype)) is not g.dtype:  # sums are rounded once
+        single = _max_pool_pull(
+            ops.astype(g, wide), ops.astype(x, wide), window, stride, padding, dilation
+        )
+        return ops.astype(single, g.dtype)
     rank = len(window)
     at = _flat_images(ops.max_pool_index(x, window, stride, padding, dilation), rank)
     g, last = _flat_images(g, rank), len(at.shape) - 1
@@ -313,8 +319,8 @@ def _avg_raw(
     x: Any, window: Shape, stride: Shape, padding: Pads, extra: Shape, include: bool
 ) -> Any:
     if x.dtype in FLOATING and x.dtype.itemsize < 4:  # a sum may leave the range of its mean
-        y = _avg_raw(x.astype(np.float32), window, stride, padding, extra, include)
-        return y.astype(x.dtype)
+        y = _avg_raw(in_dtype(x, _SINGLE), window, stride, padding, extra, include)
+        return in_dtype(y, x.dtype)
     size = x.shape[x.ndim - len(window) :]
     counts = window_counts(x.dtype, size, window, stride, padding, extra, include)
     return kernels.mean_pool(x, window, stride, whole_padding(padding, extra), counts)

@@ -23,6 +23,7 @@ from funct.kernels.cpu.windows.pooling_last import (
     max_spread_last,
     width_of,
 )
+from funct.kernels.elementwise.casting import in_dtype
 from funct.kernels.windows.last import pool_last, rows_last, sums_back_last
 from funct.kernels.windows.places import axes_of, in_parts, meeting, met, share
 from funct.kernels.windows.rows import pool_rows
@@ -145,7 +146,15 @@ def max_pool(
              (low, high) per axis; it counts as -inf (the smallest integer), negative padding crops.
     Returns: (…, *T), *T as in `output_size`, same dtype. NaN if the window has one.
     """
-    return _pool("max", x, window, stride, padding, dilation)
+    return _in_single("max", x, window, stride, padding, dilation)
+
+
+def _in_single(how: str, x: NDArray[Any], *told: Any) -> NDArray[Any]:
+    """`_pool` of floats of 2 bytes in float32, rounded once: it has machine code for these."""
+    dtype = sum_dtype(x.dtype)
+    if dtype is x.dtype:
+        return _pool(how, x, *told)
+    return in_dtype(_pool(how, in_dtype(x, dtype), *told), x.dtype)
 
 
 def sum_pool(
@@ -155,20 +164,14 @@ def sum_pool(
 
     Notes: padding counts as 0. 2-byte floats are summed in float32 and rounded once.
     """
-    dtype = sum_dtype(x.dtype)
-    if dtype is x.dtype:
-        return _pool("sum", x, window, stride, padding, dilation)
-    return _pool("sum", x.astype(dtype), window, stride, padding, dilation).astype(x.dtype)
+    return _in_single("sum", x, window, stride, padding, dilation)
 
 
 def mean_pool(
     x: NDArray[Any], window: Sizes, stride: Sizes, padding: Padding, counts: NDArray[Any]
 ) -> NDArray[Any]:
-    """`sum_pool` without dilation, divided by counts, (*T), of x's dtype."""
-    ones = (1,) * len(window)
-    if sum_dtype(x.dtype) is x.dtype:
-        return _pool("sum", x, window, stride, padding, ones, counts)
-    return sum_pool(x, window, stride, padding, ones) / counts
+    """`sum_pool` without dilation, divided by counts, (*T), of x's dtype: of 4 bytes or more."""
+    return _pool("sum", x, window, stride, padding, (1,) * len(window), counts)
 
 
 def mean_pool_pull(
@@ -187,7 +190,11 @@ def mean_pool_pull(
 
 def fold_windows(g: NDArray[Any], shape: Sizes, stride: Sizes, dilation: Sizes) -> NDArray[Any]:
     """As `windows_adjoint`; equal elements in each window, as a mean's pull has, are added once."""
-    d = len(shape)
+    d, dtype = len(shape), sum_dtype(g.dtype)
+    if dtype is not g.dtype:  # rounded once
+        wide = in_dtype(g if any(g.strides[-d:]) else g[(..., *(slice(1),) * d)], dtype)
+        wide = np.broadcast_to(wide, g.shape)
+        return in_dtype(fold_windows(wide, shape, stride, dilation), g.dtype)
     if g.size < _FEW and g.dtype.char in "fd":
         order = _side_by_side(g.shape, tuple(shape), tuple(stride), tuple(dilation))
         if order is not None:  # + 0.0, for that is what a sum with nothing gives of -0.0
@@ -246,6 +253,7 @@ def max_pool_index(
     Returns: (…, *T) int64, the place in the flat image, 0 … prod(S) - 1; -1 where a window has
              padding alone. Of several NaN the last counts as it, as in torch.
     """
+    x = in_dtype(x, dtype) if (dtype := sum_dtype(x.dtype)) is not x.dtype else x
     lead = x.ndim - len(window)
     size = x.shape[lead:]
     if len(window) > 3 or not pays(x, 1):

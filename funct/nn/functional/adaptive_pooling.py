@@ -14,6 +14,7 @@ from funct import ops
 from funct.array import Array
 from funct.array.conversion import check_allocation
 from funct.array.direct import direct
+from funct.array.in_single import SHORT, narrowed, widened
 from funct.core.dtypes import INEXACT
 from funct.errors import ArgumentError
 from funct.kernels.cpu.loops import ready
@@ -160,6 +161,9 @@ def adaptive_max_pool3d(input: Any, output_size: OutputSize, return_indices: boo
 
 def adaptive_mean(x: Any, sizes: Sequence[int]) -> Any:
     """Means of boxes over the last axes; a box's mean is the mean of means, axis by axis."""
+    if x.dtype in SHORT:  # rounded once
+        (wide,) = widened(x)
+        return narrowed(adaptive_mean(wide, sizes), x)
     lead = len(x.shape) - len(sizes)
     if set(sizes) == {1}:
         return xp.mean(x, axis=tuple(range(lead, len(x.shape))), keepdims=True)

@@ -16,6 +16,7 @@ import numpy as np
 
 from funct import ops
 from funct.array import Array
+from funct.array.in_single import SHORT, narrowed, widened
 from funct.kernels.cpu.loops import ready
 from funct.kernels.windows import resampling as kernels
 from funct.nn.functional.compiled import concrete
@@ -69,7 +70,12 @@ def gathered_at_once(x: Any, at: Places, lead: int, count: Sequence[int]) -> Any
 
 
 def resampled(x: Any, *taps: tuple[Taps, int]) -> Any:
-    """The weighted sums along axes, one after the other. taps: with the axis of each."""
+    """The weighted sums along axes, one after the other. taps: with the axis of each. Those of
+    short floats are rounded once.
+    """
+    if x.dtype in SHORT:
+        (wide,) = widened(x)
+        return narrowed(resampled(wide, *taps), x)
     if x.__class__ is Array:
         return _summed(x, taps)
     if taps and _spreads(x, taps):
