@@ -8,6 +8,7 @@ from typing import Any
 import funct.array as xp
 from funct import ops
 from funct.array.direct import direct
+from funct.array.in_single import narrowed, widened
 from funct.errors import ArgumentError, ShapeError
 from funct.kernels import neural as kernels
 from funct.nn.functional.arguments import from_begin
@@ -73,7 +74,6 @@ def cross_entropy(
 
 @direct(kernels.nll_loss, arrays=2)
 @compiled
-@in_single
 def nll_loss(
     input: Any, target: Any, weight: Any = None, size_average: None = None,
     ignore_index: int = -100, reduce: None = None, reduction: str = "mean",
@@ -91,7 +91,9 @@ def nll_loss(
     Source: torch.nn.functional.nll_loss.
     """
     refuse_retired("nll_loss", size_average, reduce)
-    return _index_loss("nll_loss", input, target, weight, ignore_index, reduction, 0.0)
+    (wide,) = widened(weight)  # of input only what is picked
+    loss = _index_loss("nll_loss", input, target, wide, ignore_index, reduction, 0.0)
+    return narrowed(loss, input, weight)
 
 
 @compiled
@@ -194,7 +196,7 @@ def _index_loss(
     counted = target != ignore_index
     index = ops.where(counted, from_begin(target, logp.shape[axis]), 0)
     picked = _picked(logp, index, axis)
-    weights = xp.astype(counted, logp.dtype)
+    weights = xp.astype(counted, picked.dtype)
     if weight is not None:
         flat = xp.reshape(index, (-1,))
         weights = weights * xp.reshape(xp.take_along_axis(weight, flat, axis=0), index.shape)
@@ -222,7 +224,8 @@ def _picked(x: Any, index: Any, axis: int) -> Any:
 
 
 def _at(x: Any, index: Any, axis: int) -> Any:
-    return xp.take_along_axis(x, xp.expand_dims(index, axis), axis=axis)
+    (found,) = widened(xp.take_along_axis(x, xp.expand_dims(index, axis), axis=axis))
+    return found
 
 
 def _weighted(logp: Any, weight: Any, axis: int) -> Any:
