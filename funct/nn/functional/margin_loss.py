@@ -20,8 +20,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-@in_single
 @compiled
+@in_single
 def soft_margin_loss(
     input: Any, target: Any, size_average: None = None, reduce: None = None,
     reduction: str = "mean",
@@ -43,8 +43,8 @@ def soft_margin_loss(
     return reduced("soft_margin_loss", ops.logaddexp(-target * input, 0.0), reduction)
 
 
-@in_single
 @compiled
+@in_single
 def multilabel_soft_margin_loss(
     input: Any, target: Any, weight: Any = None, size_average: None = None, reduce: None = None,
     reduction: str = "mean",
@@ -71,8 +71,8 @@ def multilabel_soft_margin_loss(
     return reduced(name, xp.mean(loss, axis=-1), reduction)
 
 
-@in_single
 @compiled
+@in_single
 def hinge_embedding_loss(
     input: Any, target: Any, margin: float = 1.0, size_average: None = None, reduce: None = None,
     reduction: str = "mean",
@@ -95,8 +95,8 @@ def hinge_embedding_loss(
     return reduced("hinge_embedding_loss", near + far, reduction)
 
 
-@in_single
 @compiled
+@in_single
 def margin_ranking_loss(
     input1: Any, input2: Any, target: Any, margin: float = 0, size_average: None = None,
     reduce: None = None, reduction: str = "mean",
@@ -123,8 +123,8 @@ def margin_ranking_loss(
     return reduced(name, ops.relu(margin - target * (input1 - input2)), reduction)
 
 
-@in_single
 @compiled
+@in_single
 def cosine_embedding_loss(
     input1: Any, input2: Any, target: Any, margin: float = 0, size_average: None = None,
     reduce: None = None, reduction: str = "mean",
@@ -156,8 +156,8 @@ def cosine_embedding_loss(
     return reduced(name, near + far, reduction)
 
 
-@in_single
 @compiled
+@in_single
 def multi_margin_loss(
     input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None,
     size_average: None = None, reduce: None = None, reduction: str = "mean",
@@ -232,8 +232,8 @@ def multilabel_margin_loss(
     return reduced(name, loss, reduction)
 
 
-@in_single
 @compiled
+@in_single
 def triplet_margin_loss(
     anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2,
     eps: float = 1e-6, swap: bool = False, size_average: None = None, reduce: None = None,

@@ -24,8 +24,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-@in_single
 @compiled
+@in_single
 def mse_loss(
     input: Any, target: Any, size_average: None = None, reduce: None = None,
     reduction: str = "mean", weight: Any = None,
@@ -48,8 +48,8 @@ def mse_loss(
     return weighted_reduced("mse_loss", error * error, reduction, weight)
 
 
-@in_single
 @compiled
+@in_single
 def l1_loss(
     input: Any, target: Any, size_average: None = None, reduce: None = None,
     reduction: str = "mean", weight: Any = None,
@@ -125,8 +125,8 @@ def _huber(error: Any, delta: float) -> Any:
     return ops.where(ops.less(size, delta), inside, delta * (size - 0.5 * delta))
 
 
-@in_single
 @compiled
+@in_single
 def kl_div(
     input: Any, target: Any, size_average: None = None, reduce: None = None,
     reduction: str = "mean", log_target: bool = False,
@@ -160,8 +160,8 @@ def kl_div(
     return xp.sum(xp.mean(loss, axis=0)) if loss.shape else loss
 
 
-@in_single
 @compiled
+@in_single
 def gaussian_nll_loss(
     input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6,
     reduction: str = "mean",
