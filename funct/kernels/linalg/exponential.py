@@ -41,7 +41,7 @@ _FEWEST = 16  # matrices
 def suits(x: NDArray[Any]) -> bool:
     """Whether there are so many, and so small, that they are found together."""
     n = x.shape[-1]
-    return 0 < n <= _MOST and x.size >= _FEWEST * n * n
+    return 1 < n <= _MOST and x.size >= _FEWEST * n * n
 
 
 @functools.cache
@@ -54,6 +54,9 @@ def _expm() -> Any:
 def one_by_one(x: NDArray[Any]) -> NDArray[Any]:
     """exp of matrices (…, n, n), by SciPy."""
     call = _expm()
+    if x.shape[-1] < _MOST:  # in which BLAS has no use for threads
+        small: NDArray[Any] = call(x)
+        return small
     with alone("expm", x):
         found: NDArray[Any] = call(x)
     return found

@@ -35,7 +35,7 @@ __all__ = [
 # rows, up to which elimination in lanes is sooner, and rotations: a task's room stays in the caches
 MOST, _MOST_TURNED = 32, 16
 _MOST_REDUCED = 64  # rows of Hermitian matrices whose eigenvalues alone are asked for
-_MOST_FACTORED = 48  # rows of a matrix of which a triangle is all there is
+_MOST_FACTORED = 48  # rows of matrices that are the product of two
 _MOST_OF_ONE = 24  # rows of a matrix alone whose factors L and U are found so
 _REAL_COLUMNS = 20  # rows or columns of real matrices whose singular values are found so
 _DOUBLE = np.dtype(np.float64)
@@ -112,7 +112,8 @@ def cofactors(x: NDArray[Any], most: float) -> tuple[NDArray[Any], NDArray[Any]]
 
 def lu(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None:
     """Permutations P, unit lower L, upper U with P L U = x; of one matrix too."""
-    if not _suits(x, _ALL, square=False, few=max(x.shape[-2:]) <= _MOST_OF_ONE):
+    few = max(x.shape[-2:]) <= _MOST_OF_ONE
+    if not _suits(x, _ALL, square=False, few=few, most=_MOST_FACTORED):
         return None
     *lead, m, n = x.shape
     k, most = min(m, n), max(m, n)
@@ -124,7 +125,7 @@ def lu(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | Non
 
 def qr(x: NDArray[Any], complete: bool) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """Orthonormal Q and upper R with LAPACK's signs."""
-    if not _suits(x, _ALL, square=False):
+    if not _suits(x, _ALL, square=False, most=_MOST_FACTORED):
         return None
     *lead, m, n = x.shape
     columns, most = m if complete else min(m, n), max(m, n)

@@ -30,6 +30,7 @@ _MOST_TASKS, _MOST_PARTS = 16, 8
 _LEAST_PART = 48  # rows, beside which the sums of a part are little to write and read again
 _COLUMNS = 128  # of two of the largest vectors there are
 _BESIDE, _SUMS = 4, 2  # rows along the sum, and sums of each: one must not wait for itself
+_SHORT = 512  # elements of a stack's rows that processors do not foresee, as they end too soon
 _TOGETHER = 4, 2, 1  # rows along the result, which are added to the same sums,
 _VECTORS = 2  # and vectors of them, which do not wait for each other
 _KEPT = 1 << 14  # bytes of sums
@@ -91,6 +92,7 @@ def print_rows(module: Module, name: str, element: str, depth: int) -> None:
     lanes = module.target.vector_bytes // typed(sum_element).bytes
     zero = f.constant(typed(sum_element, lanes), 0)
     bulk, left = terms - f.rem(terms, lanes * _SUMS), f.rem(terms, lanes)
+    ahead = f.select(leading <= _SHORT, leading * _BESIDE, f.constant(I64, 0))
 
     def some_rows(places: tuple[Value, Value, Value], first: Value | int, stop: Value) -> None:
         matrix, vector, out = places
@@ -110,6 +112,8 @@ def print_rows(module: Module, name: str, element: str, depth: int) -> None:
                 return [f.fma(a, x, total) for a, total in zip(read, sums, strict=True)]
 
             def several(t: Value, sums: list[Value]) -> list[Value]:
+                for start in starts if depth else []:
+                    f.prefetch(f.at(start, t + ahead, element))
                 return [
                     found for s in range(_SUMS)
                     for found in some(t + s * lanes, sums[s * _BESIDE : (s + 1) * _BESIDE])
