@@ -21,6 +21,7 @@ from funct.kernels.cpu.loops import compiles
 from funct.kernels.cpu.scratch import workspace
 from funct.kernels.cpu.small import eigenvalues, factors, singular, systems
 from funct.kernels.cpu.small.numbers import LANES
+from funct.kernels.quiet import quiet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,8 +62,7 @@ def slogdet(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
     found = _determinants(x, wide) if are_some(x.shape, _LEAST_LOGARITHMS) else None
     if found is None:
         return None
-    with np.errstate(divide="ignore"):  # of a singular matrix it is -inf
-        size = np.log(np.abs(found))
+    size = quiet().run(np.log, np.abs(found))  # of a singular matrix it is -inf
     return np.sign(found).astype(x.dtype), size.astype(x.real.dtype, copy=False)
 
 
