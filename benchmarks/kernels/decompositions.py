@@ -38,6 +38,8 @@ def rows() -> Iterator[Row]:
         "eigh of more rows": (more, linalg.eigh, np.linalg.eigh, "linalg.eigh"),
         "eigh of points": (points, linalg.eigh, np.linalg.eigh, "linalg.eigh"),
         "eigvalsh of points": (lengths, linalg.eigvalsh, np.linalg.eigvalsh, "linalg.eigvalsh"),
+        "eigvalsh of more rows": (more.real.copy(), linalg.eigvalsh, np.linalg.eigvalsh,
+                                  "linalg.eigvalsh"),
         "svd": (wide, lambda v: linalg.svd(v, True), np.linalg.svd, "linalg.svd"),
         "svdvals": (real, linalg.svdvals, np.linalg.svdvals, "linalg.svdvals"),
         "inv of complex ones": (x, linalg.inv, np.linalg.inv, "linalg.inv"),

@@ -208,7 +208,8 @@ def pinv(x: NDArray[Any], rtol: Any, /) -> NDArray[Any]:
     """Moore-Penrose inverse; singular values up to rtol · the largest count as 0."""
     _matrix(x)
     _finite(x)
-    u, s, vh = _svd(x)  # whose phases cancel
+    found = stacks.svd(x, False) if x.ndim > 2 else None
+    u, s, vh = _svd(x) if found is None else found  # whose phases cancel
     if x.ndim == 2 and np.ndim(rtol) == 0 and s.size and s[-1] > s.dtype.type(rtol) * s[0]:
         inverse = 1 / s
         return matmul(np.conj(vh.T), inverse[:, None] * np.conj(u.T))
