@@ -226,6 +226,7 @@ def test_other_stacks_are_left_to_lapack(shape: tuple[int, ...]) -> None:
     assert stacks.qr(np.ones(shape), False) is None
     assert shape == (5, 4, 4) or stacks.lu(np.ones(shape)) is None
     assert stacks.lu(np.ones((64, 49, 2))) is None
+    assert stacks.lu(np.ones((1, 4, 4), np.complex64)) is None  # ties of pivots fall as in programs
     assert stacks.solve(np.ones((64, 4, 4)), np.ones((1, 4, 4))) is None
     assert stacks.inv(np.ones((64, 32, 32), np.float32)) is None
     with restricted():
@@ -444,7 +445,7 @@ def test_no_index_is_outside(count: int, n: int, m: int) -> None:
     assert not near.any()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(1, 1), (3, 3), (2, 5), (16, 9), (1, 7, 7), (9, 32, 32)])
 def test_factors_of_few_are_those_of_scipy(shape: tuple[int, ...], dtype: str) -> None:
     """Of one matrix too, and of more rows where there are several."""

@@ -54,9 +54,9 @@ def _expm() -> Any:
 def one_by_one(x: NDArray[Any]) -> NDArray[Any]:
     """exp of matrices (…, n, n), by SciPy."""
     call = _expm()
-    if x.shape[-1] < _MOST:  # in which BLAS has no use for threads
-        small: NDArray[Any] = call(x)
-        return small
+    if x.shape[-1] == 1:
+        plain: NDArray[Any] = call(x)
+        return plain
     with alone("expm", x):
         found: NDArray[Any] = call(x)
     return found

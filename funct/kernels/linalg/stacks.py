@@ -37,8 +37,9 @@ __all__ = [
 MOST, _MOST_TURNED = 32, 16
 _MOST_REDUCED = 64  # rows of Hermitian matrices whose eigenvalues alone are asked for
 _MOST_FACTORED = 48  # rows of matrices that are the product of two
-_MOST_OF_ONE = 24  # rows of a matrix alone whose factors L and U are found so
-_REAL_COLUMNS = 20  # rows or columns of real matrices whose singular values are found so
+_MOST_OF_ONE = 24  # rows of a real matrix alone whose factors L and U are found so
+# rows or columns of matrices whose singular values are found so: of real ones, of long complex ones
+_REAL_COLUMNS, _MOST_COLUMNS = 20, 10
 _DOUBLE = np.dtype(np.float64)
 _COMPLEX = frozenset(map(np.dtype, "FD"))
 _ALL = "fdFD"
@@ -112,7 +113,7 @@ def cofactors(x: NDArray[Any], most: float) -> tuple[NDArray[Any], NDArray[Any]]
 
 def lu(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None:
     """Permutations P, unit lower L, upper U with P L U = x; of one matrix too."""
-    few = max(x.shape[-2:]) <= _MOST_OF_ONE
+    few = max(x.shape[-2:]) <= _MOST_OF_ONE and x.dtype not in _COMPLEX
     if not _suits(x, _ALL, square=False, few=few, most=_MOST_FACTORED):
         return None
     *lead, m, n = x.shape
@@ -187,10 +188,14 @@ def svd(x: NDArray[Any], full: bool) -> tuple[NDArray[Any], NDArray[Any], NDArra
 
 def svdvals(x: NDArray[Any]) -> NDArray[Any] | None:
     """Descending singular values alone: for complex matrices, those of `svd`."""
-    most = _MOST_TURNED if x.dtype in _COMPLEX else _REAL_COLUMNS
+    if x.ndim < 3:
+        return None
+    columns = min(x.shape[-2:])
+    few = columns <= (_MOST_COLUMNS if x.dtype in _COMPLEX else _REAL_COLUMNS)
+    most = MOST if few else _MOST_TURNED
     if not _suits(x, _ALL, square=False, many=True, most=most):
         return None
-    return _orthogonal(x, x, x, min(x.shape[-2:]), False)
+    return _orthogonal(x, x, x, columns, False)
 
 
 def _orthogonal(
