@@ -53,7 +53,7 @@ _PRODUCTS = 16  # of each tap: signals, of which a strip is one chain of sums, d
 # and the second-level cache is small:
 _AFAR = 4 << 20  # bytes that all outputs of a group read of an image are from afar, by lines
 _FEW_BYTES, _SHARE = 8 << 10, 3  # of an image of one channel; of the caches, that all images fill
-_LANES = 8  # outputs that fill them
+_LANES, _SHORT_LINE = 8, 16  # outputs that fill them, better than so many pixels do
 _MANY_TERMS = 16  # channels; tiles are as quick with a quarter of those pixels, where they lie
 _NARROW = 4  # pixels of a line; of narrower ones too many lanes are empty
 
@@ -113,7 +113,9 @@ def planes(
         return None
     if narrow and shared * terms * prod(x[2:]) * dtype.itemsize >= _AFAR:
         return None
-    if not adjoint and _gathers(groups, w[0], slide):
+    if not adjoint and (
+        _gathers(groups, w[0], slide) or (coded is None and _fill_tiles(shared, slide, out[-1]))
+    ):
         return None
     outputs = shared * groups
     units = x[0] * outputs
@@ -149,9 +151,10 @@ def weight_planes(
     outputs, groups = g[1], slide.groups
     if x[1] != groups or len(size) > 3 or min(*x, *g, *size) < 1:
         return None
-    if _gathers(groups, outputs, slide):
-        return None
     shared = outputs // groups
+    spread = len(size) == 1 < slide.dilation[0]
+    if _gathers(groups, outputs, slide) or (not spread and _fill_tiles(shared, slide, g[-1])):
+        return None
     axes, kernel = filled(x[2:], g[2:], size, slide, False)
     width = _width(dtype, axes[2])
     fold = folded(axes, kernel, width // dtype.itemsize)
@@ -176,6 +179,14 @@ def weight_planes(
 def _gathers(groups: int, outputs: int, slide: Sliding) -> bool:
     """Whether pixels lie so far apart that lines are gathered for every output of a channel."""
     return slide.stride[-1] > 2 and (groups == 1 or outputs > groups)
+
+
+def _fill_tiles(shared: int, slide: Sliding, line: int) -> bool:
+    """Whether so many outputs share a channel that they fill vectors better than short lines do, or
+    such that are gathered.
+    """
+    short = max(slide.stride) > 1 or line <= _SHORT_LINE
+    return shared >= _LANES and short and host().vector_bytes <= _SHORT
 
 
 def _lanes(dtype: np.dtype[Any]) -> int:
