@@ -346,6 +346,16 @@ def test_depthwise_with_channels_last_is_found_where_it_applies() -> None:
     assert depthwise_last.convolution(last(x), wide, slide) is NotImplemented
 
 
+@pytest.mark.parametrize("crop", [(-2, -3), (-5, 0), (0, -5)])
+def test_what_is_cropped_of_images_with_channels_last_lies_between(crop: tuple[int, int]) -> None:
+    """One column is left, whose pixels are no run of memory where the image is read in place."""
+    x, w = last(numbers((2, 8, 17, 6), 1, np.float32)), numbers((9, 8, 4, 1), 2, np.float32)
+    for padding in ((0, 0), (-1, 1)):
+        slide = Sliding((2, 1), (padding, crop), (1, 1), 1)
+        y = fast.convolution(x, w, slide)
+        np.testing.assert_array_equal(y, plain.convolution(x, w, slide))
+
+
 @pytest.mark.parametrize("maps", [depthwise, depthwise_last], ids=["first", "last"])
 @pytest.mark.parametrize("offset", [0, 8])
 def test_large_results_go_past_the_caches(maps: Any, offset: int, monkeypatch: Any) -> None:

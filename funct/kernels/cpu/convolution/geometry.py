@@ -65,7 +65,7 @@ def plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int]) -> Plan:
 def _plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int], *, in_place: bool) -> Plan | None:
     """in_place: whether there is no slab, and all offsets are those in an image."""
     all_groups, batch = batch.groups, batch.in_blocks()
-    reach = [a.reach() for a in axes]
+    reach = [a.size if in_place else a.reach() for a in axes]
     along = merged(batch, axes, reach)
     depth = batch.group_channels * (kernel[along] if along >= 0 else 1)
     word, lanes = batch.word_bytes, batch.lanes
@@ -86,7 +86,7 @@ def _plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int], *, in_place: b
             return None
         if few_sets and (batch.groups > 1 or piece < depth):
             return None
-        reach, lows = [a.size for a in axes], [a.low for a in axes]
+        lows = [a.low for a in axes]
     # sums of one block of outputs at a time leave the first-level cache only for the result
     spread = batch.last or piece < depth
     row_words = batch.groups * padded if spread else min(padded, 2 * lanes)
