@@ -1,7 +1,8 @@
 """Reductions of arrays, along each kind of axis, in GB/s.
 
 Bytes are those of what goes in. The shapes are all of memory, rows that are long, middling or
-short, columns that are many or few, and an axis between others; halves are summed in float32.
+short, columns that are many or few, and an axis between others; halves are summed in float32. Some
+are compiled, some of a transpose.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+import funct as ft
 import funct.array as xp
 from benchmarks.kernels.row import Row
 from benchmarks.peers import optional
@@ -25,6 +27,10 @@ SHAPES: tuple[tuple[tuple[int, ...], Axis], ...] = (
     ((316, 316), 0), ((10, 100_000), 0), ((100_000, 10), 0), ((50, 200, 100), 1),
     ((10_000, 4, 4), (1, 2)), ((256, 64, 64), (1, 2)),
 )  # fmt: skip
+COMPILED: tuple[tuple[tuple[int, ...], Axis, bool], ...] = (
+    ((10, 100_000), 0, False), ((1000, 333), 0, False), ((100_000, 10), 0, False),
+    ((1000, 333), 0, True),
+)  # fmt: skip
 DTYPES = ("float32", "float64", "float16", "bfloat16", "int8", "int32", "int64")
 OF_TORCH = {"sum": "sum", "prod": "prod", "max": "amax", "var": "var"}
 FLOATING = ("float32", "float64", "float16")
@@ -37,18 +43,27 @@ def rows() -> Iterator[Row]:
             for shape, axis in SHAPES:
                 if name != "prod" or not isinstance(axis, tuple):  # of which torch has none
                     yield _row(name, dtype, shape, axis)
+    for shape, axis, turned in COMPILED:
+        yield _row("sum", "float32", shape, axis, turned=turned, compiled=True)
+    yield _row("sum", "float32", (1000, 333), 0, turned=True)
     yield _row("prod", "complex64", (1_000_000,), None)
     for dtype in FLOATING[:2]:
         yield _row("nansum", dtype, (1_000_000,), None)
         yield _row("nanmean", dtype, (1_000_000,), None)
 
 
-def _row(name: str, dtype: str, shape: tuple[int, ...], axis: Axis) -> Row:
+def _row(
+    name: str, dtype: str, shape: tuple[int, ...], axis: Axis, *, turned: bool = False,
+    compiled: bool = False,
+) -> Row:  # fmt: skip
+    """turned: of the transpose of an array of that shape."""
     kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
     a = np.random.default_rng(0).integers(-1, 2, shape).astype(kind)
     if name.startswith("nan"):
         a[..., ::7] = np.nan
     x, ours = xp.asarray(a), getattr(xp, name)
+    if turned:
+        a, x = a.T, xp.matrix_transpose(x)
     peers: dict[str, Callable[[], object]] = {}
     if dtype != "bfloat16":
         theirs = getattr(np, name)
@@ -63,5 +78,8 @@ def _row(name: str, dtype: str, shape: tuple[int, ...], axis: Axis) -> Row:
         if name == "var":
             given["correction"] = 0
         peers["torch"] = lambda: f(t, **given)
-    label = f"{name}, {dtype}, {shape}" + (f", axis {axis}" if axis is not None else "")
-    return Row(label, a.nbytes, lambda: ours(x, axis=axis), peers)
+    label = f"{name}, {dtype}, {shape}{'.T' * turned}"
+    label += f", axis {axis}" if axis is not None else ""
+    label = f"compiled {label}" if compiled else label
+    run = ft.jit(lambda x: ours(x, axis=axis)) if compiled else lambda x: ours(x, axis=axis)
+    return Row(label, a.nbytes, lambda: run(x), peers)
