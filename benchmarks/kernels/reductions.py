@@ -81,5 +81,6 @@ def _row(
     label = f"{name}, {dtype}, {shape}{'.T' * turned}"
     label += f", axis {axis}" if axis is not None else ""
     label = f"compiled {label}" if compiled else label
-    run = ft.jit(lambda x: ours(x, axis=axis)) if compiled else lambda x: ours(x, axis=axis)
+    fun: Any = ft.jit if compiled else lambda f: f
+    run = fun(lambda x: ours(x, axis=axis))
     return Row(label, a.nbytes, lambda: run(x), peers)
