@@ -10,6 +10,7 @@ import funct.array as xp
 from funct.compile.loops.kernel import Kernel
 from funct.compile.rewriting.simplify import simplify
 from funct.graph import Node
+from tests import laws
 from tests.compile.test_bounds import made_of
 
 RNG = np.random.default_rng(0)
@@ -95,3 +96,22 @@ def test_reductions_come_before_the_turn(
     found, expected = np.asarray(ft.jit(fun)(xp.asarray(x))), np.asarray(fun(xp.asarray(x)))
     assert found.shape == expected.shape
     np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("order", [(1, 0), (2, 0, 1)])
+def test_reductions_of_what_is_turned_read_it_as_it_lies(order: tuple[int, ...]) -> None:
+    """Over any axes, of what is made on the way, and beside what they leave: there is no copy."""
+    shape = (150, 260) if len(order) == 2 else (10, 60, 70)
+    x = xp.asarray(np.random.default_rng(0).normal(size=shape))
+    for axis in (None, 0, -1, (0, len(order) - 1)):
+
+        def run(x: Any, axis: Any = axis) -> Any:
+            y = xp.permute_dims(x, order)
+            most = xp.max(y, axis=axis, keepdims=True)
+            return xp.var(y, axis=axis), xp.sum(xp.exp(y - most), axis=axis), most
+
+        compiled = ft.jit(run)
+        for found, expected in zip(compiled(x), run(x), strict=True):
+            laws.close(found, expected, 1e-12, 1e-12)
+        assert "turned around" not in compiled.show(x)
+        assert "_copy" not in compiled.show(x)
