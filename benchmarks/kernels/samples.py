@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator
 from itertools import product
+from typing import Any
 
 import numpy as np
 from ml_dtypes import bfloat16
@@ -25,7 +26,7 @@ COLUMNS = 10
 def rows(sizes: tuple[int, ...] = SIZES) -> Iterator[Row]:
     """Every row."""
     for n in sizes:
-        for kind in (_spread, _reduced, _statistics, _tables, _ordered, _runs, _narrow):
+        for kind in (_spread, _reduced, _statistics, _tables, _ordered, _runs, _changed, _narrow):
             yield from kind(n)
 
 
@@ -202,10 +203,64 @@ def _runs(n: int) -> Iterator[Row]:
         numpy=lambda v: np.roll(v, 3, 1), torch=lambda t, v: t.roll(v, 3, 1),
         jax=lambda j, v: j.numpy.roll(v, 3, 1),
     )  # fmt: skip
+    codes = rng.integers(-9, 9, n, np.int8)
+    yield row_of(
+        f"flip(x) + x, int8, {n:,}", (codes,), lambda v: xp.flip(v) + v,
+        numpy=lambda v: np.flip(v) + v, torch=lambda t, v: v.flip(0) + v,
+        jax=lambda j, v: j.numpy.flip(v) + v,
+    )  # fmt: skip
     yield row_of(
         f"tril, {square.shape}", (square,), xp.tril, numpy=np.tril, torch=lambda t, v: t.tril(v),
         jax=lambda j, v: j.numpy.tril(v),
     )  # fmt: skip
+
+
+def _changed(n: int) -> Iterator[Row]:
+    """Views, rows, and what is under masks, in new arrays."""
+    rng = np.random.default_rng(9)
+    x, mask = rng.normal(size=n), rng.random(n) < 0.5
+    rows, at = x.reshape(-1, COLUMNS), rng.integers(0, n // COLUMNS, n // COLUMNS)
+    yield row_of(
+        f"x.at[2:-2].add(v), {n:,}", (x, x[4:]), lambda a, v: a.at[2:-2].add(v),
+        numpy=lambda a, v: _with(a, slice(2, -2), a[2:-2] + v),
+        jax=lambda j, a, v: a.at[2:-2].add(v),
+    )  # fmt: skip
+    yield row_of(
+        f"x.at[:, 3].set(v), {rows.shape}", (rows, x[: len(rows)]),
+        lambda a, v: a.at[:, 3].set(v), numpy=lambda a, v: _with(a, (slice(None), 3), v),
+        jax=lambda j, a, v: a.at[:, 3].set(v),
+    )  # fmt: skip
+    yield row_of(
+        f"x.at[i].max(rows), {rows.shape}", (rows, rows[::-1].copy(), at),
+        lambda a, v, i: a.at[i].max(v), torch=lambda t, a, v, i: a.index_reduce(0, i, v, "amax"),
+        jax=lambda j, a, v, i: a.at[i].max(v),
+    )  # fmt: skip
+    yield row_of(
+        f"x.at[mask].add(1), {n:,}", (x, mask), lambda a, m: a.at[m].add(1.0),
+        numpy=lambda a, m: np.where(m, a + 1.0, a), torch=lambda t, a, m: t.where(m, a + 1.0, a),
+        jax=lambda j, a, m: j.numpy.where(m, a + 1.0, a),
+    )  # fmt: skip
+    yield row_of(
+        f"x.at[mask of rows].set(0), {rows.shape}", (rows, mask[: len(rows)]),
+        lambda a, m: a.at[m].set(0.0), numpy=lambda a, m: _with(a, m, 0.0),
+        torch=lambda t, a, m: a.masked_fill(m[:, None], 0.0),
+        jax=lambda j, a, m: j.numpy.where(m[:, None], 0.0, a),
+    )  # fmt: skip
+    yield row_of(
+        f"x.at[mask].set(v), {n:,}", (x, mask, x[mask]), lambda a, m, v: a.at[m].set(v),
+        numpy=_with, torch=lambda t, a, m, v: a.masked_scatter(m, v),
+    )  # fmt: skip
+    yield row_of(
+        f"take of rows, {rows.shape}", (rows, at), lambda a, i: xp.take(a, i, axis=0),
+        numpy=lambda a, i: a.take(i, 0), torch=lambda t, a, i: a.index_select(0, i),
+        jax=lambda j, a, i: a[i],
+    )  # fmt: skip
+
+
+def _with(x: Any, key: Any, v: Any) -> Any:
+    y = x.copy()
+    y[key] = v
+    return y
 
 
 def _narrow(n: int) -> Iterator[Row]:

@@ -288,7 +288,11 @@ def test_no_index_leaves_its_array(
         (cpu.along, (x, each, g.copy(), *sizes, inner, True)),
         (cpu.take_few, (line[2], lines, line[0], *sizes, False)),
         (cpu.take_few, (line[2], short, line[0], *sizes, True)),
-        (cpu.take_rows, (x[0], i, g[0].copy(), count, n, inner)),
+        (cpu.take_few_rows, (x[0], i, g[0].copy(), count, n, inner)),
+        (
+            cpu.take_rows,
+            (x[0], i, g[0].copy(), np.zeros(1, int), count, n, inner, 5, -(-count // 5)),
+        ),
         (cpu.take_lines, (line[2], lines, line[0], np.zeros(1, int), *sizes, False, 1, outer)),
         (cpu.take_lines, (line[2], short, line[0], np.zeros(1, int), *sizes, True, 1, outer)),
         (cpu.along, (g, each, x.copy(), *sizes, inner, False)),

@@ -46,6 +46,7 @@ _SOME = 1 << 11  # elements that are taken quicker than by NumPy, one for each i
 _FEW = 256  # and those of which each line has indices of its own
 _PART = 1 << 15  # elements of a task
 _MANY = 1 << 13  # elements whose order in memory is asked for, and that NumPy takes by a call more
+_ROW = 1 << 9  # bytes of a row that NumPy copies as well
 _LINES = 1 << 10  # of which the same columns are taken, and looked at before
 _SEVERAL = 4  # of these from which on they are put together in registers
 
@@ -63,6 +64,10 @@ def take(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
         count = x.size // x.shape[-1] * i.size
         if count >= _SOME and _moves(x, i, count):
             return _lines(x, i, (*x.shape[:-1], i.size), True)
+    elif axis == 0:
+        width = x.size // len(x) if x.size else 0
+        if width * i.size >= _SOME and width * x.itemsize <= _ROW and _moves(x, i, i.size):
+            return _rows(x, i, width)
     order = memory_order(x) if i.ndim == 1 and x.size >= _MANY else None
     if order is None:
         return x.take(i, axis)
@@ -83,6 +88,15 @@ def _elements(x: NDArray[Any], i: Index) -> NDArray[Any]:
     y = fresh(i.shape, x.dtype)
     wrong = np.zeros(1, np.int64)
     cpu.take_elements(as_words(x), i, as_words(y), wrong, count, len(x), _PART, -(-count // _PART))
+    return checked(y, wrong)
+
+
+def _rows(x: NDArray[Any], i: Index, width: int) -> NDArray[Any]:
+    """x at i along its first axis, whose rows have so many elements."""
+    y, count, wrong = fresh(i.shape + x.shape[1:], x.dtype), i.size, np.zeros(1, np.int64)
+    part = max(1, _PART // width)
+    told = count, len(x), width, part, -(-count // part)
+    cpu.take_rows(as_words(x), i, as_words(y), wrong, *told)
     return checked(y, wrong)
 
 
@@ -127,7 +141,7 @@ def picked(x: NDArray[Any], at: NDArray[Any]) -> NDArray[Any] | None:
     which copies short ones better than its indexing does.
     """
     if at.dtype.num in PLACES and x.ndim > 1:
-        return x.take(at, 0) if x.flags.c_contiguous else None
+        return take(x, at, 0) if x.flags.c_contiguous else None
     if not x.ndim or at.size < _SOME:
         return None
     if at.dtype.num in PLACES:
@@ -153,7 +167,7 @@ def picked_at(x: NDArray[Any], at: tuple[Any, ...]) -> NDArray[Any] | None:
         return None
     places, n = flat(at, x.shape)
     rows = x.reshape(n, *x.shape[len(at) :])
-    return take(rows, places, 0) if rows.ndim == 1 else rows.take(places, 0)
+    return take(rows, places, 0)
 
 
 def _cells(x: NDArray[Any], at: tuple[Any, ...]) -> NDArray[Any]:
@@ -226,7 +240,7 @@ def _taken(x: Any, i: Any, axis: Any) -> Plan | None:
     given = as_words(x), i, as_words(y)
     if rank > 1 and axis == 0:
         told = *given, i.size, shape[0], x.size // shape[0]
-        return Plan(cpu.take_rows, told, (0, 1, None), y.shape, x.dtype, 2)
+        return Plan(cpu.take_few_rows, told, (0, 1, None), y.shape, x.dtype, 2)
     if axis != rank - 1 or (rank > 1 and i.ndim != 1):
         return None
     told = *given, x.size // shape[-1], i.size, shape[-1], rank > 1

@@ -66,7 +66,7 @@ def _combined() -> Iterator[Case]:
             yield _by_numpy, (x, 1.5, i, mode)
         yield _by_numpy, (x, np.nan, x > 2, mode)
         yield _by_numpy, (x.reshape(9, 10), 2.0, x[:9] > 2, mode)
-        yield _by_numpy, (x, 2 * x[x > 2], x > 2, "set")
+        yield _by_numpy, (x, 2 * x[x > 2], x > 2, mode)
         for rows, i in ((x.reshape(9, 10), np.arange(-9, 9)), (x.reshape(18, 5), np.eye(3, 3, 1))):
             i = i.astype(np.int64)
             v = rng.integers(0, 5, (*i.shape, rows.shape[1])).astype(dtype)

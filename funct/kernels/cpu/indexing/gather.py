@@ -13,15 +13,16 @@ import numpy as np
 
 from funct.kernels.cpu.indexing.runs import copied
 from funct.kernels.cpu.loops import kernel, making, parallel
-from funct.kernels.cpu.vectors import chosen, loaded, spread, stored
+from funct.kernels.cpu.vectors import asked, chosen, loaded, spread, stored
 
 __all__ = [
     "SEEN", "all_inside", "along", "outside", "pick", "picked", "place", "placed", "take_columns",
-    "take_elements", "take_few", "take_lines", "take_rows", "taken_along",
+    "take_elements", "take_few", "take_few_rows", "take_lines", "take_rows", "taken_along",
 ]  # fmt: skip
 
 SEEN = 32  # indices that are looked at together
 _BYTES = 64  # of a vector in which elements change places
+_AHEAD, _LINE = 16, 128  # indices from here stands the one of whose row so many bytes are asked for
 _FAR = 1 << 11  # bytes of a line, of which eight are not at hand together
 _SHORT = 16  # indices of a line from which on it pays to look at all first,
 _BLOCK = 512  # so many of lines, or of one
@@ -67,13 +68,35 @@ def take_few(x: Any, i: Any, y: Any, outer: int, count: int, n: int, shared: boo
 
 
 @kernel
-def take_rows(x: Any, i: Any, y: Any, count: int, n: int, width: int) -> int:
+def take_few_rows(x: Any, i: Any, y: Any, count: int, n: int, width: int) -> int:
     """y (count, width): few rows of x (n, width), at i; 1 where an index is out of bounds."""
     if outside(i, 0, count, n) > 0:
         return 1
-    for k in range(count):
-        copied(x, place(i[k].astype(np.int64), n) * width, y, k * width, width)
+    _rows(x, i, y, 0, count, count, n, width, False)
     return 0
+
+
+@parallel
+def take_rows(
+    x: Any, i: Any, y: Any, wrong: Any, count: int, n: int, width: int, part: int, task: int
+) -> None:  # fmt: skip
+    """The same of many, which are asked for early; a task takes `part` rows."""
+    first = task * part
+    last = min(first + part, count)
+    if outside(i, first, last, n) > 0:
+        wrong[0] = 1
+    else:
+        _rows(x, i, y, first, last, count, n, width, True)
+
+
+def _rows(
+    x: Any, i: Any, y: Any, first: Any, last: Any, count: Any, n: Any, width: Any, far: bool
+) -> None:
+    for k in range(first, last):
+        if far:
+            later = place(i[min(k + _AHEAD, count - 1)].astype(np.int64), n)
+            asked(x, later * width, _LINE // x.dtype.itemsize)
+        copied(x, place(i[k].astype(np.int64), n) * width, y, k * width, width)
 
 
 @making("i", "x")

@@ -37,9 +37,7 @@ def combined_under(
     _under(x, picked(v, 0, x.dtype, single), mask, y, 0, n, inner, mode)
 
 
-def _under(
-    x: Any, v: Any, mask: Any, y: Any, first: Any, last: Any, inner: Any, mode: str
-) -> None:
+def _under(x: Any, v: Any, mask: Any, y: Any, first: Any, last: Any, inner: Any, mode: str) -> None:
     if inner == 1:
         whole = first + ((last - first) & -_SIDE)
         for k in range(first, whole, _SIDE):
