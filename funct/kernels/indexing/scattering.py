@@ -13,6 +13,7 @@ import numpy as np
 from funct.kernels.cpu.indexing import combining
 from funct.kernels.cpu.indexing import gather as cpu
 from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.prepared import Plan, Prepared
 from funct.kernels.dtypes import is_half
 from funct.kernels.elementwise.casting import in_dtype
 from funct.kernels.indexing.positions import (
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
     Index = NDArray[Any]
 
 __all__ = [
-    "combine_rows", "plain_put", "plain_put_along", "plain_segment_sum", "put", "put_along",
-    "segment_sum", "sums_of_few",
+    "combine_rows", "few_summed", "plain_put", "plain_put_along", "plain_segment_sum", "put",
+    "put_along", "segment_sum", "sums_of_few",
 ]  # fmt: skip
 
 _INT64, _SINGLE = map(np.dtype, (np.int64, np.float32))
@@ -142,6 +143,19 @@ def sums_of_few(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any] | None:
         return None
     made = combining.summed(in_dtype(data, kind), ids, n, count)
     return made.astype(d)  # of truth: whether it is not 0
+
+
+def _summed(data: Any, ids: Any, n: Any) -> Plan | None:
+    """How few numbers are summed by their ids."""
+    d, count = data.dtype, data.size
+    if n.__class__ is not int or not 0 < n <= _MUCH or not 0 < count <= _MUCH:
+        return None
+    if ids.dtype is not _INT64 or ids.ndim != 1 or data.shape != ids.shape or d.num not in _SUMMED:
+        return None
+    return Plan(combining.summed, (data, ids, n, count), (0, 1, None), (n,), d)
+
+
+few_summed = Prepared(_summed)
 
 
 def plain_segment_sum(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any]:

@@ -279,6 +279,9 @@ _classes = functools.lru_cache(64)(_counted)
 
 def segment_sum(data: Any, ids: Any, num_segments: Any = None) -> Any:
     """Sums of the elements that have one id."""
+    few = scattering.few_summed.call(data, ids, num_segments)
+    if few is not None:
+        return few
     n = num_segments
     if n.__class__ is int and 0 < n <= _SEVERAL and data.shape == ids.shape and data.ndim == 1:
         found = scattering.sums_of_few(data, ids, n)

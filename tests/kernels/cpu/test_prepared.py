@@ -16,7 +16,7 @@ from funct.kernels.cpu import prepared as module
 from funct.kernels.cpu.by_words import PLACES
 from funct.kernels.cpu.loops import available, making
 from funct.kernels.cpu.prepared import Plan, Prepared
-from funct.kernels.indexing import combining, gather, runs
+from funct.kernels.indexing import combining, gather, runs, scattering
 from funct.kernels.indexing.combining import COMBINED_AT
 from funct.kernels.table import restricted
 from tests import guarded
@@ -96,9 +96,18 @@ def _by_numpy(x: Any, v: Any, i: Any, mode: str) -> Any:
     return y
 
 
+def _summed() -> Iterator[Case]:
+    rng = np.random.default_rng(3)
+    for dtype, count in itertools.product((np.float64, np.int8), (1, 7, 64, 100)):
+        for n in (1, 5, 90):
+            x, ids = rng.integers(0, 5, count).astype(dtype), rng.integers(-3, n + 3, count)
+            yield scattering.plain_segment_sum, (x, ids, n)
+
+
 FUNCTIONS = {
     "take": (gather._taken, _taken, np.take), "along": (gather._along, _taken, np.take_along_axis),
     "join": (runs._joined, _joined, _concatenated),
+    "sum": (scattering._summed, _summed, scattering.plain_segment_sum),
     "combine": (combining._combined, _combined, _by_numpy),
 }  # fmt: skip
 
