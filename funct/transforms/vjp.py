@@ -83,6 +83,9 @@ def leaves_on_tape(
     values, spec = pytree.flatten(args)
     level = open_tape(label, fun, values, sites)
     for k, v in enumerate(values):
+        if v.__class__ is Array and v.data.dtype in INEXACT:
+            traced.append(level.record(v, sink, ()))
+            continue
         try:
             x = v if isinstance(v, Tensor) else asarray(v)
         except DTypeError:

@@ -18,6 +18,7 @@ def standard(x: Any, b: Any) -> Any:
 
 EXACT = {
     "bias": lambda x, b: xp.maximum(x + b, 0.0),
+    "bias of many": lambda x, b: xp.max(xp.reshape(x, (12, -1, 10)) + b, axis=(0, 1)),
     "largest": lambda x, b: xp.max(x * b, axis=0),
     "smallest of each": lambda x, b: xp.where(x == xp.min(x, axis=0), b, x),
     "whole": lambda x, b: (x + b, xp.sum(x + b > 0, axis=0)),
@@ -30,9 +31,9 @@ NEAR = {
 }
 
 
-def drawn(shape: tuple[int, int], dtype: Any = np.float32) -> list[Any]:
+def drawn(shape: tuple[int, ...], dtype: Any = np.float32) -> list[Any]:
     rng = np.random.default_rng(0)
-    return [xp.asarray(rng.normal(size=s).astype(dtype)) for s in (shape, shape[1:])]
+    return [xp.asarray(rng.normal(size=s).astype(dtype)) for s in (shape, shape[-1:])]
 
 
 def moved(f: Any, *args: Any) -> bool:
@@ -68,6 +69,9 @@ def test_values_and_gradients_are_the_same(name: str) -> None:
         (lambda x, b: x + b, (512, 10), True),
         (lambda x, b: xp.sum(x, axis=0), (516, 13), True),
         (lambda x, b: x + b if xp.sum(b) < 1e6 else x, (512, 10), True),  # with a guard
+        (lambda x, b: xp.sum(x * b, axis=(0, 1)), (4, 129, 13), True),
+        (lambda x, b: xp.sum(x * b, axis=0), (4, 129, 13), False),
+        (lambda x, b: xp.reshape(x, (-1, 10)) + b, (12, 43, 10), True),
         (lambda x, b: x * 2.0, (512, 10), False),
         (lambda x, b: x + b, (512, 16), False),
         (lambda x, b: x + b, (513, 10), False),
@@ -78,7 +82,7 @@ def test_values_and_gradients_are_the_same(name: str) -> None:
     ],
 )
 def test_it_is_done_for_columns_where_nothing_looks_along_rows(
-    f: Any, shape: tuple[int, int], wanted: bool
+    f: Any, shape: tuple[int, ...], wanted: bool
 ) -> None:
     assert moved(f, *drawn(shape)) is wanted
 

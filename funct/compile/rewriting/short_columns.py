@@ -1,8 +1,8 @@
 """Arrays of many short rows whose columns are what matters: some rows lie side by side as one.
 
-A bias, the mean of a batch, a softmax of axis 0: what is computed of (n, 10) with a number for each
+A bias, the mean of a batch, a softmax of axis 0: what is computed of (…, 10) with a number for each
 column has loops along rows of ten, of which eight are a vector and two are none. The same memory is
-(n / 8, 80): rows of whole vectors, beside which the numbers of the columns stand eight times, and
+(n, 80): rows of whole vectors, beside which the numbers of the columns stand eight times, and
 columns are reduced eight times before what is found is reduced once more.
 
 It is done where nothing looks along such rows: of a shape with all that loops compute in it.
@@ -10,6 +10,7 @@ It is done where nothing looks along such rows: of a shape with all that loops c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -43,9 +44,10 @@ def rows_together(graph: Graph) -> Graph:
 
 
 def _is_short(shape: Sequence[Any]) -> bool:
-    if len(shape) != _MATRIX or not _SHORTEST <= shape[1] <= _LONGEST or not shape[1] % _VECTOR:
+    if len(shape) < _MATRIX or not _SHORTEST <= shape[-1] <= _LONGEST or not shape[-1] % _VECTOR:
         return False
-    return shape[0] >= _LEAST_ROWS and not shape[0] % _TOGETHER[-1]
+    rows = math.prod(shape[:-1])
+    return rows >= _LEAST_ROWS and not rows % _TOGETHER[-1]
 
 
 class _Walk(NewNodes):
@@ -57,9 +59,9 @@ class _Walk(NewNodes):
         super().__init__(graph)
         self.made_by = {v: e for e in graph.nodes if isinstance(e, Node) for v in e.results}
         self.shape = shape
-        self.rows = next(k for k in _TOGETHER if not shape[0] % k)
-        self.wide = (shape[0] // self.rows, shape[1] * self.rows)
-        self.column = ((1, shape[1]), (shape[1],))
+        rows, self.length = math.prod(shape[:-1]), shape[-1]
+        self.rows = next(k for k in _TOGETHER if not rows % k)
+        self.wide = (rows // self.rows, self.length * self.rows)
         nodes = [e for e in graph.nodes if isinstance(e, Node)]
         self.inner = {e for e in nodes if self._is_inner(e)}
         self.found: dict[Var, Var] = {}  # by what it is, in longer rows
@@ -71,7 +73,8 @@ class _Walk(NewNodes):
         if e.name in REDUCTIONS:
             x = e.operands[0]
             along = isinstance(x, Var) and x.shape == self.shape and x.dtype in ELEMENTS
-            return along and tuple(e.params[0]) == (0,) and e.results[0] not in self.decided
+            all_rows = tuple(e.params[0]) == tuple(range(len(self.shape) - 1))
+            return along and all_rows and e.results[0] not in self.decided
         if e.results[0].shape != self.shape or e.results[0] in self.decided:
             return False
         return e.name == "broadcast_to" or is_elementwise(e)
@@ -90,16 +93,24 @@ class _Walk(NewNodes):
         return True
 
     def _columns(self, e: Node) -> bool:
-        return e.name in REDUCTIONS or any(a.shape in self.column for a in e.reads)
+        return e.name in REDUCTIONS or any(self._is_row(a) for a in e.reads)
+
+    def _is_row(self, v: Var) -> bool:
+        """Whether it is a number for each column."""
+        return v.shape[-1:] == self.shape[-1:] and math.prod(v.shape) == self.length
 
     def _can_be(self, v: Var) -> bool:
         """Whether an operand has longer rows at no cost, or is one of few numbers."""
-        if v.shape in self.column or v.shape == ():
+        if self._is_row(v) or v.shape == ():
             return True
         maker = self.made_by.get(v)
         if v.shape != self.shape or maker in self.inner:
             return v.shape == self.shape
-        return maker is None or self._is_none_of_loops(maker)
+        if maker is None:
+            return True
+        if maker.name == "reshape":
+            return maker.operands[0] not in self.made_by
+        return self._is_none_of_loops(maker)
 
     def _is_none_of_loops(self, e: Any) -> bool:
         """Whether it is computed here, or with arrays that lie in memory, as for the caller."""
@@ -138,18 +149,20 @@ class _Walk(NewNodes):
             if v.shape == self.shape:
                 self.found[v] = self.reshape(v, self.wide)
             else:
-                row = self.reshape(v, (1, self.shape[1]))
+                row = self.reshape(v, (1, self.length))
                 self.found[v] = self.concat(
                     [row] * self.rows, 1, self.var((1, self.wide[1]), v.dtype)
                 )
         return self.found[v]
 
     def _reduce(self, e: Node) -> None:
-        (x,), (axes, _), (out,) = e.operands, e.params, e.results
+        (x,), (out,) = e.operands, e.results
         assert isinstance(x, Var)
-        some = self.apply(e.name, (self._longer(x),), (axes, True), (1, self.wide[1]), out.dtype)
-        some = self.reshape(some, (self.rows, self.shape[1]))
-        self.apply_to(e.name, (some,), e.params, out)
+        params, dtype = ((0,), False), out.dtype
+        some = self.apply(e.name, (self._longer(x),), params, self.wide[1:], dtype)
+        some = self.reshape(some, (self.rows, self.length))
+        found = self.apply(e.name, (some,), params, (self.length,), dtype)
+        self.apply_to("reshape", (found,), (out.shape,), out)
 
 
 def _reads(e: Any) -> Iterable[Any]:
