@@ -119,7 +119,8 @@ def _by_size(
                     try:
                         known = few.alone.get((d.dtype.num, d.shape, *args[1:], *map(type, args)))
                         if known is not None:
-                            return cast("R", wrap(known.run(d)[0]))
+                            found: R = wrap(known.run(d)[0])  # a cast is a frame
+                            return found
                     except Exception:  # other arrays, or an error that the composition names
                         known = None
             elif lone and size >= most and d.ndim <= _MATRICES and not options:
@@ -128,7 +129,8 @@ def _by_size(
                 except TypeError:
                     run = None  # other arrays have no hash
                 if run is not None:
-                    return cast("R", run(first))
+                    found = run(first)
+                    return found
         elif kind is ReverseTracer:
             size = first.size
         else:
@@ -138,7 +140,10 @@ def _by_size(
             if (kind is ReverseTracer) in few.refused:
                 return fun(*args, **options)
             once = few(args, options)
-            return fun(*args, **options) if once is None else cast("R", once)
+            if once is None:
+                return fun(*args, **options)
+            found = once
+            return found
         return large(*args, **options) if size else fun(*args, **options)
 
     return call
