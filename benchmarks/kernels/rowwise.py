@@ -85,6 +85,10 @@ def rows() -> Iterator[Row]:
     yield from _both(
         "grid_sample", lambda f, x, g: f.grid_sample(x, g, align_corners=False), x, grid
     )
+    yield from _both(
+        "grid_sample, bicubic", lambda f, x, g: f.grid_sample(x, g, "bicubic", align_corners=False),
+        x[:, :8].copy(), grid,
+    )  # fmt: skip
     few = x[:1, :4, :16, :16].copy()
     yield from _both("max_pool2d", lambda f, x: f.max_pool2d(x, 3, 2, 1), few)
     yield from _both(
@@ -99,7 +103,15 @@ def rows() -> Iterator[Row]:
     points = rng.standard_normal((300, 3)).astype(np.float32)
     yield from _both("pdist", lambda f, x: f.pdist(x), points)
     near = rng.standard_normal((1000, 16)).astype(np.float32)
-    yield from _both("pdist, p = 1", lambda f, x: f.pdist(x, 1.0), near)
+    for p in (1.0, 2.0, float("inf")):
+        yield from _both(f"pdist, p = {p:g}", lambda f, x, p=p: f.pdist(x, p), near)
+    half = x[:4, :32, :28, :28].astype(np.float16)
+    yield from _both("max_pool2d, float16", lambda f, x: f.max_pool2d(x, 3, 2, 1), half)
+    yield from _both(
+        "to 56 x 56, float16", lambda f, x: f.interpolate(x, (56, 56), mode="bilinear"), half
+    )
+    pair = [v.reshape(-1, 784) for v in (half, half[::-1].copy())]
+    yield from _both("mse_loss, float16", lambda f, x, y: f.mse_loss(x, y, reduction="none"), *pair)
     hidden = rng.standard_normal((32, 100)).astype(np.float32)
     yield from _both("softmax of axis 0", lambda f, x: f.softmax(x, dim=0), hidden)
     yield from _both("log_softmax of axis 0", lambda f, x: f.log_softmax(x, dim=0), hidden)

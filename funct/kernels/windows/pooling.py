@@ -192,8 +192,8 @@ def fold_windows(g: NDArray[Any], shape: Sizes, stride: Sizes, dilation: Sizes) 
     """As `windows_adjoint`; equal elements in each window, as a mean's pull has, are added once."""
     d, dtype = len(shape), sum_dtype(g.dtype)
     if dtype is not g.dtype:  # rounded once
-        wide = in_dtype(g if any(g.strides[-d:]) else g[(..., *(slice(1),) * d)], dtype)
-        wide = np.broadcast_to(wide, g.shape)
+        some: Any = (..., *(slice(None if any(g.strides[-d:]) else 1),) * d)
+        wide = np.broadcast_to(in_dtype(g[some], dtype), g.shape)
         return in_dtype(fold_windows(wide, shape, stride, dilation), g.dtype)
     if g.size < _FEW and g.dtype.char in "fd":
         order = _side_by_side(g.shape, tuple(shape), tuple(stride), tuple(dilation))

@@ -15,18 +15,22 @@ from funct.kernels.windows.places import share
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["sampled", "sampled_back", "serves"]
+__all__ = ["pay", "sampled", "sampled_back", "serves"]
 
 _MANY = 1 << 12  # elements of a result from which on kernels cost less
 _PART = 512  # places of a task
 
 
+def pay(images: tuple[int, ...], grid: tuple[int, ...]) -> bool:
+    """Whether there are so many elements of a result, by shapes that may not fit."""
+    return prod(images[:2]) * prod(grid[1:-1]) >= _MANY
+
+
 def serves(x: NDArray[Any], grid: NDArray[Any]) -> bool:
     """Whether there are kernels for such images, and places (N, *T, rank) in them."""
-    planes, size = prod(x.shape[:2]), prod(x.shape[2:])
-    if x.dtype.char not in "fd" or grid.dtype != x.dtype or len(grid) != len(x):
+    if x.dtype.char not in "fd" or grid.dtype != x.dtype or len(grid) != len(x) or not x.size:
         return False
-    return planes * prod(grid.shape[1:-1]) >= _MANY and 0 < size < 1 << 31 and compiles()
+    return prod(x.shape[2:]) < 1 << 31 and grid.size > 0 and compiles()
 
 
 def sampled(x: NDArray[Any], places: NDArray[np.int32], weights: NDArray[Any]) -> NDArray[Any]:

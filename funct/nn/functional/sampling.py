@@ -81,6 +81,16 @@ def grid_sample(
 
     Source: Jaderberg, Simonyan, Zisserman, Kavukcuoglu 2015, arXiv:1506.02025.
     """
+    if concrete(input) and concrete(grid) and kernels.pay(input.shape, grid.shape):
+        _check(input, grid, mode, padding_mode)
+        x, places = widened(input, grid)
+        if kernels.serves(_bare(x), _bare(places)):
+            y = _by_kernels(x, places, mode, padding_mode, bool(align_corners))
+            return narrowed(y, input, grid)
+    return _composed_sample(input, grid, mode, padding_mode, align_corners)
+
+
+def _check(input: Any, grid: Any, mode: str, padding_mode: str) -> None:
     rank = len(input.shape) - 2
     if rank not in (2, 3) or len(grid.shape) != rank + 2 or grid.shape[-1] != rank:
         raise ShapeError(
@@ -96,11 +106,6 @@ def grid_sample(
         raise ArgumentError(
             f"grid_sample: padding_mode must be one of {list(_PADDED)}, got {padding_mode!r}"
         )
-    how = (mode, padding_mode, bool(align_corners))
-    given = (input, grid)
-    x, places = widened(*given)  # places of 16 bits are not those of pixels from 2,048 on
-    known = concrete(x) and concrete(places) and kernels.serves(_bare(x), _bare(places))
-    return narrowed((_by_kernels if known else _composed_sample)(x, places, *how), *given)
 
 
 def _bare(x: Any) -> Any:
@@ -111,13 +116,17 @@ def _bare(x: Any) -> Any:
 
 
 @functools.partial(compiled, least=256)
-def _composed_sample(input: Any, grid: Any, mode: str, padding_mode: str, corners: bool) -> Any:
+def _composed_sample(
+    input: Any, grid: Any, mode: str, padding_mode: str, align_corners: bool | None
+) -> Any:
     """`grid_sample` by primitives."""
-    lengths = tuple([int(n) for n in input.shape[2:]])
-    flat = xp.reshape(input, (*input.shape[:2], math.prod(lengths)))
-    terms = _terms(grid, lengths, mode, padding_mode, corners)
+    _check(input, grid, mode, padding_mode)
+    x, places = widened(input, grid)  # places of 16 bits are not those of pixels from 2,048 on
+    lengths = tuple([int(n) for n in x.shape[2:]])
+    flat = xp.reshape(x, (*x.shape[:2], math.prod(lengths)))
+    terms = _terms(places, lengths, mode, padding_mode, bool(align_corners))
     y = _summed(flat, [(_place(at, lengths), weight) for at, weight in terms])
-    return xp.reshape(y, (*input.shape[:2], *grid.shape[1:-1]))
+    return narrowed(xp.reshape(y, (*x.shape[:2], *grid.shape[1:-1])), input, grid)
 
 
 def _by_kernels(input: Any, grid: Any, mode: str, padding_mode: str, corners: bool) -> Any:
