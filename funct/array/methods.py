@@ -241,11 +241,12 @@ class Methods(Value):
         if mode.__class__ is not str or mode != "raise":
             _one_of("take", "mode", mode, ("raise", "clip", "wrap"))
             if mode != "raise":
-                if self.__class__ is indices.__class__ is fast.Array:
-                    few = _off_axis(mode, self.data, indices.data, axis)
+                x: Any = self
+                if x.__class__ is indices.__class__ is fast.Array:
+                    few = _off_axis(mode, x.data, indices.data, axis)
                     if few is not None:
                         return fast.wrap(few)
-                x: Any = _xp.ravel(self) if axis is None else self
+                x = _xp.ravel(x) if axis is None else x
                 indices = _on_axis(mode, indices, x.shape[normal_axis("take", axis or 0, x.ndim)])
         if axis.__class__ is int and indices.__class__ is fast.Array and indices.data.ndim == 1:
             return _xp.take(self, indices, axis=axis)

@@ -324,8 +324,8 @@ def _combined(x: Any, v: Any, i: Any, mode: Any) -> Plan | None:
     if not single and (v.dtype is not d or v.shape != i.shape + row):
         return None
     if row:
-        given = x, v, i, i.size, len(x), prod(row), mode, single
-        return Plan(cpu.combined_rows, given, (0, 1, 2, None), x.shape, d)
+        rows = x, v, i, i.size, len(x), prod(row), mode, single
+        return Plan(cpu.combined_rows, rows, (0, 1, 2, None), x.shape, d)
     given = x, v, i, i.size, x.size, 1, 0, mode, single
     return Plan(cpu.combined, given, (0, 1, 2, None), x.shape, d)
 

@@ -239,12 +239,12 @@ def _taken(x: Any, i: Any, axis: Any) -> Plan | None:
     y = np.empty((*shape[:axis], *i.shape, *shape[axis + 1 :]), x.dtype)
     given = as_words(x), i, as_words(y)
     if rank > 1 and axis == 0:
-        told = *given, i.size, shape[0], x.size // shape[0]
-        return Plan(cpu.take_few_rows, told, (0, 1, None), y.shape, x.dtype, 2)
+        rows = *given, i.size, shape[0], x.size // shape[0]
+        return Plan(cpu.take_few_rows, rows, (0, 1, None), y.shape, x.dtype, 2)
     if axis != rank - 1 or (rank > 1 and i.ndim != 1):
         return None
-    told = *given, x.size // shape[-1], i.size, shape[-1], rank > 1
-    return Plan(cpu.take_few, told, (0, 1, None), y.shape, x.dtype, 2)
+    lines = *given, x.size // shape[-1], i.size, shape[-1], rank > 1
+    return Plan(cpu.take_few, lines, (0, 1, None), y.shape, x.dtype, 2)
 
 
 def _is_moved(x: Any, i: Any, count: int) -> bool:

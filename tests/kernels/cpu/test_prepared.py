@@ -17,7 +17,6 @@ from funct.kernels.cpu.by_words import PLACES
 from funct.kernels.cpu.loops import available, making
 from funct.kernels.cpu.prepared import Plan, Prepared
 from funct.kernels.indexing import combining, gather, runs, scattering
-from funct.kernels.indexing.combining import COMBINED_AT
 from funct.kernels.table import restricted
 from tests import guarded
 
@@ -67,8 +66,8 @@ def _combined() -> Iterator[Case]:
         yield _by_numpy, (x, np.nan, x > 2, mode)
         yield _by_numpy, (x.reshape(9, 10), 2.0, x[:9] > 2, mode)
         yield _by_numpy, (x, 2 * x[x > 2], x > 2, mode)
-        for rows, i in ((x.reshape(9, 10), np.arange(-9, 9)), (x.reshape(18, 5), np.eye(3, 3, 1))):
-            i = i.astype(np.int64)
+        places = np.arange(-9, 9), np.eye(3, dtype=int)
+        for rows, i in zip((x.reshape(9, 10), x.reshape(18, 5)), places):
             v = rng.integers(0, 5, (*i.shape, rows.shape[1])).astype(dtype)
             yield _by_numpy, (rows, v, i, mode)
             yield _by_numpy, (rows, 2.5, i, mode)
@@ -78,6 +77,7 @@ def _combined() -> Iterator[Case]:
             yield _by_numpy, (y, -0.0, key, mode)
 
 
+CHANGES = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
 ALL, TURNED = slice(None), slice(None, None, -1)
 KEYS: tuple[Any, ...] = (
     0, ALL, (), ..., (None, 1, ..., 2), (1, slice(1, -1)), (..., 3), slice(None, None, 2), TURNED,
@@ -91,8 +91,7 @@ def _by_numpy(x: Any, v: Any, i: Any, mode: str) -> Any:
     if (isinstance(i, np.ndarray) and i.dtype != bool) or mode == "set":
         combining.plain_combine_into(y, v, i, mode)
     else:
-        change = COMBINED_AT[mode].__self__
-        y[i] = change(y[i], v)
+        y[i] = CHANGES[mode](y[i], v)
     return y
 
 
@@ -131,7 +130,7 @@ def test_prepared_calls_give_what_numpy_gives(name: str) -> None:
         expected = plain(*args) if made[2] is not None else None
         for y in made[2:]:
             assert (y is None) == (expected is None)
-            if y is not None:
+            if y is not None and expected is not None:
                 np.testing.assert_array_equal(y, expected, strict=True)
                 assert y.tobytes() == expected.tobytes()
                 given += 1
@@ -193,7 +192,7 @@ def test_shapes_that_come_once_prepare_nothing(monkeypatch: pytest.MonkeyPatch) 
     blocks are ours.
     """
     asked: list[Any] = []
-    few = Prepared(lambda x, axis: asked.append(x))  # type: ignore[func-returns-value]
+    few = Prepared(lambda x, axis: asked.append(x))
     few.load()
     for n in range(1, 50):
         assert few.call(np.ones(n), 0) is None
