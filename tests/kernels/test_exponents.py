@@ -17,7 +17,9 @@ from tests.kernels.arrays import SPECIAL, agree
 
 pytestmark = pytest.mark.skipif(not available(), reason="llvmlite is absent")
 
-SHAPES = ((1,), (7,), (40, 1), (9, 8), (5, 33), (2, 3, 17), (3, 700), (40, 129), (20_000, 2), (70_000,))
+SHAPES = (
+    (1,), (7,), (40, 1), (9, 8), (5, 33), (2, 3, 17), (3, 700), (40, 129), (20_000, 2), (70_000,),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -38,7 +38,8 @@ import numpy as np
 from funct.device.fork import whole
 from funct.device.host import host
 from funct.device.printed import printed
-from funct.kernels.cpu.calls import Entries, readable
+from funct.kernels.cpu.calls import readable
+from funct.kernels.cpu.entries import Entries
 from funct.kernels.cpu.printer import entry
 from funct.kernels.cpu.vectors import ELEMENTS, HALVES, INT, Pointer, Type, element
 from funct.kernels.table import left, permitted

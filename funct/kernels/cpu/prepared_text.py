@@ -7,7 +7,7 @@ arguments go, the shape of the result and the frame.
 from __future__ import annotations
 
 from funct.kernels.cpu.by_words import text
-from funct.kernels.cpu.calls import DATA, DENSE, DTYPE, FLAGS, RANK, SHAPE, TYPE, field, word
+from funct.kernels.cpu.calls import DATA, DENSE, DTYPE, FLAGS, RANK, REAL, SHAPE, TYPE, field, word
 from funct.kernels.cpu.outside import declared
 from funct.kernels.cpu.passages import restriction_asked, unlocked
 
@@ -17,7 +17,6 @@ _MOST = 4  # axes of an array
 _ARGUMENTS, FRAME = 9, 24  # arguments of a call, and words of what a kernel is told
 # Words of a place: what is kept, how many words what was asked is, and those
 PLACE = 2 + 1 + _ARGUMENTS * (2 + _MOST)
-_REAL = object.__basicsize__  # where a float has its number
 SINGLE = (None, True, False, ...)  # what is asked for by itself
 # Words of the table: objects, whose addresses are shared, and the places
 _NDARRAY, _INT, _FLOAT, _STR, _TUPLE, _SLICE, _RESTRICTION, _ITSELF = range(8)
@@ -273,7 +272,7 @@ tell:
   %x = load ptr, ptr %x.at
 {field("type", "%x", TYPE, "ptr")}
   %is.float = icmp eq ptr %type, %float
-  %offset = select i1 %is.float, i64 {_REAL}, i64 {DATA}
+  %offset = select i1 %is.float, i64 {REAL}, i64 {DATA}
   %word.from = getelementptr i8, ptr %x, i64 %offset
   %word = load i64, ptr %word.from
   %word.to = getelementptr i64, ptr %frame, i64 %place

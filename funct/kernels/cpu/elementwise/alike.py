@@ -19,7 +19,7 @@ import numpy as np
 
 from funct.device import Code, host, printed
 from funct.device.fork import whole
-from funct.kernels.cpu.calls import Entries, readable
+from funct.kernels.cpu.calls import readable
 from funct.kernels.cpu.elementwise.ufunc_loops import offered
 from funct.kernels.cpu.elementwise.vector_loops import (
     ELEMENTS,
@@ -28,6 +28,7 @@ from funct.kernels.cpu.elementwise.vector_loops import (
     operand,
     registers,
 )
+from funct.kernels.cpu.entries import Entries
 from funct.kernels.elementwise.thresholds import MANY
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 from funct.kernels.table import unrestricted

@@ -17,11 +17,11 @@ import numpy as np
 
 from funct.device import host, printed
 from funct.device.fork import whole
-from funct.kernels.cpu.calls import Entries
 from funct.kernels.cpu.elementwise import halves
 from funct.kernels.cpu.elementwise.byte_tables import entries, in_registers, looked_up
 from funct.kernels.cpu.elementwise.halves import HALVES
 from funct.kernels.cpu.elementwise.vector_loops import ELEMENTS, SHORTEST, combined
+from funct.kernels.cpu.entries import Entries
 from funct.kernels.elementwise.casting import FEW, is_flat
 from funct.kernels.llvm import I64, PTR, Module, Value, each, typed
 
