@@ -13,6 +13,7 @@ import funct as ft
 import funct.array as xp
 from funct.kernels.cpu.loops import available
 from funct.kernels.cpu.reductions import distances as cpu
+from funct.kernels.reductions import distances as kernels
 from funct.kernels.reductions.distances import HOW
 from funct.kernels.table import restricted
 from funct.nn import functional
@@ -41,8 +42,11 @@ def test_no_index_leaves_its_array(rows: int, width: int, how: str) -> None:
 
 @pytest.mark.parametrize("p", HOW)
 @pytest.mark.parametrize("shape", [(7, 3), (19, 9), (1, 2)])
-def test_distances_and_slopes_are_those_of_the_composition(shape: Any, p: float) -> None:
+def test_distances_and_slopes_are_those_of_the_composition(
+    shape: Any, p: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also of equal rows, of differences that are alike and of none, and in second slopes."""
+    monkeypatch.setattr(kernels, "_MANY", 1)
     x = np.random.default_rng(0).integers(-2, 3, shape).astype(np.float64)
     x[-1] = x[0]
     odd = x.copy()

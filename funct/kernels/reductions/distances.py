@@ -19,13 +19,16 @@ __all__ = ["HOW", "pair_distances", "pair_distances_back"]
 
 HOW = {1.0: "sum", 2.0: "root", float("inf"): "max"}  # by the norm
 
+_MANY = 256  # elements from which on LLVM is worth loading
+_WIDE = 1024  # of a row beyond which sums one after the other lose digits
 _TASKS = 16  # of the way back, each of which needs room
 
 
 def pair_distances(x: NDArray[Any], p: float) -> NDArray[Any] | None:
     """Of rows (N, M) the p-norm of each less all behind it; None where the composition serves."""
-    rows, width = x.shape
-    if p not in HOW or x.dtype.char not in "fd" or not rows or not width or not compiles():
+    if p not in HOW or x.dtype.char not in "fd" or x.shape[1] > _WIDE:
+        return None
+    if x.size < _MANY or not compiles():
         return None
     return _of_pairs(x, HOW[p])
 
