@@ -19,8 +19,9 @@ from benchmarks.namespace import call, rows, scope
 from benchmarks.peers import optional
 from funct.compile.executable import call_by_call
 from funct.core import Value
-from funct.kernels import cpu, table
+from funct.kernels import cpu, indexing, table
 from funct.kernels.cpu.loops import Kernel, available
+from funct.kernels.cpu.prepared import Prepared
 from funct.kernels.linalg import products
 from funct.tree import leaves
 
@@ -120,7 +121,23 @@ def _kernels() -> Iterator[tuple[str, Kernel]]:
     for place in pkgutil.walk_packages(cpu.__path__, f"{cpu.__name__}."):
         for v in vars(importlib.import_module(place.name)).values():
             if isinstance(v, Kernel) and v.fn.__module__ == place.name:
-                yield f"{place.name}.{v.fn.__name__}", v
+                yield _name(v), v
+
+
+def _name(k: Kernel) -> str:
+    return f"{k.fn.__module__}.{k.fn.__name__}"
+
+
+def _prepared() -> Iterator[Prepared]:
+    for place in pkgutil.iter_modules(indexing.__path__, f"{indexing.__name__}."):
+        for v in vars(importlib.import_module(place.name)).values():
+            if isinstance(v, Prepared):
+                yield v
+
+
+class _Anything(set[int]):
+    def __contains__(self, item: object) -> bool:
+        return True
 
 
 @pytest.mark.skipif(not available(), reason="there is no LLVM to compile with")
@@ -141,6 +158,11 @@ def test_every_kernel_has_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, k in found.items():
         k.__call__ = watched(name, k.__call__)
     products.product.load()  # as after some thousand calls, which rows there do not have here
+    for prepared in _prepared():  # and as what has come before
+        prepared.load()
+        monkeypatch.setattr(prepared, "_met_once", _Anything())
+    located = Kernel.located
+    monkeypatch.setattr(Kernel, "located", lambda k, *a: called.add(_name(k)) or located(k, *a))
     load = table._load
     monkeypatch.setattr(table, "_load", lambda place: called.add(place) or load(place))
     try:

@@ -36,6 +36,7 @@ def rows() -> Iterator[Row]:
     kinds: dict[str, tuple[Any, Callable[[Any], Any], Any, str]] = {
         "eigh": (x, linalg.eigh, np.linalg.eigh, "linalg.eigh"),
         "eigh of more rows": (more, linalg.eigh, np.linalg.eigh, "linalg.eigh"),
+        "eigh of real ones": (real, linalg.eigh, np.linalg.eigh, "linalg.eigh"),
         "eigh of points": (points, linalg.eigh, np.linalg.eigh, "linalg.eigh"),
         "eigvalsh of points": (lengths, linalg.eigvalsh, np.linalg.eigvalsh, "linalg.eigvalsh"),
         "eigvalsh of more rows": (more.real.copy(), linalg.eigvalsh, np.linalg.eigvalsh,

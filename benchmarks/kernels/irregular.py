@@ -224,6 +224,13 @@ def _indexed(n: int) -> Iterator[Row]:
         lambda a, v, i: a.at[i].add(v), numpy=_added,
         torch=lambda t, a, v, i: a.index_add(0, i, v), jax=lambda j, a, v, i: a.at[i].add(v),
     )  # fmt: skip
+    planes = x[: n // 1_000 * 1_000].reshape(-1, 10, 100)
+    key = slice(None), at[:20] % 10, slice(None, None, 2)
+    yield row_of(
+        f"x.at[:, i, ::2].add(v), {planes.shape}", (planes, planes[key].copy()),
+        lambda a, v: a.at[key].add(v), numpy=lambda a, v: _added(a, v, key),
+        jax=lambda j, a, v: a.at[key].add(v),
+    )  # fmt: skip
     square = x[: int(n**0.5) ** 2].reshape(int(n**0.5), -1)
     yield row_of(
         f"x.at[i, j].add(v), {square.shape}", (square, x, at % len(square), ids % len(square)),

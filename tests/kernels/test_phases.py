@@ -127,4 +127,5 @@ def test_a_stack_in_another_order_is_turned_as_well() -> None:
         for j in range(3):
             one, each = xp.linalg.eigh(xp.asarray(np.ascontiguousarray(h[i, j])))
             close(np.asarray(v[i, j]), np.asarray(each))
-            close(np.asarray(w[i, j]), np.asarray(one))
+            largest = np.abs(one).max()  # eigenvalues are as exact as that is
+            close(np.asarray(w[i, j]) / largest, np.asarray(one) / largest)

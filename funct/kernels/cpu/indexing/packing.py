@@ -15,7 +15,7 @@ from funct.kernels.cpu.loops import kernel, making, parallel
 from funct.kernels.cpu.vectors import bits, lanes, loaded, many, packed, spread, stored
 
 __all__ = [
-    "PLACES", "chosen", "copied", "give_signs", "negative_zero", "places", "plain_chosen",
+    "PLACES", "chosen", "give_signs", "negative_zero", "places", "plain_chosen",
     "replaced", "replaced_few", "under", "zeros",
 ]  # fmt: skip
 
@@ -190,26 +190,6 @@ def give_signs(
                 y[b] = v
                 a += 1
                 b -= 1
-
-
-@kernel
-def copied(x: Any, y: Any, n: int) -> int:
-    """y: a copy of x, n floats; 1 where some are -0, 0 elsewhere."""
-    unsigned = _UNSIGNED[x.dtype.itemsize]
-    lowest = unsigned(1 << (x.dtype.itemsize * 8 - 1))
-    size = _BYTES // x.dtype.itemsize
-    whole = n & -size
-    odd: Any = n < 0
-    for k in range(0, whole, size):
-        v = loaded(x, k, size).view(unsigned)
-        odd = odd | (v == lowest).any()
-        stored(y, k, v.view(x.dtype.type))
-    for k in range(whole, n):
-        odd = odd | (x[k].view(unsigned) == lowest)
-        y[k] = x[k]
-    if odd:
-        return 1
-    return 0
 
 
 @kernel
