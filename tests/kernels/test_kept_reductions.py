@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from funct.kernels.cpu import prepared as module
 from funct.kernels.cpu.by_words import PLACES
 from funct.kernels.cpu.loops import available
-from funct.kernels.cpu.reductions import kept as kept_module
-from funct.kernels.cpu.reductions.kept import LATER, Kept
+from funct.kernels.cpu.prepared import LATER, Job, Prepared
 from funct.kernels.reductions import statistical
 from funct.kernels.table import restricted
 from tests import guarded
@@ -39,15 +39,16 @@ def axes_of(rank: int) -> list[Any]:
 def test_what_is_kept_has_the_bits_of_the_other_way(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of every layout the second call is the builtin's, which makes nothing of other arguments."""
+    """Of every layout the third call is the builtin's, which makes nothing of other arguments."""
     rng, given = np.random.default_rng(0), 0
     asked: list[Any] = []
+    monkeypatch.setattr(module, "_SELDOM", 1)
 
     def way(x: Any, axis: Any, keepdims: bool) -> Any:
         asked.append(axis)
         return statistical._job(name, x, axis, keepdims)
 
-    kept = Kept(way)
+    kept = Prepared(way)
     kept.load()
     forget(monkeypatch)  # for code of short rows is there once Python was asked for it often
     dtypes = ["float32", "int8"] if name[0] != "a" else ["bool"]
@@ -63,6 +64,7 @@ def test_what_is_kept_has_the_bits_of_the_other_way(
             with guarded.memory(at_end=keepdims):
                 x = guarded.copy(raw, at_end=keepdims)
                 kept.call(x, axis, keepdims)
+                kept.call(x, axis, keepdims)
                 before = len(asked)
                 y = kept.call(x, axis, keepdims)
             if y is not None:
@@ -77,7 +79,7 @@ def test_what_is_kept_has_the_bits_of_the_other_way(
         assert kept.call(x, 1, False) is None
     odd: list[Any] = [(1 << 70, False), (9, True), (1, 1), ((1, "0"), False), ("0", False)]
     for axis, keeps in odd:
-        assert kept.call(x, axis, keeps) is None
+        assert kept.call(x, axis, keeps) is kept.call(x, axis, keeps) is None
     assert kept.call(x[::2], 1, False) is kept.call(x.tolist(), 1, False) is None
 
 
@@ -89,7 +91,7 @@ def test_dtypes_that_may_go_are_not_kept() -> None:
         asked.append(x.dtype)
         return statistical._job("sum", x, axis, keepdims)
 
-    kept = Kept(way)
+    kept = Prepared(way)
     kept.load()
     x = np.ones((5, 700), np.dtype("f4", metadata={"unit": "m"}))
     assert x.dtype == np.float32
@@ -102,20 +104,22 @@ def test_what_no_longer_is_kept_is_let_go(monkeypatch: pytest.MonkeyPatch) -> No
     """Of more layouts than there are places for, whatever else asks meanwhile."""
     made: list[weakref.ref[Any]] = []
 
-    def plan(job: Any, size: int) -> Any:
-        found = planned(job, size)
-        made.append(weakref.ref(found))
+    def plan(job: Job, args: Any) -> Any:
+        found = planned(job, args)
+        made.append(weakref.ref(found[0]))
         return found
 
-    planned = kept_module._plan
-    monkeypatch.setattr(kept_module, "_plan", plan)
-    kept = Kept(lambda x, axis, keepdims: statistical._job("sum", x, axis, keepdims))
+    planned = module._kept
+    monkeypatch.setattr(module, "_kept", plan)
+    monkeypatch.setattr(module, "_SELDOM", 1)
+    kept = Prepared(lambda x, axis, keepdims: statistical._job("sum", x, axis, keepdims))
     kept.load()
     wrong: list[int] = []
     arrays = [np.ones((4, 1024 + n), np.float32) for n in range(3 * PLACES)]
 
     def run() -> None:
         for x in arrays:
+            kept.call(x, None, False)
             kept.call(x, None, False)
             y = kept.call(x, None, False)
             wrong.extend([x.size] if y is not None and y != x.size else [])

@@ -37,6 +37,7 @@ from funct.kernels.cpu.calls import (
     field,
     word,
 )
+from funct.kernels.cpu.passages import unlocked
 
 __all__ = ["Entries"]
 
@@ -337,17 +338,7 @@ placed:
 run:
   %result = phi ptr [ null, %certain ], [ %y, %placed ]
   %long = icmp uge i64 %work, {_LONG}
-  br i1 %long, label %free, label %locked
-locked:
-  %soon = call i64 %code(ptr %frame)
-  br label %give
-free:
-  %state = call ptr @PyEval_SaveThread()
-  %late = call i64 %code(ptr %frame)
-  call void @PyEval_RestoreThread(ptr %state)
-  br label %give
-give:
-  %answer = phi i64 [ %soon, %locked ], [ %late, %free ]
+{unlocked("call i64 %code(ptr %frame)", "%long", "i64")}
   br i1 %old, label %tell, label %judge
 tell:
   %object = call ptr @PyLong_FromLongLong(i64 %answer)

@@ -35,19 +35,23 @@ def restriction_asked(room: str) -> str:
   %unbound = icmp eq ptr %only, %none"""
 
 
-def unlocked(call: str, when: str) -> str:
+def unlocked(call: str, when: str, answer: str = "") -> str:
     """Text of a call, while which other Python threads may run where that bit is set; %give is
-    next.
+    next. answer: the type of what the call gives, if %answer is to be that there.
     """
+    soon, late, give = "", "", ""
+    if answer:
+        soon, late = "%soon = ", "%late = "
+        give = f"\ngive:\n  %answer = phi {answer} [ %soon, %locked ], [ %late, %free ]"
     return f"""  br i1 {when}, label %free, label %locked
 locked:
-  {call}
+  {soon}{call}
   br label %give
 free:
   %state = call ptr @PyEval_SaveThread()
-  {call}
+  {late}{call}
   call void @PyEval_RestoreThread(ptr %state)
-  br label %give"""
+  br label %give{give}"""
 
 
 def flags_cleared(flags: str) -> str:

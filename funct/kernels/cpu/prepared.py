@@ -1,8 +1,8 @@
-"""Calls of kernels that are prepared for arrays of such dtypes and shapes: one builtin function
-finds what is to be called again, makes the result, and runs the code.
+"""Calls of kernels, and jobs of reductions, that are prepared for arrays of such dtypes and shapes:
+one builtin function finds what is to be called again, makes the result, and runs the code.
 
-    taken = Prepared(way)     # way(x, i, axis) gives a Plan, or None where Python is to decide
-    taken.call(x, i, axis)    # what the plan gives; None where Python is to decide
+    taken = Prepared(way)     # way(x, i, axis) gives a Plan, a Job, or None where Python decides
+    taken.call(x, i, axis)    # what the plan gives; None where Python decides
 
     def way(x, i, axis):
         return Plan(gather, (x, i, len(x)), (0, 1), i.shape, x.dtype)
@@ -27,25 +27,28 @@ from funct.device.printed import recall
 from funct.kernels.cpu.by_words import PLACES
 from funct.kernels.cpu.calls import builtin, readable
 from funct.kernels.cpu.often import Often
-from funct.kernels.cpu.prepared_text import FRAME, HEAD, PLACE, SINGLE, prepared_text
+from funct.kernels.cpu.prepared_text import FRAME, HEAD, PLACE, ROOM, SINGLE, prepared_text
 from funct.kernels.table import restriction, unrestricted
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
     from funct.kernels.cpu.loops import Kernel
 
-__all__ = ["Plan", "Prepared"]
+__all__ = ["LATER", "Job", "Plan", "Prepared"]
+
+LATER: Any = object()
+"""What a way gives that has no plan now, and may have one another time."""
 
 _ENOUGH = 2000  # calls whose gain, 1 to 2 µs each, pays for the code, which is kept on disk
 _SHAPES = 1 << 10  # that have come once
 _SELDOM = 64  # new ones between two plans, which take 20 µs, once there are more than places
 _FREE = 1 << 13  # elements from which on other Python threads may run meanwhile
 _NOWHERE = -1
+_OBJECTS = (np.ndarray, int, float, str, tuple, slice, restriction)
 
 
 class Plan(Struct, frozen=True, eq=False):
-    """What is called for arguments that are alike.
+    """A kernel that is called for arguments that are alike.
 
     kernel: it takes `given`. places: where in that each argument of the call stands, None for what
     the kernel is not told. shape, dtype: of the result, which a kernel
@@ -59,6 +62,42 @@ class Plan(Struct, frozen=True, eq=False):
     dtype: np.dtype[Any]
     to: int | None = None
 
+    def words(self) -> tuple[list[int], list[int], list[int], list[Any]]:
+        """As the code reads it: the code, where the result goes, what room there is and whether
+        the code tells whether it is good; where arguments go; the frame. And what has to stay.
+        """
+        given, to = self.given, self.to
+        others = [a for k, a in enumerate(given) if k not in (*self.places, to)]
+        held = [a for a in others if a.__class__ is np.ndarray]
+        frame = [a if a.__class__ is int else 0 for a in given]
+        for k, a in enumerate(given):
+            if any(a is one for one in held):
+                frame[k] = a.ctypes.data
+        if to is None:
+            to, frame = len(frame), [*frame, 0, prod(self.shape)]
+        places = [_NOWHERE if p is None else p for p in self.places]
+        return [self.kernel.located(*given), to, _NOWHERE, True], places, frame, held
+
+
+class Job(Struct, frozen=True, eq=False):
+    """Code that is run for arrays that lie alike, whatever else is given.
+
+    code: where `void code(ptr job)` is, which stays there. shape, dtype: of the result. rest: the
+    words behind the addresses of the array and the result. room: bytes whose address comes before
+    the rest; 0: that of the result does; None: nothing.
+    """
+
+    code: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    rest: tuple[int, ...]
+    room: int | None = None
+
+    def words(self) -> tuple[list[int], list[int], list[int], list[Any]]:
+        """As those of a `Plan`."""
+        room, between = (_NOWHERE, []) if self.room is None else (self.room, [0])
+        return [self.code, 1, room, False], [0], [0, 0, *between, *self.rest], []
+
 
 class Prepared:
     """What a way says of arguments, found again by the dtypes and shapes of dense arrays, the type
@@ -70,7 +109,7 @@ class Prepared:
 
     call: Callable[..., Any]
 
-    def __init__(self, way: Callable[..., Plan | None]) -> None:
+    def __init__(self, way: Callable[..., Plan | Job | None]) -> None:
         self._way = way
         self._names: set[str] = set()
         self._met_once: set[int] = set()
@@ -81,9 +120,11 @@ class Prepared:
         """Let the builtin answer."""
         if readable():
             code, miss = printed(prepared_text).keep(), self._met
-            own = np.asarray([_shared().ctypes.data, id(self), id(miss)], np.int64)
-            self._keep: Any = builtin("keep", code.address("keep"), own, self)
-            self.call = builtin("prepared", code.address("call"), own, (self, miss))
+            objects = [*map(id, (*_OBJECTS, miss, *SINGLE))]
+            table = np.zeros(len(objects) + PLACES * PLACE, np.int64)
+            table[: len(objects)] = objects
+            self._keep: Any = builtin("keep", code.address("keep"), table, self)
+            self.call = builtin("prepared", code.address("call"), table, (self, miss))
 
     def _met(self, *args: Any) -> None:
         """Nothing is kept for such arguments."""
@@ -99,11 +140,13 @@ class Prepared:
         for a in args:
             if a.__class__ is np.ndarray and a.dtype is not np.dtype(a.dtype.type):
                 return  # its place in memory may be another dtype's later
-        self._plans += 1
         plan = self._way(*args)
+        if plan is LATER:
+            return
+        self._plans += 1
         self._names.update([a for a in args if a.__class__ is str])
         if plan is None or not _is_early(plan):
-            self._keep((_NOTHING,) if plan is None else _words(plan), *args)
+            self._keep((_NOTHING,) if plan is None else _kept(plan, args), *args)
 
 
 def _asked(a: Any) -> Any:
@@ -126,40 +169,20 @@ def _nothing(*args: Any) -> None:
     """What stands for the code until there is any."""
 
 
-_tables: list[NDArray[np.int64]] = []
-
-
-def _shared() -> NDArray[np.int64]:
-    """The table of all functions."""
-    if not _tables:
-        objects = (np.ndarray, int, float, str, tuple, slice, restriction, *SINGLE)
-        _tables.append(np.asarray([*map(id, objects), *[0] * (PLACES * PLACE)], np.int64))
-    return _tables[0]
-
-
 _NOTHING = np.zeros(HEAD, np.int64)  # where Python is to decide
 
 
-def _is_early(plan: Plan) -> bool:
+def _is_early(plan: Plan | Job) -> bool:
     """Whether Python makes the result, and says so, as long as large arrays are NumPy's."""
     return prod(plan.shape) * plan.dtype.itemsize >= LARGE and not is_serving()
 
 
-def _words(plan: Plan) -> tuple[Any, ...]:
+def _kept(plan: Plan | Job, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """A plan as the code reads it, and what has to stay while it is."""
-    size, given = prod(plan.shape), plan.given
-    others = [a for k, a in enumerate(given) if k not in (*plan.places, plan.to)]
-    held = [a for a in others if a.__class__ is np.ndarray]
-    frame = [a if a.__class__ is int else 0 for a in given]
-    for k, a in enumerate(given):
-        if any(a is one for one in held):
-            frame[k] = a.ctypes.data
-    to = plan.to
-    if to is None:
-        to, frame = len(frame), [*frame, 0, size]
-    places = [_NOWHERE if p is None else p for p in plan.places]
-    long = max([size, *[a.size for a in given if a.__class__ is np.ndarray]]) >= _FREE
-    code, axes = plan.kernel.located(*given), len(plan.shape)
-    assert len(frame) <= FRAME, plan.kernel
-    head = [code, id(plan.dtype), axes, long, to, len(frame), len(places)]
-    return np.asarray([*head, *places, *plan.shape, *frame], np.int64), plan.dtype, *held
+    (code, to, room, tells), places, frame, held = plan.words()
+    if len(frame) > FRAME or room > ROOM:
+        return (_NOTHING,)
+    size = max([prod(plan.shape), *[a.size for a in args if a.__class__ is np.ndarray]])
+    head = [code, id(plan.dtype), len(plan.shape), size >= _FREE, to, room, tells]
+    words = [*head, len(frame), len(places), *places, *plan.shape, *frame]
+    return np.asarray(words, np.int64), plan.dtype, *held

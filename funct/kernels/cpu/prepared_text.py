@@ -1,7 +1,7 @@
 """The LLVM text of `prepared.py`: a builtin that finds a plan for arguments, and runs it.
 
-What stands in the table of all functions, and in a plan, is said here. A plan is followed by where
-arguments go, the shape of the result and the frame.
+What stands in a table and in a plan is said here. A plan is followed by where arguments go, the
+shape of the result and the frame.
 """
 
 from __future__ import annotations
@@ -11,19 +11,20 @@ from funct.kernels.cpu.calls import DATA, DENSE, DTYPE, FLAGS, RANK, REAL, SHAPE
 from funct.kernels.cpu.outside import declared
 from funct.kernels.cpu.passages import restriction_asked, unlocked
 
-__all__ = ["FRAME", "HEAD", "PLACE", "SINGLE", "prepared_text"]
+__all__ = ["FRAME", "HEAD", "PLACE", "ROOM", "SINGLE", "prepared_text"]
 
-_MOST = 4  # axes of an array
-_ARGUMENTS, FRAME = 9, 24  # arguments of a call, and words of what a kernel is told
+_MOST = 6  # axes of an array
+FRAME, ROOM = 32, 1 << 12  # words of what code is told, and bytes of what is on the way to a result
 # Words of a place: what is kept, how many words what was asked is, and those
-PLACE = 2 + 1 + _ARGUMENTS * (2 + _MOST)
+PLACE = 59
 SINGLE = (None, True, False, ...)  # what is asked for by itself
-# Words of the table: objects, whose addresses are shared, and the places
-_NDARRAY, _INT, _FLOAT, _STR, _TUPLE, _SLICE, _RESTRICTION, _ITSELF = range(8)
+# Words of a table: objects whose addresses are looked at, and the places
+_NDARRAY, _INT, _FLOAT, _STR, _TUPLE, _SLICE, _RESTRICTION, _MISS, _ITSELF = range(9)
 _NONE, _FIRST = _ITSELF, _ITSELF + len(SINGLE)
-_TABLE, _WAY, _MISS = range(3)  # of a function: where the table is
-_CODE, _RESULT, _AXES, _LONG, _TO, _WORDS, _COUNT, HEAD = range(8)  # of a plan
-_NOWHERE = -1
+# and of a plan: no code says that Python is to decide
+_CODE, _RESULT, _AXES, _LONG, _TO, _ROOM, _TELLS, _WORDS, _COUNT, HEAD = range(10)
+_NOWHERE, _IS_RESULT = -1, 0  # what the room of a plan is, if it is no number of bytes
+_ROOM_AT = 2  # the word of a frame that has its address
 
 
 def prepared_text() -> str:
@@ -173,16 +174,13 @@ no:
   ret i64 0
 }}
 
-; The same of all arguments of a function: how many words that is.
-define internal i64 @asked(ptr %own, ptr %table, ptr %args, i64 %count, ptr %words) {{
+; The same of all arguments: how many words that is.
+define internal i64 @asked(ptr %table, ptr %args, i64 %count, ptr %words) {{
 entry:
-{word("way", "%own", _WAY)}
-  store i64 %way, ptr %words
-  %few = icmp ule i64 %count, {_ARGUMENTS}
-  br i1 %few, label %next, label %no
+  br label %next
 next:
   %k = phi i64 [ 0, %entry ], [ %k.next, %put ]
-  %at = phi i64 [ 1, %entry ], [ %to, %put ]
+  %at = phi i64 [ 0, %entry ], [ %to, %put ]
   %all = icmp eq i64 %k, %count
   br i1 %all, label %found, label %look
 found:
@@ -205,10 +203,10 @@ entry:
   %words = alloca [{PLACE} x i64]
   %value = alloca ptr
   %frame = alloca [{FRAME} x i64], align 16
-{field("own", "%holder", DATA, "ptr")}
-{word("table", "%own", _TABLE, "ptr")}
+  %between = alloca [{ROOM} x i8], align 64
+{field("table", "%holder", DATA, "ptr")}
 {word("none", "%table", _NONE, "ptr")}
-  %n = call i64 @asked(ptr %own, ptr %table, ptr %args, i64 %count, ptr %words)
+  %n = call i64 @asked(ptr %table, ptr %args, i64 %count, ptr %words)
   %some = icmp ne i64 %n, 0
   br i1 %some, label %search, label %nothing
 search:
@@ -235,6 +233,8 @@ make:
 {word("axes", "%plan", _AXES)}
 {word("long", "%plan", _LONG)}
 {word("to", "%plan", _TO)}
+{word("room", "%plan", _ROOM)}
+{word("tells", "%plan", _TELLS)}
 {word("frame.words", "%plan", _WORDS)}
 {word("places.count", "%plan", _COUNT)}
   %places = getelementptr i64, ptr %plan, i64 {HEAD}
@@ -256,9 +256,18 @@ fill:
 {field("y.data", "%y", DATA, "ptr")}
   %y.to = getelementptr ptr, ptr %frame, i64 %to
   store ptr %y.data, ptr %y.to
+  %no.room = icmp eq i64 %room, {_NOWHERE}
+  br i1 %no.room, label %arguments, label %roomy
+roomy:
+  %in.result = icmp eq i64 %room, {_IS_RESULT}
+  %room.data = select i1 %in.result, ptr %y.data, ptr %between
+  %room.to = getelementptr ptr, ptr %frame, i64 {_ROOM_AT}
+  store ptr %room.data, ptr %room.to
+  br label %arguments
+arguments:
   br label %each
 each:
-  %k = phi i64 [ 0, %fill ], [ %k.next, %told ]
+  %k = phi i64 [ 0, %arguments ], [ %k.next, %told ]
   %all = icmp eq i64 %k, %places.count
   br i1 %all, label %run, label %one
 one:
@@ -282,11 +291,11 @@ told:
   br label %each
 run:
   %shared = icmp ne i64 %long, 0
-{unlocked("%ANSWER = call i64 %code(ptr %frame)", "%shared")}
-give:
-  %answer = phi i64 [ %soon, %locked ], [ %late, %free ]
+{unlocked("call i64 %code(ptr %frame)", "%shared", "i64")}
   call void @Py_DecRef(ptr %kept)
-  %good = icmp eq i64 %answer, 0
+  %no.odd = icmp eq i64 %answer, 0
+  %silent = icmp eq i64 %tells, 0
+  %good = or i1 %no.odd, %silent
   br i1 %good, label %done, label %drop
 done:
   ret ptr %y
@@ -294,7 +303,7 @@ drop:
   call void @Py_DecRef(ptr %y)
   br label %nothing
 miss:
-{word("function", "%own", _MISS, "ptr")}
+{word("function", "%table", _MISS, "ptr")}
   %given = call ptr @PyObject_Vectorcall(ptr %function, ptr %args, i64 %count, ptr null)
   ret ptr %given
 }}
@@ -303,12 +312,11 @@ miss:
 define ptr @keep(ptr %holder, ptr %args, i64 %count) {{
 entry:
   %words = alloca [{PLACE} x i64]
-{field("own", "%holder", DATA, "ptr")}
-{word("table", "%own", _TABLE, "ptr")}
+{field("table", "%holder", DATA, "ptr")}
 {word("none", "%table", _NONE, "ptr")}
   %asked = getelementptr ptr, ptr %args, i64 1
   %rest = sub i64 %count, 1
-  %n = call i64 @asked(ptr %own, ptr %table, ptr %asked, i64 %rest, ptr %words)
+  %n = call i64 @asked(ptr %table, ptr %asked, i64 %rest, ptr %words)
   %some = icmp ne i64 %n, 0
   br i1 %some, label %write, label %done
 write:
@@ -319,4 +327,4 @@ done:
   call void @Py_IncRef(ptr %none)
   ret ptr %none
 }}
-""".replace("%ANSWER", "%soon", 1).replace("%ANSWER", "%late", 1)
+"""

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.prepared import Prepared
 from funct.kernels.cpu.reductions import pairwise
-from funct.kernels.cpu.reductions.kept import Kept
 from funct.kernels.cpu.reductions.pairwise import of_long_rows
 from funct.kernels.cpu.reductions.short_rows import of_short_rows
 from funct.kernels.cpu.scratch import fresh
@@ -117,7 +117,7 @@ def _job_of_squares(x: Any, axis: Any, keepdims: bool) -> Any:
     return pairwise.job(x, axis, keepdims, "squares") if x.dtype.kind == "f" else None
 
 
-_SQUARES = Kept(_job_of_squares)
+_SQUARES = Prepared(_job_of_squares)
 
 
 def _few(x: Any, axis: Any, keepdims: bool) -> Any:

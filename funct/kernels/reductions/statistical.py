@@ -14,10 +14,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from funct.kernels.channels import channels_last
+from funct.kernels.cpu.prepared import Job, Prepared
 from funct.kernels.cpu.reductions import columns, long_rows, pairwise, short_rows, wide_columns
 from funct.kernels.cpu.reductions.columns import of_few_columns
 from funct.kernels.cpu.reductions.few import Few
-from funct.kernels.cpu.reductions.kept import Job, Kept
 from funct.kernels.cpu.reductions.long_rows import of_runs
 from funct.kernels.cpu.reductions.pairwise import LONG, of_long_rows
 from funct.kernels.cpu.reductions.short_rows import ROWS, of_short_rows
@@ -214,7 +214,7 @@ def _of_few(name: str, x: Any, axis: Any, keepdims: bool) -> Any:
 
 def _job(name: str, x: Any, axis: Any, keepdims: bool) -> Any:
     """What the functions above run for a dense array: a Job, None, or LATER."""
-    if x.size < ROWS:
+    if x.size < ROWS or axis.__class__ is bool or keepdims.__class__ is not bool:
         return None
     if axis.__class__ is tuple and (rows := _rows(x, axis)) is not None:
         found = _job(name, *rows)
@@ -234,7 +234,7 @@ def _job(name: str, x: Any, axis: Any, keepdims: bool) -> Any:
 
 
 _SUM, _PROD, _MAX, _MIN, _ANY, _ALL = (
-    Few(name, Kept(partial(_job, name))) for name in ("sum", "prod", "max", "min", "any", "all")
+    Few(name, Prepared(partial(_job, name))) for name in ("sum", "prod", "max", "min", "any", "all")
 )
 
 

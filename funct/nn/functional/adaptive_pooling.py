@@ -22,7 +22,7 @@ from funct.kernels.windows import boxes as kernels
 from funct.kernels.windows.adaptive import LARGE, WIDE, avg_pool_of, even, max_pool_of
 from funct.kernels.windows.views import last_in_memory
 from funct.nn.functional.arguments import batched, unbatched
-from funct.nn.functional.compiled import concrete, whole
+from funct.nn.functional.compiled import below_tapes, concrete, whole
 from funct.nn.functional.resampling import (
     FLOATS,
     area_taps,
@@ -198,9 +198,7 @@ def _in_boxes(x: Any, sizes: Sequence[int]) -> bool:
         return False
     if any(n > out * out for n, out in zip(shape, sizes, strict=True)):
         return True
-    while x.__class__ is ReverseTracer:
-        x = x.value
-    return last_in_memory(x.data, len(sizes)) is not None
+    return last_in_memory(below_tapes(x).data, len(sizes)) is not None
 
 
 def _ends(shape: Sequence[int], sizes: Sequence[int]) -> list[Any]:
@@ -300,9 +298,7 @@ def _max(name: str, rank: int, x: Any, output_size: OutputSize, return_indices: 
 
 def _seen(x: Any, d: int) -> Any:
     """The buffer of images whose channels are last in memory, seen so; None of others."""
-    while x.__class__ is ReverseTracer:
-        x = x.value
-    return kernels.of_channels(x.data, d)
+    return kernels.of_channels(below_tapes(x).data, d)
 
 
 def _maxima(x: Any, sizes: tuple[int, ...], shape: tuple[int, ...]) -> Any:

@@ -32,7 +32,10 @@ from funct.transforms import jit
 from funct.transforms.compiled.single import Single, is_told, static_key
 from funct.transforms.reverse import ReverseTracer
 
-__all__ = ["COMPILED", "LEAST", "SINGLES", "WHOLE", "compiled", "concrete", "lies_last", "whole"]
+__all__ = [
+    "COMPILED", "LEAST", "SINGLES", "WHOLE", "below_tapes", "compiled", "concrete", "lies_last",
+    "whole",
+]  # fmt: skip
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -151,9 +154,8 @@ def _by_size(
 
 def lies_last(a: Any) -> bool:
     """Whether a is images whose channels are last in memory: code reads them as they lie."""
-    while a.__class__ is ReverseTracer:
-        a = a.value
-    return a.data.ndim > _MATRICES and lie_last(a.data)
+    d = below_tapes(a).data
+    return d.ndim > _MATRICES and lie_last(d)
 
 
 def _turned(y: Any, rank: int, source: int, to: int) -> Any:
@@ -189,8 +191,13 @@ def _filled(call: tuple[Any, ...], *arrays: Any) -> Any:
 hide(_filled)
 
 
-def concrete(x: Any) -> bool:
-    """Whether x is an array, on tapes or not."""
+def below_tapes(x: Any) -> Any:
+    """What stands below the tapes that x is on: itself, if it is on none."""
     while x.__class__ is ReverseTracer:
         x = x.value
-    return x.__class__ is Array
+    return x
+
+
+def concrete(x: Any) -> bool:
+    """Whether x is an array, on tapes or not."""
+    return below_tapes(x).__class__ is Array

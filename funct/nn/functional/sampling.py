@@ -16,10 +16,9 @@ from funct.array import Array
 from funct.array.in_single import narrowed, widened
 from funct.errors import ArgumentError, ShapeError
 from funct.kernels.windows import sampling as kernels
-from funct.nn.functional.compiled import compiled, concrete
+from funct.nn.functional.compiled import below_tapes, compiled, concrete
 from funct.ops.fast import wrap
 from funct.transforms import custom_vjp, jit, vjp
-from funct.transforms.reverse import ReverseTracer
 
 __all__ = ["affine_grid", "grid_sample"]
 
@@ -84,7 +83,7 @@ def grid_sample(
     if concrete(input) and concrete(grid) and kernels.pay(input.shape, grid.shape):
         _check(input, grid, mode, padding_mode)
         x, places = widened(input, grid)
-        if kernels.serves(_bare(x), _bare(places)):
+        if kernels.serves(below_tapes(x).data, below_tapes(places).data):
             y = _by_kernels(x, places, mode, padding_mode, bool(align_corners))
             return narrowed(y, input, grid)
     return _composed_sample(input, grid, mode, padding_mode, align_corners)
@@ -106,13 +105,6 @@ def _check(input: Any, grid: Any, mode: str, padding_mode: str) -> None:
         raise ArgumentError(
             f"grid_sample: padding_mode must be one of {list(_PADDED)}, got {padding_mode!r}"
         )
-
-
-def _bare(x: Any) -> Any:
-    """The buffer below tapes."""
-    while x.__class__ is ReverseTracer:
-        x = x.value
-    return x.data
 
 
 @functools.partial(compiled, least=256)

@@ -44,8 +44,8 @@ from funct.kernels.cpu.passages import (
     sought,
     unlocked,
 )
+from funct.kernels.cpu.prepared import Prepared
 from funct.kernels.cpu.reductions.few_text import text
-from funct.kernels.cpu.reductions.kept import Kept
 from funct.kernels.cpu.reductions.short_rows import result_of
 from funct.kernels.table import restriction
 
@@ -76,7 +76,7 @@ class Few:
 
     call: Callable[..., Any]
 
-    def __init__(self, name: str, then: Kept | None = None) -> None:
+    def __init__(self, name: str, then: Prepared | None = None) -> None:
         self._name, self._then = name, then
         self._kept: list[tuple[Any, ...]] = []
         truth = name in ("any", "all")

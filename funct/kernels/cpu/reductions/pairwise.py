@@ -27,8 +27,8 @@ import numpy as np
 
 from funct.device import Host, host, printed
 from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.prepared import Job
 from funct.kernels.cpu.record import Fields, Record
-from funct.kernels.cpu.reductions.kept import Job
 from funct.kernels.cpu.reductions.segments import by_halves
 from funct.kernels.cpu.runners import runner
 from funct.kernels.cpu.scratch import fresh

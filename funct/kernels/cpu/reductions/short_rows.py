@@ -18,8 +18,8 @@ from msgspec import Struct
 
 from funct.device import Host, host, printed
 from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.prepared import LATER, Job
 from funct.kernels.cpu.record import Fields, Record
-from funct.kernels.cpu.reductions.kept import LATER, Job
 from funct.kernels.cpu.reductions.pairwise import PARTS, SUMS, paired
 from funct.kernels.cpu.reductions.segments import FACTORS, segment
 from funct.kernels.cpu.reductions.short_orders import DESCENDING, longest, ordered

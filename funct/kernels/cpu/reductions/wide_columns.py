@@ -21,8 +21,8 @@ from msgspec import Struct
 
 from funct.device import Host, host, printed
 from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.prepared import Job
 from funct.kernels.cpu.record import Fields, Record
-from funct.kernels.cpu.reductions.kept import Job
 from funct.kernels.cpu.reductions.pairwise import PARTS
 from funct.kernels.cpu.reductions.segments import COMBINED, carried
 from funct.kernels.cpu.reductions.short_rows import ELEMENTS as OF_SHORT_ROWS
