@@ -366,6 +366,8 @@ def test_updates_of_many_elements(update: str, dtype: str, shape: Any) -> None:
     """Kernels take numbers and arrays that broadcast, and give what is composed of ops."""
     rng = np.random.default_rng(0)
     x = xp.asarray(rng.integers(1, 4, shape).astype(dtype))
+    # NumPy's powers in vectors err by an ulp, which the next power of a place multiplies
+    rtol = 1e-9 if update != "power" else max(1e-9, 16 * float(np.finfo(dtype).eps))
     i = rng.integers(-shape[0], shape[0], 3 * shape[0])
     masks = x.concrete() > 2, x.concrete()[:, ..., 0] > 2 if len(shape) > 1 else x.concrete() < 2
     last = np.arange(shape[-1]) % 2 == 0
@@ -378,7 +380,7 @@ def test_updates_of_many_elements(update: str, dtype: str, shape: Any) -> None:
         for v in values:
             change = lambda x, v=v, key=key: getattr(x.at[key], update)(v)  # noqa: E731
             with np.errstate(over="ignore"):  # what comes to one place is multiplied up
-                laws.close(change(x), ft.jit(change)(x))
+                laws.close(change(x), ft.jit(change)(x), rtol)
 
 
 @pytest.mark.pairwise
