@@ -59,7 +59,10 @@ def _plan(
     images, count, *size = x
     lanes = host().vector_bytes // dtype.itemsize
     sizes = (*x, *out, *kernel)
-    if count < lanes or min(sizes) < 1 or prod(kernel) > _TAPS or len(size) > 3:
+    group = count // slide.groups
+    if count < lanes or min(sizes) < 1 or prod(kernel) * group > _TAPS or len(size) > 3:
+        return None
+    if lanes % group:
         return None
     if how == "adjoint" and countless(out, slide, _PHASES):
         return None
@@ -68,7 +71,7 @@ def _plan(
     vectors = 2 if count >= 2 * lanes else 1
     pattern = Pattern(
         _ELEMENT[dtype.name], tuple([tuple([p.taps for p in a.phases]) for a in axes]),
-        tuple([a.step for a in axes]), tuple([a.stride for a in axes]), kernel, vectors,
+        tuple([a.step for a in axes]), tuple([a.stride for a in axes]), kernel, vectors, group,
         how != "sums" and count % lanes == 0 and host().overflows(touched),
         axes[2].size * count * dtype.itemsize >= _LONG_LINE,
     )  # fmt: skip
@@ -112,13 +115,13 @@ def _run(
     x: NDArray[Any], w: NDArray[Any], slide: Sliding, out: Sizes | None, how: str
 ) -> NDArray[Any]:
     """out: *T of the result; None: that of a convolution."""
-    if not _fits(x, w, slide) or x.shape[1] != len(w) or w.shape[1] != 1:
+    if not _fits(x, w, slide) or x.shape[1] != len(w):
         return NotImplemented
     out = fitting_size(x.shape, w.shape, None, slide) if out is None else out
     made = _plan(x.dtype, x.shape, w.shape[2:], slide, out, how)
     if made is None:
         return NotImplemented
-    packed = w.reshape(len(w), -1)[made.channels].swapaxes(1, 2).copy()
+    packed = _of_taps(w, how == "adjoint")[made.channels].swapaxes(1, 2).copy()
     y = memory.fresh((len(x), *out, len(w)), x.dtype)
     streams = made.pattern.streams and address(y) % host().vector_bytes == 0
     _filling(made, "pixels", streams)(channels_last(x), packed, y)
@@ -126,13 +129,22 @@ def _run(
 
 
 def _fits(x: NDArray[Any], other: NDArray[Any], slide: Sliding) -> bool:
-    """Whether x has its channels last, in groups of one."""
+    """Whether x has its channels last, in groups that vectors may hold."""
     return (
-        slide.groups == x.shape[1]
+        x.shape[1] % slide.groups == 0 < x.shape[1]
         and x.dtype == other.dtype
         and not x.flags.c_contiguous
         and channels_last(x).flags.c_contiguous
     )
+
+
+def _of_taps(w: NDArray[Any], adjoint: bool) -> NDArray[Any]:
+    """(channel of the result, tap · channel of its group that is read)."""
+    outputs, group, *_ = w.shape
+    if adjoint and group > 1:
+        of_groups = w.reshape(outputs // group, group, group, -1).transpose(0, 2, 3, 1)
+        return of_groups.reshape(outputs, -1)
+    return w.reshape(outputs, group, -1).swapaxes(1, 2).reshape(outputs, -1)
 
 
 def convolution_weight(
@@ -144,7 +156,8 @@ def convolution_weight(
     made = _plan(x.dtype, x.shape, size, slide, g.shape[2:], "sums")
     if made is None:
         return NotImplemented
-    count, taps = x.shape[1], prod(size)
+    count, group = x.shape[1], made.pattern.group
+    taps = prod(size) * group
     blocks, block = made.channels.shape
     tasks = int(made.job[PIXELS.place("tasks")])
     parts = np.zeros((tasks, blocks, taps, block), x.dtype)
@@ -152,4 +165,4 @@ def convolution_weight(
     _filling(made, "sums", False)(images, parts, ours)
     w = memory.fresh((count, taps), x.dtype)
     w[made.channels] = parts.sum(0).swapaxes(1, 2)
-    return w.reshape(count, 1, *size)
+    return w.reshape(count, -1, group).swapaxes(1, 2).reshape(count, group, *size)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from math import prod
 
 from msgspec import Struct
 
@@ -36,6 +37,7 @@ PIXELS = Fields((
 # pixels of a strip, fewer where they read columns that lie strides apart: what memory is asked for
 # in small pieces of many places comes late
 _WIDTH = 4
+_HELD = {16: 3, 32: 11}  # taps whose weights are in registers beside them, by registers
 _TOGETHER = 8  # taps whose sums are in registers,
 _MET = {16: (4, 1), 32: (9, 3, 1)}  # beside a strip of so many pixels of g, by registers
 _AHEAD = 2048  # bytes; see Note [Asking ahead]
@@ -45,7 +47,8 @@ _CACHE_LINE = 64
 class Pattern(Struct, frozen=True, cache_hash=True):
     """What a text is printed for; phases, steps, strides and kernel are those of `lines.Pattern`.
 
-    vectors: of a block of channels. streams: as there. asks: whether strips ask ahead.
+    vectors: of a block of channels. group: channels of a group, of which a vector holds some whole
+    ones. streams: as there. asks: whether strips ask ahead.
     """
 
     element: str
@@ -54,6 +57,7 @@ class Pattern(Struct, frozen=True, cache_hash=True):
     strides: tuple[int, ...]
     kernel: tuple[int, int, int]
     vectors: int
+    group: int = 1
     streams: bool = False
     asks: bool = False
 
@@ -87,10 +91,18 @@ class _Line:
             found.append((tap0, tap1, row))
         return found
 
-    def weight(self, tap0: int, tap1: int, tap2: int) -> int:
-        """Where the weights of a tap begin in a block."""
+    def weight(self, tap0: int, tap1: int, tap2: int, turn: int = 0) -> int:
+        """Where the weights of a tap, for one channel of each group, begin in a block."""
         _, k1, k2 = self.pattern.kernel
-        return ((tap0 * k1 + tap1) * k2 + tap2) * self.block
+        tap = (tap0 * k1 + tap1) * k2 + tap2
+        return (tap * self.pattern.group + turn) * self.block
+
+    def turned(self, x: Value, turn: int) -> Value:
+        """Where each channel is, that one of its group."""
+        group = self.pattern.group
+        if group == 1:
+            return x
+        return self.f.shuffle(x, None, [k - k % group + turn for k in range(self.lanes)])
 
     def inner(self, q: Value, width: int) -> Value:
         """Whether the pixels from q on read no column beside the image."""
@@ -128,7 +140,7 @@ class _Line:
 
     def blocks(self, body: Callable[[Value, Value], None]) -> None:
         """`body(first channel, place of its block among the weights)` for each block."""
-        taps = self.pattern.kernel[0] * self.pattern.kernel[1] * self.pattern.kernel[2]
+        taps = prod(self.pattern.kernel) * self.pattern.group
         last = self.job.channels - self.block
 
         def one(c: Value) -> None:
@@ -223,20 +235,29 @@ def _widths(pixels: Sequence[int], pattern: Pattern) -> list[int]:
 def _sums(
     line: _Line, places: dict[tuple[int, int, int], Value], w: Value, c: Value, width: int
 ) -> list[tuple[int, int, Value]]:
-    """(pixel, vector, sum over taps) of a block of channels from c on."""
-    f, stride = line.f, line.pattern.strides[2]
+    """(pixel, vector, sum over taps) of a block of channels from c on. Pixels are loaded once for
+    some taps of a row, whose weights are in registers beside the sums.
+    """
+    f, stride, group = line.f, line.pattern.strides[2], line.pattern.group
     held = dict.fromkeys(
         itertools.product(range(width), range(line.pattern.vectors)), f.constant(line.vector, 0)
     )
-    for (tap0, _), (tap1, _), (tap2, o) in itertools.product(*line.taps):
-        weights = [
-            f.load(line.vector, line.at(w, line.weight(tap0, tap1, tap2) + v * line.lanes))
-            for v in range(line.pattern.vectors)
-        ]
-        for j, v in held:
-            place = places[tap0, tap1, j * stride + o]
-            x = f.load(line.vector, line.at(place, c + v * line.lanes))
-            held[j, v] = f.fma(x, weights[v], held[j, v])
+    most = _HELD[line.registers]
+    pieces = [line.taps[2][k : k + most] for k in range(0, len(line.taps[2]), most)]
+    for (tap0, _), (tap1, _), taps2 in itertools.product(*line.taps[:2], pieces):
+        columns = sorted({j * stride + o for j in range(width) for _, o in taps2})
+        for v, turn in itertools.product(range(line.pattern.vectors), range(group)):
+            weights = {
+                o: f.load(line.vector, line.at(w, line.weight(tap0, tap1, k, turn) + v * line.lanes))
+                for k, o in taps2
+            }
+            for column in columns:
+                place = line.at(places[tap0, tap1, column], c + v * line.lanes)
+                x = line.turned(f.load(line.vector, place), turn)
+                for o, weight in weights.items():
+                    j, apart = divmod(column - o, stride)
+                    if (j, v) in held and not apart:
+                        held[j, v] = f.fma(x, weight, held[j, v])
     return [(j, v, total) for (j, v), total in held.items()]
 
 
@@ -248,14 +269,13 @@ def sums_text(pattern: Pattern, target: Host) -> str:
 
     w: one packed array of weights for each task, zeros before.
     """
-    _, k1, k2 = pattern.kernel
 
     def line(f: Emitter, job: Record, task: Value, u: Value, place: tuple[Value, ...]) -> None:
         taps0, taps1, taps2 = (p[0] for p in pattern.phases)
         n, i0, i1 = place
         g = f.at(job.pointer("y"), u * job.out2 * job.channels, pattern.element)
         blocks = f.div(job.channels + lanes - 1, lanes)
-        own = task * blocks * (lanes * pattern.kernel[0] * k1 * k2)
+        own = task * blocks * (lanes * prod(pattern.kernel) * pattern.group)
         w = f.at(job.pointer("w"), own, pattern.element)
         _correlated(_Line(f, job, pattern, target, (taps0, taps1, taps2)), w, g, n, i0, i1)
 
@@ -294,10 +314,11 @@ def _add(
     registers while the row's pixels are loaded, each once.
     """
     f, stride = line.f, line.pattern.strides[2]
+    terms = [(turn, k, o) for turn in range(line.pattern.group) for k, o in line.taps[2]]
     pieces = [
-        (tap0, tap1, line.taps[2][k : k + _TOGETHER])
+        (tap0, tap1, terms[k : k + _TOGETHER])
         for (tap0, _), (tap1, _) in itertools.product(*line.taps[:2])
-        for k in range(0, len(line.taps[2]), _TOGETHER)
+        for k in range(0, len(terms), _TOGETHER)
     ]
     lowest = line.taps[0][-1][0], line.taps[1][-1][0]
     behind = [places[(*lowest, j * stride + line.columns[0])] for j in range(len(met))]
@@ -307,14 +328,18 @@ def _add(
         if v * line.lanes * line.vector.bytes % _CACHE_LINE == 0:  # see Note [Asking ahead]
             for pixel in (*met, *behind):
                 f.prefetch(line.at(pixel, at + _AHEAD // line.vector.bytes))
-        for tap0, tap1, taps2 in pieces:
+        for tap0, tap1, some in pieces:
             first = line.at(w, v * line.lanes)
-            cells = {k: line.at(first, line.weight(tap0, tap1, k)) for k, _ in taps2}
+            cells = {
+                (turn, k): line.at(first, line.weight(tap0, tap1, k, turn)) for turn, k, _ in some
+            }
             totals = {k: f.load(line.vector, cell) for k, cell in cells.items()}
-            for column in sorted({j * stride + o for j in range(len(ours)) for _, o in taps2}):
+            for column in sorted({j * stride + o for j in range(len(ours)) for *_, o in some}):
                 x = f.load(line.vector, line.at(places[tap0, tap1, column], at))
-                for (tap2, o), (j, g) in itertools.product(taps2, enumerate(ours)):
-                    if j * stride + o == column:
-                        totals[tap2] = f.fma(x, g, totals[tap2])
-            for tap2, cell in cells.items():
-                f.store(totals[tap2], cell)
+                for turn in sorted({turn for turn, *_ in some}):
+                    turned = line.turned(x, turn)
+                    for (other, k, o), (j, g) in itertools.product(some, enumerate(ours)):
+                        if other == turn and j * stride + o == column:
+                            totals[turn, k] = f.fma(turned, g, totals[turn, k])
+            for key, cell in cells.items():
+                f.store(totals[key], cell)
