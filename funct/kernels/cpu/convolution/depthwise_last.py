@@ -1,4 +1,4 @@
-"""Depthwise convolution and both of its adjoints where channels are last (`pixels.py`)."""
+"""Convolution of small groups, and both of its adjoints, where channels are last (`pixels.py`)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,10 @@
-"""The loops of depthwise convolutions whose channels are last: vectors lie along channels.
+"""The loops of convolutions of small groups whose channels are last: vectors lie along channels.
 
 A text is printed for a kernel, its strides and its dilation; sizes and padding are arguments. Lines
 above and below the image are one line of zeros, which pixels beside it read as well.
+
+Where a group has more channels than one, a vector holds whole groups, and meets the weights of one
+channel of each after the other: that channel is put where those of its group are.
 
 Note [Packed weights]
     Channels are dealt out in blocks of a few vectors, the last of which overlaps the one before
@@ -36,8 +39,8 @@ PIXELS = Fields((
 ))  # fmt: skip
 # pixels of a strip, fewer where they read columns that lie strides apart: what memory is asked for
 # in small pieces of many places comes late
-_WIDTH = 4
-_HELD = {16: 3, 32: 11}  # taps whose weights are in registers beside them, by registers
+_WIDTH = {16: 4, 32: 8}  # by registers, in which their sums are,
+_HELD = {16: 3, 32: 11}  # and weights of so many taps
 _TOGETHER = 8  # taps whose sums are in registers,
 _MET = {16: (4, 1), 32: (9, 3, 1)}  # beside a strip of so many pixels of g, by registers
 _AHEAD = 2048  # bytes; see Note [Asking ahead]
@@ -223,7 +226,7 @@ def _convolved(line: _Line, first: int, y: Value, n: Value, i0: Value, i1: Value
         each(f, 0, count, one, width)
         return []
 
-    (width,) = _widths((_WIDTH,), line.pattern)
+    (width,) = _widths((_WIDTH[line.registers],), line.pattern)
     f.branch(count >= width, lambda: strips(width), lambda: strips(1))
 
 
@@ -247,8 +250,9 @@ def _sums(
     for (tap0, _), (tap1, _), taps2 in itertools.product(*line.taps[:2], pieces):
         columns = sorted({j * stride + o for j in range(width) for _, o in taps2})
         for v, turn in itertools.product(range(line.pattern.vectors), range(group)):
+            of_vector = line.at(w, v * line.lanes)
             weights = {
-                o: f.load(line.vector, line.at(w, line.weight(tap0, tap1, k, turn) + v * line.lanes))
+                o: f.load(line.vector, line.at(of_vector, line.weight(tap0, tap1, k, turn)))
                 for k, o in taps2
             }
             for column in columns:
