@@ -24,6 +24,7 @@ from funct.kernels.indexing.positions import PLACES
 from funct.kernels.linalg.csr import product
 from funct.kernels.linalg.products import matmul
 from funct.kernels.reductions.shares import FEW, in_code, is_few, log_softmax, softmax
+from funct.kernels.table import find
 from funct.kernels.windows.convolution import called
 from funct.kernels.windows.pooling import few, max_pool, mean_pool
 from funct.kernels.windows.views import Sliding, output_size
@@ -48,8 +49,17 @@ _SQRT_TWO_OVER_PI = math.sqrt(2.0 / math.pi)
 
 
 def relu(x: Any, inplace: Any = False) -> Any:
-    """max(x, 0)."""
-    return _maximum(x, _ZERO[x.dtype]) if inplace is False and is_few(x) else None
+    """max(x, 0), at any size: what is compiled has the same bits."""
+    if inplace is not False or x.dtype not in _WIDE or not x.size:
+        return None
+    return _maximum(x, _ZERO[x.dtype]) if x.size < MANY else _rectifying()(x)
+
+
+@functools.cache
+def _rectifying() -> Callable[[Any], Any]:
+    """max(x, 0) of many elements."""
+    found: Callable[[Any], Any] = find("elementwise", _SINGLE)("relu", elementwise.relu, 1)
+    return found
 
 
 def sigmoid(x: Any) -> Any:

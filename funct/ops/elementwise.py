@@ -254,17 +254,15 @@ def _relu_rule(g: Value, ans: Value) -> Value:
     return ops.where(ops.greater(ans, 0), g, 0.0)
 
 
-def _relu(x: Any) -> Any:
-    return np.maximum(x, 0)
-
-
 def _onnx_relu(w: Any, x: str) -> str:
     if w.dtype_of(x).kind == "f":
         return str(w.op("Relu", x))
     return str(w.op("Max", x, w.constant(0, w.dtype_of(x))))
 
 
-@elementwise(_relu, _relu_rule, code="max({0}, 0)", onnx=_onnx_relu, samples=reals(), masks=True)
+@elementwise(
+    kernels.relu, _relu_rule, code="max({0}, 0)", onnx=_onnx_relu, samples=reals(), masks=True
+)
 def relu(x: Operand, /) -> Value:
     """max(x, 0), NaN kept; the derivative at 0 is 0 (torch's choice)."""
 

@@ -46,7 +46,7 @@ _SLOW = (
     "erfinv", "exp2", "expit", "expm1", "gammaln", "hypot", "log", "log10", "log1p", "log2",
     "logaddexp", "ndtr", "sinh", "tan", "tanh",
 )  # fmt: skip
-_PASSES = {"sigmoid": 6} | dict.fromkeys(_SLOW, 4)
+_PASSES = {"relu": 4, "sigmoid": 6} | dict.fromkeys(_SLOW, 4)
 _FEW = 1 << 12  # elements of all that a branch or a loop is given and gives
 _NARROW = 1 << 6  # elements that a step of another loop is given and gives
 _LONG_STACK, _SHORT_SUM = 64, 64  # matrices, and terms of each sum, that are no work for BLAS

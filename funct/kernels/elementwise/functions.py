@@ -26,8 +26,8 @@ from funct.kernels.linalg.dots import vdot
 
 __all__ = [
     "as_it_is", "choice", "clip", "complex_of", "conj", "expm1", "floor_divide", "is_ufunc",
-    "known_by_number", "log1p", "power", "real_ufunc", "remainder", "rint", "rounded", "sigmoid",
-    "tanh", "times_sigmoid",
+    "known_by_number", "log1p", "power", "real_ufunc", "relu", "remainder", "rint", "rounded",
+    "sigmoid", "tanh", "times_sigmoid",
 ]  # fmt: skip
 
 ndarray = np.ndarray
@@ -64,6 +64,11 @@ def _kind(x: Any) -> Any:
         return x.dtype.kind
     except AttributeError:
         return np.asarray(x).dtype.kind  # a Python number
+
+
+def relu(x: Any) -> Any:
+    """max(x, 0)."""
+    return np.maximum(x, 0)
 
 
 def complex_of(re: Any, im: Any, /) -> Any:

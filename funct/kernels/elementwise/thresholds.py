@@ -14,8 +14,8 @@ SLOW = frozenset({
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "copysign", "cos", "cosh",
     "entr", "erf", "erfc", "erfinv", "exp", "exp10", "exp2", "expit", "expm1", "floor_divide",
     "fmod", "gammaln", "hypot", "log", "log10", "log1p", "log2", "log_expit", "logaddexp", "logit",
-    "ndtr", "nextafter", "pow", "reciprocal", "remainder", "sigmoid", "sign", "sin", "sinh", "sqrt",
-    "tan", "tanh",
+    "ndtr", "nextafter", "pow", "reciprocal", "relu", "remainder", "sigmoid", "sign", "sin", "sinh",
+    "sqrt", "tan", "tanh",
 })  # fmt: skip
 EXACT = frozenset({"copysign", "reciprocal", "sqrt"})  # of these NumPy has vectors, with our bits
 ASKING = SLOW | {"where"}  # what goes another way where arrays are large; a choice has its bits

@@ -57,6 +57,10 @@ def of_large(name: str, raw: Callable[..., Any], operands: int) -> Callable[...,
     narrow = halves.other_way(name, raw, operands)
     if name == "where" and narrow is not None:
         return chosen(raw, selected(raw, narrow), _LEAST, HALVES | _KNOWN)
+    if name == "relu":  # which NumPy has vectors for as a maximum of two arrays alone
+        way = other_way(name, raw, narrow or raw)
+        some = of_alike(name, operands, _REAL, way)
+        return chosen(raw, way, _LEAST, HALVES, some=some, sooner=_REAL, least_of_some=MANY)
     if name in SLOW:
         way = other_way(name, raw, narrow or raw)
         if name in EXACT:

@@ -93,6 +93,7 @@ OPS: dict[str, Callable[..., Value]] = {
     "floor": lambda f, x: f.floor(x),
     "negative": lambda f, x: -x,
     "reciprocal": lambda f, x: 1 / x,
+    "relu": lambda f, x: f.select(x <= 0, f.constant(x.type, 0), x),  # NaN as it is, and 0 of -0
     "round": lambda f, x: f.round(x),
     "sqrt": lambda f, x: f.sqrt(x),
     "square": lambda f, x: x * x,
