@@ -179,7 +179,7 @@ class _Band:
         self.codes = f.at(slab, job.codes, "i8")
         self.count = pattern.kernel[0] * sum(map(len, pattern.words()))
         self.w = f.allocate(typed("i32"), self.count * _LANES)
-        self.narrowing = Narrowing(f, job, pattern.codes[1], bounded=pattern.bounded)
+        self.narrowing = Narrowing(f, job, pattern.codes[1], _LANES, bounded=pattern.bounded)
 
     def print(self, unit: Value) -> None:
         """Band after band, plane after plane. What is read was stored long before: loads of what

@@ -1,13 +1,14 @@
-"""Convolutions of codes whose pixels are the lanes, and outputs the rows: windows that are single
-elements, and those of a few channels.
+"""Convolutions of codes whose pixels are the lanes, and outputs the rows.
 
-Pairs of channels of a group's pixels become words (`words.py`), plane beside plane, which one
-instruction multiplies by words of weights that are the same in all lanes. So sums lie as the result
-does, and become codes in registers: nothing is turned around, and no sums are written.
+Channels of a group's pixels become words (`words.py`), plane beside plane, which one instruction
+multiplies by words of weights that are the same in all lanes. So sums lie as the result does, and
+become codes in registers: nothing is turned around, and no sums are written.
 
-Where windows are larger, zeros stand around the lines of a plane. The lines of the result follow
-each other as these do, and are computed as one: what lies between them is computed in vain, and
-codes wait beside the planes until they are brought to the result.
+Where windows are larger than single elements, zeros stand around the lines of a plane. The lines of
+the result follow each other as these do, and are computed as one: what lies between them is
+computed in vain, and codes wait beside the planes until they are brought to the result. Of windows
+that lie two apart, a word has a plane for each residue of lines and columns: in each, what one tap
+reads is adjacent.
 
 A unit is a band of lines, or of pixels, of a group of an image, whose words stay in the first-level
 cache, and all outputs of the group.
@@ -15,6 +16,7 @@ cache, and all outputs of the group.
 
 from __future__ import annotations
 
+import itertools
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +25,10 @@ from msgspec import Struct
 
 from funct.device import Host, host, printed
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.dense.dots import DOTS
+from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.quantized.codes import BYTE, farthest, spans, to_codes_fields
 from funct.kernels.cpu.quantized.narrowing import TO_CODES, Narrowing
-from funct.kernels.cpu.quantized.words import PAIRS
+from funct.kernels.cpu.quantized.words import Words
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.cpu.runners import filling
 from funct.kernels.cpu.tasks import deal_out_units
@@ -43,106 +45,175 @@ if TYPE_CHECKING:
 
 __all__ = ["Pattern", "convolver"]
 
-_ROWS = (6, 4, 2)  # outputs of a tile,
-_LANES = 8
-_RUN = 2 * _LANES  # and pixels: all sums, what they are made of, and a product fit into registers
+# outputs of a tile, by registers: all sums of two vectors of pixels, what they are made of, and a
+# product fit into these
+_ROWS = {8: (6, 4, 2), 16: (12, 8, 6, 4, 2)}
 _ROOM = 24 << 10  # bytes of the words of a unit
-_MOST_CHANNELS = 8  # of a group, whose windows are larger: more fill the rows of tiles
-_TASKS = 4  # per core
+_MOST_CHANNELS = 8  # of a group, whose windows are larger: more pairs fill the rows of tiles
+_TASKS = 4  # per core,
+_TASK = 1 << 18  # of so many products at least
+_MOST_STRIDE = 2
 _MOST_STEPS = 2.0**31
 _LINE = 64  # bytes
+_WORD = 4  # bytes
+_BROUGHT = 32  # codes at a time
 _POINT = Sliding((1, 1), ((0, 0), (0, 0)), (1, 1), 1)
 
 JOB = Fields((
-    "tasks", "units", "parts", "groups", "x", "w", "y", "scratch", "scratch_step", "plane", "codes",
+    "tasks", "units", "parts", "groups", "x", "w", "y", "scratch", "scratch_step", "part", "codes",
     "codes_step", "offsets", "channels", "planes", "words", "outputs", "x_zero", "size1", "size2",
-    "low1", "from2", "count2", "to2", "out1", "out2", "pitch", "above", *TO_CODES,
+    "low1", "columns", "out1", "out2", "pitch", "above", *TO_CODES,
 ))  # fmt: skip
 
 
 class Pattern(Struct, frozen=True, cache_hash=True):
     """What a text is printed for.
 
-    single: whether windows are single elements, and images one line. rows: outputs of a tile.
-    bounded: whether steps fit into int32. codes: the elements of x and of the result.
+    words: those of x and of weights, of which a vector has so many lanes. single: whether windows
+    are single elements, and images one line. rows: outputs of a tile. strides: of lines and of
+    columns. residues: by them, of the lines and of the columns that are read. bounded: whether
+    steps fit into int32. codes: the elements of x and of the result.
     """
 
+    words: Words
+    lanes: int
     single: bool
     rows: int
+    strides: tuple[int, int]
+    residues: tuple[tuple[int, ...], tuple[int, ...]]
     bounded: bool
     codes: tuple[str, str]
 
-    def weights(self, w: NDArray[np.int8], groups: int) -> NDArray[np.int32]:
-        """Words (group, tile, word, output) of weights (O, c, *K); a group's last tile overlaps."""
-        words = PAIRS.weights(w.reshape(*w.shape[:2], -1)).reshape(groups, len(w) // groups, -1)
+    @property
+    def run(self) -> int:
+        """Pixels of a tile."""
+        return 2 * self.lanes
+
+    def weights(
+        self, w: NDArray[np.int8], groups: int, bias: NDArray[np.int32], zero: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Words (group, tile, word, output) of weights (O, c, *K); a group's last tile overlaps.
+        And what sums begin with.
+        """
+        words = self.words.weights(np.ascontiguousarray(w).reshape(*w.shape[:2], -1))
+        words = words.reshape(groups, len(w) // groups, -1)
         outputs = words.shape[1]
         first = np.minimum(np.arange(0, outputs, self.rows), outputs - self.rows)
         tiles = words[:, first[:, None] + np.arange(self.rows)]
-        return np.ascontiguousarray(tiles.swapaxes(2, 3))
+        return np.ascontiguousarray(tiles.swapaxes(2, 3)), bias - zero * self.words.offset(w)
+
+
+class _Axis(Struct, frozen=True):
+    """Lines or columns: how many are read and written, and how taps lie."""
+
+    size: int
+    taps: int
+    dilation: int
+    low: int
+    out: int
+    stride: int
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """Of the taps."""
+        return np.arange(self.taps) * self.dilation
+
+    @property
+    def residues(self) -> tuple[int, ...]:
+        """Of the offsets, by the stride."""
+        return tuple(np.unique(self.offsets % self.stride).tolist())
+
+    @property
+    def beside(self) -> int:
+        """The farthest offset, among those of its residue."""
+        return (self.taps - 1) * self.dilation // self.stride
+
+    def columns(self) -> NDArray[np.int64]:
+        """Of each residue the first that is read, how many are, and the place of the first."""
+        found = []
+        for residue in self.residues:
+            first = max(0, -self.low)
+            first += (residue - first - self.low) % self.stride
+            to = (first + self.low) // self.stride
+            count = -(-(self.size - first) // self.stride)
+            found.append((first, max(0, min(count, self.out + self.beside - to)), to))
+        return np.array(found, np.int64)
 
 
 def convolver(
     x: Sizes, dtype: np.dtype[Any], zero_point: int, w: Sizes, bias: NDArray[np.int32],
-    to: Codes, slide: Sliding,
-) -> tuple[Pattern, Callable[..., None]] | None:  # fmt: skip
-    """What fills images of codes from images of codes, the pattern's `weights`, and the result; see
-    `funct.kernels.quantized.affine.convolution`. None where there are strides, where larger
-    windows have many channels or three axes, or where pixels or outputs are too few
-    to fill a tile.
+    to: Codes, slide: Sliding, words: Words,
+) -> tuple[Pattern, int, Callable[..., None]] | None:  # fmt: skip
+    """The pattern, the zero point of words, and what fills images of codes from images of codes,
+    the pattern's `weights`, and the result; see `funct.kernels.quantized.affine.convolution`. None
+    where strides are long, where larger windows have many channels or three axes, or where pixels
+    or outputs are too few to fill a tile.
     """
     (channels, *kernel), groups, images = w[1:], slide.groups, x[0] * slide.groups
     outputs, out = w[0] // groups, slide.size(x[2:], w[2:])
+    lanes = supported(DOTS[words.dot], host()) // _WORD
     single = prod(kernel) == 1 and slide.pointwise
-    few = 1 < channels <= _MOST_CHANNELS and len(kernel) < 3 and max(slide.stride) == 1
+    few = 1 < channels <= _MOST_CHANNELS or not words.centred
+    few = few and channels > 1 and len(kernel) < 3 and max(slide.stride) <= _MOST_STRIDE
     serves = few or (single and channels >= min(groups, 2))
-    if not serves or outputs < _ROWS[-1] or not host().has("avx2"):
+    if not serves or lanes not in _ROWS or outputs < _ROWS[lanes][-1]:
         return None
     if single:
         x, kernel, out, slide = (*x[:2], prod(out), 1), [1, 1], (prod(out), 1), _POINT
     lows = [low for low, _ in slide.padding]
-    axes = [*zip(x[2:], kernel, slide.dilation, lows, out, strict=True)]
-    lines, line = [(1, 1, 1, 0, 1)] * (2 - len(axes)) + axes
-    (size1, taps1, dilation1, low1, out1), (size2, taps2, dilation2, low2, out2) = lines, line
-    above, beside = (taps1 - 1) * dilation1, (taps2 - 1) * dilation2
-    to2, from2 = max(0, low2), max(0, -low2)
-    count2 = max(0, min(size2 - from2, out2 + beside - to2))
+    given = zip(x[2:], kernel, slide.dilation, lows, out, slide.stride, strict=True)
+    axes = [_Axis(1, 1, 1, 0, 1, 1)] * (2 - len(kernel)) + [_Axis(*a) for a in given]
+    lines, line = axes
+    above, beside, columns, run = lines.beside, line.beside, line.columns(), 2 * lanes
     # zeros are of two lines
-    pitch = max(out2, count2 + max(to2, out2 + beside - to2 - count2))
-    if out1 * pitch < _RUN:
+    ends = [(to + count, line.out + beside - to) for _, count, to in columns.tolist()]
+    pitch = max(line.out, *map(max, ends))
+    if lines.out * pitch < run:
         return None
-    planes = -(-channels // 2)
-    most = max(-(-2 * _RUN // pitch), _ROOM // (4 * planes) // pitch - above)
-    most = max(1, most // _RUN * _RUN if single else min(most, out1))
-    parts = -(-out1 // most)
-    plane = (most + above) * pitch + beside + _RUN
+    parts_of_word = len(lines.residues) * len(line.residues)
+    planes = -(-channels // words.count)
+    room = _ROOM // (_WORD * planes * parts_of_word)
+    most = max(-(-2 * run // pitch), room // pitch - above)
+    most = max(1, most // run * run if single else min(most, lines.out))
+    bands = -(-lines.out // most)
+    part = (most + above) * pitch + beside + run
+    at1, at2 = (np.searchsorted(a.residues, a.offsets % a.stride) for a in axes)
+    down = at1 * (len(line.residues) * part) + lines.offsets // lines.stride * pitch
+    along = at2 * part + line.offsets // line.stride
     offsets = np.add.outer(
-        np.arange(planes) * plane,
-        np.add.outer(np.arange(taps1) * (dilation1 * pitch), np.arange(taps2) * dilation2),
+        np.arange(planes) * (parts_of_word * part), np.add.outer(down, along)
     ).ravel()
-    able = [n for n in _ROWS if n <= outputs]
+    able = [n for n in _ROWS[lanes] if n <= outputs]
     rows = min(able, key=lambda n: -(-outputs // n) * (n + 1))  # one for what is read of x
-    codes, codes_step = 4 * planes * plane, -(-(most * pitch + _RUN) // _LINE) * _LINE
+    codes = _WORD * planes * parts_of_word * part
+    codes_step = -(-(most * pitch + run) // _LINE) * _LINE
     step = -(-(codes + rows * codes_step) // _LINE) * _LINE
-    units = images * parts
-    tasks = min(units, _TASKS * host().cores)
+    units = images * bands
+    products = images * outputs * prod(out) * channels * prod(kernel)
+    tasks = max(1, min(units, _TASKS * host().cores, products // _TASK))
     fields, held = to_codes_fields(bias, to)
-    most_sum = farthest(channels * taps1 * taps2, bias.tobytes())
+    most_sum = farthest(channels * prod(kernel), bias.tobytes())
     bounded = float(np.max(np.abs(to.multiplier))) * most_sum < _MOST_STEPS
+    zero = words.zero_point(zero_point, dtype)
     job = JOB.fill(
-        tasks=tasks, units=units, parts=parts, groups=groups, x=0, w=0, y=0, scratch=0,
-        scratch_step=step, plane=plane, codes=codes, codes_step=codes_step,
+        tasks=tasks, units=units, parts=bands, groups=groups, x=0, w=0, y=0, scratch=0,
+        scratch_step=step, part=part, codes=codes, codes_step=codes_step,
         offsets=address(offsets), channels=channels, planes=planes, words=len(offsets),
-        outputs=outputs, x_zero=zero_point, size1=size1, size2=size2, low1=low1, from2=from2,
-        count2=count2, to2=to2, out1=out1, out2=out2, pitch=pitch, above=above, **fields,
+        outputs=outputs, x_zero=zero, size1=lines.size, size2=line.size, low1=lines.low,
+        columns=address(columns), out1=lines.out, out2=line.out, pitch=pitch, above=above, **fields,
     )  # fmt: skip
-    pattern = Pattern(single, rows, bounded, (BYTE[dtype], BYTE[np.dtype(to.dtype)]))
+    pattern = Pattern(
+        words, lanes, single, rows, (lines.stride, line.stride), (lines.residues, line.residues),
+        bounded, (BYTE[dtype], BYTE[np.dtype(to.dtype)]),
+    )  # fmt: skip
     code = printed(_text, pattern, host()).keep()
-    fill = filling(code.address("run"), job, [JOB.place(n) for n in ("x", "w", "y", "scratch")])
+    missing = [JOB.place(name) for name in ("x", "w", "bias", "y", "scratch")]
+    fill, kept = filling(code.address("run"), job, missing), (held, offsets, columns)
 
-    def run(x: NDArray[Any], w: NDArray[Any], y: NDArray[Any], held: Any = (held, offsets)) -> None:
-        fill(x, w, y, memory.scratch(tasks * step))
+    def fills(x: Any, w: Any, bias: Any, y: Any, held: Any = kept) -> None:
+        fill(x, w, bias, y, memory.scratch(tasks * step))
 
-    return pattern, run
+    return pattern, zero, fills
 
 
 def _text(pattern: Pattern, target: Host) -> str:
@@ -163,10 +234,17 @@ class _Unit:
         self.f, self.job, self.pattern = f, job, pattern
         self.slab = f.at(job.pointer("scratch"), f.arguments[1] * job.scratch_step, "i8")
         self.codes = f.at(self.slab, job.codes, "i8")
-        self.narrowing = Narrowing(f, job, pattern.codes[1], bounded=pattern.bounded)
+        self.narrowing = Narrowing(
+            f, job, pattern.codes[1], pattern.lanes, bounded=pattern.bounded
+        )
         if not pattern.single:
-            nothing = f.constant(typed("i8", 32), 0)
-            each(f, 0, job.codes, lambda i: f.store(nothing, f.at(self.slab, i, "i8")), 32)
+            each(f, 0, job.codes, lambda i: f.store(self._nothing(32), f.at(self.slab, i, "i8")), 32)
+
+    def _nothing(self, bytes: int) -> Value:
+        """What stands for 0 in words."""
+        f = self.f
+        zero = f.constant(I64, 0) if self.pattern.words.centred else self.job.x_zero
+        return f.splat(f.convert(zero, "i8"), bytes)
 
     def print(self, unit: Value) -> None:
         """Some lines."""
@@ -199,42 +277,50 @@ class _Unit:
         each(f, 0, job.outputs, some, rows)
 
     def _spread(self, x: Value, first: Value, lines: Value) -> None:
-        """Words of the differences of two channels from the zero point; of the last of an odd
-        number, whose second weight is 0, twice of the same. Zeros for lines outside of the image.
+        """Words of a band's channels; those behind the last one, whose weights are 0, are like it.
+        Zeros for lines outside of the image.
         """
-        f, job, read = self.f, self.job, self.pattern.codes[0]
-        zero, last, top = f.convert(job.x_zero, "i32"), job.channels - 1, first - job.low1
-        size1, size2, from2, count2 = job.size1, job.size2, job.from2, job.count2
-        size, pitch = size1 * size2, job.pitch
+        f, job, read, count = self.f, self.job, self.pattern.codes[0], self.pattern.words.count
+        residues, (stride1, stride2) = self.pattern.residues, self.pattern.strides
+        last, size1, size2, pitch = job.channels - 1, job.size1, job.size2, job.pitch
+        size, part, columns = size1 * size2, job.part, job.pointer("columns")
+        table = [
+            [f.load(I64, f.at(columns, 3 * k + n, "i64")) for n in range(3)]
+            for k in range(len(residues[1]))
+        ]
+        parts = list(itertools.product(range(len(residues[0])), range(len(residues[1]))))
 
         def word(k: Value) -> None:
-            planes = [f.at(x, f.min(k * 2 + n, last) * size, read) for n in range(2)]
-            to = f.at(self.slab, k * job.plane + job.to2, "i32")
+            planes = [f.at(x, f.min(k * count + n, last) * size, read) for n in range(count)]
+            to = f.at(self.slab, k * (part * len(parts)), "i32")
 
-            def run(place: Value, to: Value, count: Value) -> None:
+            def run(place: Value, to: Value, many: Value) -> None:
                 def some(q: Value, lanes: int) -> None:
-                    low, high = (
-                        f.convert(f.load(typed(read, lanes), f.at(p, place + q, read)), "i32")
-                        - f.splat(zero, lanes)
-                        for p in planes
-                    )
-                    f.store((low & 0xFFFF) | (high << 16), f.at(to, q, "i32"))
+                    codes = [
+                        self._codes(f.at(p, place + q * stride2, read), lanes) for p in planes
+                    ]
+                    f.store(self._word(codes), f.at(to, q, "i32"))
 
-                spans(f, count, _LANES, some)
+                spans(f, many, self.pattern.lanes, some)
 
             def line(r: Value) -> None:
-                at, here = top + r, f.at(to, r * pitch, "i32")
+                for number, (n1, n2) in enumerate(parts):
+                    at = (first + r) * stride1 + (residues[0][n1] - job.low1)
+                    from2, many, to2 = table[n2]
+                    here = f.at(to, r * pitch + to2 + part * number, "i32")
 
-                def differences() -> list[Value]:
-                    run(at * size2 + from2, here, count2)
-                    return []
+                    def words(
+                        at: Value = at, from2: Value = from2, many: Value = many, here: Value = here
+                    ) -> list[Value]:
+                        run(at * size2 + from2, here, many)
+                        return []
 
-                def nothing() -> list[Value]:
-                    spans(f, count2, _LANES, lambda q, lanes: f.store(
-                        f.constant(typed("i32", lanes), 0), f.at(here, q, "i32")))  # fmt: skip
-                    return []
+                    def nothing(many: Value = many, here: Value = here) -> list[Value]:
+                        spans(f, many, self.pattern.lanes, lambda q, lanes: f.store(
+                            self._nothing(_WORD * lanes), f.at(here, q, "i32")))  # fmt: skip
+                        return []
 
-                f.branch((at >= 0) & (at < size1), differences, nothing)
+                    f.branch((at >= 0) & (at < size1), words, nothing)
 
             if self.pattern.single:
                 run(first, to, lines)
@@ -243,14 +329,40 @@ class _Unit:
 
         each(f, 0, job.planes, word)
 
+    def _codes(self, x: Value, lanes: int) -> Value:
+        """Codes that lie strides apart. What is behind the last one is not read."""
+        f, read = self.f, self.pattern.codes[0]
+        codes = f.load(typed(read, lanes), x)
+        if self.pattern.strides[1] == 1 or lanes == 1:
+            return codes
+        others = f.load(typed(read, lanes), f.at(x, lanes - 1, read))
+        order = [*range(0, lanes, 2), *range(lanes + 1, 2 * lanes, 2)]
+        return f.shuffle(codes, others, order)
+
+    def _word(self, codes: list[Value]) -> Value:
+        """Words of codes of several channels: differences from the zero point, or bytes."""
+        f, words = self.f, self.pattern.words
+        if words.centred:
+            zero = f.splat(f.convert(self.job.x_zero, "i32"), codes[0].type.lanes)
+            low, high = (f.convert(c, "i32") - zero for c in codes)
+            return (low & 0xFFFF) | (high << 16)
+        total = None
+        for n, c in enumerate(codes):
+            code = c ^ -128 if c.type.is_signed else c
+            wide = f.convert(Value(f, code.name, code.type.unsigned), "u32") << (8 * n)
+            total = wide if total is None else total | wide
+        assert total is not None
+        return total
+
     def _sum(self, w: Value, first: Value, count: Value, to: tuple[Value, Value]) -> None:
         """The codes of a tile's outputs, from `first` of all on, of so many pixels. to: where they
         go, and the elements from one output to the next.
         """
-        f, job, vector, rows = self.f, self.job, typed("i32", _LANES), self.pattern.rows
+        f, job, rows, lanes = self.f, self.job, self.pattern.rows, self.pattern.lanes
+        vector, many, dot = typed("i32", lanes), self.pattern.run, DOTS[self.pattern.words.dot]
         bias, multiplier = job.pointer("bias"), job.pointer("multiplier")
         offsets, words, (y, step) = job.pointer("offsets"), job.words, to
-        last = f.max(count - _RUN, 0)
+        last = f.max(count - many, 0)
 
         def run(q: Value) -> None:
             q = f.min(q, last)
@@ -259,35 +371,35 @@ class _Unit:
             def word(k: Value, sums: list[Value]) -> list[Value]:
                 here = f.at(x, f.load(I64, f.at(offsets, k, "i64")), "i32")
                 of_w = f.at(w, k * rows, "i32")
-                pixels = [f.load(vector, f.at(here, n * _LANES, "i32")) for n in range(2)]
+                pixels = [f.load(vector, f.at(here, n * lanes, "i32")) for n in range(2)]
                 found = []
                 for row in range(rows):
-                    weight = f.splat(f.load(typed("i32"), f.at(of_w, row, "i32")), _LANES)
+                    weight = f.splat(f.load(typed("i32"), f.at(of_w, row, "i32")), lanes)
                     for n in range(2):
                         of_run = sums[2 * row + n]
-                        found.append(DOTS["s16"].step(f, of_run, pixels[n], weight))
+                        found.append(dot.step(f, of_run, pixels[n], weight))
                 return found
 
             begin = [
-                f.splat(f.load(typed("i32"), f.at(bias, first + row, "i32")), _LANES)
+                f.splat(f.load(typed("i32"), f.at(bias, first + row, "i32")), lanes)
                 for row in range(rows)
                 for _ in range(2)
             ]
             sums = f.loop(0, words, 1, word, begin)
             for row in range(0, rows, 2):
                 factors = [
-                    f.splat(f.load(typed("f32"), f.at(multiplier, first + row + n, "f32")), _LANES)
+                    f.splat(f.load(typed("f32"), f.at(multiplier, first + row + n, "f32")), lanes)
                     for n in range(2)
                 ]
                 four = sums[2 * row : 2 * row + 4]
                 steps = [f.convert(s, "f32") * factors[n // 2] for n, s in enumerate(four)]
-                order = [(k // _LANES, k % _LANES) for k in range(2 * _RUN)]
+                order = [divmod(k, lanes) for k in range(2 * many)]
                 codes = self.narrowing.codes(steps, order)
                 for n in range(2):
-                    half = f.shuffle(codes, None, range(n * _RUN, (n + 1) * _RUN))
+                    half = f.shuffle(codes, None, range(n * many, (n + 1) * many))
                     f.store(half, f.at(y, step * (row + n) + q, "i8"))
 
-        each(f, 0, count, run, _RUN)
+        each(f, 0, count, run, many)
 
     def _bring(self, codes: Value, lines: Value, y: Value) -> None:
         """An output's codes to their place in the result."""
@@ -295,7 +407,7 @@ class _Unit:
 
         def line(i: Value) -> None:
             source, to = f.at(codes, i * pitch, "u8"), f.at(y, i * out2, "u8")
-            spans(f, out2, 2 * _RUN, lambda k, lanes: f.store(
+            spans(f, out2, _BROUGHT, lambda k, lanes: f.store(
                 f.load(typed("u8", lanes), f.at(source, k, "u8")), f.at(to, k, "u8")))  # fmt: skip
 
         each(f, 0, lines, line)

@@ -114,20 +114,19 @@ def convolver(
         return None
     offset, factors = np.frombuffer(bias, np.int32), np.frombuffer(factor, np.float32)
     few = outputs // slide.groups
-    if few < _FEW_OUTPUTS or (words.centred and max(few, c) < _FEW_PRODUCTS):
+    if few < _FEW_OUTPUTS or max(few, c) < _FEW_PRODUCTS:
         exact = farthest(2 * c * prod(kernel), bias) < _FLOAT32_EXACT
         given = x, dtype, zero_point, w, offset, Codes(factors, *limits), slide
-        alone = (_by_pixels(*given) or _by_planes(*given)) if words.centred else None
+        alone = _by_pixels(*given, words) or (_by_planes(*given) if words.centred else None)
         ways = (_by_lines(*given, number) for number in (_INT, *([_FLOAT] if exact else [])))
         found = alone or next(filter(None, ways), None)
         if found is not None:
             return found
         if exact and few < _FEW_OUTPUTS:
             return _of_numbers(*given)
-    if words.centred:
-        by_pixels = _by_pixels(x, dtype, zero_point, w, offset, Codes(factors, *limits), slide)
-        if by_pixels is not None:
-            return by_pixels
+    by_pixels = _by_pixels(x, dtype, zero_point, w, offset, Codes(factors, *limits), slide, words)
+    if by_pixels is not None:
+        return by_pixels
     planes = planes_of_words(x, dtype, zero_point, slide.groups, words)
     written: np.dtype[Any] = np.dtype(limits[-1])
     make = memory.maker((x[0], outputs, *size), written)
@@ -214,21 +213,21 @@ def _by_planes(
         return None
     pattern, fill = found
     make = memory.maker((x[0], w[0], *slide.size(x[2:], w[2:])), np.dtype(codes.dtype))
-    return _prepared(fill, pattern, pattern.weights, make)
+    return _prepared(fill, pattern, lambda w: (pattern.weights(w),), make)
 
 
 def _by_pixels(
     x: Sizes, dtype: np.dtype[Any], zero_point: int, w: Sizes, bias: NDArray[np.int32],
-    codes: Codes, slide: Sliding,
+    codes: Codes, slide: Sliding, words: Words,
 ) -> _Run | None:  # fmt: skip
-    """The same for windows of single elements, or groups of a few channels, in pairs."""
-    found = byte_pixels.convolver(x, dtype, zero_point, w, bias, codes, slide)
+    """The same with pixels for lanes."""
+    found = byte_pixels.convolver(x, dtype, zero_point, w, bias, codes, slide, words)
     if found is None:
         return None
-    pattern, fill = found
-    weights = functools.partial(pattern.weights, groups=slide.groups)
+    pattern, zero, fill = found
+    weights = functools.partial(pattern.weights, groups=slide.groups, bias=bias, zero=zero)
     make = memory.maker((x[0], w[0], *slide.size(x[2:], w[2:])), np.dtype(codes.dtype))
-    return _prepared(fill, (pattern, slide.groups), weights, make)
+    return _prepared(fill, (pattern, slide.groups, bias.tobytes(), zero), weights, make)
 
 
 def _prepared(
@@ -237,7 +236,7 @@ def _prepared(
     """The function of what fills results from x and weights of a kind, which are kept."""
 
     def run(x: NDArray[Any], w: NDArray[np.int8]) -> NDArray[Any]:
-        fill(x, kept(w, kind, weights), y := make())
+        fill(x, *kept(w, kind, weights), y := make())
         return y
 
     return run
