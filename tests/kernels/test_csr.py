@@ -105,7 +105,13 @@ def test_no_index_leaves_its_array(rows: int, n: int, k: int, seed: int) -> None
     agree(cpu.fits, indices, indptr, indices.size - 1, rows, max(n - 1 - seed % 2, 0))
     split = 2, -(-rows // 2)
     y, back = np.zeros((rows, k), np.float32), np.zeros((n, k), np.float32)
-    agree(cpu.matvec, data, indices, indptr, x[:, 0].copy(), y[:, 0].copy(), rows, *split)
+    one, none, other = x[:, 0].copy(), y[:, 0].copy(), g[:, 0].copy()
+    agree(cpu.matvec, data, indices, indptr, one, none, rows, *split)
+    sizes = indices.size, rows, max(n - 1 - seed % 2, 0)
+    wrong = np.zeros(1, np.int64)
+    agree(cpu.checked_matvec, data, indices, indptr, one, none, wrong, *sizes, *split)
+    sizes = rows, indices.size, max(n - 1 - seed % 2, 0)
+    agree(cpu.checked_scattered, data, indices, indptr, other, back[:, 0].copy(), *sizes)
     agree(cpu.matmul, data, indices, indptr, x, y, rows, k, *split)
     agree(cpu.scattered, data, indices, indptr, g, back, rows, k)
     for k_, x_, g_ in ((k, x, g), (1, x[:, 0].copy(), g[:, 0].copy())):
@@ -117,3 +123,28 @@ def test_no_index_leaves_its_array(rows: int, n: int, k: int, seed: int) -> None
             new = np.zeros(n * k_, np.float32)
             agree_on_new(cpu.product_of_few, new, *given_, g_, new.size, *sizes, True, k_ == 1)
     agree(cpu.dots, g, x, indices, indptr, np.zeros_like(data), rows, k, *split)
+
+
+@pytest.mark.parametrize("lengths", [(9, 9), (8, 30), (0, 40), (0, 200), (300, 600), (5, 6)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_rows_of_middling_length_are_summed_in_order(lengths: tuple[int, int], dtype: str) -> None:
+    """Products of several rows are made together, and have the bits of NumPy's sums; a column that
+    there is not is refused wherever it stands, and infinities stay in their rows.
+    """
+    rng = np.random.default_rng(sum(lengths))
+    counts = rng.integers(*lengths, 77, endpoint=True)
+    indptr = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
+    indices = rng.integers(0, 50, int(indptr[-1])).astype(np.int32)
+    data = (1000 * rng.normal(size=len(indices))).astype(dtype)
+    if dtype != "int64":
+        data[::97] = np.inf
+    for transposed, n in ((False, 50), (True, 77)):
+        x = (1000 * rng.normal(size=(n, 1))).astype(dtype)
+        args = data, x, indices, indptr, 50, transposed
+        with np.errstate(invalid="ignore"):
+            expected = kernels.plain_matmul(*args)
+        np.testing.assert_array_equal(kernels.matmul(*args), expected)
+        outside = indices.copy()
+        outside[-2] = 50
+        with pytest.raises(IndexError):
+            kernels.matmul(data, x, outside, indptr, 50, transposed)

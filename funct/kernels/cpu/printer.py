@@ -40,6 +40,8 @@ from funct.kernels.cpu.vectors import (
     loaded,
     many,
     packed,
+    picked,
+    room,
     spread,
     stepped,
     stored,
@@ -62,7 +64,8 @@ def entry(fn: Callable[..., Any], given: Sequence[Any], tasks: bool) -> str:
     """
     printer, written, names = _printed(fn, given, tasks)
     head = "task(ptr %frame, i64 %task)" if tasks else "entry(ptr %frame)"
-    text = [*sorted(printer.declared), f"define i64 @{head} {{", "entry:", *printer.lines, "}"]
+    lines = [f"define i64 @{head} {{", "entry:", *printer.rooms, *printer.lines, "}"]
+    text = [*sorted(printer.declared), *lines]
     if tasks:
         text += [
             PARALLEL, "define i64 @entry(ptr %frame) {",
@@ -82,7 +85,7 @@ def printed_into(
     """
     printer, *_ = _printed(fn, given, tasks)
     task = ", i64 %task" if tasks else ""
-    head = [f"define i64 @{name}(ptr %frame{task}) {{", "entry:"]
+    head = [f"define i64 @{name}(ptr %frame{task}) {{", "entry:", *printer.rooms]
     module.include(name, sorted(printer.declared), [*head, *printer.lines])
 
 
@@ -243,7 +246,7 @@ class _Printer(Registers):
             gathered: self.gathered, lanes: self.lanes, packed: self.packed, many: self.many,
             bits: self.bits, chosen: self.chosen, in_step: self.in_step, stepped: self.stepped,
             ascend: self.ascend, min: self.smaller, detached: self.detached,
-            backwards: self.backwards,
+            backwards: self.backwards, picked: self.shuffled, room: self.room,
             spread: lambda v, n: self.spread(self.typed(v), n),
             max: lambda a, b: self.where(self.compare(ast.Gt(), b, a), b, a),
         }  # fmt: skip

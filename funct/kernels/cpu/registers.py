@@ -53,6 +53,7 @@ class Registers:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        self.rooms: list[str] = []  # lines ahead of all others: in a loop room is made once
         self.declared: set[str] = set()
         self.written: set[str] = set()  # pointers that something is stored through
         self.block = "entry"
@@ -273,7 +274,7 @@ class Registers:
 
     def backwards(self, v: Value) -> Value:
         """The elements of a vector, the last one first."""
-        return self._shuffled(v, None, range(v.type.lanes)[::-1])
+        return self.shuffled(v, None, range(v.type.lanes)[::-1])
 
     def asked(self, x: Pointer, at: Any, count: int) -> None:
         """Ask the memory for count elements of x from at on, which may lie outside."""
@@ -299,7 +300,7 @@ class Registers:
         if not 2 <= count <= _HELD or host().vector_bytes < 32:
             return v
         part = kind._replace(lanes=lanes)
-        parts = [self._shuffled(v, None, range(k, k + lanes)) for k in range(0, kind.lanes, lanes)]
+        parts = [self.shuffled(v, None, range(k, k + lanes)) for k in range(0, kind.lanes, lanes)]
         tied = ",".join(["=v"] * count + [str(k) for k in range(count)])
         given = ", ".join([f"{part.text} {p.text}" for p in parts])
         made = "{" + ", ".join([part.text] * count) + "}"
@@ -307,14 +308,14 @@ class Registers:
         parts = [Value(self.emit(f"extractvalue {made} {held}, {k}"), part) for k in range(count)]
         while len(parts) > 1:
             whole = range(2 * parts[0].type.lanes)
-            parts = [self._shuffled(a, b, whole) for a, b in zip(*[iter(parts)] * 2, strict=True)]
+            parts = [self.shuffled(a, b, whole) for a, b in zip(*[iter(parts)] * 2, strict=True)]
         return parts[0]
 
     def detached(self, v: Value) -> Value:
         """v, which is no loaded value any more."""
         return Value(self.emit(f"freeze {v.type.text} {v.text}"), v.type)
 
-    def _shuffled(self, a: Value, b: Value | None, at: Sequence[int]) -> Value:
+    def shuffled(self, a: Value, b: Value | None, at: Sequence[int]) -> Value:
         """The elements of one vector, or of two, at these places."""
         second = b.text if b else "poison"
         places = f"<{len(at)} x i32> <{', '.join([f'i32 {k}' for k in at])}>"
@@ -350,6 +351,13 @@ class Registers:
         self.declared.add(f"declare {kind.text} {name}({kind.text}, {places}, {kind.text})")
         operands = f"{kind.text} {a.text}, {places} {at.text}, {kind.text} {b.text}"
         return Value(self.emit(f"call {kind.text} {name}({operands})"), kind)
+
+    def room(self, dtype: Any, count: int) -> Pointer:
+        """An array on the stack."""
+        self.count += 1
+        name, kind = f"%v{self.count}", element(np.dtype(dtype))
+        self.rooms.append(f"  {name} = alloca [{count} x {kind.scalar}], align {_LINE}")
+        return Pointer(name, kind)
 
     def many(self, keep: Value) -> Value:
         """How often a vector of truth holds."""

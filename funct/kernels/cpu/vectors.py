@@ -13,7 +13,7 @@ import numpy as np
 __all__ = [
     "ELEMENTS", "HALVES", "INT", "TRUTH", "Pointer", "Type", "Value", "ascend", "asked",
     "backwards", "bits", "chosen", "detached", "element", "gathered", "in_step", "lanes", "loaded",
-    "many", "packed", "spread", "stepped", "stored", "summed", "written",
+    "many", "packed", "picked", "room", "spread", "stepped", "stored", "summed", "written",
 ]  # fmt: skip
 
 
@@ -126,6 +126,16 @@ def chosen(a: Any, b: Any, at: Any) -> Any:
     All are of 64 bytes, in elements of 4 or 8. For processors with AVX-512.
     """
     return np.concatenate([a, b])[at]
+
+
+def picked(a: Any, b: Any, at: tuple[int, ...]) -> Any:
+    """The elements of two vectors, one behind the other, at static places."""
+    return np.concatenate([a, b])[list(at)]
+
+
+def room(dtype: Any, count: int) -> Any:
+    """An array of a static number of elements that lasts as long as the call; they are anything."""
+    return np.zeros(count, dtype)
 
 
 def many(keep: Any) -> Any:

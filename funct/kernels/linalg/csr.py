@@ -86,6 +86,8 @@ def matmul(
         if few is None:
             raise _misfit(indices, indptr, n)
         return few.reshape(length, k)
+    if k == 1 and n and not indptr[0] and indptr[-1] == entries:
+        return _of_vector(data, x, indices, indptr, n, transposed)
     _check(indices, indptr, n)
     if transposed:
         y = np.zeros((n, k), data.dtype)
@@ -97,6 +99,24 @@ def matmul(
             cpu.matvec(data, indices, indptr, x, y, rows, *dealt)
         else:
             cpu.matmul(data, indices, indptr, x, y, rows, k, *dealt)
+    return y
+
+
+def _of_vector(
+    data: NDArray[Any], x: NDArray[Any], indices: Index, indptr: Index, n: int, transposed: bool
+) -> NDArray[Any]:
+    """`matmul` of a vector (n, 1) where all entries are some row's: they are checked on the way."""
+    rows, entries, most = indptr.size - 1, data.size, last(indices.dtype, n)
+    if transposed:
+        y = np.zeros((n, 1), data.dtype)
+        wrong = cpu.checked_scattered(data, indices, indptr, x, y, rows, entries, most)
+    else:
+        y, found = np.empty((rows, 1), data.dtype), np.zeros(1, np.int64)
+        dealt = parts(rows, entries)
+        cpu.checked_matvec(data, indices, indptr, x, y, found, entries, rows, most, *dealt)
+        wrong = found[0]
+    if wrong:
+        raise _misfit(indices, indptr, n)
     return y
 
 
