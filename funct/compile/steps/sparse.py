@@ -56,7 +56,7 @@ def lower_sparse(node: Node, fused: Fused) -> list[Call]:
     else:
         each = [] if k == 1 and not sampled else [k]
         given = [a, b, indices, indptr] if sampled else [a, indices, indptr, b]
-        fn = csr.dots.fn if sampled else csr.matmul.fn if each else csr.matvec.fn
+        fn = csr.dots.fn if sampled else csr.matmul.fn if each else csr.matvec
         product = flat_call(fn, [*given, y, rows, *each, part, tasks], [out], tasks)
     if transposed or sampled:
         calls.append(zeros(out))

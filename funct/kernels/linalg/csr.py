@@ -86,7 +86,9 @@ def matmul(
         if few is None:
             raise _misfit(indices, indptr, n)
         return few.reshape(length, k)
-    if k == 1 and n and not indptr[0] and indptr[-1] == entries:
+    if k == 1:
+        if not n or indptr[0] or indptr[-1] != entries:
+            _check(indices, indptr, n)
         return _of_vector(data, x, indices, indptr, n, transposed)
     _check(indices, indptr, n)
     if transposed:
@@ -94,18 +96,14 @@ def matmul(
         cpu.scattered(data, indices, indptr, x, y, rows, k)
     else:
         y = np.empty((rows, k), data.dtype)
-        dealt = parts(rows, data.size * k)
-        if k == 1:
-            cpu.matvec(data, indices, indptr, x, y, rows, *dealt)
-        else:
-            cpu.matmul(data, indices, indptr, x, y, rows, k, *dealt)
+        cpu.matmul(data, indices, indptr, x, y, rows, k, *parts(rows, data.size * k))
     return y
 
 
 def _of_vector(
     data: NDArray[Any], x: NDArray[Any], indices: Index, indptr: Index, n: int, transposed: bool
 ) -> NDArray[Any]:
-    """`matmul` of a vector (n, 1) where all entries are some row's: they are checked on the way."""
+    """`matmul` of a vector (n, 1); columns are checked on the way."""
     rows, entries, most = indptr.size - 1, data.size, last(indices.dtype, n)
     if transposed:
         y = np.zeros((n, 1), data.dtype)

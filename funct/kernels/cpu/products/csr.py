@@ -52,11 +52,10 @@ def _misfits(indices: Any, indptr: Any, entries: Any, rows: Any, most: Any) -> A
     return bad
 
 
-@parallel
 def matvec(
     data: Any, indices: Any, indptr: Any, x: Any, y: Any, rows: int, part: int, task: int
 ) -> None:  # fmt: skip
-    """y (rows,): the matrix times x (n,)."""
+    """y (rows,): the matrix times x (n,); a step of compiled loops, where `fits` has answered."""
     _vector(data, indices, indptr, x, y, task * part, min((task + 1) * part, rows), 0, 0, False)
 
 
