@@ -16,7 +16,7 @@ from funct.kernels.quantized import affine as plain
 from funct.kernels.windows.views import Sliding
 from tests import guarded
 from tests.kernels.arrays import whole_range as codes
-from tests.kernels.cpu.coded import BYTES, taken, to_codes, zero_points
+from tests.kernels.cpu.coded import BYTES, WORDS, taken, to_codes, zero_points
 
 pytestmark = pytest.mark.skipif(
     not table.available().issuperset(("llvm", "avx2")), reason="the processor lacks AVX2"
@@ -59,9 +59,11 @@ def test_planes_of_one_channel_per_group_are_the_plain_ones(data: st.DataObject)
 @few
 @given(st.data())
 def test_pixels_that_are_lanes_are_the_plain_ones(data: st.DataObject) -> None:
-    """Windows of single elements of any number of channels, and larger ones of a few, in groups:
-    any number of pixels, in one part or several, and of outputs; steps that leave int32.
+    """Windows of single elements of any number of channels, and larger ones of a few, side by side
+    or two apart, in groups: any number of pixels, in one part or several, and of outputs; steps
+    that leave int32.
     """
+    words = data.draw(st.sampled_from(WORDS))
     windows = data.draw(st.booleans())
     d, n, groups = (data.draw(st.integers(1, most)) for most in (2 if windows else 3, 2, 3))
     kernel = [data.draw(st.integers(1, 4 if windows else 1)) for _ in range(d)]
@@ -70,22 +72,24 @@ def test_pixels_that_are_lanes_are_the_plain_ones(data: st.DataObject) -> None:
     ends = [st.integers(-2, r) if windows else st.just(0) for r in reach]
     padding = tuple([(data.draw(end), data.draw(end)) for end in ends])
     out = [data.draw(st.integers(1, 90 if k == d - 1 else 4)) for k in range(d)]
-    size = [t + r - 1 - sum(p) for t, r, p in zip(out, reach, padding)]
+    stride = tuple([data.draw(st.integers(1, 2 if windows else 1)) for _ in kernel])
+    size = [(t - 1) * s + r - sum(p) for t, s, r, p in zip(out, stride, reach, padding)]
     c, o = data.draw(st.integers(2, 8 if windows else 9)), data.draw(st.integers(2, 20))
-    assume(min(size) > 0 and np.prod(out) >= 16)
+    assume(min(size) > 0 and np.prod(out) >= 32)
     dtype = data.draw(BYTES)
     zero = data.draw(zero_points(dtype))
     w = codes((o * groups, c, *kernel), np.int8, 2)
     bias, to = data.draw(to_codes(len(w)))
     to = to._replace(multiplier=to.multiplier * np.float32(data.draw(st.sampled_from([1, 1e9]))))
-    slide = Sliding((1,) * d, padding, dilation, groups)
+    slide = Sliding(stride, padding, dilation, groups)
     at_end = data.draw(st.booleans())
-    with pytest.MonkeyPatch.context() as patch, guarded.memory(at_end=at_end), taken(PAIRS):
+    with pytest.MonkeyPatch.context() as patch, guarded.memory(at_end=at_end), taken(words):
         patch.setattr(byte_pixels, "_ROOM", data.draw(st.sampled_from([0, 24 << 10])))
         fast.convolver.cache_clear()
         x = guarded.copy(codes((n, c * groups, *size), dtype, 1), at_end=at_end)
         y = fast.convolution(x, zero, w, bias, to, slide)
-        assert byte_pixels.convolver(x.shape, x.dtype, zero, w.shape, bias, to, slide) is not None
+        given = x.shape, x.dtype, zero, w.shape, bias, to, slide, words
+        assert byte_pixels.convolver(*given) is not None
         expected = plain.plain_convolution(x, zero, w, bias, to, slide)
         np.testing.assert_array_equal(y, expected, strict=True)
 

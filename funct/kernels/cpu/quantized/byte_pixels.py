@@ -47,7 +47,7 @@ __all__ = ["Pattern", "convolver"]
 
 # outputs of a tile, by registers: all sums of two vectors of pixels, what they are made of, and a
 # product fit into these
-_ROWS = {8: (6, 4, 2), 16: (12, 8, 6, 4, 2)}
+_ROWS = {8: range(2, 7), 16: range(2, 15)}
 _ROOM = 24 << 10  # bytes of the words of a unit
 _MOST_CHANNELS = 8  # of a group, whose windows are larger: more pairs fill the rows of tiles
 _TASKS = 4  # per core,
@@ -156,7 +156,7 @@ def convolver(
     few = 1 < channels <= _MOST_CHANNELS or not words.centred
     few = few and channels > 1 and len(kernel) < 3 and max(slide.stride) <= _MOST_STRIDE
     serves = few or (single and channels >= min(groups, 2))
-    if not serves or lanes not in _ROWS or outputs < _ROWS[lanes][-1]:
+    if not serves or lanes not in _ROWS or outputs < min(_ROWS[lanes]):
         return None
     if single:
         x, kernel, out, slide = (*x[:2], prod(out), 1), [1, 1], (prod(out), 1), _POINT
@@ -234,11 +234,11 @@ class _Unit:
         self.f, self.job, self.pattern = f, job, pattern
         self.slab = f.at(job.pointer("scratch"), f.arguments[1] * job.scratch_step, "i8")
         self.codes = f.at(self.slab, job.codes, "i8")
-        self.narrowing = Narrowing(
-            f, job, pattern.codes[1], pattern.lanes, bounded=pattern.bounded
-        )
+        self.narrowing = Narrowing(f, job, pattern.codes[1], pattern.lanes, bounded=pattern.bounded)
         if not pattern.single:
-            each(f, 0, job.codes, lambda i: f.store(self._nothing(32), f.at(self.slab, i, "i8")), 32)
+            each(
+                f, 0, job.codes, lambda i: f.store(self._nothing(32), f.at(self.slab, i, "i8")), 32
+            )
 
     def _nothing(self, bytes: int) -> Value:
         """What stands for 0 in words."""
@@ -296,9 +296,7 @@ class _Unit:
 
             def run(place: Value, to: Value, many: Value) -> None:
                 def some(q: Value, lanes: int) -> None:
-                    codes = [
-                        self._codes(f.at(p, place + q * stride2, read), lanes) for p in planes
-                    ]
+                    codes = [self._codes(f.at(p, place + q * stride2, read), lanes) for p in planes]
                     f.store(self._word(codes), f.at(to, q, "i32"))
 
                 spans(f, many, self.pattern.lanes, some)
@@ -386,16 +384,16 @@ class _Unit:
                 for _ in range(2)
             ]
             sums = f.loop(0, words, 1, word, begin)
+            steps = []
+            for row in range(rows):
+                factor = f.load(typed("f32"), f.at(multiplier, first + row, "f32"))
+                two = sums[2 * row : 2 * row + 2]
+                steps.append([f.convert(s, "f32") * f.splat(factor, lanes) for s in two])
+            order = [divmod(k, lanes) for k in range(2 * many)]
             for row in range(0, rows, 2):
-                factors = [
-                    f.splat(f.load(typed("f32"), f.at(multiplier, first + row + n, "f32")), lanes)
-                    for n in range(2)
-                ]
-                four = sums[2 * row : 2 * row + 4]
-                steps = [f.convert(s, "f32") * factors[n // 2] for n, s in enumerate(four)]
-                order = [divmod(k, lanes) for k in range(2 * many)]
-                codes = self.narrowing.codes(steps, order)
-                for n in range(2):
+                some = steps[row : row + 2]  # the last one alone is taken twice
+                codes = self.narrowing.codes([*some[0], *some[-1]], order)
+                for n in range(len(some)):
                     half = f.shuffle(codes, None, range(n * many, (n + 1) * many))
                     f.store(half, f.at(y, step * (row + n) + q, "i8"))
 
