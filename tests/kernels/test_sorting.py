@@ -38,6 +38,8 @@ def _always(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
     monkeypatch.setattr(sorting, "_DIGITS", 1)
     monkeypatch.setattr(columns, "_TOGETHER", (1, 1))
     monkeypatch.setattr(columns, "_IN_SHORT", {4: 1, 8: 1})
+    monkeypatch.setattr(columns, "_IN_VECTOR", {4: 1, 8: 1})
+    monkeypatch.setattr(columns, "_MIDDLING", 1)
     monkeypatch.setattr(columns, "_NETWORK", 1)
     monkeypatch.setattr(columns, "_SHORTEST", 0)
     monkeypatch.setattr(sorting, "_DIGITS_LEAST", 1)
@@ -46,6 +48,7 @@ def _always(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
     monkeypatch.setattr(sorting, "_PER_SQUARE", 1)
     for module in (sorting, columns):
         monkeypatch.setattr(module, "packs_slowly", lambda: request.param)
+    monkeypatch.setattr(columns, "_packs_otherwise", lambda: request.param)
     monkeypatch.setattr(columns, "_beside", columns._beside.__wrapped__)
     monkeypatch.setattr(sorting, "_by_digits", lambda: ((100, 3), (1, 2)))
 
@@ -373,8 +376,9 @@ def test_no_index_leaves_its_array(
         often = np.zeros(n if counted else 0, np.int64)
         agree(cpu.distinct, table, np.zeros_like(table), often, n, counted)
     order = np.argsort(x[0], stable=True)
-    lanes = np.zeros((n, cpu_columns.LANES), x.dtype)
-    agree_on_new(cpu_columns.sort_columns, x, x, lanes, n, rows, descending)
+    for lanes in (cpu_columns.QUARTER, 2 * cpu_columns.QUARTER, cpu_columns.LANES):
+        room = np.zeros((n, lanes), x.dtype)
+        agree_on_new(cpu_columns.sort_columns, x, x, room, n, rows, lanes, descending)
     agree(cpu.numbered, x[0], order, *np.zeros((3, n), np.int64), n)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from funct.kernels.cpu.loops import making
 from funct.kernels.cpu.vectors import detached, loaded, stored
 
-__all__ = ["LANES", "sort_columns", "sort_lanes"]
+__all__ = ["LANES", "QUARTER", "sort_columns", "sort_lanes"]
 
 LANES = 16
 QUARTER = 4  # elements that are copied together
@@ -25,17 +25,19 @@ _SIGNED: dict[int, Any] = {4: np.int32, 8: np.int64}
 
 @making("x")
 def sort_columns(
-    x: Any, room: Any, n: int, inner: int, descending: bool, y: Any, size: int
+    x: Any, room: Any, n: int, inner: int, lanes: int, descending: bool, y: Any, size: int
 ) -> int:  # fmt: skip
-    """x (outer, n, inner) sorted along the middle axis. room: (n, LANES) elements. The answer is 1
-    where there is NaN or -0, whose order is another.
+    """x (outer, n, inner) sorted along the middle axis, so many columns together: a multiple of
+    QUARTER, LANES at most. room: (n, lanes) elements. The answer is 1 where there is NaN or -0,
+    whose order is another.
     """
     odd: Any = n < 0
     block: Any = 0
     while block < size:
-        for c in range(0, inner, LANES):
+        c: Any = np.int64(0)
+        while c < inner:
             first = block + c
-            many = min(inner - c, LANES)
+            many = min(inner - c, lanes)
             if many > 3 * QUARTER:
                 odd = odd | _sorted(x, y, room, first, n, inner, many, LANES, descending)
             elif many > 2 * QUARTER:
@@ -44,6 +46,7 @@ def sort_columns(
                 odd = odd | _sorted(x, y, room, first, n, inner, many, 2 * QUARTER, descending)
             else:
                 odd = odd | _sorted(x, y, room, first, n, inner, many, QUARTER, descending)
+            c += lanes
         block += n * inner
     if odd:
         return 1
