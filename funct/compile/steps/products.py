@@ -162,7 +162,7 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
     if count == 1 and _is_gram(a, b):
         return [*calls, *_gram(a, out, (m, k))]
     element = "f32" if byte == 4 else "f64"
-    if count == 1 and met(FEW_ROWS) and are_few(m, k, n, b.transposed):
+    if count == 1 and met(FEW_ROWS) and are_few(m, k, n, b.transposed, byte=byte):
         if a.transposed and b.transposed:
             a = operand(x, m, k, again=True)
         return [*calls, _few_rows(a, b, out, (m, n, k))]

@@ -204,12 +204,21 @@ class Emitter(Arithmetic):
             )
             self.line(f"call void {name}({x!r}, {pointer!r}, i32 {x.type.bytes}, {mask!r})")
 
-    def prefetch(self, pointer: Value, *, write: bool = False) -> None:
-        """Bring what stands there into the caches, to be read or written; any address will do."""
+    def opaque(self, x: Value) -> Value:
+        """x, of which LLVM knows nothing: it computes nothing from it again to save a register."""
+        return self.emit(x.type, f'call {x.type.text} asm "", "=r,0"({x!r})', pure=False)
+
+    def prefetch(self, pointer: Value, *, write: bool = False, near: bool = True) -> None:
+        """Bring what stands there into the caches, to be read or written; any address will do.
+
+        near: into all of them; else the first-level one, which is small, is left alone.
+        """
         self.module.declare(
             "@llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
         )
-        self.line(f"call void @llvm.prefetch.p0({pointer!r}, i32 {int(write)}, i32 3, i32 1)")
+        level = 3 if near else 2
+        given = f"{pointer!r}, i32 {int(write)}, i32 {level}, i32 1"
+        self.line(f"call void @llvm.prefetch.p0({given})")
 
     def gather(self, type: Type, pointers: Value) -> Value:
         """One element from each address."""

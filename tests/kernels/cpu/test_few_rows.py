@@ -47,7 +47,8 @@ def test_matrices(
     x, y = LIES[left](guarded.copy(x, at_end=at_end)), LIES[right](guarded.copy(y, at_end=at_end))
     turned = right == "columns"
     count = 3 if (3,) in stacks else 1
-    known = few_rows.are_few(rows, terms, columns, turned, count, swapped=swapped)
+    byte = np.dtype(dtype).itemsize
+    known = few_rows.are_few(rows, terms, columns, turned, count, byte=byte, swapped=swapped)
     if swapped:
         x, y, known = y.mT, x.mT, known and turned
     elif turned:

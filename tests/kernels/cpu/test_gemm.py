@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ from funct.kernels import table
 from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.products.gemm import (
     ARGUMENTS,
+    INSIDE,
+    LAID,
+    TURNED,
     Cut,
     Tile,
     cut,
@@ -46,10 +50,10 @@ def target(width: int) -> Host:
 
 @functools.cache
 def code(element: str, rows: int, turned: bool, width: int, module: type[Module]) -> Code:
-    """The driver and both tiles of a height."""
+    """The driver and all tiles of a height."""
     made = module(target(width))
     print_driver(made, element)
-    for vectors in (1, 2):
+    for vectors in (1, 2, 3):
         print_tile(made, Tile(element, rows, vectors, turned))
     return assemble(made.text())
 
@@ -62,13 +66,16 @@ def product(
     a_turned, b_turned = (x.strides[1] != byte for x in (a, b))
     rows_apart = [x.strides[1 if t else 0] // byte for x, t in ((a, a_turned), (b, b_turned))]
     if how is None:
-        how = cut((m, n, k), element, rows_apart[0], target(width), turned=a_turned)
+        how = cut(
+            (m, n, k), element, rows_apart[0], target(width), turned=a_turned, b_turned=b_turned
+        )
     room = np.full(how.scratch, np.nan, a.dtype)
     made = code(element, how.rows, a_turned, width, module)
-    tiles = [made.address(Tile(element, how.rows, v, a_turned).name) for v in (2, 1)]
+    tiles = [made.address(Tile(element, how.rows, v, a_turned).name) for v in how.vectors]
     words = [
-        *[x.ctypes.data for x in (a, b, c, room)], *tiles, m, n, k, rows_apart[0], int(a_turned),
-        rows_apart[1], int(b_turned), c.strides[0] // byte, how.rows, how.rows_at_once,
+        *[x.ctypes.data for x in (a, b, c, room)], *tiles, m, n, k, rows_apart[0], how.a_way,
+        rows_apart[1], how.b_way, c.strides[0] // byte, how.rows,
+        *[v * width // byte for v in how.vectors], how.rows_at_once,
         how.columns_at_once, how.terms_at_once,
     ]  # fmt: skip
     with watched(a, b, c, room):
@@ -92,7 +99,7 @@ def test_sums_are_exact(element: str, width: int, module: Any) -> None:
 
     @settings(max_examples=3 * settings.default.max_examples)
     @given(
-        st.integers(1, 60), st.integers(1, 150),
+        st.integers(1, 60) | st.just(515), st.integers(1, 150) | st.just(520),
         st.integers(8, 40) | st.integers(500, 1100) | st.sampled_from([513, 519, 520, 1031, 1032]),
         st.booleans(), st.booleans(),
     )  # fmt: skip
@@ -116,14 +123,17 @@ def test_bits_do_not_depend_on_the_cut(width: int, turned: bool) -> None:
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal(s).astype(np.float32) for s in ((90, 1100), (1100, 200)))
     a = np.ascontiguousarray(a.T).T if turned else a
-    usual = cut((90, 200, 1100), "f32", 1100, target(width), turned=turned)
+    usual = cut((90, 200, 1100), "f32", 1100, target(width), turned=turned, b_turned=False)
     out = []
-    for rows in (1, 5, 6):
-        for columns in (2 * width // 4, 4 * width // 4, usual.columns_at_once):
+    for rows, a_way, b_way in itertools.product(
+        (1, 5, 6), (LAID, TURNED) if turned else (INSIDE,), (INSIDE, LAID)
+    ):
+        for columns in (6 * width // 4, 12 * width // 4, usual.columns_at_once):
             c = np.empty((90, 200), np.float32)
             how = replace(
-                usual, rows=rows, columns_at_once=columns, scratch=2 * usual.scratch + 100_000,
-                rows_at_once=2 * rows if turned else 1 << 40,
+                usual, rows=rows, a_way=a_way, b_way=b_way, columns_at_once=columns,
+                terms_at_once=512 if b_way == LAID else 128, scratch=1 << 20,
+                rows_at_once=2 * rows if a_way == LAID else 1 << 40,
             )  # fmt: skip
             product(a, b, c, "f32", width, how)
             out.append(c)
@@ -135,7 +145,7 @@ def test_bits_do_not_depend_on_the_cut(width: int, turned: bool) -> None:
 
 
 def test_long_sums_err_no_more_than_short_ones_added_up() -> None:
-    """A sum of 8192 like terms, of which each 512 are added up first."""
+    """A sum of 8192 like terms, of which each 128 are added up first."""
     k = 8192
     a, b = np.full((1, k), 0.1, np.float32), np.ones((k, 1), np.float32)
     c = np.empty((1, 1), np.float32)
@@ -160,7 +170,9 @@ def test_special_values_reach_their_elements_alone(special: float) -> None:
 @pytest.mark.parametrize("turned", [False, True])
 def test_tiles_for_other_processors_keep_their_sums_in_registers(other: Host, turned: bool) -> None:
     """Made, not run: one instruction for each vector of sums."""
-    module = Module(other)
-    print_tile(module, Tile("f32", 14, 2, turned))
-    lines = machine_code.assembly(module.text(), other).splitlines()
-    assert len([s for s in lines if "vfmadd231ps" in s and "%zmm" in s]) == 28
+    for rows, vectors in ((14, 2), (9, 3)):
+        module = Module(other)
+        print_tile(module, Tile("f32", rows, vectors, turned))
+        lines = machine_code.assembly(module.text(), other).splitlines()
+        made = [s for s in lines if "vfmadd231ps" in s and "%zmm" in s]
+        assert len(made) == 2 * rows * vectors  # of whole vectors, and by masks

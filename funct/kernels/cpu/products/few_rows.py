@@ -1,8 +1,8 @@
 """Products of a few rows and a matrix, which is read once, where it lies.
 
 BLAS lays out both operands before it multiplies: beside a few rows that takes longer than all else.
-Where the columns of the matrix lie in memory, two or three rows share what is loaded of four
-columns, along their terms; other rows meet it in the first-level cache. Where its rows do, vectors
+Where the columns of the matrix lie in memory, a few rows share what is loaded of a few columns,
+along their terms; other rows meet it in the first-level cache. Where its rows do, vectors
 of a few of them stay in registers for as long as all rows take to meet them, whose sums lie in the
 caches: so the matrix is walked once, along its rows, as memory likes it.
 """
@@ -28,20 +28,24 @@ _Pair = tuple[int, int]
 
 __all__ = ["FEW_ROWS", "are_few", "code_of", "few_rows_words", "large_matmul", "print_few_rows"]
 
-Code = tuple[str, bool, tuple[int, ...], bool, bool]  # what `print_few_rows` is told
+Code = tuple[str, bool, tuple[int, ...], int, bool, bool]  # what `print_few_rows` is told
 
-_VECTOR = 32  # bytes of a vector, beside whose tiles more rows gain than are below a tile
-# rows, of a matrix whose columns lie in memory, or whose rows do
-_MOST_TURNED, _MOST, _MOST_WIDE = 16, 32, 3
+_VECTOR = 32  # bytes of a vector, of which there are 16
+# rows, of a matrix whose columns lie in memory, or whose rows do; of longer vectors the latter
+# have tiles from five rows on
+_MOST_TURNED, _MOST, _MOST_TURNED_WIDE, _MOST_WIDE = 16, 32, 32, 4
 # rows where a sum is so many times as long as the result has columns: rows of the first operand are
 # read a few terms at a time
 _MOST_LONG, _LONG = 4, 48
 # terms along which columns are worth reading, and for each row; and where the result is turned for
 # it, if its rows are more than a few
 _LEAST_TERMS, _TERMS_OF_ROW, _TERMS_SWAPPED, _FEWEST = 32, 4, 16, 4
-_TOGETHER = 4  # columns of the matrix, where they lie in memory
-_TERMS, _BESIDE = 4, 2  # rows of the matrix and vectors of each, in registers, where those lie so
-_SUMS = 1 << 16  # bytes of them
+_LEAST_BYTES = 1 << 10  # of terms, for longer vectors, which take longer to add up
+# columns and rows that share what is loaded, where columns lie in memory: of 16 vectors, and of 32
+_TOGETHER, _SHARE, _TOGETHER_WIDE, _SHARE_WIDE = 4, 3, 6, 4
+_FEW_LEFT = 16  # of so many columns one may be left to be taken alone
+_TERMS, _BESIDE = 8, 2  # rows of the matrix and vectors of each, in registers, where those lie so
+_SUMS = 1 << 15  # bytes of them
 # multiplications that are worth a call, of a matrix of so many elements: of fewer, programs ask
 # NumPy's loop
 _LEAST, _ELEMENTS = 1 << 14, 1 << 11
@@ -51,17 +55,20 @@ _NUMBER, _NUMBER_OF_STACK = 12, 16  # the word behind those of a task: how many 
 
 
 def are_few(
-    rows: int, terms: int, columns: int, turned: bool, count: int = 1, *, swapped: bool = False
-) -> bool:
-    """Whether so many rows are worth it. turned: whether the matrix is. count: of products.
-    swapped: whether it is the transpose of the result that is computed.
+    rows: int, terms: int, columns: int, turned: bool, count: int = 1, *, byte: int = 4,
+    swapped: bool = False,
+) -> bool:  # fmt: skip
+    """Whether so many rows are worth it. turned: whether the matrix is. count: of products. byte:
+    of a number. swapped: whether it is the transpose of the result that is computed.
     """
+    wide = host().vector_bytes > _VECTOR
     if turned:
-        most = min(_MOST_TURNED, terms // _TERMS_OF_ROW) if terms >= _LEAST_TERMS else 0
+        most = min(_MOST_TURNED_WIDE if wide else _MOST_TURNED, terms // _TERMS_OF_ROW)
         most = min(most, max(_FEWEST, terms // _TERMS_SWAPPED)) if swapped else most
+        least = _LEAST_BYTES // byte if wide and rows > _MOST_WIDE else _LEAST_TERMS
+        most = most if terms >= least else 0
     else:
-        most = _MOST_LONG if terms > _LONG * columns else _MOST
-    most = most if host().vector_bytes <= _VECTOR else min(most, _MOST_WIDE)
+        most = _MOST_WIDE if wide else _MOST_LONG if terms > _LONG * columns else _MOST
     enough = terms * columns >= _ELEMENTS and count * rows * terms * columns > _LEAST
     return 1 < rows <= most and columns >= rows and enough
 
@@ -96,17 +103,23 @@ def code_of(
     m, n, k = sizes
     lanes = host().vector_bytes // typed(element).bytes
     if not turned:
-        return element, turned, (), n % _wide(element) == 0, stacked
-    groups = (2,) if m in (2, 4) else (3, 2) if m % 3 else (3,)
-    return element, turned, groups, not (n % _TOGETHER or k % lanes), stacked
+        return element, turned, (), 1, n % _wide(element) == 0, stacked
+    wide = host().vector_bytes > _VECTOR
+    most = _SHARE_WIDE if wide and (m == _SHARE_WIDE or m > 5) else _SHARE
+    fewer = -m % most  # groups of one less
+    groups = tuple(g for g, rows in ((most, m - fewer * (most - 1)), (most - 1, fewer)) if rows)
+    together = _TOGETHER_WIDE if wide and n % _TOGETHER_WIDE * _FEW_LEFT <= n else _TOGETHER
+    even = together == _TOGETHER and not (n % _TOGETHER or k % lanes)
+    return element, turned, groups, together, even, stacked
 
 
 def print_few_rows(
-    module: Module, name: str, element: str, turned: bool, groups: tuple[int, ...], even: bool,
-    stacked: bool,
+    module: Module, name: str, element: str, turned: bool, groups: tuple[int, ...], together: int,
+    even: bool, stacked: bool,
 ) -> None:  # fmt: skip
     """Add the kernel for a panel of columns. turned: whether the columns are what lies in memory;
-    then the terms of the first operand lie so too. groups: how many rows at a time. even: whether
+    then the terms of the first operand lie so too. groups: how many rows at a time, the more first.
+    together: how many columns. even: whether
     neither columns nor vectors are left over, which needs as much code as all else. Frame: both
     operands, the result; the words of `few_rows_words`; of a stack its panels and elements from one
     of either operand, and of the result, to the next.
@@ -122,8 +135,6 @@ def print_few_rows(
     x, y, out = places
     start = task * panel
     stop = f.min(start + panel, n)
-    pairs = f.rem(3 - f.rem(m, 3), 3)
-    first_pair = m - 2 * pairs
     lanes = module.target.vector_bytes // typed(element).bytes
     if not turned:
         across = _Across(f, typed(element, lanes), places, (m, k), (down, along, leading, lower))
@@ -143,15 +154,16 @@ def print_few_rows(
                 for (r, c), total in found.items():
                     f.store(total, f.at(out, (i + r) * lower + (j + c) * beside, element))
 
-            if 3 in groups:
-                each(f, 0, first_pair, lambda i: body(i, 3), 3)
-            if 2 in groups:
-                each(f, first_pair, m, lambda i: body(i, 2), 2)
+            most, fewest = groups[0], groups[-1]
+            middle = m if most == fewest else m - f.rem(most - f.rem(m, most), most) * fewest
+            each(f, 0, middle, lambda i: body(i, most), most)
+            if most != fewest:
+                each(f, middle, m, lambda i: body(i, fewest), fewest)
 
         return some
 
-    middle = stop - f.rem(stop - start, _TOGETHER)
-    each(f, start, middle, columns(_TOGETHER), _TOGETHER)
+    middle = stop - f.rem(stop - start, together)
+    each(f, start, middle, columns(together), together)
     if not even:
         each(f, middle, stop, columns(1))
     f.ret()
@@ -319,7 +331,7 @@ def _plan(
         apart = [m * k * byte if apart[1] else 0, apart[0]]
     matrix: Laid | None = laid(y_strides, k, n, byte)
     down, along = x_strides
-    if matrix is None or not are_few(m, k, n, matrix.turned, count, swapped=swapped):
+    if matrix is None or not are_few(m, k, n, matrix.turned, count, byte=byte, swapped=swapped):
         return None
     if any(step % byte for step in (down, along, *apart)):
         return None
@@ -347,12 +359,13 @@ def _address(code: Code) -> int:
 
 
 def _text(
-    element: str, turned: bool, groups: tuple[int, ...], even: bool, stacked: bool, target: Host
-) -> str:
+    element: str, turned: bool, groups: tuple[int, ...], together: int, even: bool, stacked: bool,
+    target: Host,
+) -> str:  # fmt: skip
     """`multiply(job)`: all tasks."""
     module = Module(target)
     module.declare("@funct_parallel", PARALLEL)
-    print_few_rows(module, "task", element, turned, groups, even, stacked)
+    print_few_rows(module, "task", element, turned, groups, together, even, stacked)
     f = module.function("multiply", [("job", PTR)])
     (job,) = f.arguments
     tasks = f.word(job, _NUMBER_OF_STACK if stacked else _NUMBER)

@@ -1,9 +1,21 @@
 """Products of matrices of floats: C = A B, panel by panel of B's columns.
 
-Some terms at a time: B's rows are laid out in panels, as wide as a tile, some of them at a time,
-and A is read where it lies or, where its columns are what lies in memory, some rows at a time laid
-out for their tiles. Both stay in the second-level cache. A tile is a few rows times a panel: its
-sums are registers, so C is written and, but for long sums, never read.
+Some terms at a time: B is read where it lies or, where many rows meet it or its columns are what
+lies in memory, its rows are laid out in panels, as wide as a tile. So is A read where it lies or,
+turned and for many columns, some rows at a time laid out for their tiles. Both stay in the
+second-level cache. A tile is a few rows times a panel: its sums are registers, so C is read and
+written once for many terms.
+
+Note [Where B lies]
+    To lay B out takes a time for each of its elements, in which a tile multiplies a few of them by
+    sixteen rows. What is gained are lines that follow each other: where B lies, each term of a
+    panel is at another place, perhaps on another page. So few terms are taken at a time, whose rows
+    of B stay in the caches, and a panel meets all rows before the next one does.
+
+Note [Widths]
+    Three vectors and eight rows need few loads for their products, and of no more rows than fit
+    into one place of the first-level cache. A panel of one vector would have too few sums for two
+    units of latency 4: where one is left over, it and the three before it are two panels of two.
 
 Note [Same bits]
     An element is summed term after term, and each `_TERMS` of them are added to those before, with
@@ -13,9 +25,9 @@ Note [Same bits]
 Note [One height]
     All tiles of a task have as many rows: the last one ends where the matrix does, and makes rows
     of the one before it again. So one tile is code enough for a product. Of the heights that are
-    fast the one that makes fewest rows again is best: 256 rows are 32 tiles of 8, and 19 of 14
-    would be 266. What is added to C is not added twice, so where rows are made again, a tile has
-    all terms at once.
+    fast the one that makes fewest rows again is best: 256 rows are 32 tiles of 8, and 29 of 9
+    would be 261. What is added to C is not added twice: a tile is told how many of its rows have
+    been made.
 
 Note [Rows a page apart]
     Rows of A whose distance is a multiple of 4096 bytes share one place of the first-level cache,
@@ -25,6 +37,7 @@ Note [Rows a page apart]
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -39,25 +52,34 @@ from funct.kernels.cpu.dense.turn import transposed
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 
 __all__ = [
-    "ARGUMENTS", "Cut", "Tile", "cut", "driver_name", "foretell", "print_driver", "print_tile",
+    "ARGUMENTS", "INSIDE", "LAID", "TURNED", "Cut", "Tile", "cut", "driver_name", "foretell",
+    "print_driver", "print_tile",
 ]  # fmt: skip
 
-_TERMS = 512  # of a sum in registers
+_TERMS, _LAID = 128, 512  # of a sum in registers, and of what is laid out at a time
 _LAST = 8  # at least so many are added last: they are turned around together
-_PANELS, _STRIPS = 1 << 18, 1 << 19  # bytes of B and of A that are laid out at a time
+# bytes of B that are laid out, or read where they lie, and of A that are laid out at a time
+_PANELS, _INSIDE, _STRIPS = 1 << 18, 1 << 19, 1 << 19
+_MANY = 512  # rows that B is laid out for, and columns that A is
 _PAGE, _LINES = 4096, 8
-_ENOUGH = 6  # rows of a tile that is as fast as a higher one
+_ENOUGH = {1: 8, 2: 6, 3: 5}  # rows of a tile of so many vectors that is as fast as a higher one
 _SQUARE = 32  # bytes
 _VECTOR = 16  # elements of the longest one
+_WIDE = 64  # bytes of vectors of which there are 32
+_MOST_ROWS = 14
+_SHARE = 4  # rows of A that are found from one pointer, so that no units but the loads' do it
 _ALL = 1 << 40  # rows
 
 ARGUMENTS = (
     "a", "b", "c", "scratch", "wide", "narrow",  # the last two are tiles
     "m", "n", "k",
-    "a_row", "a_turned", "b_row", "b_turned",  # how far it is from row to row or, turned, column
-    "c_row", "rows", "rows_at_once", "columns_at_once", "terms_at_once",
+    "a_row", "a_way", "b_row", "b_way",  # how far it is from row to row or, turned, column
+    "c_row", "rows", "panel", "edge",  # of tiles: rows, and columns of both
+    "rows_at_once", "columns_at_once", "terms_at_once",
 )  # fmt: skip
 _POINTERS = 6  # of them
+# A and B are read where they lie, laid out, or turned: A is read so, B is laid out so
+INSIDE, LAID, TURNED = range(3)
 
 
 class Tile(Struct, frozen=True):
@@ -76,11 +98,15 @@ class Tile(Struct, frozen=True):
 
 
 class Cut(Struct, frozen=True):
-    """How a task's product is cut. rows: of a tile. rows_at_once: of A, if it is laid out.
-    scratch: elements that this takes.
+    """How a task's product is cut. rows: of a tile. vectors: of the wide one and of the narrow one.
+    a_way, b_way: `INSIDE`, `LAID` or `TURNED`. rows_at_once: of A, if it is laid out. scratch:
+    elements that this takes.
     """
 
     rows: int
+    vectors: tuple[int, int]
+    a_way: int
+    b_way: int
     rows_at_once: int
     columns_at_once: int
     terms_at_once: int
@@ -89,35 +115,48 @@ class Cut(Struct, frozen=True):
 
 def cut(
     sizes: tuple[int, int, int], element: str, a_row: int, target: Host, *, turned: bool,
-    even: bool = True,
+    b_turned: bool,
 ) -> Cut:  # fmt: skip
-    """For tasks of so many rows, or of so many at least if not even, columns at most, and terms.
+    """For tasks of so many rows, or of so many at least, columns at most, and terms.
 
-    a_row, turned: how A lies, as the driver is told.
+    a_row, turned, b_turned: how A and B lie, as the driver is told.
     """
     m, n, k = sizes
     byte = typed(element).bytes
-    most = most_rows(DOTS[element], target.vector_bytes)
+    lanes = target.vector_bytes // byte
+    wide, narrow = vectors = _widths(n, lanes, target)
+    most = min(most_rows(DOTS[element], target.vector_bytes, wide), _MOST_ROWS)
     if not turned and a_row * byte % _PAGE == 0:
         most = min(most, _LINES)  # see Note [Rows a page apart]
-    rows = _height(m, most)
-    terms = _TERMS if even and m % rows == 0 else _ALL  # see Note [One height]
+    rows = _height(m, most, _ENOUGH[wide])
+    a_way = INSIDE if not turned else LAID if n > _MANY else TURNED
+    b_way = TURNED if b_turned else LAID if m > _MANY else INSIDE
+    terms, room = (_TERMS, _INSIDE) if b_way == INSIDE else (_LAID, _PANELS)
     k = min(k, terms + _LAST - 1)
     strips = min(-(-m // rows), max(1, _STRIPS // (byte * k * rows)))
-    panel = 2 * target.vector_bytes // byte
+    panel = math.lcm(wide, narrow) * lanes
     panels = -(-n // panel)
-    groups = -(-panels // max(1, _PANELS // (byte * k * panel)))
+    groups = -(-panels // max(1, room // (byte * k * panel)))
     columns = panel * -(-panels // groups)
-    if not turned:
-        return Cut(rows, _ALL, columns, terms, k * columns)
-    return Cut(rows, rows * strips, columns, terms, _left(rows * strips, k) + k * columns)
+    laid = 0 if b_way == INSIDE else k * columns
+    if a_way != LAID:
+        return Cut(rows, vectors, a_way, b_way, _ALL, columns, terms, laid)
+    left = _left(rows * strips, k)
+    return Cut(rows, vectors, a_way, b_way, rows * strips, columns, terms, left + laid)
 
 
-def _height(m: int, most: int) -> int:
+def _widths(n: int, lanes: int, target: Host) -> tuple[int, int]:
+    """Vectors of the two tiles for so many columns; see Note [Widths]."""
+    if n <= lanes:
+        return 1, 1
+    return (3, 2) if n > 2 * lanes and target.vector_bytes == _WIDE else (2, 2)
+
+
+def _height(m: int, most: int, enough: int) -> int:
     """Rows of a tile; see Note [One height]."""
     if m <= most:
         return m
-    return min(range(most, min(most, _ENOUGH) - 1, -1), key=lambda rows: -(-m // rows) * rows)
+    return min(range(most, min(most, enough) - 1, -1), key=lambda rows: -(-m // rows) * rows)
 
 
 def _left(rows: Any, k: Any) -> Any:
@@ -131,58 +170,84 @@ def driver_name(element: str) -> str:
 
 
 def print_tile(module: Module, tile: Tile) -> None:
-    """Add a tile, which takes A, elements from row to row of it, a panel of B, terms, C, elements
-    from row to row of it, columns, and how many terms C has had before.
+    """Add a tile, which takes A, elements from row to row of it or, turned, from column to column;
+    a panel of B, elements from row to row of it; terms; C, elements from row to row of it; columns,
+    how many terms C has had before, and how many of the rows have those of this call already.
     """
     target = module.target
     f = module.function(
         tile.name,
         [
-            ("a", PTR), ("a_row", I64), ("b", PTR), ("k", I64), ("c", PTR), ("c_row", I64),
-            ("n", I64), ("before", I64),
+            ("a", PTR), ("a_row", I64), ("b", PTR), ("b_row", I64), ("k", I64), ("c", PTR),
+            ("c_row", I64), ("n", I64), ("before", I64), ("made", I64),
         ],
     )  # fmt: skip
-    a, a_row, b, terms, c, c_row, n, before = f.arguments
+    a, a_row, b, b_row, terms, c, c_row, n, before, made = f.arguments
     element = tile.element
     wide = typed(element, target.vector_bytes // typed(element).bytes)
-    cells = [(m, v) for m in range(tile.rows) for v in range(tile.vectors)]
     most = f.constant(I64, _TERMS)
-    starts = [a if tile.turned else f.at(a, a_row * m, element) for m in range(tile.rows)]
+    byte = typed(element).bytes
+    apart = [f.opaque(a_row * (m * byte)) for m in range(_SHARE)]
+    step = a_row if tile.turned else f.constant(I64, 1)  # elements from term to term
+    columns = [n - v * wide.lanes for v in range(tile.vectors)]
+    masks = [f.first_lanes(wide.lanes, left) for left in columns]
+    full = f.eq(n, tile.vectors * wide.lanes)
+    cells = [(m, v) for m in range(tile.rows) for v in range(tile.vectors)]
+    groups = 1 if tile.turned else -(-tile.rows // _SHARE)
 
-    def term(t: Value, held: list[Value]) -> list[Value]:
-        right = held[0]
-        row = [f.load(wide, f.at(right, v * wide.lanes, element)) for v in range(tile.vectors)]
-        at = f.at(a, t * tile.rows, element) if tile.turned else None
+    def term(masks: Sequence[Value | None], t: Value, held: list[Value]) -> list[Value]:
+        right, lefts, held = held[0], held[1 : 1 + groups], held[1 + groups :]
+        places = [f.at(right, v * wide.lanes, element) for v in range(tile.vectors)]
+        row = [f.load(wide, place, mask) for place, mask in zip(places, masks, strict=True)]
         sums = []
-        for m, start in enumerate(starts):
-            place = f.at(start, t, element) if at is None else f.at(at, m, element)
-            x = f.splat(f.load(wide.scalar, place), wide.lanes)
-            sums += [f.fma(x, y, held[1 + m * tile.vectors + v]) for v, y in enumerate(row)]
-        return [f.at(right, 2 * wide.lanes, element), *sums]
+        for m in range(tile.rows):
+            if tile.turned:
+                at = f.at(lefts[0], m, element)
+            else:
+                at = f.at(lefts[m // _SHARE], apart[m % _SHARE], "i8")
+            x = f.splat(f.load(wide.scalar, at), wide.lanes)
+            sums += [f.fma(x, y, held[m * tile.vectors + v]) for v, y in enumerate(row)]
+        return [f.at(right, b_row, element), *[f.at(x, step, element) for x in lefts], *sums]
+
+    def place(m: int, v: int) -> Value:
+        return f.at(f.at(c, c_row * m, element), v * wide.lanes, element)
 
     def some(first: Value) -> None:
-        for m in range(tile.rows):
-            for v in range(tile.vectors):
-                f.prefetch(f.at(f.at(c, c_row * m, element), v * wide.lanes, element), write=True)
-        begin = [f.at(b, first * (2 * wide.lanes), element), *[f.constant(wide, 0) for _ in cells]]
-        sums = f.loop(first, first + _some_of(f, terms - first, most), 1, term, begin)[1:]
-        columns = [n - v * wide.lanes for v in range(tile.vectors)]
-        masks = [f.first_lanes(wide.lanes, left) for left in columns]
-        fresh = f.eq(first + before, 0)
-        added = [f.select(fresh, f.constant(I64, 0), left) for left in columns]
+        for m, v in cells:
+            f.prefetch(place(m, v), write=True)
+        below = [f.at(a, a_row * (g * _SHARE), element) for g in range(1, groups)]
+        lefts = [f.at(x, first * step, element) for x in (a, *below)]
+        lefts = [f.opaque(x) for x in lefts]
+        begin = [f.at(b, first * b_row, element), *lefts, *[f.constant(wide, 0) for _ in cells]]
+        last, fresh = first + _some_of(f, terms - first, most), f.eq(first + before, 0)
 
-        def put(masks: list[Value | None]) -> list[Value]:
-            for (m, v), s in zip(cells, sums, strict=True):
-                place = f.at(f.at(c, c_row * m, element), v * wide.lanes, element)
-                x = f.load(wide, place, f.first_lanes(wide.lanes, added[v]))  # 0 at first
-                f.store(s + x, place, masks[v])
-            return []
+        def summed(masks: Sequence[Value | None]) -> list[Value]:
+            """The sums, and what was there before."""
+            sums = f.loop(first, last, 1, functools.partial(term, masks), begin)[1 + groups :]
+            old = [(place(m, v), masks[v]) for m, v in cells]
+            return f.branch(
+                fresh,
+                lambda: sums,
+                lambda: [s + f.load(wide, *x) for s, x in zip(sums, old, strict=True)],
+            )
 
-        if target.vector_bytes == 64:
-            put([*masks])
-        else:  # other processors are slow to store by masks
-            full = f.eq(n, tile.vectors * wide.lanes)
-            f.branch(full, lambda: put([None] * tile.vectors), lambda: put([*masks]))
+        def all_of_them() -> None:
+            for (m, v), s in zip(cells, summed([None] * tile.vectors), strict=True):
+                f.store(s, place(m, v))
+
+        def some_of_them() -> None:
+            sums = summed(masks)
+
+            def row(m: int) -> None:
+                for v, mask in enumerate(masks):
+                    f.store(sums[m * tile.vectors + v], place(m, v), mask)
+
+            for m in range(tile.rows):
+                f.when(made <= m, functools.partial(row, m))
+
+        whole = full & f.eq(made, 0)
+        f.when(whole, all_of_them)
+        f.when(~whole, some_of_them)
 
     _each_some(f, terms, some, most)
     f.ret()
@@ -215,9 +280,9 @@ class _Driver:
         self.f, self.element = f, element
         self.given = dict(zip(ARGUMENTS, f.arguments, strict=True))
         self.wide = typed(element, f.module.target.vector_bytes // typed(element).bytes)
-        self.panel = 2 * self.wide.lanes
-        self.turned = f.ne(self.given["a_turned"], 0)
-        rows = f.select(self.turned, self.given["rows_at_once"], f.constant(I64, 0))
+        self.turned = f.ne(self.given["a_way"], INSIDE)
+        self.laid = f.eq(self.given["a_way"], LAID)
+        rows = f.select(self.laid, self.given["rows_at_once"], f.constant(I64, 0))
         most = f.min(self.given["k"], self.given["terms_at_once"] + (_LAST - 1))
         self.panels = self.at(self.given["scratch"], _left(rows, most))
 
@@ -228,7 +293,7 @@ class _Driver:
     def product(self) -> None:
         """Some terms at a time, for some rows of A at a time, some columns of B at a time."""
         f, whole = self.f, self.given
-        one, b_turned = f.constant(I64, 1), f.ne(whole["b_turned"], 0)
+        one, b_turned = f.constant(I64, 1), f.eq(whole["b_way"], TURNED)
         down = {
             "a": f.select(self.turned, whole["a_row"], one),
             "b": f.select(b_turned, one, whole["b_row"]),
@@ -248,24 +313,31 @@ class _Driver:
 
         def rows(start: Value) -> None:
             stop = f.min(start + g["rows_at_once"], g["m"])
-            f.when(self.turned, lambda: self._turn_left(start, stop))
+            f.when(self.laid, lambda: self._turn_left(start, stop))
 
             def columns(first: Value) -> None:
                 count = f.min(g["columns_at_once"], g["n"] - first)
-                self._either("b_turned", self._turn_right, self._lay_right, first, count)
-                each(f, start, stop, lambda i: self._band(i, start, first, count), g["rows"])
+                for way, lay in ((LAID, self._lay_right), (TURNED, self._turn_right)):
+                    f.when(f.eq(g["b_way"], way), functools.partial(lay, first, count))
+                self._tiles((start, stop), first, count)
 
             each(f, 0, g["n"], columns, g["columns_at_once"])
 
         each(f, 0, g["m"], rows, g["rows_at_once"])
 
-    def _either(
-        self, which: str, yes: Callable[..., None], no: Callable[..., None], *given: Value
-    ) -> None:
-        """What is printed by `yes` where the argument is not 0, else by `no`."""
-        on = self.f.ne(self.given[which], 0)
-        self.f.when(on, lambda: yes(*given))
-        self.f.when(~on, lambda: no(*given))
+    def _panels(self, count: Value, body: Callable[[Value, Value, str], None]) -> None:
+        """Where each panel of so many columns begins, how many it has, and its tile; see
+        Note [Widths].
+        """
+        f, g, lanes = self.f, self.given, self.wide.lanes
+        wide, edge = g["panel"], g["edge"]
+        vectors = count + (lanes - 1)
+        vectors = vectors - f.rem(vectors, lanes)
+        rest = f.rem(vectors, wide)
+        rest = f.select(f.eq(rest, lanes), rest + wide, rest)
+        whole = f.select(f.eq(wide, edge), f.constant(I64, 0), f.max(vectors - rest, 0))
+        each(f, 0, whole, lambda j: body(j, f.min(wide, count - j), "panel"), wide)
+        each(f, whole, count, lambda j: body(j, f.min(edge, count - j), "edge"), edge)
 
     def _copy(self, source: Value, to: Value, masks: Sequence[Value | None]) -> None:
         """A vector for each mask; zeros where it is off."""
@@ -280,18 +352,21 @@ class _Driver:
     def _lay_right(self, first: Value, count: Value) -> None:
         """Panels of B, row after row."""
         f, g = self.f, self.given
-        rest = f.rem(count, self.panel)
-        whole, edge = count - rest, self._masks(rest, 2)
 
         def row(t: Value) -> None:
             source = self.at(self.at(g["b"], t * g["b_row"]), first)
-            to = self.at(self.panels, t * self.panel)
 
-            def copy(j: Value, masks: Sequence[Value | None]) -> None:
-                self._copy(self.at(source, j), self.at(to, j * g["k"]), masks)
+            def copy(j: Value, columns: Value, kind: str) -> None:
+                to = self.at(self.at(self.panels, j * g["k"]), t * g[kind])
+                here = self.at(source, j)
 
-            each(f, 0, whole, lambda j: copy(j, [None, None]), self.panel)
-            f.when(rest > 0, lambda: copy(whole, edge))
+                def vector(v: Value) -> None:
+                    mask = f.first_lanes(self.wide.lanes, columns - v)
+                    f.store(f.load(self.wide, self.at(here, v), mask), self.at(to, v))
+
+                each(f, 0, g[kind], vector, self.wide.lanes)
+
+            self._panels(count, copy)
 
         each(f, 0, g["k"], row)
 
@@ -304,21 +379,26 @@ class _Driver:
         lanes = _SQUARE // self.wide.bytes
         some_of = self.wide.of(lanes)
 
-        def some(j: Value) -> None:
-            columns = [first + f.min(j + i, count - 1) for i in range(lanes)]
-            sources = [self.at(g["b"], c * g["b_row"]) for c in columns]
-            inside = f.rem(j, self.panel)
-            panel = self.at(self.at(self.panels, (j - inside) * g["k"]), inside)
+        def panel(start: Value, columns: Value, kind: str) -> None:
+            panel = self.at(self.panels, start * g["k"])
 
-            def square(t: Value) -> None:
-                t = f.min(t, g["k"] - lanes)
-                rows = [f.load(some_of, self.at(source, t)) for source in sources]
-                for i, x in enumerate(transposed(f, rows)):
-                    f.store(x, self.at(panel, (t + i) * self.panel))
+            def some(j: Value) -> None:
+                sources = [
+                    self.at(g["b"], (first + start + f.min(j + i, columns - 1)) * g["b_row"])
+                    for i in range(lanes)
+                ]
 
-            each(f, 0, g["k"], square, lanes)
+                def square(t: Value) -> None:
+                    t = f.min(t, g["k"] - lanes)
+                    rows = [f.load(some_of, self.at(source, t)) for source in sources]
+                    for i, x in enumerate(transposed(f, rows)):
+                        f.store(x, self.at(self.at(panel, (t + i) * g[kind]), j))
 
-        each(f, 0, count, some, lanes)
+                each(f, 0, g["k"], square, lanes)
+
+            each(f, 0, columns, some, lanes)
+
+        self._panels(count, panel)
 
     def _real(self, i: Value) -> Value:
         """Where a tile begins; see Note [One height]."""
@@ -331,8 +411,7 @@ class _Driver:
     def _turn_left(self, start: Value, stop: Value) -> None:
         """Strips of A as high as tiles, term after term."""
         f, g = self.f, self.given
-        most = most_rows(DOTS[self.element], f.module.target.vector_bytes)
-        masks = self._masks(g["rows"], -(-most // self.wide.lanes))
+        masks = self._masks(g["rows"], -(-_MOST_ROWS // self.wide.lanes))
 
         def term(t: Value) -> None:
             source, to = self.at(g["a"], t * g["a_row"]), t * g["rows"]
@@ -344,21 +423,44 @@ class _Driver:
 
         each(f, 0, g["k"], term)
 
-    def _band(self, i: Value, start: Value, first: Value, count: Value) -> None:
-        """The tiles from row i on, for all panels that are laid out."""
-        f, g, row = self.f, self.given, self._real(i)
-        left = f.select(self.turned, self._laid(i, start), self.at(g["a"], row * g["a_row"]))
-        out = self.at(self.at(g["c"], row * g["c_row"]), first)
+    def _tiles(self, rows: tuple[Value, Value], first: Value, count: Value) -> None:
+        """Those of these rows and columns. Panels that lie in memory stay in the first-level cache
+        while all rows meet them; rows meet all panels that are laid out, one after the other.
+        """
+        f, g = self.f, self.given
+        inside = f.eq(g["b_way"], INSIDE)
 
-        def tile(j: Value) -> None:
-            real = f.min(self.panel, count - j)
-            which = f.select(real > self.wide.lanes, g["wide"], g["narrow"])
+        def panels(body: Callable[[Value, Value, str], None]) -> None:
+            self._panels(count, body)
+
+        def bands(body: Callable[[Value], None]) -> None:
+            each(f, *rows, body, g["rows"])
+
+        def here(i: Value, j: Value, columns: Value, kind: str) -> None:
+            panel = self.at(self.at(g["b"], first), j)
+            self._tile(i, rows[0], first + j, columns, kind, (panel, g["b_row"]))
+
+        def laid(i: Value, j: Value, columns: Value, kind: str) -> None:
             panel = self.at(self.panels, j * g["k"])
-            given = [left, g["a_row"], panel, g["k"], self.at(out, j), g["c_row"], real]
-            given.append(g["before"])
-            f.line(f"call void {which.name}({', '.join([repr(v) for v in given])})")
+            self._tile(i, rows[0], first + j, columns, kind, (panel, g[kind]))
 
-        each(f, 0, count, tile, self.panel)
+        f.when(inside, lambda: panels(lambda *panel: bands(lambda i: here(i, *panel))))
+        f.when(~inside, lambda: bands(lambda i: panels(lambda *panel: laid(i, *panel))))
+
+    def _tile(
+        self, i: Value, start: Value, j: Value, columns: Value, kind: str,
+        panel: tuple[Value, Value],
+    ) -> None:  # fmt: skip
+        """The tile from row i and column j on. start: of the rows that are laid out."""
+        f, g, row = self.f, self.given, self._real(i)
+        here = self.at(g["a"], f.select(self.turned, row, row * g["a_row"]))
+        left = f.select(self.laid, self._laid(i, start), here)
+        a_row = f.select(self.laid, g["rows"], g["a_row"])
+        out = self.at(self.at(g["c"], row * g["c_row"]), j)
+        made = f.select(f.eq(g["before"], 0), f.constant(I64, 0), i - row)
+        given = [left, a_row, *panel, g["k"], out, g["c_row"], columns, g["before"], made]
+        which = g["wide" if kind == "panel" else "narrow"]
+        f.line(f"call void {which.name}({', '.join([repr(v) for v in given])})")
 
 
 @functools.lru_cache(16)  # asked for where its code is begun, and where it is called
@@ -402,7 +504,7 @@ def _offer(text: _Text, given: Tile | str, name: str) -> None:
 for _element in ("f32", "f64"):
     _offer(_driver_text, _element, driver_name(_element))
     for _rows in range(1, 15):
-        for _vectors in (1, 2):
+        for _vectors in (1, 2, 3):
             for _turned in (False, True):
                 _tile = Tile(_element, _rows, _vectors, _turned)
                 _offer(_tile_text, _tile, _tile.name)

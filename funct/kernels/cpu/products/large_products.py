@@ -15,7 +15,7 @@ from funct.device import PARALLEL, Host, host, printed
 from funct.kernels import table
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.products.gemm import foretell
-from funct.kernels.cpu.products.tiled import Laid, is_worth, laid, print_tasks, tasks_of
+from funct.kernels.cpu.products.tiled import is_worth, laid, print_tasks, tasks_of
 from funct.kernels.cpu.runners import runner
 from funct.kernels.llvm import I64, PTR, Module
 
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["large_matmul"]
 
 _ELEMENT = {"f": ("f32", 4), "d": ("f64", 8)}  # by NumPy's name, with its bytes
-_FAR_BYTES, _MANY_ROWS = 1 << 24, 256
-_NUMBER = 19  # the word behind those of a task: how many there are
+_NUMBER = 20  # the word behind those of a task: how many there are
 
 
 def _plan(
@@ -42,7 +41,7 @@ def _plan(
     if x[1] != y[0] or a is None or b is None:
         return None
     sizes = (x[0], y[1], x[1])
-    if not is_worth(sizes, element, a, b) or _as_good(a, b, x[0], y[0] * y[1] * byte):
+    if not is_worth(sizes, element, a, b):
         return None
     tasks = tasks_of(sizes, element, a, b)
     foretell(tasks.tiles())
@@ -60,25 +59,17 @@ def _plan(
 large_matmul = table.Planned(_plan)
 
 
-def _as_good(a: Laid, b: Laid, rows: int, right_bytes: int) -> bool:
-    """Whether BLAS is, by what it lays out: both where the left one alone is turned, as tiles do;
-    a right one that comes from memory, which few rows do not read often enough for twice.
-    """
-    far = right_bytes > _FAR_BYTES and rows < _MANY_ROWS
-    return not b.turned and (a.turned or far)
-
-
 @functools.cache
-def _runner(element: str, rows: int, turned: bool, narrow: bool) -> Callable[..., None]:
-    code = printed(_text, element, rows, turned, narrow, host())
+def _runner(element: str, rows: int, turned: bool, wide: int, narrow: int) -> Callable[..., None]:
+    code = printed(_text, element, rows, turned, wide, narrow, host())
     return runner(code.keep().address("multiply"))
 
 
-def _text(element: str, rows: int, turned: bool, narrow: bool, target: Host) -> str:
+def _text(element: str, rows: int, turned: bool, wide: int, narrow: int, target: Host) -> str:
     """`multiply(job)`: all tasks."""
     module = Module(target)
     module.declare("@funct_parallel", PARALLEL)
-    print_tasks(module, "task", element, 0, rows, turned, narrow)
+    print_tasks(module, "task", element, 0, rows, turned, wide, narrow)
     f = module.function("multiply", [("job", PTR)])
     (job,) = f.arguments
     number = f.load(I64, f.at(job, _NUMBER, "i64"))

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from funct.device import host
 from funct.kernels.cpu.dense.dots import DOTS, supported
-from funct.kernels.cpu.products.gemm import ARGUMENTS, Cut, Tile, cut, driver_name
+from funct.kernels.cpu.products.gemm import ARGUMENTS, TURNED, Cut, Tile, cut, driver_name
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
 __all__ = [
@@ -95,7 +95,7 @@ def is_worth(
         least = _LEAST_OF_STACK
     if m * n * k <= least or m < _LEAST_ROWS or not _LEAST_TERMS <= k <= _MOST_TERMS:
         return False
-    rows = cut(sizes, element, a.leading, host(), turned=a.turned).rows
+    rows = cut(sizes, element, a.leading, host(), turned=a.turned, b_turned=b.turned).rows
     filled = -(-m // rows) * rows * -(-n // lanes) * lanes
     return filled <= most * m * n
 
@@ -109,7 +109,7 @@ class _Split(Struct, frozen=True):
 
 class Tasks(Struct, frozen=True):
     """Products that are split into tasks. count: how many, of which a task computes `group`. sizes:
-    rows, columns, terms. narrow: whether the last columns are a tile of one vector.
+    rows, columns, terms. narrow: whether some columns are left to the narrow tile.
     """
 
     sizes: tuple[int, int, int]
@@ -144,23 +144,24 @@ class Tasks(Struct, frozen=True):
         return self.each.scratch * self.number
 
     @property
-    def kind(self) -> tuple[int, bool, bool]:
+    def kind(self) -> tuple[int, bool, int, int]:
         """What `print_tasks` is to be told of them."""
-        return self.each.rows, self.a.turned, self.narrow
+        wide, narrow = self.each.vectors
+        return self.each.rows, self.a.turned, wide, narrow if self.narrow else wide
 
     def tiles(self) -> list[Tile]:
         """The tiles that they call."""
-        vectors = (2, 1) if self.narrow else (2,)
-        return [Tile(self.element, self.each.rows, v, self.a.turned) for v in vectors]
+        rows, turned, *vectors = self.kind
+        return [Tile(self.element, rows, v, turned) for v in dict.fromkeys(vectors)]
 
     def words(self) -> list[int]:
         """What a task reads behind the addresses: rows, columns, terms; how the operands lie; rows,
-        columns and terms that are laid out at a time, elements of a task's room; blocks of rows,
+        columns and terms that are taken at a time, elements of a task's room; blocks of rows,
         columns of a block, blocks of columns; products, and how many are a task.
         """
         (m, n, k), each = self.sizes, self.each
         return [
-            m, n, k, self.a.leading, self.b.leading, int(self.b.turned), each.rows_at_once,
+            m, n, k, self.a.leading, self.b.leading, each.a_way, each.b_way, each.rows_at_once,
             each.columns_at_once, each.terms_at_once, each.scratch, self.split.row_blocks,
             self.split.columns, self.column_blocks, self.count, self.group,
         ]  # fmt: skip
@@ -174,9 +175,9 @@ def tasks_of(sizes: tuple[int, int, int], element: str, a: Laid, b: Laid, count:
     whole = _Split(1, n)
     split = whole if count > 1 else _split(m, n, lanes, by_rows=rows_first, once=a.turned)
     task = (m // split.row_blocks, split.columns, k)
-    even = m % split.row_blocks == 0
-    each = cut(task, element, a.leading, host(), turned=a.turned, even=even)
-    narrow = any(0 < c % (2 * lanes) <= lanes for c in (split.columns, n % split.columns))
+    each = cut(task, element, a.leading, host(), turned=a.turned, b_turned=b.turned)
+    wide = each.vectors[0]
+    narrow = any(-(-c // lanes) % wide for c in (split.columns, n % split.columns))
     return Tasks(sizes, element, a, b, count, split, each, narrow)
 
 
@@ -198,26 +199,28 @@ def _split(m: int, n: int, lanes: int, *, by_rows: bool, once: bool) -> _Split:
 
 
 def print_tasks(
-    module: Module, name: str, element: str, depth: int, rows: int, turned: bool, narrow: bool
+    module: Module, name: str, element: str, depth: int, rows: int, turned: bool, *vectors: int
 ) -> None:
     """Add the kernel for one task: a block of a product, or some products of a stack of so many
-    axes. narrow: whether there are panels of one vector. Frame: addresses of both operands, of the
+    axes. vectors: of the wide tile and of the narrow one. Frame: addresses of both operands, of the
     result and of room; `Tasks.words`; of each axis of the stack how many products are below it, its
     length, and elements from one to the next of both operands.
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
     a, b, c, room = f.pointers(frame, 0, 4)
-    (m, n, k, a_row, b_row, b_turned, rows_at_once, columns_at_once, terms_at_once, scratch,
-     row_blocks, columns, column_blocks, count, group) = f.words(frame, 4, 15)  # fmt: skip
-    tiles = [Tile(element, rows, v, turned).name for v in (2, 1 if narrow else 2)]
+    (m, n, k, a_row, b_row, a_way, b_way, rows_at_once, columns_at_once, terms_at_once, scratch,
+     row_blocks, columns, column_blocks, count, group) = f.words(frame, 4, 16)  # fmt: skip
+    tiles = [Tile(element, rows, v, turned).name for v in vectors]
+    lanes = module.target.vector_bytes // typed(element).bytes
+    panel, edge = (f.constant(I64, v * lanes) for v in vectors)
     for tile in tiles:
         module.declare(f"@{tile}", f"declare void @{tile}()")
     fixed = {
         "scratch": f.at(room, task * scratch, element),
         "wide": f.address(tiles[0]), "narrow": f.address(tiles[1]),
-        "k": k, "a_row": a_row, "a_turned": f.constant(I64, turned), "b_row": b_row,
-        "b_turned": b_turned, "c_row": n, "rows": f.constant(I64, rows),
+        "k": k, "a_row": a_row, "a_way": a_way, "b_row": b_row,
+        "b_way": b_way, "c_row": n, "rows": f.constant(I64, rows), "panel": panel, "edge": edge,
         "rows_at_once": rows_at_once, "columns_at_once": columns_at_once,
         "terms_at_once": terms_at_once,
     }  # fmt: skip
@@ -227,7 +230,7 @@ def print_tasks(
         f.call(driver_name(element), None, [given[name] for name in ARGUMENTS])
 
     if depth:
-        axes = [f.words(frame, 19 + 4 * d, 4) for d in range(depth)]
+        axes = [f.words(frame, 20 + 4 * d, 4) for d in range(depth)]
 
         def one(number: Value, _: list[Value]) -> list[Value]:
             x, y = find_products(f, number, axes, (a, b), element)
@@ -241,7 +244,7 @@ def print_tasks(
         column = f.rem(task, column_blocks) * columns
         product(
             f.at(a, first if turned else first * a_row, element),
-            f.at(b, f.select(f.ne(b_turned, 0), column * b_row, column), element),
+            f.at(b, f.select(f.eq(b_way, TURNED), column * b_row, column), element),
             f.at(c, first * n + column, element),
             last - first,
             f.min(columns, n - column),
