@@ -15,7 +15,7 @@ import funct.array as xp
 from funct import ops
 from funct.device import host
 from funct.kernels import table
-from funct.kernels.channels import channels_first, channels_last
+from funct.kernels.channels import channels_first, channels_last, lie_last
 from funct.kernels.cpu.convolution import sent as cpu_sent
 from funct.kernels.cpu.loops import available
 from funct.kernels.windows import patches, pointwise, reached
@@ -446,8 +446,9 @@ def test_windows_side_by_side_are_rows_of_a_matrix(
     n: int, c: int, o: int, axes: list[tuple[int, int, int]], dtype: Any, strided: bool
 ) -> None:
     """Also where the image goes on behind the last one; for operands with any strides. Few outputs
-    are left to tiles.
+    are left to tiles, and so are all where vectors are long, whose adjoints are not.
     """
+    long_vectors = host().vector_bytes >= 64
     kernel, places, _ = zip(*axes)
     size = tuple([k * t + min(m, k - 1) for k, t, m in axes])
     slide = Sliding(kernel, ((0, 0),) * len(axes), (1,) * len(axes), 1)
@@ -464,8 +465,9 @@ def test_windows_side_by_side_are_rows_of_a_matrix(
         taken = np.prod(kernel) > 1 and (long or (name == "convolution_input" and c <= 16))
         few = o <= (16 if name == "convolution_weight" else 32)
         if name == "convolution_input":
-            few = few and (c >= 8 or np.prod(kernel) <= 16)
-        taken = taken and not (few and host().vector_bytes < 64)
+            sent = c < 8 and o > 32 and not long_vectors and not lie_last(g)
+            few = (few and (c >= 8 or np.prod(kernel) <= 16)) or sent
+        taken = taken and not (few or (name == "convolution" and long_vectors))
         assert (found is not NotImplemented) == taken
         if taken:
             expected = getattr(convolution_products, name)(*rest)
@@ -476,10 +478,11 @@ def test_windows_side_by_side_are_rows_of_a_matrix(
     "change", [{"stride": (8, 7)}, {"padding": ((0, 0), (1, 0))}, {"dilation": (1, 2)}]
 )
 def test_windows_that_are_not_side_by_side_are_left_to_others(change: Any) -> None:
-    x, w = np.ones((2, 9, 32, 32), np.float32), np.ones((40, 9, 8, 8), np.float32)
+    x, g = np.ones((2, 9, 32, 32), np.float32), np.ones((2, 40, 4, 4), np.float32)
     slide = Sliding((8, 8), ((0, 0), (0, 0)), (1, 1), 1)
-    assert patches.convolution(x, w, slide) is not NotImplemented
-    assert patches.convolution(x, w, slide._replace(**change)) is NotImplemented
+    assert patches.convolution_weight(x, g, slide, (8, 8)) is not NotImplemented
+    changed = slide._replace(**change)
+    assert patches.convolution_weight(x, g, changed, (8, 8)) is NotImplemented
 
 
 @given(
@@ -496,6 +499,7 @@ def test_windows_that_overlap_a_few_times_are_added_up(
     w = integers((o, c, k), 2, np.float32)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cpu_sent, "_SHORT", 0)  # as where vectors are long
+        patch.setattr(cpu_sent, "_TO_ADD", 1 << 30)
         found = cpu_sent.convolution_input(g, w, slide, size)
     taken = c <= 2 and o >= 16 and k <= 4 * stride and stride >= 4 and n > 0 and available()
     assert (found is not NotImplemented) == taken
@@ -555,6 +559,7 @@ def test_few_channels_of_many_terms_are_sent(
     change: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cpu_sent, "_SHORT", 0)  # as where vectors are long
+    monkeypatch.setattr(cpu_sent, "_TO_ADD", 1 << 30)
     at = {"c": 2, "o": 64, "size": 64, "groups": 1, "kernel": 3} | change
     d, per = at["size"], at["c"] // at["groups"]
     slide = Sliding((1, 1), ((at["kernel"] // 2,) * 2,) * 2, (1, 1), at["groups"])
@@ -578,6 +583,30 @@ def test_windows_that_reach_far_beyond_images_are_sent(
     if taken:
         expected = convolution_products.convolution_input(g, w, slide, (size, size))
         np.testing.assert_array_equal(found, expected, strict=True)
+
+
+@pytest.mark.parametrize(
+    "change", [{"c": 9}, {"o": 12}, {"groups": 2}, {"kernel": 1}, {"last": 1}, {}], ids=str
+)
+@pytest.mark.skipif(not available(), reason="there is no LLVM to compile with")
+def test_few_channels_are_sent_where_vectors_are_long(
+    change: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From more outputs than taps on, also of small images, whatever the direction."""
+    monkeypatch.setattr(cpu_sent, "_SHORT", 0)
+    at = {"c": 4, "o": 14, "groups": 1, "kernel": 3, "last": 0} | change
+    k, per = at["kernel"], at["c"] // at["groups"]
+    slide = Sliding((1, 1), ((k // 2,) * 2,) * 2, (1, 1), at["groups"])
+    g = integers((2, at["o"], 9, 8), 1, np.float32)
+    w = integers((at["o"], per, k, k), 2, np.float32)
+    g = channels_first(np.ascontiguousarray(channels_last(g))) if at["last"] else g
+    found = cpu_sent.convolution_input(g, w, slide, (9, 8))
+    assert (found is NotImplemented) == bool(change)
+    if not change:
+        expected = convolution_products.convolution_input(g, w, slide, (9, 8))
+        np.testing.assert_array_equal(found, expected, strict=True)
+        turned = np.ascontiguousarray(np.flip(w, (2, 3)).swapaxes(0, 1))
+        np.testing.assert_array_equal(cpu_sent.convolution(g, turned, slide), expected)
 
 
 def test_what_is_sent_stays_within_images() -> None:

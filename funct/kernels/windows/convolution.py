@@ -122,7 +122,11 @@ def called(
     ways, telling = _ways(name, *alike, slide, size, table.left())
     given = (a, b, slide, size) if size else (a, b, slide)
     y: NDArray[Any] = ways(*given)
-    if telling is None or ways.inside or (telling and inside.all_finite(y[telling])):
+    if telling is None or ways.inside:
+        return y
+    # what was multiplied by zeros around has told it to some sum, so all of them tell as well
+    told = y[telling] if telling else y
+    if (telling or y.size < b.size) and inside.all_finite(told):
         return y
     if inside.all_finite(b):
         return y

@@ -29,7 +29,8 @@ _MOST = 64  # elements of each sum, which are looked at in its stead
 def telling(name: str, x: Sizes, w: Sizes, y: Sizes, slide: Sliding) -> Index | None:
     """Which elements of the result tell whether factors are finite that meet zeros around.
 
-    () where there are none: the factors must be asked. None: nothing around is read.
+    () where none takes all factors: these must be asked, or all results, which have met whatever
+    the zeros have. None: nothing around is read.
     """
     axes = list(zip(x[2:], w[2:], y[2:], slide.stride, slide.padding, slide.dilation))
     crops = name != "convolution_input" and max(map(max, slide.padding)) <= 0

@@ -3,6 +3,11 @@
 Where they are long, BLAS is quicker than tiles that read the image, unless `in_tiles` says
 otherwise. The adjoint in x has channels for lanes: where they are few, it is also quicker for short
 windows.
+
+Note [Short runs]
+    NumPy copies patches run by run, a run being what a window holds of one line, and an element of
+    a short run takes as long as many products do where vectors are long. Tiles lay out lines of the
+    image instead, whatever the windows.
 """
 
 from __future__ import annotations
@@ -32,13 +37,14 @@ _MANY_PIXELS = 1 << 10  # their weights are read often
 _SOME_PIXELS, _SOME_WEIGHTS = 96, 5 << 18  # of more than a few channels: laying these out pays
 _FEW_OUTPUTS, _FEW_SUMS = 32, 16  # or outputs, by pixels and summed over them
 _FEW_LANES, _SHORT = 8, 16  # channels that fill no vector of tiles, by windows of more elements
-_WIDE = 64  # bytes of a vector, with which BLAS is quicker
+_WIDE = 64  # bytes of a vector, with which BLAS is quicker at adjoints,
+_LONG_RUN = 14  # if so many elements are copied at a time; see Note [Short runs]
 _FEW_PRODUCTS = 1 << 22  # of single elements
 
 
-def _few(outputs: int, most: int) -> bool:
-    """Whether outputs are so few that tiles have them sooner than the copy is made."""
-    return outputs <= most and host().vector_bytes < _WIDE
+def _wide() -> bool:
+    """Whether vectors are long."""
+    return host().vector_bytes >= _WIDE
 
 
 def _apart(x: Any, other: Any, channels: int, kernel: Sizes, slide: Sliding, few: int) -> bool:
@@ -51,9 +57,9 @@ def _apart(x: Any, other: Any, channels: int, kernel: Sizes, slide: Sliding, few
 
 
 def in_tiles(images: int, pixels: int, w: Sizes, slide: Sliding) -> bool:
-    """Whether tiles are quicker than the copy: those of 16 registers, which fill them as BLAS does,
-    of windows side by side, and any of a few, of several images, that are single elements strides
-    apart.
+    """Whether tiles are quicker than the copy: of windows side by side, those of 16 registers,
+    which fill them as BLAS does, and those of 32 where runs are short; and any of a few, of several
+    images, that are single elements strides apart.
 
     pixels: of the results of all images. w: shape of the weights.
     """
@@ -61,9 +67,10 @@ def in_tiles(images: int, pixels: int, w: Sizes, slide: Sliding) -> bool:
         return False
     if prod(w[2:]) == 1:
         return images > 1 and pixels * prod(w) <= _FEW_PRODUCTS
+    if slide.stride != w[2:] or _wide():
+        return slide.stride == w[2:] and w[-1] < _LONG_RUN
     some = w[1] > _FEW_CHANNELS and prod(w) <= _SOME_WEIGHTS
-    least = _SOME_PIXELS if some else _MANY_PIXELS
-    return host().vector_bytes < _WIDE and slide.stride == w[2:] and pixels >= least
+    return pixels >= (_SOME_PIXELS if some else _MANY_PIXELS)
 
 
 def _split(x: NDArray[Any], size: Sizes, kernel: Sizes) -> NDArray[Any]:
@@ -82,7 +89,7 @@ def _rows(x: NDArray[Any], size: Sizes, kernel: Sizes) -> NDArray[Any]:
 def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution`."""
     kernel = w.shape[2:]
-    if _few(len(w), _FEW_OUTPUTS) or not _apart(x, w, x.shape[1], kernel, slide, 0):
+    if _wide() or len(w) <= _FEW_OUTPUTS or not _apart(x, w, x.shape[1], kernel, slide, 0):
         return NotImplemented
     size = slide.size(x.shape[2:], kernel)
     y: NDArray[Any] = matmul(w.reshape(len(w), -1), _rows(x, size, kernel).swapaxes(1, 2))
@@ -95,9 +102,9 @@ def convolution_input(
     """See `funct.kernels.windows.convolution.convolution_input`."""
     (outputs, channels, *kernel), places = w.shape, g.shape[2:]
     filled = channels >= _FEW_LANES or prod(kernel) <= _SHORT
-    if filled and _few(outputs, _FEW_OUTPUTS):
+    if filled and outputs <= _FEW_OUTPUTS:
         return NotImplemented
-    if channels < _FEW_LANES and outputs > _FEW_OUTPUTS and _few(0, 0) and not lie_last(g):
+    if channels < _FEW_LANES and outputs > _FEW_OUTPUTS and not _wide() and not lie_last(g):
         return NotImplemented  # what is sent is added where it belongs, at once
     if not _apart(g, w, channels, tuple(kernel), slide, _FEW_CHANNELS):
         return NotImplemented
@@ -116,7 +123,7 @@ def convolution_weight(
 ) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution_weight`."""
     (n, channels), outputs = x.shape[:2], g.shape[1]
-    if _few(outputs, _FEW_SUMS) or not _apart(x, g, channels, size, slide, 0):
+    if outputs <= _FEW_SUMS or not _apart(x, g, channels, size, slide, 0):
         return NotImplemented
     rows = _rows(x, g.shape[2:], size).swapaxes(1, 2)
     return summed(g.reshape(n, outputs, -1), rows).reshape(outputs, channels, *size)

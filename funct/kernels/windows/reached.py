@@ -57,7 +57,7 @@ def _convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> Callable[.
         return None
     taps, left = found
     ways = _ways("convolution", x, w.shape, out, taps, len(x))
-    return lambda x, w, *_: ways(x, w[taps], left)
+    return lambda x, w, *_: ways(x, np.ascontiguousarray(w[taps]), left)
 
 
 def _convolution_input(
@@ -68,7 +68,7 @@ def _convolution_input(
         return None
     taps, left = found
     ways = _ways("convolution_input", g, w.shape, g.shape[2:], taps, len(g))
-    return lambda g, w, *_: ways(g, w[taps], left, size)
+    return lambda g, w, *_: ways(g, np.ascontiguousarray(w[taps]), left, size)
 
 
 def _convolution_weight(

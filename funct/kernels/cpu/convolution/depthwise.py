@@ -53,7 +53,8 @@ _PRODUCTS = 16  # of each tap: signals, of which a strip is one chain of sums, d
 # and the second-level cache is small:
 _AFAR = 4 << 20  # bytes that all outputs of a group read of an image are from afar, by lines
 _FEW_BYTES, _SHARE = 8 << 10, 3  # of an image of one channel; of the caches, that all images fill
-_LANES, _SHORT_LINE = 8, 16  # outputs that fill them, better than so many pixels do
+_LANES, _SHORT_LINE = 8, 16  # outputs that fill them, better than so many pixels do;
+_SOME_TAPS = 9  # or twice as many longer ones, if so many would take two loads and a shuffle each
 _MANY_TERMS = 16  # channels; tiles are as quick with a quarter of those pixels, where they lie
 _NARROW = 4  # pixels of a line; of narrower ones too many lanes are empty
 
@@ -103,18 +104,20 @@ def planes(
     shared, terms = (theirs, ours) if adjoint else (ours, theirs)
     lanes = _lanes(dtype)
     small = terms <= lanes == shared and prod(out) <= _SMALL and prod(w[2:]) <= _SMALL_TAPS
-    small = small and max(slide.stride) == 1
-    few = shared < lanes or small
+    short = host().vector_bytes <= _SHORT
+    small = small and max(slide.stride) == 1 and short
+    few = small or shared < (lanes if short else min(lanes, _LANES + 1))
     if theirs > 1 and not (few and prod(w[2:]) > 1 and out[-1] >= _NARROW):
         return None
-    narrow = host().vector_bytes <= _SHORT and coded is None and theirs > 1
+    narrow = short and coded is None and theirs > 1
     signal = len(out) == max(slide.stride) == 1 and shared * terms >= _PRODUCTS
     if narrow and signal and shared > _FEW_OUTPUTS:
         return None
     if narrow and shared * terms * prod(x[2:]) * dtype.itemsize >= _AFAR:
         return None
     if not adjoint and (
-        _gathers(groups, w[0], slide) or (coded is None and _fill_tiles(shared, slide, out[-1]))
+        _gathers(groups, w[0], slide)
+        or (coded is None and _fill_tiles(shared, slide, w[2:], out[-1]))
     ):
         return None
     outputs = shared * groups
@@ -153,7 +156,7 @@ def weight_planes(
         return None
     shared = outputs // groups
     spread = len(size) == 1 < slide.dilation[0]
-    if _gathers(groups, outputs, slide) or (not spread and _fill_tiles(shared, slide, g[-1])):
+    if _gathers(groups, outputs, slide) or (not spread and _fill_tiles(shared, slide, size, g[-1])):
         return None
     axes, kernel = filled(x[2:], g[2:], size, slide, False)
     width = _width(dtype, axes[2])
@@ -181,12 +184,14 @@ def _gathers(groups: int, outputs: int, slide: Sliding) -> bool:
     return slide.stride[-1] > 2 and (groups == 1 or outputs > groups)
 
 
-def _fill_tiles(shared: int, slide: Sliding, line: int) -> bool:
+def _fill_tiles(shared: int, slide: Sliding, kernel: Sizes, line: int) -> bool:
     """Whether so many outputs share a channel that they fill vectors better than short lines do, or
     such that are gathered.
     """
-    short = max(slide.stride) > 1 or line <= _SHORT_LINE
-    return shared >= _LANES and short and host().vector_bytes <= _SHORT
+    strided = max(slide.stride) > 1
+    if host().vector_bytes <= _SHORT:
+        return shared >= _LANES and (strided or line <= _SHORT_LINE)
+    return shared >= 2 * _LANES and (line <= _LANES or (strided and prod(kernel) >= _SOME_TAPS))
 
 
 def _lanes(dtype: np.dtype[Any]) -> int:

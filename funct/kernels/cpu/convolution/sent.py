@@ -48,6 +48,7 @@ _MANY_TAPS, _AROUND, _LEAST_TERMS = 25, 2, 12
 _SHORT, _ROOMS = 32, {48: 1 << 24, 16: 1 << 21, 8: 1 << 19}
 _FEW_PIXELS, _PIXEL_TERMS = 64, 64
 _LAST_ROOM, _LAST_TERMS = 1 << 19, 8  # where channels are last, for each of them
+_TO_ADD = 4  # terms more than taps: those of one more are less work than to add up what it is sent
 _ROOM = 1 << 20  # bytes of what is sent, if an image sends no more
 # of sound:
 _OVERLAPS = 4  # strides in a window, of one or two channels
@@ -68,6 +69,7 @@ def _convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> Any:
         return np.flip(w, axes).swapaxes(0, 1)
 
     few = len(w) < _FEW and _apart(x, flipped(w), turned)
+    few = few or _many(x, w, len(w), slide)
     if not few and not _large(x, w, len(w), slide, size):
         return None
     added = _added(x, flipped(w), turned, size)
@@ -75,7 +77,8 @@ def _convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> Any:
 
 
 def _convolution_input(g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes) -> Any:
-    serves = _sound(g, w, slide) or _apart(g, w, slide) or _large(g, w, w.shape[1], slide, size)
+    serves = _sound(g, w, slide) or _apart(g, w, slide) or _many(g, w, w.shape[1], slide)
+    serves = serves or _large(g, w, w.shape[1], slide, size)
     if not serves or 0 in size or not available():
         return None
     return _added(g, w, slide, size)
@@ -122,6 +125,17 @@ def _apart(g: Any, w: Any, slide: Sliding) -> bool:
         room = _LAST_ROOM if groups == 1 and terms >= _LAST_TERMS else 0
     alike = g.dtype == w.dtype and prod(w.shape[2:]) > 1
     return short and (w.shape[1] < _FEW or alone) and alike and g.size > 0 < sent <= room
+
+
+def _many(g: Any, w: Any, channels: int, slide: Sliding) -> bool:
+    """Whether vectors are long and so few channels are the sums of so many outputs that what BLAS
+    gains is more than it takes to add what goes to each tap.
+    """
+    taps = prod(w.shape[2:])
+    terms = w.size // max(1, channels * taps)
+    long = host().vector_bytes > _SHORT and not lie_last(g)
+    few = slide.groups == 1 and channels <= _FEW and taps > 1 and terms >= taps + _TO_ADD
+    return long and few and g.dtype == w.dtype and g.size > 0
 
 
 def _sound(g: Any, w: Any, slide: Sliding) -> bool:

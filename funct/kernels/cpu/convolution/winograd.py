@@ -38,6 +38,7 @@ _ELEMENT = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 _PAIRS = "s16"  # the dot of words of two integers
 _UNIT_BYTES = 384 << 10  # of a unit's squares, which stay in the second-level cache
 _FEWEST, _MOST = 28, 112  # squares of a unit,
+_FAR_BYTES, _FAR = 8 << 20, 128  # at least, if all units read so many bytes of weights from afar,
 _SHARED = 21  # or of one image that cores share
 _WEIGHTS = 25  # squares that take as long as to transform the weights
 _LINE_BYTES = 64
@@ -106,6 +107,8 @@ def plan(
     line, pair = _LINE_BYTES // word, 2 * lanes
     most = _UNIT_BYTES // (PLACES * slide.groups * channels * word)
     most = max(_FEWEST, min(_MOST, most))
+    if PLACES * channels * outputs * slide.groups * word >= _FAR_BYTES:
+        most = _FAR
     if x[0] < batch.cores:  # so bands are shared
         high, wide = (-(-n // 2) for n in out)
         most = min(most, max(_SHARED, -(-high // batch.cores) * wide))
