@@ -70,7 +70,9 @@ def lower_convolution(node: Node, fused: Fused) -> list[Call]:
     """The calls, after copies of what does not lie one after the other."""
     calls, places = places_of(node.operands, fused)
     work = _Work(node, places)
-    return [*calls, *(work.few() or [*(work.lines() or work.tiles()), *work.judged()])]
+    if few := work.few():
+        return [*calls, *few]
+    return [*calls, *(work.unrolled() or work.lines() or work.tiles()), *work.judged()]
 
 
 class _Work:
@@ -100,6 +102,17 @@ class _Work:
         arrays = [(a, self.dtype) for a in (*self.places, Address(self.out))]
         added = [flat_call(add_products.fn, [*arrays, *tables, n], (self.out,))] if n else []
         return [zeros(self.out), *added]
+
+    def unrolled(self) -> list[Call]:
+        """Of few channels, by blocks of pixels; nothing where that does not serve."""
+        (a, b), dot = self.given, _ELEMENT[self.dtype.char]
+        plain = self.kind == "convolution"
+        found = job("unrolled", dot, a, b, *self.slide) if plain else None
+        if found is None:
+            return []
+        at = dict(zip(("x", "w", "y"), (*self.places, Address(self.out)), strict=True))
+        at["scratch"] = Address(Buffer(max(1, found.room), _BYTES))
+        return [told(found, at, [self.out])]
 
     def lines(self) -> list[Call]:
         """Of few channels per group, line by line; nothing where that does not serve."""
@@ -157,7 +170,9 @@ class _Work:
             return []
         if telling:
             return [some_finite(self.out, telling)]
-        return [all_finite(self.places[1], math.prod(self.given[1]), self.dtype)]
+        factors, sums = math.prod(self.given[1]), math.prod(self.out.shape)
+        told = (Address(self.out), sums) if sums < factors else (self.places[1], factors)
+        return [all_finite(*told, self.dtype)]
 
     def _gradient(self, what: tuple[Any, ...]) -> list[_Told]:
         found = _job(("gradient", *what))

@@ -27,7 +27,7 @@ _MAKERS = {  # module: functions, by what they are asked for
     "gradient by squares": "convolution.jobs:gradient_by_squares",
     "line weights": "convolution.jobs:line_weights", "lines": "convolution.jobs:lines",
     "pack": "convolution.jobs:pack", "rest": "convolution.jobs:rest",
-    "tiles": "convolution.jobs:tiles",
+    "tiles": "convolution.jobs:tiles", "unrolled": "convolution.jobs:unrolled_images",
 }  # fmt: skip
 
 

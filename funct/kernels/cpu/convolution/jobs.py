@@ -13,6 +13,7 @@ from funct.kernels.cpu.convolution import (
     bands,
     depthwise,
     squares,
+    unrolled,
     weight_gradient,
     weight_text,
     winograd,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "by_squares", "gradient", "gradient_by_squares", "line_weights", "lines", "pack", "rest",
-    "tiles",
+    "tiles", "unrolled_images",
 ]  # fmt: skip
 
 
@@ -42,6 +43,16 @@ def lines(name: str, x: Sizes, w: Sizes, size: Sizes | None, *how: Any) -> Job |
         return None
     work = 2 * max(prod(made.shape), prod(x)) * prod(w[1:])
     return alone(_of_lines(made, ("x", "w", "y")), PLANES, work)
+
+
+def unrolled_images(dot: str, x: Sizes, w: Sizes, *how: Any) -> Job | None:
+    """Convolution of few channels, where that is quicker by blocks of pixels."""
+    slide = Sliding(*how)
+    if not unrolled.serves(x, w, slide):
+        return None
+    made = unrolled.plan(dot, x, w, slide)
+    missing = ("x", "w", "y", "scratch")
+    return job_of(unrolled.entry(dot), made.job, unrolled.JOB, missing, made.scratch_bytes, made)
 
 
 def line_weights(name: str, x: Sizes, g: Sizes, size: Sizes, *how: Any) -> Job | None:
