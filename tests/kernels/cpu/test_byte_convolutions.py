@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -11,7 +13,6 @@ from funct.kernels import table
 from funct.kernels.cpu.convolution import byte_planes
 from funct.kernels.cpu.quantized import byte_pixels
 from funct.kernels.cpu.quantized import layers as fast
-from funct.kernels.cpu.quantized.words import PAIRS
 from funct.kernels.quantized import affine as plain
 from funct.kernels.windows.views import Sliding
 from tests import guarded
@@ -46,8 +47,8 @@ def test_planes_of_one_channel_per_group_are_the_plain_ones(data: st.DataObject)
     to = to._replace(multiplier=to.multiplier * np.float32(data.draw(st.sampled_from([1, 1e9]))))
     slide = Sliding((1,) * d, padding, dilation, channels)
     given = data.draw(zero_points(dtype)), w, bias, to, slide
-    at_end = data.draw(st.booleans())
-    with pytest.MonkeyPatch.context() as patch, guarded.memory(at_end=at_end), taken(PAIRS):
+    at_end, words = data.draw(st.booleans()), data.draw(st.sampled_from(WORDS))
+    with pytest.MonkeyPatch.context() as patch, guarded.memory(at_end=at_end), taken(words):
         patch.setattr(byte_planes, "_SLAB", data.draw(st.sampled_from([300, 12 << 10])))
         fast.convolver.cache_clear()
         x = guarded.copy(codes((n, channels, *size), dtype, 1), at_end=at_end)
@@ -100,8 +101,9 @@ def test_zeros_beside_images_may_be_wider_than_windows_reach(channels: int) -> N
     slide = Sliding((1, 1), ((0, 0), (3, 3)), (1, 1), 8)
     x = codes((1, 8 * channels, 16, 9), np.uint8, 1)
     w, to = codes((16, channels, 1, 2), np.int8, 2), plain.Codes(np.float32(1), 0, 0, 255, np.uint8)
-    with taken(PAIRS):
-        for bias in (np.arange(16, dtype=np.int32), np.arange(16, 32, dtype=np.int32)):
+    biases = np.arange(16, dtype=np.int32), np.arange(16, 32, dtype=np.int32)
+    for words, bias in itertools.product(WORDS, biases):
+        with taken(words):
             y = fast.convolution(x, 9, w, bias, to, slide)
             expected = plain.plain_convolution(x, 9, w, bias, to, slide)
             np.testing.assert_array_equal(y, expected)

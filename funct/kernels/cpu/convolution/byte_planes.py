@@ -1,9 +1,9 @@
-"""Depthwise convolutions of codes, plane by plane: pairs of taps of 16-bit integers.
+"""Depthwise convolutions of codes, plane by plane: words of taps (`quantized/words.py`).
 
-A plane is spread once to differences from the zero point, with zeros around. One instruction
-multiplies the pairs that lie side by side there by two weights each, and adds them: a vector that
-is loaded at an even place serves the taps of all pixels at even places and, with the weights one
-place further, of those at odd places. Nothing is reordered, and nothing at the edges is masked.
+A plane is spread once to what stands in words, with zeros around. One instruction multiplies what
+lies side by side there by the weights of a word, and adds the products: a vector that is loaded at
+a place serves the taps of the pixels that begin words there and, with the weights one place
+further, of those one place further. Nothing is reordered, and nothing at the edges is masked.
 
 The lines of the result follow each other in the slab, and are computed as one: short ones fill
 vectors, and what lies between them is computed in vain. Two runs of pixels, one behind the other,
@@ -24,9 +24,10 @@ from msgspec import Struct
 
 from funct.device import Host, host, printed
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.dense.dots import DOTS
+from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.quantized.codes import BYTE, farthest, spans, to_codes_fields
 from funct.kernels.cpu.quantized.narrowing import TO_CODES, Narrowing
+from funct.kernels.cpu.quantized.words import Words
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.cpu.runners import filling
 from funct.kernels.cpu.tasks import deal_out
@@ -42,16 +43,15 @@ if TYPE_CHECKING:
 
 __all__ = ["convolver"]
 
-_DOT = DOTS["s16"]
 _TASKS = 4  # per core
 _TAPS = 128  # texts grow with them
 _SLAB = 12 << 10  # bytes of a band, if it is more than one line,
 _TOGETHER = 8 << 10  # and of the slabs and codes of several planes
-_BEHIND = 64  # elements that the last vectors reach, at most, beyond lines
 _LINE = 64  # bytes
-_LANES = 8
-_RUN = 2 * _LANES  # pixels
+_WORD = 4
+_PARTS = 4  # vectors of sums that become codes together
 _UNROLLED = 4  # vectors of a line
+_CLEARED = 32  # bytes at a time
 _MOST_STEPS = 2.0**31
 
 JOB = Fields((
@@ -64,11 +64,14 @@ JOB = Fields((
 class Pattern(Struct, frozen=True, cache_hash=True):
     """What a text is printed for.
 
-    kernel: lines, and taps of a line, which are `dilation` apart. bounded: whether steps fit into
-    int32. spread, brought: the lanes and the number of vectors of a line of x, and of the result;
-    0: many. codes: the elements of x and of the result.
+    word: what stands in a word, of which a vector has so many lanes. kernel: lines, and taps of a
+    line, which are `dilation` apart. bounded: whether steps fit into int32. spread, brought: the
+    lanes and the number of vectors of a line of x, and of the result; 0: many. codes: the elements
+    of x and of the result.
     """
 
+    word: Words
+    lanes: int
     kernel: tuple[int, int]
     dilation: int
     bounded: bool
@@ -76,23 +79,32 @@ class Pattern(Struct, frozen=True, cache_hash=True):
     brought: tuple[int, int]
     codes: tuple[str, str]
 
+    @property
+    def run(self) -> int:
+        """Pixels of a vector for each place in a word."""
+        return self.word.count * self.lanes
+
     def words(self) -> list[list[tuple[int, list[int]]]]:
-        """For pixels at even places, and at odd ones: the places from which pairs are taken, and
-        the two taps there, or -1.
+        """For pixels at each place in a word: the places from which words are taken, and the taps
+        there, or -1.
         """
-        found = []
-        for odd in range(2):
-            at = {k * self.dilation + odd: k for k in range(self.kernel[1])}
-            places = sorted({place - place % 2 for place in at})
-            found.append([(p, [at.get(p, -1), at.get(p + 1, -1)]) for p in places])
+        found, count = [], self.word.count
+        for first in range(count):
+            at = {k * self.dilation + first: k for k in range(self.kernel[1])}
+            places = sorted({place - place % count for place in at})
+            found.append([(p, [at.get(p + n, -1) for n in range(count)]) for p in places])
         return found
 
-    def weights(self, w: NDArray[np.int8]) -> NDArray[np.int32]:
-        """Words (outputs, lines · words of a line), in the order of `words`."""
-        taps = w.reshape(len(w), *self.kernel).astype(np.int16)
-        lines = np.concatenate([taps, np.zeros((*taps.shape[:2], 1), np.int16)], axis=2)
-        order = [k for pairs in self.words() for _, both in pairs for k in both]
-        return np.ascontiguousarray(lines[:, :, order]).view(np.int32).reshape(len(w), -1)
+    def weights(
+        self, w: NDArray[np.int8], bias: NDArray[np.int32], zero: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Words (outputs, lines · words of a line) as in `words`, and what sums begin with."""
+        narrow = np.dtype(f"i{_WORD // self.word.count}")
+        taps = w.reshape(len(w), *self.kernel).astype(narrow)
+        lines = np.concatenate([taps, np.zeros((*taps.shape[:2], 1), narrow)], axis=2)
+        order = [k for places in self.words() for _, some in places for k in some]
+        words = np.ascontiguousarray(lines[:, :, order]).view(np.int32).reshape(len(w), -1)
+        return words, bias - zero * self.word.offset(w)
 
 
 def _vectors(count: int, most: int) -> tuple[int, int]:
@@ -104,11 +116,11 @@ def _vectors(count: int, most: int) -> tuple[int, int]:
 
 def convolver(
     x: Sizes, dtype: np.dtype[Any], zero_point: int, w: Sizes, bias: NDArray[np.int32],
-    to: Codes, slide: Sliding,
-) -> tuple[Pattern, Callable[..., None]] | None:  # fmt: skip
-    """What fills images of codes from images of codes, weights in words, and the result; see
-    `funct.kernels.quantized.affine.convolution`. None where there is more than one channel per
-    group, or three axes, or there are strides.
+    to: Codes, slide: Sliding, words: Words,
+) -> tuple[Pattern, int, Callable[..., None]] | None:  # fmt: skip
+    """The pattern, the zero point of words, and what fills images of codes from images of codes,
+    the pattern's `weights`, and the result; see `funct.kernels.quantized.affine.convolution`. None
+    where there is more than one channel per group, or three axes, or there are strides.
     """
     size, d = slide.size(x[2:], w[2:]), len(slide.stride)
     if d > 2 or w[1] != 1 or prod(w[2:]) > _TAPS or max(slide.stride) > 1:
@@ -124,15 +136,18 @@ def convolver(
     count2 = max(0, min(size2 - from2, out2 + beside - to2))
     # zeros are of two lines
     pitch = max(out2, count2 + max(to2, out2 + beside - to2 - count2))
-    most = max(1, min(out1, _SLAB // 2 // pitch - above))
+    byte = _WORD // words.count  # bytes of an element
+    most = max(1, min(out1, _SLAB // byte // pitch - above))
     bands = -(-out1 // most)
     most = -(-out1 // bands)
     steps = float(np.max(np.abs(to.multiplier))) * farthest(prod(w[1:]), bias.tobytes())
+    lanes, zero = supported(DOTS[words.dot], host()) // _WORD, words.zero_point(zero_point, dtype)
     pattern = Pattern(
-        (taps1, taps2), dilation2, steps < _MOST_STEPS, _vectors(count2, 16), _vectors(out2, 32),
-        (BYTE[dtype], BYTE[np.dtype(to.dtype)]),
+        words, lanes, (taps1, taps2), dilation2, steps < _MOST_STEPS, _vectors(count2, 32 // byte),
+        _vectors(out2, 32), (BYTE[dtype], BYTE[np.dtype(to.dtype)]),
     )  # fmt: skip
-    slab, codes = 2 * ((most + above) * pitch + beside + _BEHIND), most * pitch + _BEHIND  # bytes
+    behind = 4 * pattern.run  # elements that the last vectors reach, at most, beyond lines
+    slab, codes = byte * ((most + above) * pitch + beside + behind), most * pitch + behind
     slab, codes = (-(-n // _LINE) * _LINE for n in (slab, codes))
     fields, held = to_codes_fields(bias, to)
     planes, shared = x[0] * x[1], len(bias) // x[1]
@@ -142,17 +157,18 @@ def convolver(
     job = JOB.fill(
         tasks=tasks, units=units, bands=bands, together=together, planes=planes, shared=shared,
         channels=x[1], x=0, w=0, y=0, scratch=0, scratch_step=step, slab_step=slab,
-        codes=together * slab, codes_step=codes, x_zero=zero_point, size1=size1, size2=size2,
+        codes=together * slab, codes_step=codes, x_zero=zero, size1=size1, size2=size2,
         low1=low1, from2=from2, count2=count2, to2=to2, out1=out1, out2=out2, pitch=pitch,
         above=above, dilation1=dilation1, **fields,
     )  # fmt: skip
     code = printed(_text, pattern, host()).keep()
-    fill = filling(code.address("run"), job, [JOB.place(n) for n in ("x", "w", "y", "scratch")])
+    missing = [JOB.place(name) for name in ("x", "w", "bias", "y", "scratch")]
+    fill = filling(code.address("run"), job, missing)
 
-    def run(x: NDArray[Any], w: NDArray[Any], y: NDArray[Any], held: Any = held) -> None:
-        fill(x, w, y, memory.scratch(tasks * step))
+    def run(x: Any, w: Any, bias: Any, y: Any, held: Any = held) -> None:
+        fill(x, w, bias, y, memory.scratch(tasks * step))
 
-    return pattern, run
+    return pattern, zero, run
 
 
 def _text(pattern: Pattern, target: Host) -> str:
@@ -163,9 +179,9 @@ def _text(pattern: Pattern, target: Host) -> str:
     start = f.div(task * job.units, job.tasks)
     stop = f.div((task + 1) * job.units, job.tasks)
     slab = f.at(job.pointer("scratch"), task * job.scratch_step, "i8")
-    zeros = f.constant(typed("i8", 32), 0)
-    each(f, 0, job.codes, lambda i: f.store(zeros, f.at(slab, i, "i8")), 32)
-    each(f, start, stop, _Band(f, job, pattern, slab).print)
+    band = _Band(f, job, pattern, slab)
+    each(f, 0, job.codes, lambda i: f.store(band.nothing(_CLEARED), f.at(slab, i, "u8")), _CLEARED)
+    each(f, start, stop, band.print)
     f.ret()
     deal_out(module, "run", "planes", JOB)
     return module.text()
@@ -178,8 +194,24 @@ class _Band:
         self.f, self.job, self.pattern, self.slab = f, job, pattern, slab
         self.codes = f.at(slab, job.codes, "i8")
         self.count = pattern.kernel[0] * sum(map(len, pattern.words()))
-        self.w = f.allocate(typed("i32"), self.count * _LANES)
-        self.narrowing = Narrowing(f, job, pattern.codes[1], _LANES, bounded=pattern.bounded)
+        self.w = f.allocate(typed("i32"), self.count * pattern.lanes)
+        lanes, bounded = pattern.lanes, pattern.bounded
+        self.narrowing = Narrowing(f, job, pattern.codes[1], lanes, bounded=bounded)
+        self.element = pattern.word.element
+
+    def nothing(self, count: int) -> Value:
+        """So many bytes, or elements, that stand for 0."""
+        f = self.f
+        if self.pattern.word.centred:
+            return f.constant(typed(self.element, count), 0)
+        return f.splat(f.convert(self.job.x_zero, self.element), count)
+
+    def of_words(self, codes: Value) -> Value:
+        """Codes as they stand in words."""
+        if self.pattern.word.centred:
+            zero = self.f.convert(self.job.x_zero, self.element)
+            return self.f.convert(codes, self.element) - self.f.splat(zero, codes.type.lanes)
+        return codes ^ -128 if codes.type.is_signed else codes
 
     def print(self, unit: Value) -> None:
         """Band after band, plane after plane. What is read was stored long before: loads of what
@@ -227,24 +259,24 @@ class _Band:
         x = f.at(job.pointer("x"), plane * (job.size1 * job.size2) + job.from2, read)
         top, count2, vectors = first - job.low1, job.count2, self.pattern.spread
         size1, size2, pitch = job.size1, job.size2, job.pitch
-        zero = f.convert(job.x_zero, "i16")
-        slab = f.at(to, job.to2, "i16")
+        element = self.element
+        slab = f.at(to, job.to2, element)
 
         def line(r: Value) -> None:
             at = top + r
-            to = f.at(slab, r * pitch, "i16")
+            to = f.at(slab, r * pitch, element)
 
             def differences() -> list[Value]:
                 def some(k: Value, lanes: int) -> None:
                     codes = f.load(typed(read, lanes), f.at(x, at * size2 + k, read))
-                    f.store(f.convert(codes, "i16") - f.splat(zero, lanes), f.at(to, k, "i16"))
+                    f.store(self.of_words(codes), f.at(to, k, element))
 
                 self._some(count2, vectors, some)
                 return []
 
             def nothing() -> list[Value]:
                 def some(k: Value, lanes: int) -> None:
-                    f.store(f.constant(typed("i16", lanes), 0), f.at(to, k, "i16"))
+                    f.store(self.nothing(lanes), f.at(to, k, element))
 
                 self._some(count2, vectors, some)
                 return []
@@ -255,39 +287,45 @@ class _Band:
 
     def _sum(self, slab: Value, channel: Value, rows: Value, to: Value) -> None:
         """The codes of one output, block after block."""
-        f, job = self.f, self.job
+        f, job, lanes, run = self.f, self.job, self.pattern.lanes, self.pattern.run
         w = f.at(job.pointer("w"), channel * self.count, "i32")
         for t in range(self.count):
-            word = f.splat(f.load(typed("i32"), f.at(w, t, "i32")), _LANES)
-            f.store(word, f.at(self.w, t * _LANES, "i32"))
+            word = f.splat(f.load(typed("i32"), f.at(w, t, "i32")), lanes)
+            f.store(word, f.at(self.w, t * lanes, "i32"))
         self.begin, self.factor = (
-            f.splat(f.load(typed(t), f.at(job.pointer(name), channel, t)), _LANES)
+            f.splat(f.load(typed(t), f.at(job.pointer(name), channel, t)), lanes)
             for name, t in (("bias", "i32"), ("multiplier", "f32"))
         )
         self.line_step, count = job.dilation1 * job.pitch, rows * job.pitch
-        each(f, 0, count - _RUN, lambda q: self._block(slab, to, q, 2), 2 * _RUN)
-        q = f.div(count + _RUN - 1, 2 * _RUN) * (2 * _RUN)
+        each(f, 0, count - run, lambda q: self._block(slab, to, q, 2), 2 * run)
+        q = f.div(count + run - 1, 2 * run) * (2 * run)
         f.when(q < count, lambda: self._block(slab, to, q, 1))
 
     def _block(self, slab: Value, to: Value, q: Value, runs: int) -> None:
         """So many runs of pixels, from the q-th on."""
-        f, words, pairs = self.f, self.pattern.words(), typed("i32", _LANES)
-        weights = (f.load(pairs, f.at(self.w, n * _LANES, "i32")) for n in itertools.count())
+        f, words, length = self.f, self.pattern.words(), self.pattern.run
+        vector, dot = typed("i32", self.pattern.lanes), DOTS[self.pattern.word.dot]
+        weights = (f.load(vector, f.at(self.w, n * vector.lanes, "i32")) for n in itertools.count())
         sums = [[self.begin] * len(words) for _ in range(runs)]
         for tap in range(self.pattern.kernel[0]):
-            line = f.at(slab, q + self.line_step * tap, "i16")
+            line = f.at(slab, q + self.line_step * tap, self.element)
             read: dict[int, Value] = {}
             for way, places in enumerate(words):
                 for place, _ in places:
                     weight = next(weights)
                     for run in range(runs):
-                        if (here := place + run * _RUN) not in read:
-                            read[here] = f.load(pairs, f.at(line, here, "i16"))
-                        sums[run][way] = _DOT.step(f, sums[run][way], read[here], weight)
-        both = [*sums, *sums][:2]  # one run is taken twice, and given once
-        steps = [f.convert(s, "f32") * self.factor for run in both for s in run]
-        order = [(2 * (k // _RUN) + k % 2, k % _RUN // 2) for k in range(runs * _RUN)]
-        f.store(self.narrowing.codes(steps, order), f.at(to, q, "i8"))
+                        if (here := place + run * length) not in read:
+                            read[here] = f.load(vector, f.at(line, here, self.element))
+                        sums[run][way] = dot.step(f, sums[run][way], read[here], weight)
+        steps = [f.convert(s, "f32") * self.factor for run in sums for s in run]
+        pixels, count = runs * length, len(words)
+        order = [(k // length * count + k % count, k % length // count) for k in range(pixels)]
+        together = min(pixels, _PARTS * vector.lanes)
+        for k in range(0, pixels, together):
+            some = steps[k // vector.lanes :][:_PARTS]
+            some = [*some, *some][:_PARTS]  # one run of pairs is taken twice, and given once
+            codes = self.narrowing.codes(some, order[:together])
+            f.store(codes, f.at(to, q + k, "i8"))
 
     def _bring(self, codes: Value, rows: Value, y: Value) -> None:
         """The codes to their place in the result."""

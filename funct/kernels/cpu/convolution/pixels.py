@@ -247,7 +247,8 @@ def _sums(
     )
     most = _HELD[line.registers]
     pieces = [line.taps[2][k : k + most] for k in range(0, len(line.taps[2]), most)]
-    for (tap0, _), (tap1, _), taps2 in itertools.product(*line.taps[:2], pieces):
+    rows = itertools.product(line.taps[0], line.taps[1], pieces)
+    for (tap0, _), (tap1, _), taps2 in rows:
         columns = sorted({j * stride + o for j in range(width) for _, o in taps2})
         for v, turn in itertools.product(range(line.pattern.vectors), range(group)):
             of_vector = line.at(w, v * line.lanes)

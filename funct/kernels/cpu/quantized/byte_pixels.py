@@ -56,7 +56,7 @@ _MOST_STRIDE = 2
 _MOST_STEPS = 2.0**31
 _LINE = 64  # bytes
 _WORD = 4  # bytes
-_BROUGHT = 32  # codes at a time
+_BROUGHT = 32  # bytes at a time
 _POINT = Sliding((1, 1), ((0, 0), (0, 0)), (1, 1), 1)
 
 JOB = Fields((
@@ -236,9 +236,8 @@ class _Unit:
         self.codes = f.at(self.slab, job.codes, "i8")
         self.narrowing = Narrowing(f, job, pattern.codes[1], pattern.lanes, bounded=pattern.bounded)
         if not pattern.single:
-            each(
-                f, 0, job.codes, lambda i: f.store(self._nothing(32), f.at(self.slab, i, "i8")), 32
-            )
+            zeros = self._nothing(_BROUGHT)
+            each(f, 0, job.codes, lambda i: f.store(zeros, f.at(self.slab, i, "i8")), _BROUGHT)
 
     def _nothing(self, bytes: int) -> Value:
         """What stands for 0 in words."""

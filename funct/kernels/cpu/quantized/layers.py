@@ -117,7 +117,7 @@ def convolver(
     if few < _FEW_OUTPUTS or max(few, c) < _FEW_PRODUCTS:
         exact = farthest(2 * c * prod(kernel), bias) < _FLOAT32_EXACT
         given = x, dtype, zero_point, w, offset, Codes(factors, *limits), slide
-        alone = _by_pixels(*given, words) or (_by_planes(*given) if words.centred else None)
+        alone = _by_pixels(*given, words) or _by_planes(*given, words)
         ways = (_by_lines(*given, number) for number in (_INT, *([_FLOAT] if exact else [])))
         found = alone or next(filter(None, ways), None)
         if found is not None:
@@ -205,15 +205,16 @@ def _of_numbers(
 
 def _by_planes(
     x: Sizes, dtype: np.dtype[Any], zero_point: int, w: Sizes, bias: NDArray[np.int32],
-    codes: Codes, slide: Sliding,
+    codes: Codes, slide: Sliding, words: Words,
 ) -> _Run | None:  # fmt: skip
-    """The same for one channel per group, in pairs."""
-    found = by_planes(x, dtype, zero_point, w, bias, codes, slide)
+    """The same for one channel per group."""
+    found = by_planes(x, dtype, zero_point, w, bias, codes, slide, words)
     if found is None:
         return None
-    pattern, fill = found
+    pattern, zero, fill = found
+    weights = functools.partial(pattern.weights, bias=bias, zero=zero)
     make = memory.maker((x[0], w[0], *slide.size(x[2:], w[2:])), np.dtype(codes.dtype))
-    return _prepared(fill, pattern, lambda w: (pattern.weights(w),), make)
+    return _prepared(fill, (pattern, bias.tobytes(), zero), weights, make)
 
 
 def _by_pixels(
