@@ -10,7 +10,8 @@ import funct.array as xp
 from funct import export, ops
 from funct.compile import build
 from funct.errors import ExportError, GuardError, ShapeError
-from funct.graph import Guard, capture
+from funct.graph import Guard, Node, capture
+from funct.graph.passes import optimize
 from tests import laws
 
 SIZES = (1, 2, 3, 7)
@@ -136,6 +137,13 @@ def test_exported_equals_eager(name: str) -> None:
         ft.grad(lambda v: xp.sum(xp.sin(fun(v))))(x),
         1e-9, 1e-9,
     )  # fmt: skip
+
+
+def test_open_sizes_are_those_of_arguments() -> None:
+    """What has the argument's shape is not kept to be asked for its size."""
+    graph = optimize(symbolic(lambda x: xp.mean(xp.exp(x * 2.0) ** 2.0), ("n", 3)))
+    asked = [e for e in graph.nodes if isinstance(e, Node) and e.name == "size_along"]
+    assert [e.operands for e in asked] == [graph.inputs]
 
 
 @pytest.mark.parametrize(

@@ -170,6 +170,17 @@ def _of_one(node: Node, maker: Maker) -> Any:
     return rebuilt(node, reshape, (x,), (out.shape,))
 
 
+def _of_as_many(node: Node, maker: Maker) -> Any:
+    """A size that is open is asked of the first array that has it: what is computed of that one
+    then need not be in memory.
+    """
+    (x,), inner = node.operands, maker(node.operands[0])
+    for a in inner.operands if inner is not None else ():
+        if isinstance(a, Var) and isinstance(x, Var) and repr(a.shape) == repr(x.shape):
+            return rebuilt(node, node.primitive, (a,), node.params)
+    return None
+
+
 def _lossless(small: np.dtype[Any], large: np.dtype[Any]) -> bool:
     if small in NARROW or large in NARROW or small in COMPLEX or large in COMPLEX:
         return False
@@ -191,6 +202,7 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "abs": (_even, _again("abs")),
     "square": (_even,),
     "astype": (_cast,),
+    "size_along": (_of_as_many,),
     **{n: (_again(n),) for n in ("floor", "ceil", "trunc", "round", "relu", "stop_gradient")},
     **{f"reduce_{n}": (_of_one,) for n in ("max", "min", "prod", "sum")},
     **dict.fromkeys(("any", "all"), (_of_one,)),
