@@ -66,6 +66,17 @@ def rows() -> Iterator[Row]:
         "qr of few": (many[:10], lambda v: linalg.qr(v, False), np.linalg.qr, "linalg.qr"),
         "det of few": (many[:10], linalg.det, np.linalg.det, "linalg.det"),
     }  # fmt: skip
+    for rows in (4, 64):
+        one = _normal((rows, rows), 7).astype(np.float64)
+        kinds |= {
+            f"det of {rows} rows": (one, linalg.det, np.linalg.det, "linalg.det"),
+            f"slogdet of {rows} rows": (one, linalg.slogdet, np.linalg.slogdet, "linalg.slogdet"),
+            f"inv of {rows} rows": (one, linalg.inv, np.linalg.inv, "linalg.inv"),
+            f"lu of {rows} rows": (one, linalg.lu, scipy.linalg.lu, "linalg.lu"),
+            f"qr of {rows} rows": (one, lambda v: linalg.qr(v, False), np.linalg.qr, "linalg.qr"),
+            f"cholesky of {rows} rows": (one @ one.mT + np.eye(rows), linalg.cholesky,
+                                         np.linalg.cholesky, "linalg.cholesky"),
+        }  # fmt: skip
     for name, (v, ours, theirs, known) in kinds.items():
         peers: dict[str, Any] = {"numpy": functools.partial(theirs, v)}
         if torch is not None:
@@ -73,6 +84,12 @@ def rows() -> Iterator[Row]:
             peers["torch"] = functools.partial(of, torch.from_numpy(v))
         work = 8 * v.size * v.shape[-1]
         yield Row(f"{name} {v.shape}, {v.dtype}", work, functools.partial(ours, v), peers, "f32")
+    for rows, sides in ((4, 1), (64, 64)):
+        system, right = _normal((rows, rows), 8), _normal((rows, sides), 9)
+        yield row_of(
+            f"solve of {rows} rows, {sides} sides", (system, right), xp.linalg.solve,
+            numpy=np.linalg.solve, torch=lambda t, a, b: t.linalg.solve(a, b),
+        )  # fmt: skip
     for x in (real, real.astype(np.float64)):
         yield _cofactors(x)
     vectors = _normal((30_000, 3), 5)

@@ -43,7 +43,7 @@ FACTORS: dict[str, Callable[[Any, Any], Any]] = {
     "slope": lambda a, b: ft.grad(lambda s: xp.sum(linalg.cholesky(s) ** 3))(a @ a.mT),
     "tangent": lambda a, b: ft.jvp(linalg.cholesky, (a @ a.mT,), (a + a.mT,)),
 }
-SIZES = [(33, (), 5), (64, (), 64), (130, (2,), 20), (20, (2, 2), 4)]
+SIZES = [(33, (), 5), (64, (), 64), (130, (2,), 20), (20, (2, 2), 4), (301, (), 4)]
 
 
 def given(n: int, lead: tuple[int, ...], sides: int, dtype: str) -> tuple[Any, Any]:
@@ -59,7 +59,8 @@ def test_numbers_are_eager_ones(name: str, size: tuple[int, Any, int], dtype: st
     f, arrays = (SYSTEMS | FACTORS)[name], given(*size, dtype)
     expected = ft.tree.leaves(f(*map(xp.asarray, arrays)))
     made = made_of(f, *arrays)
-    assert any(getattr(s, "name", "") in PRIVATE for s in made.fused.steps)
+    if name in SYSTEMS or size[0] > 300:  # of fewer rows vectors are sooner
+        assert any(getattr(s, "name", "") in PRIVATE for s in made.fused.steps)
     for x, y in zip(made.run(*arrays), expected, strict=True):
         tolerance = 1e-4 if dtype == "float32" else 1e-11
         np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance * float(np.max(np.abs(y))))

@@ -2,8 +2,9 @@
 
 A system, an inverse and a determinant begin with L, U and a permutation; a gradient asks for them
 again, of the transpose. Where a program has several such ops of one matrix or its transpose, its
-factors are a node of their own, and what is left of each op reads them. The numbers are LAPACK's,
-as before; those of a transpose come from the factors of the matrix.
+factors are a node of their own, and what is left of each op reads them. The numbers are LAPACK's;
+those of a transpose come from the factors of the matrix. Matrices of fewer rows are taken apart by
+vectors of rows (`steps/rows.py`) as often as somebody asks.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ __all__ = ["factored_once"]
 
 _OPS = frozenset({"solve", "inv", "det", "slogdet"})
 _RAISE = frozenset({"solve", "inv"})
-_LEAST = 12  # rows: factors of fewer cost less than a step more
+_LEAST = 97  # rows: factors of fewer are found sooner than shared
 
 
 def factored_once(graph: Graph) -> Graph:

@@ -27,6 +27,7 @@ from funct.compile.steps.folds import may_fold
 from funct.compile.steps.loop_products import may_be_numpys_product
 from funct.compile.steps.matrices import is_matrices
 from funct.compile.steps.moves import is_move
+from funct.compile.steps.rows import is_doubted_rows, is_rows
 from funct.compile.steps.systems import is_systems
 from funct.compile.steps.ufuncs import NUMPYS, is_ufunc
 from funct.compile.steps.vector_products import is_eager_vector_product
@@ -216,11 +217,12 @@ def _is_few(e: Node) -> bool:
 
 
 def _is_lapacks(e: Node) -> bool:
-    """Whether programs hold a node as a call of a loop of np.linalg, as it is."""
+    """Whether programs hold a node as eager execution's call of linear algebra."""
     ours = e.name == "solve_triangular" or is_systems(e)
     ours = ours or (e.name == "qr" and are_some(e.reads[0].shape))
     ours = ours or (e.name == "eigvalsh" and reduces(e.reads[0].shape, False))
-    return _is_few(e) and not ours and (is_matrices(e) or is_factors(e))
+    called = is_rows(e) or is_doubted_rows(e) or is_matrices(e) or is_factors(e)
+    return _is_few(e) and not ours and called
 
 
 def _is_backward(e: Node) -> bool:

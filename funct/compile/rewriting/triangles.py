@@ -22,6 +22,7 @@ from funct.compile.steps.triangles import CHOLESKY, TRIANGULAR, has_triangles
 from funct.core import Value
 from funct.graph import Graph, Node
 from funct.kernels.linalg import lapack
+from funct.kernels.linalg.few import suits
 from funct.kernels.linalg.stacks import are_some, rows_of
 from funct.ops.fast import wrap
 
@@ -44,6 +45,8 @@ def _way(e: Any) -> Callable[[_Walk, Node], list[Any]] | None:
     x, b = held[0], held[-1]
     rows = x.shape[-1]
     in_lanes = rows <= rows_of(e.name, x.dtype.char) and are_some(x.shape)
+    if e.name == "cholesky" and suits(e.name, x.shape, x.dtype.char):
+        return None
     if x.dtype.char not in "fd" or in_lanes or math.prod(x.shape) <= FEW_ELEMENTS:
         return None
     if e.name == "cholesky":

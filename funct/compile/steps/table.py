@@ -33,6 +33,7 @@ from funct.compile.steps.quantized import (
     lower_few_bits,
     lower_layer,
 )
+from funct.compile.steps.rows import is_doubted_rows, is_rows, lower_rows
 from funct.compile.steps.sparse import is_sparse, lower_sparse
 from funct.compile.steps.systems import is_systems, lower_systems
 from funct.compile.steps.triangles import is_triangle, lower_triangle
@@ -100,11 +101,11 @@ _LAST: _Table = (
 # what may have to be done otherwise, which raises or not
 _CALLED: _Table = (
     (is_flat, lower_flat), (is_ufunc, lower_ufunc), (is_fold, lower_fold),
-    (is_lu, lower_lu), (is_fourier, lower_fourier),
+    (is_rows, lower_rows), (is_lu, lower_lu), (is_fourier, lower_fourier),
 )  # fmt: skip
 _DOUBTED: _Table = (
     (is_gather, lower_gather), (is_along, lower_along), (is_systems, lower_systems),
-    (is_matrices, lower_matrices), (is_factors, lower_factors),
+    (is_doubted_rows, lower_rows), (is_matrices, lower_matrices), (is_factors, lower_factors),
 )  # fmt: skip
 
 _SURE_OF_MANY: _Table = (*_FIRST, *_LAST)

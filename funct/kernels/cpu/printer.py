@@ -34,6 +34,7 @@ from funct.kernels.cpu.vectors import (
     bits,
     chosen,
     detached,
+    fused,
     gathered,
     in_step,
     lanes,
@@ -247,6 +248,7 @@ class _Printer(Registers):
             bits: self.bits, chosen: self.chosen, in_step: self.in_step, stepped: self.stepped,
             ascend: self.ascend, min: self.smaller, detached: self.detached,
             backwards: self.backwards, picked: self.shuffled, room: self.room,
+            fused: self.fused,
             spread: lambda v, n: self.spread(self.typed(v), n),
             max: lambda a, b: self.where(self.compare(ast.Gt(), b, a), b, a),
         }  # fmt: skip

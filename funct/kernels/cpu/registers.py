@@ -248,6 +248,17 @@ class Registers:
         return Value(self.emit(f"call {v.type.text} @llvm.sqrt.{suffix}({v.type.text} {v.text})"),
                      v.type)  # fmt: skip
 
+    def fused(self, a: Any, b: Any, c: Any) -> Value:
+        """a b + c; instructions of its own where the processor has none for it."""
+        a, c = self.both(a, c)
+        b, c = self.both(b, c)
+        a, kind = self.typed(a, c.type), c.type
+        suffix = (f"v{kind.lanes}" if kind.lanes else "") + f"f{kind.bits}"
+        name = f"@llvm.fmuladd.{suffix}"
+        given = ", ".join([f"{kind.text} {v.text}" for v in (a, b, c)])
+        self.declared.add(f"declare {kind.text} {name}({', '.join([kind.text] * 3)})")
+        return Value(self.emit(f"call {kind.text} {name}({given})"), kind)
+
     def log1p(self, v: Value) -> Value:
         """log(1 + v) of a number, by the C library."""
         name = "@log1p" if v.type.bits == 64 else "@log1pf"

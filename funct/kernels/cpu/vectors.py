@@ -12,8 +12,9 @@ import numpy as np
 
 __all__ = [
     "ELEMENTS", "HALVES", "INT", "TRUTH", "Pointer", "Type", "Value", "ascend", "asked",
-    "backwards", "bits", "chosen", "detached", "element", "gathered", "in_step", "lanes", "loaded",
-    "many", "packed", "picked", "room", "spread", "stepped", "stored", "summed", "written",
+    "backwards", "bits", "chosen", "detached", "element", "fused", "gathered", "in_step", "lanes",
+    "loaded", "many", "packed", "picked", "room", "spread", "stepped", "stored", "summed",
+    "written",
 ]  # fmt: skip
 
 
@@ -100,6 +101,11 @@ def asked(x: Any, at: Any, count: int) -> None:
 def stored(x: Any, at: Any, v: Any) -> None:
     """Write a vector into x from at on."""
     x[at : at + len(v)] = v
+
+
+def fused(a: Any, b: Any, c: Any) -> Any:
+    """a b + c, rounded once where the processor does that in one instruction."""
+    return a * b + c
 
 
 def spread(v: Any, count: int) -> Any:

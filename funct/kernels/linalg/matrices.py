@@ -21,7 +21,7 @@ from funct.kernels import table
 from funct.kernels.cpu.broadcast import distinct
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.small.hermitian import hermitian
-from funct.kernels.linalg import exponential, stacks
+from funct.kernels.linalg import exponential, few, stacks
 from funct.kernels.linalg.cofactors import cofactors
 from funct.kernels.linalg.dots import vdot
 from funct.kernels.linalg.lapack import alone, loop, orthogonal
@@ -134,6 +134,7 @@ def cholesky(x: NDArray[Any], /) -> NDArray[Any]:
     """Lower L with L Lᴴ = x; of x only the Hermitian part is seen."""
     _square(x)
     found: NDArray[Any] | None = stacks.cholesky(x) if x.ndim > 2 else None
+    found = few.cholesky(x) if found is None else found
     return _cholesky(_hermitian(x)) if found is None else found
 
 
@@ -143,6 +144,7 @@ def solve(a: NDArray[Any], b: NDArray[Any], /) -> NDArray[Any]:
     _square(a)
     _matrix(b)
     found: NDArray[Any] | None = stacks.solve(a, b) if a.ndim > 2 else None
+    found = few.solve(a, b) if found is None else found
     return _solve(a, b) if found is None else found
 
 
@@ -200,6 +202,7 @@ def inv(x: NDArray[Any], /) -> NDArray[Any]:
     """x⁻¹."""
     _square(x)
     found: NDArray[Any] | None = stacks.inv(x) if x.ndim > 2 else None
+    found = few.inv(x) if found is None else found
     return _inv(x) if found is None else found
 
 
@@ -245,6 +248,7 @@ def det(x: NDArray[Any], /) -> NDArray[Any]:
     """Determinant."""
     _square(x)
     found: Any = stacks.det(x) if x.ndim > 2 else None
+    found = few.det(x) if found is None else found
     if found is None:
         found = _det(x)
     return np.asarray(found) if isinstance(found, np.generic) else found
@@ -254,6 +258,7 @@ def slogdet(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any]]:
     """Sign (or phase) of the determinant, and the logarithm of its absolute value."""
     _square(x)
     found = stacks.slogdet(x) if x.ndim > 2 else None
+    found = few.slogdet(x) if found is None else found
     sign, size = _slogdet(x) if found is None else found
     return sign, size
 
@@ -341,6 +346,8 @@ def qr(x: NDArray[Any], complete: bool, /) -> tuple[NDArray[Any], NDArray[Any]]:
     complete = complete and x.shape[-2] > n
     if x.ndim > 2 and (small := stacks.qr(x, complete)) is not None:
         return turned(small[0], n), small[1]
+    if (real := few.qr(x, complete)) is not None:
+        return real
     host = x.__class__ is np.ndarray
     if host and (found := orthogonal(x, complete)) is not None:
         q, r = found[0], np.where(_upper(*found[1].shape), found[1], np.zeros((), x.dtype))
@@ -357,9 +364,13 @@ def qr(x: NDArray[Any], complete: bool, /) -> tuple[NDArray[Any], NDArray[Any]]:
 def lu(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Permutation P, unit lower L, upper U with P L U = x."""
     _matrix(x)
-    if (found := stacks.lu(x if x.ndim > 2 else x[None])) is not None:
+    if x.ndim > 2 and (found := stacks.lu(x)) is not None:
+        return found
+    if x.shape[-1] == x.shape[-2] and (found := few.lu(x)) is not None:
+        return found
+    if x.ndim == 2 and (found := stacks.lu(x[None])) is not None:
         p, low, up = found
-        return found if x.ndim > 2 else (p[0], low[0], up[0])
+        return p[0], low[0], up[0]
     import scipy.linalg
 
     *lead, m, n = x.shape

@@ -248,7 +248,7 @@ def _suits(
 
 def rows_of(name: str, char: str) -> int:
     """Of how many rows matrices are, at most, for which elimination is sooner in lanes."""
-    if name == "cholesky":
+    if name in ("cholesky", "qr", "lu"):
         return _MOST_FACTORED
     return MOST - 1 if name == "inv" and char == "f" else MOST  # as LAPACK leaves the double there
 

@@ -1,0 +1,83 @@
+"""A matrix whose rows are vectors, for what is computed with one matrix, or few: see
+`funct.kernels.linalg.alone`.
+
+It stands in a room whose rows begin with whole vectors, `apart` elements from one to the next, and
+so is everything that stands beside it; what fills up the last vector of a row is 0 at first, and
+never read. Vectors are as long as a line of the caches.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funct.kernels.cpu.vectors import fused, gathered, lanes, loaded, spread, stored
+
+__all__ = ["brought", "exchanged", "given", "products_taken", "whole"]
+
+
+def whole(n: Any, width: int) -> Any:
+    """How many elements the vectors have that hold n of them."""
+    return (n + (width - 1)) & -width
+
+
+def brought(x: Any, start: Any, n: Any, room: Any, to: Any, width: int) -> None:
+    """Put a row of n elements into a room."""
+    inside = n & -width
+    for j in range(0, inside, width):
+        stored(room, to + j, loaded(x, start + j, width).astype(room.dtype))
+    if inside < n:
+        at = lanes(width, np.int64) + inside
+        v = gathered(x, np.where(at < n, at, n - 1) + start).astype(room.dtype)
+        stored(room, to + inside, np.where(at < n, v, spread(room.dtype.type(0.0), width)))
+
+
+def given(room: Any, start: Any, n: Any, y: Any, to: Any, width: int) -> None:
+    """Take a row of n elements out of a room."""
+    inside = n & -width
+    for j in range(0, inside, width):
+        stored(y, to + j, loaded(room, start + j, width).astype(y.dtype))
+    for j in range(inside, n):
+        y[to + j] = room[start + j].astype(y.dtype)
+
+
+def exchanged(room: Any, a: Any, b: Any, length: Any, width: int) -> None:
+    """Exchange two rows."""
+    for j in range(0, length, width):
+        v = loaded(room, a + j, width)
+        stored(room, a + j, loaded(room, b + j, width))
+        stored(room, b + j, v)
+
+
+def products_taken(
+    room: Any, rows: Any, many: Any, apart: Any, left: Any, down: Any, along: Any, top: Any,
+    terms: Any, start: Any, stop: Any, width: int,
+) -> None:  # fmt: skip
+    """Take from `many` rows, the first at `rows`, between elements start and stop, products with
+    the `terms` rows from `top` on: of row i times the numbers at left + i · down + k · along.
+    """
+    most = many & -4
+    for j in range(start, stop, width):
+        for i in range(0, most, 4):
+            at, by = rows + i * apart + j, left + i * down
+            a: Any = loaded(room, at, width)
+            b: Any = loaded(room, at + apart, width)
+            c: Any = loaded(room, at + 2 * apart, width)
+            d: Any = loaded(room, at + 3 * apart, width)
+            for k in range(terms):
+                v = loaded(room, top + k * apart + j, width)
+                a = fused(-room[by + k * along], v, a)
+                b = fused(-room[by + (down + k * along)], v, b)
+                c = fused(-room[by + (2 * down + k * along)], v, c)
+                d = fused(-room[by + (3 * down + k * along)], v, d)
+            stored(room, at, a)
+            stored(room, at + apart, b)
+            stored(room, at + 2 * apart, c)
+            stored(room, at + 3 * apart, d)
+        for i in range(most, many):
+            one: Any = loaded(room, rows + i * apart + j, width)
+            for k in range(terms):
+                v = loaded(room, top + k * apart + j, width)
+                one = fused(-room[left + i * down + k * along], v, one)
+            stored(room, rows + i * apart + j, one)
