@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import funct as ft
+import funct.array as xp
 from funct.errors import LinAlgError
 from funct.kernels.cpu.loops import available
 from funct.kernels.cpu.small import row_factors as cpu_factors
@@ -165,6 +166,29 @@ def test_products_that_leave_the_range_come_back(scale: float) -> None:
         np.testing.assert_array_equal(few.det(x * scale), np.linalg.det(x * scale))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_calls_that_came_before_have_the_same_bits(dtype: str) -> None:
+    """And errors; right sides are those of each system, of all of them, or a vector."""
+    for prepared in few.ALREADY.values():
+        prepared.load()
+    for shape in [(1, 1), (3, 3), (9, 9), (32, 32), (33, 33), (2, 5, 5), (0, 3, 3), (90, 4, 4)]:
+        x = definite(shape, dtype, 0)
+        n = shape[-1]
+        right = [np.ones((*shape[:-1], 2), dtype), np.ones((n, 3), dtype), np.ones(n, dtype)]
+        calls: list[Any] = [matrices.inv, matrices.det, matrices.cholesky]
+        calls += [lambda v, b=b: matrices.solve(v, b) for b in right[:2]]
+        calls += [lambda v: xp.linalg.solve(xp.asarray(v), xp.asarray(right[2]))]  # noqa: B023
+        for call in calls:
+            first = np.asarray(call(x))
+            for _ in range(3):
+                assert np.array_equal(np.asarray(call(x)), first)
+                assert np.array_equal(np.asarray(call(np.asfortranarray(x))), first)
+            if x.size and call is not calls[1]:
+                for _ in range(3):
+                    with pytest.raises(LinAlgError):
+                        call(np.zeros_like(x))
+
+
 def test_what_is_not_finite_is_a_result() -> None:
     """As elsewhere."""
     x = numbers((3, 4, 4), "float64", 1)
@@ -214,7 +238,7 @@ def test_no_index_is_outside(n: int, m: int, dtype: str) -> None:
     beside = -(-max(n, m) // width) * width
     apart = whole + beside
     room: Any = np.empty((2, n + 1, apart), wide)
-    rest, least = (3, 2), few.LEAST[wide.char]
+    rest = (3, 2)
     y, z, places = np.empty(3, dtype), np.empty(3, dtype), np.empty((2, n), np.int64)
     cpu_systems.det.checked(x, y, room, odd, n, apart, *rest, 2)
     double = x.astype(np.float64)
@@ -222,11 +246,20 @@ def test_no_index_is_outside(n: int, m: int, dtype: str) -> None:
     cpu_systems.slogdet.checked(x, y, z, room, odd, n, apart, *rest, 2)
     close((y, z), tuple(np.linalg.slogdet(double)), dtype, n)
     y = np.empty_like(b)
-    cpu_systems.solve.checked(x, b, y, room, odd, n, m, apart, *rest, least, 2)
+    cpu_systems.solve.checked(x, b, y, room, odd, n, m, n * m, apart, *rest, 2)
     close(y, np.linalg.solve(double, b), dtype, n)
     y = np.empty_like(x)
-    cpu_systems.inv.checked(x, y, places, room, odd, n, apart, *rest, least, 2)
+    cpu_systems.inv.checked(x, y, places, room, odd, n, apart, *rest, 2)
     close(y, np.linalg.inv(double), dtype, n)
+    definite_too: Any = cpu_factors.cholesky_at_once, np.linalg.cholesky
+    for call, found in ((cpu_systems.det_at_once, np.linalg.det), definite_too):
+        y = np.empty_like(found(x))
+        call.checked(x, y, room, odd[:1], n, apart, 3)
+        close(y, found(double), dtype, n)
+    y, z = np.empty_like(x), np.empty_like(b)
+    cpu_systems.inv_at_once.checked(x, y, places, room, odd[:1], n, apart, 3)
+    cpu_systems.solve_at_once.checked(x, b, z, room, odd[:1], n, m, n * m, apart, 3)
+    close((y, z), (np.linalg.inv(double), np.linalg.solve(double, b)), dtype, n)
     p, low, up = np.empty_like(x), np.empty_like(x), np.empty_like(x)
     cpu_systems.lu.checked(x, p, low, up, places, room, odd, n, apart, *rest, 2)
     close(p @ low @ up, double, dtype, n)

@@ -64,20 +64,18 @@ def lower_rows(node: Node, fused: Fused) -> list[Call]:
     x, name = operands[0], node.name.removeprefix(NUMPYS)
     held = [*zip(places, [v.dtype for v in operands], strict=True)]
     held += [(Address(v), v.dtype) for v in node.results]
-    rest: tuple[float, ...] = ()
     if name == "qr":
         sizes, each, wide, tasks = few.reflections(x.shape, x.dtype.char, bool(node.params[0]))
     else:
         right = operands[-1].shape[-1] if name in ("solve", "inv") else 0
         n, apart, wide, count, part, tasks = few.layout(x.shape, x.dtype.char, right)
-        sides = (right,) if name == "solve" else ()
+        sides = (right, n * right) if name == "solve" else ()
         sizes, each = (n, *sides, apart, count, part), (n + 1) * apart
-        rest = (few.LEAST[wide.char],) if right else ()
         if name in _PLACED:
             held.append((Address(Buffer(tasks * n, _INDEX)), _INDEX))
     odd = Address(Buffer(tasks, _INDEX))
     held += [(Address(Buffer(tasks * each, wide)), wide), (odd, _INDEX)]
-    words = [*held, *sizes, *rest, tasks]
+    words = [*held, *sizes, tasks]
     call = flat_call(_KERNELS[node.name].fn, words, [*node.results, odd.of], tasks)
     if node.name in _SURE:
         return [*calls, call]

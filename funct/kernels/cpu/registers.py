@@ -243,21 +243,21 @@ class Registers:
 
     def root(self, v: Value) -> Value:
         """The square root."""
-        suffix = (f"v{v.type.lanes}" if v.type.lanes else "") + f"f{v.type.bits}"
-        self.declared.add(f"declare {v.type.text} @llvm.sqrt.{suffix}({v.type.text})")
-        return Value(self.emit(f"call {v.type.text} @llvm.sqrt.{suffix}({v.type.text} {v.text})"),
-                     v.type)  # fmt: skip
+        return self._intrinsic("sqrt", v)
 
     def fused(self, a: Any, b: Any, c: Any) -> Value:
         """a b + c; instructions of its own where the processor has none for it."""
         a, c = self.both(a, c)
         b, c = self.both(b, c)
-        a, kind = self.typed(a, c.type), c.type
-        suffix = (f"v{kind.lanes}" if kind.lanes else "") + f"f{kind.bits}"
-        name = f"@llvm.fmuladd.{suffix}"
-        given = ", ".join([f"{kind.text} {v.text}" for v in (a, b, c)])
-        self.declared.add(f"declare {kind.text} {name}({', '.join([kind.text] * 3)})")
-        return Value(self.emit(f"call {kind.text} {name}({given})"), kind)
+        return self._intrinsic("fmuladd", self.typed(a, c.type), b, c)
+
+    def _intrinsic(self, name: str, *given: Value) -> Value:
+        kind = given[0].type
+        text = kind.text
+        called = f"@llvm.{name}.{f'v{kind.lanes}' if kind.lanes else ''}f{kind.bits}"
+        self.declared.add(f"declare {text} {called}({', '.join([text] * len(given))})")
+        operands = ", ".join([f"{text} {v.text}" for v in given])
+        return Value(self.emit(f"call {text} {called}({operands})"), kind)
 
     def log1p(self, v: Value) -> Value:
         """log(1 + v) of a number, by the C library."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from funct.device.memory import LARGE, serve
 from funct.kernels.cpu.record import address
 
-__all__ = ["fresh", "maker", "scratch", "workspace"]
+__all__ = ["aligned", "fresh", "maker", "scratch", "workspace"]
 
 _LINE = 64
 _own = threading.local()
@@ -53,7 +53,12 @@ def workspace(count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     held: dict[Any, NDArray[Any]] = _own.__dict__.setdefault("held", {})
     found = held.get(dtype)
     if found is None or found.size < count:
-        raw = np.empty(count + _LINE // dtype.itemsize, dtype)
-        start = -address(raw) % _LINE // dtype.itemsize
-        found = held[dtype] = raw[start : start + count]
+        found = held[dtype] = aligned(count, dtype)
     return found
+
+
+def aligned(count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """A new array of so many elements that begins with a cache line."""
+    raw = np.empty(count + _LINE // dtype.itemsize, dtype)
+    start = -address(raw) % _LINE // dtype.itemsize
+    return raw[start : start + count]

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.kernels.cpu.loops import compiles
-from funct.kernels.cpu.scratch import workspace
+from funct.kernels.cpu.loops import Kernel, compiles
+from funct.kernels.cpu.prepared import Plan, Prepared
+from funct.kernels.cpu.scratch import aligned, workspace
 from funct.kernels.cpu.small import row_factors, row_systems
 from funct.kernels.linalg.lapack import inner
+from funct.kernels.linalg.stacks import are_some
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,17 +28,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "LEAST", "cholesky", "det", "inv", "layout", "lu", "qr", "reflections", "slogdet", "solve",
+    "ALREADY", "cholesky", "det", "inv", "layout", "lu", "qr", "reflections", "slogdet", "solve",
     "suits",
 ]  # fmt: skip
 
 Layout = tuple[int, int, np.dtype[Any], int, int, int]
 
-_MOST, _MOST_INVERTED, _MOST_REFLECTED = 300, 256, 128  # rows: of more, BLAS is as fast
+_MOST, _MOST_REFLECTED = 300, 128  # rows: of more, BLAS is as fast
 _SIDES = 16
 _TASK = 1 << 20  # multiplications that are worth a task
 _LINE = 64  # bytes of a vector
-LEAST = {"d": 2.0**-49, "f": 2.0**-20}  # what rounding may leave of a column
+_PLANNED = 1 << 10  # elements up to which a call is prepared, which keeps some room
 
 
 def det(x: NDArray[Any]) -> NDArray[Any] | None:
@@ -56,19 +58,23 @@ def slogdet(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
 
 
 def solve(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
-    """a⁻¹ b, with no more right sides than rows, or a few more."""
-    shape, sides = a.shape, b.shape
-    if a.dtype is not b.dtype:
+    """a⁻¹ b, with no more right sides than rows, or a few more; all systems may have the same."""
+    if (sides := _sides(a, b)) is None or (how := _layout("solve", a, sides[0])) is None:
         return None
-    if sides[:-1] != shape[:-1]:
-        if len(sides) != 2 or sides[0] != shape[-1]:
-            return None
-        b = np.broadcast_to(b, shape[:-2] + sides)
-    if (how := _layout("solve", a, sides[-1])) is None:
+    y = np.empty((*a.shape[:-1], sides[0]), b.dtype)
+    return y if _fine(row_systems.solve, how, (a, b, y), sides) else None
+
+
+def _sides(a: Any, b: Any) -> tuple[int, int] | None:
+    """How many right sides a system has, and how many elements those of the next are behind. A
+    vector is one of all systems.
+    """
+    shape, rank = b.shape, a.ndim
+    if b.dtype is not a.dtype or shape[0 if b.ndim == 1 else -2] != a.shape[-1]:
         return None
-    y = np.empty(b.shape, b.dtype)
-    fine = _fine(row_systems.solve, how, (a, b, y), (sides[-1],), LEAST[how[2].char])
-    return y if fine else None
+    if b.ndim < 3 and (b.ndim == 1 or rank > 2):
+        return (1 if b.ndim == 1 else shape[1]), 0
+    return (shape[-1], shape[-1] * shape[-2]) if shape[:-1] == a.shape[:-1] else None
 
 
 def inv(x: NDArray[Any]) -> NDArray[Any] | None:
@@ -76,7 +82,7 @@ def inv(x: NDArray[Any]) -> NDArray[Any] | None:
     if (how := _layout("inv", x, x.shape[-1])) is None:
         return None
     y = np.empty(x.shape, x.dtype)
-    fine = _fine(row_systems.inv, how, (x, y, _places(how)), (), LEAST[how[2].char])
+    fine = _fine(row_systems.inv, how, (x, y, _places(how)))
     return y if fine else None
 
 
@@ -117,8 +123,7 @@ def suits(name: str, shape: tuple[int, ...], char: str, sides: int = 0) -> bool:
         return max(shape[-2:]) <= _MOST_REFLECTED
     if name == "solve" and not 0 < sides <= max(shape[-1], _SIDES):
         return False
-    most = _MOST_INVERTED if name == "inv" else _MOST
-    return shape[-1] == shape[-2] <= most
+    return shape[-1] == shape[-2] <= _MOST
 
 
 @functools.lru_cache(1024)
@@ -176,11 +181,44 @@ def _places(how: Layout) -> NDArray[Any]:
 
 
 def _fine(
-    kernel: Callable[..., int], how: Layout, arrays: tuple[Any, ...], sizes: tuple[int, ...] = (),
-    *rest: float,
+    kernel: Callable[..., int], how: Layout, arrays: tuple[Any, ...], sizes: tuple[int, ...] = ()
 ) -> bool:  # fmt: skip
     """Run it in tasks; whether what it met was all regular."""
     n, apart, wide, count, part, tasks = how
     odd, room = np.empty(tasks, np.int64), workspace(tasks * (n + 1) * apart, wide)
-    kernel(*arrays, room, odd, n, *sizes, apart, count, part, *rest, tasks)
+    kernel(*arrays, room, odd, n, *sizes, apart, count, part, tasks)
     return not (odd.item() if tasks == 1 else odd.any())
+
+
+def _at_once(name: str, kernel: Kernel) -> Callable[..., Plan | None]:
+    """What prepares calls of an op."""
+
+    def way(x: Any, b: Any = None) -> Plan | None:
+        sides = (x.shape[-1] if name == "inv" else 0,) if b is None else _sides(x, b)
+        sizes = [x.size] if b is None else [x.size, b.size]
+        if sides is None or max(sizes) > _PLANNED or (x.ndim > 2 and are_some(x.shape)):
+            return None
+        if (how := _layout(name, x, sides[0])) is None:
+            return None
+        n, apart, wide, count, *_ = how
+        shape = x.shape[:-2] if name == "det" else x.shape
+        if b is not None:
+            shape = (*x.shape[:-1], *b.shape[-1:]) if b.ndim > 1 else x.shape[:-1]
+        y, given = np.empty(shape, x.dtype), (x,) if b is None else (x, b)
+        places = (np.empty(n, np.int64),) if name == "inv" else ()
+        spare = (*places, aligned((n + 1) * apart, wide), np.empty(1, np.int64))
+        rest = (n, *(() if b is None else sides), apart, count)
+        to = len(given)
+        return Plan(kernel, (*given, y, *spare, *rest), tuple(range(to)), shape, x.dtype, to)
+
+    return way
+
+
+ALREADY = {
+    name: Prepared(_at_once(name, kernel))
+    for name, kernel in (
+        ("det", row_systems.det_at_once), ("inv", row_systems.inv_at_once),
+        ("solve", row_systems.solve_at_once), ("cholesky", row_factors.cholesky_at_once),
+    )
+}  # fmt: skip
+"""Calls that have come before, of few elements. For the right sides of a system also a vector."""

@@ -22,7 +22,7 @@ from funct.kernels.cpu.small.crossed import crossed
 from funct.kernels.cpu.small.norms import LONGEST, lengths
 from funct.kernels.dtypes import FLOATING, NATIVE
 from funct.kernels.elementwise.functions import power
-from funct.kernels.linalg import matrices
+from funct.kernels.linalg import few, matrices
 from funct.kernels.linalg.dots import MANY, vdot
 from funct.kernels.linalg.products import matmul
 from funct.kernels.reductions import statistical
@@ -117,6 +117,7 @@ def _job_of_squares(x: Any, axis: Any, keepdims: bool) -> Any:
     return pairwise.job(x, axis, keepdims, "squares") if x.dtype.kind == "f" else None
 
 
+_solve_again = few.ALREADY["solve"]
 _SQUARES = Prepared(_job_of_squares)
 
 
@@ -264,7 +265,11 @@ def _rounding(x: Any) -> float:
 
 def solve(a: Any, b: Any) -> Any:
     """a⁻¹ b for a vector b."""
-    return matrices.solve(a, b.reshape(-1, 1)).reshape(-1) if b.ndim == 1 and a.ndim == 2 else None
+    if b.ndim != 1 or a.ndim < 2:
+        return None
+    if (y := _solve_again.call(a, b)) is not None:
+        return y
+    return matrices.solve(a, b.reshape(-1, 1))[..., 0]
 
 
 def solve_triangular(a: Any, b: Any, lower: bool = False) -> Any:

@@ -51,6 +51,9 @@ _eig = loop("eig", np.linalg.eig)
 _eigvals = loop("eigvals", np.linalg.eigvals)
 _svd_full = loop("svd_f", np.linalg.svd)
 _svd = loop("svd_s", functools.partial(np.linalg.svd, full_matrices=False))
+_det_again, _inv_again, _solve_again, _cholesky_again = (
+    few.ALREADY[name] for name in ("det", "inv", "solve", "cholesky")
+)
 _svdvals = loop("svd", functools.partial(np.linalg.svd, compute_uv=False))
 _qr_raw, _qr_reduced, _qr_complete = (
     loop(f"qr_{name}", None) for name in ("r_raw", "reduced", "complete")
@@ -132,6 +135,8 @@ def _hermitian(x: NDArray[Any]) -> NDArray[Any]:
 @_fails_with("x must be positive definite")
 def cholesky(x: NDArray[Any], /) -> NDArray[Any]:
     """Lower L with L Lᴴ = x; of x only the Hermitian part is seen."""
+    if x.__class__ is np.ndarray and (y := _cholesky_again.call(x)) is not None:
+        return y
     _square(x)
     found: NDArray[Any] | None = stacks.cholesky(x) if x.ndim > 2 else None
     found = few.cholesky(x) if found is None else found
@@ -141,6 +146,8 @@ def cholesky(x: NDArray[Any], /) -> NDArray[Any]:
 @_fails_with("x1 is singular")
 def solve(a: NDArray[Any], b: NDArray[Any], /) -> NDArray[Any]:
     """a⁻¹ b."""
+    if a.__class__ is np.ndarray and (y := _solve_again.call(a, b)) is not None:
+        return y
     _square(a)
     _matrix(b)
     found: NDArray[Any] | None = stacks.solve(a, b) if a.ndim > 2 else None
@@ -200,6 +207,8 @@ def triangular_solves(a: NDArray[Any], b: NDArray[Any], lower: bool) -> NDArray[
 @_fails_with("x is singular")
 def inv(x: NDArray[Any], /) -> NDArray[Any]:
     """x⁻¹."""
+    if x.__class__ is np.ndarray and (y := _inv_again.call(x)) is not None:
+        return y
     _square(x)
     found: NDArray[Any] | None = stacks.inv(x) if x.ndim > 2 else None
     found = few.inv(x) if found is None else found
@@ -246,6 +255,8 @@ def lstsq(a: NDArray[Any], b: NDArray[Any], rtol: float | None, /) -> tuple[NDAr
 
 def det(x: NDArray[Any], /) -> NDArray[Any]:
     """Determinant."""
+    if x.__class__ is np.ndarray and (y := _det_again.call(x)) is not None:
+        return y
     _square(x)
     found: Any = stacks.det(x) if x.ndim > 2 else None
     found = few.det(x) if found is None else found

@@ -43,9 +43,7 @@ _REAL_COLUMNS, _MOST_COLUMNS = 20, 10
 _DOUBLE = np.dtype(np.float64)
 _COMPLEX = frozenset(map(np.dtype, "FD"))
 _ALL = "fdFD"
-# elements, and a few more for each matrix, from which elimination in lanes is sooner, and what is
-# taken of determinants too
-_LEAST, _LEAST_LOGARITHMS = 192, 512
+_LEAST = 512  # elements, and a few more for each matrix, from which elimination in lanes is sooner
 _CALL = 16  # elements that a call of LAPACK costs like
 _FEWEST = 32  # matrices, of which rotations are,
 _FEWEST_REDUCED = 4  # and Hermitian ones
@@ -60,7 +58,7 @@ def det(x: NDArray[Any]) -> NDArray[Any] | None:
 def slogdet(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """Their signs, and the logarithms of their absolute values."""
     wide = np.dtype("D") if x.dtype in _COMPLEX else _DOUBLE
-    found = _determinants(x, wide) if are_some(x.shape, _LEAST_LOGARITHMS) else None
+    found = _determinants(x, wide)
     if found is None:
         return None
     size = quiet().run(np.log, np.abs(found))  # of a singular matrix it is -inf
@@ -254,11 +252,11 @@ def rows_of(name: str, char: str) -> int:
 
 
 @functools.lru_cache(512)
-def are_some(shape: tuple[int, ...], least: int = _LEAST) -> bool:
+def are_some(shape: tuple[int, ...]) -> bool:
     """Whether a stack of matrices with elements is so many that elimination in lanes is sooner."""
     (rows, columns), count = shape[-2:], math.prod(shape[:-2])
     some = count >= max(rows, columns) // 4  # as programs ask for
-    return some and count * (rows * columns + _CALL) >= least
+    return some and count * (rows * columns + _CALL) >= _LEAST
 
 
 def _determinants(x: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:

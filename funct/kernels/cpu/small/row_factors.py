@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.loops import parallel
+from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.small.row_vectors import brought, given, products_taken, whole
 from funct.kernels.cpu.vectors import fused, lanes, loaded, spread, stored
 
-__all__ = ["cholesky", "qr"]
+__all__ = ["cholesky", "cholesky_at_once", "qr"]
 
 _LARGE = {8: 1e280, 4: 1e30}  # sums of squares within it, and above its inverse, have lost nothing
 
@@ -67,6 +67,13 @@ def cholesky(
                 for i in range(j + 1, n):
                     y[start + j * n + i] = y.dtype.type(0.0)
     odd[task] = lost
+
+
+@kernel
+def cholesky_at_once(x: Any, y: Any, room: Any, odd: Any, n: int, apart: int, count: int) -> int:
+    """The same without tasks; odd (1,), also given."""
+    cholesky.fn(x, y, room, odd, n, apart, count, count, 0)
+    return odd[0]
 
 
 @parallel

@@ -10,12 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.loops import parallel
+from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.small.row_vectors import brought, exchanged, given, products_taken, whole
 from funct.kernels.cpu.vectors import fused, lanes, loaded, spread, stored, written
 
-__all__ = ["det", "inv", "lu", "slogdet", "solve"]
+__all__ = [
+    "det", "det_at_once", "inv", "inv_at_once", "lu", "slogdet", "solve", "solve_at_once",
+]  # fmt: skip
 
+_LOST = {8: 2.0**-49, 4: 2.0**-20}  # of a column, what may be left of it by rounding alone
 _LARGE = 1e150  # products of two such numbers, or of their inverses, are numbers still
 
 
@@ -85,12 +88,12 @@ def _logarithm(room: Any, base: Any, n: Any, apart: Any, turned: Any) -> tuple[A
 
 @parallel
 def solve(
-    a: Any, b: Any, y: Any, room: Any, odd: Any, n: int, m: int, apart: int, count: int, part: int,
-    least: float, task: int,
+    a: Any, b: Any, y: Any, room: Any, odd: Any, n: int, m: int, step: int, apart: int,
+    count: int, part: int, task: int,
 ) -> None:  # fmt: skip
-    """y (count, n, m): a⁻¹ b for a (count, n, n) and b like y. room: (tasks, n + 1, apart). odd
-    (tasks,): 1 where a pivot is 0, or what rounding may have left of its column. least: that, of a
-    column whose largest element is 1.
+    """y (count, n, m): a⁻¹ b for a (count, n, n) and b, whose matrices begin a step one behind the
+    other. room: (tasks, n + 1, apart). odd
+    (tasks,): 1 where a pivot is 0, or what rounding may have left of its column.
     """
     base = task * (n + 1) * apart
     width = 64 // room.dtype.itemsize
@@ -99,10 +102,10 @@ def solve(
     for t in range(task * part, min((task + 1) * part, count)):
         for i in range(n):
             brought(a, (t * n + i) * n, n, room, base + i * apart, width)
-            brought(b, (t * n + i) * m, m, room, base + i * apart + right, width)
+            brought(b, t * step + i * m, m, room, base + i * apart + right, width)
         _largest(room, base, n, apart, right, width)
         _eliminate(room, base, None, 0, n, apart, stop, False, False, width)
-        lost = lost + _lost(room, base, n, apart, least)
+        lost = lost + _lost(room, base, n, apart)
         _substituted(room, base, n, apart, right, stop, width)
         for i in range(n):
             given(room, base + i * apart + right, m, y, (t * n + i) * m, width)
@@ -112,7 +115,7 @@ def solve(
 @parallel
 def inv(
     x: Any, y: Any, places: Any, room: Any, odd: Any, n: int, apart: int, count: int, part: int,
-    least: float, task: int,
+    task: int,
 ) -> None:  # fmt: skip
     """y (count, n, n): inverses of x. places: (tasks, n). Else as `solve`."""
     base = task * (n + 1) * apart
@@ -127,7 +130,7 @@ def inv(
             room[base + i * apart + right + i] = room.dtype.type(1.0)
         _largest(room, base, n, apart, right, width)
         _eliminate(room, base, places, task * n, n, apart, right, True, True, width)
-        lost = lost + _lost(room, base, n, apart, least)
+        lost = lost + _lost(room, base, n, apart)
         _substituted(room, base, n, apart, right, 2 * right, width)
         for j in range(n):
             to = (t * n) * n + places[task * n + j]
@@ -168,6 +171,32 @@ def lu(
             p[(t * n + places[task * n + i]) * n + i] = p.dtype.type(1.0)
 
 
+@kernel
+def det_at_once(x: Any, y: Any, room: Any, odd: Any, n: int, apart: int, count: int) -> int:
+    """`det` without tasks, as `inv_at_once` and `solve_at_once` are theirs; odd (1,), also given.
+    """
+    det.fn(x, y, room, odd, n, apart, count, count, 0)
+    return odd[0]
+
+
+@kernel
+def inv_at_once(
+    x: Any, y: Any, places: Any, room: Any, odd: Any, n: int, apart: int, count: int
+) -> int:
+    """See `det_at_once`."""
+    inv.fn(x, y, places, room, odd, n, apart, count, count, 0)
+    return odd[0]
+
+
+@kernel
+def solve_at_once(
+    a: Any, b: Any, y: Any, room: Any, odd: Any, n: int, m: int, step: int, apart: int, count: int
+) -> int:  # fmt: skip
+    """See `det_at_once`."""
+    solve.fn(a, b, y, room, odd, n, m, step, apart, count, count, 0)
+    return odd[0]
+
+
 def _largest(room: Any, base: Any, n: Any, apart: Any, stop: Any, width: int) -> None:
     """Leave the largest size of each column behind the last row; NaN where there is one."""
     for j in range(0, stop, width):
@@ -179,9 +208,10 @@ def _largest(room: Any, base: Any, n: Any, apart: Any, stop: Any, width: int) ->
         stored(room, base + n * apart + j, most)
 
 
-def _lost(room: Any, base: Any, n: Any, apart: Any, least: Any) -> Any:
+def _lost(room: Any, base: Any, n: Any, apart: Any) -> Any:
     """How many pivots are what rounding may have left of their columns, or not a number."""
     lost: Any = np.int64(0)
+    least = _LOST[room.dtype.itemsize]
     for i in range(n):
         pivot = room[base + i * apart + i].astype(np.float64)
         size = np.where(pivot < 0.0, -pivot, pivot)
