@@ -74,6 +74,23 @@ def test_large_arrays_have_the_bits_of_compiled_programs(name: str, dtype: Any) 
     np.testing.assert_array_equal(fun(*turned).data, found.data.reshape(128, -1).T)
 
 
+@pytest.mark.parametrize("name", sorted(SLOW | {"add", "logical_and", "maximum", "minimum"}))
+def test_large_results_lie_as_their_operands_do(name: str) -> None:
+    """Densely in the order of their axes, as NumPy's; a column for each is no reason to turn."""
+    axes = (0, 3, 1, 2)
+    for size in (MANY, FAR):
+        given = [
+            xp.asarray(np.resize(x, (4, 8, 8, size // 256)).transpose(axes))
+            for x in operands(name, np.float32)
+        ]
+        column = [*given[:-1], given[-1][:, :1]] if len(given) == 2 else given
+        for some in (given, column):
+            found = np.asarray(lookup(name).fn(*some))
+            assert found.transpose(np.argsort(axes)).flags.c_contiguous
+            flat = [xp.asarray(np.ascontiguousarray(a)) for a in some]
+            np.testing.assert_array_equal(found, np.asarray(lookup(name).fn(*flat)))
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("power", [3, 4, 3.0, 4.0])
 def test_small_powers_have_the_bits_of_products(power: float, dtype: Any) -> None:

@@ -260,11 +260,11 @@ def combined(name: str, operands: Sequence[Any], dtype: np.dtype[Any]) -> Any:
             break
     # what is in C's order is asked first: it is all that most calls are
     if len(shape) > 1 and not (first.shape == shape and first.flags.c_contiguous):
-        count = math.prod(shape)
-        whole = [x.flags for x in operands if x.size == count]
-        if whole and all(x.f_contiguous for x in whole):
-            turned = [_turned(x, len(shape)) for x in operands]
-            return computed(name, turned, shape[::-1], dtype).T
+        order = _order(operands, math.prod(shape), len(shape))
+        if order is not None:
+            turned = [_turned(x, order) for x in operands]
+            y = computed(name, turned, tuple([shape[a] for a in order]), dtype)
+            return y.transpose([order.index(a) for a in range(len(order))])
     return computed(name, operands, shape, dtype)
 
 
@@ -280,8 +280,19 @@ def nans(name: str, x: Any, value: float) -> Any:
     return combined(name, (x, np.asarray(value, kind), *most), kind)
 
 
-def _turned(x: Any, rank: int) -> Any:
-    return x.reshape((1,) * (rank - x.ndim) + x.shape).T
+def _order(operands: Sequence[Any], count: int, rank: int) -> list[int] | None:
+    """The axes in the order in which all operands of so many elements lie densely, if it is not
+    C's: the result lies so too, as NumPy's does.
+    """
+    whole = [x.reshape((1,) * (rank - x.ndim) + x.shape) for x in operands if x.size == count]
+    if not whole or any(x.flags.c_contiguous for x in whole):
+        return None
+    order = sorted(range(rank), key=lambda a: -whole[0].strides[a])
+    return order if all(x.transpose(order).flags.c_contiguous for x in whole) else None
+
+
+def _turned(x: Any, order: Sequence[int]) -> Any:
+    return x.reshape((1,) * (len(order) - x.ndim) + x.shape).transpose(order)
 
 
 def computed(
