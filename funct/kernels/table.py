@@ -177,7 +177,7 @@ ROWS = (
     # work: multiplications
     Row("large_matmul", _PRODUCTS + "vector_products:large_matmul", _REAL, _WIDE, 1 << 16),
     Row("large_matmul", _PRODUCTS + "few_rows:large_matmul", _REAL, _WIDE, 1 << 14),
-    Row("large_matmul", _PRODUCTS + "large_products:large_matmul", _REAL, _LONG, 1 << 18),
+    Row("large_matmul", _PRODUCTS + "large_products:large_matmul", _REAL, _LONG, 1 << 15),
     Row("large_matmul", _PRODUCTS + "blas_products:large_matmul", _REAL, ("llvm",), 1 << 18),
     Row("large_matmul", _PRODUCTS + "blas_products:large_matmul", _COMPLEX, ("llvm",), 1 << 16),
     Row("large_matmul", "funct.kernels.linalg.products:plain_matmul"),

@@ -10,7 +10,8 @@ from funct.compile.fusion.calls import Address, Buffer, Call, Word
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.steps.stacks import Matrix, stack_words
 from funct.graph import Var
-from funct.kernels.cpu.products.gemm import Tile, foretell
+from funct.kernels.cpu.products.gemm import foretell
+from funct.kernels.cpu.products.gemm_tile import Tile
 from funct.kernels.cpu.products.tiled import Laid, Tasks, is_worth, tasks_of
 
 __all__ = ["gemm", "is_tiled", "tiles_of"]

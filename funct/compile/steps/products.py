@@ -31,7 +31,8 @@ from funct.graph import Graph, Node, Var
 from funct.kernels.cpu.products.blas import WORTH_CUTTING, counts_in_64_bits
 from funct.kernels.cpu.products.blas_products import panels
 from funct.kernels.cpu.products.few_rows import FEW_ROWS, are_few, code_of, few_rows_words
-from funct.kernels.cpu.products.gemm import Tile, foretell
+from funct.kernels.cpu.products.gemm import foretell
+from funct.kernels.cpu.products.gemm_tile import Tile
 from funct.kernels.cpu.products.gram import MIRRORED, gram_words, is_worth_halving
 from funct.kernels.cpu.products.tiled import Laid, each_product, find_products
 from funct.kernels.cpu.products.vector_text import side_by_side

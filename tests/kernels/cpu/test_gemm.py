@@ -22,12 +22,11 @@ from funct.kernels.cpu.products.gemm import (
     LAID,
     TURNED,
     Cut,
-    Tile,
     cut,
     driver_name,
     print_driver,
-    print_tile,
 )
+from funct.kernels.cpu.products.gemm_tile import Tile, print_tile
 from funct.kernels.llvm import Module
 from tests.compile.checked import CheckedModule, watched
 from tests.kernels.cpu.test_tile import XEON, ZEN4

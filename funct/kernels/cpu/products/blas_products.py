@@ -35,7 +35,7 @@ from funct.kernels.cpu.runners import making
 from funct.kernels.llvm import F64, I64, PTR, Emitter, Module, Value, each, typed
 
 __all__ = [
-    "Panels", "dot", "large_matmul", "panels", "print_product", "summed_matmul", "vdot",
+    "Panels", "axes_of", "dot", "large_matmul", "panels", "print_product", "summed_matmul", "vdot",
     "vector_matmul",
 ]  # fmt: skip
 
@@ -197,7 +197,7 @@ def _plan(
         return lambda x, y: copied(np.ascontiguousarray(x), np.ascontiguousarray(y))
     count = math.prod(stack)
     cut = panels((x[-2], y[-1], x[-1]), (a, b), element, count)
-    axes = list(_axes(stack, (x[:-2], x_strides), (y[:-2], y_strides))) if count > 1 else []
+    axes = list(axes_of(stack, (x[:-2], x_strides), (y[:-2], y_strides))) if count > 1 else []
     words = [*cut.words, *[word for axis in axes for word in axis], cut.tasks]
     return _multiplier(_code(element, len(axes)), x, y, (*stack, x[-2], y[-1]), char, words)
 
@@ -205,7 +205,7 @@ def _plan(
 large_matmul = table.Planned(_plan)
 
 
-def _axes(stack: tuple[int, ...], *operands: tuple[tuple[int, ...], tuple[int, ...]]) -> Any:
+def axes_of(stack: tuple[int, ...], *operands: tuple[tuple[int, ...], tuple[int, ...]]) -> Any:
     """The words of `find_products` for each axis of a stack, of operands' lengths and strides."""
     for axis, length in enumerate(stack):
         steps = []

@@ -12,13 +12,8 @@ Note [Where B lies]
     panel is at another place, perhaps on another page. So few terms are taken at a time, whose rows
     of B stay in the caches, and a panel meets all rows before the next one does.
 
-Note [Widths]
-    Three vectors and eight rows need few loads for their products, and of no more rows than fit
-    into one place of the first-level cache. A panel of one vector would have too few sums for two
-    units of latency 4: where one is left over, it and the three before it are two panels of two.
-
 Note [Same bits]
-    An element is summed term after term, and each `_TERMS` of them are added to those before, with
+    An element is summed term after term, and each `TERMS` of them are added to those before, with
     the last ones if they are few. Which tile, task or thread it falls to changes nothing, and
     neither does what is summed beside it.
 
@@ -49,15 +44,23 @@ from funct.device.printed import kept
 from funct.kernels.cpu.dense.dots import DOTS
 from funct.kernels.cpu.dense.tile import most_rows
 from funct.kernels.cpu.dense.turn import transposed
+from funct.kernels.cpu.products.gemm_tile import (
+    LAST,
+    MOST_ROWS,
+    TERMS,
+    Tile,
+    each_some,
+    print_tile,
+    some_of,
+)  # fmt: skip
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 
 __all__ = [
-    "ARGUMENTS", "INSIDE", "LAID", "TURNED", "Cut", "Tile", "cut", "driver_name", "foretell",
-    "print_driver", "print_tile",
+    "ARGUMENTS", "INSIDE", "LAID", "TURNED", "Cut", "cut", "driver_name", "foretell",
+    "print_driver",
 ]  # fmt: skip
 
-_TERMS, _LAID = 128, 512  # of a sum in registers, and of what is laid out at a time
-_LAST = 8  # at least so many are added last: they are turned around together
+_LAID = 512  # terms that are laid out at a time: some times those of a sum in registers
 # bytes of B that are laid out, or read where they lie, and of A that are laid out at a time
 _PANELS, _INSIDE, _STRIPS = 1 << 18, 1 << 19, 1 << 19
 _MANY = 512  # rows that B is laid out for, and columns that A is
@@ -66,8 +69,6 @@ _ENOUGH = {1: 8, 2: 6, 3: 5}  # rows of a tile of so many vectors that is as fas
 _SQUARE = 32  # bytes
 _VECTOR = 16  # elements of the longest one
 _WIDE = 64  # bytes of vectors of which there are 32
-_MOST_ROWS = 14
-_SHARE = 4  # rows of A that are found from one pointer, so that no units but the loads' do it
 _ALL = 1 << 40  # rows
 
 ARGUMENTS = (
@@ -80,21 +81,6 @@ ARGUMENTS = (
 _POINTERS = 6  # of them
 # A and B are read where they lie, laid out, or turned: A is read so, B is laid out so
 INSIDE, LAID, TURNED = range(3)
-
-
-class Tile(Struct, frozen=True):
-    """element: f32 or f64. vectors: of columns. turned: whether A is laid out for it."""
-
-    element: str
-    rows: int
-    vectors: int
-    turned: bool
-
-    @property
-    def name(self) -> str:
-        """Under which text may call it."""
-        layout = "turned" if self.turned else "straight"
-        return f"funct_{self.element}_tile_{self.rows}x{self.vectors}_{layout}"
 
 
 class Cut(Struct, frozen=True):
@@ -125,14 +111,14 @@ def cut(
     byte = typed(element).bytes
     lanes = target.vector_bytes // byte
     wide, narrow = vectors = _widths(n, lanes, target)
-    most = min(most_rows(DOTS[element], target.vector_bytes, wide), _MOST_ROWS)
+    most = min(most_rows(DOTS[element], target.vector_bytes, wide), MOST_ROWS)
     if not turned and a_row * byte % _PAGE == 0:
         most = min(most, _LINES)  # see Note [Rows a page apart]
     rows = _height(m, most, _ENOUGH[wide])
     a_way = INSIDE if not turned else LAID if n > _MANY else TURNED
     b_way = TURNED if b_turned else LAID if m > _MANY else INSIDE
-    terms, room = (_TERMS, _INSIDE) if b_way == INSIDE else (_LAID, _PANELS)
-    k = min(k, terms + _LAST - 1)
+    terms, room = (TERMS, _INSIDE) if b_way == INSIDE else (_LAID, _PANELS)
+    k = min(k, terms + LAST - 1)
     strips = min(-(-m // rows), max(1, _STRIPS // (byte * k * rows)))
     panel = math.lcm(wide, narrow) * lanes
     panels = -(-n // panel)
@@ -146,7 +132,7 @@ def cut(
 
 
 def _widths(n: int, lanes: int, target: Host) -> tuple[int, int]:
-    """Vectors of the two tiles for so many columns; see Note [Widths]."""
+    """Vectors of the two tiles for so many columns, see Note [Widths] in `gemm_tile.py`."""
     if n <= lanes:
         return 1, 1
     return (3, 2) if n > 2 * lanes and target.vector_bytes == _WIDE else (2, 2)
@@ -169,100 +155,6 @@ def driver_name(element: str) -> str:
     return f"funct_{element}_tiled"
 
 
-def print_tile(module: Module, tile: Tile) -> None:
-    """Add a tile, which takes A, elements from row to row of it or, turned, from column to column;
-    a panel of B, elements from row to row of it; terms; C, elements from row to row of it; columns,
-    how many terms C has had before, and how many of the rows have those of this call already.
-    """
-    target = module.target
-    f = module.function(
-        tile.name,
-        [
-            ("a", PTR), ("a_row", I64), ("b", PTR), ("b_row", I64), ("k", I64), ("c", PTR),
-            ("c_row", I64), ("n", I64), ("before", I64), ("made", I64),
-        ],
-    )  # fmt: skip
-    a, a_row, b, b_row, terms, c, c_row, n, before, made = f.arguments
-    element = tile.element
-    wide = typed(element, target.vector_bytes // typed(element).bytes)
-    most = f.constant(I64, _TERMS)
-    byte = typed(element).bytes
-    apart = [f.opaque(a_row * (m * byte)) for m in range(_SHARE)]
-    step = a_row if tile.turned else f.constant(I64, 1)  # elements from term to term
-    columns = [n - v * wide.lanes for v in range(tile.vectors)]
-    masks = [f.first_lanes(wide.lanes, left) for left in columns]
-    full = f.eq(n, tile.vectors * wide.lanes)
-    cells = [(m, v) for m in range(tile.rows) for v in range(tile.vectors)]
-    groups = 1 if tile.turned else -(-tile.rows // _SHARE)
-
-    def term(masks: Sequence[Value | None], t: Value, held: list[Value]) -> list[Value]:
-        right, lefts, held = held[0], held[1 : 1 + groups], held[1 + groups :]
-        places = [f.at(right, v * wide.lanes, element) for v in range(tile.vectors)]
-        row = [f.load(wide, place, mask) for place, mask in zip(places, masks, strict=True)]
-        sums = []
-        for m in range(tile.rows):
-            if tile.turned:
-                at = f.at(lefts[0], m, element)
-            else:
-                at = f.at(lefts[m // _SHARE], apart[m % _SHARE], "i8")
-            x = f.splat(f.load(wide.scalar, at), wide.lanes)
-            sums += [f.fma(x, y, held[m * tile.vectors + v]) for v, y in enumerate(row)]
-        return [f.at(right, b_row, element), *[f.at(x, step, element) for x in lefts], *sums]
-
-    def place(m: int, v: int) -> Value:
-        return f.at(f.at(c, c_row * m, element), v * wide.lanes, element)
-
-    def some(first: Value) -> None:
-        for m, v in cells:
-            f.prefetch(place(m, v), write=True)
-        below = [f.at(a, a_row * (g * _SHARE), element) for g in range(1, groups)]
-        lefts = [f.at(x, first * step, element) for x in (a, *below)]
-        lefts = [f.opaque(x) for x in lefts]
-        begin = [f.at(b, first * b_row, element), *lefts, *[f.constant(wide, 0) for _ in cells]]
-        last, fresh = first + _some_of(f, terms - first, most), f.eq(first + before, 0)
-
-        def summed(masks: Sequence[Value | None]) -> list[Value]:
-            """The sums, and what was there before."""
-            sums = f.loop(first, last, 1, functools.partial(term, masks), begin)[1 + groups :]
-            old = [(place(m, v), masks[v]) for m, v in cells]
-            return f.branch(
-                fresh,
-                lambda: sums,
-                lambda: [s + f.load(wide, *x) for s, x in zip(sums, old, strict=True)],
-            )
-
-        def all_of_them() -> None:
-            for (m, v), s in zip(cells, summed([None] * tile.vectors), strict=True):
-                f.store(s, place(m, v))
-
-        def some_of_them() -> None:
-            sums = summed(masks)
-
-            def row(m: int) -> None:
-                for v, mask in enumerate(masks):
-                    f.store(sums[m * tile.vectors + v], place(m, v), mask)
-
-            for m in range(tile.rows):
-                f.when(made <= m, functools.partial(row, m))
-
-        whole = full & f.eq(made, 0)
-        f.when(whole, all_of_them)
-        f.when(~whole, some_of_them)
-
-    _each_some(f, terms, some, most)
-    f.ret()
-
-
-def _some_of(f: Emitter, left: Value, terms: Value) -> Value:
-    """How many of the terms that are left come next; the last ones come with those before them."""
-    return f.select(left > terms + (_LAST - 1), terms, left)
-
-
-def _each_some(f: Emitter, k: Value, body: Callable[[Value], None], terms: Value) -> None:
-    """From which term on, of k, some come next."""
-    each(f, 0, f.max(k - (_LAST - 1), 1), body, terms)
-
-
 def print_driver(module: Module, element: str) -> None:
     """Add the product of one task."""
     f = module.function(
@@ -283,7 +175,7 @@ class _Driver:
         self.turned = f.ne(self.given["a_way"], INSIDE)
         self.laid = f.eq(self.given["a_way"], LAID)
         rows = f.select(self.laid, self.given["rows_at_once"], f.constant(I64, 0))
-        most = f.min(self.given["k"], self.given["terms_at_once"] + (_LAST - 1))
+        most = f.min(self.given["k"], self.given["terms_at_once"] + (LAST - 1))
         self.panels = self.at(self.given["scratch"], _left(rows, most))
 
     def at(self, place: Value, index: Value | int) -> Value:
@@ -301,11 +193,11 @@ class _Driver:
 
         def some(first: Value) -> None:
             here = {x: self.at(whole[x], first * step) for x, step in down.items()}
-            k = _some_of(f, whole["k"] - first, whole["terms_at_once"])
+            k = some_of(f, whole["k"] - first, whole["terms_at_once"])
             self.given = whole | here | {"k": k, "before": first}
             self._terms()
 
-        _each_some(f, whole["k"], some, whole["terms_at_once"])
+        each_some(f, whole["k"], some, whole["terms_at_once"])
 
     def _terms(self) -> None:
         """The product of some terms, added to that of those before."""
@@ -411,7 +303,7 @@ class _Driver:
     def _turn_left(self, start: Value, stop: Value) -> None:
         """Strips of A as high as tiles, term after term."""
         f, g = self.f, self.given
-        masks = self._masks(g["rows"], -(-_MOST_ROWS // self.wide.lanes))
+        masks = self._masks(g["rows"], -(-MOST_ROWS // self.wide.lanes))
 
         def term(t: Value) -> None:
             source, to = self.at(g["a"], t * g["a_row"]), t * g["rows"]

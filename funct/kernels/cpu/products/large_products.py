@@ -1,10 +1,11 @@
-"""Products of large matrices of floats in tiles (`tiled.py`), wherever their rows or columns lie
-one after the other in memory.
+"""Products of large matrices of floats, and of stacks of them, in tiles (`tiled.py`), wherever
+their rows or columns lie one after the other in memory.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,11 @@ import numpy as np
 from funct.device import PARALLEL, Host, host, printed
 from funct.kernels import table
 from funct.kernels.cpu import scratch as memory
+from funct.kernels.cpu.products.blas_products import axes_of
 from funct.kernels.cpu.products.gemm import foretell
 from funct.kernels.cpu.products.tiled import is_worth, laid, print_tasks, tasks_of
 from funct.kernels.cpu.runners import runner
-from funct.kernels.llvm import I64, PTR, Module
+from funct.kernels.llvm import PTR, Module
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,27 +29,34 @@ if TYPE_CHECKING:
 __all__ = ["large_matmul"]
 
 _ELEMENT = {"f": ("f32", 4), "d": ("f64", 8)}  # by NumPy's name, with its bytes
-_NUMBER = 20  # the word behind those of a task: how many there are
+_NUMBER = 20  # the word behind those of a task, of which four are of an axis of a stack
 
 
 def _plan(
     x: _Sizes, y: _Sizes, x_strides: _Sizes, y_strides: _Sizes, char: str
 ) -> Callable[..., Any] | None:
-    """x @ y of two matrices of one dtype; None where BLAS is as good."""
-    if len(x) != 2 or len(y) != 2:
+    """x @ y of matrices, or of stacks of them, of one dtype; None where BLAS is as good."""
+    if min(len(x), len(y)) < 2 or x[-1] != y[-2] or 0 in (*x, *y):
         return None
     element, byte = _ELEMENT[char]
-    a, b = laid(x_strides, x[0], x[1], byte), laid(y_strides, y[0], y[1], byte)
-    if x[1] != y[0] or a is None or b is None:
+    a, b = laid(x_strides[-2:], *x[-2:], byte), laid(y_strides[-2:], *y[-2:], byte)
+    if a is None or b is None or any(s % byte for s in (*x_strides, *y_strides)):
         return None
-    sizes = (x[0], y[1], x[1])
-    if not is_worth(sizes, element, a, b):
+    stack = np.broadcast_shapes(x[:-2], y[:-2])
+    count = math.prod(stack)
+    sizes = (x[-2], y[-1], x[-1])
+    if not is_worth(sizes, element, a, b, several=count > 1):
         return None
-    tasks = tasks_of(sizes, element, a, b)
+    tasks = tasks_of(sizes, element, a, b, count)
     foretell(tasks.tiles())
-    run = _runner(element, *tasks.kind)
-    words = struct.pack(f"{_NUMBER - 3}q", *tasks.words(), tasks.number)
-    make, room = memory.maker((x[0], y[1]), np.dtype(char)), tasks.room * byte
+    axes = axes_of(stack, (x[:-2], x_strides), (y[:-2], y_strides)) if count > 1 else []
+    steps: list[int] = []
+    for below, length, *apart in axes:
+        steps += [below, length, *[step // byte for step in apart]]
+    depth = len(steps) // 4
+    run = _runner(element, depth, *tasks.kind)
+    words = struct.pack(f"{_NUMBER - 3 + len(steps)}q", *tasks.words(), *steps, tasks.number)
+    make, room = memory.maker((*stack, x[-2], y[-1]), np.dtype(char)), tasks.room * byte
 
     def multiply(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
         run(x, y, out := make(), struct.pack("q", memory.scratch(room)) + words)
@@ -60,19 +69,23 @@ large_matmul = table.Planned(_plan)
 
 
 @functools.cache
-def _runner(element: str, rows: int, turned: bool, wide: int, narrow: int) -> Callable[..., None]:
-    code = printed(_text, element, rows, turned, wide, narrow, host())
+def _runner(
+    element: str, depth: int, rows: int, turned: bool, wide: int, narrow: int
+) -> Callable[..., None]:
+    code = printed(_text, element, depth, rows, turned, wide, narrow, host())
     return runner(code.keep().address("multiply"))
 
 
-def _text(element: str, rows: int, turned: bool, wide: int, narrow: int, target: Host) -> str:
+def _text(
+    element: str, depth: int, rows: int, turned: bool, wide: int, narrow: int, target: Host
+) -> str:
     """`multiply(job)`: all tasks."""
     module = Module(target)
     module.declare("@funct_parallel", PARALLEL)
-    print_tasks(module, "task", element, 0, rows, turned, wide, narrow)
+    print_tasks(module, "task", element, depth, rows, turned, wide, narrow)
     f = module.function("multiply", [("job", PTR)])
     (job,) = f.arguments
-    number = f.load(I64, f.at(job, _NUMBER, "i64"))
+    number = f.word(job, _NUMBER + 4 * depth)
     f.line(f"call void @funct_parallel(ptr @task, {job!r}, {number!r})")
     f.ret()
     return module.text()

@@ -1,10 +1,11 @@
 """Products of float matrices as tasks of tiles (`gemm.py`): which are worth it, how they are cut.
 
-BLAS lays out both operands, and some writes zeros first, which are added to. Here the left one is
-read where it lies, and each task lays out its own columns of the right one. So a product is cut
-into tasks by columns or, where the left one is transposed and has to be laid out too, by rows. What
-tiles would fill badly, and what is small, is BLAS's; all is where vectors are of 32 bytes: tiles of
-six rows read each panel twice as often, and a step of training takes up to a fifth longer by them.
+BLAS lays out both operands, and some writes zeros first, which are added to. Here operands of few
+rows and columns are read where they lie, and others are laid out by each task for its own rows and
+columns. So a product is cut into tasks by columns or, where the left one is transposed and each
+task lays out the other, by rows. What tiles would fill badly, and what is small, is BLAS's; all is
+where vectors are of 32 bytes: tiles of six rows read each panel twice as often, and a step of
+training takes up to a fifth longer by them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from msgspec import Struct
 
 from funct.device import host
 from funct.kernels.cpu.dense.dots import DOTS, supported
-from funct.kernels.cpu.products.gemm import ARGUMENTS, TURNED, Cut, Tile, cut, driver_name
+from funct.kernels.cpu.products.blas import WORTH_CUTTING
+from funct.kernels.cpu.products.gemm import ARGUMENTS, TURNED, Cut, cut, driver_name
+from funct.kernels.cpu.products.gemm_tile import Tile
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
 __all__ = [
@@ -24,14 +27,16 @@ __all__ = [
     "is_worth", "laid", "print_tasks", "tasks_of",
 ]  # fmt: skip
 
-LEAST = 3 << 19  # multiplications that are worth it where none is by a transpose
+LEAST = 1 << 15  # multiplications that are worth it
 _LEAST_ROWS = 4  # which share a panel
 _LEAST_TERMS = 8  # which are turned around together
 _LEAST_BLOCK = 24  # rows of a task
 _MOST_TERMS = 1 << 13  # so that two panels have room in the cache
-# multiplications that are worth it, and how many times as many tiles may do; BLAS does transposes
-# worse, and small ones worst
-_LEAST, _LEAST_TURNED, _LEAST_OF_STACK = (LEAST, 1.12), (1 << 18, 1.4), 1 << 14
+# elements that tiles may make for each of the result, and of few multiplications, for which BLAS
+# has kernels of its own that are slow by a right operand that is transposed alone
+_MOST_MADE, _MOST_MADE_SMALL, _SMALL = 1.6, 1.12, 1_000_000
+# multiplications of each of several, by a transpose, or by what lies as it is
+_LEAST_OF_STACK, _LEAST_STRAIGHT = 1 << 14, 1 << 18
 _VECTOR = 64  # bytes
 _EVEN = 0.9  # of what tasks of one width would compute, if they compute it at all
 _WIDE = 128  # columns or rows of a task of which a core gets two
@@ -90,14 +95,13 @@ def is_worth(
     if host().vector_bytes < _VECTOR or not supported(DOTS[element], host()):
         return False
     lanes = host().vector_bytes // typed(element).bytes
-    least, most = _LEAST_TURNED if b.turned else _LEAST
-    if b.turned and several:
-        least = _LEAST_OF_STACK
+    least = LEAST if not several else _LEAST_OF_STACK if b.turned else _LEAST_STRAIGHT
     if m * n * k <= least or m < _LEAST_ROWS or not _LEAST_TERMS <= k <= _MOST_TERMS:
         return False
     rows = cut(sizes, element, a.leading, host(), turned=a.turned, b_turned=b.turned).rows
     filled = -(-m // rows) * rows * -(-n // lanes) * lanes
-    return filled <= most * m * n
+    small = m * n * k <= _SMALL and (a.turned or not b.turned)
+    return filled <= (_MOST_MADE_SMALL if small else _MOST_MADE) * m * n
 
 
 class _Split(Struct, frozen=True):
@@ -173,7 +177,8 @@ def tasks_of(sizes: tuple[int, int, int], element: str, a: Laid, b: Laid, count:
     lanes = host().vector_bytes // typed(element).bytes
     rows_first = a.turned and m >= n  # each task lays out the whole of the other operand
     whole = _Split(1, n)
-    split = whole if count > 1 else _split(m, n, lanes, by_rows=rows_first, once=a.turned)
+    alone = count > 1 or m * n * k <= WORTH_CUTTING
+    split = whole if alone else _split(m, n, lanes, by_rows=rows_first, once=a.turned)
     task = (m // split.row_blocks, split.columns, k)
     each = cut(task, element, a.leading, host(), turned=a.turned, b_turned=b.turned)
     wide = each.vectors[0]
@@ -190,7 +195,7 @@ def _split(m: int, n: int, lanes: int, *, by_rows: bool, once: bool) -> _Split:
     parts = 2 * cores if max(m, n) >= 2 * cores * _WIDE and not once else cores
     if by_rows and m >= parts * _LEAST_BLOCK:
         return _Split(parts, n)
-    ways = [(2 * lanes, parts), (2 * lanes, cores), (lanes, cores)]
+    ways = [(3 * lanes, parts), (3 * lanes, cores), (lanes, cores)]
     columns = [unit * -(-n // (unit * many)) for unit, many in ways]
     even = [n >= _EVEN * c * many for c, (_, many) in zip(columns, ways, strict=True)]
     if not even[0] and m >= parts * (_WIDE if any(even) else _LEAST_BLOCK):
