@@ -22,6 +22,7 @@ from funct.kernels.cpu.convolution import (
     depthwise,
     depthwise_last,
     geometry,
+    points,
     weight_gradient,
 )
 from funct.kernels.cpu.convolution import convolution as fast
@@ -298,6 +299,36 @@ def test_channels_of_small_groups_may_be_last(case: Case, dtype: Any, at_end: bo
         for y, expected in _all_three(depthwise_last, depthwise_last, x, w, g, case["static"]):
             np.testing.assert_array_equal(y, expected, strict=True)
             assert y.shape == w.shape or np.moveaxis(y, 1, -1).flags.c_contiguous
+
+
+@given(st.data(), st.sampled_from(DTYPES), st.booleans())
+def test_windows_of_single_elements_are_tiles_of_planes(
+    data: st.DataObject, dtype: Any, at_end: bool
+) -> None:
+    """Between forbidden pages: channels in one piece or several, or where they lie."""
+    d, n = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
+    size = tuple([data.draw(st.integers(1, 90 if d == 1 else 11)) for _ in range(d)])
+    c, o = (data.draw(st.sampled_from([1, 2, 7, 15, 16, 33, 40])) for _ in range(2))
+    if data.draw(st.booleans()):
+        c = 300  # more than are laid out at a time
+    slide = Sliding((1,) * d, ((0, 0),) * d, (1,) * d, 1)
+    with pytest.MonkeyPatch.context() as patch, guarded.memory(at_end=at_end):
+        patch.setattr(points, "_WIDE", host().vector_bytes)
+        patch.setattr(points, "_LEAST", 0)
+        patch.setattr(points, "_EVEN", 0)
+        patch.setattr(points, "_FEW", data.draw(st.sampled_from([4, 32])))
+        points._filling.cache_clear()
+        x, w, g = (
+            guarded.copy(numbers(shape, seed, dtype), at_end=at_end)
+            for seed, shape in enumerate([(n, c, *size), (o, c, *(1,) * d), (n, o, *size)])
+        )
+        y, dx = points.convolution(x, w, slide), points.convolution_input(g, w, slide, size)
+    points._filling.cache_clear()
+    assert (y is NotImplemented) == (np.prod(size) < 2 * host().vector_bytes // x.itemsize)
+    if y is not NotImplemented:
+        np.testing.assert_array_equal(y, plain.convolution(x, w, slide), strict=True)
+        expected = plain.convolution_input(g, w, slide, size)
+        np.testing.assert_array_equal(dx, expected, strict=True)
 
 
 @given(last_cases(), st.booleans())
