@@ -331,6 +331,18 @@ def test_windows_of_single_elements_are_tiles_of_planes(
         np.testing.assert_array_equal(dx, expected, strict=True)
 
 
+def test_small_groups_have_as_many_outputs_as_channels() -> None:
+    """Others are left to tiles."""
+    slide = Sliding((1, 1), ((0, 0), (0, 0)), (1, 1), 1)
+    last = np.moveaxis(np.ones((2, 6, 6, 16), np.float32), -1, 1)
+    for c, o in ((16, 48), (48, 16)):
+        w = np.ones((o, c, 1, 1), np.float32)
+        if c == last.shape[1]:
+            assert depthwise_last.convolution(last, w, slide) is NotImplemented
+        else:
+            assert depthwise_last.convolution_input(last, w, slide, (6, 6)) is NotImplemented
+
+
 @given(last_cases(), st.booleans())
 def test_strips_of_long_lines_ask_ahead(case: Case, at_end: bool) -> None:
     """For what may stand outside of all arrays; here every line is long."""

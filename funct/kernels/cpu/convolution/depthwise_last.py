@@ -115,7 +115,7 @@ def _run(
     x: NDArray[Any], w: NDArray[Any], slide: Sliding, out: Sizes | None, how: str
 ) -> NDArray[Any]:
     """out: *T of the result; None: that of a convolution."""
-    if not _fits(x, w, slide) or x.shape[1] != len(w):
+    if not _fits(x, w, slide) or not x.shape[1] == len(w) == w.shape[1] * slide.groups:
         return NotImplemented
     out = fitting_size(x.shape, w.shape, None, slide) if out is None else out
     made = _plan(x.dtype, x.shape, w.shape[2:], slide, out, how)
