@@ -97,7 +97,8 @@ def rows() -> Iterator[Row]:
         f"cross, {vectors.shape}", (vectors, vectors), xp.linalg.cross, numpy=np.linalg.cross,
         torch=lambda t, v, w: t.linalg.cross(v, w),
     )  # fmt: skip
-    for shape, kind in (((300, 100), "f4"), ((1000, 256), "c8"), ((3750, 8), "f8")):
+    kinds = ((300, 100), "f4"), ((1000, 256), "c8"), ((65536,), "c8"), ((3750, 8), "f8")
+    for shape, kind in kinds:
         lines = _normal(shape, 6).astype(kind)
         yield row_of(
             f"fft, {shape}, {lines.dtype}", (lines,), xp.fft.fft, numpy=scipy.fft.fft,

@@ -17,11 +17,12 @@ from tests.kernels.arrays import misaligned
 pytestmark = pytest.mark.skipif("llvm" not in table.available(), reason="llvmlite is absent")
 
 LENGTHS = (2, 3, 4, 5, 7, 8, 9, 12, 14, 15, 16, 25, 30, 42, 49, 64, 100, 105, 128, 210)
+LONG = (256, 480, 512, 1000, 1536)  # of which vectors take one line at a time
 OTHERS = (1, 11, 13, 22, 62)  # which small radices do not make
 
 
 @given(
-    n=st.sampled_from(LENGTHS + OTHERS), before=st.sampled_from([1, 4, 5, 9, 17]),
+    n=st.sampled_from(LENGTHS + LONG + OTHERS), before=st.sampled_from([1, 4, 5, 9, 17]),
     after=st.sampled_from([1, 1, 3, 4, 11, 16]), dtype=st.sampled_from("fdFD"),
     name=st.sampled_from(["fft", "ifft", "rfft", "irfft"]), norm=st.sampled_from(fft._NORMS),
     lies=st.sampled_from(["dense", "backwards", "columns", "misaligned"]), seed=st.integers(0, 99),
@@ -53,6 +54,32 @@ def test_lines_have_the_numbers_of_the_definition(
     np.testing.assert_allclose(found, expected, rtol=0, atol=near)
     with ft.config.using(threads=1):
         assert along(name, x, (n,), (1,), norm).tobytes() == found.tobytes()
+
+
+@pytest.mark.parametrize("n", [4096, 10_000, 1 << 17])
+@pytest.mark.parametrize("dtype", "FD")
+def test_a_long_line_has_the_numbers_of_the_definition(n: int, dtype: str) -> None:
+    """And its own real numbers back; a program leaves it to the eager call."""
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=n) + 1j * rng.normal(size=n)).astype(dtype)
+    real = x.real.copy()
+    expected = np.fft.fft(x.astype("D"))
+    near = 4 * float(np.finfo(dtype).eps) * np.abs(expected).max()
+    found = along("fft", x, (None,), (0,), "backward")
+    np.testing.assert_allclose(found, expected, rtol=0, atol=near)
+    half = along("rfft", real, (None,), (0,), "backward")
+    np.testing.assert_allclose(half, np.fft.rfft(real.astype("d")), rtol=0, atol=near)
+    back = along("irfft", half, (n,), (0,), "backward")
+    np.testing.assert_allclose(back, real, rtol=0, atol=16 * float(np.finfo(dtype).eps))
+    compiled = ft.jit(ft.array.fft.fft)(ft.array.asarray(x))
+    assert np.asarray(compiled).tobytes() == found.tobytes()
+
+
+def test_what_leaves_the_caches_is_no_line_for_vectors() -> None:
+    """Nor is one in whose length there is a large factor."""
+    for n in (1 << 19, 11 << 12):
+        x = np.zeros(n, np.complex64)
+        assert along("fft", x, (None,), (0,), "backward") is NotImplemented
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])

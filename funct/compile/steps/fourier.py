@@ -25,8 +25,9 @@ from funct.device.machine_code import offer
 from funct.graph import Node, Var
 from funct.kernels import fft as kernels
 from funct.kernels.cpu.elementwise.ufunc_loops import Loop, generalized
-from funct.kernels.cpu.fourier.line_text import Form, print_lines
+from funct.kernels.cpu.fourier.line_text import Form
 from funct.kernels.cpu.fourier.lines import Lengths, is_of_lines
+from funct.kernels.cpu.fourier.texts import print_lines
 from funct.kernels.llvm import I64, PTR, Module, Value, typed
 
 __all__ = ["is_fourier", "is_of_many_lines", "lower_fourier", "print_fourier", "print_lines_of"]
@@ -159,7 +160,7 @@ def _lines(p: _Pass, x: Address, out: Address, made: Any) -> Call:
     blocks, several, tasks, room = of.dealt(p.name, p.dtype)
     words = (x, out, Address(Buffer(room, p.dtype)), of.before, of.after, blocks, several)
     form = astuple(of.form(p.name, p.dtype))
-    sizes = of.given, of.inner(p.name), of.made
+    sizes = of.given, of.rows(p.name, p.dtype), of.made
     return Call(("fourier lines", form, *sizes, float(p.plan[1])), words, tasks, made)
 
 

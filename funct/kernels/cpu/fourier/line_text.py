@@ -8,31 +8,32 @@ the lines. All is computed in the precision of the arrays, as SciPy's transforms
 Real numbers, if even in number, are half as many complex ones: what both halves of those are the
 transform of is told apart by a pass behind theirs, or put together by one before.
 
-Programs know the length, and their text has its passes; eager calls of any length share a text
-that is told them. Both have the same bits.
+Long lines that lie along memory are taken one by one instead (`four_step.py`). `texts.py` has the
+texts of both.
 """
 
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 
+import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
-from funct.device import PARALLEL, host
-from funct.kernels.cpu.fourier.radices import RADICES, Pair, few, minus, plus, times, turned
-from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+from funct.kernels.cpu.fourier.radices import RADICES, Pair, few, minus, plus, roots, times, turned
+from funct.kernels.llvm import I64, Emitter, Value, typed
 from funct.kernels.llvm.shuffles import turned_around
 
-__all__ = ["Form", "Step", "print_lines", "steps_of", "text", "turns_of"]
+__all__ = ["Across", "Form", "Lines", "Step", "steps_of", "turns_of"]
 
 _Length = int | Value
 
 
 class Form(Struct, frozen=True):
     """What a text is for. across: lines lie side by side. real_in, real_out: the numbers of lines
-    that are read, or written; halved: as half as many complex ones.
+    that are read, or written; halved: as half as many complex ones. single: lines are taken one by
+    one, and lanes are numbers of a row.
     """
 
     element: str
@@ -42,6 +43,7 @@ class Form(Struct, frozen=True):
     real_out: bool
     halved: bool
     inverse: bool
+    single: bool
 
 
 class Step(Struct, frozen=True):
@@ -66,58 +68,21 @@ def steps_of(n: int) -> list[Step] | None:
     return found if n == 1 and found else None
 
 
-def turns_of(n: int, form: Form) -> list[float]:
-    """The turns of all passes and, where real numbers are halved, the first of 2 n roots of one."""
-    sign = 1.0 if form.inverse else -1.0
-    angles = [
-        sign * 2 * math.pi * p * k / (s.radix * s.rest)
-        for s in steps_of(n) or () for p in range(s.rest) for k in range(1, s.radix)
+def turns_of(n: int, form: Form, *, ends: bool = True) -> NDArray[np.float64]:
+    """The turns of all passes and, where real numbers are halved, the first of 2 n roots of one, if
+    the ends want them.
+    """
+    sign = 1 if form.inverse else -1
+    found = [
+        roots(sign * np.outer(np.arange(s.rest), np.arange(1, s.radix)), s.radix * s.rest)
+        for s in steps_of(n) or ()
     ]  # fmt: skip
-    if form.halved:
-        angles += [sign * math.pi * k / n for k in range(n // 2 + 1)]
-    return [part(angle) for angle in angles for part in (math.cos, math.sin)]
+    if form.halved and ends:
+        found.append(roots(sign * np.arange(n // 2 + 1), 2 * n))
+    return np.concatenate([np.stack(parts, -1).reshape(-1) for parts in found])
 
 
-def print_lines(
-    module: Module, name: str, form: Form, given: int, n: int, made: int, factor: float
-) -> None:
-    """Add the kernel of a program, which knows complex numbers of a line, and how many are read and
-    written. Frame: what goes in, what comes out, buffers; lines before the axis and behind it;
-    blocks of lines, and how many are a task.
-    """
-    f = module.function(name, [("frame", PTR), ("task", I64)])
-    frame, task = f.arguments
-    turns = f.address(module.table(typed(form.element), turns_of(n, form)))
-    lengths = [f.constant(I64, k) for k in (given, n, made)]
-    lines = _Lines(f, form, lengths, turns, f.pointer(frame, 2), task)
-    lines.steps = steps_of(n)
-    lines.factor = None if factor == 1 else f.constant(lines.wide, factor)
-    lines.run(frame, task)
-
-
-def text(form: Form) -> str:
-    """`lines(frame)` for lines of any length. The frame goes on: how many tasks there are; numbers
-    of a line that are read, all complex ones, those that are written; the factor and the turns; the
-    passes, and how many come before the last one.
-    """
-    module = Module(host())
-    module.declare("@funct_parallel", PARALLEL)
-    f = module.function("some", [("frame", PTR), ("task", I64)], local=True)
-    frame, task = f.arguments
-    turns, passes = f.pointer(frame, 11), f.pointer(frame, 12)
-    first = f.at(turns, 1, form.element)
-    lines = _Lines(f, form, f.words(frame, 8, 3), first, f.pointer(frame, 2), task)
-    lines.passes, lines.before_last = passes, f.word(frame, 13)
-    lines.factor = f.splat(f.load(typed(form.element), turns), form.lanes)
-    lines.run(frame, task)
-    f = module.function("lines", [("frame", PTR)])
-    (frame,) = f.arguments
-    f.line(f"call void @funct_parallel(ptr @some, {frame!r}, {f.word(frame, 7)!r})")
-    f.ret()
-    return module.text()
-
-
-class _Across:
+class Across:
     """Where numbers of a block lie whose lines are side by side. step: to the next number."""
 
     def __init__(self, base: Value, step: Value) -> None:
@@ -125,7 +90,7 @@ class _Across:
         self.step = step
 
 
-class _Lines:
+class Lines:
     """A block of lines, and the two buffers that hold its numbers in turn."""
 
     def __init__(
@@ -136,7 +101,7 @@ class _Lines:
         self.given, self.n, self.made = lengths
         self.turns, self.sign = turns, 1.0 if form.inverse else -1.0
         self.steps: list[Step] | None = None  # or, in memory:
-        self.passes = self.before_last = self.n
+        self.passes = self.before_last = self.before = self.after = self.n
         self.factor: Value | None = None
         self.wide = typed(self.element, self.lanes)
         size = self.n * (2 * self.lanes)
@@ -145,43 +110,48 @@ class _Lines:
 
     def run(self, frame: Value, task: Value) -> None:
         """All blocks of a task."""
-        f, form, lanes = self.f, self.form, self.lanes
+        f = self.f
         x, out = f.pointers(frame, 0, 2)
-        before, after, blocks, several = f.words(frame, 3, 4)
+        self.before, self.after, blocks, several = f.words(frame, 3, 4)
 
-        def block(number: Value, _: list[Value]) -> list[Value]:
+        def one(number: Value, _: list[Value]) -> list[Value]:
             here, there = self.here, self.there
-            if form.across:
-                along = f.div(after + (lanes - 1), lanes)
-                outer = f.div(number, along)
-                first = f.intrinsic("smin", (number - outer * along) * lanes, after - lanes)
-
-                def places(array: Value, count: Value, real: bool) -> _Across:
-                    size = 1 if real else 2
-                    base = f.at(array, (outer * count * after + first) * size, self.element)
-                    return _Across(base, after * size)
-
-                self.read_across(places(x, self.given, form.real_in), self.given)
-            else:
-                first = f.intrinsic("smin", number * lanes, before - lanes)
-                size = 1 if form.real_in else 2
-                self.read_along(f.at(x, first * self.given * size, self.element), self.given)
-            if form.real_out:
-                self.together() if form.halved else self.mirror()
-            self.transform()
-            if form.real_in and form.halved:
-                self.apart()
-            if form.across:
-                self.write_across(places(out, self.made, form.real_out), self.made)
-            else:
-                size = 1 if form.real_out else 2
-                self.write_along(f.at(out, first * self.made * size, self.element), self.made)
+            self.block(x, out, number)
             self.here, self.there = here, there
             return []
 
         start = task * several
-        f.loop(start, f.intrinsic("smin", start + several, blocks), 1, block)
+        f.loop(start, f.intrinsic("smin", start + several, blocks), 1, one)
         f.ret()
+
+    def block(self, x: Value, out: Value, number: Value) -> None:
+        """The block of that number."""
+        f, form, lanes, before, after = self.f, self.form, self.lanes, self.before, self.after
+        if form.across:
+            along = f.div(after + (lanes - 1), lanes)
+            outer = f.div(number, along)
+            first = f.intrinsic("smin", (number - outer * along) * lanes, after - lanes)
+
+            def places(array: Value, count: Value, real: bool) -> Across:
+                size = 1 if real else 2
+                base = f.at(array, (outer * count * after + first) * size, self.element)
+                return Across(base, after * size)
+
+            self.read_across(places(x, self.given, form.real_in), self.given, form.real_in)
+        else:
+            first = f.intrinsic("smin", number * lanes, before - lanes)
+            size = 1 if form.real_in else 2
+            self.read_along(f.at(x, first * self.given * size, self.element), self.given)
+        if form.real_out:
+            self.together() if form.halved else self.mirror()
+        self.transform()
+        if form.real_in and form.halved:
+            self.apart()
+        if form.across:
+            self.write_across(places(out, self.made, form.real_out), self.made)
+        else:
+            size = 1 if form.real_out else 2
+            self.write_along(f.at(out, first * self.made * size, self.element), self.made)
 
     def _load(self, place: Value, k: Value | int) -> Pair:
         f, at = self.f, self.f.at(place, self._index(k) * (2 * self.lanes), self.element)
@@ -197,9 +167,9 @@ class _Lines:
 
     # Between memory and buffers
 
-    def read_across(self, lines: _Across, count: Value) -> None:
-        """Lines that lie side by side."""
-        f, lanes, real = self.f, self.lanes, self.form.real_in
+    def read_across(self, lines: Across, count: Value, real: bool) -> None:
+        """Lines that lie side by side; real: whether their numbers are."""
+        f, lanes = self.f, self.lanes
 
         def two(k: Value, _: list[Value]) -> list[Value]:
             at = f.at(lines.base, k * 2 * lines.step, self.element)
@@ -220,7 +190,7 @@ class _Lines:
         pairs = real and self.halved
         f.loop(0, self.n if pairs else count, 1, two if pairs else one)
 
-    def write_across(self, lines: _Across, count: Value) -> None:
+    def write_across(self, lines: Across, count: Value) -> None:
         """The same, back."""
         f, lanes, real = self.f, self.lanes, self.form.real_out
         order = [k // 2 + lanes * (k % 2) for k in range(2 * lanes)]

@@ -1,4 +1,4 @@
-"""Which Fourier transforms are of lines in loops (`line_text.py`), and eager calls of them."""
+"""Which Fourier transforms are of lines in loops (`texts.py`), and eager calls of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from funct.device import Host, host, printed
-from funct.kernels.cpu.fourier.line_text import Form, steps_of, text, turns_of
+from funct.kernels.cpu.calls import DENSE
+from funct.kernels.cpu.fourier.four_step import spacing
+from funct.kernels.cpu.fourier.line_text import Form, steps_of
+from funct.kernels.cpu.fourier.texts import table_of, text
 from funct.kernels.cpu.record import address
 from funct.kernels.cpu.runners import filling
 from funct.kernels.cpu.scratch import fresh, scratch
@@ -22,11 +25,16 @@ __all__ = ["OF_REALS", "Lengths", "along", "is_of_lines"]
 
 OF_REALS = {"fft": "fft of reals", "ifft": "ifft of reals"}  # of numbers that are not complex
 _REAL_IN = frozenset({"rfft", *OF_REALS.values()})
+_ELEMENTS = {4: "f32", 8: "f64"}
 _HALVED = frozenset({"rfft", "irfft"})
 _MOST = 2048  # numbers of a line: a block of them stays in the second cache
+_LONGEST = 1 << 21  # bytes of one that is taken alone
 _LEAST_LANES = 4
+_SINGLE = 64  # numbers of a line that is worth rows of its own,
+_ROW = 32  # and bytes of the parts of such a row
 _NEAR = 1 << 15  # bytes of both buffers that the first cache holds
 _TASK = 1 << 16  # numbers times passes that are worth a task
+_LINE = 64  # bytes of one of the caches
 _MOST_TASKS = 16  # each has buffers of its own
 
 
@@ -47,7 +55,10 @@ class Lengths(Struct, frozen=True):
         return self.n // 2 if halved else self.n
 
     def lanes(self, name: str, dtype: np.dtype[Any]) -> int:
-        """Lines of a block: a power of two."""
+        """Lines of a block, or numbers of a row of a single line: a power of two."""
+        return self.single(name, dtype) or self._together(name, dtype)
+
+    def _together(self, name: str, dtype: np.dtype[Any]) -> int:
         size = dtype.itemsize
         lines, most = self.before, host().vector_bytes // size
         if self.after > 1:
@@ -57,33 +68,64 @@ class Lengths(Struct, frozen=True):
                 most //= 2
         return min(most, 1 << (lines.bit_length() - 1))
 
+    def single(self, name: str, dtype: np.dtype[Any]) -> int:
+        """Numbers of a row where lines are taken one by one, which pays if those are as many as the
+        lines of a block would be; 0 where they are not.
+        """
+        n = self.inner(name)
+        odd = name in _HALVED and n == self.n
+        if self.after > 1 or odd or n < _SINGLE or self.given != self.read(name):
+            return 0
+        lanes = host().vector_bytes // dtype.itemsize
+        while n % lanes or lanes * lanes > n:
+            lanes //= 2
+        some = lanes >= max(_ROW // dtype.itemsize, self._together(name, dtype))
+        return lanes if some and steps_of(n // lanes) is not None else 0
+
+    def read(self, name: str) -> int:
+        """Numbers of a line that a transform of its length reads."""
+        return self.n // 2 + 1 if name == "irfft" else self.n
+
+    def rows(self, name: str, dtype: np.dtype[Any]) -> int:
+        """Numbers of a lane: all of a line, or rows of one that is taken alone."""
+        n, single = self.inner(name), self.single(name, dtype)
+        return n // single if single else n
+
     def form(self, name: str, dtype: np.dtype[Any]) -> Form:
         """The text that is wanted."""
-        element = "f32" if dtype.itemsize == 4 else "f64"
+        element = _ELEMENTS[dtype.itemsize]
         return Form(
             element, self.lanes(name, dtype), self.after > 1, name in _REAL_IN, name == "irfft",
-            self.inner(name) < self.n, name[0] == "i",
+            self.inner(name) < self.n, name[0] == "i", self.single(name, dtype) > 0,
         )  # fmt: skip
 
     def dealt(self, name: str, dtype: np.dtype[Any]) -> tuple[int, int, int, int]:
         """Blocks of lines, how many are a task, tasks, and numbers of their buffers."""
-        lanes, n = self.lanes(name, dtype), self.inner(name)
-        across = self.before * -(-self.after // lanes)
-        blocks = across if self.after > 1 else -(-self.before // lanes)
+        lanes, n = self.lanes(name, dtype), self.rows(name, dtype)
+        along = self.before if self.single(name, dtype) else -(-self.before // lanes)
+        blocks = self.before * -(-self.after // lanes) if self.after > 1 else along
         passes = len(steps_of(n) or ())
         several = max(1, _TASK // (n * lanes * passes), -(-blocks // _MOST_TASKS))
         tasks = -(-blocks // several)
-        return blocks, several, tasks, (4 * n + 16) * lanes * tasks
+        room = (4 * n + 16) * lanes
+        if self.single(name, dtype):
+            room = 4 * spacing(n * lanes, _ELEMENTS[dtype.itemsize])
+        return blocks, several, tasks, room * tasks
 
 
-def is_of_lines(name: str, of: Lengths, dtype: np.dtype[Any]) -> bool:
-    """Whether there are lines enough, of a length that small radices make."""
+def is_of_lines(name: str, of: Lengths, dtype: np.dtype[Any], *, told: bool = True) -> bool:
+    """Whether there are lines enough, of a length that small radices make; or long ones. told:
+    whether the text is to know the length, which must be short for that.
+    """
     if not of.before * of.after:
         return False
-    lanes, n = of.lanes(name, dtype), of.inner(name)
+    n = of.inner(name)
+    if of.single(name, dtype):
+        return n <= (_MOST if told else _LONGEST // (2 * dtype.itemsize))
+    lanes = of.lanes(name, dtype)
     if not 1 < n <= _MOST or lanes < _LEAST_LANES or steps_of(n) is None:
         return False
-    if of.given != (of.n // 2 + 1 if name == "irfft" else of.n):
+    if of.given != of.read(name):
         return False
     if of.after > 1:
         return True
@@ -98,7 +140,9 @@ def along(name: str, x: Any, lengths: Any, axes: Any, norm: str) -> Any:
         return NotImplemented
     for one in passes:
         y = fresh(one.shape, one.dtype)
-        one.run(np.require(x, requirements=["C", "A"]), y, scratch(one.room))
+        if x.flags.num & DENSE != DENSE:
+            x = np.require(x, requirements=("C", "A"))
+        one.run(x, y, scratch(one.room))
         x = y
     return x
 
@@ -131,7 +175,7 @@ def _passes(
         made = n // 2 + 1 if name == "rfft" else n
         own = OF_REALS.get(name, name) if dtype is real else name
         of = Lengths(prod(shape[:axis]), shape[axis], n, made, prod(shape[axis + 1 :]))
-        if not is_of_lines(own, of, real):
+        if not is_of_lines(own, of, real, told=False):
             return None
         shape = (*shape[:axis], made, *shape[axis + 1 :])
         dtype = real if name == "irfft" else np.result_type(real, np.complex64)
@@ -143,14 +187,24 @@ def _pass(
     real: np.dtype[Any], name: str, of: Lengths, factor: float, shape: tuple[int, ...],
     dtype: np.dtype[Any],
 ) -> _Pass:  # fmt: skip
-    form, n = of.form(name, real), of.inner(name)
+    form, n = of.form(name, real), of.rows(name, real)
     blocks, several, tasks, room = of.dealt(name, real)
-    turns = np.array([factor, *turns_of(n, form)], real)
+    by = np.array(factor, real)
+    turns = _aligned(table_of(n, form), real)
     steps = np.array([astuple(s) for s in steps_of(n) or ()], np.int64)
     job = np.array([
-        0, 0, 0, of.before, of.after, blocks, several, tasks, of.given, n, of.made, address(turns),
-        address(steps), len(steps) - 1,
+        0, 0, 0, of.before, of.after, blocks, several, tasks, of.given, n, of.made, address(by),
+        address(turns), address(steps), len(steps) - 1,
     ], np.int64)  # fmt: skip
     code = printed(text, form)
     run = filling(code.address("lines"), job, (0, 1, 2))
-    return _Pass(run, shape, dtype, room * real.itemsize, (code, turns, steps))
+    return _Pass(run, shape, dtype, room * real.itemsize, (code, by, turns, steps))
+
+
+def _aligned(numbers: Any, real: np.dtype[Any]) -> Any:
+    """Numbers of a dtype, so that vectors of them do not lie across lines of the caches."""
+    room = np.empty(numbers.size + _LINE // real.itemsize, real)
+    first = -address(room) % _LINE // real.itemsize
+    found = room[first : first + numbers.size]
+    found[:] = numbers
+    return found

@@ -6,13 +6,28 @@ import functools
 import math
 from collections.abc import Iterable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from funct.kernels.llvm import Emitter, Value
 
-__all__ = ["RADICES", "Pair", "few", "minus", "plus", "times", "turned"]
+__all__ = ["RADICES", "Pair", "few", "minus", "plus", "powers", "roots", "times", "turned"]
 
 RADICES = (4, 2, 3, 5, 7)
 
 Pair = tuple[Value, Value]
+
+
+def roots(k: NDArray[np.int64], n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The parts of exp(2πi k / n), of angles no larger than an eighth of a turn: those of large
+    ones are rounded.
+    """
+    quarter = (4 * k + n // 2) // n
+    angle = (4 * k - quarter * n) * (math.pi / 2 / n)
+    cos, sin = np.cos(angle), np.sin(angle)
+    re, im = np.where(quarter % 2, -sin, cos), np.where(quarter % 2, cos, sin)
+    back = quarter % 4 >= 2
+    return np.where(back, -re, re), np.where(back, -im, im)
 
 
 def few(f: Emitter, a: list[Pair], sign: float) -> list[Pair]:
@@ -24,6 +39,30 @@ def few(f: Emitter, a: list[Pair], sign: float) -> list[Pair]:
         apart, across = minus(a[0], a[2]), turned(minus(a[1], a[3]), sign)
         return [plus(even, odd), plus(apart, across), minus(even, odd), minus(apart, across)]
     return _odd(f, a, sign)
+
+
+def powers(f: Emitter, a: list[Pair], sign: float) -> list[Pair]:
+    """The transform of as many numbers as a power of two says: fours of them, then the rest."""
+    n, rest = len(a), len(a) // 4
+    if n <= 4:
+        return few(f, a, sign) if n > 1 else a
+    found: list[Pair] = [a[0]] * n
+    parts = [few(f, a[p::rest], sign) for p in range(rest)]
+    for k in range(4):
+        lines = [_by_root(f, parts[p][k], p * k, n, sign) for p in range(rest)]
+        found[k::4] = powers(f, lines, sign)
+    return found
+
+
+def _by_root(f: Emitter, x: Pair, k: int, n: int, sign: float) -> Pair:
+    """Times the k-th of n roots of one, which is no more than its half."""
+    if k == 0:
+        return x
+    if 4 * k == n:
+        return turned(x, sign)
+    angle = sign * 2 * math.pi * k / n
+    re, im = (f.constant(x[0].type, part(angle)) for part in (math.cos, math.sin))
+    return times(f, x, (re, im))
 
 
 def _odd(f: Emitter, a: list[Pair], sign: float) -> list[Pair]:
