@@ -10,6 +10,7 @@ import numpy as np
 from ml_dtypes import bfloat16
 
 from funct.kernels.cpu.indexing.runs import concatenate, lines
+from funct.kernels.cpu.indexing.weaving import woven
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.dtypes import NAMED, NATIVE, NO_AXIS, USUAL
@@ -28,6 +29,7 @@ _MODES: Any = ("edge", "reflect", "symmetric", "wrap")
 _OF_TORCH = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 _ALL, _BACK = slice(None), slice(None, None, -1)
 _FILLED = {np.dtype(char) for char in "fdFD"}  # any number has a value there
+_PLAIN_AXES, _WOVEN = 4, 1 << 10  # and elements, of what NumPy writes out in another order
 _CAST = 1 << 12  # elements of two bytes that others are told of
 _BRAIN: dict[Any, Any] = dict.fromkeys((bfloat16, np.dtype(bfloat16)), np.dtype(bfloat16))
 _JOINED = _FILLED | {np.dtype(char) for char in "bhilBHI"}
@@ -55,6 +57,15 @@ def reshape(x: Any, shape: Any, copy: Any = None) -> Any:
     for n in shape:
         if n.__class__ is not int or n < -1:
             return None
+    return reshaped(x, shape)
+
+
+def reshaped(x: Any, shape: tuple[int, ...]) -> Any:
+    """The same of lengths that fit. Of axes in another order few that come last are woven."""
+    if x.ndim > _PLAIN_AXES and x.size >= _WOVEN and x.__class__ is np.ndarray:
+        joins = not x.flags.c_contiguous and shape[-1:] != x.shape[-1:]
+        if joins and ready(x.size) and (y := woven(x)) is not None:
+            return y.reshape(shape)
     return x.reshape(shape)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from funct import ops
 from funct.core import Linear, Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import DTypeError, ShapeError
+from funct.kernels import manipulation as kernels
 from funct.kernels.elementwise.casting import in_dtype
 from funct.ops.broadcasting import broadcast_shapes, match_operand
 from funct.ops.by_size import NOTED, arrived
@@ -59,7 +60,7 @@ def _onnx_reshape(w: Any, x: str, shape: Shape) -> str:
 
 
 @structural(
-    lambda x, shape: x.reshape(shape), _reshape_transpose, shape=_reshape_shape,
+    kernels.reshaped, _reshape_transpose, shape=_reshape_shape,
     batch=_reshape_batch, onnx=_onnx_reshape,
     samples=calls(
         lambda rng: Sample((rng.normal(size=(3, 4)),), ((2, 6),)),
