@@ -41,6 +41,7 @@ MEANS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "cosine_similarity": (F.cosine_similarity, (ROWS, ROWS[::-1].copy())),
     "pairwise_distance": (F.pairwise_distance, (ROWS / 5, ROWS[::-1] / 5)),
     "pdist": (F.pdist, (ROWS / 5,)),
+    "cdist": (F.cdist, (ROWS / 5, ROWS[::-1] / 5)),
 }  # fmt: skip
 
 

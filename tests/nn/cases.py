@@ -124,7 +124,8 @@ def by_torch(case: Case, second: bool = False) -> dict[str, Any]:
         arrays[k].requires_grad_()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        outs = _outs(getattr(torch.nn.functional, case.name)(**arrays, **case.keywords))
+        fun = getattr(torch.nn.functional, case.name, None) or getattr(torch, case.name)
+        outs = _outs(fun(**arrays, **case.keywords))
     found = {f"out{i or ''}": o.detach().numpy() for i, o in enumerate(outs)}
     given = [arrays[k] for k in names]
     if not names:

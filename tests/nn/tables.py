@@ -221,6 +221,12 @@ _NORMS = [
     Case("cosine_similarity", "broadcast", {"x1": (2, 1, 3), "x2": (4, 3)}, {"dim": -1}),
     Case("pairwise_distance", "default", {"x1": (2, 3), "x2": (2, 3)}),
     Case("pairwise_distance", "one", {"x1": (2, 3), "x2": (3,)}, {"p": 1.0, "keepdim": True}),
+    Case("cdist", "default", {"x1": (4, 3), "x2": (3, 3)}),
+    Case("cdist", "sizes", {"x1": (2, 3, 2), "x2": (4, 2)}, {"p": 1.0}),
+    Case("cdist", "three", {"x1": (2, 3), "x2": (4, 3)}, {"p": 3.0}),
+    Case("cdist", "maximum", {"x1": (2, 3), "x2": (4, 3)}, {"p": float("inf")}),
+    Case("cdist", "products", {"x1": (4, 3), "x2": (2, 3)},
+         {"compute_mode": "use_mm_for_euclid_dist"}),
     _on("pdist", "default", (4, 3)),
     _on("pdist", "maximum", (4, 3), p=float("inf")),
 ]  # fmt: skip

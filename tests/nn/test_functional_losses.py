@@ -33,6 +33,9 @@ HARD = [
     ("cube distance of equal rows", lambda x: F.pairwise_distance(x, x, 3.0, 0.0), SAME),
     ("root distance of equal rows", lambda x: F.pairwise_distance(x, x, 0.5, 0.0), SAME),
     ("distances within equal rows", F.pdist, SAME),
+    ("distances of equal rows", lambda x: F.cdist(x, x), SAME),
+    ("distances of equal rows, by products",
+     lambda x: F.cdist(x, x, compute_mode="use_mm_for_euclid_dist"), SAME),
     ("direction of nothing", F.normalize, ZERO),
     ("angle to nothing", lambda x: F.cosine_similarity(x, ONE), ZERO),
     ("triplet of one", lambda x: F.triplet_margin_loss(x, x, x, eps=0.0), SAME),
@@ -226,6 +229,14 @@ ERRORS = [
      "ctc_loss: target_lengths must have 2 entries, got 1"),
     (lambda: F.ctc_loss(LOG, I, [4, 4], [1, 1], blank=3), ArgumentError,
      "ctc_loss: blank must be one of 3 classes, got 3"),
+    (lambda: F.cdist(X, xp.ones((2, 4))), ShapeError,
+     "cdist: x1 and x2 must have shapes (*B, N, M) and (*B, K, M), got (2, 3) and (2, 4)"),
+    (lambda: F.cdist(xp.ones((2, 1, 3)), xp.ones((3, 1, 3))), ShapeError,
+     "cdist: x1 and x2 must broadcast, got (2, 1, 3) and (3, 1, 3)"),
+    (lambda: F.cdist(X, X, -1.0), ArgumentError, "cdist: p must not be negative, got -1.0"),
+    (lambda: F.cdist(X, X, compute_mode="mm"), ArgumentError,
+     "cdist: compute_mode must be one of ['use_mm_for_euclid_dist_if_necessary', "
+     "'use_mm_for_euclid_dist', 'donot_use_mm_for_euclid_dist'], got 'mm'"),
     (lambda: F.pdist(xp.ones((2,))), ShapeError, "pdist: input must have shape (N, M), got (2,)"),
 ]  # fmt: skip
 

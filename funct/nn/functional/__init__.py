@@ -62,6 +62,7 @@ from funct.nn.functional.convolution import conv_transpose1d as conv_transpose1d
 from funct.nn.functional.convolution import conv_transpose2d as conv_transpose2d
 from funct.nn.functional.convolution import conv_transpose3d as conv_transpose3d
 from funct.nn.functional.ctc_loss import ctc_loss as ctc_loss
+from funct.nn.functional.distance import cdist as cdist
 from funct.nn.functional.distance import cosine_similarity as cosine_similarity
 from funct.nn.functional.distance import normalize as normalize
 from funct.nn.functional.distance import pairwise_distance as pairwise_distance
@@ -131,8 +132,8 @@ __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
     "adaptive_max_pool2d", "adaptive_max_pool3d", "affine_grid", "alpha_dropout", "avg_pool1d",
     "avg_pool2d", "avg_pool3d", "batch_norm", "bilinear", "binary_cross_entropy",
-    "binary_cross_entropy_with_logits", "celu", "channel_shuffle", "conv1d", "conv2d", "conv3d",
-    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_embedding_loss",
+    "binary_cross_entropy_with_logits", "cdist", "celu", "channel_shuffle", "conv1d", "conv2d",
+    "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_embedding_loss",
     "cosine_similarity", "cross_entropy", "ctc_loss", "dropout", "dropout1d", "dropout2d",
     "dropout3d", "elu", "embedding", "embedding_bag", "feature_alpha_dropout", "flatten", "fold",
     "fractional_max_pool2d", "fractional_max_pool3d", "gaussian_nll_loss", "gelu", "glu",

@@ -21,9 +21,14 @@ from funct.ops.fast import wrap
 from funct.transforms import custom_vjp, vjp
 from funct.transforms.reverse import ReverseTracer
 
-__all__ = ["cosine_similarity", "normalize", "p_norm", "pairwise_distance", "pdist"]
+__all__ = ["cdist", "cosine_similarity", "normalize", "p_norm", "pairwise_distance", "pdist"]
 
 _NARROW = 16  # elements of a row whose distances are computed from all rows to all
+_FEW_ROWS = 25  # up to which torch takes no product of matrices
+_MODES = {
+    "use_mm_for_euclid_dist_if_necessary": None, "use_mm_for_euclid_dist": True,
+    "donot_use_mm_for_euclid_dist": False,
+}  # fmt: skip
 
 
 def p_norm(x: Any, p: float, axes: tuple[int, ...], keepdims: bool = False) -> Any:
@@ -111,6 +116,63 @@ def pairwise_distance(
     except ShapeError:
         raise _apart("pairwise_distance", x1, x2) from None
     return narrowed(p_norm(difference, p, (len(difference.shape) - 1,), keepdim), x1, x2)
+
+
+def cdist(
+    x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary"
+) -> Any:
+    """Compute the p-norm distances from all rows of x1 to all rows of x2.
+
+    Args: x1: shape (*B, N, M). x2: shape (*B, K, M), where batches broadcast. compute_mode: whether
+    Euclidean distances come from products of matrices ("use_mm_for_euclid_dist"), which loses
+    digits of short ones, or not ("donot_use_mm_for_euclid_dist"); as it is, where there are more
+    than 25 rows of more than 16 elements.
+    Returns: shape (*B, N, K).
+    Raises: ShapeError: when x1 or x2 has fewer than two axes, or the shapes do not fit.
+    ArgumentError: when p is negative or the mode is unknown.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.cdist(xp.asarray([[0.0, 0.0]]), xp.asarray([[3.0, 4.0], [0.0, 1.0]])).tolist()
+        [[5.0, 1.0]]
+
+    Source: torch.cdist.
+    """
+    if min(len(x1.shape), len(x2.shape)) < 2 or x1.shape[-1] != x2.shape[-1]:
+        raise ShapeError(
+            f"cdist: x1 and x2 must have shapes (*B, N, M) and (*B, K, M), got {x1.shape} and "
+            f"{x2.shape}"
+        )
+    if p < 0:
+        raise ArgumentError(f"cdist: p must not be negative, got {p}")
+    if compute_mode not in _MODES:
+        raise ArgumentError(
+            f"cdist: compute_mode must be one of {list(_MODES)}, got {compute_mode!r}"
+        )
+    by_products = _MODES[compute_mode]
+    if by_products is None:
+        many = x1.shape[-2] > _FEW_ROWS or x2.shape[-2] > _FEW_ROWS
+        by_products = many and x1.shape[-1] > _NARROW
+    try:
+        return (_by_products if p == 2 and by_products else _by_differences)(x1, x2, float(p))
+    except ShapeError:
+        raise _apart("cdist", x1, x2) from None
+
+
+@functools.partial(compiled, least=256)
+def _by_differences(x1: Any, x2: Any, p: float) -> Any:
+    a, b = widened(x1, x2)
+    every = xp.expand_dims(a, -2) - xp.expand_dims(b, -3)
+    return narrowed(p_norm(every, p, (len(every.shape) - 1,)), x1, x2)
+
+
+@compiled
+def _by_products(x1: Any, x2: Any, p: float) -> Any:
+    """|a - b|² is |a|² - 2 a b + |b|², and no less than 0."""
+    a, b = widened(x1, x2)
+    of_a, of_b = (xp.sum(v * v, axis=-1) for v in (a, b))
+    squares = xp.expand_dims(of_a, -1) + xp.expand_dims(of_b, -2) - 2.0 * (a @ b.mT)
+    return narrowed(power(xp.where(squares < 0, 0.0, squares), 0.5), x1, x2)
 
 
 def pdist(input: Any, p: float = 2) -> Any:
