@@ -14,6 +14,7 @@ from funct.kernels.cpu.indexing import combining
 from funct.kernels.cpu.indexing import gather as cpu
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.prepared import Plan, Prepared
+from funct.kernels.cpu.scratch import fresh
 from funct.kernels.dtypes import is_half
 from funct.kernels.elementwise.casting import in_dtype
 from funct.kernels.indexing.positions import (
@@ -173,7 +174,7 @@ def put_along(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
     if order is not None:
         found = put_along(g.transpose(order), i.transpose(order), order.index(axis), n)
         return found.transpose(np.argsort(order))
-    y = np.zeros((*g.shape[:axis], n, *g.shape[axis + 1 :]), g.dtype)
+    y = fresh((*g.shape[:axis], n, *g.shape[axis + 1 :]), g.dtype)
     g = np.ascontiguousarray(g)  # as one number for all is not: kernels take Python to copy it
     refuse_outside(cpu.along(g, as_int64(i), y, *extents(i, n, axis), False))
     return y

@@ -378,10 +378,13 @@ def _eight(x: Any, base: Any, i: Any, k: Any, y: Any, to: Any, n: Any) -> None:
 def along(x: Any, i: Any, y: Any, outer: int, count: int, n: int, inner: int, taken: bool) -> int:
     """Along the middle axis of one (outer, n, inner), at i (outer, count, inner).
 
-    taken: y, of i's shape, is x there; else x, of i's shape, is added to y there.
+    taken: y, of i's shape, is x there; else y is 0, and x, of i's shape, is added to it there: a
+    table at a time, which is in a cache then.
     """
     each = 0
     for o in range(outer):
+        if not taken:
+            _cleared(y, o * n * inner, (o + 1) * n * inner)
         for _ in range(count):
             for j in range(inner):
                 at = i[each]
@@ -396,6 +399,14 @@ def along(x: Any, i: Any, y: Any, outer: int, count: int, n: int, inner: int, ta
                     y[at] = y[at] + x[each]
                 each += 1
     return 0
+
+
+def _cleared(y: Any, start: Any, end: Any) -> None:
+    whole = start + ((end - start) & -SEEN)
+    for k in range(start, whole, SEEN):
+        stored(y, k, spread(y.dtype.type(0), SEEN))
+    for k in range(whole, end):
+        y[k] = 0
 
 
 @making("i")
