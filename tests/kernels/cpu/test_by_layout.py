@@ -8,6 +8,7 @@ import pytest
 
 from funct.kernels import table
 from funct.kernels.cpu.by_layout import ByLayout
+from funct.kernels.cpu.by_words import NEAR, PLACES
 from funct.kernels.cpu.calls import readable
 from funct.kernels.cpu.loops import available
 
@@ -48,6 +49,36 @@ def test_what_is_found_is_what_would_be_said() -> None:
     assert len(asked) == 1
     made.call(x, x[0])  # begins where x does
     assert len(asked) == 2
+
+
+def test_layouts_that_share_their_places_are_all_found() -> None:
+    """As many as there are places for what is mixed to one number, by turns; one more is one too
+    many.
+    """
+    asked: list[Any] = []
+
+    def way(x: Any, y: Any) -> Any:
+        asked.append(x.shape)
+        return lambda x, y: x.shape
+
+    def number(n: int) -> int:
+        """Which places are those of two arrays of n elements, beginning at one place."""
+        mixed = 0
+        for word in [id(np.dtype(np.float64)), 1, n, 8] * 2 + [1]:
+            met = (mixed ^ word) * 0x9E3779B97F4A7C15 % (1 << 64)
+            mixed = met ^ met >> 29
+        return mixed % (PLACES // NEAR)
+
+    made = ByLayout(way, way, [np.dtype(np.float64)])
+    made.load()
+    x = np.zeros(4000)
+    alike = [x[:n] for n in range(2, 4000) if number(n) == number(2)]
+    for _ in range(3):
+        assert [made.call(a, a) for a in alike[:NEAR]] == [a.shape for a in alike[:NEAR]]
+    assert len(asked) == NEAR
+    for a in [*alike[: NEAR + 1], alike[0]]:
+        made.call(a, a)
+    assert len(asked) == NEAR + 2
 
 
 def test_a_restriction_is_heard() -> None:
