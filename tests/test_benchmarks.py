@@ -22,7 +22,7 @@ from funct.core import Value
 from funct.kernels import cpu, indexing, table
 from funct.kernels.cpu.loops import Kernel, available
 from funct.kernels.cpu.prepared import Prepared
-from funct.kernels.linalg import products
+from funct.kernels.linalg import few, products
 from funct.tree import leaves
 
 ROWS = [pair for pairs in rows().values() for pair in pairs]
@@ -133,6 +133,7 @@ def _prepared() -> Iterator[Prepared]:
         for v in vars(importlib.import_module(place.name)).values():
             if isinstance(v, Prepared):
                 yield v
+    yield from few.ALREADY.values()
 
 
 class _Anything(set[int]):

@@ -90,6 +90,13 @@ def rows() -> Iterator[Row]:
             f"solve of {rows} rows, {sides} sides", (system, right), xp.linalg.solve,
             numpy=np.linalg.solve, torch=lambda t, a, b: t.linalg.solve(a, b),
         )  # fmt: skip
+    for shape in ((4, 4), (3, 20, 20)):
+        triangle, right = np.tril(_normal(shape, 8)) + 9 * np.eye(shape[-1]), _normal(shape, 9)
+        yield row_of(
+            f"triangular systems {shape}", (triangle.astype(np.float32), right[..., :2].copy()),
+            functools.partial(xp.linalg.solve_triangular, lower=True),
+            torch=lambda t, a, b: t.linalg.solve_triangular(a, b, upper=False),
+        )  # fmt: skip
     for x in (real, real.astype(np.float64)):
         yield _cofactors(x)
     vectors = _normal((30_000, 3), 5)

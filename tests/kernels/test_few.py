@@ -132,6 +132,28 @@ def test_columns_beyond_the_range_of_squares_are_left_to_lapack(value: float) ->
         np.testing.assert_allclose(a, b, rtol=1e-13, atol=0)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@given(
+    n=st.integers(1, 32), m=st.integers(1, 16), lead=STACKS, lower=st.booleans(),
+    turned=st.booleans(), shared=st.booleans(), seed=SEEDS,
+)  # fmt: skip
+def test_triangles_are_solved(
+    dtype: str, n: int, m: int, lead: tuple[int, ...], lower: bool, turned: bool, shared: bool,
+    seed: int,
+) -> None:  # fmt: skip
+    """What stands in the other triangle is not read."""
+    rng = np.random.default_rng(seed)
+    a = (rng.standard_normal((*lead, n, n)) / n + 2 * np.eye(n)).astype(dtype)
+    b = rng.standard_normal((*(() if shared else lead), n, m)).astype(dtype)
+    triangle = (np.tril if lower else np.triu)(a).astype(np.float64)
+    a += (np.triu if lower else np.tril)(np.full_like(a, np.nan), 1 if lower else -1)
+    a = np.ascontiguousarray(a.mT).mT if turned else a
+    close(few.solve_triangular(a, b, lower), np.linalg.solve(triangle, b), dtype, n)
+    a[..., n // 2, n // 2] = 0.0
+    with pytest.raises(np.linalg.LinAlgError):
+        few.solve_triangular(a, b, lower)
+
+
 @pytest.mark.parametrize("n", [1, 5, 40])
 @pytest.mark.parametrize("name", ["inv", "solve", "cholesky"])
 def test_a_singular_matrix_is_an_error(name: str, n: int) -> None:
@@ -178,6 +200,7 @@ def test_calls_that_came_before_have_the_same_bits(dtype: str) -> None:
         calls: list[Any] = [matrices.inv, matrices.det, matrices.cholesky]
         calls += [lambda v, b=b: matrices.solve(v, b) for b in right[:2]]
         calls += [lambda v: xp.linalg.solve(xp.asarray(v), xp.asarray(right[2]))]  # noqa: B023
+        calls += [lambda v, b=b: matrices.solve_triangular(v, b, True) for b in right[:2]]
         for call in calls:
             first = np.asarray(call(x))
             for _ in range(3):
@@ -243,7 +266,7 @@ def test_no_index_is_outside(n: int, m: int, dtype: str) -> None:
     cpu_systems.det.checked(x, y, room, odd, n, apart, *rest, 2)
     double = x.astype(np.float64)
     close(y, np.linalg.det(double), dtype, n)
-    cpu_systems.slogdet.checked(x, y, z, room, odd, n, apart, *rest, 2)
+    cpu_systems.slogdet.checked(x, y, z, room, odd, n, apart, 0, *rest, 2)
     close((y, z), tuple(np.linalg.slogdet(double)), dtype, n)
     y = np.empty_like(b)
     cpu_systems.solve.checked(x, b, y, room, odd, n, m, n * m, apart, *rest, 2)
@@ -268,6 +291,24 @@ def test_no_index_is_outside(n: int, m: int, dtype: str) -> None:
     for columns in (min(n, m), n):
         q, r = np.empty((3, n, columns), dtype), np.empty((3, columns, m), dtype)
         room = np.empty((2, n * 2 * apart + -(-2 * n // width) * width), wide)
-        cpu_factors.qr.checked(b, q, r, room, odd, n, m, columns, apart, apart, *rest, 2)
+        cpu_factors.qr.checked(b, q, r, room, odd, n, m, columns, apart, apart, 0, *rest, 2)
         close(q @ r, b.astype(np.float64), dtype, n)
+        both = np.empty(q.size + r.size, dtype)
+        cpu_factors.qr_at_once.checked(
+            b, both, room, odd[:1], n, m, columns, apart, apart, q.size, 3
+        )
+        assert np.array_equal(both, np.concatenate([q.ravel(), r.ravel()]))
+    for lower in (False, True):
+        y, z = np.empty_like(b), np.empty_like(b)
+        expected = np.linalg.solve((np.tril if lower else np.triu)(double), b)
+        cpu_systems.solve_triangular.checked(
+            x, b, y, room, odd, n, m, n * m, 1, beside, 3, lower, 2, 2
+        )
+        cpu_systems.solve_triangular_at_once.checked(
+            x, b, z, room, odd[:1], n, m, n * m, beside, 3, lower
+        )
+        close((y, z), (expected, expected), dtype, n)
+    both = np.empty((2, 3), dtype)
+    cpu_systems.slogdet_at_once.checked(x, both, room, odd[:1], n, apart, 3, 3)
+    close(tuple(both), tuple(np.linalg.slogdet(double)), dtype, n)
     assert not odd.any()

@@ -122,7 +122,7 @@ def cho_solve(c_and_lower: Any, b: Any) -> Any:
         raise ArgumentError(f"cho_solve: c_and_lower must be cho_factor's pair, got {got}")
     c, lower = c_and_lower
     check_square("cho_solve", "c_and_lower[0]", c)
-    back = ops.conj(c.mT)
+    back = ops.conj(c.mT) if c.dtype.kind == "c" else c.mT
     first, second = (c, back) if lower else (back, c)
     return solve_triangular(second, solve_triangular(first, b, lower=True))
 

@@ -27,6 +27,7 @@ _SURE = {"det": row_systems.det, "slogdet": row_systems.slogdet, "lu": row_syste
 _DOUBTED = {
     "solve": row_systems.solve, "inv": row_systems.inv, "cholesky": row_factors.cholesky,
     f"{NUMPYS}cholesky": row_factors.cholesky, "qr": row_factors.qr,
+    "solve_triangular": row_systems.solve_triangular,
 }  # fmt: skip
 _KERNELS = _SURE | _DOUBTED
 _PLACED = frozenset({"lu", "inv"})
@@ -65,12 +66,18 @@ def lower_rows(node: Node, fused: Fused) -> list[Call]:
     held = [*zip(places, [v.dtype for v in operands], strict=True)]
     held += [(Address(v), v.dtype) for v in node.results]
     if name == "qr":
-        sizes, each, wide, tasks = few.reflections(x.shape, x.dtype.char, bool(node.params[0]))
+        own, dealt, each, wide, tasks = few.reflections(x.shape, x.dtype.char, bool(node.params[0]))
+        sizes: tuple[Any, ...] = (*own, 0, *dealt)
+    elif name == "solve_triangular":
+        n, m, wide = x.shape[-1], operands[1].shape[-1], x.dtype
+        apart, count, part, tasks = few.triangles(x.shape, x.dtype.char, m)
+        sizes, each = (n, m, n * m, 1, apart, count, bool(node.params[0]), part), n * apart
     else:
         right = operands[-1].shape[-1] if name in ("solve", "inv") else 0
         n, apart, wide, count, part, tasks = few.layout(x.shape, x.dtype.char, right)
         sides = (right, n * right) if name == "solve" else ()
-        sizes, each = (n, *sides, apart, count, part), (n + 1) * apart
+        start = (0,) if name == "slogdet" else ()
+        sizes, each = (n, *sides, apart, *start, count, part), (n + 1) * apart
         if name in _PLACED:
             held.append((Address(Buffer(tasks * n, _INDEX)), _INDEX))
     odd = Address(Buffer(tasks, _INDEX))

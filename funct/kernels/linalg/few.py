@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALREADY", "cholesky", "det", "inv", "layout", "lu", "qr", "reflections", "slogdet", "solve",
-    "suits",
+    "solve_triangular", "suits", "triangles",
 ]  # fmt: skip
 
 Layout = tuple[int, int, np.dtype[Any], int, int, int]
 
 _MOST, _MOST_REFLECTED = 300, 128  # rows: of more, BLAS is as fast
-_SIDES = 16
+_SHORT, _SIDES = 32, 16  # rows of triangles, and right sides of them or of small matrices
 _TASK = 1 << 20  # multiplications that are worth a task
 _LINE = 64  # bytes of a vector
 _PLANNED = 1 << 10  # elements up to which a call is prepared, which keeps some room
@@ -54,7 +54,7 @@ def slogdet(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
     if (how := _layout("slogdet", x)) is None:
         return None
     sign, size = np.empty(x.shape[:-2], x.dtype), np.empty(x.shape[:-2], x.dtype)
-    return (sign, size) if _fine(row_systems.slogdet, how, (x, sign, size)) else None
+    return (sign, size) if _fine(row_systems.slogdet, how, (x, sign, size), (), (0,)) else None
 
 
 def solve(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
@@ -63,6 +63,26 @@ def solve(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
         return None
     y = np.empty((*a.shape[:-1], sides[0]), b.dtype)
     return y if _fine(row_systems.solve, how, (a, b, y), sides) else None
+
+
+def solve_triangular(a: NDArray[Any], b: NDArray[Any], lower: bool) -> NDArray[Any] | None:
+    """a⁻¹ b for the lower or upper triangles of a, in their own precision."""
+    if a.__class__ is not np.ndarray or (sides := _sides(a, b)) is None:
+        return None
+    if not suits("solve_triangular", a.shape, a.dtype.char, sides[0]) or not compiles():
+        return None
+    apart, count, part, tasks = triangles(a.shape, a.dtype.char, sides[0])
+    n, along = a.shape[-1], 1
+    if not a.flags.c_contiguous and (turned := a.mT).flags.c_contiguous:
+        a, along = turned, n
+    y, odd = np.empty((*a.shape[:-1], sides[0]), b.dtype), np.empty(tasks, np.int64)
+    room = workspace(tasks * n * apart, a.dtype)
+    row_systems.solve_triangular(
+        a, b, y, room, odd, n, *sides, along, apart, count, lower, part, tasks
+    )
+    if odd.any():
+        raise np.linalg.LinAlgError
+    return y
 
 
 def _sides(a: Any, b: Any) -> tuple[int, int] | None:
@@ -106,11 +126,12 @@ def qr(x: NDArray[Any], complete: bool) -> tuple[NDArray[Any], NDArray[Any]] | N
     """Orthonormal Q and upper R with LAPACK's signs."""
     if not suits("qr", x.shape, x.dtype.char) or x.__class__ is not np.ndarray or not compiles():
         return None
-    sizes, each, wide, tasks = reflections(x.shape, x.dtype.char, complete)
+    sizes, dealt, each, wide, tasks = reflections(x.shape, x.dtype.char, complete)
     m, n, columns, *_ = sizes
     lead, odd = x.shape[:-2], np.empty(tasks, np.int64)
     q, r = np.empty((*lead, m, columns), x.dtype), np.empty((*lead, columns, n), x.dtype)
-    row_factors.qr(x, q, r, workspace(tasks * each, wide), odd, *sizes, tasks)
+    count, part = dealt
+    row_factors.qr(x, q, r, workspace(tasks * each, wide), odd, *sizes, 0, count, part, tasks)
     return None if odd.any() else (q, r)
 
 
@@ -121,6 +142,8 @@ def suits(name: str, shape: tuple[int, ...], char: str, sides: int = 0) -> bool:
         return False
     if name == "qr":
         return max(shape[-2:]) <= _MOST_REFLECTED
+    if name == "solve_triangular":
+        return shape[-1] == shape[-2] <= _SHORT and 0 < sides <= _SIDES
     if name == "solve" and not 0 < sides <= max(shape[-1], _SIDES):
         return False
     return shape[-1] == shape[-2] <= _MOST
@@ -138,18 +161,27 @@ def layout(shape: tuple[int, ...], char: str, beside: int = 0) -> Layout:
 
 
 @functools.lru_cache(1024)
+def triangles(shape: tuple[int, ...], char: str, sides: int) -> tuple[int, int, int, int]:
+    """Elements from one row of right sides to the next, how many systems there are, and how many in
+    each of so many tasks. A task has room for all rows of one.
+    """
+    wide = np.dtype(char)
+    return _apart(_whole(sides, wide), wide), *_dealt(shape, shape[-1])
+
+
+@functools.lru_cache(1024)
 def reflections(
     shape: tuple[int, ...], char: str, complete: bool
-) -> tuple[tuple[int, ...], int, np.dtype[Any], int]:
-    """The sizes that the kernel of `qr` is told, what room a task needs, its dtype, and how many
-    tasks there are.
+) -> tuple[tuple[int, ...], tuple[int, int], int, np.dtype[Any], int]:
+    """The sizes that the kernel of `qr` is told, how many matrices there are and how many in a
+    task, what room that needs, its dtype, and how many tasks there are.
     """
     m, n = shape[-2:]
     columns, wide = m if complete else min(m, n), np.dtype(inner(char, m, n))
     apart, beside = (_apart(_whole(k, wide), wide) for k in (n, columns))
     count, part, tasks = _dealt(shape, max(m, n))
     each = m * (apart + beside) + _whole(2 * m, wide)
-    return (m, n, columns, apart, beside, count, part), each, wide, tasks
+    return (m, n, columns, apart, beside), (count, part), each, wide, tasks
 
 
 def _layout(name: str, x: Any, beside: int = 0) -> Layout | None:
@@ -181,12 +213,13 @@ def _places(how: Layout) -> NDArray[Any]:
 
 
 def _fine(
-    kernel: Callable[..., int], how: Layout, arrays: tuple[Any, ...], sizes: tuple[int, ...] = ()
+    kernel: Callable[..., int], how: Layout, arrays: tuple[Any, ...], sizes: tuple[int, ...] = (),
+    start: tuple[int, ...] = (),
 ) -> bool:  # fmt: skip
     """Run it in tasks; whether what it met was all regular."""
     n, apart, wide, count, part, tasks = how
     odd, room = np.empty(tasks, np.int64), workspace(tasks * (n + 1) * apart, wide)
-    kernel(*arrays, room, odd, n, *sizes, apart, count, part, tasks)
+    kernel(*arrays, room, odd, n, *sizes, apart, *start, count, part, tasks)
     return not (odd.item() if tasks == 1 else odd.any())
 
 
@@ -214,11 +247,54 @@ def _at_once(name: str, kernel: Kernel) -> Callable[..., Plan | None]:
     return way
 
 
+def _triangles_at_once(a: Any, b: Any, lower: bool) -> Plan | None:
+    sides = _sides(a, b)
+    if sides is None or max(a.size, b.size) > _PLANNED or not compiles():
+        return None
+    if not suits("solve_triangular", a.shape, a.dtype.char, sides[0]):
+        return None
+    apart, count, *_ = triangles(a.shape, a.dtype.char, sides[0])
+    n, shape = a.shape[-1], (*a.shape[:-1], *b.shape[-1:]) if b.ndim > 1 else a.shape[:-1]
+    given = (a, b, np.empty(shape, a.dtype), aligned(n * apart, a.dtype), np.empty(1, np.int64))
+    rest = (n, *sides, apart, count, lower)
+    at_once = row_systems.solve_triangular_at_once
+    return Plan(at_once, (*given, *rest), (0, 1, None), shape, a.dtype, 2)
+
+
+def _reflected_at_once(x: Any, complete: bool) -> Plan | None:
+    if (x.ndim > 2 and are_some(x.shape)) or x.size > _PLANNED or not compiles():
+        return None
+    if x.__class__ is not np.ndarray or not suits("qr", x.shape, x.dtype.char):
+        return None
+    sizes, (count, _), each, wide, _ = reflections(x.shape, x.dtype.char, complete)
+    m, n, columns, *_ = sizes
+    start = count * m * columns
+    y, odd = np.empty(start + count * columns * n, x.dtype), np.empty(1, np.int64)
+    given = (x, y, aligned(each, wide), odd, *sizes, start, count)
+    return Plan(row_factors.qr_at_once, given, (0, None), y.shape, x.dtype, 1)
+
+
+def _logarithms_at_once(x: Any) -> Plan | None:
+    if (x.ndim > 2 and are_some(x.shape)) or x.size > _PLANNED:
+        return None
+    if (how := _layout("slogdet", x)) is None:
+        return None
+    n, apart, wide, count, *_ = how
+    y, odd = np.empty((2, *x.shape[:-2]), x.dtype), np.empty(1, np.int64)
+    given = (x, y, aligned((n + 1) * apart, wide), odd, n, apart, count, count)
+    return Plan(row_systems.slogdet_at_once, given, (0,), y.shape, x.dtype, 1)
+
+
 ALREADY = {
     name: Prepared(_at_once(name, kernel))
     for name, kernel in (
         ("det", row_systems.det_at_once), ("inv", row_systems.inv_at_once),
         ("solve", row_systems.solve_at_once), ("cholesky", row_factors.cholesky_at_once),
     )
+} | {
+    "solve_triangular": Prepared(_triangles_at_once), "qr": Prepared(_reflected_at_once),
+    "slogdet": Prepared(_logarithms_at_once),
 }  # fmt: skip
-"""Calls that have come before, of few elements. For the right sides of a system also a vector."""
+"""Calls that have come before, of few elements. For the right sides of a system also a vector. Q
+and R are in one array, one behind the other, signs and logarithms of determinants too.
+"""

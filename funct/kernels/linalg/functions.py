@@ -117,7 +117,7 @@ def _job_of_squares(x: Any, axis: Any, keepdims: bool) -> Any:
     return pairwise.job(x, axis, keepdims, "squares") if x.dtype.kind == "f" else None
 
 
-_solve_again = few.ALREADY["solve"]
+_solve_again, _triangle_again = few.ALREADY["solve"], few.ALREADY["solve_triangular"]
 _SQUARES = Prepared(_job_of_squares)
 
 
@@ -276,6 +276,8 @@ def solve_triangular(a: Any, b: Any, lower: bool = False) -> Any:
     """a⁻¹ b for a triangle of a and a vector b."""
     if b.ndim != 1 or a.ndim != 2:
         return None
+    if a.flags.c_contiguous and (y := _triangle_again.call(a, b, bool(lower))) is not None:
+        return y
     return matrices.solve_triangular(a, b.reshape(-1, 1), bool(lower)).reshape(-1)
 
 

@@ -51,9 +51,9 @@ _eig = loop("eig", np.linalg.eig)
 _eigvals = loop("eigvals", np.linalg.eigvals)
 _svd_full = loop("svd_f", np.linalg.svd)
 _svd = loop("svd_s", functools.partial(np.linalg.svd, full_matrices=False))
-_det_again, _inv_again, _solve_again, _cholesky_again = (
-    few.ALREADY[name] for name in ("det", "inv", "solve", "cholesky")
-)
+_cholesky_again, _det_again, _inv_again = (few.ALREADY[n] for n in ("cholesky", "det", "inv"))
+_qr_again, _slogdet_again, _solve_again = (few.ALREADY[n] for n in ("qr", "slogdet", "solve"))
+_triangle_again = few.ALREADY["solve_triangular"]
 _svdvals = loop("svd", functools.partial(np.linalg.svd, compute_uv=False))
 _qr_raw, _qr_reduced, _qr_complete = (
     loop(f"qr_{name}", None) for name in ("r_raw", "reduced", "complete")
@@ -119,6 +119,7 @@ def _finite(x: NDArray[Any]) -> None:
 # Elements of right sides of which BLAS uses threads: NumPy's then, for SciPy's has threads of its
 # own, and each library's look for work for a while on the cores that the other's need.
 _SHARED = 1 << 14
+_FEW_ELEMENTS, _FEW_SYSTEMS = 1 << 10, 1 << 12  # elements of triangles that are not found in lanes
 _ROWS = 64  # up to which a matrix and its transpose are in the caches
 
 
@@ -165,10 +166,16 @@ def _trtrs(dtype: np.dtype[Any]) -> Any:
 @_fails_with("a has a 0 on its diagonal")
 def solve_triangular(a: NDArray[Any], b: NDArray[Any], lower: bool, /) -> NDArray[Any]:
     """a⁻¹ b for the lower or upper triangle of a; what stands in the other is not read."""
+    if a.__class__ is np.ndarray and a.size <= _FEW_ELEMENTS:
+        a = a if a.flags.c_contiguous else a.copy()  # the transpose of a factor
+        if (y := _triangle_again.call(a, b, lower)) is not None:
+            return y
     _square(a)
     _matrix(b)
     if a.shape[-1] != b.shape[-2]:
         raise ValueError("lengths")
+    if a.size <= _FEW_SYSTEMS and (y := few.solve_triangular(a, b, lower)) is not None:
+        return y
     if a.ndim == b.ndim == 2 and a.dtype == b.dtype and 0 < b.size < _SHARED:
         trtrs = _trtrs(a.dtype)
         with blas.alone() if b.shape[-1] > 1 else nullcontext():  # as machine code calls it
@@ -267,6 +274,8 @@ def det(x: NDArray[Any], /) -> NDArray[Any]:
 
 def slogdet(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any]]:
     """Sign (or phase) of the determinant, and the logarithm of its absolute value."""
+    if x.__class__ is np.ndarray and (both := _slogdet_again.call(x)) is not None:
+        return both[0, ...], both[1, ...]
     _square(x)
     found = stacks.slogdet(x) if x.ndim > 2 else None
     found = few.slogdet(x) if found is None else found
@@ -352,6 +361,11 @@ def _upper(m: int, n: int) -> NDArray[Any]:
 
 def qr(x: NDArray[Any], complete: bool, /) -> tuple[NDArray[Any], NDArray[Any]]:
     """Orthonormal Q and upper R with a real diagonal."""
+    if x.__class__ is np.ndarray and (both := _qr_again.call(x, complete)) is not None:
+        m, n = x.shape[-2:]
+        columns, lead = m if complete else min(m, n), x.shape[:-2]
+        start = x.size // n * columns
+        return both[:start].reshape(*lead, m, columns), both[start:].reshape(*lead, columns, n)
     _matrix(x)
     n = x.shape[-1]
     complete = complete and x.shape[-2] > n

@@ -12,7 +12,7 @@ from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.small.row_vectors import brought, given, products_taken, whole
 from funct.kernels.cpu.vectors import fused, lanes, loaded, spread, stored
 
-__all__ = ["cholesky", "cholesky_at_once", "qr"]
+__all__ = ["cholesky", "cholesky_at_once", "qr", "qr_at_once"]
 
 _LARGE = {8: 1e280, 4: 1e30}  # sums of squares within it, and above its inverse, have lost nothing
 
@@ -50,14 +50,14 @@ def cholesky(
                 room[base + k * apart + k] = np.sqrt(pivot)
                 own = base + k * apart
                 products_taken(
-                    room, own + apart, end - k - 1, apart, own + k + 1, 1, 0, own, 1, c,
+                    room, own + apart, end - k - 1, apart, room, own + k + 1, 1, 0, own, 1, c,
                     stop, width,
                 )  # fmt: skip
             first = base + c * apart
             for r in range(end, n, width):
                 products_taken(
-                    room, base + r * apart, min(width, n - r), apart, first + r, 1, apart, first,
-                    end - c, r, stop, width,
+                    room, base + r * apart, min(width, n - r), apart, room, first + r, 1, apart,
+                    first, end - c, r, stop, width,
                 )  # fmt: skip
         for c in range(0, n, width):
             for i in range(min(c + width, n)):
@@ -79,11 +79,11 @@ def cholesky_at_once(x: Any, y: Any, room: Any, odd: Any, n: int, apart: int, co
 @parallel
 def qr(
     x: Any, q: Any, r: Any, room: Any, odd: Any, m: int, n: int, columns: int, apart: int,
-    beside: int, count: int, part: int, task: int,
+    beside: int, start: int, count: int, part: int, task: int,
 ) -> None:  # fmt: skip
-    """q (count, m, columns) and r (count, columns, n) of x (count, m, n), by reflections. room: for
-    each task (m, apart), (m, beside) and 2 m numbers, in whole vectors. odd (tasks,): 1 where a
-    column is too long, too short or not a number.
+    """q (count, m, columns) and r (count, columns, n), from element `start` on, of x (count, m, n),
+    by reflections. room: for each task (m, apart), (m, beside) and 2 m numbers, in whole vectors.
+    odd (tasks,): 1 where a column is too long, too short or not a number.
     """
     width = 64 // room.dtype.itemsize
     k = min(m, n)
@@ -116,11 +116,21 @@ def qr(
         for i in range(m):
             given(room, basis + i * beside, columns, q, (t * m + i) * columns, width)
         for i in range(columns):
-            row = (t * columns + i) * n
+            row = start + (t * columns + i) * n
             given(room, base + i * apart, n, r, row, width)
             for j in range(min(i, n)):
                 r[row + j] = r.dtype.type(0.0)
     odd[task] = np.where(bad > 0, 1, 0)
+
+
+@kernel
+def qr_at_once(
+    x: Any, y: Any, room: Any, odd: Any, m: int, n: int, columns: int, apart: int, beside: int,
+    start: int, count: int,
+) -> int:  # fmt: skip
+    """The same without tasks: y holds all q and, from `start` on, all r; odd (1,), also given."""
+    qr.fn(x, y, y, room, odd, m, n, columns, apart, beside, start, count, count, 0)
+    return odd[0]
 
 
 def _mirrored(room: Any, base: Any, m: Any, apart: Any, c: Any, scales: Any, mirror: Any) -> Any:

@@ -15,7 +15,8 @@ from funct.kernels.cpu.small.row_vectors import brought, exchanged, given, produ
 from funct.kernels.cpu.vectors import fused, lanes, loaded, spread, stored, written
 
 __all__ = [
-    "det", "det_at_once", "inv", "inv_at_once", "lu", "slogdet", "solve", "solve_at_once",
+    "det", "det_at_once", "inv", "inv_at_once", "lu", "slogdet", "slogdet_at_once", "solve",
+    "solve_at_once", "solve_triangular", "solve_triangular_at_once",
 ]  # fmt: skip
 
 _LOST = {8: 2.0**-49, 4: 2.0**-20}  # of a column, what may be left of it by rounding alone
@@ -53,11 +54,11 @@ def det(
 
 @parallel
 def slogdet(
-    x: Any, sign: Any, size: Any, room: Any, odd: Any, n: int, apart: int, count: int, part: int,
-    task: int,
+    x: Any, sign: Any, size: Any, room: Any, odd: Any, n: int, apart: int, start: int, count: int,
+    part: int, task: int,
 ) -> None:  # fmt: skip
-    """sign and size (count,): signs of the determinants of x (count, n, n), and the logarithms of
-    their absolute values. Else as `det`.
+    """sign and, from element `start` on, size (count,): signs of the determinants of x (count, n,
+    n), and the logarithms of their absolute values. Else as `det`.
     """
     base = task * (n + 1) * apart
     odd[task] = 0
@@ -68,7 +69,7 @@ def slogdet(
         turned = _eliminate(room, base, None, 0, n, apart, whole(n, width), False, False, width)
         its_sign, total = _logarithm(room, base, n, apart, turned)
         sign[t] = its_sign.astype(sign.dtype)
-        size[t] = total.astype(size.dtype)
+        size[start + t] = total.astype(size.dtype)
 
 
 def _logarithm(room: Any, base: Any, n: Any, apart: Any, turned: Any) -> tuple[Any, Any]:
@@ -171,11 +172,62 @@ def lu(
             p[(t * n + places[task * n + i]) * n + i] = p.dtype.type(1.0)
 
 
+@parallel
+def solve_triangular(
+    a: Any, b: Any, y: Any, room: Any, odd: Any, n: int, m: int, step: int, along: int, apart: int,
+    count: int, lower: bool, part: int, task: int,
+) -> None:  # fmt: skip
+    """As `solve`, for the lower or upper triangles of a. along: elements from one column to the
+    next, 1 or n, and so n or 1 from row to row. room: (tasks, n, apart). odd (tasks,): 1 where a
+    number on a diagonal is 0.
+    """
+    base, down = task * n * apart, n + 1 - along
+    width = 64 // room.dtype.itemsize
+    lost: Any = np.int64(0)
+    blocks, stop = whole(n, width), whole(m, width)
+    for t in range(task * part, min((task + 1) * part, count)):
+        first = t * n * n
+        for i in range(n):
+            brought(b, t * step + i * m, m, room, base + i * apart, width)
+        for u in range(0, blocks, width):
+            c = u if lower else blocks - width - u
+            end = min(c + width, n)
+            for r in range(end - c):
+                k = c + r if lower else end - 1 - r
+                pivot = a[first + k * (n + 1)]
+                lost = np.where(pivot == 0.0, 1, lost)
+                for j in range(0, stop, width):
+                    v = loaded(room, base + k * apart + j, width)
+                    stored(room, base + k * apart + j, v / spread(pivot, width))
+                to, many = (k + 1, end - 1 - k) if lower else (c, k - c)
+                products_taken(
+                    room, base + to * apart, many, apart, a, first + to * down + k * along, down,
+                    along, base + k * apart, 1, 0, stop, width,
+                )  # fmt: skip
+            to, many = (end, n - end) if lower else (0, c)
+            products_taken(
+                room, base + to * apart, many, apart, a, first + to * down + c * along, down, along,
+                base + c * apart, end - c, 0, stop, width,
+            )  # fmt: skip
+        for i in range(n):
+            given(room, base + i * apart, m, y, (t * n + i) * m, width)
+    odd[task] = lost
+
+
 @kernel
 def det_at_once(x: Any, y: Any, room: Any, odd: Any, n: int, apart: int, count: int) -> int:
     """`det` without tasks, as `inv_at_once` and `solve_at_once` are theirs; odd (1,), also given.
     """
     det.fn(x, y, room, odd, n, apart, count, count, 0)
+    return odd[0]
+
+
+@kernel
+def slogdet_at_once(
+    x: Any, y: Any, room: Any, odd: Any, n: int, apart: int, start: int, count: int
+) -> int:  # fmt: skip
+    """See `det_at_once`. y: all signs and, from `start` on, all logarithms."""
+    slogdet.fn(x, y, y, room, odd, n, apart, start, count, count, 0)
     return odd[0]
 
 
@@ -194,6 +246,16 @@ def solve_at_once(
 ) -> int:  # fmt: skip
     """See `det_at_once`."""
     solve.fn(a, b, y, room, odd, n, m, step, apart, count, count, 0)
+    return odd[0]
+
+
+@kernel
+def solve_triangular_at_once(
+    a: Any, b: Any, y: Any, room: Any, odd: Any, n: int, m: int, step: int, apart: int, count: int,
+    lower: bool,
+) -> int:  # fmt: skip
+    """See `det_at_once`."""
+    solve_triangular.fn(a, b, y, room, odd, n, m, step, 1, apart, count, lower, count, 0)
     return odd[0]
 
 
@@ -261,21 +323,21 @@ def _eliminate(
             row = top + k * apart
             below = terms - 1 - k
             products_taken(
-                room, row + apart, below, apart, row + apart + (c + k), apart, 1, row, 1,
+                room, row + apart, below, apart, room, row + apart + (c + k), apart, 1, row, 1,
                 c + width, stop, width,
             )  # fmt: skip
             if unit:
                 products_taken(
-                    room, row + apart, below, apart, row + apart + (c + k), apart, 1, row, 1,
+                    room, row + apart, below, apart, room, row + apart + (c + k), apart, 1, row, 1,
                     stop, stop + end, width,
                 )  # fmt: skip
         products_taken(
-            room, last, n - end, apart, last + c, apart, 1, top, terms, c + width,
+            room, last, n - end, apart, room, last + c, apart, 1, top, terms, c + width,
             stop, width,
         )  # fmt: skip
         if unit:
             products_taken(
-                room, last, n - end, apart, last + c, apart, 1, top, terms, stop,
+                room, last, n - end, apart, room, last + c, apart, 1, top, terms, stop,
                 stop + end, width,
             )  # fmt: skip
     return turned
@@ -309,8 +371,9 @@ def _substituted(
                 v = loaded(room, base + k * apart + j, width)
                 stored(room, base + k * apart + j, v * spread(inverse, width))
             products_taken(
-                room, top, k - c, apart, top + k, apart, 1, base + k * apart, 1, start, stop, width
+                room, top, k - c, apart, room, top + k, apart, 1, base + k * apart, 1, start, stop,
+                width,
             )  # fmt: skip
         products_taken(
-            room, base, c, apart, base + c, apart, 1, top, end - c, start, stop, width
+            room, base, c, apart, room, base + c, apart, 1, top, end - c, start, stop, width
         )

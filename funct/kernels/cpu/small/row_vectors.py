@@ -51,11 +51,11 @@ def exchanged(room: Any, a: Any, b: Any, length: Any, width: int) -> None:
 
 
 def products_taken(
-    room: Any, rows: Any, many: Any, apart: Any, left: Any, down: Any, along: Any, top: Any,
+    room: Any, rows: Any, many: Any, apart: Any, x: Any, left: Any, down: Any, along: Any, top: Any,
     terms: Any, start: Any, stop: Any, width: int,
 ) -> None:  # fmt: skip
     """Take from `many` rows, the first at `rows`, between elements start and stop, products with
-    the `terms` rows from `top` on: of row i times the numbers at left + i · down + k · along.
+    the `terms` rows from `top` on: of row i times the numbers of x at left + i · down + k · along.
     """
     most = many & -4
     for j in range(start, stop, width):
@@ -67,10 +67,10 @@ def products_taken(
             d: Any = loaded(room, at + 3 * apart, width)
             for k in range(terms):
                 v = loaded(room, top + k * apart + j, width)
-                a = fused(-room[by + k * along], v, a)
-                b = fused(-room[by + (down + k * along)], v, b)
-                c = fused(-room[by + (2 * down + k * along)], v, c)
-                d = fused(-room[by + (3 * down + k * along)], v, d)
+                a = fused(-x[by + k * along], v, a)
+                b = fused(-x[by + (down + k * along)], v, b)
+                c = fused(-x[by + (2 * down + k * along)], v, c)
+                d = fused(-x[by + (3 * down + k * along)], v, d)
             stored(room, at, a)
             stored(room, at + apart, b)
             stored(room, at + 2 * apart, c)
@@ -79,5 +79,5 @@ def products_taken(
             one: Any = loaded(room, rows + i * apart + j, width)
             for k in range(terms):
                 v = loaded(room, top + k * apart + j, width)
-                one = fused(-room[left + i * down + k * along], v, one)
+                one = fused(-x[left + i * down + k * along], v, one)
             stored(room, rows + i * apart + j, one)
