@@ -86,11 +86,11 @@ ROWS = (
     # per group.
     Row("convolution", _FEW + "convolution", _REAL, ("llvm",), inside=True),
     Row("convolution", "funct.kernels.windows.reached:convolution", _REAL),
+    Row("convolution", _CONV + "unrolled:convolution", _REAL, _LONG, _SOME),
     Row("convolution", _CONV + "convolution:beside", _REAL, _WIDE, _LITTLE),
     Row("convolution", _CONV + "points:convolution", _REAL, _LONG, _SOME),
     Row("convolution", "funct.kernels.windows.pointwise:convolution", _REAL),
     Row("convolution", "funct.kernels.windows.patches:convolution", _REAL, (), 1 << 20),
-    Row("convolution", _CONV + "unrolled:convolution", _REAL, _LONG, _SOME),
     Row("convolution", _CONV + "sent:convolution", _REAL, ("llvm",), _SOME),
     Row("convolution", _CONV + "depthwise_last:convolution", _REAL, _WIDE, _SOME),
     Row("convolution", _CONV + "depthwise:convolution", _REAL, _WIDE, _SOME),

@@ -920,3 +920,14 @@ def test_layers_keep_channels_last() -> None:
     other = np.ascontiguousarray(np.asarray(first))
     expected = functional.relu(functional.conv2d(xp.asarray(other), w, b, padding=1))
     np.testing.assert_array_equal(np.asarray(y), np.asarray(expected))
+
+
+@pytest.mark.parametrize("adjoint", [False, True])
+def test_lanes_beyond_the_outputs_hold_numbers(adjoint: bool) -> None:
+    """Not what happens to be in memory, which may be numbers that processors are slow at."""
+    slide, w = Sliding((2, 2), ((0, 0), (0, 0)), (1, 1), 1), np.ones((20, 5, 1, 1), np.float32)
+    channels = 20 if adjoint else 5
+    size, of = ((17, 15), (9, 8)) if adjoint else ((9, 8), (17, 15))
+    with guarded.memory(at_end=True):
+        made = convolver("f32", (2, channels, *of), w.shape, size, slide, adjoint)
+        assert np.isfinite(made.panels(w)).all()

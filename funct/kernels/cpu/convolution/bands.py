@@ -297,7 +297,8 @@ def _define_pack(module: Module, element: str) -> None:
 
 def _define_panel(module: Module, element: str) -> None:
     """`panel(job, source, to, group, block, p)`: piece p of the weights of a block of outputs,
-    (tap, k, lane); lanes beyond hold anything.
+    (tap, k, lane). Lanes beyond hold weights or zeros: what happens to be in memory may be numbers
+    that the processor is slow at.
     """
     f = module.function(
         "panel",
@@ -343,7 +344,13 @@ def _define_panel(module: Module, element: str) -> None:
     def row(n: Value) -> None:
         entry = f.at(chunks, n * (2 + lanes), "i64")
         here = f.at(source, f.load(I64, entry), element)
-        copy(f, row_of(entry, 0)[1], here, real * vector.scalar.bytes)
+        _, there = row_of(entry, 0)
+
+        def some(i0: Value) -> None:
+            x = f.load(vector, f.at(here, i0, element), f.first_lanes(lanes, real - i0))
+            f.store(x, f.at(there, i0, element))
+
+        each(f, 0, wide, some, lanes)
 
     def adjacent() -> list[Value]:
         each(f, start, stop, row)

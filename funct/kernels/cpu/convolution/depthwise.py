@@ -106,7 +106,9 @@ def planes(
     small = terms <= lanes == shared and prod(out) <= _SMALL and prod(w[2:]) <= _SMALL_TAPS
     short = host().vector_bytes <= _SHORT
     small = small and max(slide.stride) == 1 and short
-    few = small or shared < (lanes if short else min(lanes, _LANES + 1))
+    # tiles of long vectors are quicker, and lines of no more pixels leave as many lanes empty
+    most = lanes if short else min(lanes, _LANES + 1, out[-1])
+    few = small or shared < most
     if theirs > 1 and not (few and prod(w[2:]) > 1 and out[-1] >= _NARROW):
         return None
     narrow = short and coded is None and theirs > 1

@@ -16,6 +16,7 @@ import numpy as np
 
 from funct.device import host
 from funct.kernels.channels import channels_first, channels_last, lie_last
+from funct.kernels.cpu.convolution.axes import countless
 from funct.kernels.cpu.loops import available, kernel
 from funct.kernels.cpu.vectors import loaded, stored
 from funct.kernels.linalg.products import matmul, matmul_of
@@ -78,7 +79,7 @@ def _convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> Any:
 
 def _convolution_input(g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes) -> Any:
     serves = _sound(g, w, slide) or _apart(g, w, slide) or _many(g, w, w.shape[1], slide)
-    serves = serves or _large(g, w, w.shape[1], slide, size)
+    serves = serves or _large(g, w, w.shape[1], slide, size) or _spread(g, w, slide, size)
     if not serves or 0 in size or not available():
         return None
     return _added(g, w, slide, size)
@@ -136,6 +137,12 @@ def _many(g: Any, w: Any, channels: int, slide: Sliding) -> bool:
     long = host().vector_bytes > _SHORT and not lie_last(g)
     few = slide.groups == 1 and channels <= _FEW and taps > 1 and terms >= taps + _TO_ADD
     return long and few and g.dtype == w.dtype and g.size > 0
+
+
+def _spread(g: Any, w: Any, slide: Sliding, size: Sizes) -> bool:
+    """Whether pixels have so many phases that nothing else is planned for them."""
+    alike = g.dtype == w.dtype and g.size > 0 < w.size
+    return alike and slide.groups == 1 and countless(size, slide)
 
 
 def _sound(g: Any, w: Any, slide: Sliding) -> bool:

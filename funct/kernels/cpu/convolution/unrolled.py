@@ -62,8 +62,8 @@ _WIDE = 64  # bytes of a vector: shorter ones leave tiles of outputs less empty
 _CHUNK = 4  # tiles whose outputs are stored together: a page of each of these planes is in use
 _LEAST_PIXELS = 32  # of an image: fewer leave tiles empty
 _MOST_DEPTH = 48  # products of a sum; of more, other tiles' last step is little
-_LEAST_OUTPUTS = 8  # for which a copy is worth it,
-_MANY_OUTPUTS, _LINE = 64, 16  # or so many where it is slow, as of lines shorter than a vector
+_LEAST_OUTPUTS = 8  # for which a copy is worth it, or for each so many
+_SLOW, _LINE = 8, 16  # where lines are shorter than a vector, and again where strides are long
 _ALONE = 1 << 20  # products that are no work for threads
 
 
@@ -315,8 +315,7 @@ def serves(x: Sizes, w: Sizes, slide: Sliding) -> bool:
     size, depth, outputs = slide.size(x[2:], w[2:]), prod(w[1:]), w[0]
     if len(size) > 3 or min(*x, *w, *size) < 1 or slide.groups > 1:
         return False
-    quick = size[-1] >= _LINE and slide.stride[-1] <= 2
-    least = _LEAST_OUTPUTS if quick else _MANY_OUTPUTS
+    least = _LEAST_OUTPUTS * _SLOW ** ((size[-1] < _LINE) + (slide.stride[-1] > 2))
     able = prod(size) >= _LEAST_PIXELS and host().vector_bytes >= _WIDE
     return able and prod(w[2:]) > 1 and depth <= _MOST_DEPTH and outputs >= least
 

@@ -151,7 +151,23 @@ class Slab:
                 same = f.eq(job.pitch, channels) & f.eq(job.x_pitch, channels)
                 f.branch(same, adjacent, apart)
             else:
-                self.transpose(self.at(x, source), target, channels, count, pixels, job.pitch)
+                first = self.at(x, source)
+
+                def alone() -> list[Value]:
+                    """A pixel: a call for it takes longer than it does."""
+                    number = typed(self.element)
+
+                    def channel(c: Value) -> None:
+                        f.store(f.load(number, self.at(first, c * pixels)), self.at(target, c))
+
+                    each(f, 0, channels, channel)
+                    return []
+
+                def together() -> list[Value]:
+                    self.transpose(first, target, channels, count, pixels, job.pitch)
+                    return []
+
+                f.branch(f.eq(count, 1), alone, together)
 
         def whole() -> None:
             rows(low * plane, (low - start) * plane, (high - low) * plane, 0)
