@@ -6,6 +6,7 @@ Numbers to numbers is a compiled program, as users run one: quantize, the layer,
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -28,20 +29,22 @@ LAYERS = (
     (128, 1024, 1024), (512, 512, 512), (1, 1024, 1024), (1, 4096, 4096), (128, 64, 64),
     (32, 128, 128),
 )  # fmt: skip
-CONVOLUTIONS = {  # x, w, groups
-    "3x3, 64 to 64, 28x28": ((8, 64, 28, 28), (64, 64, 3, 3), 1),
-    "3x3, 256 to 256, 14x14": ((8, 256, 14, 14), (256, 256, 3, 3), 1),
-    "3x3, 64 to 64, 56x56, one image": ((1, 64, 56, 56), (64, 64, 3, 3), 1),
-    "3x3, 16 to 16, 7x7, one image": ((1, 16, 7, 7), (16, 16, 3, 3), 1),
-    "1x1, 256 to 128, 28x28": ((8, 256, 28, 28), (128, 256, 1, 1), 1),
-    "1x1, 64 to 64, 14x14, one image": ((1, 64, 14, 14), (64, 64, 1, 1), 1),
-    "1x1, 24 to 144, 56x56": ((8, 24, 56, 56), (144, 24, 1, 1), 1),
-    "1x1, 32 groups, 256, 28x28": ((2, 256, 28, 28), (256, 8, 1, 1), 32),
-    "3x3, 32 groups, 256, 28x28": ((2, 256, 28, 28), (256, 8, 3, 3), 32),
-    "3x3, 32 groups, 128, 28x28": ((2, 128, 28, 28), (128, 4, 3, 3), 32),
-    "3x3, depthwise 64, 28x28": ((8, 64, 28, 28), (64, 1, 3, 3), 64),
-    "3x3, depthwise 64, 7x7": ((8, 64, 7, 7), (64, 1, 3, 3), 64),
-    "5x5, depthwise 64, 14x14": ((8, 64, 14, 14), (64, 1, 5, 5), 64),
+CONVOLUTIONS = {  # x, w, groups, stride
+    "3x3, 64 to 64, 28x28": ((8, 64, 28, 28), (64, 64, 3, 3), 1, 1),
+    "3x3, 256 to 256, 14x14": ((8, 256, 14, 14), (256, 256, 3, 3), 1, 1),
+    "3x3, 64 to 64, 56x56, one image": ((1, 64, 56, 56), (64, 64, 3, 3), 1, 1),
+    "3x3, 16 to 16, 7x7, one image": ((1, 16, 7, 7), (16, 16, 3, 3), 1, 1),
+    "1x1, 256 to 128, 28x28": ((8, 256, 28, 28), (128, 256, 1, 1), 1, 1),
+    "1x1, 64 to 64, 14x14, one image": ((1, 64, 14, 14), (64, 64, 1, 1), 1, 1),
+    "1x1, 24 to 144, 56x56": ((8, 24, 56, 56), (144, 24, 1, 1), 1, 1),
+    "1x1, 32 groups, 256, 28x28": ((2, 256, 28, 28), (256, 8, 1, 1), 32, 1),
+    "3x3, 32 groups, 256, 28x28": ((2, 256, 28, 28), (256, 8, 3, 3), 32, 1),
+    "3x3, 32 groups, 128, 28x28": ((2, 128, 28, 28), (128, 4, 3, 3), 32, 1),
+    "3x3, depthwise 64, 28x28": ((8, 64, 28, 28), (64, 1, 3, 3), 64, 1),
+    "3x3, depthwise 64, 7x7": ((8, 64, 7, 7), (64, 1, 3, 3), 64, 1),
+    "5x5, depthwise 64, 14x14": ((8, 64, 14, 14), (64, 1, 5, 5), 64, 1),
+    "7x7, stride 2, 3 to 64, 224x224": ((1, 3, 224, 224), (64, 3, 7, 7), 1, 2),
+    "3x3, stride 2, 64 to 128, 56x56": ((2, 64, 56, 56), (128, 64, 3, 3), 1, 2),
 }
 
 
@@ -123,15 +126,15 @@ def _compiled_layer(w: Any) -> Callable[[Any], object]:
 
 def _convolutions() -> Iterator[Row]:
     rng = np.random.default_rng(0)
-    for name, (xs, ws, groups) in CONVOLUTIONS.items():
+    for name, (xs, ws, groups, stride) in CONVOLUTIONS.items():
         pad = ws[-1] // 2
-        slide = Sliding((1, 1), ((pad, pad), (pad, pad)), (1, 1), groups)
+        slide = Sliding((stride, stride), ((pad, pad), (pad, pad)), (1, 1), groups)
         image, kernels = _normal(xs, 0), _normal(ws, 1)
         x = rng.integers(0, 256, xs).astype(np.uint8)
         w = rng.integers(-127, 128, ws).astype(np.int8)
         factor = np.full(len(w), 1e-4, np.float32)
         few = np.zeros(len(w), np.int32), quantized.Codes(factor, 7, 7, 255, np.uint8)
-        pixels = len(x) * xs[2] * xs[3]
+        pixels = len(x) * math.prod(slide.size(xs[2:], ws[2:]))
         yield Row(
             f"int8 conv {name}", 2 * pixels * w.size,
             lambda x=x, w=w, few=few, s=slide: quantized.convolution(x, 99, w, *few, s),

@@ -62,7 +62,7 @@ def _plan(
     group = count // slide.groups
     if count < lanes or min(sizes) < 1 or prod(kernel) * group > _TAPS or len(size) > 3:
         return None
-    if lanes % group:
+    if lanes % group or 1 < group == lanes:  # a vector of one group is a row of tiles as well
         return None
     if how == "adjoint" and countless(out, slide, _PHASES):
         return None
