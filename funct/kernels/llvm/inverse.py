@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from funct.kernels.llvm.coefficients import ASIN, ATAN
-from funct.kernels.llvm.scaling import LARGEST_EXPONENT, split_constant
+from funct.kernels.llvm.scaling import LARGEST_EXPONENT, root_pair, split_constant
 from funct.kernels.llvm.trigonometric import HALF_PI, PI
 
 if TYPE_CHECKING:
@@ -26,10 +26,9 @@ def _arc(e: Emitter, x: Value) -> tuple[Value, Value, Value]:
     size = e.abs(x)
     big = size > 0.5
     z = e.select(big, (1 - size) * 0.5, size * size)
-    root = e.sqrt(z)
-    a = e.select(big, root, size)
     # half an ulp of the root would be a whole one of pi/2 - 2 a
-    lost = e.fma(-root, root, z) / e.max(root * 2, 1e-30)
+    root, lost = root_pair(e, z)
+    a = e.select(big, root, size)
     return big, a, e.fma(a * z, e.polynomial(z, ASIN[x.type.element]), e.select(big, lost, 0))
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BIAS", "LARGEST_EXPONENT", "MANTISSA", "above_floor", "apart", "apart_normal", "bits_of",
     "exact_sum", "fast_sum", "has_avx512", "is_between", "is_normal", "nearest", "octave", "pow2",
-    "quotient", "rounded", "scalef", "scaled", "split_constant",
+    "quotient", "root_pair", "rounded", "scalef", "scaled", "split_constant",
 ]  # fmt: skip
 
 MANTISSA = {"f32": 23, "f64": 52}
@@ -61,6 +61,35 @@ def quotient(e: Emitter, x: Value, y: Value, x_low: Value, y_low: Value) -> tupl
     inverse = 1 / y
     near = x * inverse
     return near, (e.fma(-near, y, x) + e.fma(-near, y_low, x_low)) * inverse
+
+
+def root_pair(e: Emitter, x: Value) -> tuple[Value, Value]:
+    """The root of x = 0 or a normal number as a float near it, and the first bits of what it lacks.
+
+    AVX-512 takes Newton's steps from 14 bits: its square roots and divisions hold their unit for
+    longer than all else of an arc takes.
+    """
+    if not has_avx512(e, x.type):
+        root = e.sqrt(x)
+        return root, e.fma(-root, root, x) / e.max(root * 2, 1e-30)
+    inverse = e.select(e.eq(x, 0), 1, _rough_inverse_root(e, x))
+    root, half = x * inverse, inverse * 0.5
+    for _ in range({"f32": 1, "f64": 3}[x.type.element]):
+        root = e.fma(e.fma(-root, root, x), half, root)
+    return root, e.fma(-root, root, x) * half
+
+
+def _rough_inverse_root(e: Emitter, x: Value) -> Value:
+    """1 / sqrt(x), with an error of 2^-14 at most; `has_avx512`."""
+    type = x.type
+    if type.bits * type.lanes > 512:
+        half = type.lanes // 2
+        parts = range(half), range(half, type.lanes)
+        return e.joined([_rough_inverse_root(e, e.shuffle(x, None, part)) for part in parts])
+    full = f"@llvm.x86.avx512.rsqrt14.{'ps' if type.element == 'f32' else 'pd'}.512"
+    mask = f"i{type.lanes}"
+    e.module.declare(full, f"declare {type.text} {full}({type.text}, {type.text}, {mask})")
+    return e.emit(type, f"call {type.text} {full}({x!r}, {x!r}, {mask} -1)")
 
 
 def fast_sum(x: Value, y: Value) -> tuple[Value, Value]:
