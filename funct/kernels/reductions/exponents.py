@@ -17,7 +17,7 @@ from funct.kernels.table import find
 __all__ = ["logsumexp"]
 
 _REAL = (np.dtype(np.float32), np.dtype(np.float64))
-_PART = 1 << 14  # elements of a task
+_PART, _NEAR = 1 << 14, 1 << 17  # elements of a task, and of rows that stay in caches meanwhile
 
 
 def logsumexp(
@@ -34,19 +34,30 @@ def logsumexp(
     if not ready(x.size):
         return None
     x = x.reshape(rows, n)
-    part = max(1, _PART // n)
-    tasks = -(-rows // part)
-    highest, weight, room = np.empty(rows, d), np.empty(rows, d), np.empty(8 * tasks, d)
-    y = fresh((rows, n), d)
-    cpu.below(x, y, room, highest, rows, n, part, tasks)
-    y = _chosen("exp", np.exp, d)(y)
-    cpu.beside(x, y, highest, weight, rows, n, part, tasks)
-    rest = total(y, -1, False)
+    if x.size <= _NEAR:
+        highest, weight, rest = _of_rows(x)
+    else:
+        step = -(-rows // -(-x.size // _NEAR))
+        blocks = [_of_rows(x[start : start + step]) for start in range(0, rows, step)]
+        highest, weight, rest = map(np.concatenate, zip(*blocks, strict=True))
     found = _chosen("log1p", np.log1p, d)(rest / weight) + _chosen("log", np.log, d)(weight)
     found += np.where(np.isfinite(highest), highest, 0)
     kept = (1,) * (len(shape) - first) if keepdims else ()
     found = found.reshape((*shape[:first], *kept))
     return found if found.ndim else found[()]
+
+
+def _of_rows(x: Any) -> tuple[Any, Any, Any]:
+    """Of each row the greatest, how often it is there, and the sum of exp(x - it) of the others."""
+    (rows, n), d = x.shape, x.dtype
+    part = max(1, _PART // n)
+    tasks = -(-rows // part)
+    highest, weight = np.empty(rows, d), np.empty(rows, d)
+    y = fresh((rows, n), d)
+    cpu.below(x, y, highest, rows, n, part, tasks)
+    y = _chosen("exp", np.exp, d)(y)
+    cpu.beside(x, y, highest, weight, rows, n, part, tasks)
+    return highest, weight, total(y, -1, False)
 
 
 @functools.lru_cache(64)

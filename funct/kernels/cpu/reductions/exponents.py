@@ -7,38 +7,56 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.cpu.loops import parallel
-from funct.kernels.cpu.vectors import loaded, spread, stored
+from funct.kernels.cpu.vectors import loaded, many, picked, room, spread, stored
 from funct.kernels.cpu.windows.pooling import larger
 
 __all__ = ["beside", "below"]
 
-_LANES = 8
+_LANES = 16
+_ABREAST = 4 * _LANES  # elements that are compared at once: each waits for the one before it
+_FROM = {k: tuple(range(k, 2 * k)) for k in (2, 4, 8)} | {0: tuple(range(8))}  # halves of vectors
 
 
 @parallel
-def below(x: Any, y: Any, room: Any, highest: Any, rows: int, n: int, part: int, task: int) -> None:
+def below(x: Any, y: Any, highest: Any, rows: int, n: int, part: int, task: int) -> None:
     """y = x less the greatest of its row, if that is finite, which is written to highest (rows,).
-    x and y: (rows, n). room: (tasks, 8). A task takes `part` rows.
+    x and y: (rows, n). A task takes `part` rows.
     """
     whole = n & -_LANES
+    held = room(x.dtype, 2)
     for r in range(task * part, min((task + 1) * part, rows)):
         first = r * n
         top: Any = x[first]
         if whole > 0:
-            many: Any = loaded(x, first, _LANES)
-            for k in range(_LANES, whole, _LANES):
-                many = larger(loaded(x, first + k, _LANES), many)
-            stored(room, task * _LANES, many)
-            for k in range(_LANES):
-                top = larger(room[task * _LANES + k], top)
-        for k in range(whole, n):
-            top = larger(x[first + k], top)
+            a: Any = loaded(x, first, _LANES)
+            k: Any = np.int64(0)
+            if n >= _ABREAST:
+                b, c, d = a, a, a
+                while k + _ABREAST <= n:
+                    at = first + k
+                    a = larger(loaded(x, at, _LANES), a)
+                    b = larger(loaded(x, at + _LANES, _LANES), b)
+                    c = larger(loaded(x, at + 2 * _LANES, _LANES), c)
+                    d = larger(loaded(x, at + 3 * _LANES, _LANES), d)
+                    k += _ABREAST
+                a, c = larger(a, b), larger(c, d)
+                a = larger(a, c)
+            while k < whole:
+                a = larger(loaded(x, first + k, _LANES), a)
+                k += _LANES
+            for half in (8, 4, 2):
+                a = larger(picked(a, a, _FROM[half]), picked(a, a, _FROM[0][:half]))
+            stored(held, 0, a)
+            top = larger(held[0], top)
+            top = larger(held[1], top)
+        for e in range(whole, n):
+            top = larger(x[first + e], top)
         highest[r] = top
         less = np.where(top - top == 0, top, x.dtype.type(0))
-        for k in range(0, whole, _LANES):
-            stored(y, first + k, loaded(x, first + k, _LANES) - less)
-        for k in range(whole, n):
-            y[first + k] = x[first + k] - less
+        for e in range(0, whole, _LANES):
+            stored(y, first + e, loaded(x, first + e, _LANES) - less)
+        for e in range(whole, n):
+            y[first + e] = x[first + e] - less
 
 
 @parallel
@@ -48,19 +66,17 @@ def beside(
     """weight (rows,): how many of x are the greatest of their row, where 1 is taken from y."""
     whole = n & -_LANES
     one, zero = x.dtype.type(1), x.dtype.type(0)
+    ones, zeros = spread(one, _LANES), spread(zero, _LANES)
     for r in range(task * part, min((task + 1) * part, rows)):
         first = r * n
         top = highest[r]
-        count: Any = zero
-        for k in range(0, whole, _LANES):
-            same = loaded(x, first + k, _LANES) == spread(top, _LANES)
-            if same.any():
-                for e in range(first + k, first + k + _LANES):
-                    here = np.where(x[e] == top, one, zero)
-                    count = count + here
-                    y[e] = y[e] - here
+        count: Any = np.int64(0)
+        for k in range(first, first + whole, _LANES):
+            same = loaded(x, k, _LANES) == spread(top, _LANES)
+            stored(y, k, loaded(y, k, _LANES) - np.where(same, ones, zeros))
+            count += many(same)
         for e in range(first + whole, first + n):
-            here = np.where(x[e] == top, one, zero)
-            count = count + here
-            y[e] = y[e] - here
-        weight[r] = count
+            same = x[e] == top
+            y[e] = y[e] - np.where(same, one, zero)
+            count += np.where(same, 1, 0)
+        weight[r] = count.astype(x.dtype)
