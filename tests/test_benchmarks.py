@@ -3,6 +3,7 @@ timed here.
 """
 
 import importlib
+import itertools
 import pkgutil
 import re
 import types
@@ -19,7 +20,7 @@ from benchmarks.namespace import call, rows, scope
 from benchmarks.peers import optional
 from funct.compile.executable import call_by_call
 from funct.core import Value
-from funct.kernels import cpu, indexing, table
+from funct.kernels import cpu, indexing, linalg, table
 from funct.kernels.cpu.loops import Kernel, available
 from funct.kernels.cpu.prepared import Prepared
 from funct.kernels.linalg import few, products
@@ -129,7 +130,8 @@ def _name(k: Kernel) -> str:
 
 
 def _prepared() -> Iterator[Prepared]:
-    for place in pkgutil.iter_modules(indexing.__path__, f"{indexing.__name__}."):
+    places = [pkgutil.iter_modules(p.__path__, f"{p.__name__}.") for p in (indexing, linalg)]
+    for place in itertools.chain(*places):
         for v in vars(importlib.import_module(place.name)).values():
             if isinstance(v, Prepared):
                 yield v

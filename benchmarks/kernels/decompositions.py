@@ -90,6 +90,16 @@ def rows() -> Iterator[Row]:
             f"solve of {rows} rows, {sides} sides", (system, right), xp.linalg.solve,
             numpy=np.linalg.solve, torch=lambda t, a, b: t.linalg.solve(a, b),
         )  # fmt: skip
+    for rows in (4, 16):
+        factor = _normal((rows, rows), 10)
+        yield row_of(
+            f"kron, {factor.shape} {factor.shape}", (factor, factor), xp.kron, numpy=np.kron,
+            torch=lambda t, a, b: t.kron(a, b),
+        )  # fmt: skip
+    yield row_of(
+        f"trace, {factor.shape}", (factor,), xp.linalg.trace, numpy=np.trace,
+        torch=lambda t, a: t.trace(a),
+    )  # fmt: skip
     for shape in ((4, 4), (3, 20, 20)):
         triangle, right = np.tril(_normal(shape, 8)) + 9 * np.eye(shape[-1]), _normal(shape, 9)
         yield row_of(

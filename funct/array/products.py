@@ -18,6 +18,7 @@ from funct.array.tensor import Array
 from funct.core import Shape, is_one
 from funct.errors import ShapeError, UnsupportedOperandError
 from funct.kernels.linalg import functions as kernels
+from funct.kernels.linalg.kronecker import kron as kernel_of_kron
 from funct.ops.fast import wrap
 from funct.ops.linalg import contracted, contraction
 
@@ -306,6 +307,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
     return ops.contract(x1, x2, "a,b->ab")
 
 
+@direct(kernel_of_kron, arrays=2)
 def kron(x1: Any, x2: Any, /) -> Any:
     """Kronecker product: x2 times each element of x1, in x1's place.
 

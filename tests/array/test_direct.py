@@ -439,6 +439,15 @@ def _crossed() -> Iterator[Call]:
                 yield (x, y), {"axis": axis}
 
 
+def _by_kronecker() -> Iterator[Call]:
+    for dtype in (np.float32, np.float64, np.int64, np.int8, np.complex64):
+        arrays = [_plain(np.float64, *s) for s in ((3,), (2, 3), (9, 1), (20, 17), (0, 2), ())]
+        for x, y in itertools.product([xp.astype(v, dtype) for v in arrays], repeat=2):
+            yield (x, y), {}
+        yield (arrays[1].mT, xp.astype(arrays[1], dtype)), {}
+    yield (xp.asarray(_EDGES), xp.asarray(_EDGES)), {}
+
+
 def _pairs(*options: dict[str, Any]) -> Iterator[Call]:
     for x in _arrays():
         for y in (x, _plain(np.float64, 5), x[::-1] if x.shape else x, 2.5, xp.asarray(1)):
@@ -851,6 +860,7 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "nan_statistical.nansum": lambda: _reductions(*_DTYPE),
     "nan_statistical.nanvar": lambda: _reductions(*_NAN_DDOF),
     "products.einsum": _sums_of_products,
+    "products.kron": _by_kronecker,
     "products.outer": _systems,
     "products.tensordot": _folds,
     "quantiles.median": lambda: _quantiles(()),

@@ -24,6 +24,7 @@ from funct.kernels.dtypes import FLOATING, NATIVE
 from funct.kernels.elementwise.functions import power
 from funct.kernels.linalg import few, matrices
 from funct.kernels.linalg.dots import MANY, vdot
+from funct.kernels.linalg.kronecker import TRACES
 from funct.kernels.linalg.products import matmul
 from funct.kernels.reductions import statistical
 
@@ -81,6 +82,8 @@ def trace(x: Any, offset: int = 0, dtype: Any = None) -> Any:
     """Sum of a diagonal."""
     if offset.__class__ is not int or not -_FAR < offset < _FAR or x.dtype.num >= NATIVE:
         return None
+    if dtype is None and (y := TRACES.call(x, offset)) is not None:
+        return y
     return statistical.sum(x.diagonal(offset, -2, -1), -1, dtype)
 
 
@@ -367,6 +370,8 @@ def einsum(x: Any, subscripts: str) -> Any:
     if diagonal:
         if x.shape[0] != x.shape[1]:
             return None
+        if summed and (y := TRACES.call(x, 0)) is not None:
+            return y
         x = x.diagonal()
     if summed:
         x = statistical.sum(x, summed)
