@@ -71,6 +71,8 @@ CASES: dict[str, tuple[list[Any], Any]] = {
     "cosine_similarity": (drawn((4, 7), (4, 7)), lambda f, x, y: f(x, y)),
     "pairwise_distance": (drawn((4, 7), (4, 7)), lambda f, x, y: f(x, y, p=3.0)),
     "_upper_distances": (drawn((5, 7)), lambda f, x: f(x, 2.0)),
+    "_by_differences": (drawn((5, 7), (4, 7)), lambda f, x, y: f(x, y, 1.0)),
+    "_by_products": (drawn((5, 7), (4, 7)), lambda f, x, y: f(x, y, 2.0)),
     "_pair_distances": (drawn((4, 20)), lambda f, x: f(x, 2.0)),
     "lp_pool1d": (_units((2, 3, 9)), lambda f, x: f(x, 2.0, 3, 2)),
     "lp_pool2d": (_units((1, 2, 5, 6)), lambda f, x: f(x, 3.0, 2)),
