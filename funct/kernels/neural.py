@@ -52,7 +52,9 @@ def relu(x: Any, inplace: Any = False) -> Any:
     """max(x, 0), at any size: what is compiled has the same bits."""
     if inplace is not False or x.dtype not in _WIDE or not x.size:
         return None
-    return _maximum(x, _ZERO[x.dtype]) if x.size < MANY else _rectifying()(x)
+    if x.size < MANY:
+        return _maximum(x, _ZERO[x.dtype])
+    return _rectifying()(x) if x.flags.c_contiguous else None
 
 
 @functools.cache

@@ -309,3 +309,16 @@ def test_truth_of_large_arrays_is_numpys(name: str, dtype: str) -> None:
     for arrays in (given, [a.T for a in given], [a[:, ::2] for a in given]):
         found = getattr(xp, name)(*map(xp.asarray, arrays)).data
         np.testing.assert_array_equal(found, getattr(np, name)(*arrays), strict=True)
+
+
+@pytest.mark.parametrize("name", ["exp", "hypot", "relu", "tanh"])
+@pytest.mark.parametrize("order", [(0, 3, 1, 2), (3, 2, 1, 0), (1, 0, 2, 3)])
+def test_results_lie_as_operands_do(name: str, order: tuple[int, ...]) -> None:
+    """Axes in another order stay in it, beside what broadcasts too; the bits are those of C's."""
+    fun, rng = lookup(name).fn, np.random.default_rng(0)
+    x = rng.standard_normal((3, 17, 5, 131)).astype(np.float32).transpose(order)
+    rest = [x[:1, :, :1, :1] + 1] if name == "hypot" else []
+    found = fun(*[xp.asarray(v) for v in (x, *rest)]).data
+    dense = fun(*[xp.asarray(v.copy()) for v in (x, *rest)]).data
+    np.testing.assert_array_equal(found, dense)
+    assert found.strides == x.strides

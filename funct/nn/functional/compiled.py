@@ -24,7 +24,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 import funct.array as xp
 from funct.array import Array, Tensor
 from funct.array.direct import DIRECT
-from funct.kernels.channels import lie_last
+from funct.kernels.channels import channels_first, channels_last, lie_last
 from funct.kernels.neural import FEW
 from funct.ops.fast import wrap
 from funct.source import hide
@@ -70,7 +70,7 @@ def compiled(fun: Callable[P, R], least: int | None = None) -> Callable[P, R]:
                     return fun(*args, **options)
                 turned = lies_last(a)
                 last = last or (turned and not arrays)
-                arrays.append(xp.moveaxis(a, 1, -1) if turned else a)
+                arrays.append(_as_it_lies(a) if turned else a)
                 key.append("last" if turned else None)
             else:
                 part = static_key(a)
@@ -87,6 +87,8 @@ def compiled(fun: Callable[P, R], least: int | None = None) -> Callable[P, R]:
             if len(arrays) == 1 and not (last or options) and all(map(is_told, args[1:])):
                 lone[(*args[1:], *map(type, args))] = run
         y = run(*arrays)
+        if last and y.__class__ is Array and y.ndim == arrays[0].ndim:
+            return cast("R", wrap(channels_first(y.data)))
         return cast("R", _turned(y, arrays[0].ndim, -1, 1) if last else y)
 
     return _by_size(fun, large, Single, least, lone)
@@ -156,6 +158,11 @@ def lies_last(a: Any) -> bool:
     """Whether a is images whose channels are last in memory: code reads them as they lie."""
     d = below_tapes(a).data
     return d.ndim > _MATRICES and lie_last(d)
+
+
+def _as_it_lies(a: Any) -> Any:
+    """Images with the axis of channels last."""
+    return wrap(channels_last(a.data)) if a.__class__ is Array else xp.moveaxis(a, 1, -1)
 
 
 def _turned(y: Any, rank: int, source: int, to: int) -> Any:

@@ -29,6 +29,7 @@ from funct.kernels.llvm.entropies import ENTROPIES
 from funct.kernels.llvm.functions import FUNCTIONS
 from funct.kernels.llvm.logistic import share
 from funct.kernels.llvm.remainder import integer_quotient
+from funct.kernels.windows.views import memory_order
 
 __all__ = [
     "ELEMENTS", "OPS", "PRINTED", "SHORTEST", "amended", "combined", "computed", "nans", "operand",
@@ -93,7 +94,6 @@ OPS: dict[str, Callable[..., Value]] = {
     "floor": lambda f, x: f.floor(x),
     "negative": lambda f, x: -x,
     "reciprocal": lambda f, x: 1 / x,
-    "relu": lambda f, x: f.select(x <= 0, f.constant(x.type, 0), x),  # NaN as it is, and 0 of -0
     "round": lambda f, x: f.round(x),
     "sqrt": lambda f, x: f.sqrt(x),
     "square": lambda f, x: x * x,
@@ -113,6 +113,7 @@ OPS: dict[str, Callable[..., Value]] = {
 
 # x * y + 0: of sums of one term none is -0
 _SHORT = OPS | {
+    "relu": lambda f, x: f.select(x <= 0, f.constant(x.type, 0), x),  # NaN as it is, and 0 of -0
     "outer_product": lambda f, x, y: x * y + 0,
     "without": lambda f, x, y: f.select(f.isnan(x), y, x),
     "numbers": lambda f, x, y, most: f.select(f.isnan(x), y, f.maximum(f.minimum(x, most), -most)),
@@ -260,11 +261,13 @@ def combined(name: str, operands: Sequence[Any], dtype: np.dtype[Any]) -> Any:
             break
     # what is in C's order is asked first: it is all that most calls are
     if len(shape) > 1 and not (first.shape == shape and first.flags.c_contiguous):
-        order = _order(operands, math.prod(shape), len(shape))
-        if order is not None:
+        count = math.prod(shape)
+        whole = [x for x in operands if x.size == count and x.ndim == len(shape)]
+        order = memory_order(whole[0]) if whole else None  # which the result has, too
+        if order is not None and all(_lies_so(x, order) for x in whole):
             turned = [_turned(x, order) for x in operands]
             y = computed(name, turned, tuple([shape[a] for a in order]), dtype)
-            return y.transpose([order.index(a) for a in range(len(order))])
+            return y.transpose(sorted(order, key=order.__getitem__))
     return computed(name, operands, shape, dtype)
 
 
@@ -280,18 +283,11 @@ def nans(name: str, x: Any, value: float) -> Any:
     return combined(name, (x, np.asarray(value, kind), *most), kind)
 
 
-def _order(operands: Sequence[Any], count: int, rank: int) -> list[int] | None:
-    """The axes in the order in which all operands of so many elements lie densely, if it is not
-    C's: the result lies so too, as NumPy's does.
-    """
-    whole = [x.reshape((1,) * (rank - x.ndim) + x.shape) for x in operands if x.size == count]
-    if not whole or any(x.flags.c_contiguous for x in whole):
-        return None
-    order = sorted(range(rank), key=lambda a: -whole[0].strides[a])
-    return order if all(x.transpose(order).flags.c_contiguous for x in whole) else None
+def _lies_so(x: Any, order: list[int]) -> bool:
+    return x.ndim == len(order) and bool(x.transpose(order).flags.c_contiguous)
 
 
-def _turned(x: Any, order: Sequence[int]) -> Any:
+def _turned(x: Any, order: list[int]) -> Any:
     return x.reshape((1,) * (len(order) - x.ndim) + x.shape).transpose(order)
 
 
