@@ -65,9 +65,9 @@ def product(
     a_turned, b_turned = (x.strides[1] != byte for x in (a, b))
     rows_apart = [x.strides[1 if t else 0] // byte for x, t in ((a, a_turned), (b, b_turned))]
     if how is None:
-        how = cut(
-            (m, n, k), element, rows_apart[0], target(width), turned=a_turned, b_turned=b_turned
-        )
+        lies = {"turned": a_turned, "b_turned": b_turned}
+        a_row, b_row = rows_apart
+        how = cut((m, n, k), element, a_row, b_row, target(width), **lies)
     room = np.full(how.scratch, np.nan, a.dtype)
     made = code(element, how.rows, a_turned, width, module)
     tiles = [made.address(Tile(element, how.rows, v, a_turned).name) for v in how.vectors]
@@ -75,7 +75,7 @@ def product(
         *[x.ctypes.data for x in (a, b, c, room)], *tiles, m, n, k, rows_apart[0], how.a_way,
         rows_apart[1], how.b_way, c.strides[0] // byte, how.rows,
         *[v * width // byte for v in how.vectors], how.rows_at_once,
-        how.columns_at_once, how.terms_at_once,
+        how.columns_at_once, how.terms_at_once, how.terms,
     ]  # fmt: skip
     with watched(a, b, c, room):
         CALL(made.address(driver_name(element)))(*words)
@@ -122,7 +122,7 @@ def test_bits_do_not_depend_on_the_cut(width: int, turned: bool) -> None:
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal(s).astype(np.float32) for s in ((90, 1100), (1100, 200)))
     a = np.ascontiguousarray(a.T).T if turned else a
-    usual = cut((90, 200, 1100), "f32", 1100, target(width), turned=turned, b_turned=False)
+    usual = cut((90, 200, 1100), "f32", 1100, 200, target(width), turned=turned, b_turned=False)
     out = []
     for rows, a_way, b_way in itertools.product(
         (1, 5, 6), (LAID, TURNED) if turned else (INSIDE,), (INSIDE, LAID)

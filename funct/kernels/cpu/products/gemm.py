@@ -13,9 +13,8 @@ Note [Where B lies]
     of B stay in the caches, and a panel meets all rows before the next one does.
 
 Note [Same bits]
-    An element is summed term after term, and each `TERMS` of them are added to those before, with
-    the last ones if they are few. Which tile, task or thread it falls to changes nothing, and
-    neither does what is summed beside it.
+    An element is summed term after term, and each `terms` of them are added to those before, with
+    the last ones if they are few. Which tile, task or thread it falls to changes nothing.
 
 Note [One height]
     All tiles of a task have as many rows: the last one ends where the matrix does, and makes rows
@@ -47,12 +46,11 @@ from funct.kernels.cpu.dense.turn import transposed
 from funct.kernels.cpu.products.gemm_tile import (
     LAST,
     MOST_ROWS,
-    TERMS,
     Tile,
     each_some,
     print_tile,
     some_of,
-)  # fmt: skip
+)
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 
 __all__ = [
@@ -60,11 +58,11 @@ __all__ = [
     "print_driver",
 ]  # fmt: skip
 
-_LAID = 512  # terms that are laid out at a time: some times those of a sum in registers
+_TERMS, _LAID = 128, 512  # of a sum in registers, and of what is laid out at a time
 # bytes of B that are laid out, or read where they lie, and of A that are laid out at a time
 _PANELS, _INSIDE, _STRIPS = 1 << 18, 1 << 19, 1 << 19
 _MANY = 512  # rows that B is laid out for, and columns that A is
-_PAGE, _LINES = 4096, 8
+_PAGE, _LINES, _PAGES = 4096, 8, 64  # pages whose places the processor has at hand
 _ENOUGH = {1: 8, 2: 6, 3: 5}  # rows of a tile of so many vectors that is as fast as a higher one
 _SQUARE = 32  # bytes
 _VECTOR = 16  # elements of the longest one
@@ -76,7 +74,7 @@ ARGUMENTS = (
     "m", "n", "k",
     "a_row", "a_way", "b_row", "b_way",  # how far it is from row to row or, turned, column
     "c_row", "rows", "panel", "edge",  # of tiles: rows, and columns of both
-    "rows_at_once", "columns_at_once", "terms_at_once",
+    "rows_at_once", "columns_at_once", "terms_at_once", "terms",  # the last ones are of a sum
 )  # fmt: skip
 _POINTERS = 6  # of them
 # A and B are read where they lie, laid out, or turned: A is read so, B is laid out so
@@ -86,7 +84,7 @@ INSIDE, LAID, TURNED = range(3)
 class Cut(Struct, frozen=True):
     """How a task's product is cut. rows: of a tile. vectors: of the wide one and of the narrow one.
     a_way, b_way: `INSIDE`, `LAID` or `TURNED`. rows_at_once: of A, if it is laid out. scratch:
-    elements that this takes.
+    elements that this takes. terms: of a sum in registers.
     """
 
     rows: int
@@ -96,16 +94,17 @@ class Cut(Struct, frozen=True):
     rows_at_once: int
     columns_at_once: int
     terms_at_once: int
+    terms: int
     scratch: int
 
 
 def cut(
-    sizes: tuple[int, int, int], element: str, a_row: int, target: Host, *, turned: bool,
-    b_turned: bool,
+    sizes: tuple[int, int, int], element: str, a_row: int, b_row: int, target: Host, *,
+    turned: bool, b_turned: bool,
 ) -> Cut:  # fmt: skip
     """For tasks of so many rows, or of so many at least, columns at most, and terms.
 
-    a_row, turned, b_turned: how A and B lie, as the driver is told.
+    a_row, b_row, turned, b_turned: how A and B lie, as the driver is told.
     """
     m, n, k = sizes
     byte = typed(element).bytes
@@ -117,8 +116,10 @@ def cut(
     rows = _height(m, most, _ENOUGH[wide])
     a_way = INSIDE if not turned else LAID if n > _MANY else TURNED
     b_way = TURNED if b_turned else LAID if m > _MANY else INSIDE
-    terms, room = (TERMS, _INSIDE) if b_way == INSIDE else (_LAID, _PANELS)
-    k = min(k, terms + LAST - 1)
+    far = b_way == INSIDE and b_row * byte >= _PAGE  # each term of a panel is on another page
+    terms = _PAGES if far else _TERMS
+    at_once, room = (terms, _INSIDE) if b_way == INSIDE else (_LAID, _PANELS)
+    k = min(k, at_once + LAST - 1)
     strips = min(-(-m // rows), max(1, _STRIPS // (byte * k * rows)))
     panel = math.lcm(wide, narrow) * lanes
     panels = -(-n // panel)
@@ -126,9 +127,9 @@ def cut(
     columns = panel * -(-panels // groups)
     laid = 0 if b_way == INSIDE else k * columns
     if a_way != LAID:
-        return Cut(rows, vectors, a_way, b_way, _ALL, columns, terms, laid)
+        return Cut(rows, vectors, a_way, b_way, _ALL, columns, at_once, terms, laid)
     left = _left(rows * strips, k)
-    return Cut(rows, vectors, a_way, b_way, rows * strips, columns, terms, left + laid)
+    return Cut(rows, vectors, a_way, b_way, rows * strips, columns, at_once, terms, left + laid)
 
 
 def _widths(n: int, lanes: int, target: Host) -> tuple[int, int]:
@@ -350,7 +351,8 @@ class _Driver:
         a_row = f.select(self.laid, g["rows"], g["a_row"])
         out = self.at(self.at(g["c"], row * g["c_row"]), j)
         made = f.select(f.eq(g["before"], 0), f.constant(I64, 0), i - row)
-        given = [left, a_row, *panel, g["k"], out, g["c_row"], columns, g["before"], made]
+        given = [left, a_row, *panel, g["k"], g["terms"], out, g["c_row"], columns]
+        given += [g["before"], made]
         which = g["wide" if kind == "panel" else "narrow"]
         f.line(f"call void {which.name}({', '.join([repr(v) for v in given])})")
 

@@ -15,9 +15,8 @@ from msgspec import Struct
 
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 
-__all__ = ["LAST", "MOST_ROWS", "TERMS", "Tile", "each_some", "print_tile", "some_of"]
+__all__ = ["LAST", "MOST_ROWS", "Tile", "each_some", "print_tile", "some_of"]
 
-TERMS = 128  # of a sum in registers
 LAST = 8  # at least so many are added last: they are turned around together
 MOST_ROWS = 14
 _SHARE = 4  # rows of A that are found from one pointer, so that no units but the loads' do it
@@ -42,21 +41,22 @@ class Tile(Struct, frozen=True):
 
 def print_tile(module: Module, tile: Tile) -> None:
     """Add a tile, which takes A, elements from row to row of it or, turned, from column to column;
-    a panel of B, elements from row to row of it; terms; C, elements from row to row of it; columns,
-    how many terms C has had before, and how many of the rows have those of this call already.
+    a panel of B, elements from row to row of it; terms, and those of a sum in registers; C,
+    elements from row to row of it; columns, how many terms C has had before, and how many of the
+    rows have those of this call already.
     """
     target = module.target
     f = module.function(
         tile.name,
         [
-            ("a", PTR), ("a_row", I64), ("b", PTR), ("b_row", I64), ("k", I64), ("c", PTR),
+            ("a", PTR), ("a_row", I64), ("b", PTR), ("b_row", I64), ("k", I64), ("most", I64),
+            ("c", PTR),
             ("c_row", I64), ("n", I64), ("before", I64), ("made", I64),
         ],
     )  # fmt: skip
-    a, a_row, b, b_row, terms, c, c_row, n, before, made = f.arguments
+    a, a_row, b, b_row, terms, most, c, c_row, n, before, made = f.arguments
     element = tile.element
     wide = typed(element, target.vector_bytes // typed(element).bytes)
-    most = f.constant(I64, TERMS)
     byte = typed(element).bytes
     apart = [f.opaque(a_row * (m * byte)) for m in range(_SHARE)]
     step = a_row if tile.turned else f.constant(I64, 1)  # elements from term to term

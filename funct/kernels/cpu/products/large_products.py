@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["large_matmul"]
 
 _ELEMENT = {"f": ("f32", 4), "d": ("f64", 8)}  # by NumPy's name, with its bytes
-_NUMBER = 20  # the word behind those of a task, of which four are of an axis of a stack
+_NUMBER = 21  # the word behind those of a task, of which four are of an axis of a stack
 
 
 def _plan(
@@ -39,7 +39,8 @@ def _plan(
     if min(len(x), len(y)) < 2 or x[-1] != y[-2] or 0 in (*x, *y):
         return None
     element, byte = _ELEMENT[char]
-    a, b = laid(x_strides[-2:], *x[-2:], byte), laid(y_strides[-2:], *y[-2:], byte)
+    a = laid(x_strides[-2:], x[-2], x[-1], byte)
+    b = laid(y_strides[-2:], y[-2], y[-1], byte)
     if a is None or b is None or any(s % byte for s in (*x_strides, *y_strides)):
         return None
     stack = np.broadcast_shapes(x[:-2], y[:-2])

@@ -98,7 +98,9 @@ def is_worth(
     least = LEAST if not several else _LEAST_OF_STACK if b.turned else _LEAST_STRAIGHT
     if m * n * k <= least or m < _LEAST_ROWS or not _LEAST_TERMS <= k <= _MOST_TERMS:
         return False
-    rows = cut(sizes, element, a.leading, host(), turned=a.turned, b_turned=b.turned).rows
+    rows = cut(
+        sizes, element, a.leading, b.leading, host(), turned=a.turned, b_turned=b.turned
+    ).rows
     filled = -(-m // rows) * rows * -(-n // lanes) * lanes
     small = m * n * k <= _SMALL and (a.turned or not b.turned)
     return filled <= (_MOST_MADE_SMALL if small else _MOST_MADE) * m * n
@@ -160,14 +162,14 @@ class Tasks(Struct, frozen=True):
 
     def words(self) -> list[int]:
         """What a task reads behind the addresses: rows, columns, terms; how the operands lie; rows,
-        columns and terms that are taken at a time, elements of a task's room; blocks of rows,
+        columns and terms that are taken at a time, and of a sum; a task's room; blocks of rows,
         columns of a block, blocks of columns; products, and how many are a task.
         """
         (m, n, k), each = self.sizes, self.each
         return [
             m, n, k, self.a.leading, self.b.leading, each.a_way, each.b_way, each.rows_at_once,
-            each.columns_at_once, each.terms_at_once, each.scratch, self.split.row_blocks,
-            self.split.columns, self.column_blocks, self.count, self.group,
+            each.columns_at_once, each.terms_at_once, each.terms, each.scratch,
+            self.split.row_blocks, self.split.columns, self.column_blocks, self.count, self.group,
         ]  # fmt: skip
 
 
@@ -180,7 +182,7 @@ def tasks_of(sizes: tuple[int, int, int], element: str, a: Laid, b: Laid, count:
     alone = count > 1 or m * n * k <= WORTH_CUTTING
     split = whole if alone else _split(m, n, lanes, by_rows=rows_first, once=a.turned)
     task = (m // split.row_blocks, split.columns, k)
-    each = cut(task, element, a.leading, host(), turned=a.turned, b_turned=b.turned)
+    each = cut(task, element, a.leading, b.leading, host(), turned=a.turned, b_turned=b.turned)
     wide = each.vectors[0]
     narrow = any(-(-c // lanes) % wide for c in (split.columns, n % split.columns))
     return Tasks(sizes, element, a, b, count, split, each, narrow)
@@ -214,8 +216,8 @@ def print_tasks(
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
     a, b, c, room = f.pointers(frame, 0, 4)
-    (m, n, k, a_row, b_row, a_way, b_way, rows_at_once, columns_at_once, terms_at_once, scratch,
-     row_blocks, columns, column_blocks, count, group) = f.words(frame, 4, 16)  # fmt: skip
+    (m, n, k, a_row, b_row, a_way, b_way, rows_at_once, columns_at_once, terms_at_once, terms,
+     scratch, row_blocks, columns, column_blocks, count, group) = f.words(frame, 4, 17)  # fmt: skip
     tiles = [Tile(element, rows, v, turned).name for v in vectors]
     lanes = module.target.vector_bytes // typed(element).bytes
     panel, edge = (f.constant(I64, v * lanes) for v in vectors)
@@ -227,7 +229,7 @@ def print_tasks(
         "k": k, "a_row": a_row, "a_way": a_way, "b_row": b_row,
         "b_way": b_way, "c_row": n, "rows": f.constant(I64, rows), "panel": panel, "edge": edge,
         "rows_at_once": rows_at_once, "columns_at_once": columns_at_once,
-        "terms_at_once": terms_at_once,
+        "terms_at_once": terms_at_once, "terms": terms,
     }  # fmt: skip
 
     def product(a: Value, b: Value, c: Value, m: Value, n: Value) -> None:
@@ -235,7 +237,7 @@ def print_tasks(
         f.call(driver_name(element), None, [given[name] for name in ARGUMENTS])
 
     if depth:
-        axes = [f.words(frame, 20 + 4 * d, 4) for d in range(depth)]
+        axes = [f.words(frame, 21 + 4 * d, 4) for d in range(depth)]
 
         def one(number: Value, _: list[Value]) -> list[Value]:
             x, y = find_products(f, number, axes, (a, b), element)
