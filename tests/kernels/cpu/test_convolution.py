@@ -931,3 +931,22 @@ def test_lanes_beyond_the_outputs_hold_numbers(adjoint: bool) -> None:
     with guarded.memory(at_end=True):
         made = convolver("f32", (2, channels, *of), w.shape, size, slide, adjoint)
         assert np.isfinite(made.panels(w)).all()
+
+
+@pytest.mark.parametrize("at_end", [False, True])
+@given(
+    st.integers(1, 3), st.sampled_from([1, 3, 16]), st.integers(1, 40), st.integers(2, 7),
+    st.integers(2, 3), st.integers(-1, 4), st.integers(1, 70), st.sampled_from(DTYPES),
+)  # fmt: skip
+def test_taps_apart_of_signals_are_stacked_by_lines(
+    at_end: bool, n: int, c: int, o: int, k: int, apart: int, low: int, out: int, dtype: Any
+) -> None:
+    slide = Sliding((1,), ((low, 2),), (apart,), 1)
+    size = max(1, out - 1 + apart * (k - 1) + 1 - low - 2)
+    x = numbers((n, c, size), 1, dtype)
+    g = numbers((n, o, *slide.size((size,), (k,))), 2, dtype)
+    expected = plain.convolution_weight(x, g, slide, (k,))
+    with guarded.memory(at_end=at_end):
+        x, g = (guarded.copy(v, at_end=at_end) for v in (x, g))
+        found = weight_gradient.convolution_weight(x, g, slide, (k,))
+    np.testing.assert_array_equal(found, expected, strict=True)

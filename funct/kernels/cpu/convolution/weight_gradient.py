@@ -88,7 +88,8 @@ _SETS_BYTES = 256
 _LINE = 16  # words
 _HALF_PAGE, _LINES = 2048, 7  # see Note [Rows of a tile]
 _PANEL_OUTPUTS = 48  # whose tiles pay for a panel
-_FEW_CHANNELS = 16  # whose taps may be stacked
+_FEW_CHANNELS = 16  # whose taps may be stacked,
+_LINE_WORDS = 1 << 16  # and so many words of a line of which no part is read at a time
 _CHUNK = 256  # pixels whose channels of one tile stay in the first-level cache
 
 _ARRAYS = ("x", "g", "g_last", "w", "partial", "scratch")
@@ -114,9 +115,12 @@ def plan(
     width = supported(dot, host())
     lows = [low for low, _ in slide.padding]
     given = zip(x[2:], g[2:], size, slide.stride, lows, slide.dilation)
-    axes: Axes = three(tuple([axis(*a) for a in given]), axis(1, 1, 1, 1, 0, 1))
-    kernel = three(size, 1)
     groups = slide.groups
+    walked, one = tuple([axis(*a) for a in given]), axis(1, 1, 1, 1, 0, 1)
+    axes: Axes = three(walked, one)
+    kernel = three(size, 1)
+    if _stacks_lines(x, g, slide, size):
+        axes, kernel = (one, one, walked[0]), (1, 1, size[0])
     of_all = batch_of(x[0], groups, x[1] // groups, g[1] // groups, dot.name)
     batch = of_all.in_blocks()
     reach = [a.reach() for a in axes]
@@ -242,6 +246,14 @@ def plan(
     partial_bytes = fields["partial_sums"] * fields["partial_words"] * word
     scratch_bytes = fields["tasks"] * fields["scratch_step"] * word
     return Plan(job, partial_bytes, scratch_bytes, x[0] * g[1] * g_pitch * word, tables)
+
+
+def _stacks_lines(x: Sizes, g: Sizes, slide: Sliding, size: Sizes) -> bool:
+    """Whether the taps of a signal lie apart and are stacked: then it is a line, of which each tap
+    is one run, and not rows of single pixels.
+    """
+    apart = len(size) == slide.groups == slide.stride[0] == 1 < slide.dilation[0]
+    return apart and x[1] <= _FEW_CHANNELS and x[1] * size[0] * g[2] <= _LINE_WORDS
 
 
 def _stacked(batch: Batch, kernel: tuple[int, ...], along: int, stride: int) -> tuple[int, ...]:
