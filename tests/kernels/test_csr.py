@@ -106,11 +106,10 @@ def test_no_index_leaves_its_array(rows: int, n: int, k: int, seed: int) -> None
     split = 2, -(-rows // 2)
     y, back = np.zeros((rows, k), np.float32), np.zeros((n, k), np.float32)
     one, none, other = x[:, 0].copy(), y[:, 0].copy(), g[:, 0].copy()
-    sizes = indices.size, rows, max(n - 1 - seed % 2, 0)
-    wrong = np.zeros(1, np.int64)
-    agree(cpu.checked_matvec, data, indices, indptr, one, none, wrong, *sizes, *split)
-    sizes = rows, indices.size, max(n - 1 - seed % 2, 0)
-    agree(cpu.checked_scattered, data, indices, indptr, other, back[:, 0].copy(), *sizes)
+    entries, last, wrong = indices.size, max(n - 1 - seed % 2, 0), np.zeros(1, np.int64)
+    given_ = data, indices, indptr
+    agree(cpu.checked_matvec, *given_, one, none, wrong, entries, rows, last, *split)
+    agree(cpu.checked_scattered, *given_, other, back[:, 0].copy(), rows, entries, last)
     agree(cpu.matmul, data, indices, indptr, x, y, rows, k, *split)
     agree(cpu.scattered, data, indices, indptr, g, back, rows, k)
     for k_, x_, g_ in ((k, x, g), (1, x[:, 0].copy(), g[:, 0].copy())):

@@ -377,8 +377,8 @@ def test_no_index_leaves_its_array(
         agree(cpu.distinct, table, np.zeros_like(table), often, n, counted)
     order = np.argsort(x[0], stable=True)
     for lanes in (cpu_columns.QUARTER, 2 * cpu_columns.QUARTER, cpu_columns.LANES):
-        room = np.zeros((n, lanes), x.dtype)
-        agree_on_new(cpu_columns.sort_columns, x, x, room, n, rows, lanes, descending)
+        side = np.zeros((n, lanes), x.dtype)
+        agree_on_new(cpu_columns.sort_columns, x, x, side, n, rows, lanes, descending)
     agree(cpu.numbered, x[0], order, *np.zeros((3, n), np.int64), n)
 
 
