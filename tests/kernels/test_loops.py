@@ -19,7 +19,17 @@ from funct.kernels import cpu
 from funct.kernels.cpu import loops
 from funct.kernels.cpu.loops import Kernel, available, kernel, making, pays, ready
 from funct.kernels.cpu.outside import declared
-from funct.kernels.cpu.vectors import detached, gathered, in_step, lanes, loaded, spread, stored
+from funct.kernels.cpu.vectors import (
+    detached,
+    gathered,
+    in_step,
+    lanes,
+    loaded,
+    picked,
+    room,
+    spread,
+    stored,
+)
 from funct.kernels.table import restricted
 from tests.kernels.arrays import agree, misaligned
 from tests.together import together
@@ -27,6 +37,7 @@ from tests.together import together
 pytestmark = pytest.mark.skipif(not available(), reason="there is no LLVM to compile with")
 
 _WEIGHTS = ((1, 2), (3, 5))
+_PLACES = (3, 4, 0, 7)
 
 
 def _scaled(v: Any, how: str) -> Any:
@@ -75,6 +86,15 @@ def _vectors(x: Any, y: Any, n: int) -> int:
             found += 8
         stored(y, i, np.where(v > 0.5, np.sqrt(v), spread(x[0], 8) + v.astype(x.dtype)))
     return found
+
+
+@kernel
+def _picked(x: Any, y: Any, n: int) -> None:
+    for i in range(0, n, 4):
+        held = room(x.dtype, 8)
+        stored(held, 4, loaded(x, i, 4))
+        stored(held, 0, picked(loaded(held, 4, 4), loaded(x, i, 4) + loaded(x, i, 4), _PLACES))
+        stored(y, i, loaded(held, 0, 4))
 
 
 @kernel
@@ -137,6 +157,17 @@ def test_vectors(dtype: Any) -> None:
     x[3] = np.nan
     agree(_vectors, x, np.zeros_like(x), 24)
     assert _vectors(x, np.zeros_like(x), 24) == 16
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint8"])
+def test_room_is_made_once_and_elements_are_picked(dtype: str) -> None:
+    """Room in a loop that turns a million times is the same room; picked are those of both."""
+    x = np.arange(48).astype(dtype)
+    agree(_picked, x, np.zeros_like(x), 48)
+    x = np.ones(1 << 20, dtype)
+    y = np.zeros_like(x)
+    _picked(x, y, len(x))
+    np.testing.assert_array_equal(y.reshape(-1, 4), np.broadcast_to([1, 2, 1, 2], (1 << 18, 4)))
 
 
 @pytest.mark.parametrize("count", [2, 8, 16, 64, 128])
