@@ -232,3 +232,17 @@ def test_gradients_of_determinants() -> None:
         np.testing.assert_array_equal(np.asarray(f(xp.asarray(x))), expected)
     assert not expected[5].any()
     check(expected[3], exact(x[3]), 1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(33, 33), (3, 40, 40)])
+def test_those_of_more_rows_are_what_elimination_finds(shape: tuple[int, ...], dtype: str) -> None:
+    """By inverses where these keep all digits; a singular matrix among others is eliminated."""
+    rng = np.random.default_rng(0)
+    x = (rng.standard_normal(shape) / (3 * shape[-1] ** 0.5) + np.eye(shape[-1])).astype(dtype)
+    if len(shape) > 2:
+        x[1, 5] = x[1, 7]
+    expected = in_numpy(x)
+    scale = np.max(np.abs(expected), (-2, -1), keepdims=True)
+    error = np.abs(matrices.cofactor(x) - expected) / scale
+    assert np.max(error) <= 20 * np.finfo(dtype).eps

@@ -18,7 +18,7 @@ import numpy as np
 
 from funct.kernels.cpu.loops import compiles
 from funct.kernels.cpu.small import cofactors as cpu
-from funct.kernels.linalg import stacks
+from funct.kernels.linalg import few, stacks
 from funct.kernels.linalg.lapack import loop
 from funct.kernels.quiet import quiet
 
@@ -31,6 +31,7 @@ _WIDE = {"f": "d", "F": "D"}
 # size times size of the inverse: single precision is computed with digits to spare; of double what
 # the inverse loses of the largest cofactors is a few units in their last place, as by elimination
 _REGULAR = {"f": 1e4, "d": 64.0}
+_LARGE = 1e150  # determinants that are usual numbers, and those above its inverse
 _TASK = 1 << 16  # elements times rows that are worth a task
 _inv = loop("inv", np.linalg.inv)
 
@@ -53,7 +54,8 @@ def cofactors(x: NDArray[Any]) -> NDArray[Any]:
 
 def _regular(x: NDArray[Any]) -> NDArray[Any] | None:
     """Determinants times inverses, of stacks; what is near singular is eliminated."""
-    made = stacks.cofactors(x, _REGULAR[x.dtype.char])
+    most = _REGULAR[x.dtype.char]
+    made = _by_inverse(x, most) if x.shape[-1] > stacks.MOST else stacks.cofactors(x, most)
     if made is None:
         return None
     found, near = made
@@ -61,6 +63,21 @@ def _regular(x: NDArray[Any]) -> NDArray[Any] | None:
         some = np.ascontiguousarray(x[near])
         found[near] = _in_machine_code(some, some.size * x.shape[-1])
     return found
+
+
+def _by_inverse(x: NDArray[Any], most: float) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    """`stacks.cofactors` of more rows, of which an inverse in double loses more digits."""
+    wide = x.astype(np.float64, copy=False)
+    inverse = few.inv(wide)
+    determinant = None if inverse is None else few.det(wide)
+    if inverse is None or determinant is None:
+        return None
+    product = np.abs(wide).max((-2, -1)) * np.abs(inverse).max((-2, -1))
+    size = np.abs(determinant)
+    most = most if x.dtype.char == "f" else most / 8
+    usual = (product < most) & (size < _LARGE) & (size > 1 / _LARGE)
+    found = np.asarray(determinant)[..., None, None] * inverse.mT
+    return quiet().run(found.astype, x.dtype), np.asarray(~usual)  # may be beyond float32
 
 
 def _in_machine_code(x: NDArray[Any], work: int) -> NDArray[Any]:
