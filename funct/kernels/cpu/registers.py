@@ -247,13 +247,11 @@ class Registers:
 
     def fused(self, a: Any, b: Any, c: Any) -> Value:
         """a b + c; instructions of its own where the processor has none for it."""
-        a, c = self.both(a, c)
-        b, c = self.both(b, c)
+        b, c = self.both(b, self.both(a, c)[1])
         return self._intrinsic("fmuladd", self.typed(a, c.type), b, c)
 
     def _intrinsic(self, name: str, *given: Value) -> Value:
-        kind = given[0].type
-        text = kind.text
+        kind, text = given[0].type, given[0].type.text
         called = f"@llvm.{name}.{f'v{kind.lanes}' if kind.lanes else ''}f{kind.bits}"
         self.declared.add(f"declare {text} {called}({', '.join([text] * len(given))})")
         operands = ", ".join([f"{text} {v.text}" for v in given])
