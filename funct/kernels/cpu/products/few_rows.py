@@ -44,8 +44,10 @@ _LEAST_BYTES = 1 << 10  # of terms, for longer vectors, which take longer to add
 # columns and rows that share what is loaded, where columns lie in memory: of 16 vectors, and of 32
 _TOGETHER, _SHARE, _TOGETHER_WIDE, _SHARE_WIDE = 4, 3, 6, 4
 _FEW_LEFT = 16  # of so many columns one may be left to be taken alone
-_TERMS, _BESIDE = 8, 2  # rows of the matrix and vectors of each, in registers, where those lie so
-_SUMS = 1 << 15  # bytes of them
+# rows of the matrix and vectors of each, in 16 registers and in 32, where those lie so, and bytes
+# of sums
+_TERMS, _TERMS_WIDE, _BESIDE = 4, 8, 2
+_SUMS, _SUMS_WIDE = 1 << 16, 1 << 15
 # multiplications that are worth a call, of a matrix of so many elements: of fewer, programs ask
 # NumPy's loop
 _LEAST, _ELEMENTS = 1 << 14, 1 << 11
@@ -211,8 +213,10 @@ class _Across:
         self.x, self.y, self.out = places
         self.m, self.k = sizes
         self.down, self.along, self.leading, self.lower = steps
-        self.sums = f.allocate(wide, _SUMS // (wide.lanes * wide.bytes))
-        self.numbers = f.allocate(wide.scalar, _MOST * _TERMS)  # of the rows, for some terms
+        longer = f.module.target.vector_bytes > _VECTOR
+        self.terms, self.most = (_TERMS_WIDE, _SUMS_WIDE) if longer else (_TERMS, _SUMS)
+        self.sums = f.allocate(wide, self.most // (wide.lanes * wide.bytes))
+        self.numbers = f.allocate(wide.scalar, _MOST * self.terms)  # of the rows, for some terms
 
     def at(self, place: Value, index: Index) -> Value:
         """The address of an element."""
@@ -221,7 +225,7 @@ class _Across:
     def panel(self, start: Value, stop: Value, even: bool) -> None:
         """Those for these columns. even: whether they are whole vectors, side by side."""
         f, unit = self.f, _BESIDE * self.wide.lanes
-        most = f.div(f.constant(I64, _SUMS // (unit * self.wide.bytes)), self.m) * unit
+        most = f.div(f.constant(I64, self.most // (unit * self.wide.bytes)), self.m) * unit
 
         def strip(first: Value) -> None:
             count = f.min(stop - first, most)
@@ -236,8 +240,9 @@ class _Across:
                          lanes)  # fmt: skip
 
             each_place(self.clear)
-            done = self.k - f.rem(self.k, _TERMS)
-            each(f, 0, done, lambda t: self.add(t, _TERMS, first, each_place), _TERMS)
+            terms = self.terms
+            done = self.k - f.rem(self.k, terms)
+            each(f, 0, done, lambda t: self.add(t, terms, first, each_place), terms)
             each(f, done, self.k, lambda t: self.add(t, 1, first, each_place))
             each_place(functools.partial(self.give, first))
 
