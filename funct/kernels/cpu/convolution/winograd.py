@@ -38,9 +38,10 @@ _ELEMENT = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 _PAIRS = "s16"  # the dot of words of two integers
 _UNIT_BYTES = 384 << 10  # of a unit's squares, which stay in the second-level cache
 _FEWEST, _MOST = 28, 112  # squares of a unit,
-_FAR_BYTES, _FAR = 8 << 20, 128  # at least, if all units read so many bytes of weights from afar,
 _SHARED = 21  # or of one image that cores share
 _WEIGHTS = 25  # squares that take as long as to transform the weights
+_FAR_BYTES = 8 << 20  # more than these, transformed, leave the second-level cache:
+_FAR, _FAR_WEIGHTS = 128, 64  # units, which all read them, are larger, and transforms take longer
 _LINE_BYTES = 64
 
 _Text = Callable[..., str]  # of an element, the target, and whether channels are last
@@ -101,14 +102,15 @@ def plan(
         lows = [2 - low for low in lows]
     batch = batch_of(x[0], slide.groups, channels, outputs, dot)
     out = size[0], size[1]
-    if not worth(batch, *out, 0 if laid else _WEIGHTS, 1 + DOTS[dot].beside):
+    far = PLACES * channels * outputs * slide.groups * batch.word_bytes >= _FAR_BYTES
+    weights = 0 if laid else _FAR_WEIGHTS if far else _WEIGHTS
+    if not worth(batch, *out, weights, 1 + DOTS[dot].beside):
         return None
     lanes, word = batch.lanes, batch.word_bytes
     line, pair = _LINE_BYTES // word, 2 * lanes
     most = _UNIT_BYTES // (PLACES * slide.groups * channels * word)
     most = max(_FEWEST, min(_MOST, most))
-    if PLACES * channels * outputs * slide.groups * word >= _FAR_BYTES:
-        most = _FAR
+    most = _FAR if far else most
     if x[0] < batch.cores:  # so bands are shared
         high, wide = (-(-n // 2) for n in out)
         most = min(most, max(_SHARED, -(-high // batch.cores) * wide))
