@@ -56,7 +56,7 @@ def test_lines_have_the_numbers_of_the_definition(
         assert along(name, x, (n,), (1,), norm).tobytes() == found.tobytes()
 
 
-@pytest.mark.parametrize("n", [4096, 10_000, 1 << 17])
+@pytest.mark.parametrize("n", [8192, 10_000, 1 << 17])
 @pytest.mark.parametrize("dtype", "FD")
 def test_a_long_line_has_the_numbers_of_the_definition(n: int, dtype: str) -> None:
     """And its own real numbers back; a program leaves it to the eager call."""

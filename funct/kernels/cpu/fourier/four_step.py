@@ -28,6 +28,8 @@ from funct.kernels.llvm.shuffles import turned_around
 
 __all__ = ["SingleLines", "spacing", "turns_of"]
 
+_LINE = 64  # bytes of one of the caches
+
 
 def turns_of(rows: int, form: Form) -> NDArray[np.float64]:
     """The roots of a line, row by row in vectors; the turns of the passes over rows; and, where
@@ -76,6 +78,7 @@ class SingleLines(Lines):
         sizes = [1 if real else 2 for real in (form.real_in, form.real_out)]
         line = f.at(x, number * self.given * sizes[0], self.element)
         to = f.at(out, number * self.made * sizes[1], self.element)
+        self._announce(to, self.made * sizes[1])
         if form.real_out:
             self._together(line)
         else:
@@ -87,6 +90,18 @@ class SingleLines(Lines):
             self._apart(to)
         else:
             self._columns(to)
+
+    def _announce(self, to: Value, count: Value) -> None:
+        """Ask for the result's place: what comes is written here and there, which no processor
+        foresees.
+        """
+        f = self.f
+
+        def one(k: Value, _: list[Value]) -> list[Value]:
+            f.prefetch(f.at(to, k, self.element), write=True)
+            return []
+
+        f.loop(0, count, _LINE // typed(self.element).bytes, one)
 
     def _index(self, k: Value | int) -> Value:
         return super()._index(k) * self.lanes

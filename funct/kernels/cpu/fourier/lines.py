@@ -31,7 +31,7 @@ _MOST = 2048  # numbers of a line: a block of them stays in the second cache
 _LONGEST = 1 << 21  # bytes of one that is taken alone
 _LEAST_LANES = 4
 _SINGLE = 64  # numbers of a line that is worth rows of its own,
-_ROW = 32  # and bytes of the parts of such a row
+_ROW = 8  # of so many numbers, or fewer where lanes would not hold many lines
 _NEAR = 1 << 15  # bytes of both buffers that the first cache holds
 _TASK = 1 << 16  # numbers times passes that are worth a task
 _LINE = 64  # bytes of one of the caches
@@ -79,7 +79,8 @@ class Lengths(Struct, frozen=True):
         lanes = host().vector_bytes // dtype.itemsize
         while n % lanes or lanes * lanes > n:
             lanes //= 2
-        some = lanes >= max(_ROW // dtype.itemsize, self._together(name, dtype))
+        least = _ROW if n <= _MOST else _LEAST_LANES
+        some = lanes >= max(least, self._together(name, dtype))
         return lanes if some and steps_of(n // lanes) is not None else 0
 
     def read(self, name: str) -> int:
