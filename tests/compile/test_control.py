@@ -15,6 +15,7 @@ from funct.array import special
 from funct.compile import why_not_fused
 from funct.compile.native import native
 from funct.compile.steps.walker import HEAD
+from funct.device import host
 from funct.transforms.control.staged import Staged
 from tests import laws
 
@@ -414,14 +415,16 @@ def recurrence(x: Any) -> Any:
 
 
 def test_what_is_the_same_in_each_step_is_made_once() -> None:
-    """Weights turned around for a recurrent layer's gradient; what a step keeps is as it lies."""
+    """Weights turned around for a recurrent layer's gradient; what a step keeps is as it lies.
+    Tiles of long vectors read weights as they lie.
+    """
     x = xp.asarray(0.5)
     lines = ft.jit(recurrence).show(x, form="loops").splitlines()
     turned = [k for k, line in enumerate(lines) if "turned around" in line]
     loops = [k for k, line in enumerate(lines) if line.startswith("# a loop")]
-    assert len(turned) == 1
+    assert len(turned) == (host().vector_bytes < 64)
     assert len(loops) == 2
-    assert loops[0] < turned[0] < loops[1]
+    assert all(loops[0] < k < loops[1] for k in turned)
     for found, expected in zip(ft.jit(recurrence)(x), recurrence(x), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
 
