@@ -29,6 +29,7 @@ from funct.kernels.llvm.shuffles import turned_around
 __all__ = ["SingleLines", "spacing", "turns_of"]
 
 _LINE = 64  # bytes of one of the caches
+_LARGE = 6 << 20  # bytes of a result whose place no near cache holds
 
 
 def turns_of(rows: int, form: Form) -> NDArray[np.float64]:
@@ -78,7 +79,9 @@ class SingleLines(Lines):
         sizes = [1 if real else 2 for real in (form.real_in, form.real_out)]
         line = f.at(x, number * self.given * sizes[0], self.element)
         to = f.at(out, number * self.made * sizes[1], self.element)
-        self._announce(to, self.made * sizes[1])
+        count = self.made * sizes[1]
+        large = self.before * count >= _LARGE // typed(self.element).bytes
+        f.when(large, lambda: self._announce(to, count))
         if form.real_out:
             self._together(line)
         else:
