@@ -1,11 +1,12 @@
-"""Run tests as on a processor that this machine does not have: one with AVX-512, or AVX-VNNI.
+"""Run tests as on a processor that this machine is not: with AVX-512, with AVX-VNNI, or without.
 
-    python -m pytest -p tests.wider …    # FUNCT_WIDER=znver5 (if unset), sapphirerapids, arrowlake
+    python -m pytest -p tests.wider …    # FUNCT_WIDER=znver5 (if unset), arrowlake, haswell …
 
 Kernels are printed for that processor, with its vectors and instructions. LLVM then makes code for
 the processor that is here: it takes vectors apart into those that there are, and an instruction
 that is called by name is defined below, lane by lane. So all is tested but the choice of the
-machine's own instructions, and the time they take.
+machine's own instructions, and the time they take. The code for `haswell`, which has AVX2 and no
+more, is its own.
 """
 
 import importlib
@@ -30,7 +31,10 @@ _PROCESSORS = {
     "sapphirerapids": (*_AVX512, "avxvnni", "avx512fp16"),
     "skylake-avx512": _AVX512[:5],
     "arrowlake": ("avxvnni",),
+    "haswell": (),
 }
+_NARROW = "haswell"
+_NEWER = ("amx", "avx10", "avx512", "avxvnni", "evex512")  # what it has not begins so
 
 _DECLARED = re.compile(r"^declare (.+) @llvm\.x86\.(avx512[\w.]*)\((.*)\)$", re.MULTILINE)
 _ASM = re.compile(r'(%\S+) = call ({.*?}) asm "", ".*?"\((.*)\)$', re.MULTILINE)
@@ -270,6 +274,8 @@ def _pretend(name: str) -> None:
     """Tell the host's description of another processor, and LLVM of this one."""
     os.environ["FUNCT_CACHE_DIR"] = tempfile.mkdtemp(prefix="funct-wider-")  # none of it is kept
     real, features = llvm.processor()
+    if name == _NARROW:
+        real, features = name, [f for f in features if not f.startswith(_NEWER)]
     flags = ",".join(f"+{f}" for f in sorted(features))
     wider = frozenset({*features, *_PROCESSORS[name]})
     emit = llvm.emit_object
