@@ -86,6 +86,10 @@ def rows() -> Iterator[Row]:
         "grid_sample", lambda f, x, g: f.grid_sample(x, g, align_corners=False), x, grid
     )
     yield from _both(
+        "grid_sample of 3 channels", lambda f, x, g: f.grid_sample(x, g, align_corners=False),
+        x[:, :3].copy(), grid,
+    )  # fmt: skip
+    yield from _both(
         "grid_sample, bicubic", lambda f, x, g: f.grid_sample(x, g, "bicubic", align_corners=False),
         x[:, :8].copy(), grid,
     )  # fmt: skip

@@ -33,11 +33,12 @@ def test_no_index_leaves_its_array(
     weights = rng.normal(size=places.shape)
     groups = -(-channels // cpu.CHANNELS)
     sizes, dealt = (channels, size, taps, count), (groups, 2, images * groups, images * groups)
-    agree(cpu.picked, x, places, weights, np.zeros_like(g), *sizes, *dealt)
+    planes = images * channels
+    agree(cpu.picked, x, places, weights, np.zeros_like(g), *sizes, 2, planes, -(-planes // 2))
     agree(cpu.picked_back, g, places, weights, np.zeros_like(x), *sizes, *dealt)
     parts = -(-count // 4)
     y = np.zeros_like(weights)
-    agree(cpu.weights_back, x, places, g, y, *sizes, groups, parts, 4, images * parts)
+    agree(cpu.weights_back, x, places, g, y, *sizes, parts, 4, images * parts)
 
 
 @pytest.mark.parametrize(

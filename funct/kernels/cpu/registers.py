@@ -331,11 +331,11 @@ class Registers:
         text = f"shufflevector {a.type.text} {a.text}, {a.type.text} {second}, {places}"
         return Value(self.emit(text), a.type._replace(lanes=len(at)))
 
-    def gathered(self, x: Pointer, at: Value) -> Value:
-        """The elements of x at a vector of indices."""
-        kind = x.type._replace(lanes=at.type.lanes)
-        n = at.type.lanes
-        where = self.emit(f"getelementptr {x.type.text}, ptr {x.text}, {at.type.text} {at.text}")
+    def gathered(self, x: Pointer, at: Value, start: Any = 0) -> Value:
+        """The elements of x at a vector of indices, counted from start on."""
+        kind, n = x.type._replace(lanes=at.type.lanes), at.type.lanes
+        first = self.address(x, start)
+        where = self.emit(f"getelementptr {x.type.text}, ptr {first}, {at.type.text} {at.text}")
         name = f"@llvm.masked.gather.v{n}{'f' if x.type.kind == 'f' else 'i'}{x.type.bits}.v{n}p0"
         whole = f"<{n} x i1>"
         self.declared.add(f"declare {kind.text} {name}(<{n} x ptr>, i32, {whole}, {kind.text})")

@@ -113,9 +113,9 @@ def spread(v: Any, count: int) -> Any:
     return np.full(count, v, getattr(v, "dtype", np.int64))
 
 
-def gathered(x: Any, at: Any) -> Any:
-    """The elements of x at a vector of indices."""
-    return x[at]
+def gathered(x: Any, at: Any, start: Any = 0) -> Any:
+    """The elements of x at a vector of indices, counted from start on."""
+    return x[start + at]
 
 
 def packed(v: Any, keep: Any) -> Any:

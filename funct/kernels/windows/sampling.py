@@ -39,9 +39,10 @@ def sampled(x: NDArray[Any], places: NDArray[np.int32], weights: NDArray[Any]) -
     """
     (images, channels, size), (taps, count) = x.shape, places.shape[1:]
     y = fresh((images, channels, count), x.dtype)
-    picked(
-        x, places, weights, y, channels, size, taps, count, *_dealt(images, channels, taps * count)
-    )
+    planes = images * channels
+    some = share(taps * count, planes)
+    tasks = -(-planes // some)
+    picked(x, places, weights, y, channels, size, taps, count, some, planes, tasks)
     return y
 
 
@@ -66,5 +67,5 @@ def sampled_back(
     if of[1]:
         to_weights = fresh(weights.shape, x.dtype)
         parts = -(-count // _PART)
-        weights_back(x, places, g, to_weights, *sizes, dealt[0], parts, _PART, images * parts)
+        weights_back(x, places, g, to_weights, *sizes, parts, _PART, images * parts)
     return to_x, to_weights

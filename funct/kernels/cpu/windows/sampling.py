@@ -1,8 +1,8 @@
 """Weighted sums of elements of images at places that are data, and what comes back from them.
 
 x (images, channels, size), y (images, channels, count): weights (images, taps, count) times what
-stands at places (images, taps, count); a place below 0 is none, and what stands there is 0. Four
-channels are taken together, so a place is looked up once for them. groups: of these in an image.
+stands at places (images, taps, count); a place below 0 is none, and what stands there is 0. On the
+ways back four channels are taken together. groups: of these in an image.
 """
 
 from __future__ import annotations
@@ -12,41 +12,38 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.cpu.loops import parallel
+from funct.kernels.cpu.vectors import gathered, loaded, spread, stored
 
 __all__ = ["CHANNELS", "picked", "picked_back", "weights_back"]
 
+LANES = 16
 CHANNELS = 4
 
 
 @parallel
 def picked(
     x: Any, places: Any, weights: Any, y: Any, channels: int, size: int, taps: int, count: int,
-    groups: int, some: int, all_groups: int, task: int,
+    some: int, planes: int, task: int,
 ) -> None:  # fmt: skip
-    """A task makes `some` of the groups of all images."""
-    zero = x.dtype.type(0)
-    for r in range(task * some, min((task + 1) * some, all_groups)):
-        image, group = _parted(r, groups)
-        p0, p1, p2, p3 = _planes(image, group, channels, size)
-        q0, q1, q2, q3 = _planes(image, group, channels, count)
-        for t in range(count):
-            a, b, c, d = zero, zero, zero, zero
-            at = image * taps * count + t
-            for _ in range(taps):
-                place, weight = places[at].astype(np.int64), weights[at]
-                at = at + count
-                if place >= 0:
-                    a = a + x[p0 + place] * weight
-                    b = b + x[p1 + place] * weight
-                    c = c + x[p2 + place] * weight
-                    d = d + x[p3 + place] * weight
-                else:  # the weight may be no number
-                    none = weight * 0
-                    a, b, c, d = a + none, b + none, c + none, d + none
-            y[q0 + t] = a
-            y[q1 + t] = b
-            y[q2 + t] = c
-            y[q3 + t] = d
+    """A task makes `some` of the planes of all images, each vector of sums by gathers."""
+    whole = count & -LANES
+    for r in range(task * some, min((task + 1) * some, planes)):
+        image, _ = _parted(r, channels)
+        for width, first, end in ((LANES, 0, whole), (1, whole, count)):
+            for t in range(first, end, width):
+                total: Any = spread(x.dtype.type(0), width)
+                at = image * taps * count + t
+                for _ in range(taps):
+                    weight = loaded(weights, at, width)
+                    total = total + _pixels(x, r * size, loaded(places, at, width)) * weight
+                    at = at + count
+                stored(y, r * count + t, total)
+
+
+def _pixels(x: Any, plane: Any, places: Any) -> Any:
+    """What stands at places of a plane."""
+    inside = places >= 0
+    return np.where(inside, gathered(x, np.where(inside, places, 0), plane), 0)
 
 
 def _parted(r: Any, groups: Any) -> Any:
@@ -95,32 +92,23 @@ def picked_back(
 @parallel
 def weights_back(
     x: Any, places: Any, g: Any, y: Any, channels: int, size: int, taps: int, count: int,
-    groups: int, parts: int, some: int, task: int,
+    parts: int, some: int, task: int,
 ) -> None:  # fmt: skip
     """y like the weights. A task makes one of so many parts of an image, `some` places of each
     tap.
     """
     image, part = _parted(task, parts)
-    start, own = part * some, image * taps * count
-    end = min(start + some, count)
-    for k in range(taps):
-        for t in range(start, end):
-            y[own + k * count + t] = 0
-    for group in range(groups):
-        p0, p1, p2, p3 = _planes(image, group, channels, size)
-        q0, q1, q2, q3 = _planes(image, group, channels, count)
-        for t in range(start, end):
-            a, b, c, d = g[q0 + t], g[q1 + t], g[q2 + t], g[q3 + t]
-            at = own + t
-            for _ in range(taps):
-                place, total = places[at].astype(np.int64), a * 0
-                if place >= 0:
-                    total = x[p0 + place] * a
-                    if p1 > p0:
-                        total = total + x[p1 + place] * b
-                    if p2 > p1:
-                        total = total + x[p2 + place] * c
-                    if p3 > p2:
-                        total = total + x[p3 + place] * d
-                y[at] = y[at] + total
-                at = at + count
+    start, own = part * some, image * channels
+    last, final = min(start + some, count), own + channels
+    whole = start + ((last - start) & -LANES)
+    for c in range(own, final, CHANNELS):  # whose planes stay in caches
+        for width, first, end in ((LANES, start, whole), (1, whole, last)):
+            for k in range(taps):
+                for t in range(first, end, width):
+                    at = (image * taps + k) * count + t
+                    place, zero = loaded(places, at, width), spread(x.dtype.type(0), width)
+                    total = np.where(c == own, zero, loaded(y, at, width))
+                    for n in range(c, min(c + CHANNELS, final)):
+                        pulled = _pixels(x, n * size, place) * loaded(g, n * count + t, width)
+                        total = total + pulled
+                    stored(y, at, total)
