@@ -125,3 +125,43 @@ def test_programs_on_codes_are_one_piece(rows: int, given: str) -> None:
     assert first_calls(graph, "default") is None
     assert native(graph).whole is not None
     laws.same(ft.jit(f)(x), f(x))
+
+
+@pytest.mark.parametrize("given", ["uint8", "int8"])
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize(
+    ("channels", "outputs", "groups", "window", "stride", "d"),
+    [(5, 9, 1, 1, 1, 2), (4, 6, 1, 3, 2, 2), (6, 6, 6, 3, 1, 2), (3, 6, 3, 5, 1, 1),
+     (40, 70, 1, 3, 1, 2), (2, 4, 1, 2, 1, 3)],
+)  # fmt: skip
+def test_convolutions(
+    channels: int, outputs: int, groups: int, window: int, stride: int, d: int, relu: bool,
+    given: str,
+) -> None:  # fmt: skip
+    """In programs and in bodies, of images that lie anyhow: where one call computes them, it is a
+    step of the program; the others have eager's codes, too.
+    """
+    w = RNG.integers(-127, 128, (outputs, channels // groups, *[window] * d)).astype("int8")
+    bias = xp.asarray(RNG.integers(-999, 999, outputs).astype("int32"))
+    scale = xp.asarray(RNG.uniform(0.01, 0.02, outputs), dtype=xp.float32)
+    of_x, of_y = (xp.asarray(v, dtype=xp.float32) for v in (0.1, 0.7))
+    zero, last = xp.asarray(3, dtype=getattr(xp, given)), xp.asarray(9, dtype=xp.uint8)
+    held = xp.asarray(w), bias, of_x, zero, scale, of_x * scale, of_y, last
+    pads = ((window // 2, window // 2),) * d
+    how = (stride,) * d, pads, (1,) * d, groups, relu
+
+    def f(x: Any) -> Any:
+        return ops.quantized_convolution(xp.flip(x, axis=-1), *held, *how)
+
+    def numbers(x: Any) -> Any:
+        return ops.dequantize(f(x), of_y, last, np.dtype("float32"), 0)
+
+    size = {1: (70,), 2: (13, 15), 3: (4, 5, 7)}[d]
+    x = xp.asarray(RNG.integers(0, 128, (3, 2, channels, *size)).astype(given))
+    laws.same(compiled(looped(f), x), each(f, x))
+    one = xp.asarray(np.asarray(x)[0])
+    for run in (f, numbers):
+        laws.same(ft.jit(run)(one), run(one))
+    at_once = groups == channels or (d == 2 and channels <= 8)
+    if at_once and table.met(("llvm", "avx2")):
+        assert native(ft.make_graph(numbers)(one)).whole is not None

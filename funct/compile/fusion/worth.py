@@ -37,7 +37,7 @@ _CALLS_APART = {
 }  # fmt: skip
 # The same of ops on codes, which look at scales and zero points at each call, and lay out a layer.
 _CALLS_ON_CODES = dict.fromkeys(
-    ("dequantize", "quantize", "quantized_add", "quantized_linear"), 16
+    ("dequantize", "quantize", "quantized_add", "quantized_convolution", "quantized_linear"), 16
 )
 # Passes of NumPy that an op takes as long as, if more than one. Of functions that it or SciPy
 # computes number by number, some err by more than the 2 ulp of ours.

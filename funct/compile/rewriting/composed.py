@@ -60,7 +60,7 @@ def composed(graph: Graph) -> Graph:
 
 def on_codes(graph: Graph) -> Graph:
     """The graph with layers that are laid out, and loops from numbers to codes and back, where it
-    is no body: convolutions stay eager's, which are on codes.
+    is no body.
     """
     if not any(map(_way_on_codes, graph.nodes)):
         return graph
@@ -397,10 +397,9 @@ def _way(e: Any) -> _Way | None:
 
 
 def _way_on_codes(e: Any) -> _Way | None:
-    return quantized.WAYS.get(e.name) if isinstance(e, Node) and e.name in _ON_CODES else None
+    return quantized.PROGRAMS.get(e.name) if isinstance(e, Node) else None
 
 
-_ON_CODES = frozenset(["dequantize", "quantize", "quantized_add", "quantized_linear"])
 _WAYS: dict[str, _Way] = {
     "attention": attention, "attention_keep": attention_keep, "attention_pull": attention_pull,
     "convolution": _mapped, "convolution_input": _mapped, "convolution_weight": _weighed,

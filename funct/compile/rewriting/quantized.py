@@ -26,9 +26,10 @@ from funct.ops.fast import wrap
 from funct.ops.quantized import limits
 from funct.ops.weight_only import weights
 
-__all__ = ["LAYER", "WAYS", "in_few_bits"]
+__all__ = ["JOBS", "PROGRAMS", "WAYS", "in_few_bits"]
 
-LAYER = "layer_on_codes"
+_LINEAR, _CONVOLUTION = "layer_on_codes", "convolution_on_codes"
+JOBS = {_LINEAR: "layer", _CONVOLUTION: "codes"}  # of layers as they are laid out
 _SINGLE = np.dtype(np.float32)
 _NEEDS = ("llvm", "avx2", "fma")
 _REAL = frozenset([_SINGLE, np.dtype(np.float64)])
@@ -170,11 +171,26 @@ def weight_only_linear(e: Node, known: Known) -> Callable[..., Any] | None:
     return run
 
 
+def _convolution_at_once(e: Node, known: Known) -> Callable[..., Any] | None:
+    """The layer as it is laid out, where one call computes it."""
+    x: Any = e.operands[0]
+    raw = _layer_of(e, known)
+    if raw is None or not met(_NEEDS[:2]):
+        return None
+    *geometry, relu = e.params
+    w, how, ends = raw[0], *_told(raw, relu)
+    recipe = (x.shape, x.dtype.name, how[0], w.shape, *how[1:], ends, *geometry)
+    return _laid(_CONVOLUTION, recipe, w)
+
+
 def quantized_convolution(e: Node, known: Known) -> Callable[..., Any] | None:
-    """Exact sums, of weights, scales and zero points that are known; and their codes."""
+    """That, or exact sums, of weights, scales and zero points that are known; and their codes."""
     x, raw = e.operands[0], _layer_of(e, known)
     if raw is None or not isinstance(x, Var):
         return None
+    at_once = _convolution_at_once(e, known)
+    if at_once is not None:
+        return at_once
     w, bias, x_scale, x_zero, w_scale, _, y_scale, y_zero = raw
     *geometry, relu = e.params
     reach, dtype, rank = reach_of(x.dtype, int(x_zero), w), y_zero.dtype, len(x.shape)
@@ -212,39 +228,52 @@ def quantized_linear(e: Node, known: Known) -> Callable[..., Any] | None:
     raw = _layer_of(e, known)
     if raw is None or not met(_NEEDS[:2]):
         return None
-    w, bias, x_scale, x_zero, w_scale, _, y_scale, y_zero = raw
-    given, codes = x.dtype, y_zero.dtype
-    (relu,), (low, high) = e.params, limits(codes)
+    (relu,) = e.params
+    how, ends = _told(raw, relu)
+    recipe = (prod(x.shape[:-1]), x.shape[-1], x.dtype.name, *how, *ends)
+    return _laid(_LINEAR, recipe, raw[0])
+
+
+def _told(raw: list[Any], relu: bool) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The zero point of x, the bias and the multipliers; and the limits of the result."""
+    _, bias, x_scale, x_zero, w_scale, _, y_scale, y_zero = raw
     factor = np.asarray(output_multiplier(x_scale, w_scale, y_scale), np.float32)
     numbers = [v.tobytes().hex() for v in (np.asarray(bias, np.int32), factor)]
-    ends = (int(y_zero), int(y_zero) if relu else low, high, codes.name)
-    recipe = (prod(x.shape[:-1]), x.shape[-1], given.name, int(x_zero), *numbers, *ends)
-    found = job("layer", *recipe)
+    low, high = limits(y_zero.dtype)
+    lowest = int(y_zero) if relu else low
+    return (int(x_zero), *numbers), (int(y_zero), lowest, high, y_zero.dtype.name)
+
+
+def _laid(name: str, recipe: tuple[Any, ...], w: Any) -> Callable[..., Any] | None:
+    """The layer of that name, of weights that are laid out; None where there is no job."""
+    found = job(JOBS[name], *recipe)
     if found is None:
         return None
     laid = tuple(map(wrap, found.plan.ready(w)))
 
     def run(x: Value, *_: Value) -> tuple[Any]:
-        return (top_level((x,)).run(_layer(), (x, *laid), recipe),)
+        return (top_level((x,)).run(_layer(name), (x, *laid), recipe),)
 
     return run
 
 
 @functools.cache
-def _layer() -> Primitive:
+def _layer(name: str) -> Primitive:
     """The layer on codes: of x, weights as they are laid out, and a bias. What it is told is what
     its job is made of.
     """
-    whole = lookup("quantized_linear")
+    whole = lookup("quantized_linear" if name == _LINEAR else "quantized_convolution")
     assert whole is not None
-    names = ("x", "w", "bias")
-    return variant(whole, LAYER, operands=names, rules=whole.rules[:3], aval=_layer_aval)
+    names, aval = ("x", "w", "bias"), functools.partial(_layer_aval, name)
+    return variant(whole, name, operands=names, rules=whole.rules[:3], aval=aval)
 
 
-def _layer_aval(args: Any, params: Any) -> ShapeDtype:
-    found = job("layer", *params)
+def _layer_aval(name: str, args: Any, params: Any) -> ShapeDtype:
+    found = job(JOBS[name], *params)
     assert found is not None, "it was asked for"
-    return ShapeDtype((*args[0].shape[:-1], found.plan.shape[1]), found.plan.dtype)
+    shape = found.plan.shape
+    shape = (*args[0].shape[:-1], shape[1]) if name == _LINEAR else shape
+    return ShapeDtype(shape, found.plan.dtype)
 
 
 WAYS = {
@@ -254,3 +283,8 @@ WAYS = {
         quantized_linear, quantized_mean, weight_only_linear,
     )
 }  # fmt: skip
+# where programs are no bodies convolutions that are several calls stay eager's, which are on codes
+PROGRAMS = {
+    **{f.__name__: f for f in (dequantize, quantize, quantized_add, quantized_linear)},
+    "quantized_convolution": _convolution_at_once,
+}

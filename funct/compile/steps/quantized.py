@@ -17,7 +17,7 @@ from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.groups import arrays
 from funct.compile.fusion.lower import copy, places_of
 from funct.compile.loops.views import View
-from funct.compile.rewriting.quantized import LAYER, in_few_bits
+from funct.compile.rewriting.quantized import JOBS, in_few_bits
 from funct.compile.steps.told import told
 from funct.graph import Node
 from funct.kernels.cpu.jobs import job
@@ -54,12 +54,12 @@ def lower_few_bits(node: Node, fused: Fused) -> list[Call]:
 
 def is_layer(step: Any) -> bool:
     """Whether a step is a layer on codes."""
-    return isinstance(step, Node) and step.name == LAYER
+    return isinstance(step, Node) and step.name in JOBS
 
 
 def lower_layer(node: Node, fused: Fused) -> list[Call]:
     """The call, after copies of what does not lie one after the other."""
-    found = job("layer", *node.params)
+    found = job(JOBS[node.name], *node.params)
     assert found is not None, "the rewriting asked for it"
     calls, places = places_of(node.operands, fused)
     at = dict(zip(("x", "w", "bias"), places, strict=True)) | {"y": Address(node.results[0])}

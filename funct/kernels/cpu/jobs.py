@@ -22,6 +22,7 @@ __all__ = ["Job", "alone", "job", "job_of"]
 _ALONE = 1 << 22  # multiplications and additions of a step that wakes no threads
 _MAKERS = {  # module: functions, by what they are asked for
     "attention": "attention.jobs:attention", "by squares": "convolution.jobs:by_squares",
+    "codes": "quantized.jobs:convolution_on_codes",
     "few bits": "quantized.jobs:few_bits", "layer": "quantized.jobs:layer_on_codes",
     "gradient": "convolution.jobs:gradient",
     "gradient by squares": "convolution.jobs:gradient_by_squares",

@@ -15,6 +15,7 @@ cache.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -23,13 +24,12 @@ import numpy as np
 from msgspec import Struct
 
 from funct.device import Host, host, printed
-from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.quantized.codes import BYTE, farthest, spans, to_codes_fields
+from funct.kernels.cpu.quantized.images import Images
 from funct.kernels.cpu.quantized.narrowing import TO_CODES, Narrowing
 from funct.kernels.cpu.quantized.words import Words
 from funct.kernels.cpu.record import Fields, Record
-from funct.kernels.cpu.runners import filling
 from funct.kernels.cpu.tasks import deal_out
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 
@@ -117,9 +117,8 @@ def _vectors(count: int, most: int) -> tuple[int, int]:
 def convolver(
     x: Sizes, dtype: np.dtype[Any], zero_point: int, w: Sizes, bias: NDArray[np.int32],
     to: Codes, slide: Sliding, words: Words,
-) -> tuple[Pattern, int, Callable[..., None]] | None:  # fmt: skip
-    """The pattern, the zero point of words, and what fills images of codes from images of codes,
-    the pattern's `weights`, and the result; see `funct.kernels.quantized.affine.convolution`. None
+) -> Images | None:  # fmt: skip
+    """What computes `funct.kernels.quantized.affine.convolution` of images of this shape. None
     where there is more than one channel per group, or three axes, or there are strides.
     """
     size, d = slide.size(x[2:], w[2:]), len(slide.stride)
@@ -162,13 +161,10 @@ def convolver(
         above=above, dilation1=dilation1, **fields,
     )  # fmt: skip
     code = printed(_text, pattern, host()).keep()
-    missing = [JOB.place(name) for name in ("x", "w", "bias", "y", "scratch")]
-    fill = filling(code.address("run"), job, missing)
-
-    def run(x: Any, w: Any, bias: Any, y: Any, held: Any = held) -> None:
-        fill(x, w, bias, y, memory.scratch(tasks * step))
-
-    return pattern, zero, run
+    return Images(
+        functools.partial(pattern.weights, bias=bias, zero=zero), (pattern, bias.tobytes(), zero),
+        code.address("run"), JOB, job, tasks * step, (x[0], w[0], *size), np.dtype(to.dtype), held,
+    )  # fmt: skip
 
 
 def _text(pattern: Pattern, target: Host) -> str:

@@ -16,6 +16,7 @@ cache, and all outputs of the group.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -24,13 +25,12 @@ import numpy as np
 from msgspec import Struct
 
 from funct.device import Host, host, printed
-from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.quantized.codes import BYTE, farthest, spans, to_codes_fields
+from funct.kernels.cpu.quantized.images import Images
 from funct.kernels.cpu.quantized.narrowing import TO_CODES, Narrowing
 from funct.kernels.cpu.quantized.words import Words
 from funct.kernels.cpu.record import Fields, Record, address
-from funct.kernels.cpu.runners import filling
 from funct.kernels.cpu.tasks import deal_out_units
 from funct.kernels.llvm import I64, Emitter, Module, Value, each, typed
 from funct.kernels.windows.views import Sliding
@@ -143,14 +143,14 @@ class _Axis(Struct, frozen=True):
 def convolver(
     x: Sizes, dtype: np.dtype[Any], zero_point: int, w: Sizes, bias: NDArray[np.int32],
     to: Codes, slide: Sliding, words: Words,
-) -> tuple[Pattern, int, Callable[..., None]] | None:  # fmt: skip
-    """The pattern, the zero point of words, and what fills images of codes from images of codes,
-    the pattern's `weights`, and the result; see `funct.kernels.quantized.affine.convolution`. None
+) -> Images | None:  # fmt: skip
+    """What computes `funct.kernels.quantized.affine.convolution` of images of this shape. None
     where strides are long, where larger windows have many channels or three axes, or where pixels
     or outputs are too few to fill a tile.
     """
     (channels, *kernel), groups, images = w[1:], slide.groups, x[0] * slide.groups
     outputs, out = w[0] // groups, slide.size(x[2:], w[2:])
+    shape = (x[0], w[0], *out)
     lanes = supported(DOTS[words.dot], host()) // _WORD
     single = prod(kernel) == 1 and slide.pointwise
     few = 1 < channels <= _MOST_CHANNELS or not words.centred
@@ -207,13 +207,11 @@ def convolver(
         bounded, (BYTE[dtype], BYTE[np.dtype(to.dtype)]),
     )  # fmt: skip
     code = printed(_text, pattern, host()).keep()
-    missing = [JOB.place(name) for name in ("x", "w", "bias", "y", "scratch")]
-    fill, kept = filling(code.address("run"), job, missing), (held, offsets, columns)
-
-    def fills(x: Any, w: Any, bias: Any, y: Any, held: Any = kept) -> None:
-        fill(x, w, bias, y, memory.scratch(tasks * step))
-
-    return pattern, zero, fills
+    return Images(
+        functools.partial(pattern.weights, groups=groups, bias=bias, zero=zero),
+        (pattern, groups, bias.tobytes(), zero), code.address("run"), JOB, job, tasks * step, shape,
+        np.dtype(to.dtype), (held, offsets, columns),
+    )  # fmt: skip
 
 
 def _text(pattern: Pattern, target: Host) -> str:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from funct.kernels.cpu.jobs import alone, job_of
-from funct.kernels.cpu.quantized import weight_only
+from funct.kernels.cpu.quantized import images, weight_only
 from funct.kernels.cpu.quantized.layer import CALL, JOB, layer
+from funct.kernels.cpu.quantized.layers import images as images_at_once
 from funct.kernels.cpu.quantized.words import best
+from funct.kernels.windows.views import Sliding
 
 if TYPE_CHECKING:
     from funct.kernels.cpu.jobs import Job
+    from funct.kernels.windows.views import Sizes
 
-__all__ = ["few_bits", "layer_on_codes"]
+__all__ = ["convolution_on_codes", "few_bits", "layer_on_codes"]
 
 
 def few_bits(bits: int, rows: int, outputs: int, count: int, groups: int) -> Job | None:
@@ -40,3 +44,18 @@ def layer_on_codes(
         return None
     found = job_of(made.place, made.job, JOB, CALL, made.scratch_bytes, made)
     return alone(found, JOB, 2 * rows * depth * made.shape[1])
+
+
+def convolution_on_codes(
+    x: Sizes, dtype: str, zero_point: int, w: Sizes, bias: str, factor: str, limits: Any,
+    *slide: Any,
+) -> Job | None:  # fmt: skip
+    """The same of images, where that is one call."""
+    numbers = map(bytes.fromhex, (bias, factor))
+    codes = (*limits[:-1], np.dtype(limits[-1]))
+    given = x, np.dtype(dtype), zero_point, w, *numbers, codes, Sliding(*slide), best()
+    made = images_at_once(*given)
+    if made is None:
+        return None
+    found = job_of(made.place, made.job, made.fields, images.CALL, made.scratch_bytes, made)
+    return alone(found, made.fields, 2 * prod(made.shape) * prod(w[1:]))

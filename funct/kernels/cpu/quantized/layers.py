@@ -16,7 +16,7 @@ from funct.kernels.cpu.convolution.depthwise import convolution_of_codes, weight
 from funct.kernels.cpu.convolution.squares import TAPS
 from funct.kernels.cpu.convolution.winograd import panels as of_places
 from funct.kernels.cpu.convolution.winograd import plan, served
-from funct.kernels.cpu.quantized import byte_pixels
+from funct.kernels.cpu.quantized.byte_pixels import convolver as by_pixels
 from funct.kernels.cpu.quantized.codes import (
     BYTE,
     farthest,
@@ -27,6 +27,7 @@ from funct.kernels.cpu.quantized.codes import (
     scaled,
     to_codes_fields,
 )
+from funct.kernels.cpu.quantized.images import Images
 from funct.kernels.cpu.quantized.kept import kept
 from funct.kernels.cpu.quantized.layer import layer
 from funct.kernels.cpu.quantized.words import Words, best
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     from funct.kernels.windows.views import Sizes, Sliding
 
-__all__ = ["convolution", "convolver", "dequantize", "linear", "quantize"]
+__all__ = ["convolution", "convolver", "dequantize", "images", "linear", "quantize"]
 
 _BYTES = frozenset([np.dtype(np.uint8), np.dtype(np.int8)])
 _INT, _FLOAT = np.dtype(np.int32), np.dtype(np.float32)
@@ -110,23 +111,21 @@ def convolver(
     """
     outputs, c, *kernel = w
     size = slide.size(x[2:], w[2:])
-    if len(kernel) > 3 or not fit(c * prod(kernel), bias) or not prod(size):
+    if not _fits(w, size, bias):
         return None
+    at_once = images(x, dtype, zero_point, w, bias, factor, limits, slide, words)
+    if at_once is not None:
+        return at_once.function()
     offset, factors = np.frombuffer(bias, np.int32), np.frombuffer(factor, np.float32)
-    few = outputs // slide.groups
-    if few < _FEW_OUTPUTS or max(few, c) < _FEW_PRODUCTS:
+    if _has_few_products(w, slide):
         exact = farthest(2 * c * prod(kernel), bias) < _FLOAT32_EXACT
         given = x, dtype, zero_point, w, offset, Codes(factors, *limits), slide
-        alone = _by_pixels(*given, words) or _by_planes(*given, words)
         ways = (_by_lines(*given, number) for number in (_INT, *([_FLOAT] if exact else [])))
-        found = alone or next(filter(None, ways), None)
+        found = next(filter(None, ways), None)
         if found is not None:
             return found
-        if exact and few < _FEW_OUTPUTS:
+        if exact and outputs // slide.groups < _FEW_OUTPUTS:
             return _of_numbers(*given)
-    by_pixels = _by_pixels(x, dtype, zero_point, w, offset, Codes(factors, *limits), slide, words)
-    if by_pixels is not None:
-        return by_pixels
     planes = planes_of_words(x, dtype, zero_point, slide.groups, words)
     written: np.dtype[Any] = np.dtype(limits[-1])
     make = memory.maker((x[0], outputs, *size), written)
@@ -140,6 +139,29 @@ def convolver(
         return y
 
     return of_words
+
+
+def images(
+    x: Sizes, dtype: np.dtype[Any], zero_point: int, w: Sizes, bias: bytes, factor: bytes,
+    limits: _Limits, slide: Sliding, words: Words,
+) -> Images | None:  # fmt: skip
+    """The same where it is one call; None where it is none, too."""
+    if not _fits(w, slide.size(x[2:], w[2:]), bias):
+        return None
+    offset, factors = np.frombuffer(bias, np.int32), np.frombuffer(factor, np.float32)
+    given = x, dtype, zero_point, w, offset, Codes(factors, *limits), slide, words
+    found = by_pixels(*given)
+    return by_planes(*given) if found is None and _has_few_products(w, slide) else found
+
+
+def _fits(w: Sizes, size: Sizes, bias: bytes) -> bool:
+    """Whether there are results, of three axes at most, and their sums stay in int32."""
+    return len(size) <= 3 and bool(prod(size)) and fit(prod(w[1:]), bias)
+
+
+def _has_few_products(w: Sizes, slide: Sliding) -> bool:
+    few = w[0] // slide.groups
+    return few < _FEW_OUTPUTS or max(few, w[1]) < _FEW_PRODUCTS
 
 
 def _coded(
@@ -199,46 +221,6 @@ def _of_numbers(
         centred -= np.float32(zero_point)
         sums = convolve(centred, w.astype(_FLOAT), *slide)
         return to_codes(sums.astype(_INT), bias)
-
-    return run
-
-
-def _by_planes(
-    x: Sizes, dtype: np.dtype[Any], zero_point: int, w: Sizes, bias: NDArray[np.int32],
-    codes: Codes, slide: Sliding, words: Words,
-) -> _Run | None:  # fmt: skip
-    """The same for one channel per group."""
-    found = by_planes(x, dtype, zero_point, w, bias, codes, slide, words)
-    if found is None:
-        return None
-    pattern, zero, fill = found
-    weights = functools.partial(pattern.weights, bias=bias, zero=zero)
-    make = memory.maker((x[0], w[0], *slide.size(x[2:], w[2:])), np.dtype(codes.dtype))
-    return _prepared(fill, (pattern, bias.tobytes(), zero), weights, make)
-
-
-def _by_pixels(
-    x: Sizes, dtype: np.dtype[Any], zero_point: int, w: Sizes, bias: NDArray[np.int32],
-    codes: Codes, slide: Sliding, words: Words,
-) -> _Run | None:  # fmt: skip
-    """The same with pixels for lanes."""
-    found = byte_pixels.convolver(x, dtype, zero_point, w, bias, codes, slide, words)
-    if found is None:
-        return None
-    pattern, zero, fill = found
-    weights = functools.partial(pattern.weights, groups=slide.groups, bias=bias, zero=zero)
-    make = memory.maker((x[0], w[0], *slide.size(x[2:], w[2:])), np.dtype(codes.dtype))
-    return _prepared(fill, (pattern, slide.groups, bias.tobytes(), zero), weights, make)
-
-
-def _prepared(
-    fill: Callable[..., None], kind: Any, weights: Callable[..., Any], make: Callable[[], Any]
-) -> _Run:
-    """The function of what fills results from x and weights of a kind, which are kept."""
-
-    def run(x: NDArray[Any], w: NDArray[np.int8]) -> NDArray[Any]:
-        fill(x, *kept(w, kind, weights), y := make())
-        return y
 
     return run
 
