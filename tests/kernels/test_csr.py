@@ -123,14 +123,17 @@ def test_no_index_leaves_its_array(rows: int, n: int, k: int, seed: int) -> None
     agree(cpu.dots, g, x, indices, indptr, np.zeros_like(data), rows, k, *split)
 
 
-@pytest.mark.parametrize("lengths", [(9, 9), (8, 30), (0, 40), (0, 200), (300, 600), (5, 6)])
+@pytest.mark.parametrize(
+    "lengths", [(9, 9), (8, 30), (0, 40), (0, 200), (300, 600), (5, 6), (3, 3), (1, 5), (2, 2, 90)]
+)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
-def test_rows_of_middling_length_are_summed_in_order(lengths: tuple[int, int], dtype: str) -> None:
+def test_rows_of_middling_length_are_summed_in_order(lengths: tuple[int, ...], dtype: str) -> None:
     """Products of several rows are made together, and have the bits of NumPy's sums; a column that
     there is not is refused wherever it stands, and infinities stay in their rows.
     """
     rng = np.random.default_rng(sum(lengths))
-    counts = rng.integers(*lengths, 77, endpoint=True)
+    counts = rng.integers(*lengths[:2], 77, endpoint=True)
+    counts[40:50:4] = lengths[-1]
     indptr = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
     indices = rng.integers(0, 50, int(indptr[-1])).astype(np.int32)
     data = (1000 * rng.normal(size=len(indices))).astype(dtype)

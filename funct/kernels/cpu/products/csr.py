@@ -22,7 +22,8 @@ __all__ = [
 LANES = 8
 _BLOCK = 4 * LANES  # columns whose sums stay in registers
 _ROWS, _SIDE = 32, 4
-_SHORT, _LONG = 8, 32  # entries of rows, between which many end, and whose ends cost
+_FEW, _SHORT, _LONG = 2, 8, 32  # entries of rows, between which many end, and whose ends cost
+_MEANS = 4  # how much longer than others a row may be
 _ROOM_BITS = 10
 _ROOM = 1 << _ROOM_BITS
 _EVEN, _ODD = (0, 4, 2, 6), (1, 5, 3, 7)  # of two rows, and of two pairs: columns become rows
@@ -89,23 +90,23 @@ def _vector(
     r: Any = begin
     while r < end:
         stop = min(r + block, end)
+        refused: Any = end < 0
         if checks:
-            refused = _misfits_of_rows(indices, indptr, r, stop, entries, most)
-            bad = bad | refused
+            refused = _misfit(indptr, r, stop, entries)
             if refused:
                 r = stop
         first = indptr[r].astype(np.int64)
         n = indptr[stop].astype(np.int64) - first
-        if (n <= _ROOM) & (n >= (stop - r) * _SHORT):
-            whole = n & -LANES
-            for e in range(0, whole, LANES):
-                at = loaded(indices, first + e, LANES)
-                stored(held, e, loaded(data, first + e, LANES) * gathered(x, at))
-            for e in range(whole, n):
-                held[e] = data[first + e] * x[indices[first + e].astype(np.int64)]
+        if _together(indptr, r, stop, n):
+            refused = refused | _products(data, indices, x, held, first, n, most, checks)
             while r + _SIDE <= stop:
                 _sums(held, masks, indptr, y, r, first)
                 r += _SIDE
+        elif checks:
+            refused = refused | _beyond(indices, first, n, most)
+        bad = bad | refused
+        if refused:
+            r = stop
         while r < stop:
             total = y.dtype.type(0)
             for e in range(indptr[r].astype(np.int64), indptr[r + 1].astype(np.int64)):
@@ -124,20 +125,72 @@ def _block(indptr: Any, begin: Any, end: Any) -> Any:
     return block
 
 
+def _together(indptr: Any, r: Any, stop: Any, n: Any) -> Any:
+    """Whether products of these rows, of n entries, are made in one loop.
+
+    Ends of rows of one length are foreseen, so there only a loop of vectors can pay. Four sums take
+    as long as the longest of them.
+    """
+    rows = np.int64(0) + stop - r
+    usual = spread(indptr[min(r + 1, stop)] - indptr[r], LANES)
+    others = usual ^ usual
+    longest = usual
+    whole = rows & -LANES
+    for k in range(r, r + whole, LANES):
+        lengths = loaded(indptr, k + 1, LANES) - loaded(indptr, k, LANES)
+        others = others | (lengths ^ usual)
+        longest = np.where(lengths > longest, lengths, longest)
+    least = np.where((others != usual ^ usual).any(), np.int64(_FEW), np.int64(_SHORT))
+    most = longest * spread(rows.astype(indptr.dtype), LANES)
+    apart = (most > spread((_MEANS * n).astype(indptr.dtype), LANES)).any()
+    return ~apart & (n <= _ROOM) & (n >= rows * least)
+
+
+def _products(
+    data: Any, indices: Any, x: Any, held: Any, first: Any, n: Any, most: Any, checks: bool
+) -> Any:  # fmt: skip
+    """Hold the products of n entries. Whether a column is no column; another one is read then."""
+    unsigned = _UNSIGNED[indices.dtype.itemsize]
+    last = unsigned(most)
+    bad: Any = n < 0
+    greatest = spread(unsigned(0), LANES)
+    whole = n & -LANES
+    for e in range(0, whole, LANES):
+        at = loaded(indices, first + e, LANES).view(unsigned)
+        if checks:
+            greatest = np.where(at > greatest, at, greatest)
+            at = np.where(at > last, spread(last, LANES), at)
+        v = gathered(x, at.view(indices.dtype))
+        stored(held, e, loaded(data, first + e, LANES) * v)
+    for e in range(whole, n):
+        one = indices[first + e].view(unsigned)
+        if checks:
+            bad = bad | (one > last)
+            one = np.where(one > last, last, one)
+        held[e] = data[first + e] * x[one.astype(np.int64)]
+    return bad | (greatest > last).any()
+
+
 def _misfits_of_rows(
     indices: Any, indptr: Any, r: Any, stop: Any, entries: Any, most: Any
 ) -> Any:  # fmt: skip
     """Whether rows do not begin in order, or outside of the entries, or a column is no column."""
+    bad = _misfit(indptr, r, stop, entries)
+    if ~bad:
+        first = indptr[r].astype(np.int64)
+        n = indptr[stop].astype(np.int64) - first
+        bad = _beyond(indices, first, n, most)
+    return bad
+
+
+def _misfit(indptr: Any, r: Any, stop: Any, entries: Any) -> Any:
+    """Whether rows do not begin in order, or outside of the entries."""
     bad = (indptr[r] < 0) | (indptr[stop].astype(np.int64) > entries)
     whole = (stop - r) & -LANES
     for k in range(r, r + whole, LANES):
         bad = bad | (loaded(indptr, k, LANES) > loaded(indptr, k + 1, LANES)).any()
     for k in range(r + whole, stop):
         bad = bad | (indptr[k] > indptr[k + 1])
-    if ~bad:
-        first = indptr[r].astype(np.int64)
-        n = indptr[stop].astype(np.int64) - first
-        bad = _beyond(indices, first, n, most)
     return bad
 
 
