@@ -76,6 +76,8 @@ def rows() -> Iterator[Row]:
     for name in ("max_pool1d", "avg_pool1d"):
         yield from _both(name, lambda f, x, name=name: getattr(f, name)(x, 3, 2, 1), signal)
     yield from _both("adaptive_max_pool1d", lambda f, x: f.adaptive_max_pool1d(x, 3), signal)
+    blocks = x[:, :, :8, :8].copy()
+    yield from _both("adaptive_avg_pool2d to 3", lambda f, x: f.adaptive_avg_pool2d(x, 3), blocks)
     volume = x[:4, :8, :52, :52].reshape(4, 8, 16, 13, 13)
     yield from _both("adaptive_max_pool3d", lambda f, x: f.adaptive_max_pool3d(x, 5), volume)
     top, at = (np.array(v) for v in F.max_pool2d(xp.asarray(x), 2, return_indices=True))

@@ -17,6 +17,7 @@ from funct.kernels.cpu.loops import available
 from funct.kernels.elementwise.casting import in_dtype
 from funct.kernels.elementwise.thresholds import FAR
 from funct.kernels.elementwise.thresholds import MANY as SOME
+from funct.kernels.linalg.dots import is_finite
 from funct.kernels.table import restricted
 from tests.kernels.arrays import same_signs
 
@@ -54,6 +55,21 @@ def assert_same(found: Any, expected: Any) -> None:
         word = np.dtype(f"u{expected.itemsize}")
         found, expected = found.copy().view(word)[~lost], expected.copy().view(word)[~lost]
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", [*HALVES, np.dtype(np.float32), np.dtype(np.complex64)], ids=str)
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3, 4, 5)])
+def test_what_is_finite(dtype: Any, shape: tuple[int, ...]) -> None:
+    """One number that is not is found wherever it is, also where axes lie in another order."""
+    x = np.full(shape, 300.0).astype(dtype)
+    for seen in (x, np.moveaxis(x, 1, -1) if x.ndim > 1 else x, x[..., ::2] if x.ndim else x):
+        assert is_finite(seen)
+        for odd in (np.inf, -np.inf, np.nan):
+            for place in {0, seen.size // 2, seen.size - 1} if seen.size else ():
+                spoilt = seen.copy("K")
+                spoilt[np.unravel_index(place, seen.shape)] = odd
+                assert not is_finite(spoilt)
+    assert not is_finite(np.full((4, 3), 1e30, np.float32)), "what overflows is left open"
 
 
 @pytest.mark.parametrize("dtype", HALVES, ids=str)

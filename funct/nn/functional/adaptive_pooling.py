@@ -196,7 +196,7 @@ def _in_boxes(x: Any, sizes: Sequence[int]) -> bool:
         return False
     if not ready(x.size):
         return False
-    if any(n > out * out for n, out in zip(shape, sizes, strict=True)):
+    if any(_longest(n, out) > out for n, out in zip(shape, sizes, strict=True)):
         return True
     return last_in_memory(below_tapes(x).data, len(sizes)) is not None
 
@@ -254,10 +254,16 @@ def _window_means(x: Any, n: int, out: int, axis: int) -> Any:
     if n % out == 0:
         split = xp.reshape(x, (*x.shape[:axis], out, n // out, *x.shape[axis + 1 :]))
         return xp.mean(split, axis=axis + 1)
-    starts, stops = area_windows(n, out).T
-    if (stops - starts).max() <= out:
+    if _longest(n, out) <= out:
         return resampled(x, (area_taps(n, out), axis))
     return _joined_means(x, out, axis)
+
+
+@functools.lru_cache(256)
+def _longest(n: int, out: int) -> int:
+    """The elements of the longest of such windows."""
+    starts, stops = area_windows(n, out).T
+    return int((stops - starts).max())
 
 
 def _sizes(name: str, x: Any, rank: int, output_size: OutputSize) -> tuple[int, ...]:
@@ -288,6 +294,9 @@ def _max(name: str, rank: int, x: Any, output_size: OutputSize, return_indices: 
     if how is not None:
         y = unbatched(ops.max_pool(x, *how), added)
         return (y, unbatched(ops.max_pool_index(x, *how), added)) if return_indices else y
+    if not return_indices and concrete(x) and x.dtype in SHORT:  # for which there are no kernels
+        (wide,) = widened(x)
+        return unbatched(narrowed(_max(name, rank, wide, output_size, False), x), added)
     if not return_indices and concrete(x) and _seen(x, rank) is not None:
         maxima = _maxima if x.__class__ is Array else _maxima_of_boxes
         return unbatched(maxima(x, sizes, shape), added)
