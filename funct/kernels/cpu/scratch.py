@@ -39,11 +39,12 @@ def scratch(size_bytes: int) -> int:
 
     It holds until this thread asks again.
     """
-    room = getattr(_own, "room", None)
-    if room is None or room.nbytes < size_bytes + _LINE:
+    room: tuple[int, int, Any] | None = getattr(_own, "room", None)  # bytes, where, and what owns
+    if room is None or room[0] < size_bytes:
         _own.room = None  # give back before asking
-        _own.room = room = fresh((size_bytes + _LINE,), np.dtype(np.uint8))
-    return -(-address(room) // _LINE) * _LINE
+        held = fresh((size_bytes + _LINE,), np.dtype(np.uint8))
+        _own.room = room = size_bytes, -(-address(held) // _LINE) * _LINE, held
+    return room[1]
 
 
 def workspace(count: int, dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import threading
-from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from funct.kernels.cpu.calls import DATA, RANK, SHAPE, builtin, code_of, field, readable
 from funct.kernels.cpu.record import address
@@ -20,14 +21,16 @@ __all__ = ["kept"]
 
 _KEPT = 64
 _lock = threading.Lock()
-_made: OrderedDict[Any, _Made] = OrderedDict()
+_made: dict[Any, _Made] = {}
+_uses = itertools.count()
 
 
-class _Made(NamedTuple):
-    """What was made of weights, and a copy of them, which lies as they did."""
+class _Made(Struct, eq=False):
+    """What was made of weights, a copy of them, which lies as they did, and its last use."""
 
     result: Any
     w: NDArray[Any]
+    used: int
 
 
 def kept(w: NDArray[np.int8], kind: Any, make: Callable[[NDArray[Any]], Any]) -> Any:
@@ -41,16 +44,13 @@ def kept(w: NDArray[np.int8], kind: Any, make: Callable[[NDArray[Any]], Any]) ->
         dense = w.flags.c_contiguous
         differ = _differing()(w, found.w) if dense else not np.array_equal(w, found.w)
         if not differ:
-            try:  # noqa: SIM105 (`suppress` takes as long as all the rest of this)
-                _made.move_to_end(key)
-            except KeyError:  # another thread has taken it out
-                pass
+            found.used = next(_uses)
             return found.result
-    made = _Made(make(w), w.copy())
+    made = _Made(make(w), w.copy(), next(_uses))
     with _lock:
         _made[key] = made
         while len(_made) > _KEPT:
-            _made.popitem(last=False)
+            del _made[min(_made, key=lambda k: _made[k].used)]
     return made.result
 
 
