@@ -333,7 +333,9 @@ def test_the_largest_of_short_rows(
             same_signs(a, c)
 
 
-@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64", "float32", "float64"])
+@pytest.mark.parametrize(
+    "dtype", ["int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64"]
+)
 def test_code_on_disk_finds_numpys_sort(dtype: str) -> None:
     """Whose name is known before a text wants it, and which sorts, NaN behind all others."""
     name = outside.sort_of(np.dtype(dtype))

@@ -93,11 +93,11 @@ def sorts(dtype: np.dtype[Any]) -> int:
 
 
 def sort_of(dtype: np.dtype[Any]) -> str:
-    """The name by which machine code may call it, of numbers of 4 and 8 bytes."""
+    """The name by which machine code may call it, of numbers of 2, 4 and 8 bytes."""
     return f"numpy_sort_{dtype.name}"
 
 
-for _dtype in map(np.dtype, ("i4", "i8", "u4", "u8", "f4", "f8")):
+for _dtype in map(np.dtype, ("i2", "i4", "i8", "u2", "u4", "u8", "f4", "f8")):
     offer(sort_of(_dtype), functools.partial(sorts, _dtype))  # code kept on disk may want it
 
 

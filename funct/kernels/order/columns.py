@@ -12,12 +12,13 @@ from funct.device.host import host
 from funct.device.memory import LARGE, serve
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.order.column_sort import LANES, QUARTER, sort_columns
-from funct.kernels.cpu.scratch import workspace
+from funct.kernels.cpu.prepared import Plan
+from funct.kernels.cpu.scratch import aligned, workspace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["packs_slowly", "side_by_side"]
+__all__ = ["packs_short", "packs_slowly", "plan", "side_by_side"]
 
 _NETWORK, _COLUMN = 1 << 11, 1 << 12  # bytes that NumPy has networks for; elements at most, and
 _TOGETHER = 16, 8  # columns at least, that are sorted together; where NumPy packs slowly
@@ -38,6 +39,16 @@ def side_by_side(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any] |
     y: NDArray[Any] | None
     y = sort_columns(x, workspace(n * lanes, x.dtype), n, inner, lanes, descending)
     return y
+
+
+def plan(x: NDArray[Any], axis: int, descending: bool) -> Plan | None:
+    """The same of few elements, for calls that are alike."""
+    inner, lanes = _beside(x.shape, axis, x.itemsize)
+    if not lanes:
+        return None
+    n = x.shape[axis]
+    given = x, aligned(n * lanes, x.dtype), n, inner, lanes, descending
+    return Plan(sort_columns, given, (0, None, None), x.shape, x.dtype)
 
 
 @functools.lru_cache(256)
@@ -93,3 +104,9 @@ def packs_slowly() -> bool:
     they are made of, packing a vector under a mask into memory, Zen 4 does in microcode.
     """
     return host().name == "znver4"
+
+
+@functools.cache
+def packs_short() -> bool:
+    """Whether NumPy has a quick sort in vectors of 16 bits."""
+    return host().has("avx512vbmi2") and not packs_slowly()

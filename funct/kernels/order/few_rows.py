@@ -21,19 +21,26 @@ from funct.kernels.cpu.order.ordering import (
 )
 from funct.kernels.cpu.order.words import SAMPLE
 from funct.kernels.cpu.outside import sorts
+from funct.kernels.cpu.prepared import LATER, Plan, Prepared
 from funct.kernels.cpu.scratch import workspace
 from funct.kernels.cpu.vectors import HALVES
+from funct.kernels.dtypes import NATIVE
 from funct.kernels.indexing.masks import wide
+from funct.kernels.order import columns
 from funct.kernels.order.counting import seem_close
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["SHORT", "argsort", "line", "sort", "top_k"]
+__all__ = ["SHORT", "argsort", "few_sorted", "line", "sort", "top_k"]
 
 SHORT = 256  # elements of a row up to which its columns are sorted to find the largest
-_SHORT = 32  # elements of a row up to which it is sorted quicker by insertion
+_SHORT = 32  # elements of a row up to which it is sorted quicker by insertion,
+_INSERTED = 16  # and of one whose sort is prepared
+_CLOSE = 256  # integers in a line of which those close together are counted
+_FEW = 1 << 12  # elements of arrays whose sorts are prepared, which no other Python thread shares
 _WORDS = "fdiIlL"  # which NumPy sorts in vectors
+_SHORT_WORDS = "hH"  # and which it sorts so on some processors
 _REALS = frozenset("fd")
 _WORD = np.dtype(np.uint64)
 _LIKE = np.zeros(1, np.int64)  # what places are
@@ -42,7 +49,8 @@ _LIKE = np.zeros(1, np.int64)  # what places are
 @functools.cache
 def _in_vectors() -> dict[str, NDArray[Any]]:
     """No elements of each dtype whose sort of NumPy's can be called by kernels."""
-    return {c: np.empty(0, c) for c in _WORDS if sorts(np.dtype(c))}
+    known = _WORDS + _SHORT_WORDS if columns.packs_short() else _WORDS
+    return {c: np.empty(0, c) for c in known if sorts(np.dtype(c))}
 
 
 @functools.cache
@@ -54,20 +62,21 @@ def _ordered() -> dict[np.dtype[Any], NDArray[Any]]:
 
 def line(x: NDArray[Any], size: int, descending: bool) -> NDArray[Any] | None:
     """A line of so many elements, sorted."""
-    room, real, packs = _LINES.get(x.dtype) or _of_line(x.dtype)
+    room, counted, packs = _LINES.get(x.dtype) or _of_line(x.dtype)
     if room is None or size < _SHORT or not ready(size, 0):
         return None
-    if not real and seem_close(x):
-        return None  # integers close together are counted
+    if counted and seem_close(x):
+        return None
     y: NDArray[Any] = sort_rows(x, room, PLACES, size, 1, descending, packs)
     return y[::-1] if descending else y
 
 
 def _of_line(dtype: np.dtype[Any]) -> tuple[NDArray[Any] | None, bool, bool]:
     """Of a dtype what `line` asks at every call: no elements, if NumPy's sort can be called;
-    whether it is real; whether vectors are packed.
+    whether those close together are counted; whether vectors are packed.
     """
-    found = _LINES[dtype] = _in_vectors().get(dtype.char), dtype.char in _REALS, wide()
+    counted = dtype.char not in _REALS and dtype.itemsize > 2
+    found = _LINES[dtype] = _in_vectors().get(dtype.char), counted, wide()
     return found
 
 
@@ -89,6 +98,29 @@ def sort(x: NDArray[Any], size: int, axis: int, descending: bool) -> NDArray[Any
         room = workspace(2 * n, x.dtype)
     y: NDArray[Any] = sort_rows(x, room, PLACES, n, inner, descending, wide())
     return y[(slice(None),) * axis + (slice(None, None, -1),)] if descending else y
+
+
+def _sorted(x: Any, axis: int, descending: bool) -> Plan | None:
+    """How few elements are sorted in a way that does not depend on what they are."""
+    if not -x.ndim <= axis < x.ndim or x.dtype.num >= NATIVE or not 0 < x.size < _FEW:
+        return None
+    if not ready(x.size, 0):
+        return LATER
+    axis %= x.ndim
+    room, counted, packs = _LINES.get(x.dtype) or _of_line(x.dtype)
+    n, inner = x.shape[axis], prod(x.shape[axis + 1 :])
+    if inner > 1:
+        if room is not None and (beside := columns.plan(x, axis, descending)) is not None:
+            return beside
+        room = None if room is None else np.empty(2 * n, x.dtype)
+    close = counted and x.ndim == 1 and n >= _CLOSE
+    if room is None or n < _INSERTED or descending or close:
+        return None
+    given = x, room, PLACES, n, inner, descending, packs
+    return Plan(sort_rows, given, (0, None, None), x.shape, x.dtype)
+
+
+few_sorted = Prepared(_sorted)
 
 
 def argsort(x: NDArray[Any], axis: int, n: int, descending: bool) -> NDArray[np.int64] | None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.device.host import host
 from funct.device.memory import LARGE, serve
 from funct.kernels.cpu.indexing import packing
 from funct.kernels.cpu.loops import pays, ready
@@ -26,7 +25,7 @@ from funct.kernels.elementwise.casting import in_dtype
 from funct.kernels.indexing.gather import take_along
 from funct.kernels.indexing.masks import wide
 from funct.kernels.order import counting, few_rows
-from funct.kernels.order.columns import packs_slowly, side_by_side
+from funct.kernels.order.columns import packs_short, packs_slowly, side_by_side
 from funct.kernels.reductions.statistical import total
 
 if TYPE_CHECKING:
@@ -247,7 +246,7 @@ def _sorted_others(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]
     d, n = x.dtype, x.shape[axis]
     if d.kind == "b" and (x.ndim == 1 or x.size >= _MUCH_TRUTH):
         return _sorted_truth(x, axis, descending)
-    if d.kind in "biu" and n <= _LINE:  # NumPy makes tables for each
+    if d.kind in "biu" and (n <= _LINE or (d.itemsize == 2 and packs_short())):
         few = x.copy("K")
         few.sort(axis)
         return _turned(few, axis) if descending else few
@@ -333,13 +332,7 @@ def _taken(x: NDArray[Any], at: Index, axis: int) -> NDArray[Any]:
 
 def _of_words(n: int) -> Any:
     """How NumPy sorts 16 bits soonest: in vectors, or by digits."""
-    return "quick" if ready(n, 0) and _packs() else "stable"
-
-
-@functools.cache
-def _packs() -> bool:
-    """Whether NumPy has a quick sort in vectors of 16 bits."""
-    return host().has("avx512vbmi2") and not packs_slowly()
+    return "quick" if ready(n, 0) and packs_short() else "stable"
 
 
 def _settled(x: NDArray[Any], y: NDArray[Any], axis: int, descending: bool) -> bool:

@@ -17,6 +17,7 @@ from funct.kernels.cpu.by_words import PLACES
 from funct.kernels.cpu.loops import available, making
 from funct.kernels.cpu.prepared import Plan, Prepared
 from funct.kernels.indexing import combining, gather, runs, scattering
+from funct.kernels.order import few_rows, sorting
 from funct.kernels.table import restricted
 from tests import guarded
 
@@ -103,11 +104,29 @@ def _summed() -> Iterator[Case]:
             yield scattering.plain_segment_sum, (x, ids, n)
 
 
+def _sorted() -> Iterator[Case]:
+    rng = np.random.default_rng(4)
+    ways = itertools.cycle([(-1, False), (-2, True), (0, False), (-2, False), (-1, True)])
+    shapes = ((100,), (17, 40), (40, 17), (5, 20, 3), (33, 6, 2), (3, 16), (64, 64), (300,), (2, 9))
+    for shape, dtype in itertools.product(shapes, ("f8", "f4", "i8", "u4", "i2", "u2", "i1")):
+        x = 40 + 10 * rng.normal(size=shape)
+        odd = rng.choice([0.0, -0.0, np.nan, np.inf], shape)
+        for k, y in enumerate((x, x // 10, odd) if dtype[0] == "f" else (x, x // 10)):
+            y = np.concatenate([y] + [y[:1]] * k).astype(dtype)
+            axis, descending = next(ways)
+            yield _in_order, (y, max(axis, -y.ndim), descending)
+
+
+def _in_order(x: Any, axis: int, descending: bool) -> Any:
+    return sorting.plain_sort(x, axis % x.ndim, descending)
+
+
 FUNCTIONS = {
     "take": (gather._taken, _taken, np.take), "along": (gather._along, _taken, np.take_along_axis),
     "join": (runs._joined, _joined, _concatenated),
     "sum": (scattering._summed, _summed, scattering.plain_segment_sum),
     "combine": (combining._combined, _combined, _by_numpy),
+    "sort": (few_rows._sorted, _sorted, _in_order),
 }  # fmt: skip
 
 
