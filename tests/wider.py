@@ -62,6 +62,9 @@ _LANES = {
     "avx512.mask.reduce.": """
   %x{k} = extractelement {t} %0, i32 {k}
   %v{k} = call {e} @wider.above_floor.{e}({e} %x{k})""",
+    "avx512.rsqrt14.": """
+  %x{k} = extractelement {t} %0, i32 {k}
+  %v{k} = call {e} @wider.rough.{e}({e} %x{k})""",
     "avx512.pmaddw.d.": """
   %a{k} = extractelement <{n} x i32> %words0, i32 {k}
   %b{k} = extractelement <{n} x i32> %words1, i32 {k}
@@ -88,7 +91,7 @@ _LANES = {
 
 # p 2^floor(n), rounded once: 0 2^inf and inf 2^-inf are NaN. Differences to the floor are 0 for
 # infinities. The odd ones of pairs of bfloat16 come first, each sum is rounded, and what is below
-# the normal numbers is 0 for it.
+# the normal numbers is 0 for it. Rough inverse roots have 14 bits.
 _SCALARS = """
 declare double @ldexp(double, i32)
 declare double @llvm.floor.f64(double)
@@ -96,6 +99,8 @@ declare float @llvm.floor.f32(float)
 declare double @llvm.fabs.f64(double)
 declare float @llvm.fabs.f32(float)
 declare float @llvm.fma.f32(float, float, float)
+declare double @llvm.sqrt.f64(double)
+declare float @llvm.sqrt.f32(float)
 declare i32 @llvm.vector.reduce.add.v2i32(<2 x i32>)
 declare i32 @llvm.vector.reduce.add.v4i32(<4 x i32>)
 define internal double @wider.scalef.double(double %p, double %n) {
@@ -147,6 +152,22 @@ define internal float @wider.above_floor.float(float %x) alwaysinline {
   %a = call float @llvm.fabs.f32(float %x)
   %c = fcmp oeq float %a, 0x7FF0000000000000
   %r = select i1 %c, float 0.0, float %d
+  ret float %r
+}
+define internal double @wider.rough.double(double %x) alwaysinline {
+  %s = call double @llvm.sqrt.f64(double %x)
+  %y = fdiv double 1.0, %s
+  %b = bitcast double %y to i64
+  %c = and i64 %b, -274877906944
+  %r = bitcast i64 %c to double
+  ret double %r
+}
+define internal float @wider.rough.float(float %x) alwaysinline {
+  %s = call float @llvm.sqrt.f32(float %x)
+  %y = fdiv float 1.0, %s
+  %b = bitcast float %y to i32
+  %c = and i32 %b, -512
+  %r = bitcast i32 %c to float
   ret float %r
 }
 define internal i32 @wider.pairs(i32 %a, i32 %b) alwaysinline {

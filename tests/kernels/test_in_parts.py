@@ -37,8 +37,11 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     monkeypatch.setattr(lapack, "in_parts", seen)
     for module in (in_parts, lapack):
         monkeypatch.setattr(module, "WORTH", 15_000)
-    for name in (*SQUARE, *ANY):  # are in lanes
-        monkeypatch.setattr(matrices.stacks, name, lambda *args: None, raising=False)
+    for name in (*SQUARE, *ANY):  # are in lanes, or rows of vectors
+        for others in (matrices.stacks, matrices.few):
+            monkeypatch.setattr(others, name, lambda *args: None, raising=False)
+    for prepared in matrices.few.ALREADY.values():
+        monkeypatch.setattr(prepared, "call", lambda *args: None)
     with ft.config.using(threads=2):
         yield found
 

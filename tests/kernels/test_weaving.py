@@ -14,7 +14,7 @@ import funct as ft
 import funct.array as xp
 from funct.kernels import manipulation
 from funct.kernels.cpu import loops, scratch
-from funct.kernels.cpu.indexing import weaving
+from funct.kernels.cpu.indexing import weaving as cpu
 from funct.nn import functional as F  # noqa: N812
 from tests import guarded
 
@@ -41,9 +41,9 @@ def test_any_order_of_axes(
     order = data.draw(st.permutations(range(len(lengths))))
     x = permuted(lengths, order, dtype)
     with pytest.MonkeyPatch.context() as patch, guarded.memory(at_end=at_end):
-        patch.setattr(weaving, "fresh", scratch.fresh)
-        patch.setattr(weaving, "_TASK", task)
-        found = weaving.woven(x)
+        patch.setattr(cpu, "fresh", scratch.fresh)
+        patch.setattr(cpu, "_TASK", task)
+        found = cpu.woven(x)
     if found is not None:
         assert (found.shape, found.dtype) == (x.shape, x.dtype)
         assert found.tobytes() == x.tobytes()
@@ -56,13 +56,13 @@ def test_rows_are_woven(dtype: str, rows: int, columns: int) -> None:
     for lead, order in (([], []), ([3], [0]), ([2, 3], [1, 0]), ([2, 3, 2], [2, 0, 1])):
         n = len(lead)
         x = permuted([*lead, rows, columns], [*order, n + 1, n], dtype)
-        found = weaving.woven(x)
+        found = cpu.woven(x)
         assert (found is not None) == (columns > 1 and x.dtype.itemsize <= 8)
         assert found is None or found.tobytes() == x.tobytes()
         args = (2, 1, 1, rows * columns, 0, 0, columns, columns, tuple(range(rows)), 1)
         given = np.arange(2 * rows * columns, dtype=np.uint16)
         y = np.zeros_like(given)
-        weaving.weave.checked(given, y, *args, 2)
+        cpu.weave.checked(given, y, *args, 2)
         expected = given.reshape(2, rows, columns).swapaxes(1, 2)
         np.testing.assert_array_equal(y, expected.reshape(-1))
 
@@ -70,8 +70,8 @@ def test_rows_are_woven(dtype: str, rows: int, columns: int) -> None:
 def test_views_of_what_is_no_such_order_are_declined() -> None:
     x = np.zeros((4, 2, 64))
     for v in (x, x[:, :, ::2].swapaxes(1, 2), x[:, :1].swapaxes(1, 2), x[:, ::-1].swapaxes(1, 2)):
-        assert weaving.woven(v) is None
-    assert weaving.woven(np.broadcast_to(x[:1], (4, 2, 64)).swapaxes(1, 2)) is None
+        assert cpu.woven(v) is None
+    assert cpu.woven(np.broadcast_to(x[:1], (4, 2, 64)).swapaxes(1, 2)) is None
 
 
 @pytest.mark.parametrize("factor", [2, 3, 4, 5])
