@@ -29,6 +29,7 @@ _divide = np.divide
 _MANY = 256  # elements from which on machine code may pay
 _EXACT = 1 << 53  # integers below are doubles
 _BY_ONE = 4  # positions
+_WHOLE = slice(None)
 _OPERATORS = {np.add: operator.add, np.multiply: operator.mul}
 _BOOL, _INT64 = np.dtype(bool), np.dtype(np.int64)
 _OWN = {np.dtype(np.float64): float, np.dtype(np.complex128): complex}  # what numbers become
@@ -56,7 +57,11 @@ def changed(x: Any, key: Any, name: str, v: Any, change: Any) -> Any:
         at, w, out = key.data if positions else key, v.data if kind is array else v, None
         try:
             if (kind is array or kind is float) and (mode := _MODES.get(change)) is not None:
-                out = kernels.few_combined.call(a, w, at, mode)
+                if c is tuple and kind is array and len(key) == 2 and key[1].__class__ is array:
+                    if key[0].__class__ is slice and key[0] == _WHOLE:
+                        out = kernels.few_columns.call(a, w, key[1].data, mode)
+                else:
+                    out = kernels.few_combined.call(a, w, at, mode)
             if out is None and positions:
                 out = _at_array(a, w, at, change)
         except (IndexError, ValueError):

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COMBINED_AT", "combine", "combine_into", "combine_rows_into", "combined_along", "combined_at",
-    "combined_each", "combined_rows", "combined_within", "few_combined", "leading",
+    "combined_each", "combined_rows", "combined_within", "few_columns", "few_combined", "leading",
     "plain_combine_into",
 ]  # fmt: skip
 
@@ -369,6 +369,23 @@ def _combined_view(x: Any, v: Any, key: Any, mode: Any, single: bool) -> Plan | 
 
 
 few_combined = Prepared(_combined)
+
+
+def _combined_columns(x: Any, v: Any, i: Any, mode: Any) -> Plan | None:
+    """The same for positions on the last of two axes, of each row."""
+    d, single = x.dtype, v.__class__ is not np.ndarray
+    if d.num not in CODED or x.ndim != 2 or not 0 < x.size < _MUCH or single:
+        return None
+    outer, n = x.shape
+    if i.dtype is not _INT64 or not 0 < i.size < _MUCH or x.size + v.size >= _MUCH:
+        return None
+    if v.dtype is not d or v.shape != (outer, *i.shape):
+        return None
+    given = x, v, i, outer, i.size, n, mode
+    return Plan(cpu.combined_columns, given, (0, 1, 2, None), x.shape, d)
+
+
+few_columns = Prepared(_combined_columns)
 
 
 def _as_others(

@@ -89,7 +89,7 @@ KEYS: tuple[Any, ...] = (
 
 def _by_numpy(x: Any, v: Any, i: Any, mode: str) -> Any:
     y = x.copy()
-    if (isinstance(i, np.ndarray) and i.dtype != bool) or mode == "set":
+    if (isinstance(i, np.ndarray) and i.dtype != bool) or mode == "set" or _is_places(i):
         combining.plain_combine_into(y, v, i, mode)
     else:
         y[i] = CHANGES[mode](y[i], v)
@@ -102,6 +102,23 @@ def _summed() -> Iterator[Case]:
         for n in (1, 5, 90):
             x, ids = rng.integers(0, 5, count).astype(dtype), rng.integers(-3, n + 3, count)
             yield scattering.plain_segment_sum, (x, ids, n)
+
+
+def _columns() -> Iterator[Case]:
+    rng = np.random.default_rng(5)
+    for n, mode in itertools.product((3, 20, 33), ("set", "add", "multiply", "min", "max")):
+        for dtype, places in ((np.float64, (7,)), (np.float32, (2, 3)), (np.int8, (1,))):
+            x = rng.integers(0, 5, (n, 11)).astype(dtype)
+            i = rng.integers(-11, 11, places)
+            yield _by_columns, (x, rng.integers(0, 5, (n, *places)).astype(dtype), i, mode)
+
+
+def _is_places(key: Any) -> bool:
+    return isinstance(key, tuple) and any(isinstance(k, np.ndarray) for k in key)
+
+
+def _by_columns(x: Any, v: Any, i: Any, mode: str) -> Any:
+    return _by_numpy(x, v, (ALL, i), mode)
 
 
 def _sorted() -> Iterator[Case]:
@@ -126,6 +143,7 @@ FUNCTIONS = {
     "join": (runs._joined, _joined, _concatenated),
     "sum": (scattering._summed, _summed, scattering.plain_segment_sum),
     "combine": (combining._combined, _combined, _by_numpy),
+    "columns": (combining._combined_columns, _columns, _by_columns),
     "sort": (few_rows._sorted, _sorted, _in_order),
 }  # fmt: skip
 
