@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from funct.kernels.llvm.cells import ERF_CELLS, ERF_END, ERF_STEP
 from funct.kernels.llvm.coefficients import (
     ERF,
+    ERF_NEAR,
     ERF_TAIL,
     ERFC,
     ERFINV,
@@ -46,6 +47,7 @@ AT_CENTRE = {  # exp(x²) erfc(x) (1 + 2 x) there
     "f32": "1.27697838155252871932544290454271381651299653",
     "f64": "1.23299511862555250900500654259824934097224312",
 }
+TAIL = 0.7  # from where on erfc is not 1 - erf
 ZERO = {"f32": 10.2, "f64": 27.9}  # erfc is 0 beyond
 RARE = {"f32": 5.0, "f64": 6.25}  # -log(1 - x²) from which on erfinv's root is taken
 ROOT = {"f32": 3, "f64": 4}
@@ -58,7 +60,7 @@ RATIO = {  # erfinv(x) / x by -log(1 - x²)
 
 
 def _tail(e: Emitter, a: Value, a_low: Value | float, high: Value, low: Value) -> Value:
-    """erfc(a + a_low) for a >= 0, given its square as high + low."""
+    """erfc(a + a_low) for a >= TAIL, given its square as high + low."""
     element = a.type.element
     k = CENTRE[element]
     q = (a - k) / (a + k)
@@ -122,9 +124,9 @@ def erfc(e: Emitter, x: Value) -> Value:
     """1 - erf(x), also where that is small; at most 1.7 ulp."""
     a = e.min(ZERO[x.type.element], e.abs(x))
     high, low = _square(e, a)
-    tail = _tail(e, a, 0, high, low)
-    near = e.fma(x, e.polynomial(high, ERF[x.type.element]), x)
-    return e.select(a < 0.7, 1 - near, e.select(x < 0, 2 - tail, tail))
+    near = e.fma(a, e.polynomial(high, ERF_NEAR[x.type.element]), a)
+    found = e.select(a < TAIL, 1 - near, _tail(e, a, 0, high, low))
+    return e.select(x < 0, 2 - found, found)
 
 
 def erfinv(e: Emitter, x: Value) -> Value:
@@ -158,10 +160,10 @@ def ndtr(e: Emitter, x: Value) -> Value:
     root, root_low = split_constant("0.70710678118654752440084436210484903928", x.type.element)
     a = size * root
     a_low = e.fma(size, root, -a) + size * root_low
-    tail = _tail(e, a, a_low, high * 0.5, low * 0.5) * 0.5
-    half = x * (0.5 * root)
-    near = e.fma(half, e.polynomial(high * 0.5, ERF[x.type.element]), half) + 0.5
-    return e.select(size < 0.3, near, e.select(x < 0, tail, 1 - tail))
+    high, low = high * 0.5, low * 0.5
+    near = e.fma(a, e.polynomial(high, ERF_NEAR[x.type.element]), a_low) + a
+    found = e.select(a < TAIL, 1 - near, _tail(e, a, a_low, high, low)) * 0.5
+    return e.select(x < 0, found, 1 - found)
 
 
 def gelu(e: Emitter, x: Value) -> Value:

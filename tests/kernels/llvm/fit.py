@@ -261,6 +261,12 @@ FITS = {
         even(lambda x: x / mpmath.erf(x)),
         {"f32": (mpf(10) ** -12, mpf("1.001"), 7), "f64": (mpf(10) ** -12, mpf("1.001"), 14)},
     ),
+    "ERF_NEAR": (
+        "the same, 0 <= x <= 0.7",
+        even(lambda x: mpmath.erf(x) / x - 1),
+        even(lambda x: x / mpmath.erf(x)),
+        {"f32": (mpf(10) ** -12, mpf("0.4901"), 6), "f64": (mpf(10) ** -12, mpf("0.4901"), 11)},
+    ),
     "ERF_TAIL": (
         "erf(x) = 1 - 2^P(x), 1 <= x <= 3.95 or 5.95",
         lambda x: mpmath.log(mpmath.erfc(x), 2),
@@ -280,13 +286,16 @@ FITS = {
         {"f32": (mpf(0), mpf(1), 5)},
     ),
     "ERFC": (
-        "exp(x²) erfc(x) (1 + 2 x) = C + q P(q), q = (x - k) / (x + k); k = 2 to 10.2, k = 4 to 28",
+        "exp(x²) erfc(x) (1 + 2 x) = C + q P(q), q = (x - k) / (x + k), 0.69 <= x; k = 2 or 4",
         {"f32": lambda q: erfc_slope(q, 2), "f64": lambda q: erfc_slope(q, 4)},
         {
             "f32": lambda q: abs(q) / erfc_scaled(q, 2),
             "f64": lambda q: abs(q) / erfc_scaled(q, 4),
         },
-        {"f32": (mpf(-1), mpf("8.2") / mpf("12.2"), 11), "f64": (mpf(-1), mpf("0.75"), 24)},
+        {
+            "f32": (mpf("-1.31") / mpf("2.69"), mpf("8.2") / mpf("12.2"), 9),
+            "f64": (mpf("-3.31") / mpf("4.69"), mpf("0.75"), 20),
+        },
     ),
     "LGAMMA": (
         "log|gamma(2 + t)| = t (C + t P(t)), |t| <= 1/2",
