@@ -150,6 +150,8 @@ def rows() -> Iterator[Row]:
                 f"to 33 x 33, {mode}{where}",
                 lambda f, x, mode=mode: f.interpolate(x, (33, 33), mode=mode), image,
             )  # fmt: skip
+        few = image[:1, :, :16, :16].copy("K")
+        yield from _both(f"to 32 x 32, nearest{where}", lambda f, x: f.interpolate(x, 32), few)
         yield from _both(f"pad by -1 and 2{where}", lambda f, x: f.pad(x, (-1, 2, 1, -1)), image)
         for mode in ("constant", "reflect"):
             yield from _both(

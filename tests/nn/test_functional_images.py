@@ -125,6 +125,14 @@ def test_shuffles_are_permutations(r: int, groups: int) -> None:
     laws.same(pull(z)[0], other(z)[0])
     for mode in ("bilinear", "nearest"):
         laws.same(*[F.interpolate(v, (5, 3), mode=mode) for v in (last, x)])
+    deep = xp.asarray(wave((2, 3, 2, 4, 3)))
+    turned = xp.asarray(np.moveaxis(np.moveaxis(np.asarray(deep), 1, -1).copy(), -1, 1))
+    (w, pull), (z, other) = (
+        ft.vjp(lambda v: F.interpolate(v, (5, 3, r)), v) for v in (turned, deep)
+    )
+    assert np.moveaxis(np.asarray(w), 1, -1).flags.c_contiguous
+    laws.same(w, z)
+    laws.same(pull(z)[0], other(z)[0])
     agree_with_torch("pixel_shuffle", {"input": x.shape}, upscale_factor=r)
     agree_with_torch("channel_shuffle", {"input": y.shape}, groups=groups)
 

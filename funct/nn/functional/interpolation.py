@@ -23,6 +23,8 @@ _RANKS = {
     "linear": (1,), "bilinear": (2,), "bicubic": (2,), "trilinear": (3,),
 }  # fmt: skip
 
+_DOUBLE = np.dtype(np.float64)
+
 
 def interpolate(
     input: Any, size: int | Sequence[int] | None = None,
@@ -56,7 +58,7 @@ def interpolate(
         return adaptive_mean(input, sizes)
     given = [None] * rank if factors is None or recompute_scale_factor else factors
     if mode.startswith("nearest") and rank > 1 and concrete(input):
-        at = _nearest_at_once(tuple(map(int, input.shape[2:])), sizes, tuple(given), mode)
+        at = _nearest_at_once(input.shape[2:], sizes, tuple(given), mode)
         return gathered_at_once(input, at, 2, sizes)
     axes = list(zip(map(int, input.shape[2:]), sizes, given, strict=True))
     x = input
@@ -146,7 +148,7 @@ def _sizes(
     else:
         factors = [float(f) for f in given]
         sizes = [math.floor(int(n) * f) for n, f in zip(shape, factors, strict=True)]
-    if any(n < 1 for n in sizes):
+    if min(sizes) < 1:
         raise ArgumentError(f"{name}: the result must not be empty, got the size {tuple(sizes)}")
-    check_allocation(name, tuple(sizes), np.dtype(np.float64))
+    check_allocation(name, tuple(sizes), _DOUBLE)
     return tuple(sizes), factors

@@ -19,7 +19,7 @@ from funct.array import Array
 from funct.array.in_single import SHORT, narrowed, widened
 from funct.kernels.cpu.loops import ready
 from funct.kernels.windows import resampling as kernels
-from funct.nn.functional.compiled import concrete
+from funct.nn.functional.compiled import concrete, lies_last
 from funct.ops.fast import wrap
 from funct.transforms import custom_vjp
 from funct.transforms.reverse import ReverseTracer
@@ -63,8 +63,14 @@ def flat_places(size: Sequence[int], places: Sequence[Places]) -> Places:
 def gathered_at_once(x: Any, at: Places, lead: int, count: Sequence[int]) -> Any:
     """The elements at `flat_places` of the last axes, in one pass, and one back.
 
-    Programs keep a table for each axis, which is smaller.
+    Programs keep a table for each axis, which is smaller. Of images whose channels are last in
+    memory whole pixels are taken, and so the result lies.
     """
+    if lead == 2 and lies_last(x):
+        (n, channels, *size), end = x.shape, len(x.shape) - 1
+        pixels = ops.reshape(ops.move_axis(x, 1, end), (n, math.prod(size), channels))
+        taken = ops.reshape(ops.take(pixels, wrap(at), 1), (n, *count, channels))
+        return ops.move_axis(taken, end, 1)
     flat = ops.reshape(x, (*x.shape[:lead], math.prod(x.shape[lead:])))
     return ops.reshape(gathered(flat, at, lead), (*x.shape[:lead], *count))
 
