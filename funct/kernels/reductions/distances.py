@@ -62,7 +62,7 @@ def pair_distances_back(
     if p == 2:
         g = quiet().run(np.divide, g, np.where(lengths == 0, np.inf, lengths))
     elif p != 1:
-        g = np.where(lengths == lengths, g / _of_pairs(x, "ties"), np.nan)
+        g = quiet().run(np.divide, g, _of_pairs(x, "ties"))
     y = fresh(x.shape, x.dtype)
     some = 4 * -(-rows // (4 * _TASKS))
     tasks = -(-rows // some)

@@ -1,8 +1,8 @@
 """Lengths of the differences of rows, each row of `x` (rows, width) less all those behind it.
 
 how: whether a length is the "sum" of the sizes, the "root" of the sum of the squares, or the "max";
-of "ties" it is how many differences are as long as that. Lengths and shares lie as the pairs do:
-(0, 1), (0, 2), …, (1, 2), …
+of "ties" it is how many differences are as long as that, infinity for equal rows. Lengths and
+shares lie as the pairs do: (0, 1), (0, 2), …, (1, 2), …
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def _as_long(count: Any, length: Any, size: Any) -> Any:
 
 
 def _told(length: Any, count: Any, how: str) -> Any:
-    if how == "ties":
-        return count
+    if how == "ties":  # nothing is sent to rows that are one
+        return np.where(length == 0, np.inf, count)
     return np.sqrt(length) if how == "root" else length
 
 
@@ -66,8 +66,12 @@ def _longer(length: Any, v: Any, how: str) -> Any:
 
 
 def _size(v: Any) -> Any:
-    word = np.uint32 if v.dtype.itemsize == 4 else np.uint64
-    return (v.view(word) & ((1 << (8 * v.dtype.itemsize - 1)) - 1)).view(v.dtype)
+    return (v.view(_word(v)) & ((1 << (8 * v.dtype.itemsize - 1)) - 1)).view(v.dtype)
+
+
+def _word(v: Any) -> Any:
+    """Of as many bits as an element has."""
+    return np.uint32 if v.dtype.itemsize == 4 else np.uint64
 
 
 def _first(i: Any, rows: Any) -> Any:
@@ -144,9 +148,17 @@ def _found(shares: Any, room: Any, own: Any, i: Any, rows: Any) -> None:
 def _pulled(v: Any, room: Any, at: Any, rows: Any, how: str) -> Any:
     """What a row gets of a pair."""
     share = spread(room[at], PART)
+    if how == "max":
+        length = room[at + 4 * rows]
+        return np.where(_size(v) == length, _signed(share, v), length * 0)
     pulled: Any = v * share
     if how != "root":
         pulled = np.where(v > 0, share, np.where(v < 0, -share, pulled))
-    if how == "max":
-        pulled = np.where(_size(v) == room[at + 4 * rows], pulled, room[at] * 0)
     return pulled
+
+
+def _signed(share: Any, v: Any) -> Any:
+    """A share, or its negative where v is negative."""
+    word = _word(v)
+    sign = v.view(word) & (1 << (8 * v.dtype.itemsize - 1))
+    return (share.view(word) ^ sign).view(v.dtype)
