@@ -198,6 +198,23 @@ def test_large_products_go_to_tiles(turned: bool, rows: int) -> None:
 
 
 @pytest.mark.skipif(not LONG, reason="the processor's vectors are shorter")
+@pytest.mark.parametrize(("m", "n", "serves"), [(32, 27, True), (64, 64, True), (128, 128, False)])
+def test_long_sums_of_few_rows_go_to_tiles_as_they_lie(m: int, n: int, serves: bool) -> None:
+    """Of operands that both have a term's elements side by side."""
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal((9001, k), dtype=np.float32) for k in (m, n))
+    tiles = large_products.large_matmul(x.T, y)
+    assert (tiles is not NotImplemented) == serves
+    assert large_products.large_matmul(np.ascontiguousarray(x.T), y) is NotImplemented
+    found = []
+    for threads in (1, 2):
+        with ft.config.using(threads=threads):
+            found.append(matmul(x.T, y))
+    np.testing.assert_array_equal(*found)
+    np.testing.assert_allclose(found[0], x.T.astype(np.float64) @ y, rtol=0, atol=1e-3)
+
+
+@pytest.mark.skipif(not LONG, reason="the processor's vectors are shorter")
 @pytest.mark.parametrize(
     ("x", "y", "serves"),
     [

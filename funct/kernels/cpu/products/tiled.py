@@ -31,7 +31,10 @@ LEAST = 1 << 15  # multiplications that are worth it
 _LEAST_ROWS = 4  # which share a panel
 _LEAST_TERMS = 8  # which are turned around together
 _LEAST_BLOCK = 24  # rows of a task
-_MOST_TERMS = 1 << 13  # so that two panels have room in the cache
+_MOST_TERMS = 1 << 13  # so that two panels have room in the cache,
+# but where BLAS would lay out an element for each so many multiplications, which tiles read as they
+# lie: pixels whose channels are last
+_LAID_OUT = 32
 # elements that tiles may make for each of the result, and of few multiplications, for which BLAS
 # has kernels of its own that are slow by a right operand that is transposed alone
 _MOST_MADE, _MOST_MADE_SMALL, _SMALL = 1.6, 1.12, 1_000_000
@@ -96,7 +99,10 @@ def is_worth(
         return False
     lanes = host().vector_bytes // typed(element).bytes
     least = LEAST if not several else _LEAST_OF_STACK if b.turned else _LEAST_STRAIGHT
-    if m * n * k <= least or m < _LEAST_ROWS or not _LEAST_TERMS <= k <= _MOST_TERMS:
+    if m * n * k <= least or m < _LEAST_ROWS or k < _LEAST_TERMS:
+        return False
+    as_they_lie = a.turned and not b.turned and m * n <= _LAID_OUT * (m + n)
+    if k > _MOST_TERMS and not as_they_lie:
         return False
     rows = cut(
         sizes, element, a.leading, b.leading, host(), turned=a.turned, b_turned=b.turned
