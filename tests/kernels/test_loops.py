@@ -17,8 +17,9 @@ import funct.array as xp
 from funct.device.machine_code import assembly
 from funct.kernels import cpu
 from funct.kernels.cpu import loops
-from funct.kernels.cpu.loops import Kernel, available, kernel, making, pays, ready
+from funct.kernels.cpu.loops import Kernel, available, kernel, lean, making, pays, ready
 from funct.kernels.cpu.outside import declared
+from funct.kernels.cpu.shared import shared
 from funct.kernels.cpu.vectors import (
     detached,
     gathered,
@@ -44,6 +45,22 @@ def _scaled(v: Any, how: str) -> Any:
     if how == "twice":
         return v + v
     return v * 3
+
+
+@shared(arrays=("x", "y"), writes=("y",))
+def _shifted(x: Any, y: Any, at: Any, n: Any) -> Any:
+    """y[i] = x[at + i], n elements; how many of them are above 0."""
+    above: Any = np.int64(0)
+    for i in range(n):
+        y[i] = x[at + i]
+        above = np.where(x[at + i] > 0.0, above + 1, above)
+    return above
+
+
+@lean
+def _rotated(x: Any, y: Any, above: Any, n: int, task: int) -> None:
+    above[task] = x.dtype.type(_shifted(x, y, 1, n - 1))
+    y[n - 1] = x[0]
 
 
 @kernel
@@ -465,3 +482,17 @@ def test_bits_are_the_same_before_llvm_is_loaded(
     monkeypatch.setattr(loops, "_compiles", False)
     for a, e in zip(ft.tree.leaves(function(given)), expected, strict=True):
         assert np.asarray(a).tobytes() == np.asarray(e).tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 2, 9])
+def test_kernels_call_code_that_they_share(dtype: str, n: int) -> None:
+    """It gives a number; only what it writes into must lie one after the other."""
+    x = np.random.default_rng(n).standard_normal(2 * n).astype(dtype)[::2]
+    y, above = np.empty(n, dtype), np.zeros(1, dtype)
+    agree(_rotated, x, y, above, n, 1)
+    _rotated(x, y, above, n, 1)
+    assert np.array_equal(y, np.roll(x, -1))
+    assert above[0] == np.count_nonzero(x[1:] > 0)
+    with pytest.raises(ValueError, match="contiguous"):
+        _rotated(x, np.empty(2 * n + 2, dtype)[::2], above, n, 1)

@@ -37,6 +37,7 @@ import numpy as np
 
 from funct.device.fork import whole
 from funct.device.host import host
+from funct.device.llvm import LEAN
 from funct.device.printed import printed
 from funct.kernels.cpu.calls import readable
 from funct.kernels.cpu.entries import Entries
@@ -45,7 +46,7 @@ from funct.kernels.cpu.vectors import ELEMENTS, HALVES, INT, Pointer, Type, elem
 from funct.kernels.table import left, permitted
 
 __all__ = [
-    "Kernel", "available", "compiles", "kernel", "making", "parallel", "pays", "ready",
+    "Kernel", "available", "compiles", "kernel", "lean", "making", "parallel", "pays", "ready",
 ]  # fmt: skip
 
 _LEAST = 256  # elements below which a call of a kernel costs more than it saves
@@ -121,12 +122,13 @@ class Kernel:
     where they write to one place.
 
     result: the numbers of the arguments that the new array has its shape and dtype of. A call then
-    gives that array, or None where the function returns anything but 0.
+    gives that array, or None where the function returns anything but 0. level: LLVM's.
     """
 
     # The builtin stands where Python looks for it, so a call runs no Python.
     __slots__ = (
-        "__call__", "_entries", "_known", "_names", "_otherwise", "_result", "fn", "parallel",
+        "__call__", "_entries", "_known", "_names", "_otherwise", "_result", "fn", "level",
+        "parallel",
     )  # fmt: skip
 
     __call__: Callable[..., Any]
@@ -134,8 +136,10 @@ class Kernel:
     def __init__(
         self, fn: Callable[..., Any], parallel: bool = False,
         result: tuple[int, int] | None = None, otherwise: Callable[..., Any] | None = None,
+        level: int = 1,
     ) -> None:  # fmt: skip
         self.fn, self.parallel, self._result, self._otherwise = fn, parallel, result, otherwise
+        self.level = level
         names = fn.__code__.co_varnames[: fn.__code__.co_argcount]
         self._names = names if result is None else names[:-2]
         self._known: dict[Any, tuple[list[Any], frozenset[str], int]] = {}
@@ -191,7 +195,7 @@ class Kernel:
             name, count = self.fn.__name__, len(self._names)
             alike = self._otherwise is not None and all(a.__class__ is ndarray for a in args)
             self._entries = Entries(name, count, self._miss, self._result, alike)
-        code = printed(entry, self.fn, self._told(args), self.parallel)
+        code = printed(entry, self.fn, self._told(args), self.parallel, opt=self.level)
         mask = ctypes.CFUNCTYPE(ctypes.c_int64)(code.address("written"))()
         written = frozenset([name for k, name in enumerate(self._names) if mask >> k & 1])
         parameters = list(map(_kind, args))
@@ -249,6 +253,13 @@ def kernel(fn: Callable[..., Any]) -> Kernel:
 def parallel(fn: Callable[..., Any]) -> Kernel:
     """Make it a kernel whose tasks run on the pool's threads."""
     return Kernel(fn, True)
+
+
+def lean(fn: Callable[..., Any]) -> Kernel:
+    """The same at the level `LEAN`: for functions whose loops hold few instructions as they are
+    written, where code costs a third as much to make.
+    """
+    return Kernel(fn, True, level=LEAN)
 
 
 def making(

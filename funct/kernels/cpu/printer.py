@@ -26,6 +26,7 @@ from funct.kernels.cpu.vectors import (
     INT,
     TRUTH,
     Pointer,
+    Shared,
     Type,
     Value,
     ascend,
@@ -51,7 +52,7 @@ from funct.kernels.cpu.vectors import (
 )
 from funct.kernels.llvm import Module
 
-__all__ = ["entry", "printed_into"]
+__all__ = ["entry", "function", "printed_into"]
 
 Env = dict[str, Any]
 
@@ -88,6 +89,21 @@ def printed_into(
     task = ", i64 %task" if tasks else ""
     head = [f"define i64 @{name}(ptr %frame{task}) {{", "entry:", *printer.rooms]
     module.include(name, sorted(printer.declared), [*head, *printer.lines])
+
+
+def function(name: str, fn: Callable[..., Any], given: Sequence[Type | Pointer]) -> str:
+    """The text of `i64 name(...)`, whose arguments are those of the function: its own."""
+    printer, parameters = _Printer(), inspect.signature(fn).parameters
+    env: Env = {}
+    for p, a in zip(parameters, given, strict=True):
+        own = f"%{p}.given"
+        env[p] = Pointer(own, a.type) if isinstance(a, Pointer) else Value(own, a)
+    if not printer.body(_parsed(fn).body, env, _globals(fn)):
+        printer.line("ret i64 0")
+    kinds = ["ptr" if isinstance(a, Pointer) else a.text for a in given]
+    head = ", ".join([f"{kind} %{p}.given" for kind, p in zip(kinds, parameters, strict=True)])
+    lines = [f"define i64 @{name}({head}) {{", "entry:", *printer.rooms, *printer.lines, "}", ""]
+    return "\n".join([*sorted(printer.declared), *lines])
 
 
 def _printed(
@@ -252,6 +268,8 @@ class _Printer(Registers):
             spread: lambda v, n: self.spread(self.typed(v), n),
             max: lambda a, b: self.where(self.compare(ast.Gt(), b, a), b, a),
         }  # fmt: skip
+        if called.__class__ is Shared:
+            return self.called(called, *args)
         if called in known:
             return known[called](*args)
         if not any(map(_is_held, args)):

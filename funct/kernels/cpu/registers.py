@@ -17,7 +17,7 @@ import numpy as np
 from funct.device import host
 from funct.kernels.cpu.elementwise.ufunc_loops import by_count
 from funct.kernels.cpu.outside import sort_of
-from funct.kernels.cpu.vectors import INT, TRUTH, Pointer, Type, Value, element
+from funct.kernels.cpu.vectors import INT, TRUTH, Pointer, Shared, Type, Value, element
 
 __all__ = ["Registers"]
 
@@ -413,6 +413,18 @@ class Registers:
         self.written.add(x.text)
         start, n = self.address(x, at), self.typed(count).text
         self.emit(f"call i32 @{sort}(ptr {start}, i64 {n}, ptr null)")
+
+    def called(self, shared: Shared, *args: Any) -> Value:
+        """What a shared function gives."""
+        held = [a if isinstance(a, Pointer) else self.typed(a, INT) for a in args]
+        kinds = ["ptr" if isinstance(a, Pointer) else "i64" for a in held]
+        (kind,) = {a.type for a in held if isinstance(a, Pointer)}
+        name = f"@{shared.name(kind.dtype)}"
+        self.declared.add(f"declare i64 {name}({', '.join(kinds)})")
+        written = [a.text for p, a in zip(shared.parameters, held) if p in shared.writes]
+        self.written.update(written)
+        given = ", ".join([f"{k} {a.text}" for k, a in zip(kinds, held, strict=True)])
+        return Value(self.emit(f"call i64 {name}({given})"), INT)
 
     def _of_numpy(self, ufunc: np.ufunc, kind: Type, *rest: float) -> str:
         """Declare NumPy's loop, and a function that hands it arrays and numbers; its name.

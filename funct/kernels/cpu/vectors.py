@@ -5,15 +5,16 @@ The functions are known to `printer.py`; where a kernel is run as Python they ac
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
 
 __all__ = [
-    "ELEMENTS", "HALVES", "INT", "TRUTH", "Pointer", "Type", "Value", "ascend", "asked",
-    "backwards", "bits", "chosen", "detached", "element", "fused", "gathered", "in_step", "lanes",
-    "loaded", "many", "packed", "picked", "room", "spread", "stepped", "stored", "summed",
+    "ELEMENTS", "HALVES", "INT", "TRUTH", "Pointer", "Shared", "Type", "Value", "ascend",
+    "asked", "backwards", "bits", "chosen", "detached", "element", "fused", "gathered", "in_step",
+    "lanes", "loaded", "many", "packed", "picked", "room", "spread", "stepped", "stored", "summed",
     "written",
 ]  # fmt: skip
 
@@ -59,6 +60,23 @@ class Pointer(NamedTuple):
 
     text: str
     type: Type
+
+
+class Shared:
+    """A function that kernels call, whose code is its own: see `shared.py`."""
+
+    def __init__(
+        self, fn: Callable[..., Any], arrays: tuple[str, ...], writes: tuple[str, ...]
+    ) -> None:
+        self.fn, self.arrays, self.writes = fn, arrays, writes
+        self.parameters = fn.__code__.co_varnames[: fn.__code__.co_argcount]
+
+    def __call__(self, *args: Any) -> Any:
+        return self.fn(*args)
+
+    def name(self, dtype: np.dtype[Any]) -> str:
+        """Of the code for arrays of a dtype."""
+        return f"funct_{self.fn.__name__.strip('_')}_{dtype.name}"
 
 
 ELEMENTS = {

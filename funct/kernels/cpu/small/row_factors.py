@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.loops import kernel, parallel
+from funct.kernels.cpu.loops import kernel, lean
+from funct.kernels.cpu.shared import shared
 from funct.kernels.cpu.small.row_vectors import brought, given, products_taken, whole
 from funct.kernels.cpu.vectors import fused, lanes, loaded, spread, stored
 
@@ -17,7 +18,7 @@ __all__ = ["cholesky", "cholesky_at_once", "qr", "qr_at_once"]
 _LARGE = {8: 1e280, 4: 1e30}  # sums of squares within it, and above its inverse, have lost nothing
 
 
-@parallel
+@lean
 def cholesky(
     x: Any, y: Any, room: Any, odd: Any, n: int, apart: int, count: int, part: int, task: int
 ) -> None:  # fmt: skip
@@ -35,37 +36,41 @@ def cholesky(
             brought(x, start + i * n, n, room, base + i * apart, width)
         for c in range(0, n, width):
             for j in range(c + 1, n):
+                at: Any = base + c * apart + j
+                other = base + j * apart
                 for i in range(c, min(c + width, j)):
-                    a, b = room[base + i * apart + j], room[base + j * apart + i]
-                    room[base + i * apart + j] = np.where(a == b, a, a * 0.5 + b * 0.5)
+                    a, b = room[at], room[other + i]
+                    room[at] = np.where(a == b, a, a * 0.5 + b * 0.5)
+                    at = at + apart
         for c in range(0, n, width):
             end = min(c + width, n)
-            for k in range(c, end):
-                pivot = room[base + k * apart + k]
-                lost = np.where(pivot > 0.0, lost, 1)
-                inverse = spread(1.0 / np.sqrt(pivot), width)
-                for j in range(c, stop, width):
-                    v = loaded(room, base + k * apart + j, width)
-                    stored(room, base + k * apart + j, v * inverse)
-                room[base + k * apart + k] = np.sqrt(pivot)
-                own = base + k * apart
+            r: Any = c
+            while r < n:  # these rows one by one, then all below them, a vector's at a time
+                own, row = r < end, base + r * apart
+                many = 1 if own else min(width, n - r)
+                here = c if own else r
                 products_taken(
-                    room, own + apart, end - k - 1, apart, room, own + k + 1, 1, 0, own, 1, c,
-                    stop, width,
+                    room, row, many, apart, room, base + c * apart + r, 1, apart, base + c * apart,
+                    min(r, end) - c, here, stop,
                 )  # fmt: skip
-            first = base + c * apart
-            for r in range(end, n, width):
-                products_taken(
-                    room, base + r * apart, min(width, n - r), apart, room, first + r, 1, apart,
-                    first, end - c, r, stop, width,
-                )  # fmt: skip
+                if own:
+                    pivot = room[row + r]
+                    lost = np.where(pivot > 0.0, lost, 1)
+                    inverse = spread(1.0 / np.sqrt(pivot), width)
+                    for j in range(c, stop, width):
+                        stored(room, row + j, loaded(room, row + j, width) * inverse)
+                    room[row + r] = np.sqrt(pivot)
+                r = r + many
         for c in range(0, n, width):
             for i in range(min(c + width, n)):
-                for j in range(max(c, i), min(c + width, n)):
-                    y[start + j * n + i] = room[base + i * apart + j].astype(y.dtype)
+                here, row = max(c, i), base + i * apart
+                to: Any = start + here * n + i
+                for j in range(here, min(c + width, n)):
+                    y[to] = room[row + j].astype(y.dtype)
+                    to = to + n
             for j in range(c, min(c + width, n)):
-                for i in range(j + 1, n):
-                    y[start + j * n + i] = y.dtype.type(0.0)
+                for i in range(start + j * n + (j + 1), start + (j + 1) * n):
+                    y[i] = y.dtype.type(0.0)
     odd[task] = lost
 
 
@@ -76,7 +81,7 @@ def cholesky_at_once(x: Any, y: Any, room: Any, odd: Any, n: int, apart: int, co
     return odd[0]
 
 
-@parallel
+@lean
 def qr(
     x: Any, q: Any, r: Any, room: Any, odd: Any, m: int, n: int, columns: int, apart: int,
     beside: int, start: int, count: int, part: int, task: int,
@@ -99,19 +104,20 @@ def qr(
                 stored(room, basis + i * beside + j, spread(room.dtype.type(0.0), width))
             if i < columns:
                 room[basis + i * beside + i] = room.dtype.type(1.0)
-        for c in range(k):
-            bad = bad + _mirrored(room, base, m, apart, c, scales, mirror)
-            _reflected(
-                room, base + c * apart, m - c, apart, c + 1, whole(n, width), scales + c,
-                mirror + c, width,
-            )  # fmt: skip
-        for u in range(k):
-            c = k - 1 - u
-            for i in range(c + 1, m):
-                room[mirror + i] = room[base + i * apart + c]
-            _reflected(
-                room, basis + c * beside, m - c, beside, c, whole(columns, width), scales + c,
-                mirror + c, width,
+        for u in range(2 * k):  # forwards through the columns, and back through the basis
+            forth = u < k
+            c = u if forth else 2 * k - 1 - u
+            if forth:
+                bad = bad + _mirrored(room, base, m, apart, c, scales, mirror)
+            else:
+                at: Any = base + c * apart + c
+                for i in range(mirror + c + 1, mirror + m):
+                    at = at + apart
+                    room[i] = room[at]
+            wide = apart if forth else beside
+            reflected(
+                room, (base if forth else basis) + c * wide, m - c, wide, c + 1 if forth else c,
+                whole(n if forth else columns, width), scales + c, mirror + c,
             )  # fmt: skip
         for i in range(m):
             given(room, basis + i * beside, columns, q, (t * m + i) * columns, width)
@@ -138,8 +144,10 @@ def _mirrored(room: Any, base: Any, m: Any, apart: Any, c: Any, scales: Any, mir
     head = room[base + c * apart + c]
     squares: Any = room.dtype.type(0.0)
     most: Any = np.where(head < 0.0, -head, head)
-    for i in range(c + 1, m):
-        v = room[base + i * apart + c]
+    at: Any = base + c * apart + c
+    for _i in range(c + 1, m):
+        at = at + apart
+        v = room[at]
         squares = fused(v, v, squares)
         size = np.where(v < 0.0, -v, v)
         most = np.where(size <= most, most, size)
@@ -152,22 +160,24 @@ def _mirrored(room: Any, base: Any, m: Any, apart: Any, c: Any, scales: Any, mir
     one = room.dtype.type(1.0)
     room[scales + c] = (end - head) / np.where(end == 0.0, one, end)
     inverse = 1.0 / np.where(ended, one, head - end)
-    for i in range(c + 1, m):
-        v = room[base + i * apart + c] * inverse
-        room[base + i * apart + c] = v
-        room[mirror + i] = v
+    at = base + c * apart + c
+    for i in range(mirror + c + 1, mirror + m):
+        at = at + apart
+        v = room[at] * inverse
+        room[at] = v
+        room[i] = v
     room[base + c * apart + c] = end
     return np.where(usual, np.int64(0), 1)
 
 
-def _reflected(
-    room: Any, rows: Any, many: Any, apart: Any, first: Any, stop: Any, scale: Any, mirror: Any,
-    width: int,
-) -> None:  # fmt: skip
+@shared(arrays=("room",), writes=("room",))
+def reflected(
+    room: Any, rows: Any, many: Any, apart: Any, first: Any, stop: Any, scale: Any, mirror: Any
+) -> None:
     """Apply a reflection to `many` rows, the first at `rows`, between columns `first` and stop. It
     has a 1 in the first row and its other numbers behind `mirror`.
     """
-    most = many & -4
+    width, most = 64 // room.dtype.itemsize, many & -4
     by = spread(room[scale], width)
     for j in range(first & -width, stop, width):
         at = lanes(width, np.int64) + j

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.loops import kernel, parallel
+from funct.kernels.cpu.loops import kernel, lean
 from funct.kernels.cpu.small.row_vectors import brought, exchanged, given, products_taken, whole
 from funct.kernels.cpu.vectors import fused, lanes, loaded, spread, stored, written
 
@@ -23,7 +23,7 @@ _LOST = {8: 2.0**-49, 4: 2.0**-20}  # of a column, what may be left of it by rou
 _LARGE = 1e150  # products of two such numbers, or of their inverses, are numbers still
 
 
-@parallel
+@lean
 def det(
     x: Any, y: Any, room: Any, odd: Any, n: int, apart: int, count: int, part: int, task: int
 ) -> None:  # fmt: skip
@@ -52,7 +52,7 @@ def det(
         y[t] = found.astype(y.dtype)
 
 
-@parallel
+@lean
 def slogdet(
     x: Any, sign: Any, size: Any, room: Any, odd: Any, n: int, apart: int, start: int, count: int,
     part: int, task: int,
@@ -87,7 +87,7 @@ def _logarithm(room: Any, base: Any, n: Any, apart: Any, turned: Any) -> tuple[A
     return sign, total
 
 
-@parallel
+@lean
 def solve(
     a: Any, b: Any, y: Any, room: Any, odd: Any, n: int, m: int, step: int, apart: int,
     count: int, part: int, task: int,
@@ -113,7 +113,7 @@ def solve(
     odd[task] = np.where(lost > 0, 1, 0)
 
 
-@parallel
+@lean
 def inv(
     x: Any, y: Any, places: Any, room: Any, odd: Any, n: int, apart: int, count: int, part: int,
     task: int,
@@ -134,13 +134,15 @@ def inv(
         lost = lost + _lost(room, base, n, apart)
         _substituted(room, base, n, apart, right, 2 * right, width)
         for j in range(n):
-            to = (t * n) * n + places[task * n + j]
-            for i in range(n):
-                y[to + i * n] = room[base + i * apart + right + j].astype(y.dtype)
+            at: Any = base + right + j
+            to: Any = t * n * n + places[task * n + j]
+            for _i in range(n):
+                y[to] = room[at].astype(y.dtype)
+                at, to = at + apart, to + n
     odd[task] = np.where(lost > 0, 1, 0)
 
 
-@parallel
+@lean
 def lu(
     x: Any, p: Any, low: Any, up: Any, places: Any, room: Any, odd: Any, n: int, apart: int,
     count: int, part: int, task: int,
@@ -159,20 +161,20 @@ def lu(
         )
         for i in range(n):
             row = (t * n + i) * n
-            for j in range(n):
-                p[row + j] = p.dtype.type(0.0)
+            for j in range(row, row + n):
+                p[j] = p.dtype.type(0.0)
             given(room, base + i * apart, i, low, row, width)
             low[row + i] = low.dtype.type(1.0)
-            for j in range(i + 1, n):
-                low[row + j] = low.dtype.type(0.0)
+            for j in range(row + i + 1, row + n):
+                low[j] = low.dtype.type(0.0)
             given(room, base + i * apart, n, up, row, width)
-            for j in range(i):
-                up[row + j] = up.dtype.type(0.0)
+            for j in range(row, row + i):
+                up[j] = up.dtype.type(0.0)
         for i in range(n):
             p[(t * n + places[task * n + i]) * n + i] = p.dtype.type(1.0)
 
 
-@parallel
+@lean
 def solve_triangular(
     a: Any, b: Any, y: Any, room: Any, odd: Any, n: int, m: int, step: int, along: int, apart: int,
     count: int, lower: bool, part: int, task: int,
@@ -192,23 +194,22 @@ def solve_triangular(
         for u in range(0, blocks, width):
             c = u if lower else blocks - width - u
             end = min(c + width, n)
-            for r in range(end - c):
-                k = c + r if lower else end - 1 - r
-                pivot = a[first + k * (n + 1)]
-                lost = np.where(pivot == 0.0, 1, lost)
-                for j in range(0, stop, width):
-                    v = loaded(room, base + k * apart + j, width)
-                    stored(room, base + k * apart + j, v / spread(pivot, width))
-                to, many = (k + 1, end - 1 - k) if lower else (c, k - c)
+            for r in range(end - c + 1):  # these rows one by one, then all that need them
+                own = r < end - c
+                k = c + r if lower else ((end - 1 - r) if own else 0)
+                others = n - end if lower else c
+                done = c if lower else end - r
+                row = base + k * apart
                 products_taken(
-                    room, base + to * apart, many, apart, a, first + to * down + k * along, down,
-                    along, base + k * apart, 1, 0, stop, width,
+                    room, row, 1 if own else others, apart, a, first + k * down + done * along,
+                    down, along, base + done * apart, r, 0, stop,
                 )  # fmt: skip
-            to, many = (end, n - end) if lower else (0, c)
-            products_taken(
-                room, base + to * apart, many, apart, a, first + to * down + c * along, down, along,
-                base + c * apart, end - c, 0, stop, width,
-            )  # fmt: skip
+                if own:
+                    pivot = a[first + k * (n + 1)]
+                    lost = np.where(pivot == 0.0, 1, lost)
+                    for j in range(0, stop, width):
+                        v = loaded(room, row + j, width)
+                        stored(room, row + j, v / spread(pivot, width))
         for i in range(n):
             given(room, base + i * apart, m, y, (t * n + i) * m, width)
     odd[task] = lost
@@ -263,8 +264,10 @@ def _largest(room: Any, base: Any, n: Any, apart: Any, stop: Any, width: int) ->
     """Leave the largest size of each column behind the last row; NaN where there is one."""
     for j in range(0, stop, width):
         most: Any = spread(room.dtype.type(0.0), width)
-        for i in range(n):
-            v = loaded(room, base + i * apart + j, width)
+        at: Any = base + j
+        for _i in range(n):
+            v = loaded(room, at, width)
+            at = at + apart
             size = np.where(v < 0.0, -v, v)
             most = np.where(size <= most, most, size)
         stored(room, base + n * apart + j, most)
@@ -300,16 +303,19 @@ def _eliminate(
             best: Any = room[base + j * apart + j]
             best = np.where(best < 0.0, -best, best)
             place: Any = np.int64(j)
+            at: Any = base + j * apart + j
             for i in range(j + 1, n):
-                v = room[base + i * apart + j]
+                at = at + apart
+                v = room[at]
                 size = np.where(v < 0.0, -v, v)
                 more = size > best
                 best = np.where(more, size, best)
                 place = np.where(more, i, place)
             if place > j:
-                exchanged(room, base + j * apart, base + place * apart, stop, width)
-                if unit:  # what is not of the unit matrix any more
-                    exchanged(room, base + j * apart + stop, base + place * apart + stop, c, width)
+                for part in range(2 if unit else 1):  # the second one is not of the unit any more
+                    behind = base + (stop if part > 0 else 0)
+                    length = c if part > 0 else stop
+                    exchanged(room, behind + j * apart, behind + place * apart, length, width)
                 turned = turned + 1
                 if placed:
                     was = places[first + j]
@@ -317,29 +323,15 @@ def _eliminate(
                     places[first + place] = was
             if best != 0.0:
                 _column(room, base, n, apart, c, j, width)
-        terms = end - c
-        top, last = base + c * apart, base + end * apart
-        for k in range(terms - 1):
-            row = top + k * apart
-            below = terms - 1 - k
-            products_taken(
-                room, row + apart, below, apart, room, row + apart + (c + k), apart, 1, row, 1,
-                c + width, stop, width,
-            )  # fmt: skip
-            if unit:
+        for k in range(1, end - c + 1):  # these rows one by one, then all below them
+            row, many = base + (c + k) * apart, 1 if c + k < end else n - end
+            for part in range(2 if unit else 1):
+                here = stop if part > 0 else c + width
+                there = stop + end if part > 0 else stop
                 products_taken(
-                    room, row + apart, below, apart, room, row + apart + (c + k), apart, 1, row, 1,
-                    stop, stop + end, width,
+                    room, row, many, apart, room, row + c, apart, 1, base + c * apart, k, here,
+                    there,
                 )  # fmt: skip
-        products_taken(
-            room, last, n - end, apart, room, last + c, apart, 1, top, terms, c + width,
-            stop, width,
-        )  # fmt: skip
-        if unit:
-            products_taken(
-                room, last, n - end, apart, room, last + c, apart, 1, top, terms, stop,
-                stop + end, width,
-            )  # fmt: skip
     return turned
 
 
@@ -348,12 +340,13 @@ def _column(room: Any, base: Any, n: Any, apart: Any, c: Any, j: Any, width: int
     here = lanes(width, np.int32)
     pivots = loaded(room, base + j * apart + c, width)
     behind = np.where(here > np.int32(j - c), pivots, spread(room.dtype.type(0.0), width))
-    inverse = 1.0 / room[base + j * apart + j]
-    for i in range(j + 1, n):
-        factor = room[base + i * apart + j] * inverse
-        v = fused(spread(-factor, width), behind, loaded(room, base + i * apart + c, width))
-        v = np.where(here == np.int32(j - c), spread(factor, width), v)
-        stored(room, base + i * apart + c, v)
+    inverse, own = 1.0 / room[base + j * apart + j], here == np.int32(j - c)
+    at: Any = base + j * apart + c
+    for _i in range(j + 1, n):
+        at = at + apart
+        factor = room[at + (j - c)] * inverse
+        v = fused(spread(-factor, width), behind, loaded(room, at, width))
+        stored(room, at, np.where(own, spread(factor, width), v))
 
 
 def _substituted(
@@ -363,17 +356,15 @@ def _substituted(
     blocks = whole(n, width)
     for back in range(0, blocks, width):
         c = blocks - width - back
-        end, top = min(c + width, n), base + c * apart
-        for u in range(end - c):
-            k = end - 1 - u
-            inverse = 1.0 / room[base + k * apart + k]
-            for j in range(start, stop, width):
-                v = loaded(room, base + k * apart + j, width)
-                stored(room, base + k * apart + j, v * spread(inverse, width))
+        end = min(c + width, n)
+        for u in range(end - c + 1):  # these rows one by one, then all above them
+            own = u < end - c
+            row = base + ((end - 1 - u) if own else 0) * apart
             products_taken(
-                room, top, k - c, apart, room, top + k, apart, 1, base + k * apart, 1, start, stop,
-                width,
+                room, row, 1 if own else c, apart, room, row + (end - u), apart, 1,
+                base + (end - u) * apart, u, start, stop,
             )  # fmt: skip
-        products_taken(
-            room, base, c, apart, room, base + c, apart, 1, top, end - c, start, stop, width
-        )
+            if own:
+                inverse = spread(1.0 / room[row + (end - 1 - u)], width)
+                for j in range(start, stop, width):
+                    stored(room, row + j, loaded(room, row + j, width) * inverse)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.cpu.shared import shared
 from funct.kernels.cpu.vectors import fused, gathered, lanes, loaded, spread, stored
 
 __all__ = ["brought", "exchanged", "given", "products_taken", "whole"]
@@ -50,34 +51,42 @@ def exchanged(room: Any, a: Any, b: Any, length: Any, width: int) -> None:
         stored(room, b + j, v)
 
 
+@shared(arrays=("room", "x"), writes=("room",))
 def products_taken(
     room: Any, rows: Any, many: Any, apart: Any, x: Any, left: Any, down: Any, along: Any, top: Any,
-    terms: Any, start: Any, stop: Any, width: int,
+    terms: Any, start: Any, stop: Any,
 ) -> None:  # fmt: skip
     """Take from `many` rows, the first at `rows`, between elements start and stop, products with
     the `terms` rows from `top` on: of row i times the numbers of x at left + i · down + k · along.
     """
-    most = many & -4
+    width, most = 64 // room.dtype.itemsize, many & -4
     for j in range(start, stop, width):
-        for i in range(0, most, 4):
-            at, by = rows + i * apart + j, left + i * down
+        at, by = rows + j, left
+        for _i in range(0, most, 4):
             a: Any = loaded(room, at, width)
             b: Any = loaded(room, at + apart, width)
             c: Any = loaded(room, at + 2 * apart, width)
             d: Any = loaded(room, at + 3 * apart, width)
-            for k in range(terms):
-                v = loaded(room, top + k * apart + j, width)
-                a = fused(-x[by + k * along], v, a)
-                b = fused(-x[by + (down + k * along)], v, b)
-                c = fused(-x[by + (2 * down + k * along)], v, c)
-                d = fused(-x[by + (3 * down + k * along)], v, d)
+            first, second, third, fourth = by, by + down, by + 2 * down, by + 3 * down
+            term = top + j
+            for _k in range(terms):
+                v = loaded(room, term, width)
+                a = fused(-x[first], v, a)
+                b = fused(-x[second], v, b)
+                c = fused(-x[third], v, c)
+                d = fused(-x[fourth], v, d)
+                first, second, third = first + along, second + along, third + along
+                fourth, term = fourth + along, term + apart
             stored(room, at, a)
             stored(room, at + apart, b)
             stored(room, at + 2 * apart, c)
             stored(room, at + 3 * apart, d)
-        for i in range(most, many):
-            one: Any = loaded(room, rows + i * apart + j, width)
-            for k in range(terms):
-                v = loaded(room, top + k * apart + j, width)
-                one = fused(-x[left + i * down + k * along], v, one)
-            stored(room, rows + i * apart + j, one)
+            at, by = at + 4 * apart, by + 4 * down
+        for _i in range(most, many):
+            one: Any = loaded(room, at, width)
+            first, term = by, top + j
+            for _k in range(terms):
+                one = fused(-x[first], loaded(room, term, width), one)
+                first, term = first + along, term + apart
+            stored(room, at, one)
+            at, by = at + apart, by + down
