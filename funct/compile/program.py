@@ -71,8 +71,8 @@ _FEW_TASKS = 8  # of a kernel: at each step of a loop it costs more to wake thre
 _FEW = 1 << 8  # turns, in all steps of loops
 # Kinds whose code is as fast at the lean level: what they repeat for long is written out.
 _LEAN = frozenset({
-    "columns", "combine", "copied", "gemm", "product", "registers", "rows", "told", "transposed",
-    "zeros",
+    "columns", "combine", "copied", "gemm", "lean flat", "product", "registers", "rows", "told",
+    "transposed", "zeros",
 })  # fmt: skip
 _LONG = 1 << 15  # bytes of arrays above which other Python threads may run meanwhile
 
@@ -113,7 +113,7 @@ _making = threading.Lock()
 _PRINTERS: dict[str, Callable[..., None]] = {
     "product": print_product, "gemm": print_tasks, "combine": print_combine, "repeat": print_repeat,
     "choose": print_choose, "zeros": print_zeros, "copied": print_copied, "gather": print_gather,
-    "flat": print_flat, "fourier lines": print_lines_of,
+    "flat": print_flat, "lean flat": print_flat, "fourier lines": print_lines_of,
     "fourier": print_fourier, "matrices": print_matrices, "triangular": print_triangular,
     "ufunc": print_ufunc, "fold": print_fold, "loop product": print_loop_product,
     "along": print_along, "qr": print_qr, "factors": print_factors,

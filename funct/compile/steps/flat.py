@@ -56,11 +56,12 @@ class _Work(Struct, frozen=True):
 
 
 def flat_call(
-    fn: Callable[..., Any], words: Sequence[Any], writes: Sequence[Root], tasks: int = 0
-) -> Call:
+    fn: Callable[..., Any], words: Sequence[Any], writes: Sequence[Root], tasks: int = 0,
+    lean: bool = False,
+) -> Call:  # fmt: skip
     """The call of a function on flat arrays: addresses with dtypes, arrays that are known, ints, or
     what is static. tasks: how many there are of a function whose last argument is the number of
-    one; 0: it has none.
+    one; 0: it has none. lean: whether its code is as fast at the lean level.
     """
     held: dict[Var, Any] = {}
     kinds: list[Any] = []
@@ -72,7 +73,7 @@ def flat_call(
             w = Address(table), w.dtype
         kinds.append(w[1] if isinstance(w, tuple) else _kind(w))
         given.append(w[0] if isinstance(w, tuple) else w if type(w) is int else 0)
-    kernel = ("flat", fn, tuple(kinds), tasks > 0)
+    kernel = ("lean flat" if lean else "flat", fn, tuple(kinds), tasks > 0)
     return Call(kernel, tuple(given), max(1, tasks), tuple(writes), held=held)
 
 

@@ -83,7 +83,7 @@ def lower_rows(node: Node, fused: Fused) -> list[Call]:
     odd = Address(Buffer(tasks, _INDEX))
     held += [(Address(Buffer(tasks * each, wide)), wide), (odd, _INDEX)]
     words = [*held, *sizes, tasks]
-    call = flat_call(_KERNELS[node.name].fn, words, [*node.results, odd.of], tasks)
+    call = flat_call(_KERNELS[node.name].fn, words, [*node.results, odd.of], tasks, lean=True)
     if node.name in _SURE:
         return [*calls, call]
     return [*calls, call, Call(("odd",), (odd, tasks), 1, (), checks=True, doubts=True)]
