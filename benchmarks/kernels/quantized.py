@@ -136,13 +136,12 @@ def _convolutions() -> Iterator[Row]:
         few = np.zeros(len(w), np.int32), quantized.Codes(factor, 7, 7, 255, np.uint8)
         pixels = len(x) * math.prod(slide.size(xs[2:], ws[2:]))
         ours: dict[str, Callable[[], object]] = {
-            f"int8 conv {name}":
-            lambda x=x, w=w, few=few, s=slide: quantized.convolution(x, 99, w, *few, s),
-        }  # fmt: skip
+            f"int8 conv {name}": functools.partial(quantized.convolution, x, 99, w, *few, slide)
+        }
         if name.endswith("one image"):
             made = _compiled_convolution(w, slide)
             ours[f"int8 conv {name}, compiled"] = functools.partial(made, xp.asarray(x))
-        peer = {"float32": lambda x=image, w=kernels, s=slide: convolution(x, w, *s)}
+        peer = {"float32": functools.partial(convolution, image, kernels, *slide)}
         for row, call in ours.items():
             yield Row(row, 2 * pixels * w.size, call, peer, best().dot)
 

@@ -51,10 +51,10 @@ def convolution_on_codes(
     *slide: Any,
 ) -> Job | None:  # fmt: skip
     """The same of images, where that is one call."""
-    numbers = map(bytes.fromhex, (bias, factor))
+    offsets, factors = map(bytes.fromhex, (bias, factor))
     codes = (*limits[:-1], np.dtype(limits[-1]))
-    given = x, np.dtype(dtype), zero_point, w, *numbers, codes, Sliding(*slide), best()
-    made = images_at_once(*given)
+    how = codes, Sliding(*slide), best()
+    made = images_at_once(x, np.dtype(dtype), zero_point, w, offsets, factors, *how)
     if made is None:
         return None
     found = job_of(made.place, made.job, made.fields, images.CALL, made.scratch_bytes, made)
