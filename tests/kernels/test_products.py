@@ -145,6 +145,20 @@ def test_large_products_are_numpys(shape: Any, dtype: str, left: int, right: int
             np.testing.assert_array_equal(z, expected.astype(dtype), strict=True)
 
 
+@pytest.mark.parametrize("dtype", "fd")
+@pytest.mark.parametrize(
+    "shape", [(1030, 300, 530), (1040, 200, 300), (2, 520, 430, 300), (2, 512, 129, 257)]
+)
+def test_products_of_many_rows_are_numpys(shape: tuple[int, ...], dtype: str) -> None:
+    """Exactly, on integers: columns some at a time, the last ones a vector too, however A lies."""
+    *stack, m, k, n = shape
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(-8, 9, (*stack, *two)).astype(dtype) for two in ((m, k), (k, n)))
+    expected = (x.astype("d") @ y.astype("d")).astype(dtype)
+    for a in (x, np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2)):
+        np.testing.assert_array_equal(matmul(a, y), expected, strict=True)
+
+
 @pytest.mark.parametrize("dtype", "fdFD")
 @pytest.mark.parametrize(("m", "n"), [(1, 70), (70, 1), (1, 1), (2, 70)])
 @pytest.mark.parametrize(("left", "right"), [(0, 0), (1, 1), (2, 0), (0, 3), (2, 2), (1, 0)])

@@ -31,7 +31,6 @@ Note [Rows a page apart]
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -61,7 +60,8 @@ __all__ = [
 _TERMS, _LAID = 128, 512  # of a sum in registers, and of what is laid out at a time
 # bytes of B that are laid out, or read where they lie, and of A that are laid out at a time
 _PANELS, _INSIDE, _STRIPS = 1 << 18, 1 << 19, 1 << 19
-_MANY = 512  # rows that B is laid out for, and columns that A is
+_MANY = 512  # rows from which on B is laid out, and columns from which on A is
+_ENOUGH_COLUMNS = 256  # for A, if B is and many terms are taken at once, each on a page of its own
 _PAGE, _LINES, _PAGES = 4096, 8, 64  # pages whose places the processor has at hand
 _ENOUGH = {1: 8, 2: 6, 3: 5}  # rows of a tile of so many vectors that is as fast as a higher one
 _SQUARE = 32  # bytes
@@ -114,17 +114,20 @@ def cut(
     if not turned and a_row * byte % _PAGE == 0:
         most = min(most, _LINES)  # see Note [Rows a page apart]
     rows = _height(m, most, _ENOUGH[wide])
-    a_way = INSIDE if not turned else LAID if n > _MANY else TURNED
-    b_way = TURNED if b_turned else LAID if m > _MANY else INSIDE
+    b_way = TURNED if b_turned else LAID if m >= _MANY else INSIDE
+    many = _ENOUGH_COLUMNS if b_way == LAID and k > _TERMS else _MANY
+    a_way = INSIDE if not turned else LAID if n >= many else TURNED
     far = b_way == INSIDE and b_row * byte >= _PAGE  # each term of a panel is on another page
     terms = _PAGES if far else _TERMS
     at_once, room = (terms, _INSIDE) if b_way == INSIDE else (_LAID, _PANELS)
     k = min(k, at_once + LAST - 1)
     strips = min(-(-m // rows), max(1, _STRIPS // (byte * k * rows)))
-    panel = math.lcm(wide, narrow) * lanes
-    panels = -(-n // panel)
-    groups = -(-panels // max(1, room // (byte * k * panel)))
-    columns = panel * -(-panels // groups)
+    unit = lanes if wide > narrow else wide * lanes  # any vectors but a single one fill both tiles
+    units = -(-n // unit)
+    groups = -(-units // max(1, room // (byte * k * unit)))
+    columns = max(unit * -(-units // groups), narrow * lanes)
+    if groups > 1:  # but the wide one is quicker
+        columns = -(-columns // (wide * lanes)) * wide * lanes
     laid = 0 if b_way == INSIDE else k * columns
     if a_way != LAID:
         return Cut(rows, vectors, a_way, b_way, _ALL, columns, at_once, terms, laid)

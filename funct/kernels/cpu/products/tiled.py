@@ -43,6 +43,7 @@ _LEAST_OF_STACK, _LEAST_STRAIGHT = 1 << 14, 1 << 18
 _VECTOR = 64  # bytes
 _EVEN = 0.9  # of what tasks of one width would compute, if they compute it at all
 _WIDE = 128  # columns or rows of a task of which a core gets two
+_MANY = 1024  # rows for which tasks lay out columns of their own, not all of them
 _TASKS = 4  # for a core, of a stack
 
 
@@ -203,7 +204,8 @@ def _split(m: int, n: int, lanes: int, *, by_rows: bool, once: bool) -> _Split:
     parts = 2 * cores if max(m, n) >= 2 * cores * _WIDE and not once else cores
     if by_rows and m >= parts * _LEAST_BLOCK:
         return _Split(parts, n)
-    ways = [(3 * lanes, parts), (3 * lanes, cores), (lanes, cores)]
+    unit = lanes if m >= _MANY and n >= parts * _WIDE else 3 * lanes
+    ways = [(unit, parts), (3 * lanes, cores), (lanes, cores)]
     columns = [unit * -(-n // (unit * many)) for unit, many in ways]
     even = [n >= _EVEN * c * many for c, (_, many) in zip(columns, ways, strict=True)]
     if not even[0] and m >= parts * (_WIDE if any(even) else _LEAST_BLOCK):
