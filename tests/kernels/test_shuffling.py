@@ -34,8 +34,9 @@ def words(n: int, kind: str) -> Any:
 @pytest.mark.parametrize("kind", ["random", "few", "late", "cut", "same", "alike"])
 def test_words_are_in_stable_order(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dealt out at once, and by their first digit before."""
-    for near in (1 << 17, 64):
-        monkeypatch.setattr("funct.kernels.random.orders.NEAR", near)
+    for near, part in ((1 << 17, 14), (64, 14), (65, 10)):
+        monkeypatch.setattr("funct.kernels.random.orders.NEAR", near)  # sizes are kept for each
+        monkeypatch.setattr(cpu, "_PART", part)
         for n in LENGTHS:
             x = words(n, kind)
             np.testing.assert_array_equal(order(x), plain_argsort(x, 0, False), strict=True)

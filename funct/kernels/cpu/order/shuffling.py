@@ -20,7 +20,9 @@ NEAR = 1 << 18  # keys up to which all buckets are at hand
 PLACES = 40  # of a bucket, which are enough but for one of some 20 million,
 _MOST, _MORE = 16, 24  # and of which most buckets need no more than so many
 _LOAD = 15  # keys for each bucket
-_PART, _DIGIT = 11, 11  # bits of how many keys have one first digit, and of that, if it has as many
+# bits of how many keys have one first digit, whose buckets stay in the second cache; and of that,
+# if it has as many: each is a place that is written by turns, on a page of its own
+_PART, _DIGIT = 14, 11
 _EACH = {k: tuple(range(k)) for k in (_MOST, _MORE, PLACES)}  # without a loop
 _NONE = np.int32((1 << 31) - 1)  # what stands in places of no key
 
