@@ -17,7 +17,16 @@ import funct.array as xp
 from funct.device.machine_code import assembly
 from funct.kernels import cpu
 from funct.kernels.cpu import loops
-from funct.kernels.cpu.loops import Kernel, available, kernel, lean, making, pays, ready
+from funct.kernels.cpu.loops import (
+    Kernel,
+    available,
+    kernel,
+    lean,
+    making,
+    parallel,
+    pays,
+    ready,
+)
 from funct.kernels.cpu.outside import declared
 from funct.kernels.cpu.shared import shared
 from funct.kernels.cpu.vectors import (
@@ -57,7 +66,7 @@ def _shifted(x: Any, y: Any, at: Any, n: Any) -> Any:
     return above
 
 
-@lean
+@lean(parallel)
 def _rotated(x: Any, y: Any, above: Any, n: int, task: int) -> None:
     above[task] = x.dtype.type(_shifted(x, y, 1, n - 1))
     y[n - 1] = x[0]

@@ -122,7 +122,9 @@ class Kernel:
     where they write to one place.
 
     result: the numbers of the arguments that the new array has its shape and dtype of. A call then
-    gives that array, or None where the function returns anything but 0. level: LLVM's.
+    gives that array, or None where the function returns anything but 0.
+
+    level: LLVM's for its code.
     """
 
     # The builtin stands where Python looks for it, so a call runs no Python.
@@ -136,10 +138,9 @@ class Kernel:
     def __init__(
         self, fn: Callable[..., Any], parallel: bool = False,
         result: tuple[int, int] | None = None, otherwise: Callable[..., Any] | None = None,
-        level: int = 1,
     ) -> None:  # fmt: skip
         self.fn, self.parallel, self._result, self._otherwise = fn, parallel, result, otherwise
-        self.level = level
+        self.level = 1
         names = fn.__code__.co_varnames[: fn.__code__.co_argcount]
         self._names = names if result is None else names[:-2]
         self._known: dict[Any, tuple[list[Any], frozenset[str], int]] = {}
@@ -255,11 +256,17 @@ def parallel(fn: Callable[..., Any]) -> Kernel:
     return Kernel(fn, True)
 
 
-def lean(fn: Callable[..., Any]) -> Kernel:
-    """The same at the level `LEAN`: for functions whose loops hold few instructions as they are
-    written, where code costs a third as much to make.
+def lean(make: Callable[[Callable[..., Any]], Kernel]) -> Callable[[Callable[..., Any]], Kernel]:
+    """`kernel` or `parallel` at the level `LEAN`: for functions whose loops hold few instructions
+    as they are written, where code costs a third as much to make.
     """
-    return Kernel(fn, True, level=LEAN)
+
+    def made(fn: Callable[..., Any]) -> Kernel:
+        found = make(fn)
+        found.level = LEAN
+        return found
+
+    return made
 
 
 def making(

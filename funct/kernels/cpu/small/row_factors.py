@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.loops import kernel, lean
+from funct.kernels.cpu.loops import kernel, lean, parallel
 from funct.kernels.cpu.shared import shared
 from funct.kernels.cpu.small.row_vectors import brought, given, products_taken, whole
 from funct.kernels.cpu.vectors import fused, lanes, loaded, spread, stored
@@ -18,7 +18,7 @@ __all__ = ["cholesky", "cholesky_at_once", "qr", "qr_at_once"]
 _LARGE = {8: 1e280, 4: 1e30}  # sums of squares within it, and above its inverse, have lost nothing
 
 
-@lean
+@lean(parallel)
 def cholesky(
     x: Any, y: Any, room: Any, odd: Any, n: int, apart: int, count: int, part: int, task: int
 ) -> None:  # fmt: skip
@@ -74,14 +74,14 @@ def cholesky(
     odd[task] = lost
 
 
-@kernel
+@lean(kernel)
 def cholesky_at_once(x: Any, y: Any, room: Any, odd: Any, n: int, apart: int, count: int) -> int:
     """The same without tasks; odd (1,), also given."""
     cholesky.fn(x, y, room, odd, n, apart, count, count, 0)
     return odd[0]
 
 
-@lean
+@lean(parallel)
 def qr(
     x: Any, q: Any, r: Any, room: Any, odd: Any, m: int, n: int, columns: int, apart: int,
     beside: int, start: int, count: int, part: int, task: int,
@@ -129,7 +129,7 @@ def qr(
     odd[task] = np.where(bad > 0, 1, 0)
 
 
-@kernel
+@lean(kernel)
 def qr_at_once(
     x: Any, y: Any, room: Any, odd: Any, m: int, n: int, columns: int, apart: int, beside: int,
     start: int, count: int,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.loops import kernel, lean
+from funct.kernels.cpu.loops import kernel, lean, parallel
 from funct.kernels.cpu.small.row_vectors import brought, exchanged, given, products_taken, whole
 from funct.kernels.cpu.vectors import fused, lanes, loaded, spread, stored, written
 
@@ -23,7 +23,7 @@ _LOST = {8: 2.0**-49, 4: 2.0**-20}  # of a column, what may be left of it by rou
 _LARGE = 1e150  # products of two such numbers, or of their inverses, are numbers still
 
 
-@lean
+@lean(parallel)
 def det(
     x: Any, y: Any, room: Any, odd: Any, n: int, apart: int, count: int, part: int, task: int
 ) -> None:  # fmt: skip
@@ -52,7 +52,7 @@ def det(
         y[t] = found.astype(y.dtype)
 
 
-@lean
+@lean(parallel)
 def slogdet(
     x: Any, sign: Any, size: Any, room: Any, odd: Any, n: int, apart: int, start: int, count: int,
     part: int, task: int,
@@ -87,7 +87,7 @@ def _logarithm(room: Any, base: Any, n: Any, apart: Any, turned: Any) -> tuple[A
     return sign, total
 
 
-@lean
+@lean(parallel)
 def solve(
     a: Any, b: Any, y: Any, room: Any, odd: Any, n: int, m: int, step: int, apart: int,
     count: int, part: int, task: int,
@@ -113,7 +113,7 @@ def solve(
     odd[task] = np.where(lost > 0, 1, 0)
 
 
-@lean
+@lean(parallel)
 def inv(
     x: Any, y: Any, places: Any, room: Any, odd: Any, n: int, apart: int, count: int, part: int,
     task: int,
@@ -142,7 +142,7 @@ def inv(
     odd[task] = np.where(lost > 0, 1, 0)
 
 
-@lean
+@lean(parallel)
 def lu(
     x: Any, p: Any, low: Any, up: Any, places: Any, room: Any, odd: Any, n: int, apart: int,
     count: int, part: int, task: int,
@@ -174,7 +174,7 @@ def lu(
             p[(t * n + places[task * n + i]) * n + i] = p.dtype.type(1.0)
 
 
-@lean
+@lean(parallel)
 def solve_triangular(
     a: Any, b: Any, y: Any, room: Any, odd: Any, n: int, m: int, step: int, along: int, apart: int,
     count: int, lower: bool, part: int, task: int,
@@ -215,7 +215,7 @@ def solve_triangular(
     odd[task] = lost
 
 
-@kernel
+@lean(kernel)
 def det_at_once(x: Any, y: Any, room: Any, odd: Any, n: int, apart: int, count: int) -> int:
     """`det` without tasks, as `inv_at_once` and `solve_at_once` are theirs; odd (1,), also given.
     """
@@ -223,7 +223,7 @@ def det_at_once(x: Any, y: Any, room: Any, odd: Any, n: int, apart: int, count: 
     return odd[0]
 
 
-@kernel
+@lean(kernel)
 def slogdet_at_once(
     x: Any, y: Any, room: Any, odd: Any, n: int, apart: int, start: int, count: int
 ) -> int:  # fmt: skip
@@ -232,7 +232,7 @@ def slogdet_at_once(
     return odd[0]
 
 
-@kernel
+@lean(kernel)
 def inv_at_once(
     x: Any, y: Any, places: Any, room: Any, odd: Any, n: int, apart: int, count: int
 ) -> int:
@@ -241,7 +241,7 @@ def inv_at_once(
     return odd[0]
 
 
-@kernel
+@lean(kernel)
 def solve_at_once(
     a: Any, b: Any, y: Any, room: Any, odd: Any, n: int, m: int, step: int, apart: int, count: int
 ) -> int:  # fmt: skip
@@ -250,7 +250,7 @@ def solve_at_once(
     return odd[0]
 
 
-@kernel
+@lean(kernel)
 def solve_triangular_at_once(
     a: Any, b: Any, y: Any, room: Any, odd: Any, n: int, m: int, step: int, apart: int, count: int,
     lower: bool,
