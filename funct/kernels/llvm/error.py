@@ -34,7 +34,7 @@ from funct.kernels.llvm.scaling import (
     scaled,
     split_constant,
 )
-from funct.kernels.llvm.tables import has_tables, looked_up
+from funct.kernels.llvm.tables import curve, has_tables
 
 if TYPE_CHECKING:
     from funct.kernels.llvm.emitter import Emitter
@@ -92,22 +92,11 @@ def erf(e: Emitter, x: Value) -> Value:
     element = x.type.element
     size = e.abs(x)
     if has_tables(e):
-        return e.copysign(_by_cells(e, e.min(ERF_END[element], size)), x)
+        a = e.min(ERF_END[element], size)
+        return e.copysign(curve(e, a, ERF_STEP[element], ERF_CELLS[element]), x)
     a = e.min({"f32": 3.95, "f64": 5.95}[element], size)  # erf is 1 beyond
     near = e.fma(size, e.polynomial(a * a, ERF[element]), size)
     return e.copysign(e.select(size < 1, near, _far(e, a)), x)
-
-
-def _by_cells(e: Emitter, a: Value) -> Value:
-    """erf(a) for 0 <= a <= ERF_END: a polynomial for each of 16 cells."""
-    type, element = a.type, a.type.element
-    _, index = nearest(e, a, 1 / ERF_STEP[element])
-    centre, value, *slope = (looked_up(e, type, c, index) for c in ERF_CELLS[element])
-    t = a - centre
-    total = slope.pop()
-    for c in reversed(slope):
-        total = e.fma(total, t, c)
-    return e.fma(total, t, e.select(e.eq(value, 0), t, value))
 
 
 def _far(e: Emitter, a: Value) -> Value:

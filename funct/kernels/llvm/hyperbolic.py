@@ -1,14 +1,16 @@
-"""sinh, cosh, tanh and their inverses, by exp and log."""
+"""sinh, cosh, tanh and their inverses, by exp and log; tanh of float32 by cells too."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from funct.kernels.llvm.cells import TANH_CELLS, TANH_END, TANH_STEP
 from funct.kernels.llvm.coefficients import ATANH_WIDE, SINH, TANH
 from funct.kernels.llvm.exponential import LN2, reduce
 from funct.kernels.llvm.logarithm import log, log_of_sum
 from funct.kernels.llvm.rare import rarely
 from funct.kernels.llvm.scaling import BIAS, MANTISSA, bits_of, octave, pow2, split_constant
+from funct.kernels.llvm.tables import curve, has_tables
 
 if TYPE_CHECKING:
     from funct.kernels.llvm.emitter import Emitter
@@ -23,6 +25,9 @@ SQUARE_OVERFLOWS = {"f32": 2.0**60, "f64": 2.0**500}
 def tanh(e: Emitter, x: Value) -> Value:
     """The hyperbolic tangent; at most 1.5 ulp."""
     size = e.abs(x)
+    if x.type.element == "f32" and has_tables(e):
+        a = e.min(TANH_END["f32"], size)
+        return e.copysign(curve(e, a, TANH_STEP["f32"], TANH_CELLS["f32"]), x)
     z = x * x
     near = e.fma(size * z, e.polynomial(z, TANH[x.type.element]), size)
     _, bits, p = reduce(e, e.min(ONE[x.type.element], size) * 2, BIAS[x.type.element])

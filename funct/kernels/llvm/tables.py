@@ -1,8 +1,13 @@
-"""Tables of 16 numbers, of which each lane takes one: AVX-512 holds them in registers."""
+"""Tables of 16 numbers, of which each lane takes one: AVX-512 holds them in registers.
+
+`curve` puts a polynomial for each of 16 cells together from them.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from funct.kernels.llvm.scaling import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -10,7 +15,7 @@ if TYPE_CHECKING:
     from funct.kernels.llvm.emitter import Emitter
     from funct.kernels.llvm.values import Type, Value
 
-__all__ = ["has_tables", "looked_up"]
+__all__ = ["curve", "has_tables", "looked_up"]
 
 
 def has_tables(e: Emitter) -> bool:
@@ -43,3 +48,18 @@ def looked_up(e: Emitter, type: Type, numbers: Sequence[float], index: Value) ->
     kinds = ", ".join([v.type.text for v in given])
     e.module.declare(full, f"declare {type.text} {full}({kinds})")
     return e.emit(type, f"call {type.text} {full}({', '.join([repr(v) for v in given])})")
+
+
+def curve(e: Emitter, a: Value, step: float, columns: Sequence[Sequence[float]]) -> Value:
+    """f(a) for a >= 0 up to the end of the 16th cell of width `step`; `has_tables`.
+
+    columns: the numbers c, f(c) and the coefficients of the slope P, for f(c + t) = f(c) + t P(t);
+    c is 0 in the first cell, and there f(t) = t + t P(t).
+    """
+    _, index = nearest(e, a, 1 / step)
+    centre, value, *slope = (looked_up(e, a.type, c, index) for c in columns)
+    t = a - centre
+    total = slope.pop()
+    for c in reversed(slope):
+        total = e.fma(total, t, c)
+    return e.fma(total, t, e.select(e.eq(value, 0), t, value))

@@ -16,40 +16,47 @@ from mpmath import mpf
 from .fit import fit, print_file, rounded, wrapped
 
 LOG2_FROM = 0.703125
-ERF_STEP = {"f32": 0.258, "f64": 0.3872}
-ERF_END = {"f32": 3.99, "f64": 6.0}  # in the last cell, and erf rounds to 1 there
-ERF_TERMS = {"f32": 6, "f64": 12}
+CURVES = {  # functions, widths of cells, ends, terms, how far numbers are from middles
+    "ERF": (
+        mpmath.erf, {"f32": 0.258, "f64": 0.3872}, {"f32": 3.99, "f64": 6.0},
+        {"f32": 6, "f64": 12}, 250,
+    ),
+    "TANH": (mpmath.tanh, {"f32": 0.5836}, {"f32": 9.04}, {"f32": 7}, 700),
+}  # fmt: skip
 
 
-def middle(k, dtype):
-    """A number near the middle of a cell whose erf is almost one of the dtype."""
-    near = [rounded(ERF_STEP[dtype] * (k + mpf(j) / 4096), dtype) for j in range(-250, 251)]
-    lost = [abs(mpmath.erf(c) - rounded(mpmath.erf(c), dtype)) for c in near]
+def middle(name, k, dtype):
+    """A number near the middle of a cell at which the function is almost one of the dtype."""
+    function, steps, *_, far = CURVES[name]
+    near = [rounded(steps[dtype] * (k + mpf(j) / 4096), dtype) for j in range(-far, far + 1)]
+    lost = [abs(function(c) - rounded(function(c), dtype)) for c in near]
     return near[lost.index(min(lost))] if k else mpf(0)
 
 
-def erf_cell(k, dtype):
+def curve_cell(name, k, dtype):
     """What is fitted in a cell, its weight, and where t lies if c + t is in the cell."""
-    c, step = middle(k, dtype), mpf(ERF_STEP[dtype])
+    function, steps, ends, *_ = CURVES[name]
+    c, step = middle(name, k, dtype), mpf(steps[dtype])
     a = (k - mpf("0.501")) * step - c if k else mpf(10) ** -12
-    b = ((k + mpf("0.501")) * step if k < 15 else mpf(ERF_END[dtype])) - c
-    own = 0 if k else 1  # around 0 the number itself is in front: its slope is no float
+    b = ((k + mpf("0.501")) * step if k < 15 else mpf(ends[dtype])) - c
+    own = 0 if k else 1  # around 0 the number itself is in front: its slope may be no float
     return (
-        lambda t: (mpmath.erf(c + t) - mpmath.erf(c)) / t - own,
-        lambda t: abs(t) / mpmath.erf(c + t),
+        lambda t: (function(c + t) - function(c)) / t - own,
+        lambda t: abs(t) / function(c + t),
         a,
         b,
     )
 
 
-def erf_cells(dtype):
-    """For each of 16 cells: its number c, erf(c), the coefficients of the slope; as columns."""
+def curve_cells(name, dtype):
+    """For each of 16 cells: its number c, f(c), the coefficients of the slope; as columns."""
+    function, _, _, terms, _ = CURVES[name]
     rows = []
     for k in range(16):
-        c = middle(k, dtype)
-        slope, error = fit(*erf_cell(k, dtype), ERF_TERMS[dtype], dtype)
-        sys.stderr.write(f"ERF_CELLS {dtype} {k} {error:.2f}\n")
-        rows.append([float(c), float(rounded(mpmath.erf(c), dtype)), *slope])
+        c = middle(name, k, dtype)
+        slope, error = fit(*curve_cell(name, k, dtype), terms[dtype], dtype)
+        sys.stderr.write(f"{name}_CELLS {dtype} {k} {error:.2f}\n")
+        rows.append([float(c), float(rounded(function(c), dtype)), *slope])
     return list(zip(*rows))
 
 
@@ -111,19 +118,21 @@ def printed_powers():
     return f"{head} = (\n{wrapped(sixteenths(), 4)}\n)  # fmt: skip\n"
 
 
-def printed_erf_cells():
-    """The lines of erf's tables."""
+def printed_curve(name):
+    """The lines of a curve's tables."""
     kinds = []
-    for dtype in ("f32", "f64"):
-        columns = [f"        (\n{wrapped(v, 12)}\n        ),\n" for v in erf_cells(dtype)]
+    _, steps, ends, *_ = CURVES[name]
+    for dtype in steps:
+        columns = [f"        (\n{wrapped(v, 12)}\n        ),\n" for v in curve_cells(name, dtype)]
         kinds.append(f'    "{dtype}": (\n{"".join(columns)}    ),\n')
+    f = name.lower()
     head = (
-        "# erf(c + t) = C + t P(t) in 16 cells of that width, around 0 erf(t) = t + t P(t): all c,"
-        " all C\n# and each coefficient of P; from the end on erf is 1\n"
+        f"# {f}(c + t) = C + t P(t) in 16 cells of that width, around 0 {f}(t) = t + t P(t): all c,"
+        f" all C\n# and each coefficient of P; from the end on {f} is 1\n"
     )
     return (
-        f"{head}ERF_STEP = {ERF_STEP}\nERF_END = {ERF_END}\n".replace("'", '"')
-        + f"ERF_CELLS = {{\n{''.join(kinds)}}}  # fmt: skip\n"
+        f"{head}{name}_STEP = {steps}\n{name}_END = {ends}\n".replace("'", '"')
+        + f"{name}_CELLS = {{\n{''.join(kinds)}}}  # fmt: skip\n"
     )
 
 
@@ -143,7 +152,8 @@ def printed_octave_cells():
 
 if __name__ == "__main__":
     names = [f"LOG2_{part}" for part in ("CELLS", "FROM", "HIGH", "LOW")]
-    names += [f"ERF_{part}" for part in ("CELLS", "END", "STEP")]
+    names += [f"{name}_{part}" for name in CURVES for part in ("CELLS", "END", "STEP")]
     names += ["LOG10_HIGH", "LOG10_LOW", "LOG_CELLS", "EXP2_SIXTEENTHS"]
-    parts = [printed_octave_cells(), printed_log_cells(), printed_powers(), printed_erf_cells()]
+    parts = [printed_octave_cells(), printed_log_cells(), printed_powers()]
+    parts += map(printed_curve, CURVES)
     print_file("What lanes look up, 16 numbers each; tests compute them.", names, parts)

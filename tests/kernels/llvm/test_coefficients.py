@@ -10,9 +10,9 @@ mpmath = pytest.importorskip("mpmath")
 
 from .fit import FITS, horner  # noqa: E402  (needs mpmath)
 from .fit_cells import (  # noqa: E402
-    ERF_TERMS,
+    CURVES,
+    curve_cell,
     edges,
-    erf_cell,
     log_cells,
     logs_of_cells,
     middle,
@@ -64,21 +64,26 @@ def test_powers_of_two():
     assert tuple(sixteenths()) == cells.EXP2_SIXTEENTHS
 
 
-@pytest.mark.parametrize("dtype", ["f32", "f64"])
-def test_cells_of_erf(dtype):
-    """Each polynomial is that close all over its cell; the last cell reaches where erf is 1."""
-    centres, values, *slopes = cells.ERF_CELLS[dtype]
-    assert len(slopes) == ERF_TERMS[dtype]
+@pytest.mark.parametrize(
+    ("name", "dtype"), [(name, dtype) for name, curve in CURVES.items() for dtype in curve[1]]
+)
+def test_cells_of_curves(name, dtype):
+    """Each polynomial is that close all over its cell; the last cell reaches where 1 comes out."""
+    function, steps, ends, terms, _ = CURVES[name]
+    parts = [getattr(cells, f"{name}_{part}")[dtype] for part in ("STEP", "END", "CELLS")]
+    step, end, (centres, values, *slopes) = parts
+    assert (step, end) == (steps[dtype], ends[dtype])
+    assert len(slopes) == terms[dtype]
     for k, (c, value, *slope) in enumerate(zip(centres, values, *slopes)):
-        assert c == middle(k, dtype)
+        assert c == middle(name, k, dtype)
         digits = {"f32": 24, "f64": 53}[dtype]
-        assert abs(value - mpmath.erf(c)) <= 2.0 ** -(digits + 2)
-        g, weight, a, b = erf_cell(k, dtype)
+        assert abs(value - function(c)) <= 2.0 ** -(digits + 2)
+        g, weight, a, b = curve_cell(name, k, dtype)
         for j in range(50):
             t = a + (b - a) * (j + mpmath.mpf(1) / 3) / 50
             assert weight(t) * abs(horner([mpmath.mpf(c) for c in slope], t) - g(t)) < MOST[dtype]
-    assert mpmath.erfc(cells.ERF_END[dtype]) < 2.0 ** -(digits + 1)
-    assert round(cells.ERF_END[dtype] / cells.ERF_STEP[dtype]) == 15
+    assert 1 - function(mpmath.mpf(end)) < 2.0 ** -(digits + 1)
+    assert round(end / step) == 15
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
