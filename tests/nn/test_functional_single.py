@@ -56,9 +56,9 @@ _CALLS = {
 
 # those whose cases hold arrays besides, of as many rows, and those that are compiled before that
 _OF_SO_MANY = {
-    "_scaled", "cosine_embedding_loss", "cross_entropy", "_composed_sample", "hinge_embedding_loss",
-    "margin_ranking_loss", "multi_margin_loss", "nll_loss", "soft_margin_loss", "_pair_distances",
-    "_upper_distances",
+    "_by_differences", "_scaled", "cosine_embedding_loss", "cross_entropy", "_composed_sample",
+    "hinge_embedding_loss", "margin_ranking_loss", "multi_margin_loss", "nll_loss",
+    "soft_margin_loss", "_pair_distances", "_upper_distances",
 }  # fmt: skip
 
 
