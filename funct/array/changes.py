@@ -58,8 +58,7 @@ def changed(x: Any, key: Any, name: str, v: Any, change: Any) -> Any:
         try:
             if (kind is array or kind is float) and (mode := _MODES.get(change)) is not None:
                 if c is tuple and kind is array and len(key) == 2 and key[1].__class__ is array:
-                    if key[0].__class__ is slice and key[0] == _WHOLE:
-                        out = kernels.few_columns.call(a, w, key[1].data, mode)
+                    out = _at_columns(a, w, key[0], key[1], mode)
                 else:
                     out = kernels.few_combined.call(a, w, at, mode)
             if out is None and positions:
@@ -115,6 +114,13 @@ def changed(x: Any, key: Any, name: str, v: Any, change: Any) -> Any:
     r = fast.make(None)
     r.data = out
     return r
+
+
+def _at_columns(a: Any, v: Any, rows: Any, columns: Any, mode: str) -> Any:
+    """a changed at an array of columns of all rows, where all is few; None for all else."""
+    if rows.__class__ is not slice or rows != _WHOLE:
+        return None
+    return kernels.few_columns.call(a, v, columns.data, mode)
 
 
 def _at_array(a: Any, v: Any, at: Any, change: Any) -> Any:

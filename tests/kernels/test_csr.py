@@ -132,7 +132,7 @@ def test_rows_of_middling_length_are_summed_in_order(lengths: tuple[int, ...], d
     there is not is refused wherever it stands, and infinities stay in their rows.
     """
     rng = np.random.default_rng(sum(lengths))
-    counts = rng.integers(*lengths[:2], 77, endpoint=True)
+    counts = rng.integers(lengths[0], lengths[1], 77, endpoint=True)
     counts[40:50:4] = lengths[-1]
     indptr = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
     indices = rng.integers(0, 50, int(indptr[-1])).astype(np.int32)

@@ -151,7 +151,7 @@ def _products(
 ) -> Any:  # fmt: skip
     """Hold the products of n entries. Whether a column is no column; another one is read then."""
     unsigned = _UNSIGNED[indices.dtype.itemsize]
-    last = unsigned(most)
+    last: Any = unsigned(most)
     bad: Any = n < 0
     greatest = spread(unsigned(0), LANES)
     whole = n & -LANES
@@ -163,7 +163,7 @@ def _products(
         v = gathered(x, at.view(indices.dtype))
         stored(held, e, loaded(data, first + e, LANES) * v)
     for e in range(whole, n):
-        one = indices[first + e].view(unsigned)
+        one: Any = indices[first + e].view(unsigned)
         if checks:
             bad = bad | (one > last)
             one = np.where(one > last, last, one)
