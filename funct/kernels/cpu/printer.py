@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from funct.device.threads import PARALLEL
-from funct.kernels.cpu.registers import Registers
+from funct.kernels.cpu.calling import Calling
 from funct.kernels.cpu.vectors import (
     INT,
     TRUTH,
@@ -159,7 +159,7 @@ def _returns(node: ast.stmt) -> bool:
     return any(isinstance(n, ast.Return) for n in ast.walk(node))
 
 
-class _Printer(Registers):
+class _Printer(Calling):
     """Walks a function."""
 
     def __init__(self) -> None:

@@ -34,9 +34,7 @@ def det(
     odd[task] = 0
     width = 64 // room.dtype.itemsize
     for t in range(task * part, min((task + 1) * part, count)):
-        for i in range(n):
-            brought(x, (t * n + i) * n, n, room, base + i * apart, width)
-        turned = _eliminate(room, base, None, 0, n, apart, whole(n, width), False, False, width)
+        turned = _taken_apart(x, t, n, room, base, apart, width)
         found: Any = np.where(turned & 1 == 1, -1.0, 1.0)
         far: Any = np.int64(0)
         for i in range(n):
@@ -64,9 +62,7 @@ def slogdet(
     odd[task] = 0
     width = 64 // room.dtype.itemsize
     for t in range(task * part, min((task + 1) * part, count)):
-        for i in range(n):
-            brought(x, (t * n + i) * n, n, room, base + i * apart, width)
-        turned = _eliminate(room, base, None, 0, n, apart, whole(n, width), False, False, width)
+        turned = _taken_apart(x, t, n, room, base, apart, width)
         its_sign, total = _logarithm(room, base, n, apart, turned)
         sign[t] = its_sign.astype(sign.dtype)
         size[start + t] = total.astype(size.dtype)
@@ -258,6 +254,15 @@ def solve_triangular_at_once(
     """See `det_at_once`."""
     solve_triangular.fn(a, b, y, room, odd, n, m, step, 1, apart, count, lower, count, 0)
     return odd[0]
+
+
+def _taken_apart(
+    x: Any, t: Any, n: Any, room: Any, base: Any, apart: Any, width: int
+) -> Any:  # fmt: skip
+    """Leave L and U of the matrix x[t]. Returns how often two rows changed places."""
+    for i in range(n):
+        brought(x, (t * n + i) * n, n, room, base + i * apart, width)
+    return _eliminate(room, base, None, 0, n, apart, whole(n, width), False, False, width)
 
 
 def _largest(room: Any, base: Any, n: Any, apart: Any, stop: Any, width: int) -> None:
