@@ -181,6 +181,7 @@ ROWS = (
     Row("large_matmul", _PRODUCTS + "few_rows:large_matmul", _REAL, _WIDE, 1 << 14),
     Row("large_matmul", _PRODUCTS + "large_products:large_matmul", _REAL, _LONG, 1 << 15),
     Row("large_matmul", _PRODUCTS + "blas_products:large_matmul", _REAL, ("llvm",), 1 << 18),
+    Row("large_matmul", _PRODUCTS + "large_products:large_matmul", _COMPLEX, _LONG, 1 << 12),
     Row("large_matmul", _PRODUCTS + "blas_products:large_matmul", _COMPLEX, ("llvm",), 1 << 16),
     Row("large_matmul", "funct.kernels.linalg.products:plain_matmul"),
     Row("small_matmul", _PRODUCTS + "numpys:small_matmul", (*_REAL, *_COMPLEX), ("llvm",)),

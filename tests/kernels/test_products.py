@@ -130,12 +130,13 @@ def large_shapes(draw: st.DrawFn) -> tuple[int, int, int]:
     return m, k, n
 
 
-@given(large_shapes(), st.sampled_from("fd"), *[st.integers(0, 3)] * 2)
+@given(large_shapes(), st.sampled_from("fdFD"), *[st.integers(0, 3)] * 2)
 def test_large_products_are_numpys(shape: Any, dtype: str, left: int, right: int) -> None:
     """Exactly, on integers, however operands lie, among NaN; a result is dense."""
     m, k, n = shape
     x, y = lying(m, k, dtype, left), lying(k, n, dtype, right)
-    expected = x.astype(np.int64) @ y.astype(np.int64)
+    wide = "D" if dtype in "FD" else "d"
+    expected = x.astype(wide) @ y.astype(wide)
     found = [matmul(x, y), plain_matmul(x, y)]
     if LONG:
         found.append(large_products.large_matmul(x, y))
@@ -185,9 +186,11 @@ def _relaid(x: Any, how: int) -> Any:
 def lying(rows: int, columns: int, dtype: str, how: int) -> Any:
     """Small whole numbers: rows, columns, rows within longer ones, every other one of a row."""
     drawn = np.random.default_rng(rows + columns).integers(-8, 9, (rows, columns)).astype(dtype)
+    if dtype in "FD":
+        drawn += 1j * drawn[::-1, ::-1] + 2
     if how < 2:
         return drawn if how == 0 else np.asfortranarray(drawn)
-    held = np.full((rows + 2, 2 * columns + 3), np.nan if dtype in "fd" else 77, dtype)
+    held = np.full((rows + 2, 2 * columns + 3), np.nan if dtype in "fdFD" else 77, dtype)
     apart = held[1:-1, 2 : 2 + columns] if how == 2 else held[1:-1, 2 : 2 + 2 * columns : 2]
     apart[...] = drawn
     return apart

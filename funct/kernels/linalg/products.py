@@ -40,6 +40,7 @@ _FEW_OF_INTEGERS = 1 << 12
 # multiplications of matrices that BLAS gives to several threads; of complex numbers, or a few rows,
 # that it does not do well
 _TILED, _LEAST_TILED = 1 << 18, 1 << 16
+_LEAST_OFTEN = 1 << 11  # multiplications that are worth code of their own where they are repeated
 _FEW_ROWS, _LEAST_FEW = 32, 1 << 14  # of a few rows, which are worth a kernel of their own,
 _FEW_ELEMENTS = 1 << 11  # and elements of the other matrix
 _LONG_COMPLEX, LONG = 4096, 9216  # elements of a matrix that it does, by a vector
@@ -161,6 +162,10 @@ def _often(x: NDArray[Any], y: NDArray[Any]) -> Callable[[Any, Any], Any]:
     way = _way(x, y)
     if way not in (np.matmul, _dot, _of_one) or x.dtype not in _BLAS or x.dtype is not y.dtype:
         return way
+    if way is not _of_one and x.ndim > 1 < y.ndim and x.shape[-1] == y.shape[-2]:
+        work = max(x.size * y.shape[-1], y.size * x.shape[-2])
+        if work > _LEAST_OFTEN and (large := _way_of_large(x, y, work)) is not plain_matmul:
+            return large
     layout = x.shape, y.shape, x.strides, y.strides
     single = x.dtype in _REAL and x.ndim == y.ndim == 2 and x.shape[1] == y.shape[0] == 1
     if single or way is _of_one:

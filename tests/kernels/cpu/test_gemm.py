@@ -25,6 +25,7 @@ from funct.kernels.cpu.products.gemm import (
     cut,
     driver_name,
     print_driver,
+    turned_together,
 )
 from funct.kernels.cpu.products.gemm_tile import Tile, print_tile
 from funct.kernels.llvm import Module
@@ -38,7 +39,7 @@ pytestmark = pytest.mark.skipif(
 
 CALL = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * len(ARGUMENTS))
 WIDTHS = [w for w in (32, 64) if w <= host().vector_bytes]
-DTYPES = {"f32": np.float32, "f64": np.float64}
+DTYPES = {"f32": np.float32, "f64": np.float64, "c64": np.complex64, "c128": np.complex128}
 
 
 def target(width: int) -> Host:
@@ -86,6 +87,8 @@ def whole_numbers(rng: Any, rows: int, columns: int, dtype: Any, *, turned: bool
     shape = (columns, rows) if turned else (rows, columns)
     around = np.full((shape[0], shape[1] + 3), np.nan, dtype)
     around[:, 1:-2] = rng.integers(-9, 10, shape)
+    if around.dtype.kind == "c":
+        around[:, 1:-2] += 1j * rng.integers(-9, 10, shape)
     inside = around[:, 1:-2]
     return inside.T if turned else inside
 
@@ -96,19 +99,22 @@ def whole_numbers(rng: Any, rows: int, columns: int, dtype: Any, *, turned: bool
 def test_sums_are_exact(element: str, width: int, module: Any) -> None:
     """Of whole numbers, for any sizes and leading dimensions; nothing around is read or written."""
 
-    @settings(max_examples=3 * settings.default.max_examples)
+    real = not element.startswith("c")
+
+    @settings(max_examples=(3 if real else 1) * settings.default.max_examples)
     @given(
         st.integers(1, 60) | st.just(515), st.integers(1, 150) | st.just(520),
-        st.integers(8, 40) | st.integers(500, 1100) | st.sampled_from([513, 519, 520, 1031, 1032]),
+        st.integers(1, 40) | st.integers(500, 1100) | st.sampled_from([513, 519, 520, 1031, 1032]),
         st.booleans(), st.booleans(),
     )  # fmt: skip
     def run(m: int, n: int, k: int, a_turned: bool, b_turned: bool) -> None:
+        k = max(k, turned_together(element)) if b_turned else k
         rng = np.random.default_rng(0)
         a = whole_numbers(rng, m, k, DTYPES[element], turned=a_turned)
         b = whole_numbers(rng, k, n, DTYPES[element], turned=b_turned)
         around = np.full((m, n + 5), np.nan, DTYPES[element])
         product(a, b, around[:, 2:-3], element, width, module=module)
-        np.testing.assert_array_equal(around[:, 2:-3], a.astype(int) @ b.astype(int))
+        np.testing.assert_array_equal(around[:, 2:-3], a.astype(complex) @ b.astype(complex))
         assert np.isnan(around[:, :2]).all()
         assert np.isnan(around[:, -3:]).all()
 
@@ -169,9 +175,10 @@ def test_special_values_reach_their_elements_alone(special: float) -> None:
 @pytest.mark.parametrize("turned", [False, True])
 def test_tiles_for_other_processors_keep_their_sums_in_registers(other: Host, turned: bool) -> None:
     """Made, not run: one instruction for each vector of sums."""
-    for rows, vectors in ((14, 2), (9, 3)):
+    for element, rows, vectors in (("f32", 14, 2), ("f32", 9, 3), ("c64", 7, 2), ("c64", 4, 3)):
         module = Module(other)
-        print_tile(module, Tile("f32", rows, vectors, turned))
+        print_tile(module, Tile(element, rows, vectors, turned))
         lines = machine_code.assembly(module.text(), other).splitlines()
         made = [s for s in lines if "vfmadd231ps" in s and "%zmm" in s]
-        assert len(made) == 2 * rows * vectors  # of whole vectors, and by masks
+        parts = 2 if element == "c64" else 1
+        assert len(made) == 2 * rows * vectors * parts  # of whole vectors, and by masks

@@ -1,4 +1,4 @@
-"""Products of matrices of floats: C = A B, panel by panel of B's columns.
+"""Products of matrices of floats and complex numbers: C = A B, panel by panel of B's columns.
 
 Some terms at a time: B is read where it lies or, where many rows meet it or its columns are what
 lies in memory, its rows are laid out in panels, as wide as a tile. So is A read where it lies or,
@@ -47,6 +47,7 @@ from funct.kernels.cpu.products.gemm_tile import (
     MOST_ROWS,
     Tile,
     each_some,
+    parts_of,
     print_tile,
     some_of,
 )
@@ -54,7 +55,7 @@ from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 
 __all__ = [
     "ARGUMENTS", "INSIDE", "LAID", "TURNED", "Cut", "cut", "driver_name", "foretell",
-    "print_driver",
+    "print_driver", "turned_together",
 ]  # fmt: skip
 
 _TERMS, _LAID = 128, 512  # of a sum in registers, and of what is laid out at a time
@@ -64,7 +65,8 @@ _MANY = 512  # rows from which on B is laid out, and columns from which on A is
 _ENOUGH_COLUMNS = 256  # for A, if B is and many terms are taken at once, each on a page of its own
 _PAGE, _LINES, _PAGES = 4096, 8, 64  # pages whose places the processor has at hand
 _ENOUGH = {1: 8, 2: 6, 3: 5}  # rows of a tile of so many vectors that is as fast as a higher one
-_SQUARE = 32  # bytes
+# of so many bytes: elements that are turned around together, and what holds them
+_SQUARES = {4: (8, typed("f32", 8)), 8: (4, typed("f64", 4)), 16: (1, typed("f64", 2))}
 _VECTOR = 16  # elements of the longest one
 _WIDE = 64  # bytes of vectors of which there are 32
 _ALL = 1 << 40  # rows
@@ -107,13 +109,14 @@ def cut(
     a_row, b_row, turned, b_turned: how A and B lie, as the driver is told.
     """
     m, n, k = sizes
-    byte = typed(element).bytes
+    real, parts = parts_of(element)
+    byte = real.bytes * parts
     lanes = target.vector_bytes // byte
     wide, narrow = vectors = _widths(n, lanes, target)
-    most = min(most_rows(DOTS[element], target.vector_bytes, wide), MOST_ROWS)
+    most = min(most_rows(DOTS[real.element], target.vector_bytes, wide), MOST_ROWS) // parts
     if not turned and a_row * byte % _PAGE == 0:
         most = min(most, _LINES)  # see Note [Rows a page apart]
-    rows = _height(m, most, _ENOUGH[wide])
+    rows = _height(m, most, -(-_ENOUGH[wide] // parts))
     b_way = TURNED if b_turned else LAID if m >= _MANY else INSIDE
     many = _ENOUGH_COLUMNS if b_way == LAID and k > _TERMS else _MANY
     a_way = INSIDE if not turned else LAID if n >= many else TURNED
@@ -154,6 +157,12 @@ def _left(rows: Any, k: Any) -> Any:
     return (rows * (k + _VECTOR) + (_VECTOR - 1)) & -_VECTOR
 
 
+def turned_together(element: str) -> int:
+    """Terms that a B whose columns lie in memory has at least."""
+    real, parts = parts_of(element)
+    return _SQUARES[real.bytes * parts][0]
+
+
 def driver_name(element: str) -> str:
     """Under which text may call the product of a task; it takes ARGUMENTS."""
     return f"funct_{element}_tiled"
@@ -173,9 +182,11 @@ class _Driver:
     """Prints the product of one task."""
 
     def __init__(self, f: Emitter, element: str) -> None:
-        self.f, self.element = f, element
+        self.f = f
+        self.real, self.parts = parts_of(element)
         self.given = dict(zip(ARGUMENTS, f.arguments, strict=True))
-        self.wide = typed(element, f.module.target.vector_bytes // typed(element).bytes)
+        self.wide = self.real.of(f.module.target.vector_bytes // self.real.bytes)
+        self.lanes = self.wide.lanes // self.parts  # elements of a vector
         self.turned = f.ne(self.given["a_way"], INSIDE)
         self.laid = f.eq(self.given["a_way"], LAID)
         rows = f.select(self.laid, self.given["rows_at_once"], f.constant(I64, 0))
@@ -184,7 +195,7 @@ class _Driver:
 
     def at(self, place: Value, index: Value | int) -> Value:
         """The address of an element."""
-        return self.f.at(place, index, self.element)
+        return self.f.at(place, index * self.parts, self.real.element)
 
     def product(self) -> None:
         """Some terms at a time, for some rows of A at a time, some columns of B at a time."""
@@ -225,7 +236,7 @@ class _Driver:
         """Where each panel of so many columns begins, how many it has, and its tile; see
         Note [Widths].
         """
-        f, g, lanes = self.f, self.given, self.wide.lanes
+        f, g, lanes = self.f, self.given, self.lanes
         wide, edge = g["panel"], g["edge"]
         vectors = count + (lanes - 1)
         vectors = vectors - f.rem(vectors, lanes)
@@ -237,13 +248,13 @@ class _Driver:
 
     def _copy(self, source: Value, to: Value, masks: Sequence[Value | None]) -> None:
         """A vector for each mask; zeros where it is off."""
-        f, lanes = self.f, self.wide.lanes
+        f, lanes = self.f, self.lanes
         for v, mask in enumerate(masks):
             f.store(f.load(self.wide, self.at(source, v * lanes), mask), self.at(to, v * lanes))
 
-    def _masks(self, length: Value, vectors: int) -> list[Value]:
-        lanes = self.wide.lanes
-        return [self.f.first_lanes(lanes, length - v * lanes) for v in range(vectors)]
+    def _mask(self, length: Value) -> Value:
+        """The first elements of a vector."""
+        return self.f.first_lanes(self.wide.lanes, length * self.parts)
 
     def _lay_right(self, first: Value, count: Value) -> None:
         """Panels of B, row after row."""
@@ -257,10 +268,9 @@ class _Driver:
                 here = self.at(source, j)
 
                 def vector(v: Value) -> None:
-                    mask = f.first_lanes(self.wide.lanes, columns - v)
-                    f.store(f.load(self.wide, self.at(here, v), mask), self.at(to, v))
+                    self._copy(self.at(here, v), self.at(to, v), [self._mask(columns - v)])
 
-                each(f, 0, g[kind], vector, self.wide.lanes)
+                each(f, 0, g[kind], vector, self.lanes)
 
             self._panels(count, copy)
 
@@ -272,8 +282,7 @@ class _Driver:
         Squares of 32 bytes: of longer vectors they take as long to run, and to make twice that.
         """
         f, g = self.f, self.given
-        lanes = _SQUARE // self.wide.bytes
-        some_of = self.wide.of(lanes)
+        lanes, some_of = _SQUARES[self.real.bytes * self.parts]
 
         def panel(start: Value, columns: Value, kind: str) -> None:
             panel = self.at(self.panels, start * g["k"])
@@ -307,7 +316,7 @@ class _Driver:
     def _turn_left(self, start: Value, stop: Value) -> None:
         """Strips of A as high as tiles, term after term."""
         f, g = self.f, self.given
-        masks = self._masks(g["rows"], -(-MOST_ROWS // self.wide.lanes))
+        masks = [self._mask(g["rows"] - v) for v in range(0, MOST_ROWS, self.lanes)]
 
         def term(t: Value) -> None:
             source, to = self.at(g["a"], t * g["a_row"]), t * g["rows"]
@@ -398,7 +407,7 @@ def _offer(text: _Text, given: Tile | str, name: str) -> None:
     offer(name, functools.partial(_address, text, given, name))
 
 
-for _element in ("f32", "f64"):
+for _element in ("f32", "f64", "c64", "c128"):
     _offer(_driver_text, _element, driver_name(_element))
     for _rows in range(1, 15):
         for _vectors in (1, 2, 3):

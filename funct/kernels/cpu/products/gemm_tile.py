@@ -4,6 +4,10 @@ Note [Widths]
     Three vectors and eight rows need few loads for their products, and of no more rows than fit
     into one place of the first-level cache. A panel of one vector would have too few sums for two
     units of latency 4: where one is left over, it and the three before it are two panels of two.
+
+Note [Complex numbers]
+    Real and imaginary parts of A are two rows of numbers, each times B as it lies, with sums of its
+    own: the parts meet when all terms are summed, and nothing is shuffled before.
 """
 
 from __future__ import annotations
@@ -13,18 +17,24 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, each, typed
+from funct.kernels.llvm.arithmetic import Index
 
-__all__ = ["LAST", "MOST_ROWS", "Tile", "each_some", "print_tile", "some_of"]
+__all__ = ["LAST", "MOST_ROWS", "Tile", "each_some", "parts_of", "print_tile", "some_of"]
 
 LAST = 8  # at least so many are added last: they are turned around together
 MOST_ROWS = 14
 _SHARE = 4  # rows of A that are found from one pointer, so that no units but the loads' do it
 
 
+def parts_of(element: str) -> tuple[Type, int]:
+    """The real numbers that an element consists of, and how many they are."""
+    return typed("f32" if element in ("f32", "c64") else "f64"), 1 + element.startswith("c")
+
+
 class Tile(Struct, frozen=True):
-    """element: f32 or f64. vectors: of columns. turned: whether A's columns are what lies
-    in memory.
+    """element: f32, f64, c64 or c128. vectors: of columns. turned: whether A's columns are what
+    lies in memory.
     """
 
     element: str
@@ -55,46 +65,62 @@ def print_tile(module: Module, tile: Tile) -> None:
         ],
     )  # fmt: skip
     a, a_row, b, b_row, terms, most, c, c_row, n, before, made = f.arguments
-    element = tile.element
-    wide = typed(element, target.vector_bytes // typed(element).bytes)
-    byte = typed(element).bytes
+    real, parts = parts_of(tile.element)
+    wide = real.of(target.vector_bytes // real.bytes)
+    lanes, byte = wide.lanes // parts, real.bytes * parts
     apart = [f.opaque(a_row * (m * byte)) for m in range(_SHARE)]
     step = a_row if tile.turned else f.constant(I64, 1)  # elements from term to term
-    columns = [n - v * wide.lanes for v in range(tile.vectors)]
-    masks = [f.first_lanes(wide.lanes, left) for left in columns]
-    full = f.eq(n, tile.vectors * wide.lanes)
+    masks = [f.first_lanes(wide.lanes, (n - v * lanes) * parts) for v in range(tile.vectors)]
+    full = f.eq(n, tile.vectors * lanes)
     cells = [(m, v) for m in range(tile.rows) for v in range(tile.vectors)]
     groups = 1 if tile.turned else -(-tile.rows // _SHARE)
 
+    def at(place: Value, index: Index) -> Value:
+        return f.at(place, index * parts, real.element)
+
     def term(masks: Sequence[Value | None], t: Value, held: list[Value]) -> list[Value]:
         right, lefts, held = held[0], held[1 : 1 + groups], held[1 + groups :]
-        places = [f.at(right, v * wide.lanes, element) for v in range(tile.vectors)]
+        places = [at(right, v * lanes) for v in range(tile.vectors)]
         row = [f.load(wide, place, mask) for place, mask in zip(places, masks, strict=True)]
-        sums = []
+        sums: list[Value] = []
         for m in range(tile.rows):
-            if tile.turned:
-                at = f.at(lefts[0], m, element)
-            else:
-                at = f.at(lefts[m // _SHARE], apart[m % _SHARE], "i8")
-            x = f.splat(f.load(wide.scalar, at), wide.lanes)
-            sums += [f.fma(x, y, held[m * tile.vectors + v]) for v, y in enumerate(row)]
-        return [f.at(right, b_row, element), *[f.at(x, step, element) for x in lefts], *sums]
+            left = at(lefts[0], m)
+            if not tile.turned:
+                left = f.at(lefts[m // _SHARE], apart[m % _SHARE], "i8")
+            for part in range(parts):
+                x = f.splat(f.load(real, f.at(left, part, real.element)), wide.lanes)
+                sums += [f.fma(x, y, held[len(sums) + v]) for v, y in enumerate(row)]
+        return [at(right, b_row), *[at(x, step) for x in lefts], *sums]
+
+    def together(sums: list[Value]) -> list[Value]:
+        """The parts' sums, see Note [Complex numbers]."""
+        if parts == 1:
+            return sums
+        around = [i ^ 1 for i in range(wide.lanes)]
+        signs = f.vector(wide, [2 * (i % 2) - 1 for i in range(wide.lanes)])
+        of_row = [sums[i : i + tile.vectors] for i in range(0, len(sums), tile.vectors)]
+        return [
+            f.fma(f.shuffle(y, None, around), signs, x)
+            for xs, ys in zip(of_row[::2], of_row[1::2], strict=True)
+            for x, y in zip(xs, ys, strict=True)
+        ]
 
     def place(m: int, v: int) -> Value:
-        return f.at(f.at(c, c_row * m, element), v * wide.lanes, element)
+        return at(at(c, c_row * m), v * lanes)
 
     def some(first: Value) -> None:
         for m, v in cells:
             f.prefetch(place(m, v), write=True)
-        below = [f.at(a, a_row * (g * _SHARE), element) for g in range(1, groups)]
-        lefts = [f.at(x, first * step, element) for x in (a, *below)]
-        lefts = [f.opaque(x) for x in lefts]
-        begin = [f.at(b, first * b_row, element), *lefts, *[f.constant(wide, 0) for _ in cells]]
+        below = [at(a, a_row * (g * _SHARE)) for g in range(1, groups)]
+        lefts = [f.opaque(at(x, first * step)) for x in (a, *below)]
+        zeros = [f.constant(wide, 0)] * (parts * len(cells))
+        begin = [at(b, first * b_row), *lefts, *zeros]
         last, fresh = first + some_of(f, terms - first, most), f.eq(first + before, 0)
 
         def summed(masks: Sequence[Value | None]) -> list[Value]:
             """The sums, and what was there before."""
             sums = f.loop(first, last, 1, functools.partial(term, masks), begin)[1 + groups :]
+            sums = together(sums)
             old = [(place(m, v), masks[v]) for m, v in cells]
             return f.branch(
                 fresh,

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["large_matmul"]
 
-_ELEMENT = {"f": ("f32", 4), "d": ("f64", 8)}  # by NumPy's name, with its bytes
+# by NumPy's name, with its bytes
+_ELEMENT = {"f": ("f32", 4), "d": ("f64", 8), "F": ("c64", 8), "D": ("c128", 16)}
 _NUMBER = 21  # the word behind those of a task, of which four are of an axis of a stack
 
 

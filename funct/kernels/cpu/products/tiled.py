@@ -1,4 +1,4 @@
-"""Products of float matrices as tasks of tiles (`gemm.py`): which are worth it, how they are cut.
+"""Products of matrices as tasks of tiles (`gemm.py`): which are worth it, how they are cut.
 
 BLAS lays out both operands, and some writes zeros first, which are added to. Here operands of few
 rows and columns are read where they lie, and others are laid out by each task for its own rows and
@@ -11,16 +11,23 @@ training takes up to a fifth longer by them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
 from funct.device import host
 from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.products.blas import WORTH_CUTTING
-from funct.kernels.cpu.products.gemm import ARGUMENTS, TURNED, Cut, cut, driver_name
-from funct.kernels.cpu.products.gemm_tile import Tile
-from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+from funct.kernels.cpu.products.gemm import (
+    ARGUMENTS,
+    TURNED,
+    Cut,
+    cut,
+    driver_name,
+    turned_together,
+)
+from funct.kernels.cpu.products.gemm_tile import Tile, parts_of
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value
 
 __all__ = [
     "LEAST", "Laid", "Tasks", "as_vectors", "each_product", "find_products", "follows",
@@ -40,6 +47,8 @@ _LAID_OUT = 32
 _MOST_MADE, _MOST_MADE_SMALL, _SMALL = 1.6, 1.12, 1_000_000
 # multiplications of each of several, by a transpose, or by what lies as it is
 _LEAST_OF_STACK, _LEAST_STRAIGHT = 1 << 14, 1 << 18
+# the same of complex numbers, for which BLAS has no kernels that are as fast
+_LEAST_COMPLEX, _LEAST_ROWS_COMPLEX, _MOST_MADE_COMPLEX = 1 << 11, 2, 4
 _VECTOR = 64  # bytes
 _EVEN = 0.9  # of what tasks of one width would compute, if they compute it at all
 _WIDE = 128  # columns or rows of a task of which a core gets two
@@ -96,11 +105,17 @@ def is_worth(
     terms.
     """
     m, n, k = sizes
-    if host().vector_bytes < _VECTOR or not supported(DOTS[element], host()):
+    real, parts = parts_of(element)
+    if host().vector_bytes < _VECTOR or not supported(DOTS[real.element], host()):
         return False
-    lanes = host().vector_bytes // typed(element).bytes
-    least = LEAST if not several else _LEAST_OF_STACK if b.turned else _LEAST_STRAIGHT
-    if m * n * k <= least or m < _LEAST_ROWS or k < _LEAST_TERMS:
+    lanes = host().vector_bytes // (real.bytes * parts)
+    fewest, least, terms = _LEAST_ROWS, LEAST, _LEAST_TERMS
+    if parts > 1:
+        terms = turned_together(element) if b.turned else 1
+        fewest, least = _LEAST_ROWS if b.turned else _LEAST_ROWS_COMPLEX, _LEAST_COMPLEX
+    elif several:
+        least = _LEAST_OF_STACK if b.turned else _LEAST_STRAIGHT
+    if m * n * k <= least or m < fewest or k < terms:
         return False
     as_they_lie = a.turned and not b.turned and m * n <= _LAID_OUT * (m + n)
     if k > _MOST_TERMS and not as_they_lie:
@@ -109,6 +124,8 @@ def is_worth(
         sizes, element, a.leading, b.leading, host(), turned=a.turned, b_turned=b.turned
     ).rows
     filled = -(-m // rows) * rows * -(-n // lanes) * lanes
+    if parts > 1:
+        return filled <= _MOST_MADE_COMPLEX * m * n
     small = m * n * k <= _SMALL and (a.turned or not b.turned)
     return filled <= (_MOST_MADE_SMALL if small else _MOST_MADE) * m * n
 
@@ -183,10 +200,11 @@ class Tasks(Struct, frozen=True):
 def tasks_of(sizes: tuple[int, int, int], element: str, a: Laid, b: Laid, count: int = 1) -> Tasks:
     """The tasks of a product, or of so many."""
     m, n, k = sizes
-    lanes = host().vector_bytes // typed(element).bytes
+    real, parts = parts_of(element)
+    lanes = host().vector_bytes // (real.bytes * parts)
     rows_first = a.turned and m >= n  # each task lays out the whole of the other operand
     whole = _Split(1, n)
-    alone = count > 1 or m * n * k <= WORTH_CUTTING
+    alone = count > 1 or m * n * k * parts**2 <= WORTH_CUTTING
     split = whole if alone else _split(m, n, lanes, by_rows=rows_first, once=a.turned)
     task = (m // split.row_blocks, split.columns, k)
     each = cut(task, element, a.leading, b.leading, host(), turned=a.turned, b_turned=b.turned)
@@ -227,12 +245,17 @@ def print_tasks(
     (m, n, k, a_row, b_row, a_way, b_way, rows_at_once, columns_at_once, terms_at_once, terms,
      scratch, row_blocks, columns, column_blocks, count, group) = f.words(frame, 4, 17)  # fmt: skip
     tiles = [Tile(element, rows, v, turned).name for v in vectors]
-    lanes = module.target.vector_bytes // typed(element).bytes
+    real, parts = parts_of(element)
+    lanes = module.target.vector_bytes // (real.bytes * parts)
+
+    def at(place: Value, index: Value) -> Value:
+        return f.at(place, index * parts, real.element)
+
     panel, edge = (f.constant(I64, v * lanes) for v in vectors)
     for tile in tiles:
         module.declare(f"@{tile}", f"declare void @{tile}()")
     fixed = {
-        "scratch": f.at(room, task * scratch, element),
+        "scratch": at(room, task * scratch),
         "wide": f.address(tiles[0]), "narrow": f.address(tiles[1]),
         "k": k, "a_row": a_row, "a_way": a_way, "b_row": b_row,
         "b_way": b_way, "c_row": n, "rows": f.constant(I64, rows), "panel": panel, "edge": edge,
@@ -248,8 +271,9 @@ def print_tasks(
         axes = [f.words(frame, 21 + 4 * d, 4) for d in range(depth)]
 
         def one(number: Value, _: list[Value]) -> list[Value]:
-            x, y = find_products(f, number, axes, (a, b), element)
-            product(x, y, f.at(c, number * m * n, element), m, n)
+            steps = [(below, length, *[s * parts for s in apart]) for below, length, *apart in axes]
+            x, y = find_products(f, number, steps, (a, b), real.element)
+            product(x, y, at(c, number * m * n), m, n)
             return []
 
         f.loop(task * group, f.min((task + 1) * group, count), 1, one)
@@ -258,9 +282,9 @@ def print_tasks(
         first, last = (f.div(i * m, row_blocks) for i in (block, block + 1))
         column = f.rem(task, column_blocks) * columns
         product(
-            f.at(a, first if turned else first * a_row, element),
-            f.at(b, f.select(f.eq(b_way, TURNED), column * b_row, column), element),
-            f.at(c, first * n + column, element),
+            at(a, first if turned else first * a_row),
+            at(b, f.select(f.eq(b_way, TURNED), column * b_row, column)),
+            at(c, first * n + column),
             last - first,
             f.min(columns, n - column),
         )
@@ -268,8 +292,9 @@ def print_tasks(
 
 
 def find_products(
-    f: Emitter, number: Value, axes: list[list[Value]], places: tuple[Value, Value], element: str
-) -> tuple[Value, Value]:
+    f: Emitter, number: Value, axes: Sequence[Sequence[Value]], places: tuple[Value, Value],
+    element: str,
+) -> tuple[Value, Value]:  # fmt: skip
     """Both operands of a product of a stack. axes: for each how many products are below it, its
     length, and elements from one to the next of both.
     """
