@@ -10,8 +10,9 @@ computed in vain, and codes wait beside the planes until they are brought to the
 that lie two apart, a word has a plane for each residue of lines and columns: in each, what one tap
 reads is adjacent.
 
-A unit is a band of lines, or of pixels, of a group of an image, whose words stay in the first-level
-cache, and all outputs of the group.
+A unit is a band of lines, or of pixels, of a group of an image, and all outputs of the group. Of
+its words a tile reads two vectors for a dozen products of each, so they may lie in the second-level
+cache: bands are as long as leaves the fewest lanes empty in their last runs.
 """
 
 from __future__ import annotations
@@ -48,10 +49,13 @@ __all__ = ["Pattern", "convolver"]
 # outputs of a tile, by registers: all sums of two vectors of pixels, what they are made of, and a
 # product fit into these
 _ROWS = {8: range(2, 7), 16: range(2, 15)}
-_ROOM = 24 << 10  # bytes of the words of a unit
+_ROOM = 128 << 10  # bytes of the words of a unit, which stay in the second-level cache
+_SPREAD = 8  # cycles to spread a vector of words
+_WAYS = 4  # times as many bands as there must be are thought of
 _MOST_CHANNELS = 8  # of a group, whose windows are larger: more pairs fill the rows of tiles
 _TASKS = 4  # per core,
 _TASK = 1 << 18  # of so many products at least
+_SHARE = 1 << 20  # products of an image that are cut for a core
 _MOST_STRIDE = 2
 _MOST_STEPS = 2.0**31
 _LINE = 64  # bytes
@@ -172,24 +176,28 @@ def convolver(
         return None
     parts_of_word = len(lines.residues) * len(line.residues)
     planes = -(-channels // words.count)
-    room = _ROOM // (_WORD * planes * parts_of_word)
-    most = max(-(-2 * run // pitch), room // pitch - above)
-    most = max(1, most // run * run if single else min(most, lines.out))
-    bands = -(-lines.out // most)
-    part = (most + above) * pitch + beside + run
+    products = images * outputs * prod(out) * channels * prod(kernel)
+    able = [n for n in _ROWS[lanes] if n <= outputs]
+    rows = min(able, key=lambda n: -(-outputs // n) * (n + 1))  # one for what is read of x
+    of_run = prod(kernel) * -(-outputs // rows) * (rows + 1)
+    of_line = _SPREAD * parts_of_word * pitch / lanes
+    bands = _bands(
+        lines.out, (pitch, above, run), _ROOM // (_WORD * planes * parts_of_word),
+        (of_run, of_line), -(-min(host().cores, products // _SHARE) // images),
+    )  # fmt: skip
+    most = -(-lines.out // bands)
+    # an odd number of vectors, so that planes fall into different places of the cache
+    part = (-(-((most + above) * pitch + beside + run) // lanes) | 1) * lanes
     at1, at2 = (np.searchsorted(a.residues, a.offsets % a.stride) for a in axes)
     down = at1 * (len(line.residues) * part) + lines.offsets // lines.stride * pitch
     along = at2 * part + line.offsets // line.stride
     offsets = np.add.outer(
         np.arange(planes) * (parts_of_word * part), np.add.outer(down, along)
     ).ravel()
-    able = [n for n in _ROWS[lanes] if n <= outputs]
-    rows = min(able, key=lambda n: -(-outputs // n) * (n + 1))  # one for what is read of x
     codes = _WORD * planes * parts_of_word * part
     codes_step = -(-(most * pitch + run) // _LINE) * _LINE
     step = -(-(codes + rows * codes_step) // _LINE) * _LINE
     units = images * bands
-    products = images * outputs * prod(out) * channels * prod(kernel)
     tasks = max(1, min(units, _TASKS * host().cores, products // _TASK))
     fields, held = to_codes_fields(bias, to)
     most_sum = farthest(channels * prod(kernel), bias.tobytes())
@@ -212,6 +220,30 @@ def convolver(
         (pattern, groups, bias.tobytes(), zero), code.address("run"), JOB, job, tasks * step, shape,
         np.dtype(to.dtype), (held, offsets, columns),
     )  # fmt: skip
+
+
+def _bands(
+    out: int, sizes: tuple[int, int, int], room: int, cycles: tuple[float, float], wanted: int
+) -> int:
+    """Into how many bands the lines of an image are cut: those of the fewest cycles, as runs that
+    end behind a band compute in vain, and bands read lines of each other.
+
+    sizes: pixels of a line, lines that a band reads more than it writes, pixels of a run. room:
+    pixels that a band may read. cycles: of a run, and to spread a line. wanted: for threads to
+    share.
+    """
+    pitch, above, run = sizes
+    least = min(out, -(-2 * run // pitch))
+    fewest = -(-out // max(least, room // pitch - above))
+    most = max(1, out // least)
+
+    def cost(bands: int) -> float:
+        low, more = divmod(out, bands)
+        runs = (bands - more) * -(-low * pitch // run) + more * -(-(low + 1) * pitch // run)
+        return runs * cycles[0] + (out + bands * above) * cycles[1]
+
+    first = max(fewest, min(wanted, most))
+    return min(range(first, max(first, min(most, _WAYS * first)) + 1), key=cost)
 
 
 def _text(pattern: Pattern, target: Host) -> str:
