@@ -183,9 +183,9 @@ class Batch(Struct, frozen=True):
 
     def in_blocks(self) -> Batch:
         """The same with one group in a slab: a pixel of all channels is long, so that a slab of
-        them has few lines of the image. Where channels are last, it is read as it lies.
+        them has few lines of the image.
         """
-        return self if self.last else replace(self, groups=1, blocks=self.groups)
+        return replace(self, groups=1, blocks=self.groups)
 
 
 Axes = tuple[Axis, Axis, Axis]

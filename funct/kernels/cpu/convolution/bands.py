@@ -34,7 +34,7 @@ from typing import NamedTuple
 
 from funct.device import PARALLEL, Code, Host, printed
 from funct.device.machine_code import LEAN
-from funct.kernels.cpu.dense.slab import SLAB, Slab, copy
+from funct.kernels.cpu.dense.slab import SLAB, Slab, copy_pixels
 from funct.kernels.cpu.dense.tile import call_tiles
 from funct.kernels.cpu.dense.turn import transposed, turn_name
 from funct.kernels.cpu.quantized.codes import Planes
@@ -211,11 +211,7 @@ class _Band(Slab):
                 return
             place = ((of.image + i) * job.out_pixels + first) * outputs + channel
             to = self.at(job.pointer("y"), place)
-
-            def pixel(p: Value) -> None:
-                copy(f, self.at(to, p * outputs), self.at(source, p * row), count * self.bytes)
-
-            each(f, 0, pixels, pixel)
+            copy_pixels(f, to, source, pixels, count, (outputs, row), self.element)
 
         each(f, 0, of.images, whole)
 
@@ -232,18 +228,19 @@ def _define_band(module: Module, element: str, turn: str, last: bool, codes: str
         band_of.codes = Planes(f, job, turn, 2 * lanes, codes)
     slab = band_of.at(job.pointer("scratch"), task * job.scratch_step)
     sums, own = band_of.at(slab, job.sums), band_of.at(slab, job.panel)
-    outputs, blocks = job.groups * job.group_outputs, job.group_blocks
+    outputs, blocks = job.group_blocks * job.groups * job.group_outputs, job.group_blocks
     # where channels are last and none is padded, sums lie as the result does
-    direct = f.eq(job.sums_pitch, outputs) & last
+    whole = f.eq(job.padded_outputs, job.group_outputs)
+    direct = whole & f.eq(job.sums_pitch, outputs) & last
 
     def unit(u: Value) -> None:
         splits, bands = job.splits, job.bands
         rest = f.div(u, splits)
         split = u - rest * splits
-        whole = f.div(rest, bands)
-        band = rest - whole * bands
-        several = f.div(whole, blocks)
-        block = whole - several * blocks
+        number = f.div(rest, bands)
+        band = rest - number * bands
+        several = f.div(number, blocks)
+        block = number - several * blocks
         group = block * job.groups
         image = several * job.unit_images
         images = f.min(job.unit_images, job.images - image)
@@ -263,7 +260,7 @@ def _define_band(module: Module, element: str, turn: str, last: bool, codes: str
 
         f.when(f.eq(job.in_place, 0), lambda: each(f, 0, images, fill))
         first = (image * job.out_pixels + band * job.band_rows * job.row_pixels) * outputs
-        result = band_of.at(job.pointer("y"), first)
+        result = band_of.at(job.pointer("y"), first + group * job.group_outputs)
         place = f.select(direct, result, sums)
         band_of.multiply(of, channels, read, place, own)
         if last:

@@ -7,6 +7,12 @@ Note [Pitch of many channels]
     pixels lie a large power of two apart, the same piece of all of them falls into few sets of the
     first-level cache; one line more between them spreads it over all. So do the sums of pixels,
     which are turned around.
+
+Note [Narrow groups]
+    Where channels are last, what a group of few channels has of a pixel is a line of the cache or
+    two, far from those of the next pixel: they fall into few sets, and zeros beside short lines
+    would be classes of few pixels. So such groups have slabs of their own, in which pixels lie side
+    by side and a run of taps is one walk.
 """
 
 from __future__ import annotations
@@ -36,6 +42,7 @@ _SHARE = 4  # images for each core: outputs are split rather than these
 _PANEL_BYTES = 192 << 10  # as do the weights of one tile
 _SETS_BYTES = 1 << 10  # see Note [Pitch of many channels]
 _LINE_BYTES = 64
+_NARROW_BYTES = 128  # see Note [Narrow groups]
 
 
 class Plan(Struct, frozen=True, eq=False):
@@ -55,8 +62,15 @@ class Plan(Struct, frozen=True, eq=False):
 
 @functools.lru_cache(256)
 def plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int]) -> Plan:
-    """The plan of all bands. Those whose channels are last are read in place, if that pays."""
-    in_place = _plan(batch, axes, kernel, in_place=True) if batch.last else None
+    """The plan of all bands. Those whose channels are last are read in place, if that pays; but
+    see Note [Narrow groups].
+    """
+    narrow = batch.group_channels * batch.word_bytes <= _NARROW_BYTES
+    if not batch.last or (batch.groups > 1 and prod(kernel) > 1 and narrow):
+        batch = batch.in_blocks()
+    in_place = None
+    if batch.last and batch.blocks == 1:
+        in_place = _plan(batch, axes, kernel, in_place=True)
     made = in_place or _plan(batch, axes, kernel, in_place=False)
     assert made is not None, "a slab serves all"
     return made
@@ -64,7 +78,7 @@ def plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int]) -> Plan:
 
 def _plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int], *, in_place: bool) -> Plan | None:
     """in_place: whether there is no slab, and all offsets are those in an image."""
-    all_groups, batch = batch.groups, batch.in_blocks()
+    all_groups = batch.groups * batch.blocks
     reach = [a.size if in_place else a.reach() for a in axes]
     along = merged(batch, axes, reach)
     depth = batch.group_channels * (kernel[along] if along >= 0 else 1)
@@ -93,6 +107,10 @@ def _plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int], *, in_place: b
     band_rows, together, splits, split_channels, once = _bands(
         batch, axes, reach, pitch, (padded, row_words), piece / depth
     )
+    outputs = all_groups * batch.group_outputs
+    direct = batch.last and all_groups * padded == outputs
+    if direct:  # sums are written to their places in the result
+        row_words = outputs
     slab = slab_fields(batch, axes, band_rows, pitch)
     place = (slab["slab_words"] // line + 2) * line
     if in_place:
@@ -120,7 +138,8 @@ def _plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int], *, in_place: b
     if classes is None:
         return None
     sums = 0 if in_place else together * place
-    sums_words = (together * band_rows * axes[1].out * axes[2].out + 16) * row_words
+    band_pixels = band_rows * axes[1].out * axes[2].out
+    sums_words = 0 if direct else (together * band_pixels + 16) * row_words
     panel = -(-(sums + sums_words) // line) * line
     panel_words = min(panel_rows, n_taps * piece) * 2 * lanes if once else 0
     units = several * batch.blocks * slab["bands"] * splits

@@ -64,6 +64,7 @@ _TURNED = 85.0  # of a transform of a square, over all outputs or channels
 _SHORT, _TURNED_SHORT = 32, 180.0  # the same of vectors of so many bytes
 _WORTH = 1.05
 _LEAST = 1 << 20  # floating-point operations, tap by tap
+_GROUPS_BYTES = 1 << 10  # of a pixel of all groups; others have squares that leave the cache
 _MOST_BYTES = 64 << 20  # of transformed weights, which scratch holds on to
 
 
@@ -78,8 +79,20 @@ def worth(batch: Batch, rows: int, columns: int, weights: int, steps: int = 1) -
     numbers = batch.groups * batch.group_channels * batch.group_outputs
     if 2 * pixels * TAPS * numbers < _LEAST or PLACES * numbers * batch.word_bytes > _MOST_BYTES:
         return False
+    if batch.groups > 1 and not _keeps(batch):
+        return False
     plain = _PLAIN / 4 * pixels
     return plain > _WORTH * (_FAST * (squares + weights) + turned)
+
+
+def _keeps(batch: Batch) -> bool:
+    """Whether the squares of a unit, which have the channels of all groups, stay in the cache, and
+    groups have more than one vector of channels and of outputs: of one, each place would load a
+    number for each product.
+    """
+    channels = batch.groups * max(batch.group_channels, batch.group_outputs)
+    few = min(batch.group_channels, batch.group_outputs) <= batch.lanes
+    return not few and channels * batch.word_bytes <= _GROUPS_BYTES
 
 
 REST = Fields(("flag", "entry"))  # and the words that the entry is told

@@ -53,12 +53,13 @@ def copy_pixels(
     f: Emitter, to: Value, source: Value, count: Value, words: Value, steps: tuple[Value, Value],
     element: str,
 ) -> None:  # fmt: skip
-    """Copy so many pixels of some words; for few no call is made.
+    """Copy so many pixels of some words, without a call for each: in vectors, of which the last one
+    overlaps, or, of few words, in parts.
 
     steps: from one pixel to the next, of `to` and `source`.
     """
 
-    def part(there: Value, here: Value, k: int, some: int) -> None:
+    def part(there: Value, here: Value, k: Value | int, some: int) -> None:
         f.store(f.load(typed(element, some), f.at(here, k, element)), f.at(there, k, element))
 
     def pixels(body: Callable[[Value, Value], None]) -> list[Value]:
@@ -68,8 +69,13 @@ def copy_pixels(
         each(f, 0, count, pixel)
         return []
 
-    def any_number(there: Value, here: Value) -> None:
-        copy(f, there, here, words * typed(element).bytes)
+    def vectors(lanes: int) -> list[Value]:
+        def parts(there: Value, here: Value) -> None:
+            last = words - lanes
+            each(f, 0, last, lambda k: part(there, here, k, lanes), lanes)
+            part(there, here, last, lanes)
+
+        return pixels(parts)
 
     def known(number: int) -> list[Value]:
         def parts(there: Value, here: Value) -> None:
@@ -81,7 +87,10 @@ def copy_pixels(
 
         return pixels(parts)
 
-    way = functools.partial(pixels, any_number)
+    most, few = f.module.target.vector_bytes // typed(element).bytes, len(_FEW)
+    way = functools.partial(vectors, min(few, most))
+    if most > few:
+        way = functools.partial(f.branch, words >= most, functools.partial(vectors, most), way)
     for number in _FEW:
         way = functools.partial(
             f.branch, f.eq(words, number), functools.partial(known, number), way
