@@ -114,11 +114,14 @@ def _print(module: Module, shape: Shape) -> None:
         return f.at(f.at(c, offset, total.element), v * shape.lanes, total.element)
 
     cells = [(m, v) for m in range(shape.rows) for v in range(shape.vectors)]
-    begin = f.branch(
-        f.ne(add, 0),
-        lambda: [f.load(total, place(m, v)) for m, v in cells],
-        lambda: [f.constant(total, 0) for _ in cells],
-    )
+
+    def fresh() -> list[Value]:
+        """What is written in the end comes from afar meanwhile."""
+        for m, v in cells:
+            f.prefetch(place(m, v), write=True)
+        return [f.constant(total, 0) for _ in cells]
+
+    begin = f.branch(f.ne(add, 0), lambda: [f.load(total, place(m, v)) for m, v in cells], fresh)
 
     def tap(r: Value, sums: list[Value]) -> list[Value]:
         pair = f.at(taps, r << 1, "i64")
