@@ -1,4 +1,4 @@
-"""Random numbers, in GB/s of what comes out. JAX takes all cores, as in `irregular`."""
+"""Random numbers, in GB/s of what comes out. JAX's threads share one core."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import numpy as np
 
 import funct as ft
 import funct.array as xp
-from benchmarks.kernels.irregular import JAX, ORDERS, SIZES, TURNS
+from benchmarks.kernels.irregular import ORDERS, SIZES, TURNS
 from benchmarks.kernels.row import Row
-from benchmarks.peers import optional
+from benchmarks.peers import jax_of_one_thread, optional
 
 TITLE = "random numbers, one thread [GB/s]"
 
@@ -29,7 +29,7 @@ def rows(sizes: tuple[int, ...] = SIZES) -> Iterator[Row]:
 
 
 def _random(n: int) -> Iterator[Row]:
-    torch, jax = optional("torch"), optional("jax")
+    torch, jax = optional("torch"), jax_of_one_thread()
     generator = np.random.default_rng(0)
     drawn = {"uniform": generator.random, "normal": generator.standard_normal}
     for name in drawn:
@@ -41,7 +41,7 @@ def _random(n: int) -> Iterator[Row]:
             if jax is not None:
                 jax.config.update("jax_enable_x64", True)
                 f = jax.jit(partial(getattr(jax.random, name), shape=(n,), dtype=dtype))
-                peers[JAX] = partial(_finished, jax, f, jax.random.key(1))
+                peers["jax"] = partial(_finished, jax, f, jax.random.key(1))
             ours = partial(getattr(ft.random, name), ft.random.key(1), (n,), dtype)
             yield Row(f"random.{name}, {dtype}, {n:,}", n * dtype.itemsize, ours, peers)
 
@@ -62,17 +62,18 @@ def _random(n: int) -> Iterator[Row]:
     if jax is not None:
         many = jax.vmap(jax.random.fold_in, (None, 0))
         fold = jax.jit(lambda key: many(key, np.arange(n)))
-        folded[JAX] = partial(_finished, jax, fold, jax.random.key(1))
+        folded["jax"] = partial(_finished, jax, fold, jax.random.key(1))
     ours = partial(ft.random.fold_in, ft.random.key(1), numbers)
     yield Row(f"random.fold_in, {n:,}", 16 * n, ours, folded)
 
 
 def _folded() -> Row:
     """The key of one step."""
-    jax = optional("jax")
+    jax = jax_of_one_thread()
     peers: dict[str, Callable[[], object]] = {}
     if jax is not None:
-        peers[JAX] = partial(_finished, jax, partial(jax.random.fold_in, data=3), jax.random.key(1))
+        fold = partial(jax.random.fold_in, data=3)
+        peers["jax"] = partial(_finished, jax, fold, jax.random.key(1))
     ours = partial(ft.random.fold_in, ft.random.key(1), 3)
     return Row("random.fold_in, one number", 16, ours, peers)
 
@@ -84,7 +85,7 @@ PARAMETRIC: tuple[tuple[str, tuple[float, ...]], ...] = (
 
 
 def _parametric(n: int) -> Iterator[Row]:
-    torch, jax = optional("torch"), optional("jax")
+    torch, jax = optional("torch"), jax_of_one_thread()
     generator, key = np.random.default_rng(0), ft.random.key(1)
     of_torch = {"gamma": "_standard_gamma", "poisson": "poisson", "dirichlet": "_sample_dirichlet"}
     for name, of in PARAMETRIC:
@@ -100,7 +101,7 @@ def _parametric(n: int) -> Iterator[Row]:
             peers["torch"] = partial(getattr(torch, of_torch[name]), parameters)
         if jax is not None:
             f = jax.jit(partial(getattr(jax.random, name), shape=(shape,)))
-            peers[JAX] = partial(
+            peers["jax"] = partial(
                 _finished, jax, lambda k, f=f, a=given: f(k, *a), jax.random.key(1)
             )
         ours = partial(getattr(ft.random, name), key, *map(xp.asarray, given), (shape,))

@@ -1,9 +1,9 @@
 """Sorting, searching, scans, gather, scatter and pooling, in GB/s.
 
 Bytes are those of what goes in and what comes out, so the share of a copy's speed is what one pass
-over memory would reach. JAX takes all the cores that the process has, which its name says ("jax
-x2"), where the others take one thread; and to sort ten million elements 20 s, so it is left out
-there; so are orders of that many that are like others.
+over memory would reach. JAX's threads share one core, as the others take one thread. It takes 20 s
+to sort ten million elements, so it is left out there; so are orders of that many that are like
+others.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ import numpy as np
 import funct as ft
 import funct.array as xp
 from benchmarks.kernels.row import Row
-from benchmarks.peers import optional
-from funct.device import host
+from benchmarks.peers import jax_of_one_thread, optional
 from funct.interop import CSR
 from funct.nn import functional
 from funct.tree import leaves
@@ -33,7 +32,6 @@ SIZES = (10_000_000, 1_000_000, 100_000, 10_000, 1_000)  # the large ones first:
 LONG = 10_000_000  # elements from which on one turn takes seconds
 TURNS = {LONG: 2, 1_000_000: 4}  # which are enough where nothing is over soon
 SEGMENTS = 1_000
-JAX = f"jax x{host().cores}" if host().cores > 1 else "jax"
 ORDERS = 64  # of few elements: of one, processors learn by heart which way each branch goes
 IMAGES = ((8, 64, 56, 56), (8, 256, 14, 14))
 WINDOWS = ((2, 2, 0), (3, 2, 1), (3, 1, 1))
@@ -53,7 +51,7 @@ def row_of(name: str, arrays: tuple[Any, ...], ours: Any, *, orders: int = 1, **
 
     orders: in how many the elements of the last array come, by turns.
     """
-    torch, jax = optional("torch"), optional("jax")
+    torch, jax = optional("torch"), jax_of_one_thread()
     rng, (*held, last) = np.random.default_rng(5), arrays
     several = [arrays, *[(*held, rng.permuted(last)) for _ in range(orders - 1)]]
 
@@ -71,7 +69,7 @@ def row_of(name: str, arrays: tuple[Any, ...], ours: Any, *, orders: int = 1, **
     if "jax" in theirs and jax is not None and max(a.size for a in arrays) < LONG:
         jax.config.update("jax_enable_x64", True)
         compiled = jax.jit(lambda *a: theirs["jax"](jax, *a))
-        peers[JAX] = by_turns(lambda *a: jax.block_until_ready(compiled(*a)), jax.numpy.asarray)
+        peers["jax"] = by_turns(lambda *a: jax.block_until_ready(compiled(*a)), jax.numpy.asarray)
     return Row(name, moved, by_turns(ours, xp.asarray), peers)
 
 
