@@ -305,6 +305,27 @@ def test_rows_of_few_elements_take_one_call(
 
 
 @given(
+    st.integers(1, 2), st.integers(128, 2200), st.integers(1, 14), st.booleans(), st.booleans(),
+    st.integers(0, 99), st.sampled_from(["int32", "uint64", "float32", "float64"]),
+)  # fmt: skip
+def test_rows_of_few_values(
+    rows: int, n: int, many: int, late: bool, descending: bool, seed: int, dtype: str
+) -> None:
+    """Up to as many as are counted, and more; some stand only at the end, special ones too."""
+    rng = np.random.default_rng(seed)
+    some = rng.normal(0, 9, many) if seed % 3 else rng.choice(np.asarray(SPECIAL), many)
+    some = np.append(some, [0.0, -0.0]) if dtype[0] == "f" else some[np.isfinite(some)].round()
+    some = np.abs(np.append(some, 1)).astype(dtype) if dtype[0] != "f" else some.astype(dtype)
+    x = rng.choice(some[: len(some) // 2 + 1] if late else some, (rows, n))
+    x[:, n - 40 :] = rng.choice(some, (rows, 40))
+    given_ = (x, np.empty(0, dtype), packing.PLACES, n, 1, descending, False)
+    agree_on_new(cpu_ordering.sort_rows, x, *given_)
+    found = cpu_ordering.sort_rows(*given_)
+    expected = sorting.plain_sort(x, 1, descending)
+    same_signs(found[:, ::-1] if descending else found, expected)
+
+
+@given(
     st.integers(1, 3), st.integers(2, 70), st.integers(0, 69), st.booleans(), st.integers(0, 99),
     st.sampled_from(["int32", "uint64", "float16", "float64"]),
 )  # fmt: skip

@@ -11,6 +11,7 @@ import numpy as np
 from funct.kernels.cpu.indexing.packing import give_signs
 from funct.kernels.cpu.loops import kernel, making
 from funct.kernels.cpu.order.column_sort import sort_lanes
+from funct.kernels.cpu.order.few_values import sorted_by_values
 from funct.kernels.cpu.order.sorting import behind
 from funct.kernels.cpu.order.words import LANES, least_of_row, packed_from, unpacked
 from funct.kernels.cpu.vectors import ascend, loaded, stored
@@ -57,13 +58,18 @@ def _sort(
         for i in range(n):
             y[to + n - 1 - i] = x[start + i]
     else:
-        whole = n & -LANES
-        for i in range(0, whole, LANES):
-            stored(y, to + i, loaded(x, start + i, LANES))
-        for i in range(whole, n):
-            y[to + i] = x[start + i]
+        few = False
         if ~known:
-            ascend(y, to, n)
+            few = sorted_by_values(x, start, y, to, n)
+        if not few:
+            whole = n & -LANES
+            for i in range(0, whole, LANES):
+                stored(y, to + i, loaded(x, start + i, LANES))
+            for i in range(whole, n):
+                y[to + i] = x[start + i]
+        if ~known:
+            if not few:
+                ascend(y, to, n)
             if x.dtype.kind == "f":
                 give_signs(x, y, table, start, to, n, descending, wide)
 
