@@ -135,8 +135,9 @@ class Derived(Rule):
 class Pair(Derived):
     """Both modes stated: `push(t, ans, *operands, *params)` and `pull(g, <named>)`.
 
-    For an op with several results g and the tangents are tuples; None stands for an integer result;
-    the pull is the adjoint itself, conj included.
+    For an op with several results g and the tangents are tuples; the pull is the adjoint itself,
+    conj included. None stands for an integer result, and in g for one that nothing used: what it
+    would cost is not computed, and its singular derivatives make no NaN. One of g is there.
     """
 
     fast = True

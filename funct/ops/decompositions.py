@@ -110,26 +110,29 @@ def _qr_push(t: Value, ans: tuple[Value, Value], x: Value, complete: bool) -> tu
     return dq, dr
 
 
-def _qr_pull(g: tuple[Value, Value], ans: tuple[Value, Value], x: Value, complete: bool) -> Value:
+def _qr_pull(g: tuple[Any, Any], ans: tuple[Value, Value], x: Value, complete: bool) -> Value:
     """Each step of the push, transposed, from the last to the first."""
     q, r = ans
     m, n = int(x.shape[-2]), int(x.shape[-1])
     k = min(m, n)
     head = ((None, None, 1),) * (len(x.shape) - 2)
     top = (*head, (0, k, 1), (None, None, 1))
-    q1, r1, gr = columns(q, 0, k), ops.slice_(r, top), upper(ops.slice_(g[1], top))
-    gq = completed_pull(q, g[0], k) if complete else g[0]
-    on_q = ops.matmul(adjoint(q1), gq)
-    skew = on_q - ops.matmul(gr, adjoint(r1))
+    q1, r1 = columns(q, 0, k), ops.slice_(r, top)
+    gq = completed_pull(q, g[0], k) if complete and g[0] is not None else g[0]
+    gr = None if g[1] is None else upper(ops.slice_(g[1], top))
+    on_q = 0.0 if gq is None else ops.matmul(adjoint(q1), gq)
+    skew = on_q if gr is None else on_q - ops.matmul(gr, adjoint(r1))
     inner = lower(skew - adjoint(skew), -1)
     if x.dtype.kind == "c":
         inner = inner + ops.where(wrap(np.eye(k, dtype=bool)), 1j * ops.imag(skew), 0.0)
-    solved = ops.matmul(q1, inner - on_q) + gq if m > k else ops.matmul(q1, inner)
+    beyond = m > k and gq is not None  # what turns Q out of its columns
+    solved = ops.matmul(q1, inner - on_q) + gq if beyond else inner
     h = adjoint(ops.solve_triangular(columns(r1, 0, k), adjoint(solved), False))
     if n > k:
-        rest = ops.multiply(columns(x, k, n), 0.0)
-        h = ops.concat(h, rest, len(x.shape) - 1)
-    return h + ops.matmul(q1, gr)
+        h = ops.concat(h, ops.multiply(columns(x, k, n), 0.0), len(x.shape) - 1)
+    if beyond:
+        return h if gr is None else h + ops.matmul(q1, gr)
+    return ops.matmul(q1, h if gr is None else h + gr)
 
 
 @structural(

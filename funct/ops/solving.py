@@ -283,10 +283,10 @@ def _slogdet_push(t: Value, ans: tuple[Value, Value], x: Value) -> tuple[Any, An
     return ans[0] * (1j * ops.imag(z)), ops.real(z)
 
 
-def _slogdet_pull(g: tuple[Any, Value], ans: tuple[Value, Value], x: Value) -> Value:
+def _slogdet_pull(g: tuple[Any, Any], ans: tuple[Value, Value], x: Value) -> Value:
     singular, safe = _regular_part(ans, x)
-    c = g[1]
-    if x.dtype.kind == "c":
+    c = ops.multiply(ans[1], 0.0) if g[1] is None else g[1]
+    if x.dtype.kind == "c" and g[0] is not None:
         c = c - 1j * ops.imag(ops.conj(g[0]) * ans[0])
     c = ops.where(singular, ops.absorb(c, c * np.nan), c)
     return column(column(c)) * adjoint(ops.inv(safe))

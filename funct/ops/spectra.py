@@ -65,13 +65,16 @@ def _eigh_push(t: Value, ans: tuple[Value, Value], x: Value) -> tuple[Any, Any]:
     return ops.real(diagonal(inner)), turned(v, moved)
 
 
-def _eigh_pull(g: tuple[Value, Value], ans: tuple[Value, Value], x: Value) -> Value:
-    w, v = ans
+def _eigh_pull(g: tuple[Any, Any], ans: tuple[Value, Value], x: Value) -> Value:
+    (gw, gv), (w, v) = g, ans
     if 0 in x.shape:
         return ops.multiply(x, 0.0)
-    gv = phase_pull(v, g[1]) if x.dtype.kind == "c" else g[1]
     back = adjoint(v)
-    inner = _on_diagonal(inverse_gaps(w, x.shape[-1]) * ops.matmul(back, gv), g[0])
+    if gv is None:
+        return ops.matmul(v * row(gw), back)
+    gv = phase_pull(v, gv) if x.dtype.kind == "c" else gv
+    inner = inverse_gaps(w, x.shape[-1]) * ops.matmul(back, gv)
+    inner = inner if gw is None else _on_diagonal(inner, gw)
     return hermitian(ops.matmul(ops.matmul(v, inner), back))
 
 
@@ -210,37 +213,42 @@ def _svd_push(
 
 
 def _svd_pull(
-    g: tuple[Value, Value, Value], ans: tuple[Value, Value, Value], x: Value, full: bool
+    g: tuple[Any, Any, Any], ans: tuple[Value, Value, Value], x: Value, full: bool
 ) -> Value:
     """Each step of the push, transposed, from the last to the first."""
     u, s, v = ans[0], ans[1], adjoint(ans[2])
-    gu, gs, gv = g[0], g[1], adjoint(g[2])
+    gu, gs, gv = g[0], g[1], None if g[2] is None else adjoint(g[2])
     m, n = int(x.shape[-2]), int(x.shape[-1])
     k = min(m, n)
     if 0 in x.shape:
         return ops.multiply(x, 0.0)
     u1, v1 = columns(u, 0, k), columns(v, 0, k)
+    back_v = adjoint(v1)
+    if gu is None and gv is None:
+        return ops.matmul(u1 * row(gs), back_v)
     if full:
-        gu, gv = completed_pull(u, gu, k), completed_pull(v, gv, k)
+        gu, gv = (z if z is None else completed_pull(q, z, k) for q, z in ((u, gu), (v, gv)))
     if x.dtype.kind == "c":
-        gu = phase_pull(u1, gu, along=ops.conj(v1) * gv)
+        turn = None if gv is None else ops.conj(v1) * gv
+        gu = phase_pull(u1, ops.multiply(u1, 0.0) if gu is None else gu, along=turn)
     tiny = rounding(s, max(m, n))
     both = column(tiny)
-    back_u, back_v = adjoint(u1), adjoint(v1)
-    on_u, on_v = ops.matmul(back_u, gu), ops.matmul(back_v, gv)
+    on_u = 0.0 if gu is None else ops.matmul(adjoint(u1), gu)
+    on_v = 0.0 if gv is None else ops.matmul(adjoint(v1), gv)
     even = 0.5 * (on_u + on_v) * safe_inverse(row(s) - column(s), both)
     odd = 0.5 * (on_u - on_v) * safe_inverse(row(s) + column(s), both)
-    inner = _on_diagonal(even + adjoint(even) + odd - adjoint(odd), gs)
+    inner = even + adjoint(even) + odd - adjoint(odd)
+    inner = inner if gs is None else _on_diagonal(inner, gs)
     rate = row(safe_inverse(s, tiny))
-    if m > k:
+    if m > k and gu is not None:
         inner = inner - on_u * rate
-    if n > k:
+    if n > k and gv is not None:
         inner = inner - adjoint(on_v * rate)
     h = ops.matmul(u1, inner)
-    if m > k:
+    if m > k and gu is not None:
         h = h + gu * rate
     h = ops.matmul(h, back_v)
-    return h + ops.matmul(u1, adjoint(gv * rate)) if n > k else h
+    return h + ops.matmul(u1, adjoint(gv * rate)) if n > k and gv is not None else h
 
 
 @structural(

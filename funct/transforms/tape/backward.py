@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.array import Array, zeros
-from funct.core import INEXACT
+from funct.array import Array
 from funct.core.size import OpenShape
 from funct.ops.broadcasting import match_operand
 from funct.ops.fast import make
@@ -120,14 +119,8 @@ def _sum(a: Any, b: Any) -> Any:
 
 
 def _each_result(g: Slots, node: Node) -> tuple[Any, ...]:
-    """The cotangents of an op with several results: zeros where none came."""
-    meta = zip(node.shape, node.dtype, strict=True)
-    return tuple(
-        [
-            g[i] if i in g else zeros(s, dtype=d) if d in INEXACT else None
-            for i, (s, d) in enumerate(meta)
-        ]
-    )
+    """The cotangents of an op with several results, None where none came."""
+    return tuple(map(g.get, range(len(node.shape))))
 
 
 follow(backward, "node", backward=True)
