@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.core import Derived, Pair, Sample, ShapeDtype, Value
+from funct.core import Pair, Sample, ShapeDtype, Value
 from funct.kernels.linalg import matrices as kernels
 from funct.ops.families import structural
 from funct.ops.fast import wrap
@@ -187,8 +187,40 @@ def _lu_push(t: Value, ans: tuple[Value, Value, Value], x: Value) -> tuple[None,
     return None, whole - ops.matmul(low, above), ops.matmul(above, up)
 
 
+def _over_adjoint(x: Value, up: Value) -> Any:
+    """x up⁻ᴴ for an upper matrix."""
+    return adjoint(ops.solve_triangular(up, adjoint(x), False))
+
+
+def _lu_pull(g: tuple[Any, Any, Any], ans: tuple[Value, Value, Value], x: Value) -> Value:
+    """Each step of the push, transposed, from the last to the first; P does not vary."""
+    (_, gl, gu), (p, low, up) = g, ans
+    m, n = int(x.shape[-2]), int(x.shape[-1])
+    k, axis = min(m, n), len(x.shape) - 2
+    if gl is None and gu is None:
+        return ops.multiply(x, 0.0)
+    on_l = 0.0 if gl is None else ops.matmul(adjoint(low), gl)
+    on_u = 0.0 if gu is None else ops.matmul(gu, adjoint(up))
+    square = (*((None, None, 1),) * axis, (0, k, 1), (0, k, 1))
+    if m < n:
+        part = _over_adjoint(lower(on_l - on_u, -1), columns(up, 0, k))
+        whole = ops.concat(part, ops.multiply(columns(up, k, n), 0.0), axis + 1)
+        whole = whole if gu is None else whole + gu
+        h = ops.solve_triangular(adjoint(low), whole, False)
+    else:
+        whole = ops.solve_triangular(
+            adjoint(ops.slice_(low, square)), upper(on_u - on_l), False
+        )
+        if m > n:
+            rest = ops.slice_(low, (*((None, None, 1),) * axis, (k, m, 1), (None, None, 1)))
+            whole = ops.concat(whole, ops.multiply(rest, 0.0), axis)
+        h = _over_adjoint(whole if gl is None else whole + gl, up)
+    return ops.matmul(p, h)
+
+
 @structural(
-    kernels.lu, Derived(_lu_push), aval=_lu_aval, results=3, batch=batch_first, onnx=NO_OPERATOR,
+    kernels.lu, Pair(_lu_push, _lu_pull, ["x"]), aval=_lu_aval, results=3, batch=batch_first,
+    onnx=NO_OPERATOR,
     samples=calls(
         lambda rng: Sample((regular(rng, 3, 3)[[1, 0, 2]],)),
         lambda rng: Sample((regular(rng, 2, 3, 2),)),

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.core import Derived, Operand, Pair, Primitive, Sample, ShapeDtype, Size, Value
+from funct.core import Operand, Pair, Primitive, Sample, Shape, ShapeDtype, Size, Value
 from funct.errors import ShapeError
 from funct.kernels.linalg import matrices as kernels
-from funct.ops.broadcasting import broadcast_shapes, pad_rank
+from funct.ops.broadcasting import broadcast_shapes, match_operand, pad_rank
 from funct.ops.families import structural
 from funct.ops.matrices import (
     NO_OPERATOR,
@@ -22,6 +22,7 @@ from funct.ops.matrices import (
     check_matrix,
     diagonal,
     real_dtype,
+    row,
 )
 from funct.ops.samples import calls, deficient, regular
 
@@ -114,26 +115,60 @@ def _lstsq_aval(args: Args, params: Params) -> tuple[ShapeDtype, ShapeDtype, Sha
     )
 
 
+def _inverse(a: Value, rtol: float | None) -> Any:
+    return ops.pinv(a, default_rtol(a) if rtol is None else rtol)
+
+
 def _lstsq_push_a(
     t: Value, ans: tuple[Value, Value, Value], a: Value, b: Value, rtol: float | None
 ) -> tuple[Any, None, Any]:
-    inverse = ops.pinv(a, default_rtol(a) if rtol is None else rtol)
-    moved = _pinv_push(t, inverse, a, rtol)
+    moved = _pinv_push(t, _inverse(a, rtol), a, rtol)
     u, _, vh = ops.svd(a, False)
     s = ops.real(diagonal(ops.matmul(ops.matmul(adjoint(u), t), adjoint(vh))))
     return ops.matmul(moved, b), None, s
 
 
+def _lstsq_pull_a(
+    g: tuple[Any, None, Any], ans: tuple[Value, Value, Value], a: Value, b: Value,
+    rtol: float | None,
+) -> Value:  # fmt: skip
+    """That of the pseudo-inverse, whose cotangent gx bᴴ is never made."""
+    (gx, _, gs), x = g, ans[0]
+    h: Any = None
+    if gx is not None:
+        p = _inverse(a, rtol)
+        y = ops.matmul(adjoint(p), gx)
+        left = ops.matmul(b - ops.matmul(a, x), adjoint(ops.matmul(p, y)))
+        out = adjoint(_beside(gx, p, a))
+        h = left + ops.matmul(ops.matmul(adjoint(p), x), out) - ops.matmul(y, adjoint(x))
+    if gs is not None:
+        u, _, vh = ops.svd(a, False)
+        of_s = ops.matmul(u * row(gs), vh)
+        h = of_s if h is None else h + of_s
+    return match_operand(h, a.shape)
+
+
 def _lstsq_push_b(
     t: Value, ans: tuple[Value, Value, Value], a: Value, b: Value, rtol: float | None
 ) -> tuple[Any, None, None]:
-    inverse = ops.pinv(a, default_rtol(a) if rtol is None else rtol)
-    return ops.matmul(inverse, t), None, None
+    return ops.matmul(_inverse(a, rtol), t), None, None
+
+
+def _lstsq_pull_b(
+    g: tuple[Any, None, Any], a: Value, rtol: float | None, b_shape: Shape
+) -> Value | None:
+    if g[0] is None:
+        return None
+    return match_operand(ops.matmul(adjoint(_inverse(a, rtol)), g[0]), b_shape)
+
+
+_OPERANDS = ["a", "b", "rtol"]
 
 
 @structural(
-    kernels.lstsq, Derived(_lstsq_push_a), Derived(_lstsq_push_b), aval=_lstsq_aval, results=3,
-    batch=batch_pair, onnx=NO_OPERATOR,
+    kernels.lstsq, Pair(_lstsq_push_a, _lstsq_pull_a, _OPERANDS),
+    Pair(_lstsq_push_b, _lstsq_pull_b, _OPERANDS), aval=_lstsq_aval, results=3, batch=batch_pair,
+    onnx=NO_OPERATOR,
     samples=calls(
         lambda rng: Sample((regular(rng, 3, 2), regular(rng, 3, 2)), (1e-12,)),
         lambda rng: Sample((regular(rng, 2, 2, 3), regular(rng, 2, 1)), (1e-12,)),

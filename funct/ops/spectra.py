@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.core import Derived, Pair, Sample, ShapeDtype, Value
+from funct.core import Pair, Sample, ShapeDtype, Value
 from funct.kernels.linalg import matrices as kernels
 from funct.ops.families import structural
 from funct.ops.fast import wrap
@@ -139,9 +139,26 @@ def _eig_push(t: Value, ans: tuple[Value, Value], x: Value) -> tuple[Any, Any]:
     return diagonal(inner), turned(v, moved - v * grown)
 
 
+def _eig_pull(g: tuple[Any, Any], ans: tuple[Value, Value], x: Value) -> Value:
+    """Each step of the push, transposed, from the last to the first."""
+    (gw, gv), (w, v) = g, ans
+    if 0 in x.shape:
+        return ops.multiply(x, 0.0)
+    back = adjoint(v)
+    if gv is None:
+        right = column(gw) * back
+    else:
+        gv = phase_pull(v, gv)
+        grown = ops.reduce_sum(ops.real(ops.conj(v) * gv), (len(v.shape) - 2,), True)
+        inner = ops.conj(inverse_gaps(w, x.shape[-1])) * ops.matmul(back, gv - v * grown)
+        right = ops.matmul(inner if gw is None else _on_diagonal(inner, gw), back)
+    h = ops.solve(back, right)
+    return h if x.dtype.kind == "c" else ops.real(h)
+
+
 @structural(
-    kernels.eig, Derived(_eig_push), aval=_eig_aval, results=2, batch=batch_first,
-    onnx=NO_OPERATOR, samples=_SPECTRA, raises=True,
+    kernels.eig, Pair(_eig_push, _eig_pull, ["x"]), aval=_eig_aval, results=2,
+    batch=batch_first, onnx=NO_OPERATOR, samples=_SPECTRA, raises=True,
 )  # fmt: skip
 def eig(x: Value) -> tuple[Value, Value]:
     """Eigenvalues and eigenvectors of length 1, complex always; the order is LAPACK's."""
