@@ -165,7 +165,7 @@ def _loop(
     }
 
     known: dict[Any, Any] = {}  # by the dtypes of the first operand and the last, for few elements
-    if found.nin <= 2 and otherwise is not None:
+    if found.nin <= 3 and otherwise is not None:
         calls = wide | {c: found for c in "dD" if c * found.nin in own}
         known = {(np.dtype(c), np.dtype(c)): call for c, call in calls.items()}
 

@@ -24,7 +24,7 @@ from funct.kernels.cpu.small.hermitian import hermitian
 from funct.kernels.linalg import exponential, few, stacks
 from funct.kernels.linalg.cofactors import cofactors
 from funct.kernels.linalg.dots import vdot
-from funct.kernels.linalg.lapack import alone, loop, orthogonal
+from funct.kernels.linalg.lapack import alone, inner, loop, orthogonal
 from funct.kernels.linalg.phases import turned, turned_pair
 from funct.kernels.linalg.products import matmul
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "cholesky", "cofactor", "det", "eig", "eigh", "eigvals", "eigvalsh", "expm", "inv", "lstsq",
-    "lu", "pinv", "qr", "slogdet", "solve", "solve_triangular", "svd", "svdvals",
+    "cholesky", "cofactor", "det", "eig", "eigh", "eigvals", "eigvalsh", "expm", "factored", "inv",
+    "lstsq", "lu", "pinv", "qr", "slogdet", "solve", "solve_triangular", "svd", "svdvals",
     "triangular_solves",
 ]  # fmt: skip
 
@@ -255,9 +255,49 @@ def lstsq(a: NDArray[Any], b: NDArray[Any], rtol: float | None, /) -> tuple[NDAr
     if a.dtype != b.dtype:
         dtype = np.result_type(a, b)
         a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
+    if b.ndim == 2 and b.size and factored(a.shape, a.dtype.char):
+        found = _of_full_rank(a, b, rtol)
+        if found is not None:
+            return found
     least = np.asarray(rtol, a.real.dtype)
     x, _, rank, s = (_lstsq if a.size and b.size else _by_pseudo_inverse)(a, b, least)
     return x, np.asarray(rank, np.int64), s
+
+
+# elements of a matrix whose factors Q and R, and singular values of R, are sooner found than what
+# LAPACK multiplies right sides with
+_LEAST_FACTORED, _MOST_FACTORED = 12 * 12, 500 * 500
+_LONG = 4  # how much longer than wide it may be, if its Q is LAPACK's
+
+
+@functools.lru_cache(512)
+def factored(shape: tuple[int, ...], char: str) -> bool:
+    """Whether `lstsq` of a matrix begins with its factors Q and R."""
+    if len(shape) != 2 or char not in "fd":
+        return False
+    if not _LEAST_FACTORED <= prod(shape) <= _MOST_FACTORED:
+        return False
+    return max(shape) <= _LONG * min(shape) or few.suits("qr", shape, char)
+
+
+def _of_full_rank(a: NDArray[Any], b: NDArray[Any], rtol: float) -> tuple[NDArray[Any], ...] | None:
+    """`lstsq` by Q and R of a, or of aᵀ if it is wide; None where a singular value is no more than
+    rounding leaves of it.
+    """
+    (m, n), kind = a.shape, a.dtype
+    if a.__class__ is not np.ndarray:
+        return None
+    wide = inner(kind.char, m, n)
+    a, b = a.astype(wide, copy=False), b.astype(wide, copy=False)
+    q, r = qr(a if m >= n else a.T, False)
+    s = svdvals(r)
+    if not s[-1] > max(rtol, max(m, n) * float(np.finfo(kind).eps)) * s[0]:
+        return None
+    if m >= n:
+        x = solve_triangular(r, matmul(q.T, b), False)
+    else:
+        x = matmul(q, solve_triangular(r.T, b, True))
+    return x.astype(kind, copy=False), np.asarray(min(m, n)), s.astype(kind, copy=False)
 
 
 def det(x: NDArray[Any], /) -> NDArray[Any]:
