@@ -250,12 +250,23 @@ _LAYER_RULES = (None,) * 9  # codes out: no derivative, as for quantize
 
 def _to_codes(scales: Args, y_zero_point: Any, relu: bool) -> kernels.Codes:
     """What brings exact sums to codes of the result; a relu is a lower bound at the zero point."""
-    check_scale("requantize", scales[2])
-    multiplier = kernels.output_multiplier(*scales)
-    low, high = limits(y_zero_point.dtype)
-    zero_point = int(y_zero_point)
-    lowest = zero_point if relu else low
-    return kernels.Codes(multiplier, zero_point, lowest, high, y_zero_point.dtype)
+    held = tuple([(s.tobytes(), s.shape, s.dtype) for s in scales])
+    return _codes_of(held, int(y_zero_point), y_zero_point.dtype, relu)
+
+
+@functools.lru_cache(256)
+def _codes_of(
+    scales: tuple[tuple[bytes, Shape, DType], ...], zero_point: int, dtype: DType, relu: bool
+) -> kernels.Codes:
+    """The same of what the scales hold, their shapes and dtypes: a network has few layers, and
+    what NumPy does with each scale takes longer than a small layer.
+    """
+    given = [np.frombuffer(held, of).reshape(shape) for held, shape, of in scales]
+    check_scale("requantize", given[2])
+    multiplier = kernels.output_multiplier(*given)
+    multiplier.flags.writeable = False
+    low, high = limits(dtype)
+    return kernels.Codes(multiplier, zero_point, zero_point if relu else low, high, dtype)
 
 
 def _check_layer(name: str, args: Args) -> None:
