@@ -21,6 +21,7 @@ __all__ = ["Class", "Classes", "Pixels", "classes_of", "places_of"]
 
 _MOST = 25  # classes at borders of a band,
 _WORTH = 0.96  # if they leave no more than this of the work,
+_WORTH_ALONG = 0.93  # of walks of several taps, which few pixels repay less,
 _IN_PLACE = 1.05  # or where nothing outside of the image is read, and so nothing is copied
 _LOST = 3  # pixels, about half of a tile, that a class costs in vain
 
@@ -43,11 +44,14 @@ class Class(Struct, frozen=True, eq=False):
 
 
 class Pixels(Struct, frozen=True, eq=False):
-    """Those of a band that take the same taps. places, offsets: as of a class of all of them."""
+    """Those of a band that take the same taps. places, offsets: as of a class of all of them.
+    along: the axis whose taps are one walk, zeros and all, or -1.
+    """
 
     phases: tuple[Phase, ...]
     places: Ints
     offsets: Ints
+    along: int
 
     def inside(self, axes: Axes, rows: int, start: int) -> list[NDArray[np.bool_]]:
         """For each axis whether what a tap of a pixel reads is no zero around: (pixels, taps).
@@ -57,7 +61,11 @@ class Pixels(Struct, frozen=True, eq=False):
         first = self.phases[0]
         counts = len(range(first.start, rows, axes[0].step)), *[p.count for p in self.phases[1:]]
         starts = start, 0, 0
-        return [_inside(*given) for given in zip(self.phases, axes, counts, starts, strict=True)]
+        given = zip(self.phases, axes, counts, starts, strict=True)
+        return [
+            np.ones((g[2], 1), bool) if k == self.along else _inside(*g)
+            for k, g in enumerate(given)
+        ]
 
     def classes(
         self, inside: list[NDArray[np.bool_]] | None, rows: int, images: int, *, in_place: bool
@@ -90,7 +98,8 @@ class Pixels(Struct, frozen=True, eq=False):
             return [all_rows]
         if in_place:
             return found if work < _IN_PLACE * plain else None
-        return found if work < _WORTH * plain and len(found) > 1 else [all_rows]
+        worth = _WORTH if self.along < 0 else _WORTH_ALONG
+        return found if work < worth * plain and len(found) > 1 else [all_rows]
 
 
 class Classes(Struct, frozen=True, eq=False):

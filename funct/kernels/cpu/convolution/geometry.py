@@ -125,14 +125,13 @@ def _plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int], *, in_place: b
     for phases in itertools.product(*walked):
         own, offsets = _taps(phases, kernel, reach, lows, pitch, (len(taps), piece))
         places = places_of(phases, axes, band_rows, reach, pitch, row_words)
-        kinds.append(Pixels(phases, places, offsets))
+        kinds.append(Pixels(phases, places, offsets, along))
         taps += own
     several = -(-batch.images // together)
     of_units = together, batch.images - (several - 1) * together
     apart = place, prod([a.out for a in axes]) * row_words
-    skips = batch.skips and along < 0
     classes = classes_of(
-        kinds, axes, band_rows, slab["slab_step"], of_units, apart, skips=skips,
+        kinds, axes, band_rows, slab["slab_step"], of_units, apart, skips=batch.skips,
         in_place=in_place,
     )  # fmt: skip
     if classes is None:
