@@ -20,6 +20,7 @@ Note [Asking ahead]
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from math import prod
@@ -37,9 +38,9 @@ PIXELS = Fields((
     "tasks", "lines", "channels", "x", "w", "y", "zeros", "size0", "size1", "size2", "out0", "out1",
     "out2", "low0", "low1", "low2",
 ))  # fmt: skip
-# pixels of a strip, fewer where they read columns that lie strides apart: what memory is asked for
-# in small pieces of many places comes late
-_WIDTH = {16: 4, 32: 8}  # by registers, in which their sums are,
+# pixels of a strip, fewer in short lines, and where they read columns that lie strides apart: what
+# memory is asked for in small pieces of many places comes late
+_WIDTH = {16: (4, 2), 32: (8, 4)}  # by registers, in which their sums are,
 _HELD = {16: 3, 32: 11}  # and weights of so many taps
 _TOGETHER = 8  # taps whose sums are in registers,
 _MET = {16: (4, 1), 32: (9, 3, 1)}  # beside a strip of so many pixels of g, by registers
@@ -226,8 +227,11 @@ def _convolved(line: _Line, first: int, y: Value, n: Value, i0: Value, i1: Value
         each(f, 0, count, one, width)
         return []
 
-    (width,) = _widths((_WIDTH[line.registers],), line.pattern)
-    f.branch(count >= width, lambda: strips(width), lambda: strips(1))
+    way = functools.partial(strips, 1)
+    for width in _widths(_WIDTH[line.registers], line.pattern)[::-1]:
+        if width > 1:
+            way = functools.partial(f.branch, count >= width, functools.partial(strips, width), way)
+    way()
 
 
 def _widths(pixels: Sequence[int], pattern: Pattern) -> list[int]:

@@ -39,6 +39,7 @@ _NEAR, _AFAR = 25, 120  # squares that take as long as to write sums and add the
 _UNIT_BYTES = 768 << 10  # of a unit's squares, of x and of g
 _FEWEST, _MOST = 56, 224  # squares of a unit
 _FEW_OUTPUTS = 56  # of a split
+_NARROW = 2  # vectors of a group: sums of all places are written as often as those of few taps
 _LINE_BYTES = 64
 
 
@@ -50,7 +51,9 @@ def plan(dot: str, x: Sizes, g: Sizes, slide: Sliding) -> Plan | None:
     batch = batch_of(x[0], groups, channels, outputs, dot)
     out = g[2], g[3]
     lanes, word = batch.lanes, batch.word_bytes
-    if not worth(batch, *out, _AFAR if PLACES * g[1] * channels * word > _NEAR_BYTES else _NEAR):
+    narrow = groups > 1 and min(outputs, channels) <= _NARROW * lanes
+    far = PLACES * g[1] * channels * word > _NEAR_BYTES
+    if narrow or not worth(batch, *out, _AFAR if far else _NEAR):
         return None
     line = _LINE_BYTES // word
     most = _UNIT_BYTES // (PLACES * groups * (channels + outputs) * word)
