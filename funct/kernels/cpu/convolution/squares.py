@@ -68,9 +68,12 @@ _GROUPS_BYTES = 1 << 10  # of a pixel of all groups; others have squares that le
 _MOST_BYTES = 64 << 20  # of transformed weights, which scratch holds on to
 
 
-def worth(batch: Batch, rows: int, columns: int, weights: int, steps: int = 1) -> bool:
+def worth(
+    batch: Batch, rows: int, columns: int, weights: int, steps: int = 1, narrow: int = 1
+) -> bool:
     """Whether images of so many pixels are done quicker by squares. weights: squares that take as
     long as the transform of the weights does. steps: instructions of a product and its sum.
+    narrow: vectors of channels, or of outputs, of which groups had better be done tap by tap.
     """
     squares = batch.images * -(-rows // 2) * -(-columns // 2)
     turned = _TURNED_SHORT if batch.lanes * batch.word_bytes <= _SHORT else _TURNED
@@ -79,19 +82,19 @@ def worth(batch: Batch, rows: int, columns: int, weights: int, steps: int = 1) -
     numbers = batch.groups * batch.group_channels * batch.group_outputs
     if 2 * pixels * TAPS * numbers < _LEAST or PLACES * numbers * batch.word_bytes > _MOST_BYTES:
         return False
-    if batch.groups > 1 and not _keeps(batch):
+    if batch.groups > 1 and not _keeps(batch, narrow):
         return False
     plain = _PLAIN / 4 * pixels
     return plain > _WORTH * (_FAST * (squares + weights) + turned)
 
 
-def _keeps(batch: Batch) -> bool:
+def _keeps(batch: Batch, narrow: int) -> bool:
     """Whether the squares of a unit, which have the channels of all groups, stay in the cache, and
-    groups have more than one vector of channels and of outputs: of one, each place would load a
-    number for each product.
+    groups have more than so many vectors of channels and of outputs: of one, each place would load
+    a number for each product.
     """
     channels = batch.groups * max(batch.group_channels, batch.group_outputs)
-    few = min(batch.group_channels, batch.group_outputs) <= batch.lanes
+    few = min(batch.group_channels, batch.group_outputs) <= narrow * batch.lanes
     return not few and channels * batch.word_bytes <= _GROUPS_BYTES
 
 

@@ -51,9 +51,8 @@ def plan(dot: str, x: Sizes, g: Sizes, slide: Sliding) -> Plan | None:
     batch = batch_of(x[0], groups, channels, outputs, dot)
     out = g[2], g[3]
     lanes, word = batch.lanes, batch.word_bytes
-    narrow = groups > 1 and min(outputs, channels) <= _NARROW * lanes
-    far = PLACES * g[1] * channels * word > _NEAR_BYTES
-    if narrow or not worth(batch, *out, _AFAR if far else _NEAR):
+    afar = _AFAR if PLACES * g[1] * channels * word > _NEAR_BYTES else _NEAR
+    if not worth(batch, *out, afar, 1, _NARROW):
         return None
     line = _LINE_BYTES // word
     most = _UNIT_BYTES // (PLACES * groups * (channels + outputs) * word)
