@@ -38,6 +38,11 @@ Note [Rows of a tile]
     Each row of a tile is a channel of g. Where channels lie pages apart, or half a one, all rows
     fall into one or two sets of eight ways, which x needs as well: tiles are lower then. Where g is
     turned around, its channels lie a line further apart.
+
+Note [Turned chunks]
+    Where the channels of g are last, what a chunk of pixels has of a group is turned around just
+    before its only use: all of g would leave the caches, and a vector of each channel would go to a
+    page of its own.
 """
 
 from __future__ import annotations
@@ -102,7 +107,6 @@ class Plan(Struct, frozen=True, eq=False):
     job: NDArray[np.int64]
     partial_bytes: int
     scratch_bytes: int
-    g_bytes: int
     tables: tuple[NDArray[np.int64], ...]
 
 
@@ -126,9 +130,6 @@ def plan(
     reach = [a.reach() for a in axes]
     along = merged(batch, axes, reach)
     out = [a.out for a in axes]
-    g_pitch = prod(out)
-    if turned:  # see Note [Rows of a tile]
-        g_pitch = (g_pitch // _LINE + 2) * _LINE
     channels = batch.groups * batch.group_channels
     lanes, word = batch.lanes, batch.word_bytes
     steps = [prod(kernel[k + 1 :]) for k in range(3)]  # of taps in w
@@ -184,7 +185,7 @@ def plan(
     if slab["bands"] == 1:  # see Note [Small images]
         most = min(_SLABS_BYTES // (place * word), -(-2 * _CHUNK // prod(out)), batch.images)
         together = -(-batch.images // -(-batch.images // max(1, most)))
-        apart = [g_pitch * groups * batch.group_outputs, place]
+        apart = [prod(out) * groups * batch.group_outputs, place]
         runs = np.concatenate([runs + i * np.array(apart) for i in range(together)])
     units = -(-batch.images // together) * slab["bands"]
     sums = max(1, min(few, units, _PARTIAL_BYTES // (words * word)))
@@ -198,10 +199,15 @@ def plan(
     once = once and len(runs) <= chunk
     chunk, chunk_images = min(chunk, image_runs), max(1, min(together, chunk // image_runs))
     most = most_rows(dot, width)
+    chunk_pixels, g_pitch = chunk * length, prod(out)
+    g_image = g_pitch * groups * batch.group_outputs
+    if turned:  # see Note [Turned chunks] and Note [Rows of a tile]
+        of_image, of_run = np.divmod(np.arange(len(runs)), image_runs)
+        runs[:, 0] = of_image % chunk_images * chunk_pixels + of_run % chunk * length
+        g_pitch, g_image = (chunk_images * chunk_pixels // _LINE + 2) * _LINE, chunk_pixels
     tile_rows = min(most, _LINES) if g_pitch * word % _HALF_PAGE == 0 else most
-    pixels = chunk * chunk_images * length
-    of_image = np.array([g_pitch * groups * batch.group_outputs, image_runs * length * 2 * lanes])
-    of_images = np.arange(chunk_images)[:, None] * of_image
+    pixels = chunk_images * chunk_pixels
+    of_images = np.arange(chunk_images)[:, None] * [g_image, image_runs * length * 2 * lanes]
     panel_words = pixels * 2 * lanes * panels
     cores = host().cores * (1 if once else 2)
     splits = max(1, min(_PARTIAL_SUMS // (sums * batch.blocks), most_splits, cores))  # copy x
@@ -221,14 +227,15 @@ def plan(
         **slab, "partial_sums": sums, "splits": splits, "tasks": sums * splits * batch.blocks,
         "units": units, "split_outputs": split,
         "partial_words": -(-words // line) * line,
-        "scratch_step": together * place + panel_words, "panels": int(panels),
-        "panel": together * place, "of_images": address(of_images),
+        "scratch_step": together * place + panel_words + g_pitch * split * turned,
+        "panels": int(panels), "panel": together * place,
+        "turned": together * place + panel_words, "of_images": address(of_images),
         "slab_place": place, "images": batch.images,
         "unit_images": together, "group_blocks": batch.blocks, "groups": batch.groups,
         "group_channels": batch.group_channels, "group_outputs": batch.group_outputs,
         "depth": depth, "padded_depth": padded, "lanes": lanes, "out_rows": out[0],
         "row_pixels": out[1] * out[2], "out_pixels": prod(out), "g_pitch": g_pitch,
-        "turns": int(split >= line or split == g[1]),
+        "chunk_pixels": chunk_pixels,
         "runs": address(runs),
         "row_runs": image_runs // rows, "run": length, "run_is_rows": int(by_rows),
         "chunk": chunk, "chunk_images": chunk_images, "step": step, "once": int(once),
@@ -245,7 +252,7 @@ def plan(
     tables = (depths, slab_taps, taps, runs, places, of_images)
     partial_bytes = fields["partial_sums"] * fields["partial_words"] * word
     scratch_bytes = fields["tasks"] * fields["scratch_step"] * word
-    return Plan(job, partial_bytes, scratch_bytes, x[0] * g[1] * g_pitch * word, tables)
+    return Plan(job, partial_bytes, scratch_bytes, tables)
 
 
 def _stacks_lines(x: Sizes, g: Sizes, slide: Sliding, size: Sizes) -> bool:
@@ -349,8 +356,8 @@ def _fitted(x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes, dot: 
     def way(x: NDArray[Any], g: NDArray[Any], *_: Any) -> NDArray[Any]:
         if not dense:
             x, g = orders[0](x), orders[1](g)
-        partial = memory.scratch(first + made.g_bytes * turned)
-        of_g = (partial + first, g) if turned else (g, 0)
+        partial = memory.scratch(first)
+        of_g = (0, g) if turned else (g, 0)
         run(x, *of_g, w := make(), partial, partial + made.partial_bytes)
         return w
 

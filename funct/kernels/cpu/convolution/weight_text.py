@@ -14,7 +14,7 @@ __all__ = ["JOB", "text"]
 JOB = Fields((
     *SLAB, "partial_sums", "splits", "split_outputs", "partial", "partial_words", "g", "g_last",
     "g_pitch",  # words from one output of g to the next
-    "turns",  # whether tasks turn what they read of g, not all of it before
+    "turned", "chunk_pixels",  # see Note [Turned chunks]; offset in the task's scratch
     "w", "group_blocks", "groups", "group_channels", "group_outputs", "depth", "padded_depth",
     "lanes", "out_rows", "row_pixels", "out_pixels", "runs", "row_runs", "run", "run_is_rows",
     "chunk", "chunk_images", "images", "unit_images", "slab_place",
@@ -32,7 +32,6 @@ def text(element: str, target: Host, last: bool = False) -> str:
     module = Module(target)
     module.declare("@funct_parallel", PARALLEL)
     turn = turn_name(element, target.vector_bytes)
-    _define_turned(module, element, turn)
     _define_sums(module, element, turn, last)
     _define_gather(module, element, turn, target.vector_bytes // typed(element).bytes)
     f = module.function("gradient", [("job", PTR)])
@@ -40,10 +39,6 @@ def text(element: str, target: Host, last: bool = False) -> str:
     job = Record(f, JOB, given)
     outputs = job.group_blocks * job.groups * job.group_outputs
 
-    def turned() -> None:
-        f.line(f"call void @funct_parallel(ptr @turned, {given!r}, {job.images!r})")
-
-    f.when(f.ne(job.g_last, 0) & f.eq(job.turns, 0), turned)
     f.line(f"call void @funct_parallel(ptr @sums, {given!r}, {job.tasks!r})")
 
     def gathered() -> None:
@@ -52,17 +47,6 @@ def text(element: str, target: Host, last: bool = False) -> str:
     f.when(f.eq(job.once | job.direct, 0), gathered)
     f.ret()
     return module.text()
-
-
-def _define_turned(module: Module, element: str, turn: str) -> None:
-    """`turned(job, image)`: g of an image, whose channels are last in memory, channels first."""
-    f = module.function("turned", [("job", PTR), ("image", I64)], local=True)
-    job, image = Record(f, JOB, f.arguments[0]), f.arguments[1]
-    outputs, pixels = job.group_blocks * job.groups * job.group_outputs, job.out_pixels
-    source = f.at(job.pointer("g_last"), image * outputs * pixels, element)
-    to = f.at(job.pointer("g"), image * outputs * job.g_pitch, element)
-    f.call(turn, None, [source, to, pixels, outputs, outputs, job.g_pitch])
-    f.ret()
 
 
 def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
@@ -80,7 +64,7 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
     own_sums = slab_of.at(job.pointer("partial"), sum_number * job.partial_words)
     partial = f.select(f.ne(job.direct, 0), job.pointer("w"), own_sums)
     all_outputs = job.group_blocks * job.groups * job.group_outputs
-    first_output = first_group * job.group_outputs + start
+    rows = stop - start
     once = f.ne(job.once, 0)
     panel = slab_of.at(slab, job.panel)
     lanes = module.target.vector_bytes // slab_of.bytes
@@ -114,27 +98,35 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
             of_block = (image + i) * job.group_blocks + own_block
             slab_of.fill(of_block, band, slab_of.at(slab, i * job.slab_place))
 
-        def turn_g(i: Value) -> None:
-            """What this task reads of g, whose channels are last in memory, channels first."""
-            of_all, pixels = (image + i) * all_outputs, job.out_pixels
-            source = ((image + i) * pixels + first_pixel) * all_outputs + first_output
-            to = (of_all + first_output) * job.g_pitch + first_pixel
-            source, to = slab_of.at(job.pointer("g_last"), source), slab_of.at(job.pointer("g"), to)
-            here = rows_here * job.row_pixels
-            slab_of.transpose(source, to, here, stop - start, all_outputs, job.g_pitch)
-
         each(f, 0, images, fill)
         by_rows = f.ne(job.run_is_rows, 0)
         image_runs = f.select(by_rows, f.constant(I64, 1), rows_here * job.row_runs)
         length = f.select(by_rows, rows_here, job.run)
-        f.when(f.ne(job.g_last, 0) & f.ne(job.turns, 0), lambda: each(f, 0, images, turn_g))
 
         def group(g: Value) -> None:
             of_all = first_group + g
             outputs = (image * (job.group_blocks * job.groups) + of_all) * job.group_outputs
-            a = slab_of.at(job.pointer("g"), outputs * job.g_pitch + first_pixel)
+            first_row = (outputs + start) * job.g_pitch
+            of_g = slab_of.at(job.pointer("g"), first_row + first_pixel)
+
+            def turned(i: Value, r: Value) -> list[Value]:
+                """What a chunk reads of g, whose channels are last in memory, channels first."""
+                room = slab_of.at(slab, job.turned)
+                pixels = f.min(job.chunk, image_runs - r) * length
+
+                def one(k: Value) -> None:
+                    first = (image + i + k) * job.out_pixels + first_pixel + r * job.run
+                    here = first * all_outputs + of_all * job.group_outputs + start
+                    source = slab_of.at(job.pointer("g_last"), here)
+                    to = slab_of.at(room, k * job.chunk_pixels)
+                    slab_of.transpose(source, to, pixels, rows, all_outputs, job.g_pitch)
+
+                each(f, 0, f.min(job.chunk_images, images - i), one)
+                return [room]
 
             def chunk(i: Value, r: Value) -> None:
+                last = f.ne(job.g_last, 0)
+                (a,) = f.branch(last, lambda: turned(i, r), lambda: [of_g])
                 n_images = f.min(job.chunk_images, images - i)
                 n_runs = f.min(job.chunk, image_runs - r) * n_images
                 runs = f.at(job.pointer("runs"), (i * image_runs + r) << 1, "i64")
@@ -169,14 +161,13 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
                         here = f.load(I64, f.at(job.pointer("slab_taps"), t, "i64"))
                         b = slab_of.at(slab, here + g * job.group_channels + c)
                         row = f.select(once, t, of_all * job.n_taps + t)
-                        place = row * job.tap_words + first
+                        place = row * job.tap_words + start * job.row_words + first
                         a_here, *given = f.branch(
                             f.ne(job.panels, 0), lambda: laid(b), lambda: as_it_lies(b)
                         )
                         given += [slab_of.at(partial, place), add]
-                        call_tiles(
-                            f, tiles, job.tile_rows, a_here, job.pointer("rows"), start, stop, given
-                        )
+                        table, zero = job.pointer("rows"), f.constant(I64, 0)
+                        call_tiles(f, tiles, job.tile_rows, a_here, table, zero, rows, given)
 
                     def done(o: Value) -> None:
                         source = slab_of.at(partial, o * job.row_words)
