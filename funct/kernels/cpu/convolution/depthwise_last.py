@@ -14,7 +14,13 @@ from funct.device import Code, Host, host, printed
 from funct.kernels.channels import channels_first, channels_last
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.convolution.axes import countless, filled
-from funct.kernels.cpu.convolution.pixels import PIXELS, Pattern, pixels_text, sums_text
+from funct.kernels.cpu.convolution.pixels import (
+    PIXELS,
+    Pattern,
+    pixels_text,
+    strip_pixels,
+    sums_text,
+)
 from funct.kernels.cpu.record import address
 from funct.kernels.cpu.runners import filling
 from funct.kernels.windows.convolution import fitting_size
@@ -69,11 +75,13 @@ def _plan(
     axes, kernel = filled(tuple(size), out, kernel, slide, how == "adjoint")
     touched = images * count * (prod(size) + prod(out)) * dtype.itemsize
     vectors = 2 if count >= 2 * lanes else 1
+    strip = strip_pixels(axes[2].stride, host(), False)
     pattern = Pattern(
         _ELEMENT[dtype.name], tuple([tuple([p.taps for p in a.phases]) for a in axes]),
         tuple([a.step for a in axes]), tuple([a.stride for a in axes]), kernel, vectors, group,
         how != "sums" and count % lanes == 0 and host().overflows(touched),
         axes[2].size * count * dtype.itemsize >= _LONG_LINE,
+        how != "sums" and axes[2].out // axes[2].step < strip,
     )  # fmt: skip
     lines = images * axes[0].out * axes[1].out
     zeros = np.zeros(axes[2].size * count, dtype)

@@ -20,7 +20,6 @@ Note [Asking ahead]
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Callable, Sequence
 from math import prod
@@ -32,13 +31,13 @@ from funct.kernels.cpu.convolution.lines import Taps, begin
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.llvm import I64, PTR, Emitter, Value, each, typed
 
-__all__ = ["PIXELS", "Pattern", "pixels_text", "sums_text"]
+__all__ = ["PIXELS", "Pattern", "pixels_text", "strip_pixels", "sums_text"]
 
 PIXELS = Fields((
     "tasks", "lines", "channels", "x", "w", "y", "zeros", "size0", "size1", "size2", "out0", "out1",
     "out2", "low0", "low1", "low2",
 ))  # fmt: skip
-# pixels of a strip, fewer in short lines, and where they read columns that lie strides apart: what
+# pixels of a strip, and of one in short lines; fewer where they read columns that lie apart: what
 # memory is asked for in small pieces of many places comes late
 _WIDTH = {16: (4, 2), 32: (8, 4)}  # by registers, in which their sums are,
 _HELD = {16: 3, 32: 11}  # and weights of so many taps
@@ -52,7 +51,8 @@ class Pattern(Struct, frozen=True, cache_hash=True):
     """What a text is printed for; phases, steps, strides and kernel are those of `lines.Pattern`.
 
     vectors: of a block of channels. group: channels of a group, of which a vector holds some whole
-    ones. streams: as there. asks: whether strips ask ahead.
+    ones. streams: as there. asks: whether strips ask ahead. short: whether lines are shorter than
+    the strips of others.
     """
 
     element: str
@@ -64,6 +64,7 @@ class Pattern(Struct, frozen=True, cache_hash=True):
     group: int = 1
     streams: bool = False
     asks: bool = False
+    short: bool = False
 
 
 class _Line:
@@ -77,7 +78,7 @@ class _Line:
         self.vector = typed(pattern.element, self.lanes)
         self.block = self.lanes * pattern.vectors
         self.columns = sorted({o for _, o in taps[2]})
-        self.registers = 32 if target.vector_bytes == 64 else 16
+        self.registers = _registers(target)
 
     def at(self, pointer: Value, offset: Value | int) -> Value:
         """The address of an element."""
@@ -227,11 +228,17 @@ def _convolved(line: _Line, first: int, y: Value, n: Value, i0: Value, i1: Value
         each(f, 0, count, one, width)
         return []
 
-    way = functools.partial(strips, 1)
-    for width in _widths(_WIDTH[line.registers], line.pattern)[::-1]:
-        if width > 1:
-            way = functools.partial(f.branch, count >= width, functools.partial(strips, width), way)
-    way()
+    width = strip_pixels(line.pattern.strides[2], f.module.target, line.pattern.short)
+    f.branch(count >= width, lambda: strips(width), lambda: strips(1))
+
+
+def strip_pixels(stride: int, target: Host, short: bool) -> int:
+    """Of the strips of a convolution."""
+    return max(1, _WIDTH[_registers(target)][short] // stride)
+
+
+def _registers(target: Host) -> int:
+    return 32 if target.vector_bytes == 64 else 16
 
 
 def _widths(pixels: Sequence[int], pattern: Pattern) -> list[int]:
