@@ -1,24 +1,28 @@
-"""A graph on few elements: NumPy's calls, and machine code with their bits once it pays.
+"""A graph on few elements: NumPy's calls, and machine code with their bits once it pays; or loops.
 
 The arrays are buffers, so whoever calls it has unwrapped them (`entry.py` is for whole functions).
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
-from funct.compile.executable import call_by_call
+from funct.compile.executable import build, call_by_call, is_numpy_calls
+from funct.compile.layouts import turned
 from funct.compile.native import native
 from funct.compile.rewriting.numpys import as_numpy_computes
 from funct.compile.steps.walker import begin_walker
 from funct.graph import Graph, Node, eliminate_dead, inline_calls, optimize
+from funct.kernels.channels import channels_last
 from funct.kernels.cpu.often import Often
 
 __all__ = ["Few"]
 
 _NODES = 128
+_IMAGES = 4  # axes
 _MOST = 1 << 12  # elements; compositions of more are compiled at once (`nn/functional/compiled.py`)
 _ENOUGH = 500  # calls whose gain, 10 to 80 µs each, pays for 5 to 50 ms of printing and compiling
 
@@ -29,15 +33,21 @@ class Few:
     """`Few(graph).run(*buffers)`: NumPy's calls, and machine code once they have been many.
 
     The graph has no symbolic sizes, guards or outer tracers. The code warns of nothing. Arrays that
-    are not dense are left to the calls, and so is what raises.
+    are not dense are left to the calls, and so is what raises; but images whose channels are last
+    in memory, all of them, have code of their own. loops: not NumPy's calls but what `jit` makes of
+    the graph, from the first call on, of arrays in any order.
     """
 
-    __slots__ = ("_calls", "_graph", "run")
+    __slots__ = ("_calls", "_graph", "_loops", "run")
 
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-        self._calls = call_by_call(graph)
-        self.run: Run = Often(self._load, _ENOUGH).counted(self._calls)
+    def __init__(self, graph: Graph, loops: bool = False) -> None:
+        self._graph, self._loops = graph, loops
+        self._calls = build(graph) if loops else call_by_call(graph)
+        self.run: Run
+        if loops and not is_numpy_calls(self._calls):
+            self.run = self._of_images()
+        else:
+            self.run = Often(self._load, _ENOUGH).counted(self._calls)
 
     def _load(self) -> None:
         self.run = self._calls
@@ -47,7 +57,31 @@ class Few:
         exact = as_numpy_computes(simple)
         if exact is not None:
             begin_walker()
-            self.run = native(exact, self._calls, alone=True).run
+            self.run = native(exact, self._of_images(), alone=True).run
+
+    def _of_images(self) -> Run:
+        """The calls, but of images that lie with their channels last a graph of what lies there."""
+        calls, graph = self._calls, self._graph
+        images = [k for k, v in enumerate(graph.inputs) if len(v.shape) >= _IMAGES]
+        if not images:
+            return calls
+
+        @functools.cache
+        def as_they_lie() -> Few:
+            ranks = {k: len(graph.inputs[k].shape) for k in images}
+            layout = tuple([(k, (0, *range(2, r), 1)) for k, r in ranks.items()])
+            return Few(turned(graph, layout), self._loops)
+
+        def run(*buffers: Any) -> tuple[Any, ...]:
+            given = list(buffers)
+            for k in images:
+                x = buffers[k]
+                turned = given[k] = channels_last(x)
+                if not turned.flags.c_contiguous or x.flags.c_contiguous:
+                    return calls(*buffers)
+            return as_they_lie().run(*given)
+
+        return run
 
 
 def _is_small(e: Any) -> bool:

@@ -21,7 +21,7 @@ from funct.graph import Graph, Node, Var
 from funct.graph.passes import fresh_names
 from funct.kernels.channels import lie_last
 
-__all__ = ["by_layout"]
+__all__ = ["by_layout", "turned"]
 
 _MATRICES = 3  # axes of many, which have no channels
 _FEW = 1 << 12  # elements that are copied in no time
@@ -54,7 +54,7 @@ def by_layout(graph: Graph, run: _Run, make: Callable[[Graph], _Run]) -> _Run:
             if layout not in made and len(made) > _MOST:
                 layout = ()
             if layout not in made:
-                made[layout] = make(_turned(graph, layout))
+                made[layout] = make(turned(graph, layout))
             if len(ways) >= _MANY:
                 ways.clear()
             way = ways[strides] = _turning(made[layout], layout) if layout else run
@@ -86,7 +86,7 @@ def _order(x: Any, least: int) -> _Order | None:
     return by_stride if x.transpose(by_stride).flags.c_contiguous else None
 
 
-def _turned(graph: Graph, layout: _Layout) -> Graph:
+def turned(graph: Graph, layout: _Layout) -> Graph:
     """The graph of what lies there, for arguments whose axes lie in that order."""
     fresh, permute = fresh_names(graph), lookup("permute_dims")
     assert permute is not None

@@ -30,12 +30,14 @@ from funct.kernels.windows.pooling import few, max_pool, mean_pool
 from funct.kernels.windows.views import Sliding, output_size
 
 __all__ = [
-    "FEW", "avg_pool_of", "conv_of", "cross_entropy", "embedding", "embedding_bag", "gelu",
-    "layer_norm", "linear", "log_softmax", "max_pool_of", "nll_loss", "one_hot", "relu", "sigmoid",
-    "silu", "softmax", "softplus",
+    "FEW", "NORMED", "avg_pool_of", "conv_of", "cross_entropy", "embedding", "embedding_bag",
+    "gelu", "layer_norm", "linear", "log_softmax", "max_pool_of", "nll_loss", "one_hot", "relu",
+    "sigmoid", "silu", "softmax", "softplus",
 ]  # fmt: skip
 
 ndarray = np.ndarray
+
+NORMED = 1 << 10  # elements from which on norms, which have so many ops, are compiled
 
 _add: Any = np.add.reduce
 _plus: Any = np.add
@@ -195,7 +197,9 @@ def layer_norm(
     """(x - mean) / sqrt(var + eps) · weight + bias over the last axes."""
     shape = (normalized_shape,) if normalized_shape.__class__ is int else tuple(normalized_shape)
     k = x.ndim - len(shape)
-    if not is_few(x) or eps.__class__ is not float or k < 0 or not shape or x.shape[k:] != shape:
+    if not is_few(x) or x.size >= NORMED or eps.__class__ is not float:
+        return None
+    if k < 0 or not shape or x.shape[k:] != shape:
         return None
     for given in (weight, bias):
         if given is not None and not (

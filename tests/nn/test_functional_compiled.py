@@ -111,7 +111,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "LEAST", 1)
 
 
-def _close(found: Any, expected: Any) -> None:
+def close(found: Any, expected: Any) -> None:
     """Within 64 units in the last place of the largest element."""
     found, expected = ft.tree.leaves(found), ft.tree.leaves(expected)
     assert [(x.shape, x.dtype) for x in found] == [(x.shape, x.dtype) for x in expected]
@@ -135,14 +135,14 @@ def test_values_and_two_orders_of_derivatives_are_those_of_the_composition(name:
     def total(fun: Any) -> Any:
         return lambda *xs: xp.sum(xp.sin(call(fun, *xs)))
 
-    _close(call(public, *arrays), call(composed, *arrays))
+    close(call(public, *arrays), call(composed, *arrays))
     wrt = tuple(range(len(arrays)))
-    _close(*[ft.grad(total(f), argnums=wrt)(*arrays) for f in (public, composed)])
+    close(*[ft.grad(total(f), argnums=wrt)(*arrays) for f in (public, composed)])
 
     def slope(fun: Any) -> Any:
         return ft.grad(lambda x: xp.sum(ft.grad(total(fun))(x, *arrays[1:]) ** 2))
 
-    _close(*[slope(f)(arrays[0]) for f in (public, composed)])
+    close(*[slope(f)(arrays[0]) for f in (public, composed)])
 
 
 @each
@@ -178,9 +178,9 @@ def test_other_transforms_see_the_composition(name: str) -> None:
 def test_machine_code_is_a_few_units_from_the_composition(name: str, call: Any, dtype: Any) -> None:
     x, w = drawn((10, 12, 200), (200,), dtype=dtype)
     public, composed = called(name), COMPILED[name]
-    _close(call(public, x, w), call(composed, x, w))
+    close(call(public, x, w), call(composed, x, w))
     found, expected = (ft.vjp(lambda x, f=f: call(f, x, w), x)[1](x) for f in (public, composed))
-    _close(found, expected)
+    close(found, expected)
 
 
 def test_small_arrays_have_the_bits_of_the_composition() -> None:
@@ -213,7 +213,7 @@ def test_a_batch_inside_of_a_grad_is_the_composition_too() -> None:
     def loss(f: Any) -> Any:
         return lambda x: xp.sum(ft.vmap(lambda row: f(row, 0))(x) ** 2)
 
-    _close(*[ft.grad(loss(f))(x) for f in (F.softmax, COMPILED["softmax"])])
+    close(*[ft.grad(loss(f))(x) for f in (F.softmax, COMPILED["softmax"])])
 
 
 IMAGES: dict[str, Any] = {
@@ -238,8 +238,8 @@ def test_images_whose_channels_are_last_are_read_so(name: str, size: tuple[int, 
     public, composed = ((lambda x, w, f=f: IMAGES[name](f, x, w)) for f in (
         called(name), COMPILED[name]))  # fmt: skip
     (found, pull), (expected, expected_pull) = ft.vjp(public, last, w), ft.vjp(composed, first, w)
-    _close(found, expected)
+    close(found, expected)
     for g in (first, last):
-        _close(pull(g), expected_pull(first))
+        close(pull(g), expected_pull(first))
     for y in (public(last, w), found, pull(last)[0]):
         assert np.moveaxis(np.asarray(y), 1, -1).flags.c_contiguous

@@ -16,7 +16,7 @@ from funct.nn.functional import compiled
 from funct.nn.functional.compiled import COMPILED, WHOLE
 from funct.transforms.compiled import single
 from tests.nn import test_functional_compiled
-from tests.nn.test_functional_compiled import called, drawn
+from tests.nn.test_functional_compiled import called, close, drawn
 
 _CLASSES = xp.asarray([1, 0, 5, 3])
 
@@ -59,6 +59,7 @@ _OF_SO_MANY = {
     "_by_differences", "_scaled", "cosine_embedding_loss", "cross_entropy", "_composed_sample",
     "hinge_embedding_loss", "margin_ranking_loss", "multi_margin_loss", "nll_loss",
     "soft_margin_loss", "_pair_distances", "_upper_distances",
+    "batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm",
 }  # fmt: skip
 
 
@@ -170,6 +171,83 @@ def test_more_elements_have_the_bits_of_the_composition(name: str) -> None:
     for _ in range(3):
         _same(*[pull(g) for _, pull in pulled])
         _same(*[f(*arrays) for f in ways])
+
+
+def _last(x: Any) -> Any:
+    """Images with their channels last in memory."""
+    return xp.asarray(np.moveaxis(np.moveaxis(np.asarray(x), 1, -1).copy(), -1, 1), copy=False)
+
+
+_IMAGES: dict[str, Any] = {
+    "gelu": lambda f, x, w: f(x),
+    "hardswish": lambda f, x, w: f(x),
+    "mish": lambda f, x, w: f(x),
+    "prelu": lambda f, x, w: f(x, w),
+    "relu": lambda f, x, w: f(x),
+    "sigmoid": lambda f, x, w: f(x),
+    "silu": lambda f, x, w: f(x),
+    "softmax": lambda f, x, w: f(x, 1),
+    "softshrink": lambda f, x, w: f(x),
+}
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (2, 6, 11, 5), (3, 4, 2, 5, 3)])
+@pytest.mark.parametrize("name", sorted(_IMAGES))
+def test_images_whose_channels_are_last_have_code_of_their_own(name: str, shape: Any) -> None:
+    """With the bits of the composition, and its layout, also where the cotangent lies otherwise."""
+    x, w, g = drawn(shape, shape[1:2], shape, dtype=np.float32)
+    last = _last(x)
+    ways = [lambda x, f=f: _IMAGES[name](f, x, w) for f in (called(name), COMPOSED[name])]
+    for given in (last, last, x, last[::-1], last[:, :, ::2], last):
+        found, expected = (f(given) for f in ways)
+        _same(found, expected)
+        assert found.data.flags.c_contiguous == expected.data.flags.c_contiguous
+    pulled = [ft.vjp(f, last) for f in ways]
+    for ct in (_last(g), g, _last(g)):
+        _same(*[pull(ct) for _, pull in pulled])
+
+
+_NORMS: dict[str, Any] = {
+    "batch_norm": lambda f, x, w: f(x, None, None, w, w, True),
+    "group_norm": lambda f, x, w: f(x, 2, w),
+    "instance_norm": lambda f, x, w: f(x, weight=w),
+    "layer_norm": lambda f, x, w: f(x, x.shape[1:]),
+    "local_response_norm": lambda f, x, w: f(x, 3),
+    "rms_norm": lambda f, x, w: f(x, x.shape[2:]),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("name", sorted(_NORMS))
+def test_norms_of_so_many_are_those_of_compiled_functions(
+    name: str, last: bool, dtype: Any
+) -> None:
+    """Value by value, on tapes or not; a few units from the composition, and so are the slopes."""
+    x, w, g = drawn((4, 4, 9, 8), (4,), (4, 4, 9, 8), dtype=dtype)
+    x = _last(x) if last else x
+    of = called(name), COMPOSED[name]
+    public, composed = ((lambda *xs, f=f: _NORMS[name](f, *xs)) for f in of)
+    y, pull = ft.vjp(public, x, w)
+    assert {n.name for n in pull.nodes()} == {name, "input"}
+    for _ in range(3):
+        _same(public(x, w), y)
+    inner: list[Any] = []
+
+    def twice(x: Any) -> Any:
+        z, slope = ft.vjp(lambda x: public(x, w), x)
+        inner.append(z)
+        return xp.sum(slope(g)[0])
+
+    ft.grad(twice)(x)
+    found = inner[0]
+    while not isinstance(found, xp.Array):
+        found = found.value
+    _same(found, y)
+    assert y.data.flags.c_contiguous != last
+    z, other = ft.vjp(composed, x, w)
+    close(y, z)
+    close(pull(g), other(g))
 
 
 @each

@@ -6,7 +6,8 @@ each, and calls NumPy as often. `compiled` runs it through `jit` instead, where 
 then a few loops. Elsewhere – small arrays, other transforms, a function that is being compiled –
 the composition runs as it is written, so `jit` fuses it with what stands around it. Calls
 with small concrete arrays that come often are one node of a tape, or one call, with the bits of
-the composition (`transforms/compiled/single.py`).
+the composition (`transforms/compiled/single.py`); norms are such nodes of their loops (decision
+0027).
 
 Which way is taken depends on sizes alone, so a call has the same bits each time. The two ways
 differ where sums are added in another order, and in the last bits of functions that NumPy rounds
@@ -50,10 +51,13 @@ WHOLE: dict[str, Callable[..., Any]] = {}  # those that are not compiled where a
 SINGLES: dict[str, Single] = {}  # by name, what is known of calls on few elements
 
 
-def compiled(fun: Callable[P, R], least: int | None = None) -> Callable[P, R]:
+def compiled(
+    fun: Callable[P, R], least: int | None = None, loops: int | None = None
+) -> Callable[P, R]:
     """fun, which takes an array first and may take more, as machine code where that pays.
 
-    least: elements from which on it does, where fun has so many ops that fewer will do.
+    least: elements from which on it does, where fun has so many ops that fewer will do. loops: the
+    same, where calls with few elements are one node of a tape as well, of the same loops.
     """
     COMPILED[fun.__name__] = fun
     known: dict[Any, Any] = {}  # by what is given besides arrays, a function of arrays alone
@@ -91,7 +95,8 @@ def compiled(fun: Callable[P, R], least: int | None = None) -> Callable[P, R]:
             return cast("R", wrap(channels_first(y.data)))
         return cast("R", _turned(y, arrays[0].ndim, -1, 1) if last else y)
 
-    return _by_size(fun, large, Single, least, lone)
+    single = Single if loops is None else functools.partial(Single, loops=loops)
+    return _by_size(fun, large, single, least, lone, loops)
 
 
 def whole(fun: Callable[P, R]) -> Callable[P, R]:
@@ -103,8 +108,10 @@ def whole(fun: Callable[P, R]) -> Callable[P, R]:
 def _by_size(
     fun: Callable[P, R], large: Callable[P, R], single: Callable[..., Single],
     least: int | None = None, lone: Mapping[Any, Any] = MappingProxyType({}),
+    loops: int | None = None,
 ) -> Callable[P, R]:  # fmt: skip
     most = LEAST if least is None else min(least, LEAST)
+    alone = most if loops is None else min(loops, most)  # the same of what is on no tape
 
     def made() -> Single:
         direct = DIRECT.get(f"{fun.__module__}.{fun.__name__}")
@@ -118,7 +125,7 @@ def _by_size(
         if kind is Array:
             d = first.data
             size = d.size
-            if 0 < size < most and not options:
+            if 0 < size < alone and not options:
                 few = SINGLES.get(fun.__name__) or made()
                 if few.alone:
                     try:
@@ -128,7 +135,7 @@ def _by_size(
                             return found
                     except Exception:  # other arrays, or an error that the composition names
                         known = None
-            elif lone and size >= most and d.ndim <= _MATRICES and not options:
+            elif lone and size >= alone and d.ndim <= _MATRICES and not options:
                 try:
                     run = lone.get((*args[1:], *map(type, args)))
                 except TypeError:
@@ -140,13 +147,12 @@ def _by_size(
             size = first.size
         else:
             return fun(*args, **options)
-        if 0 < size < most:
+        if 0 < size < (alone if kind is Array else most):
             few = SINGLES.get(fun.__name__) or made()
-            if (kind is ReverseTracer) in few.refused:
-                return fun(*args, **options)
-            once = few(args, options)
+            refused = (kind is ReverseTracer) in few.refused
+            once = None if refused else few(args, options)
             if once is None:
-                return fun(*args, **options)
+                return (fun if size < alone else large)(*args, **options)
             found = once
             return found
         return large(*args, **options) if size else fun(*args, **options)

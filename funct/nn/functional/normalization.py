@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 import funct.array as xp
 from funct import ops
@@ -18,8 +18,15 @@ __all__ = [
     "batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm",
 ]  # fmt: skip
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-@compiled
+
+def _compiled(fun: Callable[P, R]) -> Callable[P, R]:
+    return compiled(fun, loops=kernels.NORMED)
+
+
+@_compiled
 def batch_norm(
     input: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None,
     training: bool = False, momentum: Any = 0.1, eps: float = 1e-5,
@@ -66,7 +73,7 @@ def batch_norm(
     return y, _moved(running_mean, mean, momentum), _moved(running_var, var * n / (n - 1), momentum)
 
 
-@compiled
+@_compiled
 def instance_norm(
     input: Any, running_mean: Any = None, running_var: Any = None, weight: Any = None,
     bias: Any = None, use_input_stats: bool = True, momentum: Any = 0.1, eps: float = 1e-5,
@@ -112,7 +119,7 @@ def instance_norm(
 
 
 @direct(kernels.layer_norm, maybe=("weight", "bias"))
-@compiled
+@_compiled
 def layer_norm(
     input: Any, normalized_shape: Sequence[int], weight: Any = None, bias: Any = None,
     eps: float = 1e-5,
@@ -138,7 +145,7 @@ def layer_norm(
     return narrowed(y if bias is None else y + bias, *given)
 
 
-@compiled
+@_compiled
 def rms_norm(
     input: Any, normalized_shape: Sequence[int], weight: Any = None, eps: float | None = None
 ) -> Any:
@@ -162,7 +169,7 @@ def rms_norm(
     return narrowed(y if weight is None else y * weight, *given)
 
 
-@compiled
+@_compiled
 def group_norm(
     input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Any:
@@ -193,7 +200,7 @@ def group_norm(
     return narrowed(y, *given)
 
 
-@compiled
+@_compiled
 def local_response_norm(
     input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Any:

@@ -14,6 +14,7 @@ back through a tape of the composition, which is made for that.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -68,8 +69,9 @@ class _Call(Composed):
         self._fun, self._frame, self._arrays, self._names = fun, frame, arrays, names
         self._mine = mine
 
-    def compile(self, like: Sequence[ShapeDtype]) -> int:
-        """Have value and pull as programs; what that is worth, 0 for what is none.
+    def compile(self, like: Sequence[ShapeDtype], loops: bool) -> int:
+        """Have value and pull as programs; what that is worth, 0 for what is none. loops: as `jit`
+        has them.
 
         What is refused decides on values, does something, or gives other than one real array.
         """
@@ -80,7 +82,7 @@ class _Call(Composed):
             if outer or not _plain(value) or ct.dtype.kind not in "fV":
                 return 0
             if not self._mine:
-                self.value = Few(value)
+                self.value = Few(value, loops)
                 return len(optimize(value).nodes)
             pull, outer = capture(
                 lambda g, *xs: self._walked(g, xs, False), (ct, *like), label=self.name
@@ -89,7 +91,7 @@ class _Call(Composed):
             return 0  # which the composition says by name
         if outer or not _plain(pull):
             return 0
-        self.value, self._pull = Few(value), Few(pull)
+        self.value, self._pull = Few(value, loops), Few(pull, loops)
         nodes = optimize(pull).nodes
         heavy = any(len(e.operands) > _MANY for e in nodes if isinstance(e, Node))
         return max(len(nodes), _WORTH[True]) if heavy else len(nodes)
@@ -141,16 +143,19 @@ class Single:
     """A composition of one result that is recorded as one node, or computed as one call.
 
     direct: what computes it on arrays, bit for bit, if there is something. least: nodes of a pull
-    from which one call costs less than the walk over the tape. alone: the programs of calls with
-    one array, the first argument, and plain values, by its type, these, and all their classes.
+    from which one call costs less than the walk over the tape. loops: elements of the first array
+    from which on the programs are those of `jit`, from the first call on; there is nothing direct
+    of these. alone: the programs of calls with one array, the first argument, and plain values, by
+    its type, these, and all their classes.
     """
 
-    __slots__ = ("_direct", "_fun", "_known", "_least", "alone", "refused")
+    __slots__ = ("_direct", "_fun", "_known", "_least", "_loops", "alone", "refused")
 
     def __init__(
-        self, fun: Callable[..., Any], direct: Callable[..., Any] | None, least: int | None = None
-    ) -> None:
-        self._fun, self._direct, self._least = fun, direct, least
+        self, fun: Callable[..., Any], direct: Callable[..., Any] | None, least: int | None = None,
+        loops: int = sys.maxsize,
+    ) -> None:  # fmt: skip
+        self._fun, self._direct, self._least, self._loops = fun, direct, least, loops
         self._known: dict[Any, Any] = {}  # how often such a call came; the call; or None for never
         self.alone: dict[Any, Few] = {}
         self.refused = set[bool]()  # on tapes, and elsewhere: whatever comes
@@ -197,7 +202,7 @@ class Single:
         if call is None:
             return None
         try:
-            if self._direct is None or level is None:
+            if self._direct is None or level is None or below[0].size >= self._loops:
                 ans = wrap(call.value.run(*[a.data for a in kept])[0])
             elif options:
                 n = len(args)
@@ -218,13 +223,15 @@ class Single:
             self._known.clear()
             self.alone.clear()
         self._known[types] = count
-        if count < _OFTEN:
+        loops = below[0].size >= self._loops
+        if count < _OFTEN and not loops:
             return None
         arrays = [k for k, a in enumerate(below) if a.__class__ is Array]
         frame = [None if a.__class__ is Array else a for a in below]
         mine = [k for k, node in enumerate(nodes) if node is not None]
         call = _Call(self._fun, frame, arrays, names, mine)
-        size = call.compile([ShapeDtype(below[k].shape, below[k].dtype) for k in arrays])
+        like = [ShapeDtype(below[k].shape, below[k].dtype) for k in arrays]
+        size = call.compile(like, loops)
         least = self._least if mine and self._least is not None else _WORTH[bool(mine)]
         if 0 < size < least:
             self.refused.add(bool(mine))

@@ -4,8 +4,9 @@
     exp(x)                                  # 0.4 µs and the loop
 
 The operands are dense arrays of one shape and dtype, which the result has too, or such an array and
-a number; numbers of two bytes are computed in float32. `vector_loops.py` has the same functions,
-with the same bits, for arrays that broadcast or are many elements.
+a number; numbers of two bytes are computed in float32. Arrays that lie alike in another order, as
+images with their channels last do, are such arrays with their axes turned. `vector_loops.py` has
+the same functions, with the same bits, for arrays that broadcast or are many elements.
 """
 
 from __future__ import annotations
@@ -69,6 +70,10 @@ def of_alike(
         return met[kind].call(x, one)
 
     def miss(*args: Any) -> Any:
+        lying = _as_they_lie(args)
+        if lying is not None:
+            turned, back = lying
+            return call(*turned).transpose(back)
         if operands == 2 and _single(args[1]) and not _single(args[0]):
             return beside(*args)
         if name in _COMMUTED and _single(args[0]) and not _single(args[1]):
@@ -93,6 +98,39 @@ def of_alike(
 
     entries = Entries(name, operands, miss, result=(0, 0), alike=True)
     return call
+
+
+def _as_they_lie(args: tuple[Any, ...]) -> tuple[list[Any], tuple[int, ...]] | None:
+    """Arrays that all lie in the same other order, and numbers, with the axes as they lie; and the
+    axes as they were. None: such they are not.
+    """
+    turned, orders = [], None
+    for a in args:
+        if a.__class__ is not np.ndarray or not a.ndim:
+            turned.append(a)
+            continue
+        if orders is None:
+            shape, strides = a.shape, a.strides
+            orders = None if a.flags.c_contiguous else _orders(shape, strides, a.itemsize)
+            if orders is None:
+                return None
+        elif a.shape != shape or a.strides != strides:
+            return None
+        turned.append(a.transpose(orders[0]))
+    return None if orders is None else (turned, orders[1])
+
+
+@functools.lru_cache(256)
+def _orders(
+    shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """The order of axes in which such an array is contiguous, and that back; None for none."""
+    order = sorted(range(len(shape)), key=strides.__getitem__, reverse=True)
+    for k in reversed(order):
+        if shape[k] != 1 and strides[k] != itemsize:
+            return None
+        itemsize *= shape[k]
+    return tuple(order), tuple(sorted(order, key=order.__getitem__))
 
 
 def _single(a: Any) -> bool:
