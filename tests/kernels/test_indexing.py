@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from funct.kernels.cpu import loops
+from funct.kernels.cpu.indexing import columns as cpu_columns
 from funct.kernels.cpu.indexing import combining as cpu_combining
 from funct.kernels.cpu.indexing import gather as cpu
 from funct.kernels.indexing import gather as kernels
@@ -179,7 +180,7 @@ def test_the_same_columns_of_many_lines(
         i[rng.integers(70)] = odd
         alike(lambda i=i: kernels.take(x, i, 1), lambda i=i: x.take(i, 1))
         at, y = i.astype(np.int64) % columns, np.zeros((lines, 70), np.float32)
-        agree(cpu.take_columns, x, at, y, lines, 70, columns, "", 9, -(-lines // 9))
+        agree(cpu_columns.take_columns, x, at, y, lines, 70, columns, 1, "", "", 9, -(-lines // 9))
 
 
 @pytest.mark.pairwise
@@ -202,12 +203,14 @@ def test_the_same_columns_of_short_lines(
             monkeypatch.setattr(kernels, "_PART", part)
             with guarded.memory(at_end=count % 2 > 0):
                 np.testing.assert_array_equal(kernels.take(x, i, 1), np.take(x, i, 1))
+        monkeypatch.setattr(kernels, "_PART", 40)
+        y, word = np.zeros((lines, count), dtype), f"u{x.itemsize}"
         with monkeypatch.context() as one:
             one.setattr(kernels, "wide", lambda: True)
-            at, fits = kernels._in_vectors(i % columns, columns, x.itemsize)
-        y, word = np.zeros((lines, count), dtype), f"u{x.itemsize}"
-        given = x.copy().view(word), at, y.view(word), lines, count, columns, fits, 40
-        cpu.take_columns.checked(*given, -(-lines // 40))
+            one.setattr(cpu_columns, "take_columns", cpu_columns.take_columns.checked)
+            one.setattr(cpu_columns, "columns_of", cpu_columns.columns_of.checked)
+            given = x.copy().view(word), i, y.view(word)
+            kernels._columns(*given, lines, count, columns)
         np.testing.assert_array_equal(y, np.take(x, i, 1))
 
 

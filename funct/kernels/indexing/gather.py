@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from funct.kernels.cpu.indexing import columns
 from funct.kernels.cpu.indexing import gather as cpu
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.prepared import Plan, Prepared
@@ -48,7 +49,6 @@ _PART = 1 << 15  # elements of a task
 _MANY = 1 << 13  # elements whose order in memory is asked for, and that NumPy takes by a call more
 _ROW = 1 << 9  # bytes of a row that NumPy copies as well
 _LINES = 1 << 10  # of which the same columns are taken, and looked at before
-_SEVERAL = 4  # of these from which on they are put together in registers
 
 
 def take(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
@@ -111,29 +111,31 @@ def _lines(x: NDArray[Any], i: Index, shape: tuple[int, ...], shared: bool) -> N
     if size <= _PART:
         refuse_outside(cpu.take_few(*given, *sizes))
         return y
-    part = max(1, _PART // count)
-    tasks = -(-outer // part)
-    wrong = np.zeros(1, np.int64)
     if shared and outer >= _LINES:
-        columns = i.astype(np.int64)
-        columns += x.shape[-1] * (columns < 0)
-        wrong[0] = ((columns < 0) | (columns >= x.shape[-1])).any()
-        if not wrong[0]:
-            columns, fits = _in_vectors(columns, x.shape[-1], x.itemsize)
-            cpu.take_columns(given[0], columns, given[2], *sizes[:3], fits, part, tasks)
-    else:
-        cpu.take_lines(*given, wrong, *sizes, part, tasks)
+        _columns(*given, outer, count, x.shape[-1])
+        return y
+    part = max(1, _PART // count)
+    wrong = np.zeros(1, np.int64)
+    cpu.take_lines(*given, wrong, *sizes, part, -(-outer // part))
     return checked(y, wrong)
 
 
-def _in_vectors(columns: Index, n: int, size: int) -> tuple[Index, str]:
-    """How `take_columns` wants columns of lines of n elements of that size."""
-    lanes, count = 64 // size, len(columns)
-    if not wide() or size < 4 or count < _SEVERAL or max(n, count) > 2 * lanes:
-        return columns, ""
-    padded = np.zeros(2 * lanes, f"i{size}")
-    padded[:count] = columns
-    return padded, "one" if n <= lanes else "two"
+def _columns(x: NDArray[Any], i: Index, y: NDArray[Any], outer: int, count: int, n: int) -> None:
+    """y: words at i in each of many lines of n words; short lines are taken several at a time."""
+    size, longest = x.itemsize, max(n, count)
+    lanes = columns.BYTES // size
+    lines, room, fits, end = 1, count, "", ""
+    if wide() and size >= 4 and longest <= 4 * lanes:
+        lines = max(1, 2 * lanes // longest)
+        room = -(-lines * count // lanes) * lanes
+        last = lines * count - room + lanes
+        end = "quarter" if 4 * last <= lanes else "half" if 2 * last <= lanes else "whole"
+        fits = "one" if lines * n <= lanes else "two" if lines * n <= 2 * lanes else "four"
+    at = np.empty(room, f"i{size}" if fits else np.int64)
+    refuse_outside(columns.columns_of(i, at, count, n, lines, room))
+    part = max(1, _PART // (count * lines))
+    tasks = -(-outer // (part * lines))
+    columns.take_columns(x, at, y, outer, count, n, lines, fits, end, part, tasks)
 
 
 def picked(x: NDArray[Any], at: NDArray[Any]) -> NDArray[Any] | None:

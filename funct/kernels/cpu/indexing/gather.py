@@ -13,15 +13,14 @@ import numpy as np
 
 from funct.kernels.cpu.indexing.runs import copied
 from funct.kernels.cpu.loops import kernel, making, parallel
-from funct.kernels.cpu.vectors import asked, chosen, loaded, spread, stored
+from funct.kernels.cpu.vectors import asked, loaded, spread, stored
 
 __all__ = [
-    "SEEN", "all_inside", "along", "outside", "pick", "picked", "place", "placed", "take_columns",
+    "SEEN", "all_inside", "along", "outside", "pick", "picked", "place", "placed", "same_columns",
     "take_elements", "take_few", "take_few_rows", "take_lines", "take_rows", "taken_along",
 ]  # fmt: skip
 
 SEEN = 32  # indices that are looked at together
-_BYTES = 64  # of a vector in which elements change places
 _AHEAD, _LINE = 16, 128  # indices from here stands the one of whose row so many bytes are asked for
 _FAR = 1 << 11  # bytes of a line, of which eight are not at hand together
 _SHORT = 16  # indices of a line from which on it pays to look at all first,
@@ -63,7 +62,7 @@ def take_few(x: Any, i: Any, y: Any, outer: int, count: int, n: int, shared: boo
     wrong: int = outside(i, 0, count, n)
     if wrong > 0:
         return wrong
-    _same_columns(x, i, y, 0, outer, count, n)
+    same_columns(x, i, y, 0, outer, count, n)
     return 0
 
 
@@ -233,36 +232,10 @@ def take_lines(
     elif outside(i, 0, count, n) > 0:
         wrong[0] = 1
     else:
-        _same_columns(x, i, y, first, last, count, n)
+        same_columns(x, i, y, first, last, count, n)
 
 
-@parallel
-def take_columns(
-    x: Any, i: Any, y: Any, outer: int, count: int, n: int, fits: str, part: int, task: int
-) -> None:
-    """y (outer, count) = x (outer, n) along the last axis, at the same i in [0, n) in each line.
-
-    fits: where a line of x and one of y are two vectors at most ("two", or "one" that x is), i has
-    as many as two, in integers as wide as x, and lines are put together in registers; the next
-    line covers what is too long. Else it is empty.
-    """
-    first = task * part
-    last = min(first + part, outer)
-    begun = first + 0
-    if fits:
-        size = _BYTES // x.dtype.itemsize
-        begun = max(first, last - 2 * size)  # behind others write, and arrays end
-        early, late = loaded(i, 0, size), loaded(i, size, size)
-        for o in range(first, begun):
-            a = loaded(x, o * n, size)
-            b = loaded(x, o * n + size, size) if fits == "two" else a
-            stored(y, o * count, chosen(a, b, early))
-            if count > size:
-                stored(y, o * count + size, chosen(a, b, late))
-    _same_columns(x, i, y, begun, last, count, n)
-
-
-def _same_columns(
+def same_columns(
     x: Any, i: Any, y: Any, first: Any, last: Any, count: Any, n: Any
 ) -> None:  # fmt: skip
     """Lines [first, last) at the same indices, which are in bounds, in each: in eight lines what is
