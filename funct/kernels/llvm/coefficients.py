@@ -1,10 +1,11 @@
 """Coefficients of minimax polynomials, lowest first; tests fit them."""
 
 __all__ = [
-    "ASIN", "ATAN", "ATANH", "ATANH_SHORT", "ATANH_TAIL", "ATANH_WIDE", "CBRT", "COS", "ERF",
-    "ERFC", "ERFINV", "ERFINV_FAR", "ERFINV_TAIL", "ERF_NEAR", "ERF_TAIL", "ERF_WHOLE", "EXP",
-    "EXP2_ABOVE", "EXP2_PART", "EXP2_WHOLE", "EXP_FAST", "EXP_SHORT", "EXP_SIXTEENTH", "LGAMMA",
-    "LOG", "LOG_CELL", "LOG_TAIL", "SIN", "SINH", "SIN_HALF", "STIRLING", "TAN", "TANH",
+    "ASIN", "ATAN", "ATANH", "ATANH_SHORT", "ATANH_TAIL", "ATANH_WIDE", "CBRT", "COS",
+    "COS_SIXTEENTH", "ERF", "ERFC", "ERFINV", "ERFINV_FAR", "ERFINV_TAIL", "ERF_NEAR", "ERF_TAIL",
+    "ERF_WHOLE", "EXP", "EXP2_ABOVE", "EXP2_PART", "EXP2_WHOLE", "EXP_FAST", "EXP_SHORT",
+    "EXP_SIXTEENTH", "LGAMMA", "LOG", "LOG_CELL", "LOG_TAIL", "SIN", "SINH", "SIN_HALF",
+    "SIN_SIXTEENTH", "STIRLING", "TAN", "TANH", "TAN_SIXTEENTH",
 ]  # fmt: skip
 
 # exp(r) = 1 + r + r² P(r), |r| <= ln2/2
@@ -205,6 +206,41 @@ TAN = {
         0.0088632188042933, 0.0035922922969211183, 0.0014547385271809314, 0.0005951462749980479,
         0.00022213975488549086, 0.000137019938522862, -2.7083492787681353e-05,
         9.009401413752395e-05, -4.5223538631840584e-05, 2.0946870751326927e-05,
+    ),
+}  # fmt: skip
+
+# sin(r) = r + r³ P(r²), |r| <= pi/16
+# relative error: f32 2^-31.0, f64 2^-57.5
+SIN_SIXTEENTH = {
+    "f32": (
+        -0.16666653752326965, 0.008322617039084435,
+    ),
+    "f64": (
+        -0.16666666666666277, 0.008333333332353926, -0.00019841262186174352, 2.753373635639373e-06,
+    ),
+}  # fmt: skip
+
+# cos(r) = 1 + r² P(r²), |r| <= pi/16
+# relative error: f32 2^-28.3, f64 2^-67.2
+COS_SIXTEENTH = {
+    "f32": (
+        -0.49999910593032837, 0.041591957211494446,
+    ),
+    "f64": (
+        -0.5, 0.041666666666665984, -0.0013888888887614657, 2.4801579124831663e-05,
+        -2.753545158547056e-07,
+    ),
+}  # fmt: skip
+
+# tan(r) = r + r³ P(r²), |r| <= pi/32
+# relative error: f32 2^-29.0, f64 2^-59.1
+TAN_SIXTEENTH = {
+    "f32": (
+        0.3333311378955841, 0.13406389951705933,
+    ),
+    "f64": (
+        0.33333333333334086, 0.13333333332228292, 0.05396825923199387, 0.021868394898481185,
+        0.008966251484411799,
     ),
 }  # fmt: skip
 

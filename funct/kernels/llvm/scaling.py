@@ -7,15 +7,16 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from funct.kernels.llvm.emitter import Emitter
     from funct.kernels.llvm.values import Type, Value
 
 __all__ = [
     "BIAS", "LARGEST_EXPONENT", "MANTISSA", "above_floor", "apart", "apart_normal", "bits_of",
-    "exact_sum", "fast_sum", "has_avx512", "is_between", "is_normal", "nearest", "octave", "pow2",
-    "quotient", "root_pair", "rounded", "scalef", "scaled", "split_constant",
+    "exact_sum", "fast_sum", "has_avx512", "in_registers", "is_between", "is_normal", "nearest",
+    "octave", "pow2", "quotient", "root_pair", "rough_inverse", "rounded", "scalef", "scaled",
+    "split_constant",
 ]  # fmt: skip
 
 MANTISSA = {"f32": 23, "f64": 52}
@@ -81,12 +82,33 @@ def root_pair(e: Emitter, x: Value) -> tuple[Value, Value]:
 
 def _rough_inverse_root(e: Emitter, x: Value) -> Value:
     """1 / sqrt(x), with an error of 2^-14 at most; `has_avx512`."""
+    return in_registers(e, x, lambda part: _to_14_bits(e, "rsqrt14", part))
+
+
+def rough_inverse(e: Emitter, x: Value) -> Value:
+    """1 / x of normal numbers, with an error of 2^-14 at most; AVX-512."""
+    return in_registers(e, x, lambda part: _to_14_bits(e, "rcp14", part))
+
+
+def in_registers(e: Emitter, x: Value, run: Callable[[Value], Value]) -> Value:
+    """run(x) of whole registers of 64 bytes, for any number of lanes."""
+    lanes, whole = x.type.lanes, 512 // x.type.bits
+    if lanes == whole:
+        return run(x)
+    if lanes < whole:
+        wide = [k % lanes for k in range(whole)]
+        found = run(e.splat(x, whole) if lanes == 1 else e.shuffle(x, None, wide))
+        return e.extract(found, 0) if lanes == 1 else e.shuffle(found, None, range(lanes))
+    half = -(-lanes // 2)  # of an odd number one lane is there twice
+    parts = [[k % lanes for k in range(n, n + half)] for n in (0, half)]
+    both = e.joined([in_registers(e, e.shuffle(x, None, part), run) for part in parts])
+    return both if both.type.lanes == lanes else e.shuffle(both, None, range(lanes))
+
+
+def _to_14_bits(e: Emitter, name: str, x: Value) -> Value:
+    """An approximation by an instruction of AVX-512 on a whole register."""
     type = x.type
-    if type.bits * type.lanes > 512:
-        half = type.lanes // 2
-        parts = range(half), range(half, type.lanes)
-        return e.joined([_rough_inverse_root(e, e.shuffle(x, None, part)) for part in parts])
-    full = f"@llvm.x86.avx512.rsqrt14.{'ps' if type.element == 'f32' else 'pd'}.512"
+    full = f"@llvm.x86.avx512.{name}.{'ps' if type.element == 'f32' else 'pd'}.512"
     mask = f"i{type.lanes}"
     e.module.declare(full, f"declare {type.text} {full}({type.text}, {type.text}, {mask})")
     return e.emit(type, f"call {type.text} {full}({x!r}, {x!r}, {mask} -1)")

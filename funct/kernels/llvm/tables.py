@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funct.kernels.llvm.scaling import nearest
+from funct.kernels.llvm.scaling import in_registers, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,16 +29,12 @@ def looked_up(e: Emitter, type: Type, numbers: Sequence[float], index: Value) ->
     if type.lanes == 1:
         place = e.address(e.module.table(type, numbers))
         return e.load(type, e.at(place, e.convert(index & 15, "i64"), type.element))
-    whole = 512 // type.bits
-    if type.lanes > whole:
-        half = -(-type.lanes // 2)  # of an odd number one lane is looked up twice
-        lanes = [[k % type.lanes for k in range(n, n + half)] for n in (0, half)]
-        parts = [e.shuffle(index, None, part) for part in lanes]
-        both = e.joined([looked_up(e, type.of(half), numbers, part) for part in parts])
-        return both if both.type is type else e.shuffle(both, None, range(type.lanes))
-    if type.lanes < whole:
-        wide = e.shuffle(index, None, [k % type.lanes for k in range(whole)])
-        return e.shuffle(looked_up(e, type.of(whole), numbers, wide), None, range(type.lanes))
+    return in_registers(e, index, lambda k: _permuted(e, type.of(k.type.lanes), numbers, k))
+
+
+def _permuted(e: Emitter, type: Type, numbers: Sequence[float], index: Value) -> Value:
+    """The same for whole registers."""
+    whole = type.lanes
     parts = [e.vector(type, numbers[k : k + whole]) for k in range(0, 16, whole)]
     if type.element == "f32":
         name, given = "permvar.sf", [parts[0], index]

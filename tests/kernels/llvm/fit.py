@@ -120,6 +120,8 @@ ln2, pi, sqrt = mpmath.ln(2), mp.pi, mpmath.sqrt
 r_exp = ln2 / 2 * mpf("1.01")
 r_sin = pi / 4 * mpf("1.04")
 r_tan = pi / 4 * mpf("1.001")
+r_part = pi / 16 * mpf("1.001")
+r_short = pi / 32 * mpf("1.001")
 t8 = mpmath.tan(pi / 8) * mpf("1.001")
 s_log = mpf("0.17158")
 erf_centre = mpf("7.42")
@@ -230,6 +232,24 @@ FITS = {
         even(lambda r: (mpmath.tan(r) - r) / r**3),
         even(lambda r: abs(r**3 / mpmath.tan(r))),
         {"f32": (mpf(10) ** -12, r_tan**2, 7), "f64": (mpf(10) ** -12, r_tan**2, 14)},
+    ),
+    "SIN_SIXTEENTH": (
+        "sin(r) = r + r³ P(r²), |r| <= pi/16",
+        even(lambda r: (mpmath.sin(r) - r) / r**3),
+        even(lambda r: abs(r**3 / mpmath.sin(r))),
+        {"f32": (mpf(10) ** -12, r_part**2, 2), "f64": (mpf(10) ** -12, r_part**2, 4)},
+    ),
+    "COS_SIXTEENTH": (
+        "cos(r) = 1 + r² P(r²), |r| <= pi/16",
+        even(lambda r: (mpmath.cos(r) - 1) / r**2),
+        even(lambda r: r**2),
+        {"f32": (mpf(10) ** -8, r_part**2, 2), "f64": (mpf(10) ** -8, r_part**2, 5)},
+    ),
+    "TAN_SIXTEENTH": (
+        "tan(r) = r + r³ P(r²), |r| <= pi/32",
+        even(lambda r: (mpmath.tan(r) - r) / r**3),
+        even(lambda r: abs(r**3 / mpmath.tan(r))),
+        {"f32": (mpf(10) ** -12, r_short**2, 2), "f64": (mpf(10) ** -12, r_short**2, 5)},
     ),
     "ASIN": (
         "asin(x) = x + x³ P(x²), 0 <= x <= 1/2",

@@ -79,12 +79,8 @@ def log_cells(dtype):
 
 def printed_log_cells():
     """The lines of the natural logarithm's tables."""
-    kinds = []
-    for dtype in ("f32", "f64"):
-        columns = [f"        (\n{wrapped(v, 12)}\n        ),\n" for v in log_cells(dtype)]
-        kinds.append(f'    "{dtype}": (\n{"".join(columns)}    ),\n')
-    head = "# the same, and log(1 / c) in one part: c is such that it is almost a float\n"
-    return f"{head}LOG_CELLS = {{\n{''.join(kinds)}}}  # fmt: skip\n"
+    head = "# the same, and log(1 / c) in one part: c is such that it is almost a float\nLOG_CELLS"
+    return _of_dtypes(head, log_cells)
 
 
 def octave_cells():
@@ -116,6 +112,42 @@ def printed_powers():
     """The lines of the exponential function's table."""
     head = "# 2^(k/16) for k = 0 to 15\nEXP2_SIXTEENTHS"
     return f"{head} = (\n{wrapped(sixteenths(), 4)}\n)  # fmt: skip\n"
+
+
+def waves(dtype):
+    """sin(k pi/8) in two parts."""
+    exact = [mpmath.sinpi(mpf(k) / 8) for k in range(16)]
+    high = [rounded(v, dtype) for v in exact]
+    low = [rounded(v - h, dtype) for v, h in zip(exact, high)]
+    return tuple(map(float, high)), tuple(map(float, low))
+
+
+def tangents(dtype):
+    """Numbers whose quotient is almost tan(k pi/16): the sine and cosine, times one near to 1."""
+    above, below = [], []
+    for k in range(16):
+        s, c = mpmath.sinpi(mpf(k) / 16), mpmath.cospi(mpf(k) / 16)
+        pairs = [[rounded(v * (1 + mpf(j) / 8192), dtype) for v in (s, c)] for j in range(900)]
+        lost = [abs(a * c - b * s) for a, b in pairs]
+        found = pairs[lost.index(min(lost))]
+        above.append(float(found[0]))
+        below.append(float(found[1]))
+    return above, below
+
+
+def printed_waves():
+    """The lines of the sine's table."""
+    head = "# sin(k pi/8) for k = 0 to 15, in two parts\nSIN_EIGHTHS"
+    other = "# numbers whose quotients are almost tan(k pi/16), for k = 0 to 15\nTAN_SIXTEENTHS"
+    return "\n".join([_of_dtypes(head, waves), _of_dtypes(other, tangents)])
+
+
+def _of_dtypes(head, columns):
+    kinds = []
+    for dtype in ("f32", "f64"):
+        lines = [f"        (\n{wrapped(v, 12)}\n        ),\n" for v in columns(dtype)]
+        kinds.append(f'    "{dtype}": (\n{"".join(lines)}    ),\n')
+    return f"{head} = {{\n{''.join(kinds)}}}  # fmt: skip\n"
 
 
 def printed_curve(name):
@@ -154,6 +186,7 @@ if __name__ == "__main__":
     names = [f"LOG2_{part}" for part in ("CELLS", "FROM", "HIGH", "LOW")]
     names += [f"{name}_{part}" for name in CURVES for part in ("CELLS", "END", "STEP")]
     names += ["LOG10_HIGH", "LOG10_LOW", "LOG_CELLS", "EXP2_SIXTEENTHS"]
-    parts = [printed_octave_cells(), printed_log_cells(), printed_powers()]
+    names += ["SIN_EIGHTHS", "TAN_SIXTEENTHS"]
+    parts = [printed_octave_cells(), printed_log_cells(), printed_powers(), printed_waves()]
     parts += map(printed_curve, CURVES)
     print_file("What lanes look up, 16 numbers each; tests compute them.", names, parts)

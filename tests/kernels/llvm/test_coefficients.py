@@ -18,6 +18,8 @@ from .fit_cells import (  # noqa: E402
     middle,
     octave_cells,
     sixteenths,
+    tangents,
+    waves,
 )
 from .fit_zeros import ROWS, TERMS, centre, log_gamma, pole, smooth  # noqa: E402
 
@@ -62,6 +64,17 @@ def test_cells_are_those_of_an_octave():
 
 def test_powers_of_two():
     assert tuple(sixteenths()) == cells.EXP2_SIXTEENTHS
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_waves(dtype):
+    """The numbers are those that are printed; quotients are tangents to many more digits."""
+    assert waves(dtype) == cells.SIN_EIGHTHS[dtype]
+    assert tuple(map(tuple, tangents(dtype))) == cells.TAN_SIXTEENTHS[dtype]
+    digits = {"f32": 24, "f64": 53}[dtype]
+    for k, (s, c) in enumerate(zip(*cells.TAN_SIXTEENTHS[dtype])):
+        exact = mpmath.sinpi(mpmath.mpf(k) / 16), mpmath.cospi(mpmath.mpf(k) / 16)
+        assert abs(exact[0] * c - exact[1] * s) < 2.0 ** -(digits + 5)
 
 
 @pytest.mark.parametrize(
