@@ -12,8 +12,7 @@ from funct.array.conversion import as_tensor
 from funct.array.creation import zeros
 from funct.array.direct import direct
 from funct.array.manipulation import expand_dims, moveaxis
-from funct.array.powers import power
-from funct.array.tensor import Array
+from funct.array.powers import ground, power, without_zeros
 from funct.core import INEXACT, Shape
 from funct.errors import ArgumentError, DTypeError, ShapeError
 from funct.kernels.linalg import functions as kernels
@@ -51,7 +50,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 
 def _nonzero_abs(x: Any) -> Any:
     """|x|, with every derivative 0 where x is 0."""
-    if x.dtype.kind != "c":
+    if x.dtype.kind != "c" or without_zeros(x):
         return ops.abs(x)
     zero = ops.equal(x, 0)
     return ops.where(zero, 0.0, ops.abs(ops.where(zero, 1.0, x)))
@@ -103,9 +102,11 @@ def _length(x: Any, axes: Shape, keepdims: bool) -> Any:
         wide = ops.astype(x, np.dtype(np.float32))
         return ops.astype(_length(wide, axes, keepdims), x.dtype)
     total = _sum_of_squares(x, axes, keepdims)
-    known = _ground(total)
-    if known is None or kernels.keeps_digits(known):
+    known = ground(total)
+    if known is None:
         return power(total, 0.5)
+    if kernels.keeps_digits(known):  # so that none is 0
+        return ops.sqrt(total)
     least, up, down = _SCALES[total.dtype]
     with np.errstate(all="ignore"):  # what overflows here is not what is taken
         small, large = [_sum_of_squares(x * scale, axes, keepdims) for scale in (up, down)]
@@ -123,15 +124,6 @@ def _sum_of_squares(x: Any, axes: Shape, keepdims: bool) -> Any:
         return ops.reduce_sum(ops.square(x), axes, keepdims)
     squares = ops.square(ops.real(x)) + ops.square(ops.imag(x))
     return ops.reduce_sum(squares, axes, keepdims)
-
-
-def _ground(x: Any) -> Any:
-    """The elements below all transforms; None where they are not known yet."""
-    while x.__class__ is not Array:
-        if not x.level.computes:
-            return None
-        x = x.value
-    return x.data
 
 
 _EXTREME = {1: (0, True), -1: (0, False), np.inf: (1, True), -np.inf: (1, False)}

@@ -24,7 +24,7 @@ from funct.kernels.dtypes import FLOATING, NATIVE
 from funct.kernels.elementwise.functions import power
 from funct.kernels.linalg import few, matrices
 from funct.kernels.linalg.dots import MANY, vdot
-from funct.kernels.linalg.kronecker import TRACES
+from funct.kernels.linalg.kronecker import TRACES, as_outer
 from funct.kernels.linalg.products import matmul
 from funct.kernels.reductions import statistical
 
@@ -225,8 +225,8 @@ def matrix_norm(x: Any, keepdims: bool = False, ord: Any = "fro") -> Any:
     if x.dtype not in _FLOATING or x.ndim < 2 or not x.size:
         return None
     if ord == "fro":
-        if x.ndim == 2 and x.size < _VECTORS and (y := _few(x, None, keepdims)):
-            return y[0]
+        if x.ndim == 2:
+            return vector_norm(x, None, keepdims)
         if x.ndim > 2 and x.flags.c_contiguous:  # a matrix is a row
             y = vector_norm(x.reshape(*x.shape[:-2], -1), -1)
             return y.reshape(*y.shape, 1, 1) if keepdims and y is not None else y
@@ -303,6 +303,8 @@ def outer(x: Any, y: Any) -> Any:
     """Products of all pairs of elements of two vectors."""
     if x.ndim != 1 or y.ndim != 1 or x.dtype.num >= NATIVE or y.dtype.num >= NATIVE:
         return None
+    if (z := as_outer(x, y)) is not None:
+        return z
     return x[:, None] * y
 
 

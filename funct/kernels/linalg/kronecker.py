@@ -12,7 +12,7 @@ from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.small import kronecker
 from funct.kernels.cpu.small.norms import LONGEST
 
-__all__ = ["TRACES", "kron"]
+__all__ = ["TRACES", "as_outer", "kron"]
 
 _KINDS = {np.dtype(char) for char in "fdil"}
 _LEAST, _FEW = 1 << 10, 1 << 14  # elements of a product, of which a call pays, and is prepared
@@ -46,6 +46,18 @@ def kron(x: Any, y: Any) -> Any:
     shape = (m * p, n * q) if x.ndim == 2 else (n * q,)
     z, part = fresh(shape, x.dtype), -(-_TASK // (n * p * q))
     kronecker.kron(x, y, z, m, n, p, q, part, -(-m // part))
+    return z
+
+
+def as_outer(x: Any, y: Any) -> Any:
+    """Products of all pairs of elements of two vectors; None where NumPy is as quick."""
+    if x.dtype is not y.dtype or x.dtype not in _KINDS or not ready(x.size):
+        return None
+    m, n = x.size, y.size
+    if m * n < _LEAST or not (x.flags.c_contiguous and y.flags.c_contiguous):
+        return None
+    z, part = fresh((m, n), x.dtype), -(-_TASK // n)
+    kronecker.kron(x, y, z, m, 1, 1, n, part, -(-m // part))
     return z
 
 

@@ -11,22 +11,21 @@ from funct.kernels.cpu.vectors import loaded, spread, stored, summed
 
 __all__ = ["kron", "kron_at_once", "trace"]
 
-_WIDTH = 8
-
 
 @parallel
 def kron(
     x: Any, y: Any, z: Any, m: int, n: int, p: int, q: int, part: int, task: int
 ) -> None:  # fmt: skip
     """z (m, p, n, q): y (p, q) times each element of x (m, n). A task takes `part` rows of x."""
-    whole = q & -_WIDTH
+    width = 64 // y.dtype.itemsize
+    whole = q & -width
     for i in range(task * part, min((task + 1) * part, m)):
         for k in range(p):
             row = (i * p + k) * n * q
             for j in range(n):
                 v, to = x[i * n + j], row + j * q
-                for c in range(0, whole, _WIDTH):
-                    stored(z, to + c, spread(v, _WIDTH) * loaded(y, k * q + c, _WIDTH))
+                for c in range(0, whole, width):
+                    stored(z, to + c, spread(v, width) * loaded(y, k * q + c, width))
                 for c in range(whole, q):
                     z[to + c] = v * y[k * q + c]
 
