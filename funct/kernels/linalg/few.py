@@ -35,10 +35,10 @@ __all__ = [
 Layout = tuple[int, int, np.dtype[Any], int, int, int]
 
 _MOST, _MOST_REFLECTED = 300, 128  # rows: of more, BLAS is as fast
-_SHORT, _SIDES = 32, 16  # rows of triangles, and right sides of them or of small matrices
+_SHORT, _SIDES = 32, 16  # rows of triangles of one right side; and most, or of small matrices
 _TASK = 1 << 20  # multiplications that are worth a task
 _LINE = 64  # bytes of a vector
-_PLANNED = 1 << 10  # elements up to which a call is prepared, which keeps some room
+_PLANNED = 1 << 12  # elements up to which a call is prepared, which keeps some room
 
 
 def det(x: NDArray[Any]) -> NDArray[Any] | None:
@@ -143,7 +143,8 @@ def suits(name: str, shape: tuple[int, ...], char: str, sides: int = 0) -> bool:
     if name == "qr":
         return max(shape[-2:]) <= _MOST_REFLECTED
     if name == "solve_triangular":
-        return shape[-1] == shape[-2] <= _SHORT and 0 < sides <= _SIDES
+        most = _SHORT if sides == 1 else _MOST
+        return shape[-1] == shape[-2] <= most and 0 < sides <= _SIDES
     if name == "solve" and not 0 < sides <= max(shape[-1], _SIDES):
         return False
     return shape[-1] == shape[-2] <= _MOST

@@ -119,7 +119,7 @@ def _finite(x: NDArray[Any]) -> None:
 # Elements of right sides of which BLAS uses threads: NumPy's then, for SciPy's has threads of its
 # own, and each library's look for work for a while on the cores that the other's need.
 _SHARED = 1 << 14
-_FEW_ELEMENTS, _FEW_SYSTEMS = 1 << 10, 1 << 12  # elements of triangles that are not found in lanes
+_FEW_SYSTEMS = 1 << 12  # elements of triangles that are not found in lanes
 _ROWS = 64  # up to which a matrix and its transpose are in the caches
 
 
@@ -166,7 +166,7 @@ def _trtrs(dtype: np.dtype[Any]) -> Any:
 @_fails_with("a has a 0 on its diagonal")
 def solve_triangular(a: NDArray[Any], b: NDArray[Any], lower: bool, /) -> NDArray[Any]:
     """a⁻¹ b for the lower or upper triangle of a; what stands in the other is not read."""
-    if a.__class__ is np.ndarray and a.size <= _FEW_ELEMENTS:
+    if a.__class__ is np.ndarray and a.size <= _FEW_SYSTEMS:
         a = a if a.flags.c_contiguous else a.copy()  # the transpose of a factor
         if (y := _triangle_again.call(a, b, lower)) is not None:
             return y
@@ -174,7 +174,8 @@ def solve_triangular(a: NDArray[Any], b: NDArray[Any], lower: bool, /) -> NDArra
     _matrix(b)
     if a.shape[-1] != b.shape[-2]:
         raise ValueError("lengths")
-    if a.size <= _FEW_SYSTEMS and (y := few.solve_triangular(a, b, lower)) is not None:
+    one = a.ndim == 2 or a.size <= _FEW_SYSTEMS
+    if one and (y := few.solve_triangular(a, b, lower)) is not None:
         return y
     if a.ndim == b.ndim == 2 and a.dtype == b.dtype and 0 < b.size < _SHARED:
         trtrs = _trtrs(a.dtype)
@@ -187,8 +188,8 @@ def solve_triangular(a: NDArray[Any], b: NDArray[Any], lower: bool, /) -> NDArra
     lead = lead if lead == b.shape[:-2] else np.broadcast_shapes(lead, b.shape[:-2])
     systems = prod(lead)
     if systems == 1 and lead:
-        one = solve_triangular(a.reshape(a.shape[-2:]), b.reshape(b.shape[-2:]), lower)
-        return one.reshape(*lead, *b.shape[-2:])
+        found = solve_triangular(a.reshape(a.shape[-2:]), b.reshape(b.shape[-2:]), lower)
+        return found.reshape(*lead, *b.shape[-2:])
     return table.call("solve_triangular", b.dtype, max(systems, b.size >> 12), a, b, lower)
 
 
