@@ -302,6 +302,13 @@ class _Driver:
                 each(f, 0, g["k"], square, lanes)
 
             each(f, 0, columns, some, lanes)
+            zeros = f.constant(some_of, 0)
+
+            def rest(j: Value) -> None:  # a tile reads it, see Note [Masks] there
+                each(f, 0, g["k"], lambda t: f.store(zeros, self.at(panel, t * g[kind] + j)))
+
+            done = f.div(columns + (lanes - 1), lanes) * lanes
+            each(f, done, g[kind], rest, lanes)
 
         self._panels(count, panel)
 

@@ -5,6 +5,11 @@ Note [Widths]
     into one place of the first-level cache. A panel of one vector would have too few sums for two
     units of latency 4: where one is left over, it and the three before it are two panels of two.
 
+Note [Masks]
+    A load by a mask costs a unit of multiplication. So rows of a panel that is not full are read as
+    if it were: behind them are others, and no lane meets another one. For the last rows, behind
+    which nothing may be, there is a second loop, with masks.
+
 Note [Complex numbers]
     Real and imaginary parts of A are two rows of numbers, each times B as it lies, with sums of its
     own: the parts meet when all terms are summed, and nothing is shuffled before.
@@ -71,7 +76,9 @@ def print_tile(module: Module, tile: Tile) -> None:
     apart = [f.opaque(a_row * (m * byte)) for m in range(_SHARE)]
     step = a_row if tile.turned else f.constant(I64, 1)  # elements from term to term
     masks = [f.first_lanes(wide.lanes, (n - v * lanes) * parts) for v in range(tile.vectors)]
-    full = f.eq(n, tile.vectors * lanes)
+    none: list[Value | None] = [None] * tile.vectors
+    beyond = tile.vectors * lanes - n  # elements of a row that are not the panel's
+    behind = f.div(beyond + b_row - 1, b_row)  # last rows for which they are none of B's
     cells = [(m, v) for m in range(tile.rows) for v in range(tile.vectors)]
     groups = 1 if tile.turned else -(-tile.rows // _SHARE)
 
@@ -93,7 +100,12 @@ def print_tile(module: Module, tile: Tile) -> None:
         return [at(right, b_row), *[at(x, step) for x in lefts], *sums]
 
     def together(sums: list[Value]) -> list[Value]:
-        """The parts' sums, see Note [Complex numbers]."""
+        """The parts' sums, see Note [Masks]
+    A load by a mask costs a unit of multiplication. So rows of a panel that is not full are read as
+    if it were: behind them are others, and no lane meets another one. For the last rows, behind
+    which nothing may be, there is a second loop, with masks.
+
+Note [Complex numbers]."""
         if parts == 1:
             return sums
         around = [i ^ 1 for i in range(wide.lanes)]
@@ -116,12 +128,17 @@ def print_tile(module: Module, tile: Tile) -> None:
         zeros = [f.constant(wide, 0)] * (parts * len(cells))
         begin = [at(b, first * b_row), *lefts, *zeros]
         last, fresh = first + some_of(f, terms - first, most), f.eq(first + before, 0)
+        middle = f.max(f.min(last, terms - behind), first)
 
-        def summed(masks: Sequence[Value | None]) -> list[Value]:
-            """The sums, and what was there before."""
-            sums = f.loop(first, last, 1, functools.partial(term, masks), begin)[1 + groups :]
-            sums = together(sums)
-            old = [(place(m, v), masks[v]) for m, v in cells]
+        def summed(*masks: Sequence[Value | None]) -> list[Value]:
+            """The sums, by each of the masks some terms, and what was there before."""
+            held, start = begin, first
+            for these, stop in zip(masks, (middle, last)[-len(masks) :], strict=True):
+                body = functools.partial(term, these)
+                held = f.loop(start, stop, 1, body, held, maybe_empty=len(masks) > 1)
+                start = stop
+            sums = together(held[1 + groups :])
+            old = [(place(m, v), masks[-1][v]) for m, v in cells]
             return f.branch(
                 fresh,
                 lambda: sums,
@@ -129,11 +146,11 @@ def print_tile(module: Module, tile: Tile) -> None:
             )
 
         def all_of_them() -> None:
-            for (m, v), s in zip(cells, summed([None] * tile.vectors), strict=True):
+            for (m, v), s in zip(cells, summed(none), strict=True):
                 f.store(s, place(m, v))
 
         def some_of_them() -> None:
-            sums = summed(masks)
+            sums = summed(none, masks)
 
             def row(m: int) -> None:
                 for v, mask in enumerate(masks):
@@ -142,7 +159,7 @@ def print_tile(module: Module, tile: Tile) -> None:
             for m in range(tile.rows):
                 f.when(made <= m, functools.partial(row, m))
 
-        whole = full & f.eq(made, 0)
+        whole = f.eq(beyond, 0) & f.eq(made, 0)
         f.when(whole, all_of_them)
         f.when(~whole, some_of_them)
 
