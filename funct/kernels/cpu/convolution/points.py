@@ -1,9 +1,13 @@
 """Convolutions whose windows are single elements, of images whose channels come first.
 
 Pixels are the lanes of tiles (`dense/tile.py`), and outputs their rows. Weights are read where they
-lie, as are planes of channels by a few outputs. Of more, a unit lays some channels of its pixels
-out at a time: planes lie pages apart. A unit is a tile's pixels of an image and all outputs; the
-last pixels of an image overlap those before.
+lie, as are planes of channels by a few outputs. Of more, the first tile lays its pixels of some
+channels out for the others: planes lie pages apart. A unit is a tile's pixels of an image and all
+outputs; the last pixels of an image overlap those before.
+
+Note [What is read next]
+    No processor foresees that after a piece of each plane the next piece of the first one is read.
+    Tiles ask for it while they multiply.
 """
 
 from __future__ import annotations
@@ -43,14 +47,14 @@ _TASK = 1 << 18  # of so many products at least
 _WEIGHTS = 1 << 19  # bytes, which each unit reads
 _WIDE = 64  # bytes of the vectors with which tiles are worth it
 _EVEN = 0.85  # of what is computed, counts
-_FEW = 16  # outputs, for which nothing is laid out
 _PANEL = 16 << 10  # bytes
 _LEAST = 1_000_000  # products of an image; BLAS does not lay out fewer either,
 _THIN = 4  # but is slow at so few outputs
 
 JOB = Fields((
     "tasks", "x", "w", "y", "units", "blocks", "pixels", "channels", "outputs", "rows", "tap",
-    "tiles", "most_rows", "scratch",
+    "first",  # outputs of the first tile
+    "first_tiles", "tiles", "most_rows", "scratch",
 ))  # fmt: skip
 
 
@@ -61,13 +65,15 @@ def _filling(
     """What fills y, (images, outputs, pixels), from x, w (outputs, channels) and y."""
     width = supported(DOTS[dot], host())
     byte = typed(DOTS[dot].word).bytes
-    lanes, laid = width // byte, outputs > _FEW
+    lanes = width // byte
     blocks = -(-pixels // (2 * lanes))
     narrow = 0 < pixels % (2 * lanes) <= lanes
     most = most_rows(DOTS[dot], width)
-    counts = {outputs}
+    first = -(-outputs // -(-outputs // most))
+    laid = first < outputs
     columns = 3 * lanes if narrow else 2 * lanes
-    tiles = tile_table(dot, width, counts, columns, packed=laid)
+    first_tiles = tile_table(dot, width, {first}, columns, packed=False, lays=laid, ahead=True)
+    tiles = tile_table(dot, width, {outputs - first}, columns, ahead=True) if laid else first_tiles
     rows = np.ascontiguousarray(np.arange(outputs)[:, None] * [channels, pixels], np.int64)
     tap = np.zeros(2, np.int64)
     units = images * blocks
@@ -76,8 +82,8 @@ def _filling(
     room = tasks * _PANEL if laid else 0
     job = JOB.fill(
         tasks=tasks, x=0, w=0, y=0, scratch=0, units=units, blocks=blocks, pixels=pixels,
-        channels=channels, outputs=outputs, rows=address(rows), tap=address(tap),
-        tiles=address(tiles), most_rows=most,
+        channels=channels, outputs=outputs, rows=address(rows), tap=address(tap), first=first,
+        first_tiles=address(first_tiles), tiles=address(tiles), most_rows=most,
     )  # fmt: skip
     code = printed(_text, dot, lanes, laid, host()).keep()
     fill = filling(code.address("run"), job, [JOB.place(n) for n in ("x", "w", "y", "scratch")])
@@ -89,54 +95,46 @@ def _filling(
 
 
 def _text(dot: str, lanes: int, laid: bool, target: Host) -> str:
-    """`run(job)`."""
+    """`run(job)`. laid: whether there are other tiles than the first one."""
     module = Module(target)
     element = DOTS[dot].word
-    some_channels = _PANEL // (2 * lanes * typed(element).bytes)
+    most_channels = _PANEL // (2 * lanes * typed(element).bytes)
 
     def units(f: Emitter, job: Record) -> Units:
         pixels, channels, outputs, blocks = job.pixels, job.channels, job.outputs, job.blocks
-        zero, one, most, panel = f.constant(I64, 0), f.constant(I64, 1), job.most_rows, None
-        w, rows, tap, tiles = (job.pointer(name) for name in ("w", "rows", "tap", "tiles"))
+        zero, one, most, turn = f.constant(I64, 0), f.constant(I64, 1), job.most_rows, job.first
+        w, rows, tap = (job.pointer(name) for name in ("w", "rows", "tap"))
+        tables = [job.pointer(name) for name in ("first_tiles", "tiles")]
         images, result = job.pointer("x"), job.pointer("y")
-        if laid:
-            panel = f.at(job.pointer("scratch"), f.arguments[1] * _PANEL, "i8")
+        panel = f.at(job.pointer("scratch"), f.arguments[1] * _PANEL, "i8")
 
         def tile(image: Value, first: Value, vectors: int) -> list[Value]:
-            table = tiles if vectors == 2 else f.at(tiles, most + 1, "i64")
+            kinds = [f.at(t, zero if vectors == 2 else most + 1, "i64") for t in tables]
             first = f.min(first, pixels - lanes * vectors)
             x = f.at(images, image * channels * pixels + first, element)
             y = f.at(result, image * outputs * pixels + first, element)
 
-            def call(x: Value, w: Value, count: Value, add: Value) -> None:
-                given = [tap, one, x, count, pixels, y, add]
-                call_tiles(f, table, most, w, rows, zero, outputs, given)
+            def call(c: Value, count: Value, later: Value) -> None:
+                """Sums of so many channels from c on. later: what is read next."""
+                weights, planes = f.at(w, c, element), f.at(x, c * pixels, element)
+                behind = [count, pixels, y, c]
+                given = [tap, one, planes, *behind, *[panel] * laid, later, pixels]
+                call_tiles(f, kinds[0], most, weights, rows, zero, turn, given)
+                if laid:
+                    given = [tap, one, panel, *behind, later, pixels]
+                    call_tiles(f, kinds[1], most, weights, rows, turn, outputs, given)
 
-            def chunk(c: Value) -> None:
-                count, planes = f.min(channels - c, some_channels), f.at(x, c * pixels, element)
-                lay(f, planes, count, vectors)
-                call(panel_of(), f.at(w, c, element), count, c)
+            def some(c: Value) -> None:
+                count = f.min(channels - c, most_channels)
+                more, next_pixels = c + count < channels, f.constant(I64, lanes * vectors)
+                later = f.select(more, (c + count) * pixels, next_pixels)
+                call(c, count, f.at(x, later, element))
 
             if laid:
-                each(f, 0, channels, chunk, some_channels)
+                each(f, 0, channels, some, most_channels)
             else:
-                call(x, w, channels, zero)
+                call(zero, channels, f.at(x, lanes * vectors, element))
             return []
-
-        def panel_of() -> Value:
-            assert panel is not None
-            return panel
-
-        def lay(f: Emitter, planes: Value, count: Value, vectors: int) -> None:
-            def one(k: Value) -> None:
-                source = f.at(planes, k * pixels, element)
-                to = f.at(panel_of(), k * (lanes * vectors), element)
-                for v in range(vectors):
-                    f.prefetch(f.at(source, (vectors + v) * lanes, element))  # of the next unit
-                    some = f.load(typed(element, lanes), f.at(source, v * lanes, element))
-                    f.store(some, f.at(to, v * lanes, element))
-
-            each(f, 0, count, one)
 
         def unit(u: Value) -> None:
             image = f.div(u, blocks)

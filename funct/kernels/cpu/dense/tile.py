@@ -39,13 +39,15 @@ _POINTERS = 10  # of rows, in general registers
 _PIECES = 4  # of a table: as many pieces of code are made side by side
 
 _lock = threading.Lock()
-_tables: dict[tuple[str, int, bool], NDArray[np.int64]] = {}
+_tables: dict[tuple[str, int, bool, bool, bool], NDArray[np.int64]] = {}
 
 
 class Shape(Struct, frozen=True):
     """What a tile is printed for.
 
-    width: bytes of a vector. rows, vectors: of sums. packed: rows of B follow each other.
+    width: bytes of a vector. rows, vectors: of sums. packed: rows of B follow each other. lays:
+    rows of B are also stored packed, at `panel`. ahead: each k brings as many lines of what is read
+    next into the caches, at `ahead`; the next k those so many words further.
     """
 
     dot: Dot
@@ -53,6 +55,8 @@ class Shape(Struct, frozen=True):
     rows: int
     vectors: int
     packed: bool = True
+    lays: bool = False
+    ahead: bool = False
 
     @property
     def lanes(self) -> int:
@@ -68,7 +72,8 @@ class Shape(Struct, frozen=True):
     def name(self) -> str:
         """A name for the function."""
         packed = "packed" if self.packed else "strided"
-        return f"tile_{self.dot.name}_{self.rows}x{self.columns}_{packed}"
+        more = "_lays" * self.lays + "_ahead" * self.ahead
+        return f"tile_{self.dot.name}_{self.rows}x{self.columns}_{packed}{more}"
 
 
 def most_rows(dot: Dot, width: int, vectors: int = 2) -> int:
@@ -102,9 +107,13 @@ def _print(module: Module, shape: Shape) -> None:
         [
             ("A", PTR), ("rows", PTR), ("taps", PTR), ("n_taps", I64), ("B", PTR), ("K", I64),
             ("step", I64), ("C", PTR), ("add", I64),
+            *[("panel", PTR)] * shape.lays, *[("ahead", PTR), ("ahead_step", I64)] * shape.ahead,
         ],
     )  # fmt: skip
-    a, rows, taps, n_taps, b, k_count, step, c, add = f.arguments
+    a, rows, taps, n_taps, b, k_count, step, c, add, *more = f.arguments
+    steps: list[Value | int] = [shape.columns] * shape.lays
+    if shape.ahead:
+        steps.append(more.pop())
     if shape.packed:
         step = f.constant(I64, shape.columns)
     left = [f.at(a, f.load(I64, f.at(rows, 2 * m, "i64")), word.element) for m in range(shape.rows)]
@@ -123,31 +132,40 @@ def _print(module: Module, shape: Shape) -> None:
 
     begin = f.branch(f.ne(add, 0), lambda: [f.load(total, place(m, v)) for m, v in cells], fresh)
 
-    def tap(r: Value, sums: list[Value]) -> list[Value]:
+    def tap(r: Value, held: list[Value]) -> list[Value]:
         pair = f.at(taps, r << 1, "i64")
         from_a, from_b = f.load(I64, pair), f.load(I64, f.at(pair, 1, "i64"))
         here = [f.at(p, from_a, word.element) for p in left]
         first = f.at(b, from_b * step if shape.packed else from_b, word.element)
 
         def step_of(k: Value, held: list[Value]) -> list[Value]:
-            right, sums = held[0], held[1:]
-            sums = _step(f, shape, [f.at(p, k, word.element) for p in here], right, sums)
-            return [f.at(right, step, word.element), *sums]
+            right, sums, others = held[0], held[1 : 1 + len(cells)], held[1 + len(cells) :]
+            panel = others[0] if shape.lays else None
+            sums = _step(f, shape, [f.at(p, k, word.element) for p in here], right, sums, panel)
+            if shape.ahead:
+                for v in range(shape.vectors):
+                    f.prefetch(f.at(others[-1], v * shape.lanes, word.element))
+            others = [f.at(p, n, word.element) for p, n in zip(others, steps, strict=True)]
+            return [f.at(right, step, word.element), *sums, *others]
 
-        return f.loop(0, k_count, 1, step_of, [first, *sums], maybe_empty=True)[1:]
+        return f.loop(0, k_count, 1, step_of, [first, *held], maybe_empty=True)[1:]
 
-    sums = f.loop(0, n_taps, 1, tap, begin, maybe_empty=True)
-    for (m, v), s in zip(cells, sums):
+    found = f.loop(0, n_taps, 1, tap, [*begin, *more], maybe_empty=True)
+    for (m, v), s in zip(cells, found):
         f.store(s, place(m, v))
     f.ret()
 
 
 def _step(
-    f: Emitter, shape: Shape, left: list[Value], right: Value, sums: list[Value]
-) -> list[Value]:
-    """All products of one k."""
+    f: Emitter, shape: Shape, left: list[Value], right: Value, sums: list[Value],
+    panel: Value | None,
+) -> list[Value]:  # fmt: skip
+    """All products of one k. panel: where to store its row of B."""
     words = typed(shape.dot.word, shape.lanes)
     b = [f.load(words, f.at(right, v * shape.lanes, words.element)) for v in range(shape.vectors)]
+    if panel is not None:
+        for v, x in enumerate(b):
+            f.store(x, f.at(panel, v * shape.lanes, words.element))
     out = []
     for m, p in enumerate(left):
         a = f.splat(f.load(words.scalar, p), shape.lanes)
@@ -185,7 +203,8 @@ def call_tiles(
 
 def tile_table(
     dot: str, width: int, counts: Iterable[int], columns: int, packed: bool = True,
-    most: int | None = None, alone: int | None = None,
+    most: int | None = None, alone: int | None = None, lays: bool = False,
+    ahead: bool = False,
 ) -> NDArray[np.int64]:  # fmt: skip
     """Addresses of tiles on this machine: of two vectors, then of one, by the number of rows.
 
@@ -204,14 +223,13 @@ def tile_table(
         for v, limit in ((2, most), (1, alone or most))
     }
     place = {2: 0, 1: largest + 1}
+    kind = dot, width, packed, lays, ahead
     with _lock:
-        found = _tables.get((dot, width, packed))
+        found = _tables.get(kind)
         if found is None:
-            found = _tables[dot, width, packed] = np.zeros(
-                largest + most_rows(DOTS[dot], width, 1) + 3, np.int64
-            )
+            found = _tables[kind] = np.zeros(largest + most_rows(DOTS[dot], width, 1) + 3, np.int64)
         new = [(v, rows) for v in vectors for rows in sizes[v] if not found[place[v] + rows]]
-        shapes = [Shape(DOTS[dot], width, rows, v, packed) for v, rows in new]
+        shapes = [Shape(DOTS[dot], width, rows, v, packed, lays, ahead) for v, rows in new]
         pieces = [shapes[k::_PIECES] for k in range(min(_PIECES, len(shapes)))]
         codes = printed_all([(_together, (tuple(p), host())) for p in pieces])
         for piece, code in zip(pieces, codes, strict=True):
