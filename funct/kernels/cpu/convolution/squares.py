@@ -73,7 +73,8 @@ def worth(
 ) -> bool:
     """Whether images of so many pixels are done quicker by squares. weights: squares that take as
     long as the transform of the weights does. steps: instructions of a product and its sum.
-    narrow: vectors of channels, or of outputs, of which groups had better be done tap by tap.
+    narrow: vectors of channels, or of outputs, that had better be summed tap by tap in groups; of
+    several, less than these in any case.
     """
     squares = batch.images * -(-rows // 2) * -(-columns // 2)
     turned = _TURNED_SHORT if batch.lanes * batch.word_bytes <= _SHORT else _TURNED
@@ -82,20 +83,27 @@ def worth(
     numbers = batch.groups * batch.group_channels * batch.group_outputs
     if 2 * pixels * TAPS * numbers < _LEAST or PLACES * numbers * batch.word_bytes > _MOST_BYTES:
         return False
-    if batch.groups > 1 and not _keeps(batch, narrow):
+    if not _suit(batch, narrow):
         return False
     plain = _PLAIN / 4 * pixels
     return plain > _WORTH * (_FAST * (squares + weights) + turned)
 
 
-def _keeps(batch: Batch, narrow: int) -> bool:
-    """Whether the squares of a unit, which have the channels of all groups, stay in the cache, and
-    groups have more than so many vectors of channels and of outputs: of one, each place would load
-    a number for each product.
+def _suit(batch: Batch, narrow: int) -> bool:
+    """Whether a place has enough channels and outputs: of one vector, it loads a number for each
+    product, and a few channels are one walk with the taps of a row, tap by tap. And whether the
+    squares of a unit, which have the channels of all groups, stay in the cache.
     """
-    channels = batch.groups * max(batch.group_channels, batch.group_outputs)
-    few = min(batch.group_channels, batch.group_outputs) <= narrow * batch.lanes
-    return not few and channels * batch.word_bytes <= _GROUPS_BYTES
+    channels, outputs, lanes = batch.group_channels, batch.group_outputs, batch.lanes
+    few = min(channels, outputs)
+    if batch.groups > 1:
+        most = batch.groups * max(channels, outputs)
+        return few > narrow * lanes and most * batch.word_bytes <= _GROUPS_BYTES
+    if narrow > 1:
+        return few >= narrow * lanes
+    if batch.last:
+        return channels > lanes and channels * outputs > 2 * lanes * lanes
+    return max(channels, outputs) > lanes
 
 
 REST = Fields(("flag", "entry"))  # and the words that the entry is told

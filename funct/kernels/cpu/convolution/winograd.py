@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from funct.device import Code, Host, host, printed
 from funct.device.machine_code import LEAN
-from funct.kernels.channels import channels_first, channels_last
+from funct.kernels.channels import channels_first, channels_last, lie_last
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.convolution.panels import batch_of
 from funct.kernels.cpu.convolution.squares import PAIRS, PLACES, TAPS, cut, worth
@@ -88,10 +88,10 @@ def served(kernel: Sizes, slide: Sliding) -> bool:
 
 @functools.lru_cache(512)
 def plan(
-    dot: str, x: Sizes, w: Sizes, size: Sizes, slide: Sliding, adjoint: bool
+    dot: str, x: Sizes, w: Sizes, size: Sizes, slide: Sliding, adjoint: bool, last: bool = False
 ) -> Plan | None:  # fmt: skip
     """What is known of shapes, if squares are worth it. size: of the result. Of pairs of integers,
-    which are told in words, weights are laid out before.
+    which are told in words, weights are laid out before. last: whether channels are last.
     """
     laid = dot == _PAIRS
     outputs, channels = w[0] // slide.groups, w[1]
@@ -100,7 +100,7 @@ def plan(
     if adjoint:
         outputs, channels, steps = channels, outputs, steps[::-1]
         lows = [2 - low for low in lows]
-    batch = batch_of(x[0], slide.groups, channels, outputs, dot)
+    batch = batch_of(x[0], slide.groups, channels, outputs, dot, last=last)
     out = size[0], size[1]
     far = PLACES * channels * outputs * slide.groups * batch.word_bytes >= _FAR_BYTES
     weights = 0 if laid else _FAR_WEIGHTS if far else _WEIGHTS
@@ -169,10 +169,10 @@ def _run(x: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes | None) -
     adjoint = size is not None
     size = size or slide.size(x.shape[2:], w.shape[2:])
     dot = _ELEMENT[x.dtype]
-    made = plan(dot, x.shape, w.shape, size, slide, adjoint)
+    last = lie_last(x)
+    made = plan(dot, x.shape, w.shape, size, slide, adjoint, last)
     if made is None:
         return NotImplemented
-    last = not x.flags.c_contiguous and channels_last(x).flags.c_contiguous
     x = channels_last(x) if last else np.ascontiguousarray(x)
     w = np.ascontiguousarray(w)
     outputs = w.shape[1] * slide.groups if adjoint else len(w)
