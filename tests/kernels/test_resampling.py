@@ -25,13 +25,21 @@ def composed(x: Any, places: Any, weights: Any, axis: int) -> Any:
     for at, weight in zip(places, weights.astype(x.dtype)):
         term = np.take(x, at, axis) * weight.reshape(-1, *(1,) * (x.ndim - axis - 1))
         total = term if total is None else total + term
-    return total
+    none = (places[0] < 0).reshape(-1, *(1,) * (x.ndim - axis - 1))
+    return np.where(none, x.dtype.type(0), total)
+
+
+def unread(places: Any, seed: int) -> Any:
+    """The places, at some of which nothing is."""
+    if seed % 3 == 0:
+        places[0, :: 1 + seed % 4] = -1
+    return places
 
 
 @pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
 @given(data=st.data(), dtype=st.sampled_from(["float32", "float64"]), seed=st.integers(0, 99))
 def test_sums_are_those_of_taken_elements(data: Any, dtype: str, seed: int) -> None:
-    """Of any axis, also where what is taken is infinite or no number, and in any layout."""
+    """Of any axis, also where what is taken is nothing, infinite or no number; in any layout."""
     rng = np.random.default_rng(seed)
     shape = data.draw(st.lists(st.sampled_from([1, 2, 3, 7, 8, 33, 70]), min_size=1, max_size=3))
     axis, taps, out = (
@@ -39,7 +47,7 @@ def test_sums_are_those_of_taken_elements(data: Any, dtype: str, seed: int) -> N
     )
     x = rng.choice(np.asarray(SPECIAL), shape).astype(dtype)
     x = x if seed % 2 else np.asfortranarray(x)
-    places = rng.integers(0, shape[axis], (taps, out))
+    places = unread(rng.integers(0, shape[axis], (taps, out)), seed)
     weights = rng.normal(size=(taps, out))
     with np.errstate(all="ignore"):
         expected = composed(x, places, weights, axis)
@@ -56,7 +64,7 @@ def test_sums_along_two_axes_are_those_of_one_after_the_other(shape: Any, dtype:
     """Of images whose channels are last, bit for bit, whatever is in them; and others are left."""
     rng = np.random.default_rng(0)
     x = np.moveaxis(rng.choice(np.asarray(SPECIAL), shape).astype(dtype), -1, 1)
-    pairs = [(rng.integers(0, n, (2, out)), rng.normal(size=(2, out)))
+    pairs = [(unread(rng.integers(0, n, (2, out)), len(x) - 1), rng.normal(size=(2, out)))
              for n, out in zip(shape[1:3], (40, 23))]  # fmt: skip
     with np.errstate(all="ignore"):
         expected = composed(composed(x, *pairs[0], 2), *pairs[1], 3)
@@ -78,15 +86,18 @@ def test_images_have_the_same_bits_with_and_without(mode: str, shape: Any) -> No
             assert ops.equal(found, functional.interpolate(x, size, mode=mode)).data.all()
 
 
+@pytest.mark.parametrize("size", [(11, 9), (7, 5), (40, 20)])
 @pytest.mark.parametrize("last", [False, True])
-def test_what_comes_back_along_two_axes_is_what_the_primitives_send(last: bool) -> None:
-    """Of images on a tape, whose channels are last in memory or not; and in second slopes."""
+def test_what_comes_back_along_two_axes_is_what_the_primitives_send(last: bool, size: Any) -> None:
+    """Of images on a tape, whose channels are last in memory or not; and in second slopes. Of those
+    that become smaller not every pixel is read.
+    """
     x = np.random.default_rng(0).normal(size=(1, 20, 16, 8))
     x = np.moveaxis(x, -1, 1) if last else np.moveaxis(x, -1, 1).copy()
 
     def slope(x: Any) -> Any:
         def total(x: Any) -> Any:
-            return xp.sum(xp.sin(functional.interpolate(x, (11, 9), mode="bilinear")))
+            return xp.sum(xp.sin(functional.interpolate(x, size, mode="bilinear")))
 
         return ft.grad(total)(x)
 
@@ -100,13 +111,34 @@ def test_what_comes_back_along_two_axes_is_what_the_primitives_send(last: bool) 
         np.testing.assert_allclose(np.asarray(found), np.asarray(wanted), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic", "nearest"])
+@pytest.mark.parametrize("last", [False, True])
+def test_pixels_that_are_not_read_have_structural_zeros(last: bool, mode: str) -> None:
+    """An infinite slope below them does not make them no numbers."""
+    x = np.ones((1, 4, 30, 28))
+    x = np.moveaxis(np.moveaxis(x, 1, -1).copy(), -1, 1) if last else x
+
+    def total(x: Any) -> Any:
+        return xp.sum(functional.interpolate(xp.sqrt(x), (5, 7), mode=mode))
+
+    slope = ft.grad(total)
+    far = np.asarray(slope(xp.asarray(x))) == 0
+    assert 100 < far.sum() < x.size
+    x[far] = 0.0
+    with np.errstate(all="ignore"):
+        found = np.asarray(slope(xp.asarray(x)))
+        again = np.asarray(ft.grad(lambda x: xp.sum(slope(x)))(xp.asarray(x)))
+    assert np.array_equal(found == 0, far)
+    assert np.array_equal(again == 0, far)
+
+
 @pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
 @pytest.mark.parametrize("inner", [2, 9, 40])
 def test_no_index_leaves_arrays(inner: int) -> None:
     """Run as Python, with every index checked."""
     rng = np.random.default_rng(0)
     n, out, taps = 5, 11, 3
-    places, weights = rng.integers(0, n, (taps, out)), rng.normal(size=(taps, out))
+    places, weights = unread(rng.integers(0, n, (taps, out)), 0), rng.normal(size=(taps, out))
     x, y = rng.normal(size=2 * n * inner), np.zeros(2 * out * inner)
     agree(cpu_resampling.across, x, places, weights, y, n, out, inner, taps, 2 * out, 5, 5)
     if inner >= cpu_resampling.LANES:

@@ -71,7 +71,8 @@ def take(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
     order = memory_order(x) if i.ndim == 1 and x.size >= _MANY else None
     if order is None:
         return x.take(i, axis)
-    return take(x.transpose(order), i, order.index(axis)).transpose(np.argsort(order))
+    found = take(x.transpose(order), i, order.index(axis))
+    return found.transpose(sorted(order, key=order.__getitem__))
 
 
 def _moves(x: NDArray[Any], i: Index, count: int) -> bool:
@@ -205,7 +206,7 @@ def take_along(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
     order = memory_order(i)
     if order is not None:
         found = take_along(x.transpose(order), i.transpose(order), order.index(axis))
-        return found.transpose(np.argsort(order))
+        return found.transpose(sorted(order, key=order.__getitem__))
     if axis == rank - 1:
         return _lines(x, i, i.shape, False)
     y = fresh(i.shape, x.dtype)

@@ -59,7 +59,8 @@ def put(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
         return plain_put(g, i, axis, n)
     order = memory_order(g) if i.ndim == 1 else None
     if order is not None:
-        return put(g.transpose(order), i, order.index(axis), n).transpose(np.argsort(order))
+        found = put(g.transpose(order), i, order.index(axis), n)
+        return found.transpose(sorted(order, key=order.__getitem__))
     y = np.zeros((*g.shape[:axis], n, *g.shape[axis + i.ndim :]), g.dtype)
     if y.size:
         _add(g, i, y, axis, False)
@@ -173,7 +174,7 @@ def put_along(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
     order = memory_order(i)
     if order is not None:
         found = put_along(g.transpose(order), i.transpose(order), order.index(axis), n)
-        return found.transpose(np.argsort(order))
+        return found.transpose(sorted(order, key=order.__getitem__))
     y = fresh((*g.shape[:axis], n, *g.shape[axis + 1 :]), g.dtype)
     g = np.ascontiguousarray(g)  # as one number for all is not: kernels take Python to copy it
     refuse_outside(cpu.along(g, as_int64(i), y, *extents(i, n, axis), False))

@@ -118,7 +118,7 @@ def padded(x: Any, pairs: Any, mode: str, value: Any, order: Any) -> Any:
     around = np.array([value, 1] if mode == "constant" else [0, 0], x.dtype)
     seen = x if x.flags.c_contiguous else x.transpose(order)
     bordered(seen.view(word), y.view(word), rows, columns, around.view(word), *sizes)
-    return y if seen is x else y.transpose(np.argsort(order))
+    return y if seen is x else y.transpose(sorted(order, key=order.__getitem__))
 
 
 @functools.lru_cache(256)

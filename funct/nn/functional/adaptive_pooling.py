@@ -23,6 +23,7 @@ from funct.kernels.windows.adaptive import LARGE, WIDE, avg_pool_of, even, max_p
 from funct.kernels.windows.views import last_in_memory
 from funct.nn.functional.arguments import batched, unbatched
 from funct.nn.functional.compiled import below_tapes, concrete, whole
+from funct.nn.functional.own_rules import ruled
 from funct.nn.functional.resampling import (
     FLOATS,
     area_taps,
@@ -31,7 +32,6 @@ from funct.nn.functional.resampling import (
     sent_back,
 )
 from funct.ops.fast import wrap
-from funct.transforms import custom_vjp
 from funct.transforms.reverse import ReverseTracer
 
 __all__ = [
@@ -205,16 +205,8 @@ def _ends(shape: Sequence[int], sizes: Sequence[int]) -> list[Any]:
     return [area_windows(n, out) for n, out in zip(shape, sizes, strict=True)]
 
 
-@functools.partial(custom_vjp, nondiff_argnums=(1, 2))
-def _means_of_boxes(x: Any, sizes: tuple[int, ...], shape: tuple[int, ...]) -> Any:
-    """`adaptive_mean` of images of that shape, whose way back is one kernel."""
+def _means(x: Any, sizes: tuple[int, ...], shape: tuple[int, ...]) -> Any:
     return adaptive_mean(x, sizes)
-
-
-_means_of_boxes.defvjp(
-    lambda x, sizes, shape: (adaptive_mean(x, sizes), None),
-    lambda sizes, shape, _, g: (_shares(g, sizes, shape),),
-)
 
 
 def _shares(g: Any, sizes: tuple[int, ...], shape: tuple[int, ...]) -> Any:
@@ -229,16 +221,15 @@ def _shares(g: Any, sizes: tuple[int, ...], shape: tuple[int, ...]) -> Any:
     return g
 
 
-@functools.partial(custom_vjp, nondiff_argnums=(1, 2))
-def _shares_of_boxes(g: Any, sizes: tuple[int, ...], shape: tuple[int, ...]) -> Any:
-    """`_shares`, whose way back is means again."""
-    return _shares(g, sizes, shape)
-
-
-_shares_of_boxes.defvjp(
-    lambda g, sizes, shape: (_shares(g, sizes, shape), None),
-    lambda sizes, shape, _, h: (adaptive_mean(h, sizes),),
-)
+# `adaptive_mean` of images of that shape, whose way back is one kernel; of which it is means again
+_means_of_boxes = ruled(
+    _means, lambda *given: (_means(*given), ()),
+    lambda sizes, shape, _, g: (_shares(g, sizes, shape),), fixed=2,
+)  # fmt: skip
+_shares_of_boxes = ruled(
+    _shares, lambda *given: (_shares(*given), ()),
+    lambda sizes, shape, _, h: (adaptive_mean(h, sizes),), fixed=2,
+)  # fmt: skip
 
 
 def _joined_means(x: Any, out: int, axis: int) -> Any:
@@ -318,10 +309,8 @@ def _maxima(x: Any, sizes: tuple[int, ...], shape: tuple[int, ...]) -> Any:
     return _read(x, at)
 
 
-_maxima_of_boxes = functools.partial(custom_vjp, nondiff_argnums=(1, 2))(_maxima)
-
-
-def _maxima_pull(sizes: tuple[int, ...], shape: tuple[int, ...], x: Any, g: Any) -> tuple[Any]:
+def _maxima_pull(sizes: tuple[int, ...], shape: tuple[int, ...], kept: Any, g: Any) -> tuple[Any]:
+    (x,) = kept
     if g.__class__ is x.__class__ is Array:
         return (wrap(kernels.maxima_back(g.data, _seen(x, len(sizes)), _ends(shape, sizes))),)
     at = _first_maxima(ops.stop_gradient(x), shape, sizes)
@@ -330,8 +319,8 @@ def _maxima_pull(sizes: tuple[int, ...], shape: tuple[int, ...], x: Any, g: Any)
     return (xp.reshape(flat, x.shape),)
 
 
-_maxima_of_boxes.defvjp(
-    lambda x, sizes, shape: (_maxima(x, sizes, shape), x), _maxima_pull
+_maxima_of_boxes = ruled(
+    _maxima, lambda x, *given: (_maxima(x, *given), (x,)), _maxima_pull, fixed=2
 )
 
 

@@ -17,8 +17,9 @@ from funct.array.powers import power
 from funct.errors import ArgumentError, ShapeError
 from funct.kernels.reductions import distances as kernels
 from funct.nn.functional.compiled import compiled, concrete
+from funct.nn.functional.own_rules import ruled
 from funct.ops.fast import wrap
-from funct.transforms import custom_vjp, vjp
+from funct.transforms import vjp
 from funct.transforms.reverse import ReverseTracer
 
 __all__ = ["cdist", "cosine_similarity", "normalize", "p_norm", "pairwise_distance", "pdist"]
@@ -204,28 +205,19 @@ def pdist(input: Any, p: float = 2) -> Any:
     return narrowed(_known_pairs(wide, p) if known else _pairs(wide, p), input)
 
 
-def _measured(x: Any, p: float) -> tuple[Any, Any]:
+def _measured(x: Any, p: float) -> tuple[Any, tuple[Any, ...]]:
     """Distances by a kernel, and what its way back keeps; or by the composition, and x alone."""
     found = kernels.pair_distances(x.data, p) if x.__class__ is Array else None
     if found is None:
-        return _pairs(x, p), (x, None)
+        return _pairs(x, p), (x,)
     return wrap(found), (x, wrap(found))
 
 
-def _measured_back(p: float, kept: tuple[Any, Any], g: Any) -> tuple[Any]:
-    x, lengths = kept
-    if g.__class__ is Array is lengths.__class__:
-        return (wrap(kernels.pair_distances_back(g.data, x.data, lengths.data, p)),)
+def _measured_back(p: float, kept: tuple[Any, ...], g: Any) -> tuple[Any]:
+    x = kept[0]
+    if g.__class__ is Array is kept[-1].__class__ and len(kept) > 1:
+        return (wrap(kernels.pair_distances_back(g.data, x.data, kept[1].data, p)),)
     return vjp(lambda x: _pairs(x, p), x)[1](g)
-
-
-@functools.partial(custom_vjp, nondiff_argnums=(1,))
-def _known_pairs(x: Any, p: float) -> Any:
-    """`_pairs`, where all is known: one kernel, and one for the way back."""
-    return _pairs(x, p)
-
-
-_known_pairs.defvjp(_measured, _measured_back)
 
 
 def _pairs(x: Any, p: float) -> Any:
@@ -235,6 +227,10 @@ def _pairs(x: Any, p: float) -> Any:
         return _pair_distances(x, p)
     lengths = ops.reshape(_upper_distances(x, p), (rows * rows,))
     return ops.take(lengths, wrap(_above_diagonal(int(rows))), 0)
+
+
+# where all is known: one kernel, and one for the way back
+_known_pairs = ruled(_pairs, _measured, _measured_back, fixed=1)
 
 
 @functools.lru_cache(4)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,14 @@ from funct.array.conversion import check_allocation
 from funct.errors import ArgumentError, ShapeError
 from funct.nn.functional import resampling
 from funct.nn.functional.adaptive_pooling import adaptive_mean
+from funct.nn.functional.arguments import hashable
 from funct.nn.functional.compiled import concrete
-from funct.nn.functional.resampling import gathered, gathered_at_once, resampled
+from funct.nn.functional.resampling import (
+    flat_places,
+    gathered,
+    gathered_at_once,
+    resampled,
+)
 
 __all__ = ["interpolate", "upsample"]
 
@@ -51,23 +57,41 @@ def interpolate(
 
     Source: torch.nn.functional.interpolate; bicubic: Keys 1981.
     """
-    rank = len(input.shape) - 2
-    _check("interpolate", input, mode, align_corners, antialias, recompute_scale_factor, size)
-    sizes, factors = _sizes("interpolate", input.shape[2:], size, scale_factor)
+    given = hashable(size), hashable(scale_factor), mode, align_corners, recompute_scale_factor
+    find = _known if concrete(input) else _resizing
+    return find(tuple(input.shape), *given, antialias, concrete(input))(input)
+
+
+def _resizing(
+    shape: Any, size: Any, scale_factor: Any, mode: str, corners: bool | None,
+    recompute: bool | None, antialias: bool, known: bool,
+) -> Callable[[Any], Any]:  # fmt: skip
+    """What resizes images of that shape. known: whether they are arrays, on tapes or not."""
+    rank = len(shape) - 2
+    _check("interpolate", shape, mode, corners, antialias, recompute, size)
+    sizes, factors = _sizes("interpolate", shape[2:], size, scale_factor)
     if mode == "area":
-        return adaptive_mean(input, sizes)
-    given = [None] * rank if factors is None or recompute_scale_factor else factors
-    if mode.startswith("nearest") and rank > 1 and concrete(input):
-        at = _nearest_at_once(input.shape[2:], sizes, tuple(given), mode)
-        return gathered_at_once(input, at, 2, sizes)
-    axes = list(zip(map(int, input.shape[2:]), sizes, given, strict=True))
-    x = input
+        return lambda x: adaptive_mean(x, sizes)
+    given = [None] * rank if factors is None or recompute else factors
+    axes = list(zip(map(int, shape[2:]), sizes, given, strict=True))
     if mode.startswith("nearest"):
-        for k, (n, out, factor) in enumerate(axes):
-            x = gathered(x, _nearest(n, out, factor, mode), 2 + k)
-        return x
-    taps = [_taps(*along, mode, bool(align_corners), antialias) for along in axes]
-    return resampled(x, *[(each, 2 + k) for k, each in enumerate(taps) if each is not None])
+        places = [_nearest(*along, mode) for along in axes]
+        if rank > 1 and known:
+            at = flat_places(shape[2:], places)
+            return lambda x: gathered_at_once(x, at, 2, sizes)
+
+        def taken(x: Any) -> Any:
+            for k, along in enumerate(places):
+                x = gathered(x, along, 2 + k)
+            return x
+
+        return taken
+    found = [_taps(*along, mode, bool(corners), antialias) for along in axes]
+    taps = [(each, 2 + k) for k, each in enumerate(found) if each is not None]
+    return lambda x: resampled(x, *taps)
+
+
+_known = functools.lru_cache(128, typed=True)(_resizing)
 
 
 def upsample(
@@ -106,23 +130,15 @@ def _nearest(n: int, out: int, factor: float | None, mode: str) -> Any:
     return resampling.nearest_places(n, out, scale, mode == "nearest-exact")
 
 
-@functools.lru_cache(16)
-def _nearest_at_once(
-    shape: tuple[int, ...], sizes: tuple[int, ...], given: tuple[float | None, ...], mode: str
-) -> Any:
-    each = zip(shape, sizes, given, strict=True)
-    return resampling.flat_places(shape, [_nearest(n, out, f, mode) for n, out, f in each])
-
-
 def _check(
-    name: str, x: Any, mode: str, corners: bool | None, antialias: bool, recompute: bool | None,
+    name: str, shape: Any, mode: str, corners: bool | None, antialias: bool, recompute: bool | None,
     size: Any,
 ) -> None:  # fmt: skip
     if mode not in _RANKS:
         raise ArgumentError(f"{name}: mode must be one of {sorted(_RANKS)}, got {mode!r}")
-    if len(x.shape) - 2 not in _RANKS[mode]:
+    if len(shape) - 2 not in _RANKS[mode]:
         wanted = " or ".join(str(r + 2) for r in _RANKS[mode])
-        raise ShapeError(f"{name}: mode {mode!r} needs input with {wanted} axes, got {x.shape}")
+        raise ShapeError(f"{name}: mode {mode!r} needs input with {wanted} axes, got {shape}")
     if corners is not None and mode in ("nearest", "nearest-exact", "area"):
         raise ArgumentError(f"{name}: align_corners does not go with mode {mode!r}, got {corners}")
     if antialias and mode not in ("bilinear", "bicubic"):

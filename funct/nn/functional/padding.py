@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,39 +40,54 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
 
     Source: torch.nn.functional.pad.
     """
-    amounts = tuple(pad)
+    given = tuple(input.shape), tuple(pad), mode, value
+    if concrete(input) and (value is None or value.__class__ is float or value.__class__ is int):
+        return _known(*given, True)(input)
+    return _padding(*given, False)(input)
+
+
+def _padding(
+    shape: Any, amounts: tuple[int, ...], mode: str, value: Any, known: bool
+) -> Callable[[Any], Any]:
+    """What pads arrays of that shape. known: whether they are arrays, on tapes or not."""
     if len(amounts) % 2 or any(n.__class__ is not int for n in amounts):
-        raise ArgumentError(f"pad: pad must be an even number of ints, got {pad!r}")
+        raise ArgumentError(f"pad: pad must be an even number of ints, got {amounts!r}")
     pairs = tuple(zip(amounts[-2::-2], amounts[::-2], strict=True))
-    if len(pairs) > len(input.shape):
-        raise ShapeError(f"pad: pad has {len(pairs)} pairs, input only the axes {input.shape}")
-    lead = len(input.shape) - len(pairs)
-    for n, (low, high) in zip(input.shape[lead:], pairs, strict=True):
+    if len(pairs) > len(shape):
+        raise ShapeError(f"pad: pad has {len(pairs)} pairs, input only the axes {shape}")
+    lead = len(shape) - len(pairs)
+    for n, (low, high) in zip(shape[lead:], pairs, strict=True):
         left = (low, high) if mode in ("reflect", "replicate") else (min(low, 0), min(high, 0))
         if n.__class__ is int and n + sum(left) < 0:
             raise ArgumentError(f"pad: pad takes more than an axis of length {n}: {low}, {high}")
     if mode == "constant":
-        return _constant(input, pairs, 0 if value is None else value)
+        return lambda x: _constant(x, pairs, 0 if value is None else value)
     if mode not in _PLACES:
-        known = ["constant", *_PLACES]
-        raise ArgumentError(f"pad: mode must be one of {known}, got {mode!r}")
+        modes = ["constant", *_PLACES]
+        raise ArgumentError(f"pad: mode must be one of {modes}, got {mode!r}")
     if value:
         raise ArgumentError(f"pad: value must be None for mode {mode!r}, got {value}")
     if not 1 <= len(pairs) <= 3 or lead not in (1, 2):
         raise ShapeError(
             f"pad: mode {mode!r} takes 1, 2 or 3 axes behind one or two more, got {len(pairs)} "
-            f"pairs for {input.shape}"
+            f"pairs for {shape}"
         )
     padded = [k for k, pair in enumerate(pairs) if any(pair)]
-    if len(padded) > 1 and concrete(input):
-        size = input.shape[lead:]
-        places = [_PLACES[mode](n, *pair) for n, pair in zip(size, pairs, strict=True)]
-        at = flat_places(size, places)
-        return gathered_at_once(input, at, lead, [len(along) for along in places])
-    y = input
-    for k in padded:
-        y = gathered(y, _PLACES[mode](int(y.shape[lead + k]), *pairs[k]), lead + k)
-    return y
+    if len(padded) > 1 and known:
+        each = [_PLACES[mode](n, *pair) for n, pair in zip(shape[lead:], pairs, strict=True)]
+        at, counts = flat_places(shape[lead:], each), tuple([len(along) for along in each])
+        return lambda x: gathered_at_once(x, at, lead, counts)
+    places = [(_PLACES[mode](int(shape[lead + k]), *pairs[k]), lead + k) for k in padded]
+
+    def taken(x: Any) -> Any:
+        for along, axis in places:
+            x = gathered(x, along, axis)
+        return x
+
+    return taken
+
+
+_known = functools.lru_cache(128, typed=True)(_padding)
 
 
 def _constant(x: Any, pairs: Pairs, value: float) -> Any:

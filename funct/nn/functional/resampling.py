@@ -17,11 +17,13 @@ import numpy as np
 from funct import ops
 from funct.array import Array
 from funct.array.in_single import SHORT, narrowed, widened
-from funct.kernels.cpu.loops import ready
+from funct.kernels.channels import channels_first, channels_last
+from funct.kernels.cpu.loops import pays, ready
+from funct.kernels.indexing.gather import take
 from funct.kernels.windows import resampling as kernels
 from funct.nn.functional.compiled import concrete, lies_last
+from funct.nn.functional.own_rules import ruled
 from funct.ops.fast import wrap
-from funct.transforms import custom_vjp
 from funct.transforms.reverse import ReverseTracer
 
 __all__ = [
@@ -30,8 +32,9 @@ __all__ = [
 ]  # fmt: skip
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
-_LEAST = 1 << 11  # elements from which on a node with rules of its own costs less than it saves
+_LEAST = 1 << 9  # elements from which on a node with rules of its own costs less than it saves
 _MOST = 1 << 20  # places of a table that is kept
+_LAYOUTS = 256  # of arrays, with taps, that are known
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Places = np.ndarray[Any, np.dtype[np.int64]]
@@ -39,7 +42,9 @@ Places = np.ndarray[Any, np.dtype[np.int64]]
 
 @attrs.frozen(eq=False)
 class Taps:
-    """Row k holds the k-th neighbour of every output element and its weight, both (taps, out)."""
+    """Row k holds the k-th neighbour of every output element and its weight, both (taps, out). An
+    element whose first place is below 0 has none: its sum is 0.
+    """
 
     places: Places
     weights: Floats
@@ -66,13 +71,57 @@ def gathered_at_once(x: Any, at: Places, lead: int, count: Sequence[int]) -> Any
     Programs keep a table for each axis, which is smaller. Of images whose channels are last in
     memory whole pixels are taken, and so the result lies.
     """
-    if lead == 2 and lies_last(x):
-        (n, channels, *size), end = x.shape, len(x.shape) - 1
-        pixels = ops.reshape(ops.move_axis(x, 1, end), (n, math.prod(size), channels))
-        taken = ops.reshape(ops.take(pixels, wrap(at), 1), (n, *count, channels))
+    last = lead == 2 and lies_last(x)
+    if x.__class__ is Array:
+        return wrap(_taken(x.data, at, lead, tuple(count), last))
+    return _taken_at_once(x, at, lead, tuple(count), tuple(x.shape), last)
+
+
+def _by_takes(
+    x: Any, at: Places, lead: int, count: tuple[int, ...], shape: tuple[int, ...], last: bool
+) -> Any:
+    """`gathered_at_once` of what has that shape; last: of pixels."""
+    size = math.prod(shape[lead:])
+    if last:
+        end = len(shape) - 1
+        pixels = ops.reshape(ops.move_axis(x, 1, end), (shape[0], size, shape[1]))
+        taken = ops.reshape(ops.take(pixels, wrap(at), 1), (shape[0], *count, shape[1]))
         return ops.move_axis(taken, end, 1)
-    flat = ops.reshape(x, (*x.shape[:lead], math.prod(x.shape[lead:])))
-    return ops.reshape(gathered(flat, at, lead), (*x.shape[:lead], *count))
+    flat = ops.reshape(x, (*shape[:lead], size))
+    return ops.reshape(gathered(flat, at, lead), (*shape[:lead], *count))
+
+
+def _put_back(
+    at: Places, lead: int, count: tuple[int, ...], shape: tuple[int, ...], last: bool, _: Any,
+    g: Any,
+) -> tuple[Any]:  # fmt: skip
+    """What comes back from there."""
+    places, size = len(at), math.prod(shape[lead:])
+    if last:
+        end = len(shape) - 1
+        pixels = ops.reshape(ops.move_axis(g, 1, end), (shape[0], places, shape[1]))
+        put = ops.reshape(ops.put(pixels, wrap(at), 1, size), (shape[0], *shape[2:], shape[1]))
+        return (ops.move_axis(put, end, 1),)
+    flat = ops.reshape(g, (*shape[:lead], places))
+    return (ops.reshape(ops.put(flat, wrap(at), lead, size), shape),)
+
+
+_taken_at_once = ruled(
+    _by_takes,
+    lambda x, at, lead, count, shape, last: (wrap(_taken(x.data, at, lead, count, last)), ()),
+    _put_back, fixed=5, masks=lambda *_: True,
+)  # fmt: skip
+
+
+def _taken(x: Any, at: Places, lead: int, count: tuple[int, ...], last: bool) -> Any:
+    """The same of a buffer."""
+    shape = x.shape
+    if last:
+        pixels = channels_last(x).reshape(shape[0], math.prod(shape[2:]), shape[1])
+        return channels_first(take(pixels, at, 1).reshape(shape[0], *count, shape[1]))
+    return take(x.reshape(*shape[:lead], math.prod(shape[lead:])), at, lead).reshape(
+        *shape[:lead], *count
+    )
 
 
 def resampled(x: Any, *taps: tuple[Taps, int]) -> Any:
@@ -86,6 +135,10 @@ def resampled(x: Any, *taps: tuple[Taps, int]) -> Any:
         return _summed(x, taps)
     if taps and _spreads(x, taps):
         return _mapped(x, taps, tuple([x.shape[axis] for _, axis in taps]))
+    return _by_primitives(x, taps)
+
+
+def _by_primitives(x: Any, taps: Sequence[tuple[Taps, int]]) -> Any:
     for each, axis in taps:
         x = _composed(x, each, axis)
     return x
@@ -93,30 +146,43 @@ def resampled(x: Any, *taps: tuple[Taps, int]) -> Any:
 
 def _summed(x: Any, taps: Sequence[tuple[Taps, int]]) -> Any:
     """The sums of an array, by kernels where these serve: along both axes of images by one."""
-    if len(taps) == 2 and [axis for _, axis in taps] == [2, 3]:
-        between = kernels.resampled_between(x.data, *[_weighed(each) for each, _ in taps])
-        if between is not None:
-            return wrap(between)
+    d = x.data
+    if d.__class__ is np.ndarray and pays(d):
+        how = d.shape, d.strides, d.dtype, *taps
+        run = _runs.get(how, _runs)
+        if run is _runs:  # what is not known yet
+            if len(_runs) >= _LAYOUTS:
+                _runs.clear()
+            told = [(_weighed(each), axis) for each, axis in taps]
+            run = _runs[how] = kernels.resampling(d, told)
+        if run is not None:
+            return wrap(run(d))
     for each, axis in taps:
         made = kernels.resampled(x.data, *_weighed(each), axis)
         x = _composed(x, each, axis) if made is None else wrap(made)
     return x
 
 
+_runs: dict[Any, Any] = {}  # what computes sums, by how arrays lie and the taps
+
+
 def _composed(x: Any, taps: Taps, axis: int) -> Any:
     """The sums along an axis by primitives."""
     behind = (1,) * (len(x.shape) - axis - 1)
     total: Any = None
-    for at, weight in zip(*_weighed(taps), strict=True):
+    places, weights = _weighed(taps)
+    for at, weight in zip(np.maximum(places, 0), weights, strict=True):
         term = gathered(x, at, axis)
         if not (weight == 1.0).all():
             term = term * wrap(weight.astype(x.dtype).reshape(-1, *behind))
         total = term if total is None else total + term
+    if not _is_whole(taps):
+        total = ops.where(wrap((places[0] >= 0).reshape(-1, *behind)), total, 0.0)
     return total
 
 
 def _spreads(x: Any, taps: Sequence[tuple[Taps, int]]) -> bool:
-    """Whether the way back is a kernel: of many floats on a tape, each of which is read."""
+    """Whether the way back is a kernel: of many floats on a tape."""
     if x.__class__ is not ReverseTracer or not concrete(x) or x.size < _LEAST:
         return False
     if x.dtype not in FLOATS or not ready(x.size):
@@ -124,21 +190,36 @@ def _spreads(x: Any, taps: Sequence[tuple[Taps, int]]) -> bool:
     return all(_transposed(each, x.shape[axis]) is not None for each, axis in taps)
 
 
-@functools.partial(custom_vjp, nondiff_argnums=(1, 2))
-def _mapped(x: Any, taps: Sequence[tuple[Taps, int]], lengths: tuple[int, ...]) -> Any:
-    """`resampled`, along axes of these lengths, whose way back are kernels."""
-    return resampled(x, *taps)
+def _elsewhere(x: Any, taps: Sequence[tuple[Taps, int]], lengths: tuple[int, ...]) -> Any:
+    """`_mapped` of what is no tape above an array."""
+    return _everywhere(x, taps, lengths) if _all_read(taps, lengths) else _by_primitives(x, taps)
 
 
-def _forward(x: Any, taps: Sequence[tuple[Taps, int]], lengths: tuple[int, ...]) -> Any:
-    return resampled(x, *taps), None
+def _forward(x: Any, taps: Any, lengths: Any) -> tuple[Any, tuple[Any, ...]]:
+    return resampled(x, *taps), ()
 
 
 def _back(taps: Sequence[tuple[Taps, int]], lengths: tuple[int, ...], _: Any, g: Any) -> tuple[Any]:
     return (sent_back(g, *[(*each, n) for each, n in zip(taps, lengths, strict=True)]),)
 
 
-_mapped.defvjp(_forward, _back)
+def _all_read(taps: Sequence[tuple[Taps, int]], lengths: tuple[int, ...]) -> bool:
+    """Whether each element of axes of these lengths is read."""
+    back = [_transposed(each, n) for (each, _), n in zip(taps, lengths, strict=True)]
+    return all(each is not None and _is_whole(each) for each in back)
+
+
+@functools.lru_cache(64)
+def _is_whole(taps: Taps) -> bool:
+    return int(taps.places.min(initial=0)) >= 0
+
+
+# `resampled` of what is on tapes, along axes of these lengths, whose way back are kernels: what is
+# not read gets a structural zero, which rules of any level do not tell
+_everywhere = ruled(lambda *given: _forward(*given)[0], _forward, _back, fixed=2)
+_mapped = ruled(
+    _elsewhere, _forward, _back, fixed=2, masks=lambda taps, lengths: not _all_read(taps, lengths)
+)
 
 
 def sent_back(g: Any, *taps: tuple[Taps, int, int]) -> Any:
@@ -151,15 +232,17 @@ def sent_back(g: Any, *taps: tuple[Taps, int, int]) -> Any:
 
 @functools.lru_cache(64)
 def _transposed(taps: Taps, n: int) -> Taps | None:
-    """For each of n elements what it is read for; None where one is not, or is for very much."""
+    """For each of n elements what it is read for; None where one is for very much."""
     used = taps.weights != 0.0
     read, for_ = taps.places[used], np.broadcast_to(np.arange(used.shape[1]), used.shape)[used]
     count = np.bincount(read, minlength=n)
-    if not count.all() or count.max() * n > _MOST:
+    if count.max(initial=0) * n > _MOST:
         return None
     order = np.argsort(read, kind="stable")
     row = np.arange(read.size) - np.repeat(np.cumsum(count) - count, count)
-    places, weights = np.zeros((count.max(), n), np.int64), np.zeros((count.max(), n))
+    most = max(1, count.max(initial=0))
+    places, weights = np.zeros((most, n), np.int64), np.zeros((most, n))
+    places[:, count == 0] = -1
     places[row, read[order]] = for_[order]
     weights[row, read[order]] = taps.weights[used][order]
     return Taps(places, weights)
@@ -176,12 +259,14 @@ def _weighed(taps: Taps) -> tuple[Places, Floats]:
     if used.all():
         return taps.places, taps.weights
     some = used.any(1)
+    some[0] |= not some.any()
     order = np.argsort(used[some], 0, "stable")  # what is not used comes first
     places, weights = (np.take_along_axis(v[some], order, 0) for v in (taps.places, taps.weights))
     first = (~used[some]).sum(0)
     row = np.arange(len(places))[:, None]
     at = np.minimum(first, len(places) - 1)[None]
     places = np.where(row < first, np.take_along_axis(places, at, 0), places)
+    places[1:] = np.maximum(places[1:], 0)  # none is said by the first
     share = np.take_along_axis(weights, at, 0) * 2.0 ** (np.maximum(row, 1) - 1.0 - first)
     return places, np.where(row <= first, share, weights)
 

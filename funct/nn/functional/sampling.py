@@ -17,8 +17,9 @@ from funct.array.in_single import narrowed, widened
 from funct.errors import ArgumentError, ShapeError
 from funct.kernels.windows import sampling as kernels
 from funct.nn.functional.compiled import below_tapes, compiled, concrete
+from funct.nn.functional.own_rules import ruled
 from funct.ops.fast import wrap
-from funct.transforms import custom_vjp, jit, vjp
+from funct.transforms import jit, vjp
 
 __all__ = ["affine_grid", "grid_sample"]
 
@@ -131,8 +132,8 @@ def _by_kernels(input: Any, grid: Any, mode: str, padding_mode: str, corners: bo
         grid = ops.stop_gradient(grid)
     places, weights = _taps_of(lengths, mode, padding_mode, corners)(grid)
     of = flat.__class__ is not Array, weights.__class__ is not Array
-    sums: Callable[..., Any] = _known_sums if any(of) else _sums
-    y = sums(of, flat, places, weights)
+    given = flat, places, weights, of
+    y = _known_sums(*given) if any(of) else _picked(*given)[0]
     return xp.reshape(y, (*input.shape[:2], *grid.shape[1:-1]))
 
 
@@ -153,16 +154,12 @@ def _taps_of(lengths: tuple[int, ...], mode: str, padding_mode: str, corners: bo
     return jit(taps)
 
 
-def _picked(of: Any, flat: Any, places: Any, weights: Any) -> Any:
+def _picked(flat: Any, places: Any, weights: Any, of: Any) -> Any:
     """The sums by a kernel, and what the ways back keep."""
     kept = (flat, places, weights)
     if any(v.__class__ is not Array for v in kept):
         return _taken(*kept), kept
     return wrap(kernels.sampled(flat.data, places.data, weights.data)), kept
-
-
-def _sums(*given: Any) -> Any:
-    return _picked(*given)[0]
 
 
 def _picked_back(of: Any, kept: Any, g: Any) -> Any:
@@ -175,13 +172,12 @@ def _picked_back(of: Any, kept: Any, g: Any) -> Any:
     return to_flat, None, to_weights
 
 
-@functools.partial(custom_vjp, nondiff_argnums=(0,))
-def _known_sums(of: Any, flat: Any, places: Any, weights: Any) -> Any:
+def _sums(flat: Any, places: Any, weights: Any, of: Any) -> Any:
     """of: whether flat and weights are on tapes."""
     return _taken(flat, places, weights)
 
 
-_known_sums.defvjp(_picked, _picked_back)
+_known_sums = ruled(_sums, _picked, _picked_back, arrays=3, fixed=1)
 
 
 def _taken(flat: Any, places: Any, weights: Any) -> Any:

@@ -1,7 +1,8 @@
 """Weighted sums of elements of an axis, whose places and weights are known before the data.
 
 y (outer, out, inner) of x (outer, n, inner): weights (taps, out) times what stands at places (taps,
-out), the terms added in their order. A task makes `some` of the rows or lines.
+out), the terms added in their order; 0 where the first place is below 0. A task makes `some` of the
+rows or lines.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ def across(
         image = np.int64(np.uint64(r) // np.uint64(out))
         o = r - image * out
         base, to = image * n * inner, r * inner
-        if inner >= _WIDE:
+        if places[o] < 0:
+            for q in range(inner):
+                y[to + q] = 0
+        elif inner >= _WIDE:
             for q in range(0, inner, _WIDE):
                 _sums(x, places, weights, y, base, to, o, out, inner, taps, q, _WIDE)
         elif inner >= LANES:
@@ -67,17 +71,20 @@ def along(
     for r in range(task * some, min((task + 1) * some, count)):
         base, to = r * n, r * out
         for o in range(0, whole, LANES):
-            at = loaded(places, o, LANES) + base
+            first = loaded(places, o, LANES)
+            inside = first >= 0
+            at = np.where(inside, first, 0) + base
             total: Any = gathered(x, at) * loaded(weights, o, LANES)
             for k in range(1, taps):
                 at = loaded(places, k * out + o, LANES) + base
                 total = total + gathered(x, at) * loaded(weights, k * out + o, LANES)
-            stored(y, to + o, total)
+            stored(y, to + o, np.where(inside, total, 0))
         for o in range(whole, out):
-            one: Any = x[base + places[o]] * weights[o]
+            begin = places[o] if places[o] >= 0 else 0
+            one: Any = x[base + begin] * weights[o]
             for k in range(1, taps):
                 one = one + x[base + places[k * out + o]] * weights[k * out + o]
-            y[to + o] = one
+            y[to + o] = np.where(places[o] >= 0, one, 0)
 
 
 @parallel
@@ -96,13 +103,17 @@ def between(
         lower = (image * n0 + rows[out0 + o]) * n1 * inner
         over, under = spread(shares[o], LANES), spread(shares[out0 + o], LANES)
         for k in range(out1):
-            a, b = columns[k] * inner, columns[out1 + k] * inner
-            left, right = spread(parts[k], LANES), spread(parts[out1 + k], LANES)
             to = (r * out1 + k) * inner
-            for q in range(0, inner, LANES):
-                c = min(q, inner - LANES)
-                first: Any = loaded(x, upper + a + c, LANES) * over
-                first = first + loaded(x, lower + a + c, LANES) * under
-                second: Any = loaded(x, upper + b + c, LANES) * over
-                second = second + loaded(x, lower + b + c, LANES) * under
-                stored(y, to + c, first * left + second * right)
+            if rows[o] < 0 or columns[k] < 0:
+                for q in range(inner):
+                    y[to + q] = 0
+            else:
+                a, b = columns[k] * inner, columns[out1 + k] * inner
+                left, right = spread(parts[k], LANES), spread(parts[out1 + k], LANES)
+                for q in range(0, inner, LANES):
+                    c = min(q, inner - LANES)
+                    first: Any = loaded(x, upper + a + c, LANES) * over
+                    first = first + loaded(x, lower + a + c, LANES) * under
+                    second: Any = loaded(x, upper + b + c, LANES) * over
+                    second = second + loaded(x, lower + b + c, LANES) * under
+                    stored(y, to + c, first * left + second * right)
