@@ -41,14 +41,16 @@ def logsumexp(
         blocks = [_of_rows(x[start : start + step]) for start in range(0, rows, step)]
         highest, weight, rest = map(np.concatenate, zip(*blocks, strict=True))
     found = _chosen("log1p", np.log1p, d)(rest / weight) + _chosen("log", np.log, d)(weight)
-    found += np.where(np.isfinite(highest), highest, 0)
+    found += highest
     kept = (1,) * (len(shape) - first) if keepdims else ()
     found = found.reshape((*shape[:first], *kept))
     return found if found.ndim else found[()]
 
 
 def _of_rows(x: Any) -> tuple[Any, Any, Any]:
-    """Of each row the greatest, how often it is there, and the sum of exp(x - it) of the others."""
+    """Of each row the greatest, or 0 for what is not finite, how often it is there, and the sum of
+    exp(x - it) of the others.
+    """
     (rows, n), d = x.shape, x.dtype
     part = max(1, _PART // n)
     tasks = -(-rows // part)

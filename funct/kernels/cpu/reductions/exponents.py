@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.cpu.loops import parallel
-from funct.kernels.cpu.vectors import loaded, many, picked, room, spread, stored
+from funct.kernels.cpu.vectors import lanes, loaded, many, picked, room, spread, stored
 from funct.kernels.cpu.windows.pooling import larger
 
 __all__ = ["beside", "below"]
 
-_LANES = 16
-_ABREAST = 4 * _LANES  # elements that are compared at once: each waits for the one before it
+_SIZES = 16, 8, 4  # of vectors, of which rows take the longest that they fill
+_ABREAST = 4  # vectors that are compared at once: each waits for the one before it
 _FROM = {k: tuple(range(k, 2 * k)) for k in (2, 4, 8)} | {0: tuple(range(8))}  # halves of vectors
 
 
@@ -22,61 +22,106 @@ def below(x: Any, y: Any, highest: Any, rows: int, n: int, part: int, task: int)
     """y = x less the greatest of its row, if that is finite, which is written to highest (rows,).
     x and y: (rows, n). A task takes `part` rows.
     """
-    whole = n & -_LANES
+    begin, end = task * part, min((task + 1) * part, rows)
     held = room(x.dtype, 2)
-    for r in range(task * part, min((task + 1) * part, rows)):
-        first = r * n
-        top: Any = x[first]
-        if whole > 0:
-            a: Any = loaded(x, first, _LANES)
-            k: Any = np.int64(0)
-            if n >= _ABREAST:
-                b, c, d = a, a, a
-                while k + _ABREAST <= n:
-                    at = first + k
-                    a = larger(loaded(x, at, _LANES), a)
-                    b = larger(loaded(x, at + _LANES, _LANES), b)
-                    c = larger(loaded(x, at + 2 * _LANES, _LANES), c)
-                    d = larger(loaded(x, at + 3 * _LANES, _LANES), d)
-                    k += _ABREAST
-                a, c = larger(a, b), larger(c, d)
-                a = larger(a, c)
-            while k < whole:
-                a = larger(loaded(x, first + k, _LANES), a)
-                k += _LANES
-            for half in (8, 4, 2):
-                a = larger(picked(a, a, _FROM[half]), picked(a, a, _FROM[0][:half]))
-            stored(held, 0, a)
-            top = larger(held[0], top)
-            top = larger(held[1], top)
-        for e in range(whole, n):
-            top = larger(x[first + e], top)
-        highest[r] = top
-        less = np.where(top - top == 0, top, x.dtype.type(0))
-        for e in range(0, whole, _LANES):
-            stored(y, first + e, loaded(x, first + e, _LANES) - less)
-        for e in range(whole, n):
-            y[first + e] = x[first + e] - less
+    if n >= _SIZES[0]:
+        for r in range(begin, end):
+            highest[r] = _below(x, y, r * n, n, held, _SIZES[0])
+    elif n >= _SIZES[1]:
+        for r in range(begin, end):
+            highest[r] = _below(x, y, r * n, n, held, _SIZES[1])
+    elif n >= _SIZES[2]:
+        for r in range(begin, end):
+            highest[r] = _below(x, y, r * n, n, held, _SIZES[2])
+    else:
+        for r in range(begin, end):
+            top: Any = x[r * n]
+            for e in range(r * n + 1, r * n + n):
+                top = larger(x[e], top)
+            highest[r] = top
+            less = _finite(top)
+            for e in range(r * n, r * n + n):
+                y[e] = x[e] - less
+
+
+def _below(x: Any, y: Any, first: Any, n: Any, held: Any, size: int) -> Any:
+    """The greatest of a row of `size` elements or more, less which it is written to y."""
+    last = first + n - size  # where the last vector begins, which others may overlap
+    a: Any = loaded(x, last, size)
+    k: Any = first + 0
+    if size == _SIZES[0] and n >= _ABREAST * size:
+        b, c, d = a, a, a
+        while k + _ABREAST * size <= first + n:
+            a = larger(loaded(x, k, size), a)
+            b = larger(loaded(x, k + size, size), b)
+            c = larger(loaded(x, k + 2 * size, size), c)
+            d = larger(loaded(x, k + 3 * size, size), d)
+            k += _ABREAST * size
+        a, c = larger(a, b), larger(c, d)
+        a = larger(a, c)
+    while k < last:
+        a = larger(loaded(x, k, size), a)
+        k += size
+    for half in (8, 4, 2):
+        if half < size:
+            a = larger(picked(a, a, _FROM[half]), picked(a, a, _FROM[0][:half]))
+    stored(held, 0, a)
+    top = larger(held[1], held[0])
+    less = _finite(top)
+    for e in range(first, last, size):
+        stored(y, e, loaded(x, e, size) - less)
+    stored(y, last, loaded(x, last, size) - less)
+    return top
+
+
+def _finite(top: Any) -> Any:
+    """The greatest, or 0 for what is not finite."""
+    return np.where(top - top == 0, top, top.dtype.type(0))
 
 
 @parallel
 def beside(
     x: Any, y: Any, highest: Any, weight: Any, rows: int, n: int, part: int, task: int
 ) -> None:
-    """weight (rows,): how many of x are the greatest of their row, where 1 is taken from y."""
-    whole = n & -_LANES
-    one, zero = x.dtype.type(1), x.dtype.type(0)
-    ones, zeros = spread(one, _LANES), spread(zero, _LANES)
-    for r in range(task * part, min((task + 1) * part, rows)):
-        first = r * n
-        top = highest[r]
-        count: Any = np.int64(0)
-        for k in range(first, first + whole, _LANES):
-            same = loaded(x, k, _LANES) == spread(top, _LANES)
-            stored(y, k, loaded(y, k, _LANES) - np.where(same, ones, zeros))
-            count += many(same)
-        for e in range(first + whole, first + n):
-            same = x[e] == top
-            y[e] = y[e] - np.where(same, one, zero)
-            count += np.where(same, 1, 0)
-        weight[r] = count.astype(x.dtype)
+    """weight (rows,): how many of x are the greatest of their row, where 1 is taken from y; highest
+    becomes what `below` has taken from the row.
+    """
+    begin, end = task * part, min((task + 1) * part, rows)
+    if n >= _SIZES[0]:
+        for r in range(begin, end):
+            weight[r] = _beside(x, y, r * n, n, highest[r], _SIZES[0]).astype(x.dtype)
+    elif n >= _SIZES[1]:
+        for r in range(begin, end):
+            weight[r] = _beside(x, y, r * n, n, highest[r], _SIZES[1]).astype(x.dtype)
+    elif n >= _SIZES[2]:
+        for r in range(begin, end):
+            weight[r] = _beside(x, y, r * n, n, highest[r], _SIZES[2]).astype(x.dtype)
+    else:
+        for r in range(begin, end):
+            count: Any = np.int64(0)
+            for e in range(r * n, r * n + n):
+                same = x[e] == highest[r]
+                y[e] = y[e] - np.where(same, x.dtype.type(1), x.dtype.type(0))
+                count += np.where(same, 1, 0)
+            weight[r] = count.astype(x.dtype)
+    for r in range(begin, end):
+        highest[r] = _finite(highest[r])
+
+
+def _beside(x: Any, y: Any, first: Any, n: Any, top: Any, size: int) -> Any:
+    """How many of a row of `size` elements or more are its greatest."""
+    ones, zeros = spread(x.dtype.type(1), size), spread(x.dtype.type(0), size)
+    tops = spread(top, size)
+    count: Any = np.int64(0)
+    k: Any = first + 0
+    last = first + n - size
+    final = loaded(y, last, size)  # before anything is written that it overlaps
+    while k < last:
+        same = loaded(x, k, size) == tops
+        stored(y, k, loaded(y, k, size) - np.where(same, ones, zeros))
+        count += many(same)
+        k += size
+    same = loaded(x, last, size) == tops
+    stored(y, last, final - np.where(same, ones, zeros))
+    new = lanes(size, np.int32) >= spread(np.int32(k - last), size)
+    return count + many(same & new)
