@@ -154,6 +154,7 @@ def test_no_index_is_outside(n: int) -> None:
         v = x.astype(dtype)
         agree(cpu.backward, v, np.zeros_like(v), 32 * n, 3, 2, 2)
         agree(cpu.backward, v, np.zeros_like(v), 3 * n, 32, 5, 7)
+        agree_on_new(cpu.backwards_few, v, v, 3 * n, 32)
     agree(cpu.differences, x, np.zeros(3 * n * 16, np.int64), 3, 2, 16 * n, 2, 2)
     for lower in (False, True):
         agree(cpu.triangle, x, np.zeros_like(x), 6, 3, 8 * n, 1, lower, 4, 1, 2)

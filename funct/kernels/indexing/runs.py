@@ -35,6 +35,7 @@ _EIGHT = 8  # arrays of one call
 _LEAST, _MOST_BYTES = 12, 1 << 10  # of the longest row that is joined sooner than by NumPy,
 _BLOCK = 1 << 18  # and of a result that a cache keeps
 _PART = 1 << 15  # elements of a task
+_NARROW = "bBhH"  # integers of which few are turned round in one call
 _MOST = 1 << 28  # bytes of repeated elements
 
 
@@ -42,11 +43,15 @@ def backward(x: NDArray[Any], n: int) -> NDArray[Any] | None:
     """Rows of n elements from their ends, where they are narrow numbers, which are then worth
     vectors to whoever reads them; None where a view will do.
     """
-    if x.itemsize > 2 or x.size < _SHORT or n < _FEW or not x.flags.c_contiguous:
+    size = x.size
+    if x.itemsize > 2 or n < _FEW or not x.flags.c_contiguous or not ready(size, 0):
         return None
-    if x.dtype.hasobject or not ready(x.size, 0):
+    if size < _PART and x.dtype.char in _NARROW:
+        few: NDArray[Any] = cpu.backwards_few(x, n, size // n)
+        return few
+    if size < _SHORT or x.dtype.hasobject:
         return None
-    y, rows = memory.fresh(x.shape, x.dtype), x.size // n
+    y, rows = memory.fresh(x.shape, x.dtype), size // n
     part = max(1, _PART // n)
     cpu.backward(as_words(x), as_words(y), n, rows, part, -(-rows // part))
     return y

@@ -10,8 +10,9 @@ from funct.kernels.cpu.loops import kernel, making, parallel
 from funct.kernels.cpu.vectors import backwards, lanes, loaded, spread, stored
 
 __all__ = [
-    "LANES", "MOST", "NARROW", "backward", "beside", "beside_few", "concatenate", "copied",
-    "differences", "joined", "lines", "repeated", "repetitions", "total", "triangle", "triangles",
+    "LANES", "MOST", "NARROW", "backward", "backwards_few", "beside", "beside_few", "concatenate",
+    "copied", "differences", "joined", "lines", "repeated", "repetitions", "total", "triangle",
+    "triangles",
 ]  # fmt: skip
 
 LANES, _ROW, _HALF = 8, 16, 4
@@ -198,15 +199,26 @@ def copied(x: Any, at: Any, y: Any, to: Any, n: Any) -> None:
 @parallel
 def backward(x: Any, y: Any, n: int, rows: int, part: int, task: int) -> None:
     """Rows of y: those of x, of n elements each, from their ends; a task makes `part` rows."""
+    _backward(x, y, n, task * part, min((task + 1) * part, rows))
+
+
+@making("x")
+def backwards_few(x: Any, n: int, rows: int, y: Any, size: int) -> None:
+    """`backward` of few elements, in a new array."""
+    _backward(x, y, n, 0, rows)
+
+
+def _backward(x: Any, y: Any, n: Any, first: Any, end: Any) -> None:
+    """Stores that cross lines of a cache go forward: some processors join these, and only these."""
     size = 2 * _BYTES // x.dtype.itemsize
-    for o in range(task * part, min((task + 1) * part, rows)):
+    for o in range(first, end):
         start = o * n
         last = max(n - size, 0)
         for k in range(0, last, size):
-            v = loaded(x, start + k, size)
-            stored(y, start + n - k - size, backwards(v))
+            v = loaded(x, start + n - k - size, size)
+            stored(y, start + k, backwards(v))
         if n >= size:
-            stored(y, start, backwards(loaded(x, start + last, size)))
+            stored(y, start + last, backwards(loaded(x, start, size)))
         else:
             for k in range(n):
                 y[start + n - k - 1] = x[start + k]
