@@ -46,6 +46,17 @@ def test_products_are_those_of_numpy(
     assert found is not None or not all(v.flags.c_contiguous for v in (x, y))
 
 
+@given(m=st.integers(1, 70), n=st.integers(1, 140), kind=KINDS, seed=st.integers(0, 2**32 - 1))
+def test_outer_products_are_those_of_numpy(m: int, n: int, kind: str, seed: int) -> None:
+    """And with steps between their elements NumPy has them."""
+    x, y = drawn((m,), kind, seed), drawn((2 * n,), kind, seed + 1)
+    for v in (y[:n], y[::2]):
+        expected = np.multiply.outer(x, v)
+        np.testing.assert_array_equal(xp.linalg.outer(xp.asarray(x), xp.asarray(v)), expected)
+        found = kronecker.as_outer(x, v)
+        assert found is None or np.array_equal(found, expected, equal_nan=kind[0] == "f")
+
+
 def test_threads_change_nothing() -> None:
     """And what is in no class of arrays is left to the composition."""
     x = drawn((70, 70), "float64", 1)

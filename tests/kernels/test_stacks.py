@@ -217,6 +217,27 @@ def test_bits_depend_on_no_thread_and_no_neighbour(name: str) -> None:
             assert np.array_equal(first[: len(v)], v)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@given(n=st.integers(1, 18), more=st.integers(-3, 3), count=st.integers(0, 3),
+       seed=st.integers(0, 2**32 - 1))  # fmt: skip
+def test_few_complex_matrices(dtype: str, n: int, more: int, count: int, seed: int) -> None:
+    """One alone, and few: LAPACK's factors, whoever finds them."""
+    few = [v[0] if not count else v for v in (
+        regular(max(count, 1), n, dtype, seed), numbers(max(count, 1), n, 2, dtype, seed),
+        numbers(max(count, 1), n, max(n + more, 1), dtype, seed),
+    )]  # fmt: skip
+    a, b, x = few
+    close(matrices.cholesky(a), np.linalg.cholesky(wide(a)), dtype)
+    close(np.asarray(matrices.det(a)), np.asarray(np.linalg.det(wide(a))), dtype)
+    close(matrices.solve(a, b), np.linalg.solve(wide(a), wide(b)), dtype)
+    q, r = matrices.qr(x, False)
+    close(q @ r, wide(x), dtype)
+    close(np.abs(r), np.abs(np.linalg.qr(wide(x))[1]), dtype)
+    assert not np.linalg.diagonal(r).imag.any()
+    with pytest.raises(LinAlgError, match="cholesky: x must be positive definite"):
+        matrices.cholesky(-a)
+
+
 @pytest.mark.parametrize("shape", [(5, 4, 4), (64, 49, 49), (4, 4), (0, 4, 4), (64, 0, 0)])
 def test_other_stacks_are_left_to_lapack(shape: tuple[int, ...]) -> None:
     """Of few matrices, of large ones, of none."""

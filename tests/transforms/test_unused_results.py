@@ -284,3 +284,48 @@ def test_a_rule_may_make_something_of_nothing() -> None:
             value = lambda x, y, k=k, call=call: xp.sum(call(x, y)[k])  # noqa: E731
             for f in (ft.grad(value), ft.jit(ft.grad(value)), ft.grad(ft.jit(value))):
                 np.testing.assert_array_equal(np.asarray(f(X, W)), np.asarray(X))
+
+
+SEVERAL: dict[str, Callable[[Any], Any]] = {
+    "eig": xp.linalg.eig,
+    "eigh": xp.linalg.eigh,
+    "lstsq": lambda a: xp.linalg.lstsq(a, xp.cos(xp.arange(float(a.shape[0]))) + 0 * a[:, 0]),
+    "lu": xp.linalg.lu,
+    "qr": xp.linalg.qr,
+    "qr, complete": lambda a: xp.linalg.qr(a, mode="complete"),
+    "slogdet": xp.linalg.slogdet,
+    "svd": lambda a: xp.linalg.svd(a, full_matrices=False),
+}
+
+
+@pytest.mark.parametrize("unit", [0.0, 1j])
+@pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5)])
+@pytest.mark.parametrize("name", SEVERAL)
+def test_parts_of_decompositions(name: str, shape: tuple[int, int], unit: complex) -> None:
+    """Rules that are told what nothing used give what they give for zeros there."""
+    if shape != (4, 4) and name in ("eig", "eigh", "slogdet"):
+        return
+    rng = np.random.default_rng(3)
+    a = rng.normal(size=shape) + unit * rng.normal(size=shape) if unit else rng.normal(size=shape)
+    x = xp.asarray(a + a.conj().T if name == "eigh" else a)
+    out, pull = ft.vjp(lambda x: tuple(SEVERAL[name](x)), x)
+    parts = [k for k, o in enumerate(out) if o.dtype.kind in "fc" and o.size]
+    weights = [xp.asarray(rng.normal(size=o.shape)) for o in out]
+    for k in parts:
+
+        def part(x: Any, k: int = k) -> Any:
+            y = SEVERAL[name](x)[k]
+            return xp.sum((xp.real(y) + xp.imag(y) if y.dtype.kind == "c" else y) * weights[k])
+
+        whole = [
+            ft.grad(lambda o, w=w: xp.sum(o * w))(o) if o.dtype.kind == "f"
+            else ft.grad(lambda o, w=w: xp.sum((xp.real(o) + xp.imag(o)) * w))(o)
+            if o.dtype.kind == "c" else xp.zeros(o.shape, dtype=o.dtype)
+            for o, w in zip(out, weights, strict=True)
+        ]  # fmt: skip
+        cts = tuple([c if j == k else 0 * c for j, c in enumerate(whole)])
+        (expected,) = pull(cts)
+        for found in (ft.grad(part)(x), ft.jit(ft.grad(part))(x)):
+            np.testing.assert_allclose(
+                np.asarray(found), np.asarray(expected), rtol=1e-9, atol=1e-10
+            )

@@ -33,7 +33,7 @@ _WIDE = {"f": "d", "F": "D"}
 _REGULAR = {"f": 1e4, "d": 64.0}
 _LARGE = 1e150  # determinants that are usual numbers, and those above its inverse
 _TASK = 1 << 16  # elements times rows that are worth a task
-_inv = loop("inv", np.linalg.inv)
+_inv, _det = loop("inv", np.linalg.inv), loop("det", np.linalg.det, fails=False)
 
 
 def cofactors(x: NDArray[Any]) -> NDArray[Any]:
@@ -44,11 +44,24 @@ def cofactors(x: NDArray[Any]) -> NDArray[Any]:
     if n == 2:
         return x[..., ::-1, ::-1] * np.array([[1, -1], [-1, 1]], x.dtype)
     work = x.size * n
-    if n > 3 and x.dtype.char in "fd" and x.__class__ is np.ndarray and compiles():
+    host = x.__class__ is np.ndarray
+    if n > 3 and x.dtype.char in "fd" and host and compiles():
         found = _regular(x)
         return _in_machine_code(x, work) if found is None else found
-    w = x.astype(_WIDE.get(x.dtype.char, x.dtype), copy=False)
-    found = _minors(w) if n == 3 else quiet().run(by_elimination, w)
+    if n > 3 and host and (made := _by_inverse(x, _REGULAR[x.dtype.char.lower()])) is not None:
+        found, near = made
+        if near.any():
+            found[near] = _by_pivots(x[near])
+        return found
+    return _minors(_widened(x)).astype(x.dtype, copy=False) if n == 3 else _by_pivots(x)
+
+
+def _widened(x: NDArray[Any]) -> NDArray[Any]:
+    return x.astype(_WIDE.get(x.dtype.char, x.dtype), copy=False)
+
+
+def _by_pivots(x: NDArray[Any]) -> NDArray[Any]:
+    found: NDArray[Any] = quiet().run(by_elimination, _widened(x))
     return found.astype(x.dtype, copy=False)
 
 
@@ -67,17 +80,33 @@ def _regular(x: NDArray[Any]) -> NDArray[Any] | None:
 
 def _by_inverse(x: NDArray[Any], most: float) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """`stacks.cofactors` of more rows, of which an inverse in double loses more digits."""
-    wide = x.astype(np.float64, copy=False)
-    inverse = few.inv(wide)
-    determinant = None if inverse is None else few.det(wide)
-    if inverse is None or determinant is None:
+    wide = _widened(x)
+    both = _of_complex(wide) if wide.dtype.kind == "c" else (few.inv(wide), few.det(wide))
+    if both[0] is None or both[1] is None:
         return None
-    product = np.abs(wide).max((-2, -1)) * np.abs(inverse).max((-2, -1))
+    return quiet().run(_turned, x.dtype, most, wide, *both)  # what is not usual may overflow
+
+
+def _of_complex(x: NDArray[Any]) -> tuple[Any, Any]:
+    """Inverses and determinants; of a stack in which one is singular, nothing."""
+    inverse, determinant = stacks.inv(x), stacks.det(x)
+    try:
+        inverse = _inv(x) if inverse is None else inverse
+    except np.linalg.LinAlgError:
+        return None, None
+    return inverse, _det(x) if determinant is None else determinant
+
+
+def _turned(
+    kind: np.dtype[Any], most: float, x: NDArray[Any], inverse: NDArray[Any], determinant: Any
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Determinants times inverses transposed, and which of them need more care."""
+    product = np.abs(x).max((-2, -1)) * np.abs(inverse).max((-2, -1))
     size = np.abs(determinant)
-    most = most if x.dtype.char == "f" else most / 8
+    most = most if kind.char in "fF" else most / 8
     usual = (product < most) & (size < _LARGE) & (size > 1 / _LARGE)
     found = np.asarray(determinant)[..., None, None] * inverse.mT
-    return quiet().run(found.astype, x.dtype), np.asarray(~usual)  # may be beyond float32
+    return found.astype(kind), np.asarray(~usual)
 
 
 def _in_machine_code(x: NDArray[Any], work: int) -> NDArray[Any]:

@@ -97,6 +97,10 @@ def _matrix(x: NDArray[Any]) -> None:
         raise TypeError("dtype")
 
 
+def _is_complex(x: NDArray[Any]) -> bool:
+    return x.dtype.char in "FD"
+
+
 def _square(x: NDArray[Any]) -> None:
     shape = x.shape
     if len(shape) < 2:
@@ -139,7 +143,7 @@ def cholesky(x: NDArray[Any], /) -> NDArray[Any]:
     if x.__class__ is np.ndarray and (y := _cholesky_again.call(x)) is not None:
         return y
     _square(x)
-    found: NDArray[Any] | None = stacks.cholesky(x) if x.ndim > 2 else None
+    found: NDArray[Any] | None = stacks.cholesky(x) if x.ndim > 2 or _is_complex(x) else None
     found = few.cholesky(x) if found is None else found
     return _cholesky(_hermitian(x)) if found is None else found
 
@@ -151,7 +155,7 @@ def solve(a: NDArray[Any], b: NDArray[Any], /) -> NDArray[Any]:
         return y
     _square(a)
     _matrix(b)
-    found: NDArray[Any] | None = stacks.solve(a, b) if a.ndim > 2 else None
+    found: NDArray[Any] | None = stacks.solve(a, b) if a.ndim > 2 or _is_complex(a) else None
     found = few.solve(a, b) if found is None else found
     return _solve(a, b) if found is None else found
 
@@ -306,7 +310,7 @@ def det(x: NDArray[Any], /) -> NDArray[Any]:
     if x.__class__ is np.ndarray and (y := _det_again.call(x)) is not None:
         return y
     _square(x)
-    found: Any = stacks.det(x) if x.ndim > 2 else None
+    found: Any = stacks.det(x) if x.ndim > 2 or _is_complex(x) else None
     found = few.det(x) if found is None else found
     if found is None:
         found = _det(x)
@@ -348,7 +352,7 @@ def eigvalsh(x: NDArray[Any], /) -> NDArray[Any]:
 
 
 def _complex(x: NDArray[Any]) -> NDArray[Any]:
-    return x if x.dtype.kind == "c" else x.astype("F" if x.dtype.char == "f" else "D")
+    return x if _is_complex(x) else x.astype("F" if x.dtype.char == "f" else "D")
 
 
 @_fails_with("the iteration did not converge; is every element finite?")
@@ -410,7 +414,7 @@ def qr(x: NDArray[Any], complete: bool, /) -> tuple[NDArray[Any], NDArray[Any]]:
     _matrix(x)
     n = x.shape[-1]
     complete = complete and x.shape[-2] > n
-    if x.ndim > 2 and (small := stacks.qr(x, complete)) is not None:
+    if (x.ndim > 2 or _is_complex(x)) and (small := stacks.qr(x, complete)) is not None:
         return turned(small[0], n), small[1]
     if (real := few.qr(x, complete)) is not None:
         return real

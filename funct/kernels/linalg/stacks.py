@@ -38,6 +38,10 @@ MOST, _MOST_TURNED = 32, 16
 _MOST_REDUCED = 64  # rows of Hermitian matrices whose eigenvalues alone are asked for
 _MOST_FACTORED = 48  # rows of matrices that are the product of two
 _MOST_OF_ONE = 24  # rows of a real matrix alone whose factors L and U are found so
+# rows of complex matrices that are found so if there are few of them, or one
+_ALONE = {
+    "F": {"cholesky": 16, "det": 8, "qr": 16, "solve": 8}, "D": {"cholesky": 16, "qr": 16},
+}  # fmt: skip
 # rows or columns of matrices whose singular values are found so: of real ones, of long complex ones
 _REAL_COLUMNS, _MOST_COLUMNS = 20, 10
 _DOUBLE = np.dtype(np.float64)
@@ -81,14 +85,16 @@ def _unit(n: int) -> NDArray[Any]:
 
 def solve(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
     """a⁻¹ b; every matrix has right sides of its own, no more than a few."""
-    if not _suits(a, _ALL) or a.dtype != b.dtype or a.shape[:-1] != b.shape[:-1]:
+    if not _suits(a, _ALL, few=_are_short("solve", a)):
+        return None
+    if a.dtype != b.dtype or a.shape[:-1] != b.shape[:-1]:
         return None
     return _solved(a, b) if b.shape[-1] <= MOST else None
 
 
 def cholesky(x: NDArray[Any]) -> NDArray[Any] | None:
     """Lower factors of the Hermitian parts."""
-    if not _suits(x, _ALL, most=_MOST_FACTORED):
+    if not _suits(x, _ALL, few=_are_short("cholesky", x), most=_MOST_FACTORED):
         return None
     n = x.shape[-1]
     y = np.empty(x.shape, x.dtype)
@@ -124,7 +130,8 @@ def lu(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | Non
 
 def qr(x: NDArray[Any], complete: bool) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """Orthonormal Q and upper R with LAPACK's signs."""
-    if not _suits(x, _ALL, square=False, most=_MOST_FACTORED):
+    few = _are_short("qr", x)
+    if not _suits(x, _ALL, square=False, few=few, most=_MOST_FACTORED):
         return None
     *lead, m, n = x.shape
     columns, most = m if complete else min(m, n), max(m, n)
@@ -223,6 +230,12 @@ def _room(vectors: int) -> NDArray[Any]:
     return workspace(vectors * LANES, _DOUBLE)
 
 
+def _are_short(name: str, x: NDArray[Any]) -> bool:
+    """Whether complex matrices have so few rows that even one is sooner found so."""
+    most = _ALONE.get(x.dtype.char, {}).get(name, 0)
+    return bool(x.ndim > 1 and max(x.shape[-2:]) <= most)
+
+
 def _suits(
     x: Any, chars: str = "fd", *, square: bool = True, many: bool = False, few: bool = False,
     most: int = MOST,
@@ -230,7 +243,8 @@ def _suits(
     """Whether these are many small matrices of such dtypes on the host. many: at least _FEWEST,
     however large. few: any number of them. most: rows.
     """
-    if x.ndim < 3 or x.dtype.char not in chars or x.__class__ is not np.ndarray:
+    least = 2 if x.dtype in _COMPLEX else 3  # a real matrix alone is not for lanes
+    if x.ndim < least or x.dtype.char not in chars or x.__class__ is not np.ndarray:
         return False
     if not (few or many or are_some(x.shape)):
         return False
@@ -260,7 +274,7 @@ def are_some(shape: tuple[int, ...]) -> bool:
 
 
 def _determinants(x: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
-    if not _suits(x, _ALL):
+    if not _suits(x, _ALL, few=_are_short("det", x)):
         return None
     n = x.shape[-1]
     y = np.empty(x.shape[:-2], dtype)
