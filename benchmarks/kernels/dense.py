@@ -61,6 +61,7 @@ CONVOLUTIONS = {
     "3x3, 4 groups, 128, 28x28": ((8, 128, 28, 28), (128, 32, 3, 3), 1, 1, 4),
     "3x3, 32 groups, 128, 28x28": ((8, 128, 28, 28), (128, 4, 3, 3), 1, 1, 32),
     "3x3, 32 groups, 256, 56x56": ((4, 256, 56, 56), (256, 8, 3, 3), 1, 1, 32),
+    "3x3, 32 groups, 512, 14x14": ((2, 512, 14, 14), (512, 16, 3, 3), 1, 1, 32),
     "4x4, 100 to 512, one pixel": ((16, 512, 4, 4), (100, 512, 4, 4), 1, 0, 1),
     "2, stride 2, 256 to 256, 3000": ((2, 256, 3000), (256, 256, 2), 2, 0, 1),
     "5, 64 to 64, 1024": ((8, 64, 1024), (64, 64, 5), 1, 2, 1),
@@ -97,7 +98,7 @@ HALF_CONVOLUTIONS = {  # peers take half a second for a larger one in float16
 LAST = (  # also with channels last in memory
     "3x3, 64 to 64, 56x56", "1x1, 256 to 128, 28x28", "3x3, stride 2, 3 to 32, 224x224",
     "3x3, 32 groups, 128, 28x28", "1x1, 32 groups, 256, 28x28", "1x1, 4 groups, 4 to 512, 28x28",
-    "1x1, 64 to 32, 112x112",
+    "1x1, 64 to 32, 112x112", "3x3, 16 to 32, 32x32", "3x3, 32 groups, 512, 14x14",
 )  # fmt: skip
 DEPTHWISE = {
     "3x3, 64, 56x56": ((8, 64, 56, 56), (64, 1, 3, 3), 1, 1, 64),
@@ -150,8 +151,8 @@ def rows() -> Iterator[Row]:
     for name, case in DEPTHWISE.items():
         yield from _convolutions("depthwise " + name, *case, dense=False)
     for name in (
-        "3x3, 64, 56x56", "3x3, stride 2, 96, 56x56", "3x3, stride 2, 96, 112x112",
-        "7x7, 96, 56x56", "11x11, stride 2, 64, 56x56",
+        "3x3, 64, 56x56", "3x3, 512, 7x7", "3x3, stride 2, 96, 56x56",
+        "3x3, stride 2, 96, 112x112", "7x7, 96, 56x56", "11x11, stride 2, 64, 56x56",
     ):  # fmt: skip
         case = DEPTHWISE[name]
         yield from _convolutions(f"depthwise {name}, last", *case, dense=False, last=True)
