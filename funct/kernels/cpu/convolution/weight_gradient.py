@@ -202,12 +202,13 @@ def plan(
     chunk_pixels, g_pitch = chunk * length, prod(out)
     g_image = g_pitch * groups * batch.group_outputs
     if turned:  # see Note [Turned chunks] and Note [Rows of a tile]
-        of_image, of_run = np.divmod(np.arange(len(runs)), image_runs)
-        runs[:, 0] = of_image % chunk_images * chunk_pixels + of_run % chunk * length
+        image, run = np.divmod(np.arange(len(runs)), image_runs)
+        runs[:, 0] = image % chunk_images * chunk_pixels + run % chunk * length
         g_pitch, g_image = (chunk_images * chunk_pixels // _LINE + 2) * _LINE, chunk_pixels
     tile_rows = min(most, _LINES) if g_pitch * word % _HALF_PAGE == 0 else most
     pixels = chunk_images * chunk_pixels
-    of_images = np.arange(chunk_images)[:, None] * [g_image, image_runs * length * 2 * lanes]
+    of_image = np.array([g_image, image_runs * length * 2 * lanes])
+    of_images = np.arange(chunk_images)[:, None] * of_image
     panel_words = pixels * 2 * lanes * panels
     cores = host().cores * (1 if once else 2)
     splits = max(1, min(_PARTIAL_SUMS // (sums * batch.blocks), most_splits, cores))  # copy x
