@@ -28,6 +28,7 @@ from funct.nn.functional.resampling import (
     FLOATS,
     area_taps,
     area_windows,
+    by_primitives,
     resampled,
     sent_back,
 )
@@ -246,7 +247,9 @@ def _window_means(x: Any, n: int, out: int, axis: int) -> Any:
         split = xp.reshape(x, (*x.shape[:axis], out, n // out, *x.shape[axis + 1 :]))
         return xp.mean(split, axis=axis + 1)
     if _longest(n, out) <= out:
-        return resampled(x, (area_taps(n, out), axis))
+        taps = area_taps(n, out), axis
+        few = x.__class__ is ReverseTracer and x.size < _LEAST  # what `whole` makes of these
+        return by_primitives(x, [taps]) if few else resampled(x, taps)
     return _joined_means(x, out, axis)
 
 

@@ -27,8 +27,9 @@ from funct.ops.fast import wrap
 from funct.transforms.reverse import ReverseTracer
 
 __all__ = [
-    "FLOATS", "Taps", "area_taps", "area_windows", "cubic_taps", "flat_places", "gathered",
-    "gathered_at_once", "linear_taps", "nearest_places", "resampled", "sent_back", "smooth_taps",
+    "FLOATS", "Taps", "area_taps", "area_windows", "by_primitives", "cubic_taps", "flat_places",
+    "gathered", "gathered_at_once", "linear_taps", "nearest_places", "resampled", "sent_back",
+    "smooth_taps",
 ]  # fmt: skip
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -135,10 +136,11 @@ def resampled(x: Any, *taps: tuple[Taps, int]) -> Any:
         return _summed(x, taps)
     if taps and _spreads(x, taps):
         return _mapped(x, taps, tuple([x.shape[axis] for _, axis in taps]))
-    return _by_primitives(x, taps)
+    return by_primitives(x, taps)
 
 
-def _by_primitives(x: Any, taps: Sequence[tuple[Taps, int]]) -> Any:
+def by_primitives(x: Any, taps: Sequence[tuple[Taps, int]]) -> Any:
+    """`resampled` by ops that every level knows."""
     for each, axis in taps:
         x = _composed(x, each, axis)
     return x
@@ -192,7 +194,7 @@ def _spreads(x: Any, taps: Sequence[tuple[Taps, int]]) -> bool:
 
 def _elsewhere(x: Any, taps: Sequence[tuple[Taps, int]], lengths: tuple[int, ...]) -> Any:
     """`_mapped` of what is no tape above an array."""
-    return _everywhere(x, taps, lengths) if _all_read(taps, lengths) else _by_primitives(x, taps)
+    return _everywhere(x, taps, lengths) if _all_read(taps, lengths) else by_primitives(x, taps)
 
 
 def _forward(x: Any, taps: Any, lengths: Any) -> tuple[Any, tuple[Any, ...]]:
