@@ -45,7 +45,7 @@ def summed(data: Any, ids: Any, n: int, count: int, y: Any, size: int) -> None:
     """Sums of data (count,) by ids (count,) in a new array of n numbers; ids outside of it are left
     out. n > 0.
     """
-    cleared(y, n)
+    cleared(y, 0, n)
     _added_each(data, 0, ids, y, 0, count, n, True)
 
 

@@ -11,11 +11,11 @@ __all__ = ["cleared"]
 _LANES = 8
 
 
-def cleared(y: Any, n: Any) -> None:
-    """Zeros in the first n elements of y; kernels call it."""
+def cleared(y: Any, first: Any, last: Any) -> None:
+    """Zeros in the elements [first, last) of y; kernels call it."""
     none = y.dtype.type(0)
-    whole = n & -_LANES
-    for k in range(0, whole, _LANES):
+    whole = first + ((last - first) & -_LANES)
+    for k in range(first, whole, _LANES):
         stored(y, k, spread(none, _LANES))
-    for k in range(whole, n):
+    for k in range(whole, last):
         y[k] = none

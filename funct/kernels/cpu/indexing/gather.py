@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.cpu.indexing.filling import cleared
 from funct.kernels.cpu.indexing.runs import copied
 from funct.kernels.cpu.loops import kernel, making, parallel
 from funct.kernels.cpu.vectors import asked, loaded, spread, stored
@@ -357,7 +358,7 @@ def along(x: Any, i: Any, y: Any, outer: int, count: int, n: int, inner: int, ta
     each = 0
     for o in range(outer):
         if not taken:
-            _cleared(y, o * n * inner, (o + 1) * n * inner)
+            cleared(y, o * n * inner, (o + 1) * n * inner)
         for _ in range(count):
             for j in range(inner):
                 at = i[each]
@@ -372,14 +373,6 @@ def along(x: Any, i: Any, y: Any, outer: int, count: int, n: int, inner: int, ta
                     y[at] = y[at] + x[each]
                 each += 1
     return 0
-
-
-def _cleared(y: Any, start: Any, end: Any) -> None:
-    whole = start + ((end - start) & -SEEN)
-    for k in range(start, whole, SEEN):
-        stored(y, k, spread(y.dtype.type(0), SEEN))
-    for k in range(whole, end):
-        y[k] = 0
 
 
 @making("i")

@@ -121,7 +121,7 @@ def counted(x: Any, bins: int, like: Any, n: int, y: Any, size: int) -> None:
 
 def _counted(x: Any, counts: Any, n: Any, span: Any, low: Any) -> None:
     """counts (span,): how often low, low + 1, ... stand in x, where nothing else is."""
-    cleared(counts, span)
+    cleared(counts, 0, span)
     fours = n & -4
     for i in range(0, fours, 4):
         a, b, c, d = x[i], x[i + 1], x[i + 2], x[i + 3]

@@ -17,6 +17,7 @@ __all__ = [
 
 FEW = 64  # elements that are compared one by one sooner than halves of them are gathered
 _SIGNED: dict[int, Any] = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
+_CLEARED = 1 << 11  # elements that are cleared together
 SEARCHED = 32  # values that are searched for together: their cache misses overlap
 
 
@@ -185,12 +186,19 @@ def among(x: Any, few: Any, y: Any, n: int, k: int, part: int, task: int) -> Non
 
 @kernel
 def hot(x: Any, y: Any, n: int, classes: int) -> None:
-    """y (n, classes): 1 in each row at the column that x (n,) says, if there is one, else 0."""
-    cleared(y, n * classes)
-    for i in range(n):
-        at = x[i].astype(np.int64)
-        if at.astype(np.uint64) < np.uint64(classes):
-            y[i * classes + at] = y.dtype.type(1)
+    """y (n, classes): 1 in each row at the column that x (n,) says, if there is one, else 0. Some
+    rows are cleared together, and still in the nearest cache when the ones come.
+    """
+    some = max(np.int64(np.uint64(_CLEARED) // np.uint64(classes)), 1)
+    first: Any = np.int64(0)
+    while first < n:
+        last = min(first + some, n)
+        cleared(y, first * classes, last * classes)
+        for i in range(first, last):
+            at = x[i].astype(np.int64)
+            if at.astype(np.uint64) < np.uint64(classes):
+                y[i * classes + at] = y.dtype.type(1)
+        first = last
 
 
 @parallel

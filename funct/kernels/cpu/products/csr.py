@@ -390,7 +390,7 @@ def product_of_few(
 ) -> int:  # fmt: skip
     """Either product in a new array of `size` numbers, after `fits`; vector: k is 1."""
     if transposed:
-        cleared(y, n)
+        cleared(y, 0, n)
     if vector:
         others = (indptr[0] != 0) | (indptr[rows].astype(np.int64) != entries)
         if others and _misfits(indices, indptr, entries, rows, most):
