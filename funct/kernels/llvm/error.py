@@ -1,4 +1,5 @@
-"""erf, its inverse, erfc and the normal distribution: polynomials near 0, scaled for the tail.
+"""erf, its inverse, erfc and the normal distribution: polynomials near 0, scaled for the tail; in
+cells, where tables are registers.
 
 Source: M. Shepherd, J. Laframboise, "Chebyshev approximation of (1 + 2 x) exp(x²) erfc x in
     0 <= x < inf", Mathematics of Computation 36 (1981); M. Giles, "Approximating the erfinv
@@ -27,6 +28,7 @@ from funct.kernels.llvm.logarithm import log_of_normal
 from funct.kernels.llvm.rare import rarely
 from funct.kernels.llvm.scaling import (
     BIAS,
+    MANTISSA,
     fast_sum,
     nearest,
     pow2,
@@ -34,7 +36,8 @@ from funct.kernels.llvm.scaling import (
     scaled,
     split_constant,
 )
-from funct.kernels.llvm.tables import curve, has_tables
+from funct.kernels.llvm.tables import curve, has_tables, looked_up
+from funct.kernels.llvm.tail_cells import ERFC_CELLS
 
 if TYPE_CHECKING:
     from funct.kernels.llvm.emitter import Emitter
@@ -47,6 +50,7 @@ AT_CENTRE = {  # exp(x²) erfc(x) (1 + 2 x) there
     "f32": "1.27697838155252871932544290454271381651299653",
     "f64": "1.23299511862555250900500654259824934097224312",
 }
+FIRST = {"f32": 1.0, "f64": 2.0}  # from where on x + that begins an octave of cells
 TAIL = 0.7  # from where on erfc is not 1 - erf
 ZERO = {"f32": 10.2, "f64": 27.9}  # erfc is 0 beyond
 RARE = {"f32": 5.0, "f64": 6.25}  # -log(1 - x²) from which on erfinv's root is taken
@@ -60,7 +64,37 @@ RATIO = {  # erfinv(x) / x by -log(1 - x²)
 
 
 def _tail(e: Emitter, a: Value, a_low: Value | float, high: Value, low: Value) -> Value:
-    """erfc(a + a_low) for a >= TAIL, given its square as high + low."""
+    """erfc(a + a_low) for a >= TAIL, or by cells for a >= 0, given its square as high + low."""
+    element = a.type.element
+    n, bits = nearest(e, high, -float(LOG2_E), 2 * BIAS[element])
+    first = round(float(LN2) * 2**10) / 2**10  # times n it is exact
+    second = split_constant(Fraction(LN2) - Fraction(first), element, 1)[0]
+    part, rounding = e.fma(n, -first, -high), e.fma(n, second, low)
+    r = part - rounding
+    square, bend = r * r, e.polynomial(r, EXP[element])
+    if has_tables(e) and element == "f64":
+        power = e.fma(square, bend, r)
+    else:  # where all errs by more, what rounding r lost counts
+        power = r + (square * bend + ((part - r) - rounding))
+    g, lost = (_by_cells if has_tables(e) else _by_quotient)(e, a, a_low)
+    return scaled(e, g + e.fma(power, g, e.fma(power, lost, lost)), n, bits)
+
+
+def _by_cells(e: Emitter, a: Value, a_low: Value | float) -> tuple[Value, Value]:
+    """exp(x²) erfc(x) for x = a + a_low >= 0, in two parts; `has_tables`."""
+    element = a.type.element
+    octaves = e.fma(a, 2 / FIRST[element], 2)  # that from 2 on is the first one
+    index = e.bitcast(octaves, a.type.integer) >> (MANTISSA[element] - 2)
+    centre, value, *slope = (looked_up(e, a.type, c, index) for c in ERFC_CELLS[element])
+    t = a - centre
+    square = t * t
+    steepness = e.fma(e.chain(square, slope[1::2]), t, e.chain(square, slope[::2]))
+    change = t * steepness if isinstance(a_low, float) else e.fma(a_low, steepness, t * steepness)
+    return fast_sum(value, change)
+
+
+def _by_quotient(e: Emitter, a: Value, a_low: Value | float) -> tuple[Value, Value]:
+    """The same for a >= TAIL."""
     element = a.type.element
     k = CENTRE[element]
     q = (a - k) / (a + k)
@@ -72,14 +106,7 @@ def _tail(e: Emitter, a: Value, a_low: Value | float, high: Value, low: Value) -
     above_low = above_low + unseen
     below = e.fma(a, 2, 1)
     below_low = (a * 2 - (below - 1)) + 2 * a_low
-    g, lost = quotient(e, above, below, above_low, below_low)
-    n, bits = nearest(e, high, -float(LOG2_E), 2 * BIAS[element])
-    first = round(float(LN2) * 2**10) / 2**10  # times n it is exact
-    second = split_constant(Fraction(LN2) - Fraction(first), element, 1)[0]
-    part, rounding = e.fma(n, -first, -high), e.fma(n, second, low)
-    r = part - rounding
-    power = r + (r * r * e.polynomial(r, EXP[element]) + ((part - r) - rounding))
-    return scaled(e, g + e.fma(power, g, e.fma(power, lost, lost)), n, bits)
+    return quotient(e, above, below, above_low, below_low)
 
 
 def _square(e: Emitter, a: Value) -> tuple[Value, Value]:
@@ -113,8 +140,10 @@ def erfc(e: Emitter, x: Value) -> Value:
     """1 - erf(x), also where that is small; at most 1.7 ulp."""
     a = e.min(ZERO[x.type.element], e.abs(x))
     high, low = _square(e, a)
-    near = e.fma(a, e.polynomial(high, ERF_NEAR[x.type.element]), a)
-    found = e.select(a < TAIL, 1 - near, _tail(e, a, 0, high, low))
+    found = _tail(e, a, 0.0, high, low)
+    if not has_tables(e):
+        near = e.fma(a, e.polynomial(high, ERF_NEAR[x.type.element]), a)
+        found = e.select(a < TAIL, 1 - near, found)
     return e.select(x < 0, 2 - found, found)
 
 
@@ -150,9 +179,12 @@ def ndtr(e: Emitter, x: Value) -> Value:
     a = size * root
     a_low = e.fma(size, root, -a) + size * root_low
     high, low = high * 0.5, low * 0.5
-    near = e.fma(a, e.polynomial(high, ERF_NEAR[x.type.element]), a_low) + a
-    found = e.select(a < TAIL, 1 - near, _tail(e, a, a_low, high, low)) * 0.5
-    return e.select(x < 0, found, 1 - found)
+    found = _tail(e, a, a_low, high, low)
+    if not has_tables(e):
+        near = e.fma(a, e.polynomial(high, ERF_NEAR[x.type.element]), a_low) + a
+        found = e.select(a < TAIL, 1 - near, found)
+    half = found * 0.5
+    return e.select(x < 0, half, 1 - half)
 
 
 def gelu(e: Emitter, x: Value) -> Value:

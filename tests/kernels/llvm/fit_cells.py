@@ -1,11 +1,13 @@
 """Computes the tables of funct/kernels/llvm/cells.py, which is what this prints.
 
     python -m tests.kernels.llvm.fit_cells > funct/kernels/llvm/cells.py
+    python -m tests.kernels.llvm.fit_cells tail > funct/kernels/llvm/tail_cells.py
 
 Each has 16 numbers. Where a cell has a number of its own, it is one at which the function is almost
 a float.
 """
 
+import functools
 import itertools
 import sys
 
@@ -23,6 +25,37 @@ CURVES = {  # functions, widths of cells, ends, terms, how far numbers are from 
     ),
     "TANH": (mpmath.tanh, {"f32": 0.5836}, {"f32": 9.04}, {"f32": 7}, 700),
 }  # fmt: skip
+
+
+TAILS = {"f32": (1, 6), "f64": (2, 14)}  # from where on x + that begins an octave, and terms
+
+
+def tail(x):
+    return mpmath.exp(x * x) * mpmath.erfc(x)
+
+
+@functools.cache
+def tail_cell(k, dtype):
+    """A number c in the middle of a cell at which `tail` is almost one of the dtype, what is fitted,
+    its weight, and where t lies.
+    """
+    first = mpf(TAILS[dtype][0])
+    a, b = (first * 2 ** (j // 4) * (1 + mpf(j % 4) / 4) - first for j in (k, k + 1))
+    near = [rounded((a + b) / 2 + (b - a) * j / 2**14, dtype) for j in range(-300, 301)]
+    lost = [abs(tail(c) - rounded(tail(c), dtype)) for c in near]
+    c = near[lost.index(min(lost))]
+    return c, lambda t: (tail(c + t) - tail(c)) / t, lambda t: abs(t) / tail(c + t), a - c, b - c
+
+
+def tail_columns(dtype):
+    """For each of 16 cells: its number c, the function there, the coefficients of the slope."""
+    rows = []
+    for k in range(16):
+        c, *fitted = tail_cell(k, dtype)
+        slope, error = fit(*fitted, TAILS[dtype][1], dtype)
+        sys.stderr.write(f"ERFC_CELLS {dtype} {k} {error:.2f}\n")
+        rows.append([float(c), float(rounded(tail(c), dtype)), *slope])
+    return list(zip(*rows))
 
 
 def middle(name, k, dtype):
@@ -168,6 +201,15 @@ def printed_curve(name):
     )
 
 
+def printed_tail():
+    """The lines of the table of exp(x²) erfc(x)."""
+    head = (
+        "# exp(x²) erfc(x) = C + t P(t) for x = c + t in 16 cells, quarters of the octaves of x + 1\n"
+        "# or x + 2: all c, all C and each coefficient of P\nERFC_CELLS"
+    )
+    return _of_dtypes(head, tail_columns)
+
+
 def printed_octave_cells():
     """The lines of the logarithms' tables."""
     lines = [f"LOG2_CELLS = (\n{wrapped(octave_cells(), 4)}\n)  # fmt: skip\n"]
@@ -183,10 +225,13 @@ def printed_octave_cells():
 
 
 if __name__ == "__main__":
-    names = [f"LOG2_{part}" for part in ("CELLS", "FROM", "HIGH", "LOW")]
-    names += [f"{name}_{part}" for name in CURVES for part in ("CELLS", "END", "STEP")]
-    names += ["LOG10_HIGH", "LOG10_LOW", "LOG_CELLS", "EXP2_SIXTEENTHS"]
-    names += ["SIN_EIGHTHS", "TAN_SIXTEENTHS"]
-    parts = [printed_octave_cells(), printed_log_cells(), printed_powers(), printed_waves()]
-    parts += map(printed_curve, CURVES)
-    print_file("What lanes look up, 16 numbers each; tests compute them.", names, parts)
+    said = "What lanes look up, 16 numbers each; tests compute them."
+    if sys.argv[1:] == ["tail"]:
+        print_file(said, ["ERFC_CELLS"], [printed_tail()])
+    else:
+        names = [f"LOG2_{part}" for part in ("CELLS", "FROM", "HIGH", "LOW")]
+        names += [f"{name}_{part}" for name in CURVES for part in ("CELLS", "END", "STEP")]
+        names += ["LOG10_HIGH", "LOG10_LOW", "LOG_CELLS", "EXP2_SIXTEENTHS"]
+        names += ["SIN_EIGHTHS", "TAN_SIXTEENTHS"]
+        parts = [printed_octave_cells(), printed_log_cells(), printed_powers(), printed_waves()]
+        print_file(said, names, [*parts, *map(printed_curve, CURVES)])

@@ -5,12 +5,14 @@ import pytest
 
 from funct.kernels.llvm import cells, coefficients
 from funct.kernels.llvm.gamma_zeros import GAMMA_ZEROS
+from funct.kernels.llvm.tail_cells import ERFC_CELLS
 
 mpmath = pytest.importorskip("mpmath")
 
 from .fit import FITS, horner  # noqa: E402  (needs mpmath)
 from .fit_cells import (  # noqa: E402
     CURVES,
+    TAILS,
     curve_cell,
     edges,
     log_cells,
@@ -18,6 +20,8 @@ from .fit_cells import (  # noqa: E402
     middle,
     octave_cells,
     sixteenths,
+    tail,
+    tail_cell,
     tangents,
     waves,
 )
@@ -64,6 +68,21 @@ def test_cells_are_those_of_an_octave():
 
 def test_powers_of_two():
     assert tuple(sixteenths()) == cells.EXP2_SIXTEENTHS
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_cells_of_tails(dtype):
+    """As those of curves; the function is almost a float where it is looked up."""
+    centres, values, *slopes = ERFC_CELLS[dtype]
+    assert len(slopes) == TAILS[dtype][1]
+    digits = {"f32": 24, "f64": 53}[dtype]
+    for k, (centre, value, *slope) in enumerate(zip(centres, values, *slopes)):
+        c, g, weight, a, b = tail_cell(k, dtype)
+        assert c == centre
+        assert abs(value - tail(c)) <= abs(value) * 2.0 ** -(digits + 4)
+        for j in range(20):
+            t = a + (b - a) * (j + mpmath.mpf(1) / 3) / 20
+            assert weight(t) * abs(horner([mpmath.mpf(c) for c in slope], t) - g(t)) < MOST[dtype]
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
