@@ -12,6 +12,7 @@ import numpy as np
 import scipy.fft
 import scipy.linalg
 
+import funct as ft
 import funct.array as xp
 from benchmarks.kernels.irregular import row_of
 from benchmarks.kernels.row import Row
@@ -62,6 +63,7 @@ def rows() -> Iterator[Row]:
         "det of more rows": (long, linalg.det, np.linalg.det, "linalg.det"),
         "inv of more rows": (long, linalg.inv, np.linalg.inv, "linalg.inv"),
         "qr of more rows": (long, lambda v: linalg.qr(v, False), np.linalg.qr, "linalg.qr"),
+        "svd of more rows": (long, lambda v: linalg.svd(v, False), np.linalg.svd, "linalg.svd"),
         "lu of few": (many[:10], linalg.lu, scipy.linalg.lu, "linalg.lu"),
         "qr of few": (many[:10], lambda v: linalg.qr(v, False), np.linalg.qr, "linalg.qr"),
         "det of few": (many[:10], linalg.det, np.linalg.det, "linalg.det"),
@@ -76,7 +78,16 @@ def rows() -> Iterator[Row]:
             f"qr of {rows} rows": (one, lambda v: linalg.qr(v, False), np.linalg.qr, "linalg.qr"),
             f"cholesky of {rows} rows": (one @ one.mT + np.eye(rows), linalg.cholesky,
                                          np.linalg.cholesky, "linalg.cholesky"),
+            f"eigh of {rows} rows": (one, linalg.eigh, np.linalg.eigh, "linalg.eigh"),
+            f"svd of {rows} rows": (one, lambda v: linalg.svd(v, True), np.linalg.svd,
+                                    "linalg.svd"),
         }  # fmt: skip
+    few = x[0, :4, :4].copy()
+    kinds |= {
+        "qr of one complex matrix": (few, lambda v: linalg.qr(v, False), np.linalg.qr,
+                                     "linalg.qr"),
+        "lu of one complex matrix": (few, linalg.lu, scipy.linalg.lu, "linalg.lu"),
+    }  # fmt: skip
     for name, (v, ours, theirs, known) in kinds.items():
         peers: dict[str, Any] = {"numpy": functools.partial(theirs, v)}
         if torch is not None:
@@ -100,7 +111,20 @@ def rows() -> Iterator[Row]:
         f"trace, {factor.shape}", (factor,), xp.linalg.trace, numpy=np.trace,
         torch=lambda t, a: t.trace(a),
     )  # fmt: skip
-    for shape in ((4, 4), (3, 20, 20)):
+    vector = _normal((256,), 10)
+    yield row_of(
+        f"outer, {vector.shape} {vector.shape}", (vector, vector), xp.linalg.outer,
+        numpy=np.outer, torch=lambda t, v, w: t.outer(v, w),
+    )  # fmt: skip
+    for shape in ((16, 16), (64, 64), (128, 32)):
+        system = _normal(shape, 8), _normal(shape, 9)[:, :1].copy()
+        yield row_of(
+            f"lstsq, {shape}", system, xp.linalg.lstsq, numpy=np.linalg.lstsq,
+            torch=lambda t, a, b: t.linalg.lstsq(a, b),
+        )  # fmt: skip
+    for shape in ((5, 5), (64, 64), (50, 5, 5)):
+        yield from _parts(_normal(shape, 8))
+    for shape in ((4, 4), (3, 20, 20), (128, 128)):
         triangle, right = np.tril(_normal(shape, 8)) + 9 * np.eye(shape[-1]), _normal(shape, 9)
         yield row_of(
             f"triangular systems {shape}", (triangle.astype(np.float32), right[..., :2].copy()),
@@ -126,6 +150,37 @@ def rows() -> Iterator[Row]:
         f"rfft, {lines.shape}, {lines.dtype}", (lines,), xp.fft.rfft, numpy=scipy.fft.rfft,
         torch=lambda t, v: t.fft.rfft(v),
     )  # fmt: skip
+
+
+def _parts(x: Any) -> Iterator[Row]:
+    """Gradients of values alone, of which the vectors that come with them have no part."""
+    even = x + x.mT
+    ours = {
+        "w of eigh": (even, lambda v: xp.sum(xp.linalg.eigh(v)[0] ** 2)),
+        "S of svd": (x, lambda v: xp.sum(xp.linalg.svd(v, full_matrices=False)[1] ** 2)),
+        "R of qr": (x, lambda v: xp.sum(xp.linalg.qr(v)[1] ** 2)),
+        "lengths of vectors": (x, lambda v: xp.sum(xp.linalg.vector_norm(v, axis=-1))),
+    }
+    theirs: dict[str, Callable[[Any, Any], Any]] = {
+        "w of eigh": lambda t, v: (t.linalg.eigh(v)[0] ** 2).sum(),
+        "S of svd": lambda t, v: (t.linalg.svd(v, full_matrices=False)[1] ** 2).sum(),
+        "R of qr": lambda t, v: (t.linalg.qr(v)[1] ** 2).sum(),
+        "lengths of vectors": lambda t, v: t.linalg.vector_norm(v, dim=-1).sum(),
+    }
+    for name, (v, fun) in ours.items():
+        yield row_of(
+            f"gradient of {name} {x.shape}", (v,), ft.grad(fun), torch=_slopes(theirs[name])
+        )
+
+
+def _slopes(value: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """torch's gradient of a number."""
+
+    def gradient(t: Any, x: Any) -> Any:
+        x = x.detach().requires_grad_()
+        return t.autograd.grad(value(t, x), x)[0]
+
+    return gradient
 
 
 def _cofactors(x: Any) -> Row:

@@ -248,7 +248,7 @@ def unravel_index(indices: Any, shape: Any) -> Any:
 
 def multi_dot(arrays: Any) -> Any:
     """Product of a chain of matrices."""
-    if len(arrays) < 2 or arrays[0].dtype not in _FLOATS:
+    if len(arrays) < 2 or arrays[0].dtype not in _INEXACT:
         return None
     if len(arrays) == 2:
         a, b = arrays

@@ -28,6 +28,7 @@ from funct.errors import (
     ShapeError,
     UnsupportedOperandError,
 )
+from funct.kernels.linalg import chains
 from tests import laws
 from tests.strategies import filled
 
@@ -382,6 +383,13 @@ def test_a_chain_may_be_longer_than_calls_are_deep() -> None:
         laws.same(xp.linalg.multi_dot([xp.asarray(x) for x in chain]), np.eye(2))
     finally:
         sys.setrecursionlimit(limit)
+
+
+@pytest.mark.parametrize("sizes", [(3, 3, 3, 3), (3, 3, 3, 1), (5, 3, 3, 2)])
+def test_chains_of_squares_go_from_the_last_on(sizes: tuple[int, ...]) -> None:
+    """Nothing costs less; a vector before them makes them go from the first on."""
+    assert chains._steps(sizes) == (0, 1, 2, -1, -1)
+    assert chains._steps((1, *sizes[1:-1], 3)) == (0, 1, -1, 2, -1)
 
 
 def test_unequal_shapes_are_not_equal() -> None:

@@ -46,7 +46,10 @@ def _ends(sizes: tuple[int, ...]) -> list[list[int]]:
     """For the chain from each matrix to so many more: how many more its left part has, the fewest
     where several cost the same. All chains of one length at a time.
     """
-    count, size = len(sizes) - 1, np.asarray(sizes, np.float64)  # which no cost is too large for
+    count, inside, last = len(sizes) - 1, set(sizes[1:-1]), sizes[-1]
+    if len(inside) == 1 and last <= min(*inside, sizes[0]):  # square matrices: from the last on
+        return [[0] * count] * count
+    size = np.asarray(sizes, np.float64)  # which no cost is too large for
     ahead, behind = np.zeros((2, count, count))  # what chains from and up to a matrix cost
     ends = np.zeros((count, count), np.int64)
     for more in range(1, count):
