@@ -25,9 +25,10 @@ Note [Stacked taps]
     three times. So does a pixel that holds the columns apart that taps with a dilation read.
 
 Note [Panels of pixels]
-    Where many tiles share them, the pixels under a tap are laid side by side first, for a block of
-    channels and a chunk of pixels: k walks over whole images without a break, in memory that stays
-    in the first-level cache, whichever pages the slab's pixels lie on. The slab may be large then.
+    The first tile lays the pixels under a tap side by side, for a block of channels and a chunk of
+    pixels: for the others k walks over whole images without a break, in memory that stays in the
+    first-level cache, whichever pages the slab's pixels lie on. The slab may be large where they
+    are many.
 
 Note [Pitch]
     A tile reads two vectors of each pixel. Where pixels lie a power of two apart, these fall into
@@ -207,15 +208,19 @@ def plan(
         g_pitch, g_image = (chunk_images * chunk_pixels // _LINE + 2) * _LINE, chunk_pixels
     tile_rows = min(most, _LINES) if g_pitch * word % _HALF_PAGE == 0 else most
     pixels = chunk_images * chunk_pixels
-    of_image = np.array([g_image, image_runs * length * 2 * lanes])
+    of_image = np.array([g_image, image_runs * length])
     of_images = np.arange(chunk_images)[:, None] * of_image
-    panel_words = pixels * 2 * lanes * panels
+    panel_words = pixels * 2 * lanes
     cores = host().cores * (1 if once else 2)
     splits = max(1, min(_PARTIAL_SUMS // (sums * batch.blocks), most_splits, cores))  # copy x
     split = -(-batch.group_outputs // splits)
     counts = {min(split, batch.group_outputs - k * split) for k in range(splits)}
     in_place = n_taps == 1 and depth == padded and np.array_equal(depths, np.arange(depth))
     direct = sums == 1 and in_place and not once
+    firsts = {n: -(-n // -(-n // tile_rows)) for n in counts}
+    kinds = functools.partial(tile_table, dot.name, width, columns=padded, most=tile_rows)
+    tiles = kinds(firsts.values(), packed=False, lays=True)
+    laid_tiles = kinds({n - first for n, first in firsts.items()})
     o = np.arange(batch.group_outputs)
     row_words = 2 * lanes if once else padded
     tap_words = batch.group_outputs * row_words
@@ -229,7 +234,7 @@ def plan(
         "units": units, "split_outputs": split,
         "partial_words": -(-words // line) * line,
         "scratch_step": together * place + panel_words + g_pitch * split * turned,
-        "panels": int(panels), "panel": together * place,
+        "panel": together * place,
         "turned": together * place + panel_words, "of_images": address(of_images),
         "slab_place": place, "images": batch.images,
         "unit_images": together, "group_blocks": batch.blocks, "groups": batch.groups,
@@ -247,8 +252,7 @@ def plan(
     }  # fmt: skip
     job = JOB.fill(
         **fields, x=0, g=0, g_last=0, w=0, partial=0, scratch=0, most_rows=most,
-        tile_rows=tile_rows,
-        tiles=address(tile_table(dot.name, width, counts, padded, packed=False, most=tile_rows)),
+        tile_rows=tile_rows, tiles=address(tiles), laid_tiles=address(laid_tiles),
     )  # fmt: skip
     tables = (depths, slab_taps, taps, runs, places, of_images)
     partial_bytes = fields["partial_sums"] * fields["partial_words"] * word

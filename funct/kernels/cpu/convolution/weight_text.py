@@ -18,12 +18,13 @@ JOB = Fields((
     "w", "group_blocks", "groups", "group_channels", "group_outputs", "depth", "padded_depth",
     "lanes", "out_rows", "row_pixels", "out_pixels", "runs", "row_runs", "run", "run_is_rows",
     "chunk", "chunk_images", "images", "unit_images", "slab_place",
-    "panels", "panel", "of_images",  # see Note [Panels of pixels]; offset in the task's scratch
+    "panel", "of_images",  # see Note [Panels of pixels]; offset in the task's scratch
     "once", "direct",  # direct: whether partial sums are w as they lie
     "row_words", "tap_words",  # of partial sums, from one output and one tap to the next
     *STACK,
-    "step", "rows", "in_order", "slab_taps", "n_taps", "most_rows", "tile_rows", "tiles", "depths",
-    "taps",
+    "step", "rows", "in_order", "slab_taps", "n_taps", "most_rows", "tile_rows",
+    "tiles", "laid_tiles",  # of the first rows, and of others
+    "depths", "taps",
 ))  # fmt: skip
 
 
@@ -65,26 +66,11 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
     partial = f.select(f.ne(job.direct, 0), job.pointer("w"), own_sums)
     all_outputs = job.group_blocks * job.groups * job.group_outputs
     rows = stop - start
+    some_tiles = f.div(rows + job.tile_rows - 1, job.tile_rows)
+    of_first = f.div(rows + some_tiles - 1, some_tiles)  # rows of the first tile
+    table, zero = job.pointer("rows"), f.constant(I64, 0)
     once = f.ne(job.once, 0)
     panel = slab_of.at(slab, job.panel)
-    lanes = module.target.vector_bytes // slab_of.bytes
-    vector = typed(element, lanes)
-
-    def lay(runs: Value, n_runs: Value, length: Value, b: Value) -> None:
-        """Lay a panel: two vectors of each pixel of the runs, which begin at b."""
-
-        def run(r: Value) -> None:
-            source = slab_of.at(b, f.load(I64, f.at(runs, (r << 1) + 1, "i64")))
-            to = slab_of.at(panel, r * length * (2 * lanes))
-
-            def pixel(k: Value) -> None:
-                here, there = slab_of.at(source, k * job.step), slab_of.at(to, k * (2 * lanes))
-                for v in (0, lanes):
-                    f.store(f.load(vector, slab_of.at(here, v)), slab_of.at(there, v))
-
-            each(f, 0, length, pixel)
-
-        each(f, 0, n_runs, run)
 
     def unit(u: Value) -> None:
         several = f.div(u, job.bands)
@@ -133,28 +119,10 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
                 later = f.convert(f.ne(u, sum_number) | (i + r > 0), "u64")
                 add = Value(f, later.name, I64)
 
-                def laid(b: Value) -> list[Value]:
-                    """A panel of what is under a tap."""
-                    lay(runs, n_runs, length, b)
-                    a_here = slab_of.at(a, f.load(I64, runs))
-                    pixels = f.div(n_runs, n_images) * length
-                    return [
-                        a_here,
-                        job.pointer("of_images"),
-                        n_images,
-                        panel,
-                        pixels,
-                        job.lanes * 2,
-                    ]
-
-                def as_it_lies(b: Value) -> list[Value]:
-                    return [a, runs, n_runs, b, length, job.step]
-
                 def block(c: Value) -> None:
                     wide = f.min(job.lanes * 2, job.padded_depth - c)
-                    row = f.select(f.eq(wide, job.lanes), job.most_rows + 1, f.constant(I64, 0))
-                    tiles = f.at(job.pointer("tiles"), row, "i64")
-
+                    kind = f.select(f.eq(wide, job.lanes), job.most_rows + 1, f.constant(I64, 0))
+                    tables = [f.at(job.pointer(n), kind, "i64") for n in ("tiles", "laid_tiles")]
                     first = f.select(once, f.constant(I64, 0), c)
 
                     def tap(t: Value) -> None:
@@ -162,12 +130,20 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
                         b = slab_of.at(slab, here + g * job.group_channels + c)
                         row = f.select(once, t, of_all * job.n_taps + t)
                         place = row * job.tap_words + start * job.row_words + first
-                        a_here, *given = f.branch(
-                            f.ne(job.panels, 0), lambda: laid(b), lambda: as_it_lies(b)
-                        )
-                        given += [slab_of.at(partial, place), add]
-                        table, zero = job.pointer("rows"), f.constant(I64, 0)
-                        call_tiles(f, tiles, job.tile_rows, a_here, table, zero, rows, given)
+                        behind = [slab_of.at(partial, place), add]
+                        given = [runs, n_runs, b, length, job.step, *behind, panel]
+                        call_tiles(f, tables[0], job.tile_rows, a, table, zero, of_first, given)
+
+                        def others() -> None:
+                            a_here = slab_of.at(a, f.load(I64, runs))
+                            pixels = f.div(n_runs, n_images) * length
+                            given = [job.pointer("of_images"), n_images, panel, pixels, pixels]
+                            given += behind
+                            call_tiles(
+                                f, tables[1], job.tile_rows, a_here, table, of_first, rows, given
+                            )
+
+                        f.when(of_first < rows, others)
 
                     def done(o: Value) -> None:
                         source = slab_of.at(partial, o * job.row_words)
