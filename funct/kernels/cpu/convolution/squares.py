@@ -101,9 +101,7 @@ def _suit(batch: Batch, narrow: int) -> bool:
         return few > narrow * lanes and most * batch.word_bytes <= _GROUPS_BYTES
     if narrow > 1:
         return few >= narrow * lanes
-    if batch.last:
-        return channels > lanes and channels * outputs > 2 * lanes * lanes
-    return max(channels, outputs) > lanes
+    return channels > lanes and (not batch.last or channels * outputs > 2 * lanes * lanes)
 
 
 REST = Fields(("flag", "entry"))  # and the words that the entry is told

@@ -86,8 +86,10 @@ __all__ = [
 _ELEMENT = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 _PARTIAL_SUMS = 8
 _PARTIAL_BYTES = 32 << 20  # all partial sums
+_FEW_BYTES = 2 << 20  # of all, if they are more than two
 _LEAST_PIXELS = 128  # of a partial sum, which is written and read again
-_SUMS_BYTES = 1 << 20  # more than these are not written several times: outputs are split
+# more than these, or than there is of x, are not written several times: outputs are split
+_SUMS_BYTES = 1 << 20
 _SLAB_BYTES = 256 << 10
 _SLABS_BYTES = 4 << 20  # of several images, or behind panels
 _SETS_BYTES = 256
@@ -159,8 +161,10 @@ def plan(
     words = groups * n_taps * batch.group_outputs * padded
     most_splits = max(1, min(_PARTIAL_SUMS, batch.group_outputs // 32))
     most_sums = max(1, _PARTIAL_SUMS // batch.blocks)
-    few = max(1, most_sums // most_splits) if words * word > _SUMS_BYTES else most_sums
+    large = words * word > _SUMS_BYTES or most_sums * words > prod(x)
+    few = max(1, most_sums // most_splits) if large else most_sums
     few = max(1, min(few, x[0] * prod(out) // _LEAST_PIXELS))
+    few = min(few, max(2, _FEW_BYTES // (words * word)))
     strides = [1 if k in stacked else a.stride for k, a in enumerate(axes)]  # of the slab
     plane = at[0] * word * strides[0]
     panels = batch.group_outputs >= _PANEL_OUTPUTS  # see Note [Panels of pixels]
@@ -211,8 +215,8 @@ def plan(
     of_image = np.array([g_image, image_runs * length])
     of_images = np.arange(chunk_images)[:, None] * of_image
     panel_words = pixels * 2 * lanes
-    cores = host().cores * (1 if once else 2)
-    splits = max(1, min(_PARTIAL_SUMS // (sums * batch.blocks), most_splits, cores))  # copy x
+    most_splits = min(most_splits, host().cores)  # each copies x
+    splits = max(1, min(_PARTIAL_SUMS // (sums * batch.blocks), most_splits))
     split = -(-batch.group_outputs // splits)
     counts = {min(split, batch.group_outputs - k * split) for k in range(splits)}
     in_place = n_taps == 1 and depth == padded and np.array_equal(depths, np.arange(depth))
