@@ -18,7 +18,7 @@ from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.products.blas_products import axes_of
 from funct.kernels.cpu.products.gemm import foretell
 from funct.kernels.cpu.products.tiled import is_worth, laid, print_tasks, tasks_of
-from funct.kernels.cpu.runners import runner
+from funct.kernels.cpu.runners import making, runner
 from funct.kernels.llvm import PTR, Module
 
 if TYPE_CHECKING:
@@ -56,9 +56,14 @@ def _plan(
     for below, length, *apart in axes:
         steps += [below, length, *[step // byte for step in apart]]
     depth = len(steps) // 4
-    run = _runner(element, depth, *tasks.kind)
-    words = struct.pack(f"{_NUMBER - 3 + len(steps)}q", *tasks.words(), *steps, tasks.number)
-    make, room = memory.maker((*stack, x[-2], y[-1]), np.dtype(char)), tasks.room * byte
+    code = _code(element, depth, *tasks.kind)
+    shape, room = (*stack, x[-2], y[-1]), tasks.room * byte
+    numbers = [*tasks.words(), *steps, tasks.number]
+    if not room:
+        most = max(math.prod(x), math.prod(y), math.prod(shape))
+        return making(code, shape, np.dtype(char), [0, *numbers], most)
+    run, make = runner(code), memory.maker(shape, np.dtype(char))
+    words = struct.pack(f"{len(numbers)}q", *numbers)
 
     def multiply(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
         run(x, y, out := make(), struct.pack("q", memory.scratch(room)) + words)
@@ -71,11 +76,9 @@ large_matmul = table.Planned(_plan)
 
 
 @functools.cache
-def _runner(
-    element: str, depth: int, rows: int, turned: bool, wide: int, narrow: int
-) -> Callable[..., None]:
+def _code(element: str, depth: int, rows: int, turned: bool, wide: int, narrow: int) -> int:
     code = printed(_text, element, depth, rows, turned, wide, narrow, host())
-    return runner(code.keep().address("multiply"))
+    return code.keep().address("multiply")
 
 
 def _text(

@@ -42,9 +42,11 @@ _MOST_TERMS = 1 << 13  # so that two panels have room in the cache,
 # but where BLAS would lay out an element for each so many multiplications, which tiles read as they
 # lie: pixels whose channels are last
 _LAID_OUT = 32
-# elements that tiles may make for each of the result, and of few multiplications, for which BLAS
-# has kernels of its own that are slow by a right operand that is transposed alone
-_MOST_MADE, _MOST_MADE_SMALL, _SMALL = 1.6, 1.12, 1_000_000
+# elements that tiles may make for each of the result: of as many terms, which BLAS lays out, of
+# fewer, and of few multiplications of those, for which BLAS has kernels of its own that are slow by
+# a right operand that is transposed alone
+_MOST_MADE_LONG, _MOST_MADE, _MOST_MADE_SMALL, _SMALL = 2, 1.6, 1.12, 1_000_000
+_LONG = 48
 # multiplications of each of several, by a transpose, or by what lies as it is
 _LEAST_OF_STACK, _LEAST_STRAIGHT = 1 << 14, 1 << 18
 # the same of complex numbers, for which BLAS has no kernels that are as fast
@@ -126,6 +128,8 @@ def is_worth(
     filled = -(-m // rows) * rows * -(-n // lanes) * lanes
     if parts > 1:
         return filled <= _MOST_MADE_COMPLEX * m * n
+    if k >= _LONG:
+        return filled <= _MOST_MADE_LONG * m * n
     small = m * n * k <= _SMALL and (a.turned or not b.turned)
     return filled <= (_MOST_MADE_SMALL if small else _MOST_MADE) * m * n
 
