@@ -159,6 +159,22 @@ def test_of_single_elements_many_pixels_are_read_where_they_lie(
     np.testing.assert_array_equal(found, expected, strict=True)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_pixels_may_be_asked_for_before_their_tile(
+    dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of single elements, whose channels are last: those of the last tile ask for its own."""
+    monkeypatch.setattr(geometry, "_AFAR_BYTES", 0)
+    for c, outputs, size in ((16, 33, (5, 7)), (40, 64, (9,)), (3, 8, (4, 3, 4)), (32, 16, (1, 1))):
+        for plans in (geometry.plan, convolver):
+            plans.cache_clear()
+        x, w = numbers((2, c, *size), 1, dtype), numbers((outputs, c, *[1] * len(size)), 2, dtype)
+        for stride in (1, 2):
+            static = Sliding((stride,) * len(size), ((0, 0),) * len(size), (1,) * len(size), 1)
+            found = fast.convolution(last(x), w, static)
+            np.testing.assert_array_equal(found, plain.convolution(x, w, static), strict=True)
+
+
 @st.composite
 def thin_cases(draw: st.DrawFn) -> Case:
     """One channel of x per group, any number of outputs."""

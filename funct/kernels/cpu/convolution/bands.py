@@ -56,6 +56,7 @@ JOB = Fields((
     "panel_rows", "panel_taps",  # of all classes
     "row_pixels", "out_rows", "out_pixels", "classes", "sets", "row_step",
     "most_rows", "most_alone", "tiles", "lanes",  # alone: of one vector
+    "ahead",  # whether tiles ask for the pixels of the next one
     *TO_CODES,
 ))  # fmt: skip
 
@@ -69,6 +70,7 @@ PACK = Fields((
 ))  # fmt: skip
 
 
+_LINE = 64  # bytes
 _AHEAD = 4  # chunks of weights; their lines lie far apart, where the processor does not guess
 
 
@@ -162,8 +164,15 @@ class _Band(Slab):
         table = f.at(job.pointer("tiles"), row, "i64")
         add = Value(f, f.convert(c > 0, "u64").name, I64)
         given = [record.pointer("taps"), record.n_taps, b, depth, wide, y, add]
-        zero = f.constant(I64, 0)
-        call_tiles(f, table, most, a, record.pointer("pixels"), zero, count, given)
+        pixels, zero = record.pointer("pixels"), f.constant(I64, 0)
+        tiles = functools.partial(call_tiles, f, table, most, a, pixels, zero, count, given)
+
+        def ahead(p: Value) -> list[Value]:
+            first = f.load(I64, f.at(pixels, f.min(p, count - 1) << 1, "i64"))
+            return [self.at(a, first), f.constant(I64, _LINE // self.bytes)]
+
+        f.when(f.eq(job.ahead, 0), tiles)
+        f.when(f.ne(job.ahead, 0), functools.partial(tiles, ahead))
 
     def _panel(self, g: Value, c: Value, o: Value, own: Value) -> Value:
         """The weights of a piece of the channels and a block of outputs."""

@@ -42,6 +42,7 @@ _SHARE = 4  # images for each core: outputs are split rather than these
 _PANEL_BYTES = 192 << 10  # as do the weights of one tile
 _SETS_BYTES = 1 << 10  # see Note [Pitch of many channels]
 _LINE_BYTES = 64
+_AFAR_BYTES = 1 << 20
 _NARROW_BYTES = 128  # see Note [Narrow groups]
 
 
@@ -153,10 +154,18 @@ def _plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int], *, in_place: b
         "group_channels": batch.group_channels, "depth": depth, "piece": piece,
         "group_outputs": batch.group_outputs, "padded_outputs": padded,
         "row_pixels": axes[1].out * axes[2].out, "out_rows": axes[0].out,
+        "ahead": int(in_place and prod(kernel) == 1 and _afar(batch, axes)),
         "out_pixels": prod([a.out for a in axes]), "classes": address(classes.table),
         "sets": address(classes.sets), "row_step": axes[0].step, "lanes": lanes,
     }  # fmt: skip
     return Plan(fields, classes, tuple(taps), along, all_groups * padded * panel_rows, once)
+
+
+def _afar(batch: Batch, axes: Axes) -> bool:
+    """Whether images that are read where they lie, once, come from beyond the caches of a core."""
+    channels = batch.groups * batch.group_channels
+    pixels = batch.images * prod([a.size for a in axes])
+    return batch.groups == 1 and pixels * channels * batch.word_bytes >= _AFAR_BYTES
 
 
 def _bands(

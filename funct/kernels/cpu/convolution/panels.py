@@ -64,7 +64,8 @@ class Convolver:
         self._word, self._last = batch.word_bytes, batch.last
         self._element, width = typed(DOTS[dot].word).element, supported(DOTS[dot], host())
         alone, padded = most_rows(DOTS[dot], width, 1), made.fields["padded_outputs"]
-        table = tile_table(dot, width, made.classes.counts, padded, alone=alone)
+        ahead = bool(made.fields["ahead"])
+        table = tile_table(dot, width, made.classes.counts, padded, alone=alone, ahead=ahead)
         self.job = bands.JOB.fill(
             **made.fields, x=0, y=0, weights=0, scratch=0, most_rows=most_rows(DOTS[dot], width),
             most_alone=alone, tiles=address(table), **dict.fromkeys(TO_CODES, 0),

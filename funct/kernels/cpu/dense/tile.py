@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -176,11 +176,12 @@ def _step(
 
 def call_tiles(
     f: Emitter, table: Value, most: Value, a: Value, rows: Value, start: Value, stop: Value,
-    given: list[Value],
+    given: list[Value], ahead: Callable[[Value], list[Value]] | None = None,
 ) -> None:  # fmt: skip
     """Print calls of tiles for the rows start … stop of the table `rows`, cut about equally.
 
-    table: addresses of the tiles by their rows. given: the arguments behind the rows.
+    table: addresses of the tiles by their rows. given: the arguments behind the rows. ahead: gives
+    those behind them, of the number of the first row of the next tile.
     """
     count = stop - start
     tiles = f.div(count + most - 1, most)
@@ -191,7 +192,8 @@ def call_tiles(
         function = f.load(PTR, f.at(table, size, "i64"))
 
         def tile(p: Value, _: list[Value]) -> list[Value]:
-            operands = [a, f.at(rows, p << 1, "i64"), *given]
+            more = ahead(p + size) if ahead else []
+            operands = [a, f.at(rows, p << 1, "i64"), *given, *more]
             f.line(f"call void {function.name}({', '.join([repr(v) for v in operands])})")
             return []
 
