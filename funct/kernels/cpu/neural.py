@@ -47,8 +47,16 @@ def _combined(x: Any, y: Any, at: int, n: int, v: Any, times: bool) -> None:
 def _shift(x: Any, y: Any, at: int, n: int) -> None:
     """y = x - its maximum, for n elements from at on."""
     top = x[at]
-    for k in range(at + 1, at + n):
-        top = larger(x[k], top)
+    if n >= 2 * _LANES:  # the maxima of lanes, where the last vector ends with the row
+        many: Any = larger(loaded(x, at + n - _LANES, _LANES), loaded(x, at, _LANES))
+        for k in range(at + _LANES, at + n - _LANES, _LANES):
+            many = larger(loaded(x, k, _LANES), many)
+        stored(y, at, many)
+        for k in range(at, at + _LANES):
+            top = larger(y[k], top)
+    else:
+        for k in range(at + 1, at + n):
+            top = larger(x[k], top)
     _combined(x, y, at, n, top, False)
 
 

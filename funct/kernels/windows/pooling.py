@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.kernels.channels import channels_first, channels_last
+from funct.kernels.channels import channels_first, channels_last, lie_last
 from funct.kernels.cpu.loops import pays, ready
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.windows import pooling as cpu
@@ -86,12 +86,15 @@ def _pool(
     counts: NDArray[Any] | None = None,
 ) -> NDArray[Any]:  # fmt: skip
     """The "max" of each window, or its "sum", divided by counts, if any."""
-    usual = x.dtype.char in "fd" and x.flags.c_contiguous and ready(x.size)
-    if usual and x.size < _FEW:
+    usual = x.dtype.char in "fd" and ready(x.size)
+    last = usual and x.ndim == len(window) + 2 and lie_last(x)
+    usual = usual and x.flags.c_contiguous
+    if (usual or last) and x.size < _FEW:
         plan = few(x.shape, window, stride, padding, dilation)
         if plan is not None:
-            y = few_pooled(x, plan, how)
-            return y if counts is None else y / counts
+            y = few_pooled(np.ascontiguousarray(x), plan, how)
+            y = y if counts is None else y / counts
+            return _last(y) if last else y
     # -0.0 is what changes no sum.
     fold, empty = (np.maximum, lowest(x.dtype)) if how == "max" else (np.add, -0.0)
     seen = last_in_memory(x, len(window))
@@ -109,6 +112,11 @@ def _pool(
     for i, (count, (low, _)) in enumerate(zip(size, padding)):
         x = _pool_axis(fold, empty, x, lead + i, count, window[i], stride[i], dilation[i], low)
     return x if counts is None else x / counts
+
+
+def _last(y: NDArray[Any]) -> NDArray[Any]:
+    """Images with their channels last in memory."""
+    return channels_first(np.ascontiguousarray(channels_last(y)))
 
 
 def few_pooled(x: NDArray[Any], plan: Any, how: str) -> NDArray[Any]:

@@ -70,9 +70,10 @@ def compiled(
         last = False  # of the first one
         for a in (*args, *options.values()) if options else args:
             if a.__class__ is Array or isinstance(a, Tensor):
-                if not concrete(a):
+                below = a if a.__class__ is Array else below_tapes(a)
+                if below.__class__ is not Array:
                     return fun(*args, **options)
-                turned = lies_last(a)
+                turned = below.data.ndim > _MATRICES and lie_last(below.data)
                 last = last or (turned and not arrays)
                 arrays.append(_as_it_lies(a) if turned else a)
                 key.append("last" if turned else None)
