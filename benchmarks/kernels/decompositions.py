@@ -138,7 +138,10 @@ def rows() -> Iterator[Row]:
         f"cross, {vectors.shape}", (vectors, vectors), xp.linalg.cross, numpy=np.linalg.cross,
         torch=lambda t, v, w: t.linalg.cross(v, w),
     )  # fmt: skip
-    kinds = ((300, 100), "f4"), ((1000, 256), "c8"), ((65536,), "c8"), ((3750, 8), "f8")
+    kinds = (
+        ((300, 100), "f4"), ((1000, 256), "c8"), ((65536,), "c8"), ((4096, 64), "c8"),
+        ((3750, 8), "f8"),
+    )  # fmt: skip
     for shape, kind in kinds:
         lines = _normal(shape, 6).astype(kind)
         yield row_of(

@@ -16,7 +16,7 @@ from tests.kernels.arrays import misaligned
 
 pytestmark = pytest.mark.skipif("llvm" not in table.available(), reason="llvmlite is absent")
 
-LENGTHS = (2, 3, 4, 5, 7, 8, 9, 12, 14, 15, 16, 25, 30, 42, 49, 64, 100, 105, 128, 210)
+LENGTHS = (2, 3, 4, 5, 7, 8, 9, 12, 14, 15, 16, 25, 30, 32, 42, 49, 64, 100, 105, 128, 210)
 LONG = (256, 480, 512, 1000, 1536)  # of which vectors take one line at a time
 OTHERS = (1, 11, 13, 22, 62)  # which small radices do not make
 

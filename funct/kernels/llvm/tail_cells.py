@@ -4,8 +4,8 @@ __all__ = [
     "ERFC_CELLS",
 ]  # fmt: skip
 
-# exp(x²) erfc(x) = C + t P(t) for x = c + t in 16 cells, quarters of the octaves of x + 1
-# or x + 2: all c, all C and each coefficient of P
+# exp(x²) erfc(x) = C + t P(t) for x = c + t in 16 cells, quarters of octaves of x + 1 or x + 2:
+# all c, all C and each coefficient of P
 ERFC_CELLS = {
     "f32": (
         (

@@ -36,8 +36,8 @@ def tail(x):
 
 @functools.cache
 def tail_cell(k, dtype):
-    """A number c in the middle of a cell at which `tail` is almost one of the dtype, what is fitted,
-    its weight, and where t lies.
+    """A number c in the middle of a cell at which `tail` is almost one of the dtype, what is
+    fitted, its weight, and where t lies.
     """
     first = mpf(TAILS[dtype][0])
     a, b = (first * 2 ** (j // 4) * (1 + mpf(j % 4) / 4) - first for j in (k, k + 1))
@@ -204,8 +204,8 @@ def printed_curve(name):
 def printed_tail():
     """The lines of the table of exp(x²) erfc(x)."""
     head = (
-        "# exp(x²) erfc(x) = C + t P(t) for x = c + t in 16 cells, quarters of the octaves of x + 1\n"
-        "# or x + 2: all c, all C and each coefficient of P\nERFC_CELLS"
+        "# exp(x²) erfc(x) = C + t P(t) for x = c + t in 16 cells, quarters of octaves of x + 1 or"
+        " x + 2:\n# all c, all C and each coefficient of P\nERFC_CELLS"
     )
     return _of_dtypes(head, tail_columns)
 

@@ -76,9 +76,9 @@ def test_cells_of_tails(dtype):
     centres, values, *slopes = ERFC_CELLS[dtype]
     assert len(slopes) == TAILS[dtype][1]
     digits = {"f32": 24, "f64": 53}[dtype]
-    for k, (centre, value, *slope) in enumerate(zip(centres, values, *slopes)):
+    for k, (near, value, *slope) in enumerate(zip(centres, values, *slopes)):
         c, g, weight, a, b = tail_cell(k, dtype)
-        assert c == centre
+        assert c == near
         assert abs(value - tail(c)) <= abs(value) * 2.0 ** -(digits + 4)
         for j in range(20):
             t = a + (b - a) * (j + mpmath.mpf(1) / 3) / 20

@@ -8,8 +8,8 @@ the lines. All is computed in the precision of the arrays, as SciPy's transforms
 Real numbers, if even in number, are half as many complex ones: what both halves of those are the
 transform of is told apart by a pass behind theirs, or put together by one before.
 
-Long lines that lie along memory are taken one by one instead (`four_step.py`). `texts.py` has the
-texts of both.
+Long lines that lie along memory are taken one by one instead (`four_step.py`), short ones stay in
+registers where there are enough (`held_lines.py`). `texts.py` has the texts of all.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class Form(Struct, frozen=True):
     halved: bool
     inverse: bool
     single: bool
+    held: int = 0
 
 
 class Step(Struct, frozen=True):

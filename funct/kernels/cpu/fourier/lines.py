@@ -14,6 +14,7 @@ from msgspec.structs import astuple
 from funct.device import Host, host, printed
 from funct.kernels.cpu.calls import DENSE
 from funct.kernels.cpu.fourier.four_step import spacing
+from funct.kernels.cpu.fourier.held_lines import lines_of
 from funct.kernels.cpu.fourier.line_text import Form, steps_of
 from funct.kernels.cpu.fourier.texts import table_of, text
 from funct.kernels.cpu.record import address
@@ -34,6 +35,8 @@ _SINGLE = 64  # numbers of a line that is worth rows of its own,
 _ROW = 8  # of so many numbers, or fewer where lanes would not hold many lines
 _NEAR = 1 << 15  # bytes of both buffers that the first cache holds
 _TASK = 1 << 16  # numbers times passes that are worth a task
+_HELD = 64  # bytes of vectors of which there are 32, and of which
+_MOST_HELD = 16  # a line may take so many
 _LINE = 64  # bytes of one of the caches
 _MOST_TASKS = 16  # each has buffers of its own
 
@@ -56,7 +59,18 @@ class Lengths(Struct, frozen=True):
 
     def lanes(self, name: str, dtype: np.dtype[Any]) -> int:
         """Lines of a block, or numbers of a row of a single line: a power of two."""
+        if self.held(name, dtype):
+            return _HELD // (2 * dtype.itemsize)
         return self.single(name, dtype) or self._together(name, dtype)
+
+    def held(self, name: str, dtype: np.dtype[Any]) -> int:
+        """Numbers of a line if registers hold a block of them, else 0."""
+        n, lanes = self.n, _HELD // (2 * dtype.itemsize)
+        if host().vector_bytes < _HELD or self.after > 1 or name not in ("fft", "ifft"):
+            return 0
+        if not self.given == n == self.made or n & (n - 1) or not lanes <= n <= _MOST_HELD * lanes:
+            return 0
+        return n if self.before * n >= lanes * lanes else 0
 
     def _together(self, name: str, dtype: np.dtype[Any]) -> int:
         size = dtype.itemsize
@@ -72,6 +86,8 @@ class Lengths(Struct, frozen=True):
         """Numbers of a row where lines are taken one by one, which pays if those are as many as the
         lines of a block would be; 0 where they are not.
         """
+        if self.held(name, dtype):
+            return 0
         n = self.inner(name)
         odd = name in _HALVED and n == self.n
         if self.after > 1 or odd or n < _SINGLE or self.given != self.read(name):
@@ -98,10 +114,16 @@ class Lengths(Struct, frozen=True):
         return Form(
             element, self.lanes(name, dtype), self.after > 1, name in _REAL_IN, name == "irfft",
             self.inner(name) < self.n, name[0] == "i", self.single(name, dtype) > 0,
+            self.held(name, dtype),
         )  # fmt: skip
 
     def dealt(self, name: str, dtype: np.dtype[Any]) -> tuple[int, int, int, int]:
         """Blocks of lines, how many are a task, tasks, and numbers of their buffers."""
+        if self.held(name, dtype):
+            together = lines_of(self.form(name, dtype))
+            blocks = -(-self.before // together)
+            several = max(1, _TASK // (self.n * together), -(-blocks // _MOST_TASKS))
+            return blocks, several, -(-blocks // several), 0
         lanes, n = self.lanes(name, dtype), self.rows(name, dtype)
         along = self.before if self.single(name, dtype) else -(-self.before // lanes)
         blocks = self.before * -(-self.after // lanes) if self.after > 1 else along
@@ -120,6 +142,8 @@ def is_of_lines(name: str, of: Lengths, dtype: np.dtype[Any], *, told: bool = Tr
     """
     if not of.before * of.after:
         return False
+    if of.held(name, dtype):
+        return True
     n = of.inner(name)
     if of.single(name, dtype):
         return n <= (_MOST if told else _LONGEST // (2 * dtype.itemsize))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from funct.device import PARALLEL, host
-from funct.kernels.cpu.fourier import four_step
+from funct.kernels.cpu.fourier import four_step, held_lines
 from funct.kernels.cpu.fourier.line_text import Form, Lines, steps_of, turns_of
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
@@ -19,6 +19,8 @@ __all__ = ["print_lines", "table_of", "text"]
 
 def table_of(rows: int, form: Form) -> NDArray[np.float64]:
     """All turns of lines in so many rows."""
+    if form.held:
+        return held_lines.turns_of(form)
     return four_step.turns_of(rows, form) if form.single else turns_of(rows, form)
 
 
@@ -26,6 +28,8 @@ def _lines(
     f: Emitter, form: Form, lengths: list[Value], turns: Value, room: Value, task: Value
 ) -> Lines:
     kind = four_step.SingleLines if form.single else Lines
+    if form.held:
+        kind = held_lines.HeldLines
     return kind(f, form, lengths, turns, room, task)
 
 
