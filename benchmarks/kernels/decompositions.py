@@ -116,14 +116,14 @@ def rows() -> Iterator[Row]:
         f"outer, {vector.shape} {vector.shape}", (vector, vector), xp.linalg.outer,
         numpy=np.outer, torch=lambda t, v, w: t.outer(v, w),
     )  # fmt: skip
-    for shape in ((16, 16), (64, 64), (128, 32)):
-        system = _normal(shape, 8), _normal(shape, 9)[:, :1].copy()
+    for sizes in ((16, 16), (64, 64), (128, 32)):
+        system = _normal(sizes, 8), _normal(sizes, 9)[:, :1].copy()
         yield row_of(
-            f"lstsq, {shape}", system, xp.linalg.lstsq, numpy=np.linalg.lstsq,
+            f"lstsq, {sizes}", system, xp.linalg.lstsq, numpy=np.linalg.lstsq,
             torch=lambda t, a, b: t.linalg.lstsq(a, b),
         )  # fmt: skip
-    for shape in ((5, 5), (64, 64), (50, 5, 5)):
-        yield from _parts(_normal(shape, 8))
+    for some in ((5, 5), (64, 64), (50, 5, 5)):
+        yield from _parts(_normal(some, 8))
     for shape in ((4, 4), (3, 20, 20), (128, 128)):
         triangle, right = np.tril(_normal(shape, 8)) + 9 * np.eye(shape[-1]), _normal(shape, 9)
         yield row_of(

@@ -8,22 +8,25 @@ above knows the names. What only the numbers show (a singular matrix) raises Lin
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from contextlib import nullcontext
 from math import prod
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from funct.device import blas
-from funct.errors import LinAlgError
 from funct.kernels import table
-from funct.kernels.cpu.broadcast import distinct
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.small.hermitian import hermitian
 from funct.kernels.linalg import exponential, few, stacks
+from funct.kernels.linalg.checked import (
+    fails_with,
+    is_complex,
+    need_finite,
+    need_matrix,
+    need_square,
+)
 from funct.kernels.linalg.cofactors import cofactors
-from funct.kernels.linalg.dots import vdot
 from funct.kernels.linalg.lapack import alone, inner, loop, orthogonal
 from funct.kernels.linalg.phases import turned, turned_pair
 from funct.kernels.linalg.products import matmul
@@ -36,9 +39,6 @@ __all__ = [
     "lstsq", "lu", "pinv", "qr", "slogdet", "solve", "solve_triangular", "svd", "svdvals",
     "triangular_solves",
 ]  # fmt: skip
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 _cholesky = loop("cholesky_lo", np.linalg.cholesky)
 _solve = loop("solve", np.linalg.solve)
@@ -71,55 +71,6 @@ def _by_pseudo_inverse(a: Any, b: Any, rtol: Any) -> Any:
 _lstsq = loop("lstsq", _by_pseudo_inverse)
 
 
-def _fails_with(text: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """What LAPACK reports about the numbers, as one typed error with this text."""
-
-    def declare(kernel: Callable[P, R]) -> Callable[P, R]:
-        call: Any = kernel
-
-        @functools.wraps(kernel)
-        def run(x: Any, /, *rest: Any) -> Any:
-            try:
-                return call(x, *rest) if rest else call(x)
-            except np.linalg.LinAlgError:
-                pass  # the typed error has no cause that says more
-            raise LinAlgError(f"{kernel.__name__}: {text}")
-
-        return cast("Callable[P, R]", run)
-
-    return declare
-
-
-def _matrix(x: NDArray[Any]) -> None:
-    if x.ndim < 2:
-        raise ValueError("rank")
-    if x.dtype.char not in "fdFD":
-        raise TypeError("dtype")
-
-
-def _is_complex(x: NDArray[Any]) -> bool:
-    return x.dtype.char in "FD"
-
-
-def _square(x: NDArray[Any]) -> None:
-    shape = x.shape
-    if len(shape) < 2:
-        raise ValueError("rank")
-    if x.dtype.char not in "fdFD":
-        raise TypeError("dtype")
-    if shape[-1] != shape[-2]:
-        raise ValueError("square")
-
-
-def _finite(x: NDArray[Any]) -> None:
-    """Raise where LAPACK would not come to an end."""
-    if 0 in x.strides:
-        x = distinct(x)
-    size = vdot(x, x)  # cheaper than looking at each, but large elements overflow
-    if not abs(size) < np.inf and not np.isfinite(x).all():
-        raise np.linalg.LinAlgError
-
-
 # Elements of right sides of which BLAS uses threads: NumPy's then, for SciPy's has threads of its
 # own, and each library's look for work for a while on the cores that the other's need.
 _SHARED = 1 << 14
@@ -137,25 +88,25 @@ def _hermitian(x: NDArray[Any]) -> NDArray[Any]:
     return half + (half.mT.conj() if x.dtype.kind == "c" else half.mT)
 
 
-@_fails_with("x must be positive definite")
+@fails_with("x must be positive definite")
 def cholesky(x: NDArray[Any], /) -> NDArray[Any]:
     """Lower L with L Lᴴ = x; of x only the Hermitian part is seen."""
     if x.__class__ is np.ndarray and (y := _cholesky_again.call(x)) is not None:
         return y
-    _square(x)
-    found: NDArray[Any] | None = stacks.cholesky(x) if x.ndim > 2 or _is_complex(x) else None
+    need_square(x)
+    found: NDArray[Any] | None = stacks.cholesky(x) if x.ndim > 2 or is_complex(x) else None
     found = few.cholesky(x) if found is None else found
     return _cholesky(_hermitian(x)) if found is None else found
 
 
-@_fails_with("x1 is singular")
+@fails_with("x1 is singular")
 def solve(a: NDArray[Any], b: NDArray[Any], /) -> NDArray[Any]:
     """a⁻¹ b."""
     if a.__class__ is np.ndarray and (y := _solve_again.call(a, b)) is not None:
         return y
-    _square(a)
-    _matrix(b)
-    found: NDArray[Any] | None = stacks.solve(a, b) if a.ndim > 2 or _is_complex(a) else None
+    need_square(a)
+    need_matrix(b)
+    found: NDArray[Any] | None = stacks.solve(a, b) if a.ndim > 2 or is_complex(a) else None
     found = few.solve(a, b) if found is None else found
     return _solve(a, b) if found is None else found
 
@@ -167,15 +118,15 @@ def _trtrs(dtype: np.dtype[Any]) -> Any:
     return get_lapack_funcs(("trtrs",), dtype=dtype)[0]
 
 
-@_fails_with("a has a 0 on its diagonal")
+@fails_with("a has a 0 on its diagonal")
 def solve_triangular(a: NDArray[Any], b: NDArray[Any], lower: bool, /) -> NDArray[Any]:
     """a⁻¹ b for the lower or upper triangle of a; what stands in the other is not read."""
     if a.__class__ is np.ndarray and a.size <= _FEW_SYSTEMS:
         a = a if a.flags.c_contiguous else a.copy()  # the transpose of a factor
         if (y := _triangle_again.call(a, b, lower)) is not None:
             return y
-    _square(a)
-    _matrix(b)
+    need_square(a)
+    need_matrix(b)
     if a.shape[-1] != b.shape[-2]:
         raise ValueError("lengths")
     one = a.ndim == 2 or a.size <= _FEW_SYSTEMS
@@ -216,22 +167,22 @@ def triangular_solves(a: NDArray[Any], b: NDArray[Any], lower: bool) -> NDArray[
     return out
 
 
-@_fails_with("x is singular")
+@fails_with("x is singular")
 def inv(x: NDArray[Any], /) -> NDArray[Any]:
     """x⁻¹."""
     if x.__class__ is np.ndarray and (y := _inv_again.call(x)) is not None:
         return y
-    _square(x)
+    need_square(x)
     found: NDArray[Any] | None = stacks.inv(x) if x.ndim > 2 else None
     found = few.inv(x) if found is None else found
     return _inv(x) if found is None else found
 
 
-@_fails_with("the iteration did not converge; is every element finite?")
+@fails_with("the iteration did not converge; is every element finite?")
 def pinv(x: NDArray[Any], rtol: Any, /) -> NDArray[Any]:
     """Moore-Penrose inverse; singular values up to rtol · the largest count as 0."""
-    _matrix(x)
-    _finite(x)
+    need_matrix(x)
+    need_finite(x)
     found = stacks.svd(x, False) if x.ndim > 2 else None
     u, s, vh = _svd(x) if found is None else found  # whose phases cancel
     if x.ndim == 2 and np.ndim(rtol) == 0 and s.size and s[-1] > s.dtype.type(rtol) * s[0]:
@@ -244,17 +195,17 @@ def pinv(x: NDArray[Any], rtol: Any, /) -> NDArray[Any]:
     return matmul(np.conj(np.swapaxes(vh, -1, -2)), inverse[..., None] * u)
 
 
-@_fails_with("the iteration did not converge; is every element finite?")
+@fails_with("the iteration did not converge; is every element finite?")
 def lstsq(a: NDArray[Any], b: NDArray[Any], rtol: float | None, /) -> tuple[NDArray[Any], ...]:
     """The least x with least |b - a x|, rank and singular values of a.
 
     rtol None: what rounding does to a singular value that is 0.
     """
-    _matrix(a)
-    _matrix(b)
+    need_matrix(a)
+    need_matrix(b)
     if a.shape[-2] != b.shape[-2]:
         raise ValueError("lengths")
-    _finite(a)
+    need_finite(a)
     if rtol is None:
         rtol = float(max(a.shape[-2:]) * np.finfo(a.dtype).eps)
     if a.dtype != b.dtype:
@@ -309,8 +260,8 @@ def det(x: NDArray[Any], /) -> NDArray[Any]:
     """Determinant."""
     if x.__class__ is np.ndarray and (y := _det_again.call(x)) is not None:
         return y
-    _square(x)
-    found: Any = stacks.det(x) if x.ndim > 2 or _is_complex(x) else None
+    need_square(x)
+    found: Any = stacks.det(x) if x.ndim > 2 or is_complex(x) else None
     found = few.det(x) if found is None else found
     if found is None:
         found = _det(x)
@@ -321,7 +272,7 @@ def slogdet(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any]]:
     """Sign (or phase) of the determinant, and the logarithm of its absolute value."""
     if x.__class__ is np.ndarray and (both := _slogdet_again.call(x)) is not None:
         return both[0, ...], both[1, ...]
-    _square(x)
+    need_square(x)
     found = stacks.slogdet(x) if x.ndim > 2 else None
     found = few.slogdet(x) if found is None else found
     sign, size = _slogdet(x) if found is None else found
@@ -330,63 +281,63 @@ def slogdet(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def cofactor(x: NDArray[Any], /) -> NDArray[Any]:
     """Derivative of det in each element; finite and right for singular matrices too."""
-    _square(x)
+    need_square(x)
     return cofactors(x)
 
 
-@_fails_with("the iteration did not converge; is every element finite?")
+@fails_with("the iteration did not converge; is every element finite?")
 def eigh(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any]]:
     """Ascending eigenvalues and orthonormal eigenvectors of the Hermitian part."""
-    _square(x)
+    need_square(x)
     found = stacks.eigh(x) if x.ndim > 2 else None
     w, v = _eigh(_hermitian(x)) if found is None else found
     return w, turned(v)
 
 
-@_fails_with("the iteration did not converge; is every element finite?")
+@fails_with("the iteration did not converge; is every element finite?")
 def eigvalsh(x: NDArray[Any], /) -> NDArray[Any]:
     """Ascending eigenvalues of the Hermitian part."""
-    _square(x)
+    need_square(x)
     found: NDArray[Any] | None = stacks.eigvalsh(x) if x.ndim > 2 else None
     return _eigvalsh(_hermitian(x)) if found is None else found
 
 
 def _complex(x: NDArray[Any]) -> NDArray[Any]:
-    return x if _is_complex(x) else x.astype("F" if x.dtype.char == "f" else "D")
+    return x if is_complex(x) else x.astype("F" if x.dtype.char == "f" else "D")
 
 
-@_fails_with("the iteration did not converge; is every element finite?")
+@fails_with("the iteration did not converge; is every element finite?")
 def eig(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any]]:
     """Eigenvalues and eigenvectors of length 1, complex always."""
-    _square(x)
-    _finite(x)
+    need_square(x)
+    need_finite(x)
     w, v = _eig(x)
     return _complex(w), turned(_complex(v))
 
 
-@_fails_with("the iteration did not converge; is every element finite?")
+@fails_with("the iteration did not converge; is every element finite?")
 def eigvals(x: NDArray[Any], /) -> NDArray[Any]:
     """Eigenvalues, complex always."""
-    _square(x)
-    _finite(x)
+    need_square(x)
+    need_finite(x)
     return _complex(_eigvals(x))
 
 
-@_fails_with("the iteration did not converge; is every element finite?")
+@fails_with("the iteration did not converge; is every element finite?")
 def svd(x: NDArray[Any], full: bool, /) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """U, descending singular values, Vᴴ."""
-    _matrix(x)
-    _finite(x)
+    need_matrix(x)
+    need_finite(x)
     found = stacks.svd(x, full) if x.ndim > 2 else None
     u, s, vh = (_svd_full if full else _svd)(x) if found is None else found
     u, vh = turned_pair(u, vh)
     return u, s, vh
 
 
-@_fails_with("the iteration did not converge; is every element finite?")
+@fails_with("the iteration did not converge; is every element finite?")
 def svdvals(x: NDArray[Any], /) -> NDArray[Any]:
     """Singular values, descending."""
-    _matrix(x)
+    need_matrix(x)
     found: NDArray[Any] | None = stacks.svdvals(x) if x.ndim > 2 else None
     return _svdvals(x) if found is None else found
 
@@ -411,10 +362,10 @@ def qr(x: NDArray[Any], complete: bool, /) -> tuple[NDArray[Any], NDArray[Any]]:
         columns, lead = m if complete else min(m, n), x.shape[:-2]
         start = x.size // n * columns
         return both[:start].reshape(*lead, m, columns), both[start:].reshape(*lead, columns, n)
-    _matrix(x)
+    need_matrix(x)
     n = x.shape[-1]
     complete = complete and x.shape[-2] > n
-    if (x.ndim > 2 or _is_complex(x)) and (small := stacks.qr(x, complete)) is not None:
+    if (x.ndim > 2 or is_complex(x)) and (small := stacks.qr(x, complete)) is not None:
         return turned(small[0], n), small[1]
     if (real := few.qr(x, complete)) is not None:
         return real
@@ -433,7 +384,7 @@ def qr(x: NDArray[Any], complete: bool, /) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def lu(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Permutation P, unit lower L, upper U with P L U = x."""
-    _matrix(x)
+    need_matrix(x)
     if x.ndim > 2 and (found := stacks.lu(x)) is not None:
         return found
     if x.shape[-1] == x.shape[-2] and (found := few.lu(x)) is not None:
@@ -455,7 +406,7 @@ def lu(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
 
 def expm(x: NDArray[Any], /) -> NDArray[Any]:
     """Matrix exponential by scaling and squaring."""
-    _square(x)
+    need_square(x)
     if x.__class__ is np.ndarray and exponential.suits(x):
         return exponential.of_stack(x, solve)
     return exponential.one_by_one(x)
