@@ -120,7 +120,7 @@ def _qr_pull(g: tuple[Any, Any], ans: tuple[Value, Value], x: Value, complete: b
     q1, r1 = columns(q, 0, k), ops.slice_(r, top)
     gq = completed_pull(q, g[0], k) if complete and g[0] is not None else g[0]
     gr = None if g[1] is None else upper(ops.slice_(g[1], top))
-    on_q = 0.0 if gq is None else ops.matmul(adjoint(q1), gq)
+    on_q: Any = 0.0 if gq is None else ops.matmul(adjoint(q1), gq)
     skew = on_q if gr is None else on_q - ops.matmul(gr, adjoint(r1))
     inner = lower(skew - adjoint(skew), -1)
     if x.dtype.kind == "c":
@@ -199,8 +199,8 @@ def _lu_pull(g: tuple[Any, Any, Any], ans: tuple[Value, Value, Value], x: Value)
     k, axis = min(m, n), len(x.shape) - 2
     if gl is None and gu is None:
         return ops.multiply(x, 0.0)
-    on_l = 0.0 if gl is None else ops.matmul(adjoint(low), gl)
-    on_u = 0.0 if gu is None else ops.matmul(gu, adjoint(up))
+    on_l: Any = 0.0 if gl is None else ops.matmul(adjoint(low), gl)
+    on_u: Any = 0.0 if gu is None else ops.matmul(gu, adjoint(up))
     square = (*((None, None, 1),) * axis, (0, k, 1), (0, k, 1))
     if m < n:
         part = _over_adjoint(lower(on_l - on_u, -1), columns(up, 0, k))
