@@ -15,12 +15,13 @@ from funct.kernels.cpu.loops import kernel, making, parallel
 from funct.kernels.cpu.vectors import bits, lanes, loaded, many, packed, spread, stored
 
 __all__ = [
-    "PLACES", "chosen", "give_signs", "negative_zero", "places", "plain_chosen",
-    "replaced", "replaced_few", "under", "zeros",
+    "PLACES", "chosen", "give_signs", "negative_zero", "places", "plain_chosen", "replaced",
+    "replaced_few", "signs_tell", "under", "zeros",
 ]  # fmt: skip
 
 _BYTES = 64
 _SIDE = 32  # elements that are chosen together
+_SHORT = 256  # elements of a row
 # of each byte, the places of its bits that are 1, from the lowest on, and what they are before
 PLACES: Any = np.argsort(1 - (np.arange(256)[:, None] >> np.arange(8) & 1), 1, "stable")
 PLACES = PLACES.astype(np.uint8).reshape(-1)
@@ -141,8 +142,20 @@ def zeros(x: Any, y: Any, table: Any, outer: int, n: int, backwards: bool, wide:
 
     backwards: the last of a row of x comes first. table: PLACES.
     """
-    for o in range(outer):
-        give_signs(x, y, table, o * n, o * n, n, backwards, wide)
+    if signs_tell(x, outer * n, n):
+        for o in range(outer):
+            give_signs(x, y, table, o * n, o * n, n, backwards, wide)
+
+
+def signs_tell(x: Any, size: Any, n: Any) -> Any:
+    """Whether zeros of x, of so many elements in rows of n, may have other signs once rows are
+    sorted: where these are short, some are -0, which is found sooner in all of x than the place of
+    zeros in each row.
+    """
+    tell = n > _SHORT
+    if not tell:
+        tell = _negative_zero(x, 0, size) < size
+    return tell
 
 
 def give_signs(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.indexing.packing import give_signs
+from funct.kernels.cpu.indexing.packing import give_signs, signs_tell
 from funct.kernels.cpu.loops import kernel, making
 from funct.kernels.cpu.order.column_sort import sort_lanes
 from funct.kernels.cpu.order.few_values import sorted_by_values
@@ -30,10 +30,13 @@ def sort_rows(
     """x (outer, n >= 2, inner) sorted along the middle axis, ascending; descending: read from the
     other end of that axis. room: 2 * n elements, if inner > 1. table, wide: see `packing.zeros`.
     """
+    signs = False
+    if x.dtype.kind == "f":
+        signs = signs_tell(x, size, n)
     if inner == 1:
         start: Any = 0
         while start < size:
-            _sort(x, y, table, start, start, n, descending, wide)
+            _sort(x, y, table, start, start, n, descending, wide, signs)
             start += n
     else:
         block: Any = 0
@@ -42,16 +45,17 @@ def sort_rows(
                 first = block + c
                 for i in range(n):
                     room[i] = x[first + i * inner]
-                _sort(room, room, table, 0, n, n, descending, wide)
+                _sort(room, room, table, 0, n, n, descending, wide, signs)
                 for i in range(n):
                     y[first + i * inner] = room[n + i]
             block += n * inner
 
 
 def _sort(
-    x: Any, y: Any, table: Any, start: Any, to: Any, n: Any, descending: bool, wide: bool
-) -> None:
-    """One row of x, from start on, sorted into y, from `to` on."""
+    x: Any, y: Any, table: Any, start: Any, to: Any, n: Any, descending: bool, wide: bool,
+    signs: Any,
+) -> None:  # fmt: skip
+    """One row of x, from start on, sorted into y, from `to` on. signs: some zeros may be -0."""
     turned = behind(x[start], x[start + 1], descending)
     known = _goes_on(x, start, n, turned, descending)
     if known and turned ^ descending:
@@ -70,7 +74,7 @@ def _sort(
         if ~known:
             if not few:
                 ascend(y, to, n)
-            if x.dtype.kind == "f":
+            if signs:
                 give_signs(x, y, table, start, to, n, descending, wide)
 
 
