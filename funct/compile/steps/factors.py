@@ -24,6 +24,7 @@ from funct.compile.loops.kernel import CONTROL_WORDS
 from funct.compile.steps.flat import flat_call
 from funct.compile.steps.matrices import call_lapack, converted, refuse
 from funct.compile.steps.reflections import has_reflections, reflections
+from funct.compile.steps.systems import is_systems
 from funct.device.machine_code import offer
 from funct.graph import Node, Var
 from funct.kernels.cpu.small.phases import turn, turn_rows
@@ -74,7 +75,7 @@ def _op(step: Any) -> tuple[str, bool]:
 
 def is_factors(step: Any) -> bool:
     """Whether a step is such an op, of matrices that are computed in double."""
-    if not isinstance(step, Node) or _op(step)[0] not in _OPS:
+    if not isinstance(step, Node) or _op(step)[0] not in _OPS or is_systems(step):
         return False
     name, pairs = _op(step)
     held = [*step.operands, *step.results]

@@ -18,9 +18,10 @@ from funct.compile.fusion.lower import places_of
 from funct.compile.loops.kernel import CONTROL_WORDS, WRONG
 from funct.compile.steps.flat import flat_call
 from funct.graph import Node
-from funct.kernels.cpu.small import systems
+from funct.kernels.cpu.small import factors, systems
 from funct.kernels.cpu.small.numbers import LANES
-from funct.kernels.linalg.stacks import MOST, dealt, rows_of
+from funct.kernels.cpu.small.phases import turn
+from funct.kernels.linalg.stacks import MOST, dealt, in_lanes, rows_of
 from funct.kernels.llvm import I64, PTR, Module, Value
 
 __all__ = ["is_systems", "lower_systems", "print_odd"]
@@ -32,6 +33,7 @@ _OPS = {
 }  # fmt: skip
 _PAIRS = "_of_pairs"
 _OPS |= {name + _PAIRS: kernel for name, kernel in _OPS.items()}
+_OPS |= {"qr" + _PAIRS: factors.qr}
 _ROOM, _INDEX = np.dtype(np.float64), np.dtype(np.int64)
 
 
@@ -41,12 +43,16 @@ def is_systems(step: Any) -> bool:
     if not held or any(v.dtype.char not in "fd" for v in held):
         return False
     name, pairs = _op(step)
+    if name == "qr":
+        shape = step.operands[0].shape[:-1]
+        return 0 not in shape and in_lanes(name, shape, held[0].dtype.char.upper())
     first, *rest = [v.shape[:-1] if pairs else v.shape for v in step.operands]
     if any(shape[:-2] != first[:-2] for shape in rest) or len({v.dtype for v in held}) > 1:
         return False
     n, many = first[-1], math.prod(first[:-2])
     few = n <= rows_of(name, held[0].dtype.char) and all(shape[-1] <= MOST for shape in rest)
-    return few and many >= max(_FEWEST, n // 4)
+    alone = pairs and in_lanes(name, first, held[0].dtype.char.upper())
+    return few and (alone or many >= max(_FEWEST, n // 4))
 
 
 def _op(step: Any) -> tuple[str, bool]:
@@ -59,10 +65,11 @@ def lower_systems(node: Node, fused: Fused) -> list[Call]:
     """The call, after copies of what does not lie one after the other."""
     calls, places = places_of(node.operands, fused)
     operands: Any = node.operands
-    x, (out,), (name, pairs) = operands[0], node.results, _op(node)
+    x, out, (name, pairs) = operands[0], node.results[0], _op(node)
     shape = x.shape[:-1] if pairs else x.shape
-    n = shape[-1]
-    count, part, tasks = dealt(shape)
+    *lead, m, n = shape
+    most = max(m, n)
+    count, part, tasks = dealt((*lead, most, most))
     arrays = [(place, x.dtype) for place in places]
     sizes, room = [n], n * n
     if name == "inv":
@@ -74,13 +81,21 @@ def lower_systems(node: Node, fused: Fused) -> list[Call]:
         sizes, room = [n, m], (n + 2) * (n + m | 1)
     elif name == "det":
         room = (n + 1) * (n | 1)
+    elif name == "qr":
+        columns = out.shape[-2]
+        sizes, room = [m, n, columns], m * (n + columns) + n
     room *= 2 if pairs else 1
     rooms = Address(Buffer(tasks * room * LANES, _ROOM)), _ROOM
     odd = Address(Buffer(tasks, _INDEX))
-    words = [*arrays, (Address(out), out.dtype), rooms, (odd, _INDEX), *sizes, count, part]
+    made = [(Address(v), v.dtype) for v in node.results]
+    words = [*arrays, *made, rooms, (odd, _INDEX), *sizes, count, part]
     words += [pairs, tasks]
-    call = flat_call(_OPS[node.name].fn, words, [out, odd.of], tasks)
-    return [*calls, call, Call(("odd",), (odd, tasks), 1, (), checks=True, doubts=True)]
+    calls.append(flat_call(_OPS[node.name].fn, words, [*node.results, odd.of], tasks))
+    if name == "qr" and n < columns:  # x says nothing about columns beyond its own
+        place = Address(out), out.dtype
+        words = [place, n, place, m, columns, 0, 0, count]
+        calls.append(flat_call(turn.fn, words, (out,)))
+    return [*calls, Call(("odd",), (odd, tasks), 1, (), checks=True, doubts=True)]
 
 
 def print_odd(module: Module, name: str) -> None:

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "MOST", "are_some", "cholesky", "cofactors", "dealt", "det", "eigh", "eigvalsh", "inv", "lu",
-    "qr", "reduces", "rows_of", "slogdet", "solve", "svd", "svdvals",
+    "MOST", "are_some", "cholesky", "cofactors", "dealt", "det", "eigh", "eigvalsh", "in_lanes",
+    "inv", "lu", "qr", "reduces", "rows_of", "slogdet", "solve", "svd", "svdvals",
 ]  # fmt: skip
 
 # rows, up to which elimination in lanes is sooner, and rotations: a task's room stays in the caches
@@ -232,8 +232,17 @@ def _room(vectors: int) -> NDArray[Any]:
 
 def _are_short(name: str, x: NDArray[Any]) -> bool:
     """Whether complex matrices have so few rows that even one is sooner found so."""
-    most = _ALONE.get(x.dtype.char, {}).get(name, 0)
-    return bool(x.ndim > 1 and max(x.shape[-2:]) <= most)
+    return x.ndim > 1 and _short(name, x.shape, x.dtype.char)
+
+
+def _short(name: str, shape: tuple[int, ...], char: str) -> bool:
+    return max(shape[-2:]) <= _ALONE.get(char, {}).get(name, 0)
+
+
+def in_lanes(name: str, shape: tuple[int, ...], char: str) -> bool:
+    """Whether matrices with elements are found so, as far as their shapes say."""
+    some = max(shape[-2:]) <= rows_of(name, char) and are_some(shape)
+    return some or _short(name, shape, char)
 
 
 def _suits(
