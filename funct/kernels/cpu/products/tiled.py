@@ -127,7 +127,7 @@ def is_worth(
     ).rows
     filled = -(-m // rows) * rows * -(-n // lanes) * lanes
     if parts > 1:
-        return filled <= _MOST_MADE_COMPLEX * m * n
+        return n > 1 and filled <= _MOST_MADE_COMPLEX * m * n
     if k >= _LONG:
         return filled <= _MOST_MADE_LONG * m * n
     small = m * n * k <= _SMALL and (a.turned or not b.turned)
