@@ -50,7 +50,9 @@ def products(x: Sizes, w: Sizes, slide: Sliding, result: int = 2) -> Any:
     if min(map(min, slide.padding)) < 0:
         return None
     split, ones = (x[0], slide.groups, w[0] // slide.groups, w[1]), (1,) * d
-    at = np.pad(np.arange(prod(x)).reshape(x), ((0, 0), (0, 0), *slide.padding), constant_values=-1)
+    at = np.pad(
+        np.arange(prod(x)).reshape(x), ((0, 0), (0, 0), *slide.padding), constant_values=-1
+    )
     at_x = windows(at, w[2:], slide.stride, slide.dilation)  # (N, C, *T, *K)
     at_x = at_x.reshape(*split[:2], 1, split[3], *at_x.shape[2:])  # (N, G, 1, c, *T, *K)
     at_w = np.arange(prod(w)).reshape(1, *split[1:], *ones, *w[2:])
