@@ -57,9 +57,9 @@ JOB = Fields((
 ))  # fmt: skip
 _ELEMENT = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 _PANEL_BYTES = 96 << 10  # of a block's pixels, which stay in the second-level cache
-_PIXELS = (64, 512)  # of a block, at least and at most
+_PIXELS = (64, 1024)  # of a block, at least and at most
 _WIDE = 64  # bytes of a vector: shorter ones leave tiles of outputs less empty
-_CHUNK = 4  # tiles whose outputs are stored together: a page of each of these planes is in use
+_CHUNK = 2  # tiles whose outputs are stored together: so many planes are written side by side
 _LEAST_PIXELS = 32  # of an image: fewer leave tiles empty
 _MOST_DEPTH = 48  # products of a sum; of more, other tiles' last step is little
 _LEAST_OUTPUTS = 8  # for which a copy is worth it, or for each so many
