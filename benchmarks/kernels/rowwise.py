@@ -133,6 +133,18 @@ def rows() -> Iterator[Row]:
         "batch_norm, channels last", lambda f, x, w, b: f.batch_norm(x, None, None, w, b, True),
         last, w, w,
     )  # fmt: skip
+    for mode in ("bilinear", "nearest"):
+        yield from _both(
+            f"grid_sample, {mode}, channels last",
+            lambda f, x, g, mode=mode: f.grid_sample(x, g, mode, align_corners=False), last, grid,
+        )  # fmt: skip
+    few = last[:1, :4, :16, :16].copy("K")
+    for name in ("silu", "hardswish"):
+        yield from _both(f"{name}, channels last", lambda f, x, n=name: getattr(f, n)(x), few)
+    yield from _both(
+        "group_norm, channels last", lambda f, x, w, b: f.group_norm(x, 2, w, b), few, w[:4], w[:4]
+    )
+    yield from _both("max_pool2d, channels last", lambda f, x: f.max_pool2d(x, 2), few)
     for out in (1, 5):
         yield from _both(
             f"adaptive_avg_pool2d to {out}, channels last",
@@ -152,6 +164,11 @@ def rows() -> Iterator[Row]:
             )  # fmt: skip
         few = image[:1, :, :16, :16].copy("K")
         yield from _both(f"to 32 x 32, nearest{where}", lambda f, x: f.interpolate(x, 32), few)
+        for given in (image, image[:1, :4, :16, :16].copy("K")):
+            yield from _both(
+                f"to 13 x 13, bilinear{where}",
+                lambda f, x: f.interpolate(x, (13, 13), mode="bilinear"), given,
+            )  # fmt: skip
         yield from _both(f"pad by -1 and 2{where}", lambda f, x: f.pad(x, (-1, 2, 1, -1)), image)
         for mode in ("constant", "reflect"):
             yield from _both(

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 import funct as ft
 import funct.array as xp
+from funct.kernels.channels import lie_last
 from funct.kernels.cpu.loops import available
 from funct.kernels.cpu.windows import sampling as cpu
 from funct.kernels.table import restricted
 from funct.kernels.windows import sampling as kernels
 from funct.nn import functional
-from tests.kernels.arrays import agree
+from tests.kernels.arrays import SPECIAL, agree
 
 pytestmark = pytest.mark.skipif(not available(), reason="there is no LLVM to compile with")
 
@@ -39,6 +40,28 @@ def test_no_index_leaves_its_array(
     parts = -(-count // 4)
     y = np.zeros_like(weights)
     agree(cpu.weights_back, x, places, g, y, *sizes, parts, 4, images * parts)
+    channels += 15 + channels // 6 * 15  # which have one block, or two
+    x, g = (rng.normal(size=(images, n, channels)) for n in (size, count))
+    pixels, blocks = images * count, channels // cpu.LANES
+    sizes, tasks = (channels, size, taps, count), -(-pixels // 2)
+    agree(cpu.picked_last, x, places, weights, np.zeros_like(g), *sizes, 2, pixels, tasks)
+    back = *sizes, blocks, images * blocks
+    agree(cpu.picked_back_last, g, places, weights, np.zeros_like(x), *back)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("channels", [16, 19, 37])
+def test_pixels_have_the_bits_of_planes(channels: int, dtype: Any) -> None:
+    """Where channels are last, whatever is in them, and so the results lie."""
+    rng = np.random.default_rng(channels)
+    x = rng.choice(np.asarray(SPECIAL), (2, channels, 7, 9)).astype(dtype)
+    grid = xp.asarray(rng.uniform(-1.2, 1.2, (2, 11, 16, 2)).astype(dtype))
+    last = xp.asarray(np.moveaxis(np.moveaxis(x, 1, -1).copy(), -1, 1), copy=False)
+    for mode in ("bilinear", "nearest"):
+        with np.errstate(all="ignore"):
+            found, wanted = (functional.grid_sample(v, grid, mode) for v in (last, xp.asarray(x)))
+        assert np.array_equal(np.asarray(found), np.asarray(wanted), equal_nan=True)
+        assert lie_last(found.data)
 
 
 @pytest.mark.parametrize(
@@ -46,15 +69,18 @@ def test_no_index_leaves_its_array(
     [("bilinear", 2, "zeros"), ("bilinear", 3, "border"), ("nearest", 2, "reflection"),
      ("bicubic", 2, "zeros")],
 )  # fmt: skip
+@pytest.mark.parametrize("last", [False, True])
 def test_samples_and_slopes_are_those_of_the_composition(
-    mode: str, rank: int, padding: str, monkeypatch: pytest.MonkeyPatch
+    mode: str, rank: int, padding: str, last: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where pixels and places are infinite, and in second slopes."""
+    """Also where pixels and places are infinite, and in second slopes; in either layout."""
     monkeypatch.setattr(kernels, "_MANY", 1)
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(2, 5, *(5, 4, 3)[:rank]))
+    x = rng.normal(size=(2, 18 if last else 5, *(5, 4, 3)[:rank]))
+    if last:
+        x = np.moveaxis(np.moveaxis(x, 1, -1).copy(), -1, 1)
     grid = rng.uniform(-1.6, 1.6, (2, *(3, 2, 2)[:rank], rank))
-    odd = x.copy(), grid.copy()
+    odd = x.copy("K"), grid.copy()
     odd[0].flat[::7], odd[1].flat[::5] = np.inf, -np.inf
 
     def sample(x: Any, grid: Any) -> Any:

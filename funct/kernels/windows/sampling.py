@@ -9,13 +9,23 @@ import numpy as np
 
 from funct.kernels.cpu.loops import compiles
 from funct.kernels.cpu.scratch import fresh
-from funct.kernels.cpu.windows.sampling import CHANNELS, picked, picked_back, weights_back
+from funct.kernels.cpu.windows.sampling import (
+    CHANNELS,
+    LANES,
+    picked,
+    picked_back,
+    picked_back_last,
+    picked_last,
+    weights_back,
+)
 from funct.kernels.windows.places import share
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["pay", "sampled", "sampled_back", "serves"]
+__all__ = [
+    "LANES", "pay", "sampled", "sampled_back", "sampled_back_last", "sampled_last", "serves",
+]  # fmt: skip
 
 _MANY = 1 << 12  # elements of a result from which on kernels cost less
 _PART = 512  # places of a task
@@ -68,4 +78,35 @@ def sampled_back(
         to_weights = fresh(weights.shape, x.dtype)
         parts = -(-count // _PART)
         weights_back(x, places, g, to_weights, *sizes, parts, _PART, images * parts)
+    return to_x, to_weights
+
+
+def sampled_last(
+    x: NDArray[Any], places: NDArray[np.int32], weights: NDArray[Any]
+) -> NDArray[Any]:
+    """`sampled` of x (N, S, C), C at least LANES: (N, T, C)."""
+    (images, size, channels), (taps, count) = x.shape, places.shape[1:]
+    y = fresh((images, count, channels), x.dtype)
+    pixels = images * count
+    some = share(taps * channels, pixels)
+    told = channels, size, taps, count, some, pixels, -(-pixels // some)
+    picked_last(x, places, weights, y, *told)
+    return y
+
+
+def sampled_back_last(
+    g: NDArray[Any], x: NDArray[Any], places: NDArray[np.int32], weights: NDArray[Any],
+    of: tuple[bool, bool],
+) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:  # fmt: skip
+    """`sampled_back` of g and x like those of `sampled_last`."""
+    (images, size, channels), (taps, count) = x.shape, places.shape[1:]
+    to_x = to_weights = None
+    if of[0]:
+        to_x = fresh(x.shape, x.dtype)
+        blocks = channels // LANES
+        told = channels, size, taps, count, blocks, images * blocks
+        picked_back_last(np.ascontiguousarray(g), places, weights, to_x, *told)
+    if of[1]:
+        lines, planes = (np.ascontiguousarray(v.transpose(0, 2, 1)) for v in (g, x))
+        to_weights = sampled_back(lines, planes, places, weights, (False, True))[1]
     return to_x, to_weights

@@ -16,7 +16,7 @@ from funct.array import Array
 from funct.array.in_single import narrowed, widened
 from funct.errors import ArgumentError, ShapeError
 from funct.kernels.windows import sampling as kernels
-from funct.nn.functional.compiled import below_tapes, compiled, concrete
+from funct.nn.functional.compiled import below_tapes, compiled, concrete, lies_last
 from funct.nn.functional.own_rules import ruled
 from funct.ops.fast import wrap
 from funct.transforms import jit, vjp
@@ -126,15 +126,23 @@ def _by_kernels(input: Any, grid: Any, mode: str, padding_mode: str, corners: bo
     """The same of what is known: where elements are read and their weights are compiled, all else
     is one kernel, and one for each way back.
     """
-    lengths = tuple([int(n) for n in input.shape[2:]])
-    flat = xp.reshape(input, (*input.shape[:2], math.prod(lengths)))
+    (images, channels, *lengths), rank = map(int, input.shape), len(input.shape)
+    last = channels >= kernels.LANES and lies_last(input)
+    if last:
+        pixels = xp.moveaxis(input, 1, -1)
+        flat = xp.reshape(pixels, (images, math.prod(lengths), channels))
+    else:
+        flat = xp.reshape(input, (images, channels, math.prod(lengths)))
     if mode == "nearest":  # whose weights are 1
         grid = ops.stop_gradient(grid)
-    places, weights = _taps_of(lengths, mode, padding_mode, corners)(grid)
+    places, weights = _taps_of(tuple(lengths), mode, padding_mode, corners)(grid)
     of = flat.__class__ is not Array, weights.__class__ is not Array
-    given = flat, places, weights, of
+    given = flat, places, weights, of, last
     y = _known_sums(*given) if any(of) else _picked(*given)[0]
-    return xp.reshape(y, (*input.shape[:2], *grid.shape[1:-1]))
+    to = grid.shape[1:-1]
+    if last:
+        return xp.moveaxis(xp.reshape(y, (images, *to, channels)), rank - 1, 1)
+    return xp.reshape(y, (images, channels, *to))
 
 
 @functools.lru_cache(256)
@@ -154,30 +162,35 @@ def _taps_of(lengths: tuple[int, ...], mode: str, padding_mode: str, corners: bo
     return jit(taps)
 
 
-def _picked(flat: Any, places: Any, weights: Any, of: Any) -> Any:
+def _picked(flat: Any, places: Any, weights: Any, of: Any, last: bool) -> Any:
     """The sums by a kernel, and what the ways back keep."""
     kept = (flat, places, weights)
     if any(v.__class__ is not Array for v in kept):
-        return _taken(*kept), kept
-    return wrap(kernels.sampled(flat.data, places.data, weights.data)), kept
+        return _sums(*kept, of, last), kept
+    sampled = kernels.sampled_last if last else kernels.sampled
+    return wrap(sampled(flat.data, places.data, weights.data)), kept
 
 
-def _picked_back(of: Any, kept: Any, g: Any) -> Any:
+def _picked_back(of: Any, last: bool, kept: Any, g: Any) -> Any:
     flat, places, weights = kept
     if all(v.__class__ is Array for v in (*kept, g)):
-        found = kernels.sampled_back(g.data, flat.data, places.data, weights.data, of)
+        back = kernels.sampled_back_last if last else kernels.sampled_back
+        found = back(g.data, flat.data, places.data, weights.data, of)
         to_flat, to_weights = (None if v is None else wrap(v) for v in found)
     else:
-        to_flat, to_weights = vjp(lambda x, w: _taken(x, places, w), flat, weights)[1](g)
+        sums = lambda x, w: _sums(x, places, w, of, last)  # noqa: E731
+        to_flat, to_weights = vjp(sums, flat, weights)[1](g)
     return to_flat, None, to_weights
 
 
-def _sums(flat: Any, places: Any, weights: Any, of: Any) -> Any:
-    """of: whether flat and weights are on tapes."""
+def _sums(flat: Any, places: Any, weights: Any, of: Any, last: bool) -> Any:
+    """of: whether flat and weights are on tapes. last: of flat (N, S, C), to (N, T, C)."""
+    if last:
+        return _taken(flat.mT, places, weights).mT
     return _taken(flat, places, weights)
 
 
-_known_sums = ruled(_sums, _picked, _picked_back, arrays=3, fixed=1)
+_known_sums = ruled(_sums, _picked, _picked_back, arrays=3, fixed=2)
 
 
 def _taken(flat: Any, places: Any, weights: Any) -> Any:

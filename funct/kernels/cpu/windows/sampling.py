@@ -2,7 +2,8 @@
 
 x (images, channels, size), y (images, channels, count): weights (images, taps, count) times what
 stands at places (images, taps, count); a place below 0 is none, and what stands there is 0. On the
-ways back four channels are taken together. groups: of these in an image.
+ways back four channels are taken together. groups: of these in an image. Of images whose channels
+are last, x (images, size, channels) and y (images, count, channels), whole pixels are read.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import numpy as np
 from funct.kernels.cpu.loops import parallel
 from funct.kernels.cpu.vectors import gathered, loaded, spread, stored
 
-__all__ = ["CHANNELS", "picked", "picked_back", "weights_back"]
+__all__ = [
+    "CHANNELS", "LANES", "picked", "picked_back", "picked_back_last", "picked_last", "weights_back",
+]  # fmt: skip
 
 LANES = 16
 CHANNELS = 4
@@ -38,6 +41,57 @@ def picked(
                     total = total + _pixels(x, r * size, loaded(places, at, width)) * weight
                     at = at + count
                 stored(y, r * count + t, total)
+
+
+@parallel
+def picked_last(
+    x: Any, places: Any, weights: Any, y: Any, channels: int, size: int, taps: int, count: int,
+    some: int, pixels: int, task: int,
+) -> None:  # fmt: skip
+    """The same where channels are last, and LANES or more: a task makes `some` of all pixels."""
+    for r in range(task * some, min((task + 1) * some, pixels)):
+        image, t = _parted(r, count)
+        for q in range(0, channels, LANES):
+            c = min(q, channels - LANES)
+            zero: Any = spread(x.dtype.type(0), LANES)
+            total: Any = zero
+            at = image * taps * count + t
+            for _ in range(taps):
+                place, weight = places[at].astype(np.int64), spread(weights[at], LANES)
+                at = at + count
+                if place >= 0:
+                    pixel = (image * size + place) * channels
+                    total = total + loaded(x, pixel + c, LANES) * weight
+                else:
+                    total = total + zero * weight
+            stored(y, r * channels + c, total)
+
+
+@parallel
+def picked_back_last(
+    g: Any, places: Any, weights: Any, y: Any, channels: int, size: int, taps: int, count: int,
+    blocks: int, task: int,
+) -> None:  # fmt: skip
+    """`picked_back` where channels are last. A task makes one of the blocks of LANES channels of an
+    image; the last, which ends with them, has the more of them to itself.
+    """
+    image, block = _parted(task, blocks)
+    first = block * LANES
+    last = channels if block == blocks - 1 else first + LANES
+    for k in range(size):
+        for c in range(first, last):
+            y[(image * size + k) * channels + c] = 0
+    for t in range(count):
+        at, source = image * taps * count + t, (image * count + t) * channels
+        for _ in range(taps):
+            place, weight = places[at].astype(np.int64), weights[at]
+            at = at + count
+            if place >= 0:
+                to, many = (image * size + place) * channels, spread(weight, LANES)
+                v = loaded(y, to + first, LANES) + many * loaded(g, source + first, LANES)
+                stored(y, to + first, v)
+                for c in range(first + LANES, last):
+                    y[to + c] = y[to + c] + weight * g[source + c]
 
 
 def _pixels(x: Any, plane: Any, places: Any) -> Any:
