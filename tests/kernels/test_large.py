@@ -117,6 +117,24 @@ def test_next_numbers_have_numpys_bits(dtype: Any) -> None:
     np.testing.assert_array_equal(np.signbit(found[kept]), np.signbit(expected[kept]))
 
 
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_reciprocals_of_complex_numbers_have_numpys_bits(dtype: Any) -> None:
+    """Of zeros, infinities and NaN as well; signs of NaN apart."""
+    info = np.finfo(dtype)
+    ends = np.asarray([0, 1, 0.3, info.tiny, info.max, np.inf, np.nan], info.dtype)
+    ends = np.concatenate([ends, -ends])
+    z = np.empty((ends.size, ends.size), dtype)
+    z.real, z.imag = ends, ends[:, None]
+    z = np.resize(z, FAR + 3)
+    found = xp.reciprocal(xp.asarray(z)).data
+    with np.errstate(all="ignore"):
+        expected = np.reciprocal(z)
+    for part, other in ((found.real, expected.real), (found.imag, expected.imag)):
+        np.testing.assert_array_equal(part, other)
+        kept = ~np.isnan(other)
+        np.testing.assert_array_equal(np.signbit(part[kept]), np.signbit(other[kept]))
+
+
 @pytest.mark.parametrize("dtype", [np.bool, np.int8, np.uint16, np.int32, np.int64])
 @pytest.mark.parametrize("name", sorted(SLOW))
 def test_large_arrays_of_integers_have_the_bits_of_floats(name: str, dtype: Any) -> None:

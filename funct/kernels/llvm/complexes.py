@@ -183,11 +183,21 @@ def sqrt(e: Emitter, a: Value, b: Value) -> Parts:
     return re, e.select(tall, b, e.select(e.eq(a, -INFINITY), sign(e, b, INFINITY), im))
 
 
+def reciprocal(e: Emitter, a: Value, b: Value) -> Parts:
+    """1 / (a + ib), with NumPy's bits (R. Smith, "Algorithm 116: Complex division", 1962)."""
+    upright = ~(e.abs(b) <= e.abs(a))
+    large, small = e.select(upright, b, a), e.select(upright, a, b)
+    share = small / large
+    below = large + small * share
+    whole, part = 1 / below, share / below
+    return e.select(upright, part, whole), e.select(upright, -whole, -part)
+
+
 COMPLEX: dict[str, Callable[[Emitter, Value, Value], Parts]] = {
     **{name: getattr(complex_inverse, name) for name in complex_inverse.__all__},
     "cos": cos, "cosh": cosh, "exp": exp, "expm1": expm1, "log": log, "log10": _of_base(LOG10_E),
-    "log1p": log1p, "log2": _of_base(LOG2_E), "sin": sin, "sinh": sinh, "sqrt": sqrt, "tan": tan,
-    "tanh": tanh,
+    "log1p": log1p, "log2": _of_base(LOG2_E), "reciprocal": reciprocal, "sin": sin, "sinh": sinh,
+    "sqrt": sqrt, "tan": tan, "tanh": tanh,
 }  # fmt: skip
 
 

@@ -175,7 +175,21 @@ def apart_normal(e: Emitter, x: Value) -> tuple[Value, Value]:
 
 def is_normal(e: Emitter, x: Value) -> Value:
     """The mask of positive normal numbers."""
+    if has_avx512(e, x.type) and e.module.target.has("avx512dq"):
+        return ~_special(e, x)
     return is_between(e, x, 2.0 ** (1 - BIAS[x.type.element]), float("inf"))
+
+
+def _special(e: Emitter, x: Value) -> Value:
+    """The mask of all others, in one instruction of AVX-512 on whole registers."""
+    type = x.type
+    if type.bits * type.lanes > 512:
+        half = type.lanes // 2
+        parts = range(half), range(half, type.lanes)
+        return e.joined([_special(e, e.shuffle(x, None, part)) for part in parts])
+    full = f"@llvm.x86.avx512.fpclass.{'ps' if type.element == 'f32' else 'pd'}.512"
+    e.module.declare(full, f"declare {type.mask.text} {full}({type.text}, i32)")
+    return e.emit(type.mask, f"call {type.mask.text} {full}({x!r}, i32 255)")
 
 
 def is_between(e: Emitter, x: Value, least: float, below: float) -> Value:
