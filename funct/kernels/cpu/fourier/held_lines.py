@@ -54,15 +54,15 @@ class HeldLines(Lines):
                 vectors.append(self._turned(found, row) if row else found)
         squares = [vectors[k : k + lanes] for k in range(0, len(vectors), lanes)]
         for k, square in enumerate(squares):
-            found = _powers(f, _turned_around(f, square), self.sign)
+            made = _powers(f, _turned_around(f, square), self.sign)
             if several == 1:
                 places = [q * rows + k * lanes for q in range(lanes)]
             else:
-                groups = [found[q : q + several] for q in range(0, lanes, several)]
-                found = [row for group in groups for row in _turned_around(f, group)]
+                groups = [made[q : q + several] for q in range(0, lanes, several)]
+                made = [x for group in groups for x in _turned_around(f, group)]
                 places = [line * n + q * lanes for q in range(rows) for line in range(several)]
-            for place, row in zip(places, found, strict=True):
-                f.store(self._by_factor(row), f.at(target, 2 * place, self.element))
+            for place, vector in zip(places, made, strict=True):
+                f.store(self._by_factor(vector), f.at(target, 2 * place, self.element))
 
     def _turned(self, x: Value, row: int) -> Value:
         """Times the roots of that row."""
