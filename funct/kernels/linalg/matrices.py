@@ -222,7 +222,7 @@ def lstsq(a: NDArray[Any], b: NDArray[Any], rtol: float | None, /) -> tuple[NDAr
 
 # elements of a matrix whose factors Q and R, and singular values of R, are sooner found than what
 # LAPACK multiplies right sides with
-_LEAST_FACTORED, _MOST_FACTORED = 12 * 12, 500 * 500
+_LEAST_FACTORED, _MOST_FACTORED = 16 * 16, 500 * 500
 _LONG = 4  # how much longer than wide it may be, if its Q is LAPACK's
 
 
