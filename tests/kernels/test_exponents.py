@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(not available(), reason="llvmlite is absent")
 
 SHAPES = (
     (1,), (7,), (40, 1), (9, 8), (5, 33), (2, 3, 17), (3, 700), (40, 129), (20_000, 2), (70_000,),
-    (1300, 211),
+    (1300, 211), (3, 41, 5), (1, 3000, 50), (9, 300, 130), (3000, 16),
 )  # fmt: skip
 
 
@@ -38,7 +38,8 @@ def test_sums_have_the_bits_of_the_composition(shape: Any, dtype: str) -> None:
             x[0], x[-1, ..., :1] = -np.inf, np.inf
         last = len(shape) - 1
         several = tuple(range(max(0, last - 1), last + 1))
-        for axis, keepdims in ((-1, False), (last, True), (None, True), (several, False)):
+        for axis, keepdims in ((-1, False), (last, True), (None, True), (several, False),
+                               (0, False), (last // 2, True), (tuple(range(last or 1)), False)):  # fmt: skip
             with np.errstate(all="ignore"):
                 found = exponents.logsumexp(x, axis, keepdims)
                 expected = DIRECT["funct.array.statistical.logsumexp"].composed(
@@ -59,7 +60,7 @@ def test_threads_change_no_bit() -> None:
 
 def test_what_is_left_to_the_composition() -> None:
     x = np.ones((40, 50))
-    for a, axis in ((x, ()), (x, 0), (x, 2), (x.T, 1), (x.astype("f2"), 1), (x * 1j, 1)):
+    for a, axis in ((x, ()), (x[None], (0, 2)), (x, 2), (x.T, 1), (x.astype("f2"), 1), (x * 1j, 1)):
         assert exponents.logsumexp(a, axis) is None
     assert (
         exponents.logsumexp(x, 1, False, x) is exponents.logsumexp(x, 1, False, None, True) is None

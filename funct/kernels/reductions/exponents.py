@@ -1,4 +1,4 @@
-"""Logarithms of sums of exponentials over the last axes, in few passes over memory."""
+"""Logarithms of sums of exponentials over axes side by side, in few passes over memory."""
 
 from __future__ import annotations
 
@@ -27,24 +27,49 @@ def logsumexp(
     d, shape = x.dtype, x.shape
     if b is not None or return_sign is not False or d not in _REAL or not x.size or not shape:
         return None
-    first = _first(axis, len(shape))
-    if first is None or keepdims.__class__ is not bool or not x.flags.c_contiguous:
+    span = _span(axis, shape)
+    if span is None or keepdims.__class__ is not bool or not x.flags.c_contiguous:
         return None
-    rows, n = prod(shape[:first]), prod(shape[first:])
+    first, behind, blocks, n, inner = span
     if not ready(x.size):
         return None
-    x = x.reshape(rows, n)
-    if x.size <= _NEAR:
-        highest, weight, rest = _of_rows(x)
-    else:
-        step = -(-rows // -(-x.size // _NEAR))
-        blocks = [_of_rows(x[start : start + step]) for start in range(0, rows, step)]
-        highest, weight, rest = map(np.concatenate, zip(*blocks, strict=True))
+    of, several = (_of_rows, _rows) if inner == 1 else (_of_columns, _columns)
+    parts = [of(*some) for some in several(x, blocks, n, inner)]
+    highest, weight, rest = (
+        parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+    )
     found = _chosen("log1p", np.log1p, d)(rest / weight) + _chosen("log", np.log, d)(weight)
     found += highest
-    kept = (1,) * (len(shape) - first) if keepdims else ()
-    found = found.reshape((*shape[:first], *kept))
+    kept = (1,) * (behind - first) if keepdims else ()
+    found = found.reshape((*shape[:first], *kept, *shape[behind:]))
     return found if found.ndim else found[()]
+
+
+def _rows(x: Any, rows: int, n: int, _: int) -> list[tuple[Any]]:
+    """Rows that stay in caches meanwhile, in turn."""
+    x = x.reshape(rows, n)
+    if x.size <= _NEAR:
+        return [(x,)]
+    step = -(-rows // -(-x.size // _NEAR))
+    return [(x[start : start + step],) for start in range(0, rows, step)]
+
+
+def _columns(x: Any, blocks: int, n: int, inner: int) -> list[tuple[Any, int, int]]:
+    """Blocks of rows, or columns of a block, that stay in caches meanwhile, in turn: blocks, and
+    which of their columns.
+    """
+    x = x.reshape(blocks, n, inner)
+    if x.size <= _NEAR:
+        return [(x, 0, inner)]
+    if (size := n * inner) <= _NEAR:
+        step = -(-blocks // -(-x.size // _NEAR))
+        return [(x[start : start + step], 0, inner) for start in range(0, blocks, step)]
+    step = -(-inner // -(-size // _NEAR))
+    step += -step % cpu.STRIP
+    return [
+        (x[k : k + 1], start, min(step, inner - start))
+        for k in range(blocks) for start in range(0, inner, step)
+    ]  # fmt: skip
 
 
 def _of_rows(x: Any) -> tuple[Any, Any, Any]:
@@ -62,15 +87,35 @@ def _of_rows(x: Any) -> tuple[Any, Any, Any]:
     return highest, weight, total(y, -1, False)
 
 
+def _of_columns(x: Any, start: int, width: int) -> tuple[Any, Any, Any]:
+    """The same of columns of blocks of rows (blocks, n, inner), as one line."""
+    (blocks, n, inner), d = x.shape, x.dtype
+    part = max(1, _PART // (n * min(width, cpu.STRIP)))
+    strips = -(-width // cpu.STRIP)
+    tasks = -(-blocks * strips // part)
+    highest, weight, rest = (np.empty(blocks * width, d) for _ in range(3))
+    y = fresh((blocks, n, width), d)
+    sizes = blocks, n, inner, start, width, strips, part, tasks
+    cpu.below_columns(x, y, highest, *sizes)
+    y = _chosen("exp", np.exp, d)(y)
+    cpu.beside_columns(x, y, highest, weight, rest, *sizes)
+    return np.where(np.isfinite(highest), highest, d.type(0)), weight, rest
+
+
 @functools.lru_cache(64)
-def _first(axis: Any, rank: int) -> int | None:
-    """The first of the axes, if these are the last ones of so many."""
+def _span(axis: Any, shape: tuple[int, ...]) -> tuple[int, int, int, int, int] | None:
+    """The first of axes that lie side by side, what is behind them, and how many elements there are
+    before, in and behind them.
+    """
+    rank = len(shape)
     axes = range(rank) if axis is None else axis if axis.__class__ is tuple else (axis,)
     if not all(a.__class__ is int and -rank <= a < rank for a in axes):
         return None
     order = sorted([a % rank for a in axes])
-    first = rank - len(order)
-    return first if order and order == [*range(first, rank)] else None
+    if not order or order != [*range(order[0], order[0] + len(order))]:
+        return None
+    first, behind = order[0], order[-1] + 1
+    return first, behind, prod(shape[:first]), prod(shape[first:behind]), prod(shape[behind:])
 
 
 @functools.cache

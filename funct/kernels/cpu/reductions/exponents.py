@@ -1,4 +1,6 @@
-"""What sums of exponentials need of rows: differences to the greatest, and which ones are it."""
+"""What sums of exponentials need of rows and of columns: differences to the greatest, and which
+ones are it.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,10 @@ from funct.kernels.cpu.loops import parallel
 from funct.kernels.cpu.vectors import lanes, loaded, many, picked, room, spread, stored
 from funct.kernels.cpu.windows.pooling import larger
 
-__all__ = ["beside", "below"]
+__all__ = ["STRIP", "below", "below_columns", "beside", "beside_columns"]
 
 _SIZES = 16, 8, 4  # of vectors, of which rows take the longest that they fill
+STRIP = 64  # columns of a unit of work
 _ABREAST = 4  # vectors that are compared at once: each waits for the one before it
 _FROM = {k: tuple(range(k, 2 * k)) for k in (2, 4, 8)} | {0: tuple(range(8))}  # halves of vectors
 
@@ -125,3 +128,92 @@ def _beside(x: Any, y: Any, first: Any, n: Any, top: Any, size: int) -> Any:
     stored(y, last, final - np.where(same, ones, zeros))
     new = lanes(size, np.int32) >= spread(np.int32(k - last), size)
     return count + many(same & new)
+
+
+@parallel
+def below_columns(
+    x: Any, y: Any, highest: Any, blocks: int, n: int, inner: int, start: int, width: int,
+    strips: int, part: int, task: int,
+) -> None:  # fmt: skip
+    """y = x less the greatest of its column, if that is finite, which is written to highest.
+    x: (blocks, n, inner), of which the columns from start on are taken, as many as width says.
+    y: (blocks, n, width). highest: (blocks, width). A task takes `part` of all strips.
+    """
+    begin, end = task * part, min((task + 1) * part, blocks * strips)
+    if width >= _SIZES[0]:
+        for u in range(begin, end):
+            _below_strip(x, y, highest, u, strips, n, inner, start, width, _SIZES[0])
+    elif width >= _SIZES[1]:
+        for u in range(begin, end):
+            _below_strip(x, y, highest, u, strips, n, inner, start, width, _SIZES[1])
+    elif width >= _SIZES[2]:
+        for u in range(begin, end):
+            _below_strip(x, y, highest, u, strips, n, inner, start, width, _SIZES[2])
+    else:
+        for u in range(begin, end):
+            _below_strip(x, y, highest, u, strips, n, inner, start, width, 1)
+
+
+def _below_strip(
+    x: Any, y: Any, highest: Any, u: Any, strips: Any, n: Any, inner: Any, start: Any, width: Any,
+    size: int,
+) -> None:  # fmt: skip
+    """The same for a strip of columns, of which the last vectors may overlap."""
+    block = np.int64(np.uint64(u) // np.uint64(strips))
+    first = (u - block * strips) * STRIP
+    source, to = block * n * inner + start, block * n * width
+    zeros = spread(x.dtype.type(0), size)
+    for k in range(first, min(first + STRIP, width), size):
+        j = min(k, width - size)
+        top: Any = loaded(x, source + j, size)
+        for r in range(1, n):
+            top = larger(loaded(x, source + r * inner + j, size), top)
+        stored(highest, block * width + j, top)
+        less = np.where(top - top == zeros, top, zeros)
+        for r in range(n):
+            stored(y, to + r * width + j, loaded(x, source + r * inner + j, size) - less)
+
+
+@parallel
+def beside_columns(
+    x: Any, y: Any, highest: Any, weight: Any, rest: Any, blocks: int, n: int, inner: int,
+    start: int, width: int, strips: int, part: int, task: int,
+) -> None:  # fmt: skip
+    """weight: how many of x are the greatest of their column; rest: the sum of y where 1 is taken
+    from these, in the order of rows.
+    """
+    begin, end = task * part, min((task + 1) * part, blocks * strips)
+    if width >= _SIZES[0]:
+        for u in range(begin, end):
+            _beside_strip(x, y, highest, weight, rest, u, strips, n, inner, start, width, _SIZES[0])
+    elif width >= _SIZES[1]:
+        for u in range(begin, end):
+            _beside_strip(x, y, highest, weight, rest, u, strips, n, inner, start, width, _SIZES[1])
+    elif width >= _SIZES[2]:
+        for u in range(begin, end):
+            _beside_strip(x, y, highest, weight, rest, u, strips, n, inner, start, width, _SIZES[2])
+    else:
+        for u in range(begin, end):
+            _beside_strip(x, y, highest, weight, rest, u, strips, n, inner, start, width, 1)
+
+
+def _beside_strip(
+    x: Any, y: Any, highest: Any, weight: Any, rest: Any, u: Any, strips: Any, n: Any, inner: Any,
+    start: Any, width: Any, size: int,
+) -> None:  # fmt: skip
+    """The same for a strip."""
+    block = np.int64(np.uint64(u) // np.uint64(strips))
+    first = (u - block * strips) * STRIP
+    source, to = block * n * inner + start, block * n * width
+    ones, zeros = spread(x.dtype.type(1), size), spread(x.dtype.type(0), size)
+    for k in range(first, min(first + STRIP, width), size):
+        j = min(k, width - size)
+        top = loaded(highest, block * width + j, size)
+        count: Any = zeros
+        total: Any = zeros
+        for r in range(n):
+            same = np.where(loaded(x, source + r * inner + j, size) == top, ones, zeros)
+            total = total + (loaded(y, to + r * width + j, size) - same)
+            count = count + same
+        stored(weight, block * width + j, count)
+        stored(rest, block * width + j, total)
