@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from funct.kernels.llvm.cells import ERF_CELLS, ERF_END, ERF_STEP
-from funct.kernels.llvm.coefficients import (
+from funct.kernels.llvm.coefficients.error import (
     ERF,
     ERF_NEAR,
     ERF_TAIL,
@@ -20,9 +20,8 @@ from funct.kernels.llvm.coefficients import (
     ERFINV,
     ERFINV_FAR,
     ERFINV_TAIL,
-    EXP,
-    EXP2_PART,
 )
+from funct.kernels.llvm.coefficients.exponential import EXP, EXP2_PART
 from funct.kernels.llvm.exponential import LN2, LOG2_E
 from funct.kernels.llvm.logarithm import log_of_normal
 from funct.kernels.llvm.rare import rarely

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from funct.kernels.llvm.cells import EXP2_SIXTEENTHS
-from funct.kernels.llvm.coefficients import EXP, EXP_SIXTEENTH
+from funct.kernels.llvm.coefficients.exponential import EXP, EXP_SIXTEENTH
 from funct.kernels.llvm.scaling import (
     BIAS,
     MANTISSA,

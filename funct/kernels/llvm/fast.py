@@ -15,7 +15,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from funct.kernels.llvm import error, exponential, logarithm, trigonometric
-from funct.kernels.llvm.coefficients import ERF_WHOLE, EXP_FAST, SIN_HALF
+from funct.kernels.llvm.coefficients.error import ERF_WHOLE
+from funct.kernels.llvm.coefficients.exponential import EXP_FAST
+from funct.kernels.llvm.coefficients.trigonometric import SIN_HALF
 from funct.kernels.llvm.exponential import LN2, LOG2_E, reduce
 from funct.kernels.llvm.scaling import BIAS, has_avx512, nearest, pow2, split_constant
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from funct.kernels.llvm.coefficients import LGAMMA, STIRLING
+from funct.kernels.llvm.coefficients.gamma import LGAMMA, STIRLING
 from funct.kernels.llvm.gamma_zeros import GAMMA_ZEROS
 from funct.kernels.llvm.logarithm import log, log_pair
 from funct.kernels.llvm.rare import rarely

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from funct.kernels.llvm.cells import TANH_CELLS, TANH_END, TANH_STEP
-from funct.kernels.llvm.coefficients import ATANH_WIDE, SINH, TANH
+from funct.kernels.llvm.coefficients.hyperbolic import SINH, TANH
+from funct.kernels.llvm.coefficients.logarithm import ATANH_WIDE
 from funct.kernels.llvm.exponential import LN2, reduce
 from funct.kernels.llvm.logarithm import log, log_of_sum
 from funct.kernels.llvm.rare import rarely

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funct.kernels.llvm.coefficients import ASIN, ATAN
+from funct.kernels.llvm.coefficients.trigonometric import ASIN, ATAN
 from funct.kernels.llvm.scaling import LARGEST_EXPONENT, root_pair, split_constant
 from funct.kernels.llvm.trigonometric import HALF_PI, PI
 

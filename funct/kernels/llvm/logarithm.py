@@ -18,7 +18,7 @@ from funct.kernels.llvm.cells import (
     LOG10_LOW,
     LOG_CELLS,
 )
-from funct.kernels.llvm.coefficients import ATANH, LOG, LOG_CELL
+from funct.kernels.llvm.coefficients.logarithm import ATANH, LOG, LOG_CELL
 from funct.kernels.llvm.exponential import LN2, LOG2_E, exp
 from funct.kernels.llvm.rare import rarely
 from funct.kernels.llvm.scaling import (

@@ -11,14 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from funct.kernels.llvm.cells import LOG2_CELLS, LOG2_HIGH, LOG2_LOW
-from funct.kernels.llvm.coefficients import (
-    ATANH_SHORT,
-    ATANH_TAIL,
-    CBRT,
-    EXP2_WHOLE,
-    EXP_SHORT,
-    LOG_TAIL,
-)
+from funct.kernels.llvm.coefficients.exponential import EXP2_WHOLE, EXP_SHORT
+from funct.kernels.llvm.coefficients.logarithm import ATANH_SHORT, ATANH_TAIL, LOG_TAIL
+from funct.kernels.llvm.coefficients.root import CBRT
 from funct.kernels.llvm.exponential import LN2, LOG2_E, small
 from funct.kernels.llvm.logarithm import cell
 from funct.kernels.llvm.rare import rarely

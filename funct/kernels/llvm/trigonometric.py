@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from funct.kernels.llvm.cells import SIN_EIGHTHS, TAN_SIXTEENTHS
-from funct.kernels.llvm.coefficients import (
+from funct.kernels.llvm.coefficients.trigonometric import (
     COS,
     COS_SIXTEENTH,
     SIN,

@@ -1,6 +1,6 @@
-"""Fits the polynomials of funct/kernels/llvm/coefficients.py, which is what this prints.
+"""Fits the polynomials of funct/kernels/llvm/coefficients: this prints the file of a family.
 
-    python tests/kernels/llvm/fit.py > funct/kernels/llvm/coefficients.py
+    python tests/kernels/llvm/fit.py error > funct/kernels/llvm/coefficients/error.py
 
 Each is a minimax polynomial, in arithmetic of 50 digits. The first coefficients are rounded to the
 dtype one by one, and the rest is fitted again after each.
@@ -354,6 +354,29 @@ FITS = {
     ),
 }  # fmt: skip
 
+FAMILIES = {  # what the file of each is for, and has
+    "exponential": (
+        "exponentials",
+        ("EXP", "EXP_SIXTEENTH", "EXP_SHORT", "EXP_FAST", "EXP2_WHOLE", "EXP2_PART", "EXP2_ABOVE"),
+    ),
+    "logarithm": (
+        "logarithms, some by way of atanh",
+        ("LOG", "LOG_CELL", "LOG_TAIL", "ATANH", "ATANH_WIDE", "ATANH_SHORT", "ATANH_TAIL"),
+    ),
+    "trigonometric": (
+        "sines, cosines, tangents and their inverses",
+        ("SIN", "COS", "TAN", "SIN_HALF", "SIN_SIXTEENTH", "COS_SIXTEENTH", "TAN_SIXTEENTH", "ASIN",
+         "ATAN"),
+    ),
+    "hyperbolic": ("sinh and tanh", ("SINH", "TANH")),
+    "error": (
+        "error functions and their inverse",
+        ("ERF", "ERF_NEAR", "ERF_TAIL", "ERF_WHOLE", "ERFC", "ERFINV", "ERFINV_FAR", "ERFINV_TAIL"),
+    ),
+    "gamma": ("the logarithm of the gamma function", ("LGAMMA", "STIRLING")),
+    "root": ("the cube root", ("CBRT",)),
+}  # fmt: skip
+
 
 def printed(name):
     """The lines of one entry, and the errors on stderr."""
@@ -385,6 +408,6 @@ def print_file(said, names, parts):
 
 
 if __name__ == "__main__":
-    names = sys.argv[1:] or list(FITS)
-    said = "Coefficients of minimax polynomials, lowest first; tests fit them."
+    about, names = FAMILIES[sys.argv[1]]
+    said = f"Coefficients of polynomials for {about}, lowest first."
     print_file(said, names, map(printed, names))

@@ -10,7 +10,7 @@ from funct.kernels.cpu.attention.strip_products import TILES, Along, product_nam
 from funct.kernels.cpu.dense.turn import turn_name
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.llvm import I64, each, typed
-from funct.kernels.llvm.coefficients import EXP2_ABOVE, EXP2_PART
+from funct.kernels.llvm.coefficients.exponential import EXP2_ABOVE, EXP2_PART
 from funct.kernels.llvm.exponential import LN2, LOG2_E, small
 from funct.kernels.llvm.scaling import (
     BIAS,

@@ -1,0 +1,1 @@
+"""Coefficients of minimax polynomials, a family of functions a file; tests fit them."""
