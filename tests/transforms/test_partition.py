@@ -223,6 +223,32 @@ SEVERAL: dict[str, Any] = {
 }
 
 
+PLAIN: dict[str, Any] = {
+    "a constant": lambda x: V,
+    "two constants": lambda x: (V, V * 2.0),
+    "an operand": lambda x: x,
+    "one result twice": lambda x: (xp.sin(x), xp.sin(x)),
+    "a part of a constant": lambda x: V[::2],
+}
+
+
+@pytest.mark.parametrize("budget", [1.0, 0.0])
+@pytest.mark.parametrize("name", PLAIN)
+def test_results_that_nothing_makes(name: str, budget: float) -> None:
+    """They may be what the second half reads."""
+
+    def fun(x: Any) -> Any:
+        return xp.sin(x) * V, xp.cos(x) * V[3], PLAIN[name](x)
+
+    def gradients(f: Any) -> Any:
+        value, pull = ft.vjp(f, xp.flip(V))
+        slopes = ft.tree.map(lambda y: xp.flip(y) + 1.0, value)
+        return value, pull(slopes), ft.jvp(f, (V,), (xp.flip(V),)), ft.jacrev(f)(V)
+
+    with ft.config.using(memory_budget=budget):
+        laws.close(gradients(ft.jit(fun)), gradients(fun), 1e-12, 1e-12)
+
+
 @pytest.mark.in_turn
 @pytest.mark.parametrize("budget", [0.0, 0.1, 0.2, 0.5, 0.9])
 @pytest.mark.parametrize("name", SEVERAL)

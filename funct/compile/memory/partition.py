@@ -124,10 +124,10 @@ class _Split:
         self.results = joint.outputs[:n_out]
         self.gradients = joint.outputs[n_out:]
         there = self.inputs if given is None else [v for v, g in zip(self.inputs, given) if g]
-        self.free = {*there, *(self.results if given is None else ())}
+        self.constants = {v for v, _ in joint.constants}  # both halves have them
+        self.free = {*there, *(self.results if given is None else ())} - self.constants
         self.entries = [e for e in joint.nodes if not isinstance(e, Guard)]
         self.maker: dict[Var, Entry] = {v: e for e in self.entries for v in e.results}
-        self.constants = {v for v, _ in joint.constants}
         self.late: set[Var] = set(self.cts)
         self.later: set[Entry] = set()  # one for its effect has no result
         for e in self.entries:
