@@ -63,6 +63,7 @@ _TERMS, _LAID = 128, 512  # of a sum in registers, and of what is laid out at a 
 _PANELS, _INSIDE, _STRIPS = 1 << 18, 1 << 19, 1 << 19
 _MANY = 512  # rows from which on B is laid out, and columns from which on A is
 _ENOUGH_COLUMNS = 256  # for A, if B is and many terms are taken at once, each on a page of its own
+_LINE, _SLOWLY = 64, 3  # bytes; the logarithm of the most tiles that ask for one of each term
 _PAGE, _LINES, _PAGES = 4096, 8, 64  # pages whose places the processor has at hand
 _ENOUGH = {1: 8, 2: 6, 3: 5}  # rows of a tile of so many vectors that is as fast as a higher one
 # of so many bytes: elements that are turned around together, and what holds them
@@ -187,6 +188,7 @@ class _Driver:
         self.given = dict(zip(ARGUMENTS, f.arguments, strict=True))
         self.wide = self.real.of(f.module.target.vector_bytes // self.real.bytes)
         self.lanes = self.wide.lanes // self.parts  # elements of a vector
+        self.line = _LINE // (self.real.bytes * self.parts)
         self.turned = f.ne(self.given["a_way"], INSIDE)
         self.laid = f.eq(self.given["a_way"], LAID)
         rows = f.select(self.laid, self.given["rows_at_once"], f.constant(I64, 0))
@@ -209,7 +211,7 @@ class _Driver:
         def some(first: Value) -> None:
             here = {x: self.at(whole[x], first * step) for x, step in down.items()}
             k = some_of(f, whole["k"] - first, whole["terms_at_once"])
-            self.given = whole | here | {"k": k, "before": first}
+            self.given = whole | here | {"k": k, "before": first, "left": whole["k"] - first - k}
             self._terms()
 
         each_some(f, whole["k"], some, whole["terms_at_once"])
@@ -350,20 +352,45 @@ class _Driver:
 
         def here(i: Value, j: Value, columns: Value, kind: str) -> None:
             panel = self.at(self.at(g["b"], first), j)
-            self._tile(i, rows[0], first + j, columns, kind, (panel, g["b_row"]))
+            ahead = self._next_terms(i, rows, j, (first, count))
+            self._tile(i, rows[0], first + j, columns, kind, (panel, g["b_row"]), ahead)
 
         def laid(i: Value, j: Value, columns: Value, kind: str) -> None:
             panel = self.at(self.panels, j * g["k"])
-            self._tile(i, rows[0], first + j, columns, kind, (panel, g[kind]))
+            nothing = [panel, f.constant(I64, 0), f.constant(I64, 0)]
+            self._tile(i, rows[0], first + j, columns, kind, (panel, g[kind]), nothing)
 
         f.when(inside, lambda: panels(lambda *panel: bands(lambda i: here(i, *panel))))
         f.when(~inside, lambda: bands(lambda i: panels(lambda *panel: laid(i, *panel))))
 
+    def _next_terms(
+        self, i: Value, rows: tuple[Value, Value], j: Value, columns: tuple[Value, Value]
+    ) -> list[Value]:
+        """What a tile asks for of the terms after these; see Note [Asking ahead] in `gemm_tile.py`.
+
+        A tile, or as many as a power of two, ask for a line of each: first for B's, then for A's.
+        """
+        f, g, line, zero = self.f, self.given, self.line, self.f.constant(I64, 0)
+        (start, stop), (first, count), k = rows, columns, g["k"]
+        of_a, of_b = (f.div(n + (line - 1), line) for n in (stop - start, count))
+        bands = f.div(stop - start + (g["rows"] - 1), g["rows"])
+        panel = f.div(j + (g["panel"] - g["edge"]), g["panel"])
+        number = panel * bands + f.div(i - start, g["rows"])
+        slowly = zero
+        for more in range(1, _SLOWLY + 1):
+            enough = (of_a + of_b) << more <= f.div(count * bands, g["panel"])
+            slowly = f.select(enough, f.constant(I64, more), slowly)
+        at, part = number >> slowly, number & ((f.constant(I64, 1) << slowly) - 1)
+        right, there = at < of_b, (at < of_a + of_b) & (g["left"] > 0)
+        b, a = (self.at(g["b"], first + at * line), self.at(g["a"], start + (at - of_b) * line))
+        row = f.select(there, f.select(right, g["b_row"], g["a_row"]), zero)
+        return [self.at(f.select(right, b, a), (k + (part * k >> slowly)) * row), row, slowly]
+
     def _tile(
         self, i: Value, start: Value, j: Value, columns: Value, kind: str,
-        panel: tuple[Value, Value],
+        panel: tuple[Value, Value], ahead: list[Value],
     ) -> None:  # fmt: skip
-        """The tile from row i and column j on. start: of the rows that are laid out."""
+        """The tile from row i and column j on. start: of rows laid out. ahead: what it asks for."""
         f, g, row = self.f, self.given, self._real(i)
         here = self.at(g["a"], f.select(self.turned, row, row * g["a_row"]))
         left = f.select(self.laid, self._laid(i, start), here)
@@ -371,7 +398,7 @@ class _Driver:
         out = self.at(self.at(g["c"], row * g["c_row"]), j)
         made = f.select(f.eq(g["before"], 0), f.constant(I64, 0), i - row)
         given = [left, a_row, *panel, g["k"], g["terms"], out, g["c_row"], columns]
-        given += [g["before"], made]
+        given += [g["before"], made, *ahead]
         which = g["wide" if kind == "panel" else "narrow"]
         f.line(f"call void {which.name}({', '.join([repr(v) for v in given])})")
 

@@ -10,6 +10,13 @@ Note [Masks]
     if it were: behind them are others, and no lane meets another one. For the last rows, behind
     which nothing may be, there is a second loop, with masks.
 
+Note [Asking ahead]
+    A turned A, and B beside it, come as a line or three of each term, which may be far away: loads
+    that wait for them leave the units idle, as no more terms are under way than the processor holds
+    instructions of. So each term also asks for a line of the terms after these. Where there are
+    more tiles than such lines, some terms ask for the same one: memory is to have no rest and no
+    rush. A straight A has rows that the processor sees coming.
+
 Note [Complex numbers]
     Real and imaginary parts of A are two rows of numbers, each times B as it lies, with sums of its
     own: the parts meet when all terms are summed, and nothing is shuffled before.
@@ -58,7 +65,8 @@ def print_tile(module: Module, tile: Tile) -> None:
     """Add a tile, which takes A, elements from row to row of it or, turned, from column to column;
     a panel of B, elements from row to row of it; terms, and those of a sum in registers; C,
     elements from row to row of it; columns, how many terms C has had before, and how many of the
-    rows have those of this call already.
+    rows have those of this call already; what to ask for, elements from row to row of it, and the
+    logarithm of the terms that ask for the same, see Note [Asking ahead].
     """
     target = module.target
     f = module.function(
@@ -67,9 +75,10 @@ def print_tile(module: Module, tile: Tile) -> None:
             ("a", PTR), ("a_row", I64), ("b", PTR), ("b_row", I64), ("k", I64), ("most", I64),
             ("c", PTR),
             ("c_row", I64), ("n", I64), ("before", I64), ("made", I64),
+            ("ahead", PTR), ("ahead_row", I64), ("slowly", I64),
         ],
     )  # fmt: skip
-    a, a_row, b, b_row, terms, most, c, c_row, n, before, made = f.arguments
+    a, a_row, b, b_row, terms, most, c, c_row, n, before, made, *asks = f.arguments
     real, parts = parts_of(tile.element)
     wide = real.of(target.vector_bytes // real.bytes)
     lanes, byte = wide.lanes // parts, real.bytes * parts
@@ -87,6 +96,9 @@ def print_tile(module: Module, tile: Tile) -> None:
 
     def term(masks: Sequence[Value | None], t: Value, held: list[Value]) -> list[Value]:
         right, lefts, held = held[0], held[1 : 1 + groups], held[1 + groups :]
+        if tile.turned:
+            ahead, ahead_row, slowly = asks
+            f.prefetch(at(ahead, (t >> slowly) * ahead_row), near=False)
         places = [at(right, v * lanes) for v in range(tile.vectors)]
         row = [f.load(wide, place, mask) for place, mask in zip(places, masks, strict=True)]
         sums: list[Value] = []
@@ -100,12 +112,7 @@ def print_tile(module: Module, tile: Tile) -> None:
         return [at(right, b_row), *[at(x, step) for x in lefts], *sums]
 
     def together(sums: list[Value]) -> list[Value]:
-        """The parts' sums, see Note [Masks]
-    A load by a mask costs a unit of multiplication. So rows of a panel that is not full are read as
-    if it were: behind them are others, and no lane meets another one. For the last rows, behind
-    which nothing may be, there is a second loop, with masks.
-
-Note [Complex numbers]."""
+        """The parts' sums, see Note [Complex numbers]."""
         if parts == 1:
             return sums
         around = [i ^ 1 for i in range(wide.lanes)]
