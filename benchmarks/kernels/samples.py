@@ -58,11 +58,13 @@ def _reduced(n: int) -> Iterator[Row]:
         f"prod of axis 1, {long.shape}, {x.dtype}", (long,), lambda v: xp.prod(v, axis=1),
         numpy=lambda v: np.prod(v, 1), torch=lambda t, v: v.prod(1),
     )  # fmt: skip
-    yield row_of(
-        f"logsumexp of axis 1, {long.shape}, {x.dtype}", (long,),
-        lambda v: xp.logsumexp(v, axis=1), torch=lambda t, v: t.logsumexp(v, 1),
-        jax=lambda j, v: j.nn.logsumexp(v, 1),
-    )  # fmt: skip
+    for axis in (1, 0):
+        yield row_of(
+            f"logsumexp of axis {axis}, {long.shape}, {x.dtype}", (long,),
+            lambda v, axis=axis: xp.logsumexp(v, axis=axis),
+            torch=lambda t, v, axis=axis: t.logsumexp(v, axis),
+            jax=lambda j, v, axis=axis: j.nn.logsumexp(v, axis),
+        )  # fmt: skip
     yield row_of(
         f"norms of rows, {long.shape}, {x.dtype}", (long,),
         lambda v: xp.linalg.vector_norm(v, axis=1),

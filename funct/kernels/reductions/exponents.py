@@ -11,7 +11,7 @@ import numpy as np
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.reductions import exponents as cpu
 from funct.kernels.cpu.scratch import fresh
-from funct.kernels.reductions.statistical import total
+from funct.kernels.reductions.statistical import most, total
 from funct.kernels.table import find
 
 __all__ = ["logsumexp"]
@@ -33,8 +33,12 @@ def logsumexp(
     first, behind, blocks, n, inner = span
     if not ready(x.size):
         return None
-    of, several = (_of_rows, _rows) if inner == 1 else (_of_columns, _columns)
-    parts = [of(*some) for some in several(x, blocks, n, inner)]
+    of = _of_columns
+    x = x.reshape(blocks, n, inner)
+    if inner == 1:
+        x, of = x[..., 0], _of_rows
+    step = -(-blocks // -(-x.size // _NEAR))
+    parts = [of(x[start : start + step]) for start in range(0, blocks, step)]
     highest, weight, rest = (
         parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
     )
@@ -43,33 +47,6 @@ def logsumexp(
     kept = (1,) * (behind - first) if keepdims else ()
     found = found.reshape((*shape[:first], *kept, *shape[behind:]))
     return found if found.ndim else found[()]
-
-
-def _rows(x: Any, rows: int, n: int, _: int) -> list[tuple[Any]]:
-    """Rows that stay in caches meanwhile, in turn."""
-    x = x.reshape(rows, n)
-    if x.size <= _NEAR:
-        return [(x,)]
-    step = -(-rows // -(-x.size // _NEAR))
-    return [(x[start : start + step],) for start in range(0, rows, step)]
-
-
-def _columns(x: Any, blocks: int, n: int, inner: int) -> list[tuple[Any, int, int]]:
-    """Blocks of rows, or columns of a block, that stay in caches meanwhile, in turn: blocks, and
-    which of their columns.
-    """
-    x = x.reshape(blocks, n, inner)
-    if x.size <= _NEAR:
-        return [(x, 0, inner)]
-    if (size := n * inner) <= _NEAR:
-        step = -(-blocks // -(-x.size // _NEAR))
-        return [(x[start : start + step], 0, inner) for start in range(0, blocks, step)]
-    step = -(-inner // -(-size // _NEAR))
-    step += -step % cpu.STRIP
-    return [
-        (x[k : k + 1], start, min(step, inner - start))
-        for k in range(blocks) for start in range(0, inner, step)
-    ]  # fmt: skip
 
 
 def _of_rows(x: Any) -> tuple[Any, Any, Any]:
@@ -87,19 +64,27 @@ def _of_rows(x: Any) -> tuple[Any, Any, Any]:
     return highest, weight, total(y, -1, False)
 
 
-def _of_columns(x: Any, start: int, width: int) -> tuple[Any, Any, Any]:
-    """The same of columns of blocks of rows (blocks, n, inner), as one line."""
+def _of_columns(x: Any) -> tuple[Any, Any, Any]:
+    """The same of columns of blocks of rows (blocks, n, inner), as one line. Of one block that is
+    more than what stays in caches some rows go by at a time.
+    """
     (blocks, n, inner), d = x.shape, x.dtype
-    part = max(1, _PART // (n * min(width, cpu.STRIP)))
-    strips = -(-width // cpu.STRIP)
-    tasks = -(-blocks * strips // part)
-    highest, weight, rest = (np.empty(blocks * width, d) for _ in range(3))
-    y = fresh((blocks, n, width), d)
-    sizes = blocks, n, inner, start, width, strips, part, tasks
-    cpu.below_columns(x, y, highest, *sizes)
-    y = _chosen("exp", np.exp, d)(y)
-    cpu.beside_columns(x, y, highest, weight, rest, *sizes)
-    return np.where(np.isfinite(highest), highest, d.type(0)), weight, rest
+    size, step = blocks * inner, n
+    if compared := 0 if blocks == 1 and n * inner > _NEAR else n:
+        highest = x[:, 0].flatten()
+    else:
+        highest, step = most(x, 1, False).reshape(size), -(-n // -(-n * inner // _NEAR))
+    sums, after = np.zeros((2, size), d), np.empty((2, size), d)
+    strips = -(-inner // cpu.STRIP)
+    part = max(1, _PART // (step * min(inner, cpu.STRIP)))
+    for k in range(0, n, step):
+        some = x[:, k : k + step]
+        sizes = *some.shape, strips, part, -(-blocks * strips // part)
+        y = fresh(some.shape, d)
+        cpu.below_columns(some, y, highest, compared, *sizes)
+        cpu.beside_columns(some, _chosen("exp", np.exp, d)(y), highest, sums, after, *sizes)
+        sums, after = after, sums
+    return np.where(np.isfinite(highest), highest, d.type(0)), *sums
 
 
 @functools.lru_cache(64)

@@ -132,88 +132,97 @@ def _beside(x: Any, y: Any, first: Any, n: Any, top: Any, size: int) -> Any:
 
 @parallel
 def below_columns(
-    x: Any, y: Any, highest: Any, blocks: int, n: int, inner: int, start: int, width: int,
-    strips: int, part: int, task: int,
+    x: Any, y: Any, highest: Any, compared: int, blocks: int, n: int, inner: int, strips: int,
+    part: int, task: int,
 ) -> None:  # fmt: skip
-    """y = x less the greatest of its column, if that is finite, which is written to highest.
-    x: (blocks, n, inner), of which the columns from start on are taken, as many as width says.
-    y: (blocks, n, width). highest: (blocks, width). A task takes `part` of all strips.
+    """y = x less the greatest of its column, if that is finite. x and y: (blocks, n, inner).
+
+    highest (blocks, inner): of each column one element, or the greatest; it becomes the
+    greatest of that and of so many rows as are compared. A task takes `part` of all strips.
     """
     begin, end = task * part, min((task + 1) * part, blocks * strips)
-    if width >= _SIZES[0]:
+    if inner >= _SIZES[0]:
         for u in range(begin, end):
-            _below_strip(x, y, highest, u, strips, n, inner, start, width, _SIZES[0])
-    elif width >= _SIZES[1]:
+            _below_strip(x, y, highest, compared, u, strips, n, inner, _SIZES[0])
+    elif inner >= _SIZES[1]:
         for u in range(begin, end):
-            _below_strip(x, y, highest, u, strips, n, inner, start, width, _SIZES[1])
-    elif width >= _SIZES[2]:
+            _below_strip(x, y, highest, compared, u, strips, n, inner, _SIZES[1])
+    elif inner >= _SIZES[2]:
         for u in range(begin, end):
-            _below_strip(x, y, highest, u, strips, n, inner, start, width, _SIZES[2])
+            _below_strip(x, y, highest, compared, u, strips, n, inner, _SIZES[2])
     else:
         for u in range(begin, end):
-            _below_strip(x, y, highest, u, strips, n, inner, start, width, 1)
+            _below_strip(x, y, highest, compared, u, strips, n, inner, 1)
 
 
 def _below_strip(
-    x: Any, y: Any, highest: Any, u: Any, strips: Any, n: Any, inner: Any, start: Any, width: Any,
+    x: Any, y: Any, highest: Any, compared: Any, u: Any, strips: Any, n: Any, inner: Any,
     size: int,
 ) -> None:  # fmt: skip
     """The same for a strip of columns, of which the last vectors may overlap."""
     block = np.int64(np.uint64(u) // np.uint64(strips))
     first = (u - block * strips) * STRIP
-    source, to = block * n * inner + start, block * n * width
+    begin = block * n * inner
     zeros = spread(x.dtype.type(0), size)
-    for k in range(first, min(first + STRIP, width), size):
-        j = min(k, width - size)
-        top: Any = loaded(x, source + j, size)
-        for r in range(1, n):
-            top = larger(loaded(x, source + r * inner + j, size), top)
-        stored(highest, block * width + j, top)
+    for k in range(first, min(first + STRIP, inner), size):
+        j = min(k, inner - size)
+        top: Any = loaded(highest, block * inner + j, size)
+        for r in range(compared):
+            top = larger(loaded(x, begin + r * inner + j, size), top)
+        stored(highest, block * inner + j, top)
         less = np.where(top - top == zeros, top, zeros)
         for r in range(n):
-            stored(y, to + r * width + j, loaded(x, source + r * inner + j, size) - less)
+            stored(y, begin + r * inner + j, loaded(x, begin + r * inner + j, size) - less)
 
 
 @parallel
 def beside_columns(
-    x: Any, y: Any, highest: Any, weight: Any, rest: Any, blocks: int, n: int, inner: int,
-    start: int, width: int, strips: int, part: int, task: int,
+    x: Any, y: Any, highest: Any, before: Any, after: Any, blocks: int, n: int, inner: int,
+    strips: int, part: int, task: int,
 ) -> None:  # fmt: skip
-    """weight: how many of x are the greatest of their column; rest: the sum of y where 1 is taken
-    from these, in the order of rows.
+    """after (2, blocks, inner): how many of x are the greatest of their column, and the sums of y
+    where 1 is taken from these, in the order of rows. before: the same of the rows above.
     """
     begin, end = task * part, min((task + 1) * part, blocks * strips)
-    if width >= _SIZES[0]:
+    ahead = blocks * inner  # of the sums
+    if inner >= _SIZES[0]:
         for u in range(begin, end):
-            _beside_strip(x, y, highest, weight, rest, u, strips, n, inner, start, width, _SIZES[0])
-    elif width >= _SIZES[1]:
+            _beside_strip(
+                x, y, highest, before, after, ahead, u, strips, n, inner, _SIZES[0]
+            )
+    elif inner >= _SIZES[1]:
         for u in range(begin, end):
-            _beside_strip(x, y, highest, weight, rest, u, strips, n, inner, start, width, _SIZES[1])
-    elif width >= _SIZES[2]:
+            _beside_strip(
+                x, y, highest, before, after, ahead, u, strips, n, inner, _SIZES[1]
+            )
+    elif inner >= _SIZES[2]:
         for u in range(begin, end):
-            _beside_strip(x, y, highest, weight, rest, u, strips, n, inner, start, width, _SIZES[2])
+            _beside_strip(
+                x, y, highest, before, after, ahead, u, strips, n, inner, _SIZES[2]
+            )
     else:
         for u in range(begin, end):
-            _beside_strip(x, y, highest, weight, rest, u, strips, n, inner, start, width, 1)
+            _beside_strip(x, y, highest, before, after, ahead, u, strips, n, inner, 1)
 
 
 def _beside_strip(
-    x: Any, y: Any, highest: Any, weight: Any, rest: Any, u: Any, strips: Any, n: Any, inner: Any,
-    start: Any, width: Any, size: int,
+    x: Any, y: Any, highest: Any, before: Any, after: Any, ahead: Any, u: Any, strips: Any, n: Any,
+    inner: Any, size: int,
 ) -> None:  # fmt: skip
-    """The same for a strip."""
+    """The same for a strip, of which the last vectors may overlap: so `after` is not `before`."""
     block = np.int64(np.uint64(u) // np.uint64(strips))
     first = (u - block * strips) * STRIP
-    source, to = block * n * inner + start, block * n * width
+    begin = block * n * inner
     ones, zeros = spread(x.dtype.type(1), size), spread(x.dtype.type(0), size)
-    for k in range(first, min(first + STRIP, width), size):
-        j = min(k, width - size)
-        top = loaded(highest, block * width + j, size)
-        count: Any = zeros
-        total: Any = zeros
+    for k in range(first, min(first + STRIP, inner), size):
+        j = min(k, inner - size)
+        at = block * inner + j
+        top = loaded(highest, at, size)
+        count: Any = loaded(before, at, size)
+        total: Any = loaded(before, ahead + at, size)
         for r in range(n):
-            same = np.where(loaded(x, source + r * inner + j, size) == top, ones, zeros)
-            total = total + (loaded(y, to + r * width + j, size) - same)
+            same = np.where(loaded(x, begin + r * inner + j, size) == top, ones, zeros)
+            total = total + (loaded(y, begin + r * inner + j, size) - same)
             count = count + same
-        stored(weight, block * width + j, count)
-        stored(rest, block * width + j, total)
+        stored(after, at, count)
+        stored(after, ahead + at, total)
