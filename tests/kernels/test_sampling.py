@@ -40,6 +40,8 @@ def test_no_index_leaves_its_array(
     parts = -(-count // 4)
     y = np.zeros_like(weights)
     agree(cpu.weights_back, x, places, g, y, *sizes, parts, 4, images * parts)
+    for wide in (False, True):
+        _turned_agree(images, channels + 7 + 8 * wide, size, taps, count, wide, rng)
     channels += 15 + channels // 6 * 15  # which have one block, or two
     x, g = (rng.normal(size=(images, n, channels)) for n in (size, count))
     pixels, blocks = images * count, channels // cpu.LANES
@@ -47,6 +49,55 @@ def test_no_index_leaves_its_array(
     agree(cpu.picked_last, x, places, weights, np.zeros_like(g), *sizes, 2, pixels, tasks)
     back = *sizes, blocks, images * blocks
     agree(cpu.picked_back_last, g, places, weights, np.zeros_like(x), *back)
+
+
+def _turned_agree(
+    images: int, channels: int, size: int, taps: int, count: int, wide: bool, rng: Any
+) -> None:
+    """Of so many channels, and of some pixels more than a vector has elements."""
+    width = 16 if wide else 8
+    size, count = (n + width - 1 for n in (size, count))
+    x, y = rng.normal(size=(images, channels, size)), np.zeros((images, channels, count))
+    places = rng.integers(-1, size, (images, taps, count)).astype(np.int32)
+    weights = rng.normal(size=places.shape)
+    blocks = -(-channels // width)
+    told = blocks, 2, width, wide, images * blocks * 2  # of two parts one may be empty
+    pixels = np.zeros((images, blocks, size, width))
+    agree(cpu.turned, x, pixels, channels, size, *told)
+    pixels = rng.normal(size=pixels.shape)
+    agree(cpu.picked_turned, pixels, places, weights, y, channels, size, taps, count, *told)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("channels", "size", "count"), [(8, 17, 8), (11, 40, 301), (16, 16, 33), (37, 600, 700)]
+)
+def test_turned_images_have_the_bits_of_planes(
+    channels: int, size: int, count: int, dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is in them, and for 1 and 2 threads."""
+    turns = []
+
+    def turned(*xs: Any) -> None:
+        turns.append(xs)
+        cpu.turned(*xs)
+
+    monkeypatch.setattr(kernels, "turned", turned)
+    monkeypatch.setattr(kernels, "_TURNED", 1 << 12)
+    rng = np.random.default_rng(channels)
+    x = rng.choice(np.asarray(SPECIAL), (2, channels, size)).astype(dtype)
+    places = rng.integers(-1, size, (2, 16, count)).astype(np.int32)
+    weights = rng.normal(size=places.shape).astype(dtype)
+    wanted = np.zeros((2, channels, count), dtype)
+    planes = 2 * channels
+    with np.errstate(all="ignore"):
+        cpu.picked(x, places, weights, wanted, *(channels, size, 16, count), 1, planes, planes)
+        for threads in (1, 2):
+            monkeypatch.setattr(ft.config, "threads", threads)
+            found = kernels.sampled(x, places, weights)
+            assert np.array_equal(found, wanted, equal_nan=True)
+            assert np.array_equal(np.signbit(found[found == 0]), np.signbit(wanted[wanted == 0]))
+    assert len(turns) == 2
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

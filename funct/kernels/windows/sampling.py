@@ -16,6 +16,8 @@ from funct.kernels.cpu.windows.sampling import (
     picked_back,
     picked_back_last,
     picked_last,
+    picked_turned,
+    turned,
     weights_back,
 )
 from funct.kernels.windows.places import share
@@ -29,6 +31,7 @@ __all__ = [
 
 _MANY = 1 << 12  # elements of a result from which on kernels cost less
 _PART = 512  # places of a task
+_TURNED = 1 << 15  # elements of a task that reads whole pixels
 
 
 def pay(images: tuple[int, ...], grid: tuple[int, ...]) -> bool:
@@ -49,11 +52,33 @@ def sampled(x: NDArray[Any], places: NDArray[np.int32], weights: NDArray[Any]) -
     """
     (images, channels, size), (taps, count) = x.shape, places.shape[1:]
     y = fresh((images, channels, count), x.dtype)
+    width = LANES if channels >= LANES and x.itemsize == 4 else LANES // 2
+    gains = 8 * taps * count > 3 * x.itemsize * (size + count)  # more than to turn images costs
+    if gains and min(channels, size, count) >= width:
+        _by_pixels(x, places, weights, y, width)
+        return y
     planes = images * channels
     some = share(taps * count, planes)
     tasks = -(-planes // some)
     picked(x, places, weights, y, channels, size, taps, count, some, planes, tasks)
     return y
+
+
+def _by_pixels(
+    x: NDArray[Any], places: NDArray[np.int32], weights: NDArray[Any], y: NDArray[Any], width: int
+) -> None:
+    """Write the sums into y from so many channels of each pixel beside each other."""
+    (images, channels, size), (taps, count) = x.shape, places.shape[1:]
+    blocks = -(-channels // width)
+    pixels = fresh((images, blocks, size, width), x.dtype)
+
+    def dealt(each: int, pixels: int) -> tuple[int, int, int, bool, int]:
+        some = max(1, _TURNED // (each * width * width)) * width
+        parts = -(-pixels // some)
+        return blocks, parts, some, width == LANES, images * blocks * parts
+
+    turned(x, pixels, channels, size, *dealt(1, size))
+    picked_turned(pixels, places, weights, y, channels, size, taps, count, *dealt(taps, count))
 
 
 def _dealt(images: int, channels: int, each: int) -> tuple[int, int, int, int]:

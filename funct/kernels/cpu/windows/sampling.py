@@ -3,7 +3,8 @@
 x (images, channels, size), y (images, channels, count): weights (images, taps, count) times what
 stands at places (images, taps, count); a place below 0 is none, and what stands there is 0. On the
 ways back four channels are taken together. groups: of these in an image. Of images whose channels
-are last, x (images, size, channels) and y (images, count, channels), whole pixels are read.
+are last, x (images, size, channels) and y (images, count, channels), whole pixels are read; other
+images are turned first where they have many taps: a gather takes as long as many loads.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.cpu.loops import parallel
-from funct.kernels.cpu.vectors import gathered, loaded, spread, stored
+from funct.kernels.cpu.vectors import gathered, loaded, room, spread, stored
+from funct.kernels.cpu.vectors import picked as shuffled
 
 __all__ = [
-    "CHANNELS", "LANES", "picked", "picked_back", "picked_back_last", "picked_last", "weights_back",
+    "CHANNELS", "LANES", "picked", "picked_back", "picked_back_last", "picked_last",
+    "picked_turned", "turned", "weights_back",
 ]  # fmt: skip
 
 LANES = 16
@@ -65,6 +68,90 @@ def picked_last(
                 else:
                     total = total + zero * weight
             stored(y, r * channels + c, total)
+
+
+@parallel
+def turned(
+    x: Any, y: Any, channels: int, size: int, blocks: int, parts: int, some: int, wide: bool,
+    task: int,
+) -> None:  # fmt: skip
+    """y (images, blocks, size, W) from x: W channels beside each other, LANES where wide, else
+    half as many; the last block ends with the channels. A task makes `some` pixels of a block, of
+    which there are W or more.
+    """
+    width = LANES if wide else LANES // 2
+    block, part = _parted(task, parts)
+    image, number = _parted(block, blocks)
+    plane = image * channels + min(number * width, channels - width)
+    for k in range(part * some, min((part + 1) * some, size), width):
+        first = min(k, size - width)
+        pixels = _columns(x, plane * size + first, size, width)
+        for c in tuple(range(width)):
+            stored(y, (block * size + first + c) * width, pixels[c])
+
+
+@parallel
+def picked_turned(
+    x: Any, places: Any, weights: Any, y: Any, channels: int, size: int, taps: int, count: int,
+    blocks: int, parts: int, some: int, wide: bool, task: int,
+) -> None:  # fmt: skip
+    """`picked` from what `turned` made, with its tasks: whole pixels are read, and the sums of as
+    many turned back.
+    """
+    width = LANES if wide else LANES // 2
+    sums = room(y.dtype, width * width)
+    block, part = _parted(task, parts)
+    image, number = _parted(block, blocks)
+    plane = image * channels + min(number * width, channels - width)
+    zero: Any = spread(x.dtype.type(0), width)
+    for k in range(part * some, min((part + 1) * some, count), width):
+        first = min(k, count - width)
+        for p in range(width):
+            total: Any = zero
+            at = image * taps * count + first + p
+            for _ in range(taps):
+                place, weight = places[at].astype(np.int64), spread(weights[at], width)
+                at = at + count
+                if place >= 0:
+                    total = total + loaded(x, (block * size + place) * width, width) * weight
+                else:
+                    total = total + zero * weight
+            stored(sums, p * width, total)
+        lines = _columns(sums, 0, width, width)
+        for c in tuple(range(width)):
+            stored(y, (plane + c) * count + first, lines[c])
+
+
+def _columns(x: Any, at: Any, step: Any, width: int) -> Any:
+    """The columns of as many rows of x, each `step` behind the other, as they have elements, a
+    power of two. Where the first half of rows is woven with the second, a bit of an element's
+    column becomes one of its row.
+    """
+    rows = _rows(x, at, step, width, width)
+    for _ in tuple(range(width.bit_length() - 1)):
+        rows = _woven(rows, 0, width // 2, width)
+    return rows
+
+
+def _rows(x: Any, at: Any, step: Any, width: int, many: int) -> Any:
+    if many == 1:
+        return (loaded(x, at, width),)
+    half = many // 2
+    return _rows(x, at, step, width, half) + _rows(x, at + half * step, step, width, half)
+
+
+def _woven(rows: Any, first: int, many: int, width: int) -> Any:
+    """So many rows, each woven with the one half of all behind it."""
+    if many == 1:
+        a, b = rows[first], rows[first + width // 2]
+        return shuffled(a, b, _in_turn(0, width)), shuffled(a, b, _in_turn(width // 2, width))
+    half = many // 2
+    return _woven(rows, first, half, width) + _woven(rows, first + half, half, width)
+
+
+def _in_turn(first: int, width: int) -> tuple[int, ...]:
+    """The places of half of a row's elements, from one on, in turn with those of another row."""
+    return tuple([first + (k >> 1) + (k & 1) * width for k in range(width)])
 
 
 @parallel
