@@ -215,7 +215,9 @@ def test_large_products_go_to_tiles(turned: bool, rows: int) -> None:
 
 
 @pytest.mark.skipif(not LONG, reason="the processor's vectors are shorter")
-@pytest.mark.parametrize(("m", "n", "serves"), [(32, 27, True), (64, 64, True), (128, 128, False)])
+@pytest.mark.parametrize(
+    ("m", "n", "serves"), [(32, 27, True), (128, 511, True), (20, 600, True), (512, 64, False)]
+)
 def test_long_sums_of_few_rows_go_to_tiles_as_they_lie(m: int, n: int, serves: bool) -> None:
     """Of operands that both have a term's elements side by side."""
     rng = np.random.default_rng(0)

@@ -39,9 +39,9 @@ _LEAST_ROWS = 4  # which share a panel
 _LEAST_TERMS = 8  # which are turned around together
 _LEAST_BLOCK = 24  # rows of a task
 _MOST_TERMS = 1 << 13  # so that two panels have room in the cache,
-# but where BLAS would lay out an element for each so many multiplications, which tiles read as they
-# lie: pixels whose channels are last
-_LAID_OUT = 32
+# but where BLAS would lay out an element for each so many multiplications, or for fewer rows and
+# columns than these, which tiles read as they lie: pixels whose channels are last
+_LAID_OUT, _IN_PLACE = 32, 512
 # elements that tiles may make for each of the result: of as many terms, which BLAS lays out, of
 # fewer, and of few multiplications of those, for which BLAS has kernels of its own that are slow by
 # a right operand that is transposed alone
@@ -119,7 +119,8 @@ def is_worth(
         least = _LEAST_OF_STACK if b.turned else _LEAST_STRAIGHT
     if m * n * k <= least or m < fewest or k < terms:
         return False
-    as_they_lie = a.turned and not b.turned and m * n <= _LAID_OUT * (m + n)
+    few = m * n <= _LAID_OUT * (m + n) or max(m, n) < _IN_PLACE
+    as_they_lie = a.turned and not b.turned and few
     if k > _MOST_TERMS and not as_they_lie:
         return False
     rows = cut(
