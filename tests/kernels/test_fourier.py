@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 import funct as ft
 from funct.kernels import fft, table
+from funct.kernels.cpu.fourier.line_text import steps_of
 from funct.kernels.cpu.fourier.lines import along
+from funct.kernels.cpu.fourier.radices import radices
 from tests.kernels.arrays import misaligned
 
 pytestmark = pytest.mark.skipif("llvm" not in table.available(), reason="llvmlite is absent")
@@ -92,3 +94,12 @@ def test_several_axes_are_taken_one_by_one(dtype: str) -> None:
     assert along("fft", x[:, :, :13], (16, 13), (0, 2), "ortho") is NotImplemented
     other = x.astype(x.dtype.newbyteorder())
     assert along("fft", other, (None,), (2,), "ortho") is NotImplemented
+
+
+@pytest.mark.parametrize("n", LENGTHS + LONG)
+def test_passes_make_the_line_and_are_few(n: int) -> None:
+    """Two fours stand for an eight and a two."""
+    found = [s.radix for s in steps_of(n) or ()]
+    assert np.prod(found) == n
+    assert not {2, 8} <= set(found)
+    assert found.count(4) <= 2 or 8 not in radices()

@@ -9,13 +9,20 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from funct.device import host
 from funct.kernels.llvm import Emitter, Value
 
-__all__ = ["RADICES", "Pair", "few", "minus", "plus", "powers", "roots", "times", "turned"]
+__all__ = ["Pair", "few", "minus", "plus", "powers", "radices", "roots", "times", "turned"]
 
-RADICES = (4, 2, 3, 5, 7)
 
 Pair = tuple[Value, Value]
+
+
+def radices() -> tuple[int, ...]:
+    """What passes are of, the first first. Eight numbers and their turns need the 32 registers that
+    there are with vectors of 64 bytes; with 16, fours are quicker.
+    """
+    return (8, 4, 2, 3, 5, 7) if host().vector_bytes >= 64 else (4, 2, 3, 5, 7)
 
 
 def roots(k: NDArray[np.int64], n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -38,7 +45,24 @@ def few(f: Emitter, a: list[Pair], sign: float) -> list[Pair]:
         even, odd = plus(a[0], a[2]), plus(a[1], a[3])
         apart, across = minus(a[0], a[2]), turned(minus(a[1], a[3]), sign)
         return [plus(even, odd), plus(apart, across), minus(even, odd), minus(apart, across)]
+    if len(a) == 8:
+        return _eight(f, a, sign)
     return _odd(f, a, sign)
+
+
+def _eight(f: Emitter, a: list[Pair], sign: float) -> list[Pair]:
+    """Of eight: of those at even places, and of those at odd ones, by eighths of a turn. The size
+    of their parts comes in with the last sums, which rounds once less.
+    """
+    even, odd = few(f, a[::2], sign), few(f, a[1::2], sign)
+    first, across, third = (turned(odd[k], sign) for k in (1, 2, 3))
+    found = [even[0]] * 8
+    for k, side in ((0, odd[0]), (2, across)):
+        found[k], found[k + 4] = plus(even[k], side), minus(even[k], side)
+    for k, side in ((1, plus(odd[1], first)), (3, minus(third, odd[3]))):
+        found[k] = _added(f, [side], [math.sqrt(0.5)], even[k])
+        found[k + 4] = _added(f, [(-side[0], -side[1])], [math.sqrt(0.5)], even[k])
+    return found
 
 
 def powers(f: Emitter, a: list[Pair], sign: float) -> list[Pair]:
