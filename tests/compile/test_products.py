@@ -13,6 +13,7 @@ import funct.array as xp
 from funct.compile.steps import gemm, products
 from funct.device import host
 from funct.kernels.cpu.products import blas_products, few_rows, tiled
+from funct.kernels.linalg.products import matmul
 from tests.compile.checked import checking, run
 from tests.compile.test_native import compiled, eager
 
@@ -97,6 +98,15 @@ def test_who_cuts_a_product(
     made = compiled(lambda x, y: x @ y, x, y)
     assert [c.tasks for c in made.calls] == [tasks]
     assert (made.run(x, y)[0] == k).all()
+
+
+@pytest.mark.skipif(host().vector_bytes < 64, reason="the processor's vectors are shorter")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products_of_few_columns_have_the_bits_of_eager_ones(dtype: str) -> None:
+    """Both are tiles, as operands lie."""
+    x, y = (np.random.default_rng(0).normal(size=s).astype(dtype) for s in ((60, 900), (900, 28)))
+    made = compiled(lambda x, y: x @ y, x, y)
+    np.testing.assert_array_equal(made.run(x, y)[0], matmul(x, y), strict=True)
 
 
 def test_a_matrix_that_is_computed_for_one_column_is_never_written() -> None:

@@ -15,7 +15,7 @@ import funct as ft
 from funct.device import host
 from funct.kernels import table
 from funct.kernels.cpu.loops import available
-from funct.kernels.cpu.products import integer_rows, large_products, outer
+from funct.kernels.cpu.products import few_rows, integer_rows, large_products, outer
 from funct.kernels.cpu.products import integers as fast
 from funct.kernels.cpu.products.numpys import small_matmul
 from funct.kernels.linalg import products
@@ -253,6 +253,34 @@ def test_who_has_large_products(x: Any, y: Any, serves: bool) -> None:
 
     for turned in itertools.product((False, True), repeat=2):
         assert (plan(*turned) is not None) == serves
+
+
+@pytest.mark.skipif(not LONG, reason="the processor's vectors are shorter")
+@pytest.mark.parametrize(
+    ("m", "k", "n", "dtype", "tiled"),
+    [
+        (114, 1345, 14, "f", True), (60, 900, 28, "f", True), (29, 547, 19, "d", True),
+        (300, 300, 6, "f", False),  # which fill a vector badly
+        (400, 180, 5, "d", False), (1000, 1500, 16, "f", False),  # which no cache nearby holds
+    ],
+)  # fmt: skip
+def test_few_columns_go_where_they_take_least(
+    m: int, k: int, n: int, dtype: str, tiled: bool
+) -> None:
+    """To tiles as they lie, or turned to what sums along the terms; by any number of threads."""
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal(shape).astype(dtype) for shape in ((m, k), (k, n)))
+    assert (few_rows.large_matmul(x, y) is NotImplemented) == tiled
+    assert few_rows.large_matmul(x, np.asfortranarray(y)) is not NotImplemented
+    found = []
+    for threads in (1, 2):
+        with ft.config.using(threads=threads):
+            found.append(matmul(x, y))
+    np.testing.assert_array_equal(*found)
+    if tiled:
+        np.testing.assert_array_equal(found[0], large_products.large_matmul(x, y))
+    error = 64 * np.finfo(dtype).eps * np.sqrt(k)
+    np.testing.assert_allclose(found[0], x.astype("d") @ y.astype("d"), rtol=0, atol=error)
 
 
 @pytest.mark.skipif(not LONG, reason="the processor's vectors are shorter")

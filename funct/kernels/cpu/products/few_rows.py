@@ -5,6 +5,9 @@ Where the columns of the matrix lie in memory, a few rows share what is loaded o
 along their terms; other rows meet it in the first-level cache. Where its rows do, vectors
 of a few of them stay in registers for as long as all rows take to meet them, whose sums lie in the
 caches: so the matrix is walked once, along its rows, as memory likes it.
+
+Few columns are rows of the transpose. Turned around first they take long beside few rows, and are
+left to tiles (`large_products.py`) where those are quicker.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ import numpy as np
 from funct.device import PARALLEL, Host, host, printed
 from funct.kernels import table
 from funct.kernels.cpu.products.blas import WORTH_CUTTING
-from funct.kernels.cpu.products.tiled import Laid, laid
+from funct.kernels.cpu.products.tiled import Laid, cost, is_worth, laid
 from funct.kernels.cpu.runners import making
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, each, typed
 from funct.kernels.llvm.arithmetic import Index
@@ -40,6 +43,10 @@ _MOST_LONG, _LONG = 4, 48
 # terms along which columns are worth reading, and for each row; and where the result is turned for
 # it, if its rows are more than a few
 _LEAST_TERMS, _TERMS_OF_ROW, _TERMS_SWAPPED, _FEWEST = 32, 4, 16, 4
+# what a product along the terms takes, and what an element of the second operand that is turned for
+# it does, of the time of a product of vectors in a tile, which reads that where it lies; and bytes
+# of a first operand that the second-level cache holds: tiles read a larger one less quickly
+_ALONG, _TURNING, _HELD = 1.25, 6, 1 << 21
 _LEAST_BYTES = 1 << 10  # of terms, for longer vectors, which take longer to add up
 # columns and rows that share what is loaded, where columns lie in memory: of 16 vectors, and of 32
 _TOGETHER, _SHARE, _TOGETHER_WIDE, _SHARE_WIDE = 4, 3, 6, 4
@@ -331,6 +338,11 @@ def _plan(
     element = _ELEMENT[char]
     byte = typed(element).bytes
     swapped = m > n
+    if swapped and _are_tiles_quicker(
+        (m, n, k), element, laid(x_strides, m, k, byte), laid(y_strides, k, n, byte), count,
+        1 if other else 1 / count,
+    ):  # fmt: skip
+        return None
     if swapped:
         m, n, y_strides, x_strides = n, m, x_strides[::-1], (byte * k, byte)
         apart = [m * k * byte if apart[1] else 0, apart[0]]
@@ -353,6 +365,24 @@ def _plan(
     if not swapped:
         return multiply
     return lambda x, y: multiply(np.ascontiguousarray(y.swapaxes(-1, -2)), x)
+
+
+def _are_tiles_quicker(
+    sizes: tuple[int, int, int], element: str, a: Laid | None, b: Laid | None, count: int,
+    turnings: float,
+) -> bool:  # fmt: skip
+    """Whether few columns are read where they lie in less time than they are turned in and met
+    along the terms. sizes: rows, columns, terms. turnings: of right operands, for each product.
+    """
+    if a is None or b is None or a.turned or b.turned:
+        return False
+    (m, n, k), byte = sizes, typed(element).bytes
+    if m * k * byte > _HELD:
+        return False
+    lanes = host().vector_bytes // byte
+    along = (_ALONG * m / lanes + _TURNING * turnings) * n
+    several = count > 1
+    return cost(sizes, element, a, b) < along and is_worth(sizes, element, a, b, several=several)
 
 
 large_matmul = table.Planned(_plan)

@@ -30,7 +30,7 @@ from funct.kernels.cpu.products.gemm_tile import Tile, parts_of
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value
 
 __all__ = [
-    "LEAST", "Laid", "Tasks", "as_vectors", "each_product", "find_products", "follows",
+    "LEAST", "Laid", "Tasks", "as_vectors", "cost", "each_product", "find_products", "follows",
     "is_worth", "laid", "print_tasks", "tasks_of",
 ]  # fmt: skip
 
@@ -47,6 +47,7 @@ _LAID_OUT, _IN_PLACE = 32, 512
 # a right operand that is transposed alone
 _MOST_MADE_LONG, _MOST_MADE, _MOST_MADE_SMALL, _SMALL = 2, 1.6, 1.12, 1_000_000
 _LONG = 48
+_ALONE = 1.3  # times as long as beside others a vector takes: there is a load for each product
 # multiplications of each of several, by a transpose, or by what lies as it is
 _LEAST_OF_STACK, _LEAST_STRAIGHT = 1 << 14, 1 << 18
 # the same of complex numbers, for which BLAS has no kernels that are as fast
@@ -123,16 +124,33 @@ def is_worth(
     as_they_lie = a.turned and not b.turned and few
     if k > _MOST_TERMS and not as_they_lie:
         return False
-    rows = cut(
-        sizes, element, a.leading, b.leading, host(), turned=a.turned, b_turned=b.turned
-    ).rows
-    filled = -(-m // rows) * rows * -(-n // lanes) * lanes
+    rows, vectors = _made(sizes, element, a, b)
+    filled = rows * vectors * lanes
     if parts > 1:
         return n > 1 and filled <= _MOST_MADE_COMPLEX * m * n
     if k >= _LONG:
         return filled <= _MOST_MADE_LONG * m * n
     small = m * n * k <= _SMALL and (a.turned or not b.turned)
     return filled <= (_MOST_MADE_SMALL if small else _MOST_MADE) * m * n
+
+
+def _made(sizes: tuple[int, int, int], element: str, a: Laid, b: Laid) -> tuple[int, int]:
+    """Rows that tiles make, some of them again, and vectors of each."""
+    m, n, _ = sizes
+    real, parts = parts_of(element)
+    lanes = host().vector_bytes // (real.bytes * parts)
+    rows = cut(
+        sizes, element, a.leading, b.leading, host(), turned=a.turned, b_turned=b.turned
+    ).rows
+    return -(-m // rows) * rows, -(-n // lanes)
+
+
+def cost(sizes: tuple[int, int, int], element: str, a: Laid, b: Laid) -> float:
+    """Multiplications of vectors for each term, of floats whose right operand is read where it
+    lies, in units of the time that one takes in a tile of several vectors.
+    """
+    rows, vectors = _made(sizes, element, a, b)
+    return rows * (vectors if vectors > 1 else _ALONE)
 
 
 class _Split(Struct, frozen=True):
