@@ -25,10 +25,10 @@ Note [Stacked taps]
     three times. So does a pixel that holds the columns apart that taps with a dilation read.
 
 Note [Panels of pixels]
-    The first tile lays the pixels under a tap side by side, for a block of channels and a chunk of
-    pixels: for the others k walks over whole images without a break, in memory that stays in the
-    first-level cache, whichever pages the slab's pixels lie on. The slab may be large where they
-    are many.
+    The first tile lays the pixels under a tap side by side, if there are others, for a block of
+    channels and a chunk of pixels: for these k walks over whole images without a break, in memory
+    that stays in the first-level cache, whichever pages the slab's pixels lie on. The slab may be
+    large where they are many.
 
 Note [Pitch]
     A tile reads two vectors of each pixel. Where pixels lie a power of two apart, these fall into
@@ -223,7 +223,8 @@ def plan(
     direct = sums == 1 and in_place and not once
     firsts = {n: -(-n // -(-n // tile_rows)) for n in counts}
     kinds = functools.partial(tile_table, dot.name, width, columns=padded, most=tile_rows)
-    tiles = kinds(firsts.values(), packed=False, lays=True)
+    lays = max(counts) > tile_rows
+    tiles = kinds(firsts.values(), packed=False, lays=lays)
     laid_tiles = kinds({n - first for n, first in firsts.items()})
     o = np.arange(batch.group_outputs)
     row_words = 2 * lanes if once else padded
@@ -238,7 +239,7 @@ def plan(
         "units": units, "split_outputs": split,
         "partial_words": -(-words // line) * line,
         "scratch_step": together * place + panel_words + g_pitch * split * turned,
-        "panel": together * place,
+        "lays": int(lays), "panel": together * place,
         "turned": together * place + panel_words, "of_images": address(of_images),
         "slab_place": place, "images": batch.images,
         "unit_images": together, "group_blocks": batch.blocks, "groups": batch.groups,

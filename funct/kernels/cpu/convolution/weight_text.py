@@ -18,7 +18,7 @@ JOB = Fields((
     "w", "group_blocks", "groups", "group_channels", "group_outputs", "depth", "padded_depth",
     "lanes", "out_rows", "row_pixels", "out_pixels", "runs", "row_runs", "run", "run_is_rows",
     "chunk", "chunk_images", "images", "unit_images", "slab_place",
-    "panel", "of_images",  # see Note [Panels of pixels]; offset in the task's scratch
+    "lays", "panel", "of_images",  # see Note [Panels of pixels]; offset in the task's scratch
     "once", "direct",  # direct: whether partial sums are w as they lie
     "row_words", "tap_words",  # of partial sums, from one output and one tap to the next
     *STACK,
@@ -131,8 +131,17 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
                         row = f.select(once, t, of_all * job.n_taps + t)
                         place = row * job.tap_words + start * job.row_words + first
                         behind = [slab_of.at(partial, place), add]
-                        given = [runs, n_runs, b, length, job.step, *behind, panel]
-                        call_tiles(f, tables[0], job.tile_rows, a, table, zero, of_first, given)
+                        given = [runs, n_runs, b, length, job.step, *behind]
+
+                        def one_tile() -> None:
+                            call_tiles(f, tables[0], job.tile_rows, a, table, zero, rows, given)
+
+                        def several() -> None:
+                            of_tile = [*given, panel]
+                            call_tiles(
+                                f, tables[0], job.tile_rows, a, table, zero, of_first, of_tile
+                            )
+                            f.when(of_first < rows, others)
 
                         def others() -> None:
                             a_here = slab_of.at(a, f.load(I64, runs))
@@ -143,7 +152,8 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
                                 f, tables[1], job.tile_rows, a_here, table, of_first, rows, given
                             )
 
-                        f.when(of_first < rows, others)
+                        f.when(f.eq(job.lays, 0), one_tile)
+                        f.when(f.ne(job.lays, 0), several)
 
                     def done(o: Value) -> None:
                         source = slab_of.at(partial, o * job.row_words)
