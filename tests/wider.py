@@ -65,6 +65,13 @@ _LANES = {
     "avx512.rsqrt14.": """
   %x{k} = extractelement {t} %0, i32 {k}
   %v{k} = call {e} @wider.rough.{e}({e} %x{k})""",
+    "avx512.rcp14.": """
+  %x{k} = extractelement {t} %0, i32 {k}
+  %v{k} = call {e} @wider.reciprocal.{e}({e} %x{k})""",
+    # of all classes of numbers: all but normal ones above 0
+    "avx512.fpclass.": """
+  %x{k} = extractelement {x} %0, i32 {k}
+  %v{k} = call i1 @wider.special.{f}({f} %x{k})""",
     "avx512.pmaddw.d.": """
   %a{k} = extractelement <{n} x i32> %words0, i32 {k}
   %b{k} = extractelement <{n} x i32> %words1, i32 {k}
@@ -170,6 +177,35 @@ define internal float @wider.rough.float(float %x) alwaysinline {
   %r = bitcast i32 %c to float
   ret float %r
 }
+define internal double @wider.reciprocal.double(double %x) alwaysinline {
+  %y = fdiv double 1.0, %x
+  %b = bitcast double %y to i64
+  %c = and i64 %b, -274877906944
+  %r = bitcast i64 %c to double
+  ret double %r
+}
+define internal float @wider.reciprocal.float(float %x) alwaysinline {
+  %y = fdiv float 1.0, %x
+  %b = bitcast float %y to i32
+  %c = and i32 %b, -512
+  %r = bitcast i32 %c to float
+  ret float %r
+}
+define internal i1 @wider.special.double(double %x) alwaysinline {
+  %a = fcmp oge double %x, 0x0010000000000000
+  %b = fcmp olt double %x, 0x7FF0000000000000
+  %c = and i1 %a, %b
+  %r = xor i1 %c, true
+  ret i1 %r
+}
+define internal i1 @wider.special.float(float %x) alwaysinline {
+  %y = fpext float %x to double
+  %a = fcmp oge double %y, 0x3810000000000000
+  %b = fcmp olt double %y, 0x7FF0000000000000
+  %c = and i1 %a, %b
+  %r = xor i1 %c, true
+  ret i1 %r
+}
 define internal i32 @wider.pairs(i32 %a, i32 %b) alwaysinline {
   %x = bitcast i32 %a to <2 x i16>
   %y = bitcast i32 %b to <2 x i16>
@@ -259,6 +295,7 @@ def _definition(found: re.Match[str]) -> str:
         body += [f"  %r-1 = select i1 true, {result} %1, {result} %1", "  %at-1 = add i32 0, 0"]
     for k in range(n):
         types = {"t": result, "e": element, "i": kinds[1], "w": word, "m": kinds[-1]}
+        types |= {"x": kinds[0], "f": _shape(kinds[0])[1]}
         body.append(lanes.format(k=k, before=k - 1, n=n, **types))
         if "%at" not in lanes:
             rest = f"%r{k - 1}" if k else "poison"
