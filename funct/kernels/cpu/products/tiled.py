@@ -129,7 +129,8 @@ def is_worth(
     if parts > 1:
         return n > 1 and filled <= _MOST_MADE_COMPLEX * m * n
     if k >= _LONG:
-        return filled <= _MOST_MADE_LONG * m * n
+        alone = several and vectors == 1 and b.turned  # BLAS reads these as they lie
+        return filled * (_ALONE if alone else 1) <= _MOST_MADE_LONG * m * n
     small = m * n * k <= _SMALL and (a.turned or not b.turned)
     return filled <= (_MOST_MADE_SMALL if small else _MOST_MADE) * m * n
 
