@@ -128,9 +128,8 @@ def is_worth(
     filled = rows * vectors * lanes
     if parts > 1:
         return n > 1 and filled <= _MOST_MADE_COMPLEX * m * n
-    if k >= _LONG:
-        alone = several and vectors == 1 and b.turned  # BLAS reads these as they lie
-        return filled * (_ALONE if alone else 1) <= _MOST_MADE_LONG * m * n
+    if k >= _LONG and not several:
+        return filled <= _MOST_MADE_LONG * m * n
     small = m * n * k <= _SMALL and (a.turned or not b.turned)
     return filled <= (_MOST_MADE_SMALL if small else _MOST_MADE) * m * n
 
