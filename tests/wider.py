@@ -163,18 +163,12 @@ define internal float @wider.above_floor.float(float %x) alwaysinline {
 }
 define internal double @wider.rough.double(double %x) alwaysinline {
   %s = call double @llvm.sqrt.f64(double %x)
-  %y = fdiv double 1.0, %s
-  %b = bitcast double %y to i64
-  %c = and i64 %b, -274877906944
-  %r = bitcast i64 %c to double
+  %r = call double @wider.reciprocal.double(double %s)
   ret double %r
 }
 define internal float @wider.rough.float(float %x) alwaysinline {
   %s = call float @llvm.sqrt.f32(float %x)
-  %y = fdiv float 1.0, %s
-  %b = bitcast float %y to i32
-  %c = and i32 %b, -512
-  %r = bitcast i32 %c to float
+  %r = call float @wider.reciprocal.float(float %s)
   ret float %r
 }
 define internal double @wider.reciprocal.double(double %x) alwaysinline {

@@ -76,8 +76,8 @@ class Few:
             given = list(buffers)
             for k in images:
                 x = buffers[k]
-                turned = given[k] = channels_last(x)
-                if not turned.flags.c_contiguous or x.flags.c_contiguous:
+                given[k] = channels_last(x)
+                if x.flags.c_contiguous or not given[k].flags.c_contiguous:
                     return calls(*buffers)
             return as_they_lie().run(*given)
 

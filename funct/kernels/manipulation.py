@@ -18,7 +18,7 @@ from funct.kernels.elementwise.casting import in_dtype
 from funct.kernels.indexing import gather as indexing
 from funct.kernels.indexing import runs
 from funct.kernels.windows.borders import padded
-from funct.kernels.windows.views import memory_order
+from funct.kernels.windows.views import inverse_order, memory_order
 
 __all__ = [
     "astype", "concat", "expand_dims", "flip", "pad", "pad_last", "permute_dims", "ravel", "repeat",
@@ -342,7 +342,7 @@ def _around(x: Any, pairs: Any, size: Any, mode: Any, value: Any) -> Any:
     if any(min(pair) < 0 for pair in pairs):  # what is left out of x
         kept = [slice(max(-low, 0), n + min(high, 0)) for n, (low, high) in zip(x.shape, pairs)]
         x, pairs = x[tuple(kept)], [(max(low, 0), max(high, 0)) for low, high in pairs]
-    y = fresh(tuple([size[k] for k in order]), x.dtype).transpose(np.argsort(order))
+    y = fresh(tuple([size[k] for k in order]), x.dtype).transpose(inverse_order(order))
     inside = [slice(low, low + n) for n, (low, _) in zip(x.shape, pairs)]
     y[tuple(inside)] = x
     for axis, (low, high) in enumerate(pairs):

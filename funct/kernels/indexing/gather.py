@@ -28,7 +28,7 @@ from funct.kernels.indexing.positions import (
     refuse_outside,
     signed,
 )
-from funct.kernels.windows.views import memory_order
+from funct.kernels.windows.views import inverse_order, memory_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,7 +72,7 @@ def take(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
     if order is None:
         return x.take(i, axis)
     found = take(x.transpose(order), i, order.index(axis))
-    return found.transpose(sorted(order, key=order.__getitem__))
+    return found.transpose(inverse_order(order))
 
 
 def _moves(x: NDArray[Any], i: Index, count: int) -> bool:
@@ -206,7 +206,7 @@ def take_along(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
     order = memory_order(i)
     if order is not None:
         found = take_along(x.transpose(order), i.transpose(order), order.index(axis))
-        return found.transpose(sorted(order, key=order.__getitem__))
+        return found.transpose(inverse_order(order))
     if axis == rank - 1:
         return _lines(x, i, i.shape, False)
     y = fresh(i.shape, x.dtype)

@@ -27,7 +27,7 @@ from funct.kernels.indexing.positions import (
     signed,
 )
 from funct.kernels.reductions.scans import through_single
-from funct.kernels.windows.views import memory_order
+from funct.kernels.windows.views import inverse_order, memory_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,7 +60,7 @@ def put(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
     order = memory_order(g) if i.ndim == 1 else None
     if order is not None:
         found = put(g.transpose(order), i, order.index(axis), n)
-        return found.transpose(sorted(order, key=order.__getitem__))
+        return found.transpose(inverse_order(order))
     y = np.zeros((*g.shape[:axis], n, *g.shape[axis + i.ndim :]), g.dtype)
     if y.size:
         _add(g, i, y, axis, False)
@@ -174,7 +174,7 @@ def put_along(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
     order = memory_order(i)
     if order is not None:
         found = put_along(g.transpose(order), i.transpose(order), order.index(axis), n)
-        return found.transpose(sorted(order, key=order.__getitem__))
+        return found.transpose(inverse_order(order))
     y = fresh((*g.shape[:axis], n, *g.shape[axis + 1 :]), g.dtype)
     g = np.ascontiguousarray(g)  # as one number for all is not: kernels take Python to copy it
     refuse_outside(cpu.along(g, as_int64(i), y, *extents(i, n, axis), False))

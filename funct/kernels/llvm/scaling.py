@@ -181,15 +181,15 @@ def is_normal(e: Emitter, x: Value) -> Value:
 
 
 def _special(e: Emitter, x: Value) -> Value:
-    """The mask of all others, in one instruction of AVX-512 on whole registers."""
-    type = x.type
-    if type.bits * type.lanes > 512:
-        half = type.lanes // 2
-        parts = range(half), range(half, type.lanes)
-        return e.joined([_special(e, e.shuffle(x, None, part)) for part in parts])
-    full = f"@llvm.x86.avx512.fpclass.{'ps' if type.element == 'f32' else 'pd'}.512"
-    e.module.declare(full, f"declare {type.mask.text} {full}({type.text}, i32)")
-    return e.emit(type.mask, f"call {type.mask.text} {full}({x!r}, i32 255)")
+    """The mask of all others, in one instruction of AVX-512."""
+
+    def of_register(x: Value) -> Value:
+        type = x.type
+        full = f"@llvm.x86.avx512.fpclass.{'ps' if type.element == 'f32' else 'pd'}.512"
+        e.module.declare(full, f"declare {type.mask.text} {full}({type.text}, i32)")
+        return e.emit(type.mask, f"call {type.mask.text} {full}({x!r}, i32 255)")
+
+    return in_registers(e, x, of_register)
 
 
 def is_between(e: Emitter, x: Value, least: float, below: float) -> Value:

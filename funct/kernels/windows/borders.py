@@ -14,6 +14,7 @@ from funct.kernels.cpu.loops import parallel, pays
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.vectors import loaded, spread, stored
 from funct.kernels.windows.places import share
+from funct.kernels.windows.views import inverse_order
 
 __all__ = ["bordered", "padded"]
 
@@ -118,7 +119,7 @@ def padded(x: Any, pairs: Any, mode: str, value: Any, order: Any) -> Any:
     around = np.array([value, 1] if mode == "constant" else [0, 0], x.dtype)
     seen = x if x.flags.c_contiguous else x.transpose(order)
     bordered(seen.view(word), y.view(word), rows, columns, around.view(word), *sizes)
-    return y if seen is x else y.transpose(sorted(order, key=order.__getitem__))
+    return y if seen is x else y.transpose(inverse_order(order))
 
 
 @functools.lru_cache(256)

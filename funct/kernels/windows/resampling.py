@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.kernels.channels import channels_first
 from funct.kernels.cpu.loops import pays
 from funct.kernels.cpu.scratch import maker
 from funct.kernels.cpu.windows.resampling import LANES, across, along, between
 from funct.kernels.windows.places import share
-from funct.kernels.windows.views import last_in_memory, memory_order
+from funct.kernels.windows.views import inverse_order, memory_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["resampled", "resampled_between", "resampling"]
+__all__ = ["resampled", "resampling"]
 
 Taps = tuple["NDArray[Any]", "NDArray[Any]"]
 _Run = Callable[[Any], Any]
@@ -36,20 +35,9 @@ def resampled(
     order = memory_order(x)
     if order is not None:  # as it lies in memory
         y = resampled(x.transpose(order), places, weights, order.index(axis))
-        return None if y is None else y.transpose(sorted(order, key=order.__getitem__))
+        return None if y is None else y.transpose(inverse_order(order))
     found: NDArray[Any] = _along_axis(x.shape, x.dtype, (places, weights), axis)[0](x)
     return found
-
-
-def resampled_between(x: NDArray[Any], first: Taps, second: Taps) -> NDArray[Any] | None:
-    """`resampled` along both axes of images whose channels are last, each by two taps; else None.
-
-    first, second: places and weights along either axis.
-    """
-    seen = last_in_memory(x, 2) if x.dtype.char in "fd" and x.ndim == 4 else None
-    if seen is None or not pays(x) or not _is_between(seen.shape, first, second):
-        return None
-    return channels_first(_between_axes(seen.shape, x.dtype, first, second)(seen))
 
 
 def resampling(x: NDArray[Any], taps: Sequence[tuple[Taps, int]]) -> _Run | None:
@@ -71,7 +59,7 @@ def resampling(x: NDArray[Any], taps: Sequence[tuple[Taps, int]]) -> _Run | None
         for each, axis in taps:
             step, shape = _along_axis(shape, x.dtype, each, axis)
             steps.append(step)
-    back = None if order is None else sorted(range(len(order)), key=order.__getitem__)
+    back = None if order is None else inverse_order(order)
 
     def run(x: Any) -> Any:
         y = x if order is None else x.transpose(order)

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Index", "Padding", "Sizes", "Sliding", "known_size", "last_in_memory",
-           "memory_order", "output_size", "sum_dtype", "windows", "windows_adjoint"]  # fmt: skip
+__all__ = [
+    "Index", "Padding", "Sizes", "Sliding", "inverse_order", "known_size", "last_in_memory",
+    "memory_order", "output_size", "sum_dtype", "windows", "windows_adjoint",
+]  # fmt: skip
 
 Sizes = tuple[int, ...]
 Padding = tuple[tuple[int, int], ...]
@@ -101,6 +103,11 @@ def memory_order(x: NDArray[Any]) -> list[int] | None:
         return None
     order = sorted(range(x.ndim), key=x.strides.__getitem__, reverse=True)
     return order if x.transpose(order).flags.c_contiguous else None
+
+
+def inverse_order(order: Sequence[int]) -> list[int]:
+    """The order of axes that turns what was transposed to `order` back."""
+    return sorted(order, key=order.__getitem__)
 
 
 def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

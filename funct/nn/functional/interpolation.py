@@ -58,8 +58,9 @@ def interpolate(
     Source: torch.nn.functional.interpolate; bicubic: Keys 1981.
     """
     given = hashable(size), hashable(scale_factor), mode, align_corners, recompute_scale_factor
-    find = _known if concrete(input) else _resizing
-    return find(tuple(input.shape), *given, antialias, concrete(input))(input)
+    known = concrete(input)
+    find = _known if known else _resizing
+    return find(tuple(input.shape), *given, antialias, known)(input)
 
 
 def _resizing(

@@ -33,6 +33,7 @@ from funct.kernels.cpu.entries import Entries
 from funct.kernels.elementwise.thresholds import MANY
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 from funct.kernels.table import unrestricted
+from funct.kernels.windows.views import inverse_order
 
 __all__ = ["loop", "of_alike"]
 
@@ -130,7 +131,7 @@ def _orders(
         if shape[k] != 1 and strides[k] != itemsize:
             return None
         itemsize *= shape[k]
-    return tuple(order), tuple(sorted(order, key=order.__getitem__))
+    return tuple(order), tuple(inverse_order(order))
 
 
 def _single(a: Any) -> bool:

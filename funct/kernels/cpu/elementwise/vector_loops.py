@@ -29,7 +29,7 @@ from funct.kernels.llvm.entropies import ENTROPIES
 from funct.kernels.llvm.functions import FUNCTIONS
 from funct.kernels.llvm.logistic import share
 from funct.kernels.llvm.remainder import integer_quotient
-from funct.kernels.windows.views import memory_order
+from funct.kernels.windows.views import inverse_order, memory_order
 
 __all__ = [
     "ELEMENTS", "OPS", "PRINTED", "SHORTEST", "amended", "combined", "computed", "nans", "operand",
@@ -267,7 +267,7 @@ def combined(name: str, operands: Sequence[Any], dtype: np.dtype[Any]) -> Any:
         if order is not None and all(_lies_so(x, order) for x in whole):
             turned = [_turned(x, order) for x in operands]
             y = computed(name, turned, tuple([shape[a] for a in order]), dtype)
-            return y.transpose(sorted(order, key=order.__getitem__))
+            return y.transpose(inverse_order(order))
     return computed(name, operands, shape, dtype)
 
 

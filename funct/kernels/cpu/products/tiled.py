@@ -42,9 +42,9 @@ _MOST_TERMS = 1 << 13  # so that two panels have room in the cache,
 # but where BLAS would lay out an element for each so many multiplications, or for fewer rows and
 # columns than these, which tiles read as they lie: pixels whose channels are last
 _LAID_OUT, _IN_PLACE = 32, 512
-# elements that tiles may make for each of the result: of as many terms, which BLAS lays out, of
-# fewer, and of few multiplications of those, for which BLAS has kernels of its own that are slow by
-# a right operand that is transposed alone
+# elements that tiles may make for each of the result: of a single product of so many terms, which
+# BLAS lays out, of others, and of few multiplications of those, for which BLAS has kernels of its
+# own that are slow by a right operand that is transposed alone
 _MOST_MADE_LONG, _MOST_MADE, _MOST_MADE_SMALL, _SMALL = 2, 1.6, 1.12, 1_000_000
 _LONG = 48
 _ALONE = 1.3  # times as long as beside others a vector takes: there is a load for each product
