@@ -261,7 +261,7 @@ def test_no_index_is_outside(n: int, m: int, dtype: str) -> None:
     beside = -(-max(n, m) // width) * width
     apart = whole + beside
     room: Any = np.empty((2, n + 1, apart), wide)
-    rest = (3, 2)
+    rest, whole_stack = (3, 2), (3, 3, 0)
     y, z, places = np.empty(3, dtype), np.empty(3, dtype), np.empty((2, n), np.int64)
     cpu_systems.det.checked(x, y, room, odd, n, apart, *rest, 2)
     double = x.astype(np.float64)
@@ -274,14 +274,14 @@ def test_no_index_is_outside(n: int, m: int, dtype: str) -> None:
     y = np.empty_like(x)
     cpu_systems.inv.checked(x, y, places, room, odd, n, apart, *rest, 2)
     close(y, np.linalg.inv(double), dtype, n)
-    definite_too: Any = cpu_factors.cholesky_at_once, np.linalg.cholesky
-    for call, found in ((cpu_systems.det_at_once, np.linalg.det), definite_too):
+    definite_too: Any = cpu_factors.cholesky, np.linalg.cholesky
+    for call, found in ((cpu_systems.det, np.linalg.det), definite_too):
         y = np.empty_like(found(x))
-        call.checked(x, y, room, odd[:1], n, apart, 3)
+        call.alone().checked(x, y, room, odd[:1], n, apart, *whole_stack)
         close(y, found(double), dtype, n)
     y, z = np.empty_like(x), np.empty_like(b)
-    cpu_systems.inv_at_once.checked(x, y, places, room, odd[:1], n, apart, 3)
-    cpu_systems.solve_at_once.checked(x, b, z, room, odd[:1], n, m, n * m, apart, 3)
+    cpu_systems.inv.alone().checked(x, y, places, room, odd[:1], n, apart, *whole_stack)
+    cpu_systems.solve.alone().checked(x, b, z, room, odd[:1], n, m, n * m, apart, *whole_stack)
     close((y, z), (np.linalg.inv(double), np.linalg.solve(double, b)), dtype, n)
     p, low, up = np.empty_like(x), np.empty_like(x), np.empty_like(x)
     cpu_systems.lu.checked(x, p, low, up, places, room, odd, n, apart, *rest, 2)
@@ -294,8 +294,8 @@ def test_no_index_is_outside(n: int, m: int, dtype: str) -> None:
         cpu_factors.qr.checked(b, q, r, room, odd, n, m, columns, apart, apart, 0, *rest, 2)
         close(q @ r, b.astype(np.float64), dtype, n)
         both = np.empty(q.size + r.size, dtype)
-        cpu_factors.qr_at_once.checked(
-            b, both, room, odd[:1], n, m, columns, apart, apart, q.size, 3
+        cpu_factors.qr.alone().checked(
+            b, both, both, room, odd[:1], n, m, columns, apart, apart, q.size, *whole_stack
         )
         assert np.array_equal(both, np.concatenate([q.ravel(), r.ravel()]))
     for lower in (False, True):
@@ -304,11 +304,11 @@ def test_no_index_is_outside(n: int, m: int, dtype: str) -> None:
         cpu_systems.solve_triangular.checked(
             x, b, y, room, odd, n, m, n * m, 1, beside, 3, lower, 2, 2
         )
-        cpu_systems.solve_triangular_at_once.checked(
-            x, b, z, room, odd[:1], n, m, n * m, beside, 3, lower
+        cpu_systems.solve_triangular.alone().checked(
+            x, b, z, room, odd[:1], n, m, n * m, 1, beside, 3, lower, 3, 0
         )
         close((y, z), (expected, expected), dtype, n)
     both = np.empty((2, 3), dtype)
-    cpu_systems.slogdet_at_once.checked(x, both, room, odd[:1], n, apart, 3, 3)
+    cpu_systems.slogdet.alone().checked(x, both, both, room, odd[:1], n, apart, 3, *whole_stack)
     close(tuple(both), tuple(np.linalg.slogdet(double)), dtype, n)
     assert not odd.any()

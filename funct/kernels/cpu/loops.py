@@ -171,6 +171,14 @@ class Kernel:
             return None  # the code has answered
         return self.__call__(*given)
 
+    def alone(self) -> Kernel:
+        """The same function as a kernel that is one of its tasks: its last argument is the number
+        of that, and it gives what the function returns.
+        """
+        found = Kernel(self.fn)
+        found.level = self.level
+        return found
+
     def located(self, *args: Any) -> int:
         """Where `i64 code(ptr frame)` is for such arguments: what `Entries` calls."""
         return self._made(tuple([_kind(a) for a in args]), args)[2]

@@ -27,11 +27,20 @@ from funct.device.printed import recall
 from funct.kernels.cpu.by_words import PLACES
 from funct.kernels.cpu.calls import builtin, readable
 from funct.kernels.cpu.often import Often
-from funct.kernels.cpu.prepared_text import FRAME, HEAD, PLACE, ROOM, SINGLE, prepared_text
+from funct.kernels.cpu.prepared_text import (
+    FRAME,
+    HEAD,
+    IS_RESULT,
+    NOWHERE,
+    PLACE,
+    ROOM,
+    ROOM_AT,
+    SINGLE,
+    prepared_text,
+)
 from funct.kernels.table import restriction, unrestricted
 
 if TYPE_CHECKING:
-
     from funct.kernels.cpu.loops import Kernel
 
 __all__ = ["LATER", "Job", "Plan", "Prepared"]
@@ -43,7 +52,6 @@ _ENOUGH = 2000  # calls whose gain, 1 to 2 µs each, pays for the code, which is
 _SHAPES = 1 << 10  # that have come once
 _SELDOM = 64  # new ones between two plans, which take 20 µs, once there are more than places
 _FREE = 1 << 13  # elements from which on other Python threads may run meanwhile
-_NOWHERE = -1
 _OBJECTS = (np.ndarray, int, float, str, tuple, slice, restriction)
 
 
@@ -51,8 +59,8 @@ class Plan(Struct, frozen=True, eq=False):
     """A kernel that is called for arguments that are alike.
 
     kernel: it takes `given`. places: where in that each argument of the call stands, None for what
-    the kernel is not told. shape, dtype: of the result, which a kernel
-    that makes none has at `to`. The result is given where the kernel answers 0.
+    the kernel is not told. shape, dtype: of the result, which a kernel that makes none
+    has at `to`, and may have at 2 as well. The result is given where the kernel answers 0.
     """
 
     kernel: Kernel
@@ -68,15 +76,18 @@ class Plan(Struct, frozen=True, eq=False):
         """
         given, to = self.given, self.to
         others = [a for k, a in enumerate(given) if k not in (*self.places, to)]
-        held = [a for a in others if a.__class__ is np.ndarray]
+        result = None if to is None else given[to]
+        held = [a for a in others if a.__class__ is np.ndarray and a is not result]
         frame = [a if a.__class__ is int else 0 for a in given]
         for k, a in enumerate(given):
             if any(a is one for one in held):
                 frame[k] = a.ctypes.data
         if to is None:
             to, frame = len(frame), [*frame, 0, prod(self.shape)]
-        places = [_NOWHERE if p is None else p for p in self.places]
-        return [self.kernel.located(*given), to, _NOWHERE, True], places, frame, held
+        places = [NOWHERE if p is None else p for p in self.places]
+        twice = to < ROOM_AT < len(given) and given[ROOM_AT] is result
+        room = IS_RESULT if twice else NOWHERE
+        return [self.kernel.located(*given), to, room, True], places, frame, held
 
 
 class Job(Struct, frozen=True, eq=False):
@@ -95,7 +106,7 @@ class Job(Struct, frozen=True, eq=False):
 
     def words(self) -> tuple[list[int], list[int], list[int], list[Any]]:
         """As those of a `Plan`."""
-        room, between = (_NOWHERE, []) if self.room is None else (self.room, [0])
+        room, between = (NOWHERE, []) if self.room is None else (self.room, [0])
         return [self.code, 1, room, False], [0], [0, 0, *between, *self.rest], []
 
 

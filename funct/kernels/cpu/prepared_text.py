@@ -11,7 +11,9 @@ from funct.kernels.cpu.calls import DATA, DENSE, DTYPE, FLAGS, RANK, REAL, SHAPE
 from funct.kernels.cpu.outside import declared
 from funct.kernels.cpu.passages import restriction_asked, unlocked
 
-__all__ = ["FRAME", "HEAD", "PLACE", "ROOM", "SINGLE", "prepared_text"]
+__all__ = [
+    "FRAME", "HEAD", "IS_RESULT", "NOWHERE", "PLACE", "ROOM", "ROOM_AT", "SINGLE", "prepared_text",
+]  # fmt: skip
 
 _MOST = 6  # axes of an array
 FRAME, ROOM = 32, 1 << 12  # words of what code is told, and bytes of what is on the way to a result
@@ -23,8 +25,8 @@ _NDARRAY, _INT, _FLOAT, _STR, _TUPLE, _SLICE, _RESTRICTION, _MISS, _ITSELF = ran
 _NONE, _FIRST = _ITSELF, _ITSELF + len(SINGLE)
 # and of a plan: no code says that Python is to decide
 _CODE, _RESULT, _AXES, _LONG, _TO, _ROOM, _TELLS, _WORDS, _COUNT, HEAD = range(10)
-_NOWHERE, _IS_RESULT = -1, 0  # what the room of a plan is, if it is no number of bytes
-_ROOM_AT = 2  # the word of a frame that has its address
+NOWHERE, IS_RESULT = -1, 0  # what the room of a plan is, if it is no number of bytes
+ROOM_AT = 2  # the word of a frame that has its address
 
 
 def prepared_text() -> str:
@@ -256,12 +258,12 @@ fill:
 {field("y.data", "%y", DATA, "ptr")}
   %y.to = getelementptr ptr, ptr %frame, i64 %to
   store ptr %y.data, ptr %y.to
-  %no.room = icmp eq i64 %room, {_NOWHERE}
+  %no.room = icmp eq i64 %room, {NOWHERE}
   br i1 %no.room, label %arguments, label %roomy
 roomy:
-  %in.result = icmp eq i64 %room, {_IS_RESULT}
+  %in.result = icmp eq i64 %room, {IS_RESULT}
   %room.data = select i1 %in.result, ptr %y.data, ptr %between
-  %room.to = getelementptr ptr, ptr %frame, i64 {_ROOM_AT}
+  %room.to = getelementptr ptr, ptr %frame, i64 {ROOM_AT}
   store ptr %room.data, ptr %room.to
   br label %arguments
 arguments:
@@ -274,7 +276,7 @@ one:
   %place.at = getelementptr i64, ptr %places, i64 %k
   %place = load i64, ptr %place.at
   %k.next = add i64 %k, 1
-  %nowhere = icmp eq i64 %place, {_NOWHERE}
+  %nowhere = icmp eq i64 %place, {NOWHERE}
   br i1 %nowhere, label %told, label %tell
 tell:
   %x.at = getelementptr ptr, ptr %args, i64 %k

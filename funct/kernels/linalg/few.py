@@ -38,6 +38,8 @@ _MOST, _MOST_REFLECTED = 300, 128  # rows: of more, BLAS is as fast
 _SHORT, _SIDES = 32, 16  # rows of triangles of one right side; and most, or of small matrices
 _TASK = 1 << 20  # multiplications that are worth a task
 _LINE = 64  # bytes of a vector
+_QR, _SLOGDET = row_factors.qr.alone(), row_systems.slogdet.alone()
+_TRIANGULAR = row_systems.solve_triangular.alone()
 _PLANNED = 1 << 12  # elements up to which a call is prepared, which keeps some room
 
 
@@ -224,8 +226,9 @@ def _fine(
     return not (odd.item() if tasks == 1 else odd.any())
 
 
-def _at_once(name: str, kernel: Kernel) -> Callable[..., Plan | None]:
+def _plan_of(name: str, kernel: Kernel) -> Callable[..., Plan | None]:
     """What prepares calls of an op."""
+    alone = kernel.alone()
 
     def way(x: Any, b: Any = None) -> Plan | None:
         sides = (x.shape[-1] if name == "inv" else 0,) if b is None else _sides(x, b)
@@ -241,14 +244,14 @@ def _at_once(name: str, kernel: Kernel) -> Callable[..., Plan | None]:
         y, given = np.empty(shape, x.dtype), (x,) if b is None else (x, b)
         places = (np.empty(n, np.int64),) if name == "inv" else ()
         spare = (*places, aligned((n + 1) * apart, wide), np.empty(1, np.int64))
-        rest = (n, *(() if b is None else sides), apart, count)
+        rest = (n, *(() if b is None else sides), apart, count, count, 0)
         to = len(given)
-        return Plan(kernel, (*given, y, *spare, *rest), tuple(range(to)), shape, x.dtype, to)
+        return Plan(alone, (*given, y, *spare, *rest), tuple(range(to)), shape, x.dtype, to)
 
     return way
 
 
-def _triangles_at_once(a: Any, b: Any, lower: bool) -> Plan | None:
+def _plan_of_triangles(a: Any, b: Any, lower: bool) -> Plan | None:
     sides = _sides(a, b)
     if sides is None or max(a.size, b.size) > _PLANNED or not compiles():
         return None
@@ -257,12 +260,11 @@ def _triangles_at_once(a: Any, b: Any, lower: bool) -> Plan | None:
     apart, count, *_ = triangles(a.shape, a.dtype.char, sides[0])
     n, shape = a.shape[-1], (*a.shape[:-1], *b.shape[-1:]) if b.ndim > 1 else a.shape[:-1]
     given = (a, b, np.empty(shape, a.dtype), aligned(n * apart, a.dtype), np.empty(1, np.int64))
-    rest = (n, *sides, apart, count, lower)
-    at_once = row_systems.solve_triangular_at_once
-    return Plan(at_once, (*given, *rest), (0, 1, None), shape, a.dtype, 2)
+    rest = (n, *sides, 1, apart, count, lower, count, 0)
+    return Plan(_TRIANGULAR, (*given, *rest), (0, 1, None), shape, a.dtype, 2)
 
 
-def _reflected_at_once(x: Any, complete: bool) -> Plan | None:
+def _plan_of_reflections(x: Any, complete: bool) -> Plan | None:
     if (x.ndim > 2 and are_some(x.shape)) or x.size > _PLANNED or not compiles():
         return None
     if x.__class__ is not np.ndarray or not suits("qr", x.shape, x.dtype.char):
@@ -271,30 +273,30 @@ def _reflected_at_once(x: Any, complete: bool) -> Plan | None:
     m, n, columns, *_ = sizes
     start = count * m * columns
     y, odd = np.empty(start + count * columns * n, x.dtype), np.empty(1, np.int64)
-    given = (x, y, aligned(each, wide), odd, *sizes, start, count)
-    return Plan(row_factors.qr_at_once, given, (0, None), y.shape, x.dtype, 1)
+    given = (x, y, y, aligned(each, wide), odd, *sizes, start, count, count, 0)
+    return Plan(_QR, given, (0, None), y.shape, x.dtype, 1)
 
 
-def _logarithms_at_once(x: Any) -> Plan | None:
+def _plan_of_logarithms(x: Any) -> Plan | None:
     if (x.ndim > 2 and are_some(x.shape)) or x.size > _PLANNED:
         return None
     if (how := _layout("slogdet", x)) is None:
         return None
     n, apart, wide, count, *_ = how
     y, odd = np.empty((2, *x.shape[:-2]), x.dtype), np.empty(1, np.int64)
-    given = (x, y, aligned((n + 1) * apart, wide), odd, n, apart, count, count)
-    return Plan(row_systems.slogdet_at_once, given, (0,), y.shape, x.dtype, 1)
+    given = (x, y, y, aligned((n + 1) * apart, wide), odd, n, apart, count, count, count, 0)
+    return Plan(_SLOGDET, given, (0,), y.shape, x.dtype, 1)
 
 
 ALREADY = {
-    name: Prepared(_at_once(name, kernel))
+    name: Prepared(_plan_of(name, kernel))
     for name, kernel in (
-        ("det", row_systems.det_at_once), ("inv", row_systems.inv_at_once),
-        ("solve", row_systems.solve_at_once), ("cholesky", row_factors.cholesky_at_once),
+        ("det", row_systems.det), ("inv", row_systems.inv), ("solve", row_systems.solve),
+        ("cholesky", row_factors.cholesky),
     )
 } | {
-    "solve_triangular": Prepared(_triangles_at_once), "qr": Prepared(_reflected_at_once),
-    "slogdet": Prepared(_logarithms_at_once),
+    "solve_triangular": Prepared(_plan_of_triangles), "qr": Prepared(_plan_of_reflections),
+    "slogdet": Prepared(_plan_of_logarithms),
 }  # fmt: skip
 """Calls that have come before, of few elements. For the right sides of a system also a vector. Q
 and R are in one array, one behind the other, signs and logarithms of determinants too.

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.loops import kernel, lean, parallel
+from funct.kernels.cpu.loops import lean, parallel
 from funct.kernels.cpu.shared import shared
 from funct.kernels.cpu.small.row_vectors import brought, given, products_taken, whole
 from funct.kernels.cpu.vectors import fused, lanes, loaded, spread, stored
 
-__all__ = ["cholesky", "cholesky_at_once", "qr", "qr_at_once"]
+__all__ = ["cholesky", "qr"]
 
 _LARGE = {8: 1e280, 4: 1e30}  # sums of squares within it, and above its inverse, have lost nothing
 
@@ -21,7 +21,7 @@ _LARGE = {8: 1e280, 4: 1e30}  # sums of squares within it, and above its inverse
 @lean(parallel)
 def cholesky(
     x: Any, y: Any, room: Any, odd: Any, n: int, apart: int, count: int, part: int, task: int
-) -> None:  # fmt: skip
+) -> int:  # fmt: skip
     """y (count, n, n): lower factors of the Hermitian parts of x; their transposes are found, row
     by row. room: (tasks, n + 1, apart). odd (tasks,): 1 where one is not positive definite. A task
     takes `part` matrices.
@@ -72,20 +72,14 @@ def cholesky(
                 for i in range(start + j * n + (j + 1), start + (j + 1) * n):
                     y[i] = y.dtype.type(0.0)
     odd[task] = lost
-
-
-@lean(kernel)
-def cholesky_at_once(x: Any, y: Any, room: Any, odd: Any, n: int, apart: int, count: int) -> int:
-    """The same without tasks; odd (1,), also given."""
-    cholesky.fn(x, y, room, odd, n, apart, count, count, 0)
-    return odd[0]
+    return odd[task]
 
 
 @lean(parallel)
 def qr(
     x: Any, q: Any, r: Any, room: Any, odd: Any, m: int, n: int, columns: int, apart: int,
     beside: int, start: int, count: int, part: int, task: int,
-) -> None:  # fmt: skip
+) -> int:  # fmt: skip
     """q (count, m, columns) and r (count, columns, n), from element `start` on, of x (count, m, n),
     by reflections. room: for each task (m, apart), (m, beside) and 2 m numbers, in whole vectors.
     odd (tasks,): 1 where a column is too long, too short or not a number.
@@ -127,16 +121,7 @@ def qr(
             for j in range(min(i, n)):
                 r[row + j] = r.dtype.type(0.0)
     odd[task] = np.where(bad > 0, 1, 0)
-
-
-@lean(kernel)
-def qr_at_once(
-    x: Any, y: Any, room: Any, odd: Any, m: int, n: int, columns: int, apart: int, beside: int,
-    start: int, count: int,
-) -> int:  # fmt: skip
-    """The same without tasks: y holds all q and, from `start` on, all r; odd (1,), also given."""
-    qr.fn(x, y, y, room, odd, m, n, columns, apart, beside, start, count, count, 0)
-    return odd[0]
+    return odd[task]
 
 
 def _mirrored(room: Any, base: Any, m: Any, apart: Any, c: Any, scales: Any, mirror: Any) -> Any:

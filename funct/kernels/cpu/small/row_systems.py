@@ -10,14 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.loops import kernel, lean, parallel
+from funct.kernels.cpu.loops import lean, parallel
 from funct.kernels.cpu.small.row_vectors import brought, exchanged, given, products_taken, whole
 from funct.kernels.cpu.vectors import fused, lanes, loaded, spread, stored, written
 
-__all__ = [
-    "det", "det_at_once", "inv", "inv_at_once", "lu", "slogdet", "slogdet_at_once", "solve",
-    "solve_at_once", "solve_triangular", "solve_triangular_at_once",
-]  # fmt: skip
+__all__ = ["det", "inv", "lu", "slogdet", "solve", "solve_triangular"]
 
 _LOST = {8: 2.0**-49, 4: 2.0**-20}  # of a column, what may be left of it by rounding alone
 _LARGE = 1e150  # products of two such numbers, or of their inverses, are numbers still
@@ -87,7 +84,7 @@ def _logarithm(room: Any, base: Any, n: Any, apart: Any, turned: Any) -> tuple[A
 def solve(
     a: Any, b: Any, y: Any, room: Any, odd: Any, n: int, m: int, step: int, apart: int,
     count: int, part: int, task: int,
-) -> None:  # fmt: skip
+) -> int:  # fmt: skip
     """y (count, n, m): a⁻¹ b for a (count, n, n) and b, whose matrices begin a step one behind the
     other. room: (tasks, n + 1, apart). odd
     (tasks,): 1 where a pivot is 0, or what rounding may have left of its column.
@@ -107,13 +104,14 @@ def solve(
         for i in range(n):
             given(room, base + i * apart + right, m, y, (t * n + i) * m, width)
     odd[task] = np.where(lost > 0, 1, 0)
+    return odd[task]
 
 
 @lean(parallel)
 def inv(
     x: Any, y: Any, places: Any, room: Any, odd: Any, n: int, apart: int, count: int, part: int,
     task: int,
-) -> None:  # fmt: skip
+) -> int:  # fmt: skip
     """y (count, n, n): inverses of x. places: (tasks, n). Else as `solve`."""
     base = task * (n + 1) * apart
     width = 64 // room.dtype.itemsize
@@ -136,6 +134,7 @@ def inv(
                 y[to] = room[at].astype(y.dtype)
                 at, to = at + apart, to + n
     odd[task] = np.where(lost > 0, 1, 0)
+    return odd[task]
 
 
 @lean(parallel)
@@ -174,7 +173,7 @@ def lu(
 def solve_triangular(
     a: Any, b: Any, y: Any, room: Any, odd: Any, n: int, m: int, step: int, along: int, apart: int,
     count: int, lower: bool, part: int, task: int,
-) -> None:  # fmt: skip
+) -> int:  # fmt: skip
     """As `solve`, for the lower or upper triangles of a. along: elements from one column to the
     next, 1 or n, and so n or 1 from row to row. room: (tasks, n, apart). odd (tasks,): 1 where a
     number on a diagonal is 0.
@@ -209,51 +208,7 @@ def solve_triangular(
         for i in range(n):
             given(room, base + i * apart, m, y, (t * n + i) * m, width)
     odd[task] = lost
-
-
-@lean(kernel)
-def det_at_once(x: Any, y: Any, room: Any, odd: Any, n: int, apart: int, count: int) -> int:
-    """`det` without tasks, as `inv_at_once` and `solve_at_once` are theirs; odd (1,), also given.
-    """
-    det.fn(x, y, room, odd, n, apart, count, count, 0)
-    return odd[0]
-
-
-@lean(kernel)
-def slogdet_at_once(
-    x: Any, y: Any, room: Any, odd: Any, n: int, apart: int, start: int, count: int
-) -> int:  # fmt: skip
-    """See `det_at_once`. y: all signs and, from `start` on, all logarithms."""
-    slogdet.fn(x, y, y, room, odd, n, apart, start, count, count, 0)
-    return odd[0]
-
-
-@lean(kernel)
-def inv_at_once(
-    x: Any, y: Any, places: Any, room: Any, odd: Any, n: int, apart: int, count: int
-) -> int:
-    """See `det_at_once`."""
-    inv.fn(x, y, places, room, odd, n, apart, count, count, 0)
-    return odd[0]
-
-
-@lean(kernel)
-def solve_at_once(
-    a: Any, b: Any, y: Any, room: Any, odd: Any, n: int, m: int, step: int, apart: int, count: int
-) -> int:  # fmt: skip
-    """See `det_at_once`."""
-    solve.fn(a, b, y, room, odd, n, m, step, apart, count, count, 0)
-    return odd[0]
-
-
-@lean(kernel)
-def solve_triangular_at_once(
-    a: Any, b: Any, y: Any, room: Any, odd: Any, n: int, m: int, step: int, apart: int, count: int,
-    lower: bool,
-) -> int:  # fmt: skip
-    """See `det_at_once`."""
-    solve_triangular.fn(a, b, y, room, odd, n, m, step, 1, apart, count, lower, count, 0)
-    return odd[0]
+    return odd[task]
 
 
 def _taken_apart(
