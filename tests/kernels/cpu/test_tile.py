@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from typing import Any
 
 import numpy as np
 import pytest
 
-from funct.device import Host, host, machine_code
+from funct.device import Host, assemble, host, machine_code
 from funct.device.host import vector_bytes
 from funct.kernels import table
 from funct.kernels.cpu.dense import tile
 from funct.kernels.cpu.dense.dots import DOTS, supported
-from funct.kernels.cpu.dense.tile import Shape, address, most_rows, text, tile_table
+from funct.kernels.cpu.dense.tile import (
+    Shape,
+    address,
+    call_tiles,
+    most_rows,
+    text,
+    tile_table,
+)
+from funct.kernels.llvm import I64, PTR, Module
+from tests.pairwise import drawn
 
 pytestmark = pytest.mark.skipif("llvm" not in table.available(), reason="llvmlite is absent")
 
@@ -78,6 +88,95 @@ def test_sums_are_exact(name: str, width: int, rows: int, vectors: int, packed: 
             )  # fmt: skip
             np.testing.assert_array_equal(c[:, :n], wide + add * before[:, :n])
             np.testing.assert_array_equal(c[:, n:], before[:, n:])
+
+
+@drawn(
+    48, name=["f32", "f64", "s16", "u8s8"], rows=[1, 2, 5], vectors=[1, 2], packed=[True, False],
+    more=[(True, False), (False, True), (True, True)], taps=[0, 1, 3], depth=[0, 1, 6],
+)  # fmt: skip
+def test_tiles_may_lay_rows_out_and_ask_ahead(
+    name: str, rows: int, vectors: int, packed: bool, more: tuple[bool, bool], taps: int, depth: int
+) -> None:
+    """The sums are a plain loop's. Laid out, the rows of B that were read stand side by side in
+    their order, and nothing behind them is written. What is asked for need not be memory.
+    """
+    lays, ahead = more
+    width = supported(DOTS[name], host())
+    if not width:
+        pytest.skip("no such products on this processor")
+    shape = Shape(DOTS[name], width, rows, vectors, packed, lays, ahead)
+    dtype, total = NUMPY[name]
+    per, n = shape.dot.per_word, shape.columns
+    step = n if packed else n + 3
+    rng = np.random.default_rng(rows)
+    a = rng.integers(0, 10, (rows, taps + 1, depth, per)).astype(dtype)
+    b = rng.integers(-9, 10, (taps + 1, depth, step, per)).astype(dtype)
+    c = rng.integers(-9, 10, (rows, n)).astype(total)
+    expected, read = c.copy(), []
+    order = rng.permutation(taps)
+    for t in order:
+        for k in range(depth):
+            read.append(b[t, k, :n])
+            for m in range(rows):
+                for j in range(n):
+                    for e in range(per):
+                        expected[m, j] += total(a[m, t, k, e]) * total(b[t, k, j, e])
+    places = np.array([[m * (taps + 1) * depth, m * n] for m in range(rows)])
+    row = 1 if packed else step
+    offsets = np.array([[t * depth, t * depth * row] for t in order], np.int64).reshape(-1, 2)
+    panel = np.full((taps * depth + 1, n, per), 77, dtype)
+    words = [v.ctypes.data for v in (a, places, offsets)]
+    words += [taps, b.ctypes.data, depth, step, c.ctypes.data, 1]
+    words += [panel.ctypes.data] * lays + [0, 1 << 40] * ahead
+    ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * len(words))(address(shape, host()))(*words)
+    np.testing.assert_array_equal(c, expected)
+    laid = len(read) * lays
+    np.testing.assert_array_equal(panel[:laid], np.reshape(read[:laid], (laid, n, per)))
+    assert (panel[laid:] == 77).all()
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+@pytest.mark.parametrize("vectors", [1, 2])
+def test_each_step_asks_for_a_line_of_every_vector(vectors: int, ahead: bool) -> None:
+    """Beside what a tile that begins with zeros asks for where its sums are written."""
+    printed = text(Shape(DOTS["f32"], 64, 3, vectors, ahead=ahead), ZEN4)
+    lines = [s for s in printed.splitlines() if "call void @llvm.prefetch" in s]
+    written = [s for s in lines if "i32 1, i32" in s]
+    assert len(written) == 3 * vectors
+    assert len(lines) - len(written) == vectors * ahead
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+@pytest.mark.parametrize(
+    ("start", "stop", "sizes"),
+    [(0, 0, []), (2, 3, [1]), (0, 4, [4]), (1, 8, [4, 3]), (0, 9, [3] * 3)],
+)
+def test_tiles_are_called_for_rows_cut_equally(
+    start: int, stop: int, sizes: list[int], ahead: bool
+) -> None:
+    """`most` is 4. Each is told where its rows are, and what is next: the row behind its own."""
+    module = Module(host())
+    f = module.function("run", [("table", PTR), ("a", PTR), ("rows", PTR)])
+    tiles, a, rows = f.arguments
+    most, first, last, given = (f.constant(I64, n) for n in (4, start, stop, 55))
+    call_tiles(f, tiles, most, a, rows, first, last, [given], (lambda p: [p]) if ahead else None)
+    f.ret()
+    calls: list[tuple[int, ...]] = []
+    kind = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * (4 if ahead else 3))
+
+    def noted(size: int, *told: int) -> None:
+        calls.append((size, *told))
+
+    kept = [kind(functools.partial(noted, size)) for size in range(6)]
+    functions = [ctypes.cast(each, ctypes.c_void_p).value or 0 for each in kept]
+    addresses = np.array(functions, np.int64)
+    run = assemble(module.text()).keep().address("run")
+    ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(run)(addresses.ctypes.data, 32, 1000)
+    ends = [start + sum(sizes[: k + 1]) for k in range(len(sizes))]
+    assert calls == [
+        (n, 32, 1000 + 16 * (end - n), 55, *[end] * ahead)
+        for n, end in zip(sizes, ends, strict=True)
+    ]
 
 
 def test_products_of_floats_are_fused() -> None:
