@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.cpu.elementwise.ufunc_loops import loop_of
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.reductions import exponents as cpu
+from funct.kernels.cpu.reductions.exponent_columns import sums_of_columns
 from funct.kernels.cpu.scratch import fresh
-from funct.kernels.reductions.statistical import most, total
+from funct.kernels.elementwise.thresholds import MANY
+from funct.kernels.reductions.statistical import total
 from funct.kernels.table import find
 
 __all__ = ["logsumexp"]
@@ -31,17 +34,17 @@ def logsumexp(
     if span is None or keepdims.__class__ is not bool or not x.flags.c_contiguous:
         return None
     first, behind, blocks, n, inner = span
-    if not ready(x.size):
+    if not ready(x.size) or (x.size < MANY and loop_of(np.exp, d) is None):
         return None
-    of = _of_columns
-    x = x.reshape(blocks, n, inner)
-    if inner == 1:
-        x, of = x[..., 0], _of_rows
-    step = -(-blocks // -(-x.size // _NEAR))
-    parts = [of(x[start : start + step]) for start in range(0, blocks, step)]
-    highest, weight, rest = (
-        parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
-    )
+    if inner > 1:
+        highest, weight, rest = _of_columns(x, blocks, n, inner)
+    else:
+        x = x.reshape(blocks, n)
+        step = -(-blocks // -(-x.size // _NEAR))
+        parts = [_of_rows(x[start : start + step]) for start in range(0, blocks, step)]
+        highest, weight, rest = (
+            parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+        )
     found = _chosen("log1p", np.log1p, d)(rest / weight) + _chosen("log", np.log, d)(weight)
     found += highest
     kept = (1,) * (behind - first) if keepdims else ()
@@ -64,27 +67,13 @@ def _of_rows(x: Any) -> tuple[Any, Any, Any]:
     return highest, weight, total(y, -1, False)
 
 
-def _of_columns(x: Any) -> tuple[Any, Any, Any]:
-    """The same of columns of blocks of rows (blocks, n, inner), as one line. Of one block that is
-    more than what stays in caches some rows go by at a time.
-    """
-    (blocks, n, inner), d = x.shape, x.dtype
-    size, step = blocks * inner, n
-    if compared := 0 if blocks == 1 and n * inner > _NEAR else n:
-        highest = x[:, 0].flatten()
-    else:
-        highest, step = most(x, 1, False).reshape(size), -(-n // -(-n * inner // _NEAR))
-    sums, after = np.zeros((2, size), d), np.empty((2, size), d)
-    strips = -(-inner // cpu.STRIP)
-    part = max(1, _PART // (step * min(inner, cpu.STRIP)))
-    for k in range(0, n, step):
-        some = x[:, k : k + step]
-        sizes = *some.shape, strips, part, -(-blocks * strips // part)
-        y = fresh(some.shape, d)
-        cpu.below_columns(some, y, highest, compared, *sizes)
-        cpu.beside_columns(some, _chosen("exp", np.exp, d)(y), highest, sums, after, *sizes)
-        sums, after = after, sums
-    return np.where(np.isfinite(highest), highest, d.type(0)), *sums
+def _of_columns(x: Any, blocks: int, n: int, inner: int) -> Any:
+    """The same of columns of blocks of n rows, each with an axis of blocks before its own."""
+    if x.size >= MANY:
+        return sums_of_columns(x, blocks, n, inner)
+    sums = np.empty((3, blocks, inner), x.dtype)
+    cpu.few_columns(x, np.empty_like(x), sums, blocks, n, inner)
+    return sums
 
 
 @functools.lru_cache(64)

@@ -1,5 +1,5 @@
-"""What sums of exponentials need of rows and of columns: differences to the greatest, and which
-ones are it.
+"""What sums of exponentials need of rows, and of few columns: differences to the greatest, and
+which ones are it.
 """
 
 from __future__ import annotations
@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.loops import parallel
-from funct.kernels.cpu.vectors import lanes, loaded, many, picked, room, spread, stored
+from funct.kernels.cpu.loops import kernel, parallel
+from funct.kernels.cpu.vectors import lanes, loaded, many, picked, room, spread, stored, written
 from funct.kernels.cpu.windows.pooling import larger
 
-__all__ = ["STRIP", "below", "below_columns", "beside", "beside_columns"]
+__all__ = ["below", "beside", "few_columns"]
 
 _SIZES = 16, 8, 4  # of vectors, of which rows take the longest that they fill
-STRIP = 64  # columns of a unit of work
 _ABREAST = 4  # vectors that are compared at once: each waits for the one before it
 _FROM = {k: tuple(range(k, 2 * k)) for k in (2, 4, 8)} | {0: tuple(range(8))}  # halves of vectors
 
@@ -130,99 +129,59 @@ def _beside(x: Any, y: Any, first: Any, n: Any, top: Any, size: int) -> Any:
     return count + many(same & new)
 
 
-@parallel
-def below_columns(
-    x: Any, y: Any, highest: Any, compared: int, blocks: int, n: int, inner: int, strips: int,
-    part: int, task: int,
-) -> None:  # fmt: skip
-    """y = x less the greatest of its column, if that is finite. x and y: (blocks, n, inner).
+@kernel
+def few_columns(x: Any, y: Any, sums: Any, blocks: int, n: int, inner: int) -> None:
+    """What `exponent_columns.sums_of_columns` gives, by NumPy's exp, which is that of few elements.
 
-    highest (blocks, inner): of each column one element, or the greatest; it becomes the
-    greatest of that and of so many rows as are compared. A task takes `part` of all strips.
+    x: (blocks, n, inner); y: room for as many; sums: (3, blocks, inner).
     """
-    begin, end = task * part, min((task + 1) * part, blocks * strips)
-    if inner >= _SIZES[0]:
-        for u in range(begin, end):
-            _below_strip(x, y, highest, compared, u, strips, n, inner, _SIZES[0])
-    elif inner >= _SIZES[1]:
-        for u in range(begin, end):
-            _below_strip(x, y, highest, compared, u, strips, n, inner, _SIZES[1])
-    elif inner >= _SIZES[2]:
-        for u in range(begin, end):
-            _below_strip(x, y, highest, compared, u, strips, n, inner, _SIZES[2])
+    if inner >= _SIZES[1]:
+        _below_columns(x, y, sums, blocks, n, inner, _SIZES[1])
     else:
-        for u in range(begin, end):
-            _below_strip(x, y, highest, compared, u, strips, n, inner, 1)
+        _below_columns(x, y, sums, blocks, n, inner, 1)
+    written(np.exp, y, 0, y, 0, blocks * n * inner)
+    if inner >= _SIZES[1]:
+        _beside_columns(x, y, sums, blocks, n, inner, _SIZES[1])
+    else:
+        _beside_columns(x, y, sums, blocks, n, inner, 1)
+    for c in range(blocks * inner):
+        sums[c] = _finite(sums[c])
 
 
-def _below_strip(
-    x: Any, y: Any, highest: Any, compared: Any, u: Any, strips: Any, n: Any, inner: Any,
-    size: int,
+def _below_columns(
+    x: Any, y: Any, highest: Any, blocks: Any, n: Any, inner: Any, size: int
 ) -> None:  # fmt: skip
-    """The same for a strip of columns, of which the last vectors may overlap."""
-    block = np.int64(np.uint64(u) // np.uint64(strips))
-    first = (u - block * strips) * STRIP
-    begin = block * n * inner
-    zeros = spread(x.dtype.type(0), size)
-    for k in range(first, min(first + STRIP, inner), size):
-        j = min(k, inner - size)
-        top: Any = loaded(highest, block * inner + j, size)
-        for r in range(compared):
-            top = larger(loaded(x, begin + r * inner + j, size), top)
-        stored(highest, block * inner + j, top)
-        less = np.where(top - top == zeros, top, zeros)
-        for r in range(n):
-            stored(y, begin + r * inner + j, loaded(x, begin + r * inner + j, size) - less)
+    """y = x less the greatest of its column, if that is finite. The last vectors may overlap."""
+    for b in range(blocks):
+        for k in range(0, inner, size):
+            j = min(k, inner - size)
+            first = b * n * inner + j
+            top: Any = loaded(x, first, size)
+            for r in range(1, n):
+                top = larger(loaded(x, first + r * inner, size), top)
+            stored(highest, b * inner + j, top)
+            less = np.where(top - top == 0, top, spread(x.dtype.type(0), size))
+            for r in range(n):
+                stored(y, first + r * inner, loaded(x, first + r * inner, size) - less)
 
 
-@parallel
-def beside_columns(
-    x: Any, y: Any, highest: Any, before: Any, after: Any, blocks: int, n: int, inner: int,
-    strips: int, part: int, task: int,
+def _beside_columns(
+    x: Any, y: Any, sums: Any, blocks: Any, n: Any, inner: Any, size: int
 ) -> None:  # fmt: skip
-    """after (2, blocks, inner): how many of x are the greatest of their column, and the sums of y
-    where 1 is taken from these, in the order of rows. before: the same of the rows above.
+    """How many of x are the greatest of their column, and the sums of y where 1 is taken from
+    these, behind the greatest.
     """
-    begin, end = task * part, min((task + 1) * part, blocks * strips)
-    ahead = blocks * inner  # of the sums
-    if inner >= _SIZES[0]:
-        for u in range(begin, end):
-            _beside_strip(
-                x, y, highest, before, after, ahead, u, strips, n, inner, _SIZES[0]
-            )
-    elif inner >= _SIZES[1]:
-        for u in range(begin, end):
-            _beside_strip(
-                x, y, highest, before, after, ahead, u, strips, n, inner, _SIZES[1]
-            )
-    elif inner >= _SIZES[2]:
-        for u in range(begin, end):
-            _beside_strip(
-                x, y, highest, before, after, ahead, u, strips, n, inner, _SIZES[2]
-            )
-    else:
-        for u in range(begin, end):
-            _beside_strip(x, y, highest, before, after, ahead, u, strips, n, inner, 1)
-
-
-def _beside_strip(
-    x: Any, y: Any, highest: Any, before: Any, after: Any, ahead: Any, u: Any, strips: Any, n: Any,
-    inner: Any, size: int,
-) -> None:  # fmt: skip
-    """The same for a strip, of which the last vectors may overlap: so `after` is not `before`."""
-    block = np.int64(np.uint64(u) // np.uint64(strips))
-    first = (u - block * strips) * STRIP
-    begin = block * n * inner
     ones, zeros = spread(x.dtype.type(1), size), spread(x.dtype.type(0), size)
-    for k in range(first, min(first + STRIP, inner), size):
-        j = min(k, inner - size)
-        at = block * inner + j
-        top = loaded(highest, at, size)
-        count: Any = loaded(before, at, size)
-        total: Any = loaded(before, ahead + at, size)
-        for r in range(n):
-            same = np.where(loaded(x, begin + r * inner + j, size) == top, ones, zeros)
-            total = total + (loaded(y, begin + r * inner + j, size) - same)
-            count = count + same
-        stored(after, at, count)
-        stored(after, ahead + at, total)
+    for b in range(blocks):
+        for k in range(0, inner, size):
+            j = min(k, inner - size)
+            first, at = b * n * inner + j, b * inner + j
+            top = loaded(sums, at, size)
+            count: Any = zeros
+            total: Any = zeros
+            for r in range(n):
+                same = np.where(loaded(x, first + r * inner, size) == top, ones, zeros)
+                total = total + (loaded(y, first + r * inner, size) - same)
+                count = count + same
+            stored(sums, blocks * inner + at, count)
+            stored(sums, 2 * blocks * inner + at, total)
