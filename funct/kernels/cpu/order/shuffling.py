@@ -1,5 +1,7 @@
 """The order of keys that lie evenly, as random ones do: they fall into buckets of some each by
-their first bits, and in a bucket each counts which others come before it.
+their first bits, and a bucket is put in order in registers, by a network of comparisons.
+
+Source: K. Batcher, "Sorting networks and their applications", 1968, for the bitonic network.
 """
 
 from __future__ import annotations
@@ -12,19 +14,35 @@ import numpy as np
 
 from funct.kernels.cpu.loops import making
 from funct.kernels.cpu.order.words import LANES
-from funct.kernels.cpu.vectors import lanes, loaded, spread, stored
+from funct.kernels.cpu.vectors import asked, lanes, loaded, picked, spread, stored
 
 __all__ = ["NEAR", "even_order", "items_for", "sizes"]
 
 NEAR = 1 << 18  # keys up to which all buckets are at hand
-PLACES = 40  # of a bucket, which are enough but for one of some 20 million,
-_MOST, _MORE = 16, 24  # and of which most buckets need no more than so many
-_LOAD = 15  # keys for each bucket
+PLACES = 32  # of a bucket, which are enough but for one of some 20 million,
+_MOST = 16  # and of which most buckets need no more than so many
+_LOAD = 11  # keys for each bucket
+# keys whose buckets are not all in the first cache, so one is asked for ahead of so many others
+_MANY, _AHEAD = 1 << 11, 16
 # bits of how many keys have one first digit, whose buckets stay in the second cache; and of that,
 # if it has as many: each is a place that is written by turns, on a page of its own
 _PART, _DIGIT = 14, 11
-_EACH = {k: tuple(range(k)) for k in (_MOST, _MORE, PLACES)}  # without a loop
 _NONE = np.int32((1 << 31) - 1)  # what stands in places of no key
+
+
+def _network(n: int) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+    """For each step, the place that each of n places is compared with, and which of all smaller
+    and, behind these, larger ones of pairs it then holds.
+    """
+    steps = []
+    for run in (1 << k for k in range(1, n.bit_length())):  # a length of what then is in order
+        for apart in (run >> k for k in range(1, run.bit_length())):
+            held = [i if bool(i & apart) == bool(i & run) else n + i for i in range(n)]
+            steps.append((tuple([i ^ apart for i in range(n)]), tuple(held)))
+    return tuple(steps)
+
+
+_NETWORKS = {k: _network(k) for k in (_MOST, PLACES)}
 
 
 @functools.lru_cache(256)
@@ -41,8 +59,8 @@ def sizes(n: int, near: int) -> tuple[int, int, int, int]:
 
 
 def items_for(room: int) -> int:
-    """How many integers of 32 bits hold so many buckets, how much is in each, and one in order."""
-    return room * (PLACES + 1) + 2 * PLACES
+    """How many integers of 32 bits hold so many buckets, what fits in none, and their sizes."""
+    return room * (PLACES + 1) + 1
 
 
 @making("n", "like")
@@ -99,21 +117,20 @@ def _in_buckets(
         rest = rest >> 1
         wide -= 1
     some: Any = room * PLACES
-    ends: Any = some + 2 * PLACES
+    ends: Any = some + 1
     for d in range(size):
         items[ends + d] = np.int32(d * PLACES)
     above, times = np.uint64(64 - top), size.astype(np.uint64)
     behind = (31 - wide).astype(np.uint64)
     key = np.uint64((1 << 31) - 1) >> behind << behind
     beyond = np.int32(some)
-    for i in range(n):
-        # how many buckets are before it, in parts of 2 ** 32
-        part = ((words[first + i] << above) >> 32) * times
-        d = ends + (part >> 32).astype(np.int64)
-        place = items[d]
-        items[d] = place + 1
-        item = (part >> 1 & key) | np.uint64(i)
-        items[min(place, beyond).astype(np.int64)] = item.astype(np.int32)
+    soon = n - _AHEAD if n >= _MANY else np.int64(0)
+    for i in range(soon):
+        later = (words[first + i + _AHEAD] << above) >> 32
+        asked(items, (later * times >> 32).astype(np.int64) * PLACES, 1)
+        _put(items, ends, beyond, i, ((words[first + i] << above) >> 32) * times, key)
+    for i in range(soon, n):
+        _put(items, ends, beyond, i, ((words[first + i] << above) >> 32) * times, key)
     failed: Any = n < 0
     at: Any = np.int64(0)
     for d in range(size):
@@ -122,11 +139,9 @@ def _in_buckets(
         failed = failed | (count > PLACES)
         if ~failed:
             if count <= _MOST:
-                _ranked(items, some, start, count, at, _MOST)
-            elif count <= _MORE:
-                _ranked(items, some, start, count, at, _MORE)
+                _in_order(items, start, count, at, _MOST)
             else:
-                _ranked(items, some, start, count, at, PLACES)
+                _in_order(items, start, count, at, PLACES)
         at += count
     if ~failed:
         _settled(keys, words, items, first, n, behind, low, whole)
@@ -139,17 +154,23 @@ def _in_buckets(
     return failed
 
 
-def _ranked(items: Any, some: Any, start: Any, count: Any, to: Any, places: int) -> None:
+def _put(items: Any, ends: Any, beyond: Any, i: Any, part: Any, key: Any) -> None:
+    """Put word i into its bucket. part: how many are before that, in parts of 2 ** 32."""
+    d = ends + (part >> 32).astype(np.int64)
+    place = items[d]
+    items[d] = place + 1
+    item = (part >> 1 & key) | np.uint64(i)
+    items[min(place, beyond).astype(np.int64)] = item.astype(np.int32)
+
+
+def _in_order(items: Any, start: Any, count: Any, to: Any, places: int) -> None:
     """Put the `count` items of a bucket in order, from `to` on; what is behind them is anything."""
     here = lanes(places, np.int32) < count.astype(np.int32)
     v = np.where(here, loaded(items, start, places), spread(_NONE, places))
-    stored(items, some, v)
-    rank = v ^ v
-    for k in _EACH[places]:
-        rank = rank + np.where(v > spread(items[some + k], places), np.int32(1), np.int32(0))
-    stored(items, some + PLACES, rank)
-    for k in _EACH[places]:
-        items[to + items[some + PLACES + k].astype(np.int64)] = items[some + k]
+    for other, held in _NETWORKS[places]:
+        w = picked(v, v, other)
+        v = picked(np.where(v < w, v, w), np.where(v < w, w, v), held)
+    stored(items, to, v)
 
 
 def _settled(
