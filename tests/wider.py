@@ -62,6 +62,12 @@ _LANES = {
     "avx512.mask.reduce.": """
   %x{k} = extractelement {t} %0, i32 {k}
   %v{k} = call {e} @wider.above_floor.{e}({e} %x{k})""",
+    "avx512.mask.getexp.ps": """
+  %x{k} = extractelement {t} %0, i32 {k}
+  %v{k} = call float @wider.exponent.float(float %x{k})""",
+    "avx512.mask.getmant.ps": """
+  %x{k} = extractelement {t} %0, i32 {k}
+  %v{k} = call float @wider.mantissa.float(float %x{k})""",
     "avx512.rsqrt14.": """
   %x{k} = extractelement {t} %0, i32 {k}
   %v{k} = call {e} @wider.rough.{e}({e} %x{k})""",
@@ -199,6 +205,32 @@ define internal i1 @wider.special.float(float %x) alwaysinline {
   %c = and i1 %a, %b
   %r = xor i1 %c, true
   ret i1 %r
+}
+define internal float @wider.exponent.float(float %x) alwaysinline {
+  %y = fpext float %x to double
+  %a = call double @llvm.fabs.f64(double %y)
+  %b = bitcast double %a to i64
+  %c = lshr i64 %b, 52
+  %d = sub i64 %c, 1023
+  %n = sitofp i64 %d to float
+  %zero = fcmp oeq float %x, 0.0
+  %p = select i1 %zero, float 0xFFF0000000000000, float %n
+  %far = icmp eq i64 %c, 2047
+  %q = fptrunc double %a to float
+  %r = select i1 %far, float %q, float %p
+  ret float %r
+}
+define internal float @wider.mantissa.float(float %x) alwaysinline {
+  %y = fpext float %x to double
+  %a = call double @llvm.fabs.f64(double %y)
+  %b = bitcast double %a to i64
+  %c = and i64 %b, 4503599627370495
+  %d = or i64 %c, 4607182418800017408
+  %m = bitcast i64 %d to double
+  %n = fptrunc double %m to float
+  %below = fcmp ult float %x, 0.0
+  %r = select i1 %below, float 0x7FF8000000000000, float %n
+  ret float %r
 }
 define internal i32 @wider.pairs(i32 %a, i32 %b) alwaysinline {
   %x = bitcast i32 %a to <2 x i16>

@@ -9,15 +9,14 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from funct.kernels.llvm.cells import (
+from funct.kernels.llvm.base_cells import (
     LOG2_CELLS,
-    LOG2_FROM,
     LOG2_HIGH,
     LOG2_LOW,
     LOG10_HIGH,
     LOG10_LOW,
-    LOG_CELLS,
 )
+from funct.kernels.llvm.cells import LOG2_FROM, LOG_CELLS
 from funct.kernels.llvm.coefficients.logarithm import ATANH, LOG, LOG_CELL
 from funct.kernels.llvm.exponential import LN2, LOG2_E, exp
 from funct.kernels.llvm.rare import rarely
@@ -25,6 +24,7 @@ from funct.kernels.llvm.scaling import (
     MANTISSA,
     apart,
     apart_normal,
+    below_two,
     bits_of,
     fast_sum,
     is_between,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from funct.kernels.llvm.values import Value
 
 __all__ = [
-    "cell", "log", "log10", "log1p", "log2", "log_of_normal", "log_of_sum", "log_pair",
+    "cell_to_base", "log", "log10", "log1p", "log2", "log_of_normal", "log_of_sum", "log_pair",
     "log_sigmoid", "logaddexp", "softplus",
 ]  # fmt: skip
 
@@ -91,6 +91,14 @@ def cell(e: Emitter, x: Value) -> tuple[Value, Value, Value]:
     m, k, _ = octave(e, x, LOG2_FROM)
     place = e.bitcast(x, x.type.integer) - bits_of(LOG2_FROM, element)
     return m, k, place >> (MANTISSA[element] - 4)
+
+
+def cell_to_base(e: Emitter, x: Value) -> tuple[Value, Value, Value]:
+    """The same for logarithms to a base: of float32 m is in [1, 2), and in one of 32 cells."""
+    if x.type.element == "f64":
+        return cell(e, x)
+    m, k = below_two(e, x)
+    return m, k, e.bitcast(m, x.type.integer) >> (MANTISSA["f32"] - 5)
 
 
 def _of_parts(e: Emitter, m: Value, k: Value) -> Value:
@@ -166,25 +174,30 @@ def _short_and_long(step: str, element: str) -> tuple[float, float]:
 
 
 def _to_base_by_table(e: Emitter, x: Value, name: str, factor: str, step: str) -> Value:
-    """The same of a normal number x > 0: what is not exact is small, and added once."""
+    """The same, of float64 for normal numbers x > 0: what is not exact is small, and added once."""
     type, element = x.type, x.type.element
-    m, k, index = cell(e, x)
+    m, k, index = cell_to_base(e, x)
     inverse, above, below = (
-        looked_up(e, type, numbers, index)
-        for numbers in (LOG2_CELLS, *(part[element] for part in _LOGS_OF_CELLS[name]))
+        looked_up(e, type, numbers[element], index)
+        for numbers in (LOG2_CELLS, *_LOGS_OF_CELLS[name])
     )
     high, low = split_constant(factor, element)
-    near = m * inverse
-    lost = e.fma(m, inverse, -near)
-    f = near - 1  # exact; log(1 + f + lost) is log(1 + f) + lost / (1 + f)
-    lost = e.fma(-lost, f, lost)
-    curve = e.polynomial(f, [c * high for c in LOG_CELL[element]])
     short, long = _short_and_long(step, element)
     base = e.fma(k, short, above) if short != 1 else k + above
+    tail = e.fma(k, long, below) if long else below
+    if element == "f64":
+        near = m * inverse
+        lost = e.fma(m, inverse, -near)
+        f = near - 1  # exact; log(1 + f + lost) is log(1 + f) + lost / (1 + f)
+        tail = e.fma(e.fma(-lost, f, lost), high, tail)
+    else:
+        f = e.fma(m, inverse, -1)  # exact
+    curve = e.polynomial(f, [c * high for c in LOG_CELL[element]])
     total = e.fma(f, high, base)
-    rest = e.fma(f, low, e.fma(lost, high, e.fma(k, long, below) if long else below))
+    rest = e.fma(f, low, tail)
     rest = e.fma(f * f, curve, rest + e.fma(f, high, base - total))
-    return total + rest
+    found = total + rest
+    return e.select(e.abs(k) < INFINITY, found, total) if element == "f32" else found
 
 
 def _of_base(e: Emitter, x: Value, name: str, factor: str, step: str) -> Value:
@@ -193,10 +206,12 @@ def _of_base(e: Emitter, x: Value, name: str, factor: str, step: str) -> Value:
     def rest(f: Emitter, x: Value) -> Value:
         return at_the_ends(f, x, _to_base(f, x, *apart(f, x), factor, step))
 
-    if has_tables(e):
-        found = _to_base_by_table(e, x, name, factor, step)
-    else:
+    if not has_tables(e):
         found = _to_base(e, x, *apart_normal(e, x), factor, step)
+    else:
+        found = _to_base_by_table(e, x, name, factor, step)
+        if x.type.element == "f32":  # of any number
+            return found
     return rarely(e, ~is_normal(e, x), f"{name}_rest", rest, [x], found)
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funct.kernels.llvm.cells import LOG2_CELLS, LOG2_HIGH, LOG2_LOW
+from funct.kernels.llvm.base_cells import LOG2_CELLS, LOG2_HIGH, LOG2_LOW
 from funct.kernels.llvm.coefficients.exponential import EXP2_WHOLE, EXP_SHORT
 from funct.kernels.llvm.coefficients.logarithm import ATANH_SHORT, ATANH_TAIL, LOG_TAIL
 from funct.kernels.llvm.coefficients.root import CBRT
 from funct.kernels.llvm.exponential import LN2, LOG2_E, small
-from funct.kernels.llvm.logarithm import cell
+from funct.kernels.llvm.logarithm import cell_to_base
 from funct.kernels.llvm.rare import rarely
 from funct.kernels.llvm.scaling import (
     BIAS,
@@ -105,20 +105,22 @@ def _by_table(e: Emitter, x: Value, y: Value) -> tuple[Value, Value]:
 def _log2_by_table(e: Emitter, x: Value) -> tuple[Value, Value]:
     """log2 of a normal number x > 0 as the sum of two floats, to 2^-34 or 2^-64."""
     type, element = x.type, x.type.element
-    m, k, index = cell(e, x)
-    c = looked_up(e, type, LOG2_CELLS, index)
-    near = m * c
-    near_low = e.fma(m, c, -near)
-    r = near - 1
+    m, k, index = cell_to_base(e, x)
+    c = looked_up(e, type, LOG2_CELLS[element], index)
+    if element == "f32":
+        r, r_low = e.fma(m, c, -1), None  # exact
+    else:
+        near = m * c
+        r, r_low = near - 1, e.fma(m, c, -near)
     # log(1 + r) = r - r²/2 + r³ P(r): but for the last term, in two parts
     square = r * r
-    square_low = e.fma(r, r, -square)
     log = e.fma(square, -0.5, r)
     log_low = e.fma(square, -0.5, r - log)
-    slope = e.fma(-r, e.fma(-r, 1 - r, 1), 1)  # 1 / (1 + r)
-    tail = e.fma(
-        r * square, e.polynomial(r, LOG_TAIL[element]), e.fma(near_low, slope, square_low * -0.5)
-    )
+    tail = e.fma(r, r, -square) * -0.5
+    if r_low is not None:
+        slope = e.fma(-r, e.fma(-r, 1 - r, 1), 1)  # 1 / (1 + r)
+        tail = e.fma(r_low, slope, tail)
+    tail = e.fma(r * square, e.polynomial(r, LOG_TAIL[element]), tail)
     log_low = log_low + tail
     factor, factor_low = split_constant(LOG2_E, element)
     b = log * factor

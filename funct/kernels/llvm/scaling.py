@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from funct.kernels.llvm.values import Type, Value
 
 __all__ = [
-    "BIAS", "LARGEST_EXPONENT", "MANTISSA", "above_floor", "apart", "apart_normal", "bits_of",
-    "exact_sum", "fast_sum", "has_avx512", "in_registers", "is_between", "is_normal", "nearest",
-    "octave", "pow2", "quotient", "root_pair", "rough_inverse", "rounded", "scalef", "scaled",
-    "split_constant",
+    "BIAS", "LARGEST_EXPONENT", "MANTISSA", "above_floor", "apart", "apart_normal", "below_two",
+    "bits_of", "exact_sum", "fast_sum", "has_avx512", "in_registers", "is_between", "is_normal",
+    "nearest", "octave", "pow2", "quotient", "root_pair", "rough_inverse", "rounded", "scaled",
+    "scalef", "split_constant",
 ]  # fmt: skip
 
 MANTISSA = {"f32": 23, "f64": 52}
@@ -165,6 +165,16 @@ def octave(e: Emitter, x: Value, least: float = 0.5**0.5) -> tuple[Value, Value,
     k = e.bitcast((moved >> mantissa) | bits_of(one, element), type) - (one + BIAS[element])
     shifted = e.bitcast(moved, type.integer) & exponent
     return m, k, shifted - (BIAS[element] << mantissa)
+
+
+def below_two(e: Emitter, x: Value) -> tuple[Value, Value]:
+    """(m, k) with x = m 2^k, 1 <= m < 2, in two instructions of AVX-512; k is a float.
+
+    m is 1 and k infinite of 0 and inf; both are right of denormal numbers; m is NaN below 0.
+    """
+    from_one, of_no_negative = 0, 12
+    m = in_registers(e, x, lambda x: _avx512(e, "getmant", [x, from_one | of_no_negative, x]))
+    return m, in_registers(e, x, lambda x: _avx512(e, "getexp", [x, x]))
 
 
 def apart_normal(e: Emitter, x: Value) -> tuple[Value, Value]:

@@ -1,4 +1,4 @@
-"""Tables of 16 numbers, of which each lane takes one: AVX-512 holds them in registers.
+"""Tables of 16 or 32 numbers, of which each lane takes one: AVX-512 holds them in registers.
 
 `curve` puts a polynomial for each of 16 cells together from them.
 """
@@ -24,22 +24,28 @@ def has_tables(e: Emitter) -> bool:
 
 
 def looked_up(e: Emitter, type: Type, numbers: Sequence[float], index: Value) -> Value:
-    """numbers[index & 15] for each lane of an index as wide as the type; `has_tables`."""
-    assert len(numbers) == 16, "what two registers of float64 hold"
+    """numbers[index & 15] for each lane of an index as wide as the type, of float32 also 32 numbers
+    and index & 31; `has_tables`.
+    """
+    count = len(numbers)
+    assert count in {"f32": (16, 32), "f64": (16,)}[type.element], "one register, or two"
     if type.lanes == 1:
         place = e.address(e.module.table(type, numbers))
-        return e.load(type, e.at(place, e.convert(index & 15, "i64"), type.element))
+        return e.load(type, e.at(place, e.convert(index & (count - 1), "i64"), type.element))
     return in_registers(e, index, lambda k: _permuted(e, type.of(k.type.lanes), numbers, k))
 
 
 def _permuted(e: Emitter, type: Type, numbers: Sequence[float], index: Value) -> Value:
     """The same for whole registers."""
     whole = type.lanes
-    parts = [e.vector(type, numbers[k : k + whole]) for k in range(0, 16, whole)]
-    if type.element == "f32":
-        name, given = "permvar.sf", [parts[0], index]
+    first, *second = [
+        e.vector(type, numbers[k : k + whole]) for k in range(0, len(numbers), whole)
+    ]
+    if second:
+        name = {"f32": "vpermi2var.ps", "f64": "vpermi2var.pd"}[type.element]
     else:
-        name, given = "vpermi2var.pd", [parts[0], index, parts[1]]
+        name = "permvar.sf"
+    given = [first, index, *second]
     full = f"@llvm.x86.avx512.{name}.512"
     kinds = ", ".join([v.type.text for v in given])
     e.module.declare(full, f"declare {type.text} {full}({kinds})")

@@ -1,4 +1,4 @@
-"""What lanes look up, 16 numbers each; tests compute them."""
+"""What lanes look up, 16 or 32 numbers each; tests compute them."""
 
 __all__ = [
     "ERFC_CELLS",

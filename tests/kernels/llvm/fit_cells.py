@@ -1,10 +1,11 @@
 """Computes the tables of funct/kernels/llvm/cells.py, which is what this prints.
 
     python -m tests.kernels.llvm.fit_cells > funct/kernels/llvm/cells.py
+    python -m tests.kernels.llvm.fit_cells base > funct/kernels/llvm/base_cells.py
     python -m tests.kernels.llvm.fit_cells tail > funct/kernels/llvm/tail_cells.py
 
-Each has 16 numbers. Where a cell has a number of its own, it is one at which the function is almost
-a float.
+Each has 16 numbers, but those of float32 for logarithms to a base, which have 32. Where a cell has
+a number of its own, it is one at which the function is almost a float.
 """
 
 import functools
@@ -112,27 +113,53 @@ def log_cells(dtype):
 
 def printed_log_cells():
     """The lines of the natural logarithm's tables."""
-    head = "# the same, and log(1 / c) in one part: c is such that it is almost a float\nLOG_CELLS"
-    return _of_dtypes(head, log_cells)
+    head = (
+        f"# sixteenths of the octave from {LOG2_FROM} on: a number c for each, so that c m is about"
+        f" 1, and\n# log(1 / c); c is such that it is almost a float\nLOG2_FROM = {LOG2_FROM}\n"
+    )
+    return head + _of_dtypes("LOG_CELLS", log_cells)
 
 
-def octave_cells():
-    """The numbers c for sixteenths of the octave from LOG2_FROM on.
+def base_edges(dtype):
+    """The ends of the cells of an octave for logarithms to a base."""
+    if dtype == "f64":
+        return edges()
+    return [(1 + k / 32, 1 + (k + 1) / 32) for k in range(32)]
 
-    A mantissa times the c of its cell is at most 0.0323 from 1; c is 1 around 1.
+
+def octave_cells(dtype):
+    """The numbers c for sixteenths of the octave from LOG2_FROM on, of float32 for what 32 cells of
+    [1, 2) are.
+
+    A mantissa times the c of its cell is at most 0.0323 from 1; c is 1 around 1, and 1/2 next to 2.
+    Those of float32 have 6 bits, so that what products lack to 1 is a float.
     """
-    return [1.0 if a <= 1 < b else round(2048 / (a + b)) / 1024 for a, b in edges()]
+    bits = {"f32": 6, "f64": 10}[dtype]
+    inverse = [round(2 ** (bits + 1) / (a + b)) / 2**bits for a, b in base_edges(dtype)]
+    for k, (a, b) in enumerate(base_edges(dtype)):
+        if a <= 1 < b or b == 2:
+            inverse[k] = 1.0 if b < 2 else 0.5
+    return inverse
 
 
 def logs_of_cells(base):
     """log(1 / c) to a base in two parts, for each dtype; the first ones have so few bits that
     exponents, or what float32 has of their logarithms in 12, are added exactly.
+
+    Where c is less than 0.7 they are those of 2 c and of 2, which cancel below 1.
     """
     high, low = {}, {}
     for dtype, bits in (("f32", 14), ("f64", 40)):
-        logs = [-mpmath.log(c, base) for c in octave_cells()]
-        high[dtype] = [float(mpmath.nint(v * 2**bits) / 2**bits) for v in logs]
-        low[dtype] = [float(rounded(v - h, dtype)) for v, h in zip(logs, high[dtype])]
+        step = mpmath.log(2, base)
+        short = mpmath.nint(step * 2**12) / 2**12
+        high[dtype], low[dtype] = [], []
+        for c in octave_cells(dtype):
+            twice = c < 0.7
+            exact = -mpmath.log(2 * c if twice else c, base)
+            first = mpmath.nint(exact * 2**bits) / 2**bits
+            high[dtype].append(float(first + short if twice else first))
+            rest = exact - first + (step - short if twice else 0)
+            low[dtype].append(float(rounded(rest, dtype)))
     return high, low
 
 
@@ -211,27 +238,33 @@ def printed_tail():
 
 
 def printed_octave_cells():
-    """The lines of the logarithms' tables."""
-    lines = [f"LOG2_CELLS = (\n{wrapped(octave_cells(), 4)}\n)  # fmt: skip\n"]
+    """The lines of the tables of logarithms to a base."""
+    tables = [("LOG2_CELLS", {dtype: octave_cells(dtype) for dtype in ("f32", "f64")})]
     for base in (2, 10):
-        for name, parts in zip(("HIGH", "LOW"), logs_of_cells(base)):
-            kinds = [f'    "{k}": (\n{wrapped(v, 8)}\n    ),\n' for k, v in parts.items()]
-            lines.append(f"LOG{base}_{name} = {{\n{''.join(kinds)}}}  # fmt: skip\n")
+        parts = zip(("HIGH", "LOW"), logs_of_cells(base))
+        tables += [(f"LOG{base}_{name}", part) for name, part in parts]
+    lines = []
+    for name, columns in tables:
+        kinds = [f'    "{k}": (\n{wrapped(v, 8)}\n    ),\n' for k, v in columns.items()]
+        lines.append(f"{name} = {{\n{''.join(kinds)}}}  # fmt: skip\n")
     head = (
-        f"# sixteenths of the octave from {LOG2_FROM} on: a number c for each, so that c m is about"
-        " 1,\n# and log2(1 / c) and log10(1 / c), each in two parts\n"
+        "# a number c for each cell, so that c m is about 1, and log2(1 / c) and log10(1 / c), each"
+        " in two\n# parts: of float64 sixteenths of the octave from LOG2_FROM on, of float32 32"
+        " parts of [1, 2)\n"
     )
-    return f"{head}LOG2_FROM = {LOG2_FROM}\n" + "".join(lines)
+    return head + "".join(lines)
 
 
 if __name__ == "__main__":
-    said = "What lanes look up, 16 numbers each; tests compute them."
+    said = "What lanes look up, 16 or 32 numbers each; tests compute them."
     if sys.argv[1:] == ["tail"]:
         print_file(said, ["ERFC_CELLS"], [printed_tail()])
+    elif sys.argv[1:] == ["base"]:
+        names = ["LOG2_CELLS", "LOG2_HIGH", "LOG2_LOW", "LOG10_HIGH", "LOG10_LOW"]
+        print_file(said, names, [printed_octave_cells()])
     else:
-        names = [f"LOG2_{part}" for part in ("CELLS", "FROM", "HIGH", "LOW")]
-        names += [f"{name}_{part}" for name in CURVES for part in ("CELLS", "END", "STEP")]
-        names += ["LOG10_HIGH", "LOG10_LOW", "LOG_CELLS", "EXP2_SIXTEENTHS"]
+        names = [f"{name}_{part}" for name in CURVES for part in ("CELLS", "END", "STEP")]
+        names += ["LOG2_FROM", "LOG_CELLS", "EXP2_SIXTEENTHS"]
         names += ["SIN_EIGHTHS", "TAN_SIXTEENTHS"]
-        parts = [printed_octave_cells(), printed_log_cells(), printed_powers(), printed_waves()]
+        parts = [printed_log_cells(), printed_powers(), printed_waves()]
         print_file(said, names, [*parts, *map(printed_curve, CURVES)])

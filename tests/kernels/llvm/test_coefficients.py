@@ -5,7 +5,7 @@ import importlib
 import numpy as np
 import pytest
 
-from funct.kernels.llvm import cells
+from funct.kernels.llvm import base_cells, cells
 from funct.kernels.llvm.gamma_zeros import GAMMA_ZEROS
 from funct.kernels.llvm.tail_cells import ERFC_CELLS
 
@@ -15,6 +15,7 @@ from .fit import FAMILIES, FITS, horner  # noqa: E402  (needs mpmath)
 from .fit_cells import (  # noqa: E402
     CURVES,
     TAILS,
+    base_edges,
     curve_cell,
     edges,
     log_cells,
@@ -63,23 +64,23 @@ def test_polynomial_is_as_close_as_it_says(family, name):
         assert worst < LOOSER.get(name, MOST[dtype] * FEWER.get(name, 1))
 
 
-def test_cells_are_those_of_an_octave():
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_cells_are_those_of_an_octave(dtype):
     """The polynomial's reach is that of every cell; their logarithms are those of the numbers."""
-    inverse = octave_cells()
-    assert tuple(inverse) == cells.LOG2_CELLS
-    first = np.float32(cells.LOG2_FROM).view(np.int32)
-    ends = first + np.arange(17, dtype=np.int32) * (1 << 19) - np.array([[0], [1]], np.int32)
-    below, above = ends[0, :-1].view(np.float32), ends[1, 1:].view(np.float32)
+    inverse = octave_cells(dtype)
+    assert tuple(inverse) == base_cells.LOG2_CELLS[dtype]
     reach = float(FITS["LOG_TAIL"][3]["f32"][1])
-    for m in (below, above):
-        assert (abs(m.astype(float) * inverse - 1) <= reach).all()
-    tables = {2: (cells.LOG2_HIGH, cells.LOG2_LOW), 10: (cells.LOG10_HIGH, cells.LOG10_LOW)}
-    for base, held in tables.items():
+    for (a, b), c in zip(base_edges(dtype), inverse, strict=True):
+        assert max(abs(a * c - 1), abs(b * c - 1)) <= reach
+    for base, short in ((2, 1), (10, round(np.log10(2) * 2**12) / 2**12)):
+        held = [getattr(base_cells, f"LOG{base}_{part}")[dtype] for part in ("HIGH", "LOW")]
         high, low = logs_of_cells(base)
-        for dtype, digits in (("f32", 2.0**-37), ("f64", 2.0**-90)):
-            assert (tuple(high[dtype]), tuple(low[dtype])) == (held[0][dtype], held[1][dtype])
-            for c, h, v in zip(inverse, high[dtype], low[dtype]):
-                assert abs(mpmath.mpf(h) + v + mpmath.log(c, base)) < digits
+        assert [tuple(high[dtype]), tuple(low[dtype])] == held
+        digits = {"f32": 2.0**-37, "f64": 2.0**-90}[dtype]
+        for c, h, v in zip(inverse, high[dtype], low[dtype], strict=True):
+            assert abs(mpmath.mpf(h) + v + mpmath.log(c, base)) < digits
+            if c == 0.5:  # below 1 nothing but the polynomial is left
+                assert h == short
 
 
 def test_powers_of_two():
