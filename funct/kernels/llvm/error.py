@@ -23,6 +23,7 @@ from funct.kernels.llvm.coefficients.error import (
 )
 from funct.kernels.llvm.coefficients.exponential import EXP, EXP2_PART
 from funct.kernels.llvm.exponential import LN2, LOG2_E
+from funct.kernels.llvm.inverse_cells import ERFINV_CELLS
 from funct.kernels.llvm.logarithm import log_of_normal
 from funct.kernels.llvm.rare import rarely
 from funct.kernels.llvm.scaling import (
@@ -53,6 +54,7 @@ FIRST = {"f32": 1.0, "f64": 2.0}  # from where on x + that begins an octave of c
 TAIL = 0.7  # from where on erfc is not 1 - erf
 ZERO = {"f32": 10.2, "f64": 27.9}  # erfc is 0 beyond
 RARE = {"f32": 5.0, "f64": 6.25}  # -log(1 - x²) from which on erfinv's root is taken
+RAREST = 2.0**-8  # 1 - x² down to which cells reach
 ROOT = {"f32": 3, "f64": 4}
 RATIO = {  # erfinv(x) / x by -log(1 - x²)
     0: "0.886226925452758013649083741670572591398774728061",
@@ -148,6 +150,24 @@ def erfc(e: Emitter, x: Value) -> Value:
 
 def erfinv(e: Emitter, x: Value) -> Value:
     """The number whose erf is x; inf at 1, NaN beyond; at most 2 ulp."""
+    found, usual = (_inverse_by_cells if has_tables(e) else _inverse_by_log)(e, x)
+    return rarely(e, ~usual, "erfinv_rest", _erfinv_rest, [x], e.copysign(found, x))
+
+
+def _inverse_by_cells(e: Emitter, x: Value) -> tuple[Value, Value]:
+    """erfinv(x) but for its sign, and the mask where it is; `has_tables`."""
+    element = x.type.element
+    rest = e.fma(-x, x, 1)
+    index = (e.bitcast(rest, x.type.integer) - 1) >> (MANTISSA[element] - 1)
+    centre, value, *slope = (looked_up(e, x.type, c, index) for c in ERFINV_CELLS[element])
+    t = rest - centre
+    square = t * t
+    steepness = e.fma(e.chain(square, slope[1::2]), t, e.chain(square, slope[::2]))
+    return e.fma(x, value, x * (t * steepness)), rest > RAREST
+
+
+def _inverse_by_log(e: Emitter, x: Value) -> tuple[Value, Value]:
+    """The same by polynomials of -log(1 - x²)."""
     element = x.type.element
     w = -log_of_normal(e, e.fma(-x, x, 1))
     far = w > 1
@@ -156,8 +176,7 @@ def erfinv(e: Emitter, x: Value) -> Value:
     near, beyond = (split_constant(RATIO[k], element) for k in (0, 3))
     high, low = (e.select(far, b, e.constant(x.type, n)) for n, b in zip(near, beyond))
     found = e.fma(x, high, x * e.fma(e.select(far, t, w), slope, low))
-    rare = ~((w < RARE[element]) & (e.abs(x) < 1))
-    return rarely(e, rare, "erfinv_rest", _erfinv_rest, [x], e.copysign(found, x))
+    return found, (w < RARE[element]) & (e.abs(x) < 1)
 
 
 def _erfinv_rest(e: Emitter, x: Value) -> Value:

@@ -344,7 +344,7 @@ FITS = {
         *({"f32": a, "f64": b} for a, b in zip(*(
             erfinv_fit(lambda t, c=c: (t + c) ** 2) for c in (3, 4)
         ))),
-        {"f32": (mpf("-0.77"), mpf("1.001"), 10), "f64": (mpf("-1.501"), mpf("2.01"), 28)},
+        {"f32": (mpf("-0.77"), mpf("1.001"), 10), "f64": (mpf("-1.6463"), mpf("2.01"), 30)},
     ),
     "CBRT": (
         "(1 - e)^(-1/3) = P(e), |e| <= 0.125; where iteration starts",

@@ -3,6 +3,7 @@
     python -m tests.kernels.llvm.fit_cells > funct/kernels/llvm/cells.py
     python -m tests.kernels.llvm.fit_cells base > funct/kernels/llvm/base_cells.py
     python -m tests.kernels.llvm.fit_cells tail > funct/kernels/llvm/tail_cells.py
+    python -m tests.kernels.llvm.fit_cells inverse > funct/kernels/llvm/inverse_cells.py
 
 Each has 16 numbers, but those of float32 for logarithms to a base, which have 32. Where a cell has
 a number of its own, it is one at which the function is almost a float.
@@ -16,7 +17,7 @@ import mpmath
 import numpy as np
 from mpmath import mpf
 
-from .fit import fit, print_file, rounded, wrapped
+from .fit import erfinv_ratio, fit, print_file, rounded, wrapped
 
 LOG2_FROM = 0.703125
 CURVES = {  # functions, widths of cells, ends, terms, how far numbers are from middles
@@ -56,6 +57,42 @@ def tail_columns(dtype):
         slope, error = fit(*fitted, TAILS[dtype][1], dtype)
         sys.stderr.write(f"ERFC_CELLS {dtype} {k} {error:.2f}\n")
         rows.append([float(c), float(rounded(tail(c), dtype)), *slope])
+    return list(zip(*rows))
+
+
+INVERSE = {"f32": 6, "f64": 15}  # terms of the inverse error function
+
+
+def inverse(y):
+    """erfinv(x) / x for y = 1 - x²."""
+    return erfinv_ratio(-mpmath.log(y))
+
+
+@functools.cache
+def inverse_cell(k, dtype):
+    """As `tail_cell`, for halves of octaves below 1: k has the low bits of the exponent, and then
+    the first one of the mantissa.
+    """
+    octave = mpf(2) ** -((12 - (k & ~1)) % 16 // 2 + 1)
+    a, b = (octave * (1 + mpf(j) / 2) for j in (k % 2, k % 2 + 1))
+    near = [rounded((a + b) / 2 + (b - a) * j / 2**14, dtype) for j in range(-100, 101)]
+    lost = [abs(inverse(c) - rounded(inverse(c), dtype)) for c in near]
+    c = near[lost.index(min(lost))]
+    slope, weight = lambda t: (inverse(c + t) - inverse(c)) / t, lambda t: abs(t) / inverse(c + t)
+    return c, slope, weight, a - c, b - c
+
+
+def inverse_columns(dtype):
+    """For each of 16 cells: its number c, the function there, the coefficients of the slope."""
+    rows = []
+    for k in range(16):
+        c, g, weight, a, b = inverse_cell(k, dtype)
+        h = mpf(2) ** mpmath.ceil(mpmath.log(b - a, 2))  # powers of distances are small numbers
+        scaled = lambda u, g=g, h=h: g(u * h) * h, lambda u, w=weight, h=h: w(u * h) / h
+        slope, error = fit(*scaled, a / h, b / h, INVERSE[dtype], dtype)
+        sys.stderr.write(f"ERFINV_CELLS {dtype} {k} {error:.2f}\n")
+        powers = [float(v / h ** (j + 1)) for j, v in enumerate(slope)]
+        rows.append([float(c), float(rounded(inverse(c), dtype)), *powers])
     return list(zip(*rows))
 
 
@@ -237,6 +274,16 @@ def printed_tail():
     return _of_dtypes(head, tail_columns)
 
 
+def printed_inverse():
+    """The lines of the table of erfinv(x) / x."""
+    head = (
+        "# erfinv(x) / x = C + t P(t) for 1 - x² = c + t in halves of 8 octaves below 1, by the"
+        " last bits of\n# exponents and the first ones of mantissas: all c, all C and each"
+        " coefficient of P\nERFINV_CELLS"
+    )
+    return _of_dtypes(head, inverse_columns)
+
+
 def printed_octave_cells():
     """The lines of the tables of logarithms to a base."""
     tables = [("LOG2_CELLS", {dtype: octave_cells(dtype) for dtype in ("f32", "f64")})]
@@ -259,6 +306,8 @@ if __name__ == "__main__":
     said = "What lanes look up, 16 or 32 numbers each; tests compute them."
     if sys.argv[1:] == ["tail"]:
         print_file(said, ["ERFC_CELLS"], [printed_tail()])
+    elif sys.argv[1:] == ["inverse"]:
+        print_file(said, ["ERFINV_CELLS"], [printed_inverse()])
     elif sys.argv[1:] == ["base"]:
         names = ["LOG2_CELLS", "LOG2_HIGH", "LOG2_LOW", "LOG10_HIGH", "LOG10_LOW"]
         print_file(said, names, [printed_octave_cells()])

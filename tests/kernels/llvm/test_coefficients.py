@@ -7,6 +7,7 @@ import pytest
 
 from funct.kernels.llvm import base_cells, cells
 from funct.kernels.llvm.gamma_zeros import GAMMA_ZEROS
+from funct.kernels.llvm.inverse_cells import ERFINV_CELLS
 from funct.kernels.llvm.tail_cells import ERFC_CELLS
 
 mpmath = pytest.importorskip("mpmath")
@@ -14,10 +15,13 @@ mpmath = pytest.importorskip("mpmath")
 from .fit import FAMILIES, FITS, horner  # noqa: E402  (needs mpmath)
 from .fit_cells import (  # noqa: E402
     CURVES,
+    INVERSE,
     TAILS,
     base_edges,
     curve_cell,
     edges,
+    inverse,
+    inverse_cell,
     log_cells,
     logs_of_cells,
     middle,
@@ -88,15 +92,22 @@ def test_powers_of_two():
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
-def test_cells_of_tails(dtype):
+@pytest.mark.parametrize(
+    ("held", "terms", "function", "cell"),
+    [
+        (ERFC_CELLS, {k: n for k, (_, n) in TAILS.items()}, tail, tail_cell),
+        (ERFINV_CELLS, INVERSE, inverse, inverse_cell),
+    ],
+)
+def test_cells_of_octaves(held, terms, function, cell, dtype):
     """As those of curves; the function is almost a float where it is looked up."""
-    centres, values, *slopes = ERFC_CELLS[dtype]
-    assert len(slopes) == TAILS[dtype][1]
+    centres, values, *slopes = held[dtype]
+    assert len(slopes) == terms[dtype]
     digits = {"f32": 24, "f64": 53}[dtype]
     for k, (near, value, *slope) in enumerate(zip(centres, values, *slopes)):
-        c, g, weight, a, b = tail_cell(k, dtype)
+        c, g, weight, a, b = cell(k, dtype)
         assert c == near
-        assert abs(value - tail(c)) <= abs(value) * 2.0 ** -(digits + 4)
+        assert abs(value - function(c)) <= abs(value) * 2.0 ** -(digits + 4)
         for j in range(20):
             t = a + (b - a) * (j + mpmath.mpf(1) / 3) / 20
             assert weight(t) * abs(horner([mpmath.mpf(c) for c in slope], t) - g(t)) < MOST[dtype]
