@@ -16,6 +16,7 @@ from funct.errors import LinAlgError
 from funct.kernels.cpu.loops import available
 from funct.kernels.cpu.small import row_factors as cpu_factors
 from funct.kernels.cpu.small import row_systems as cpu_systems
+from funct.kernels.cpu.small import row_triangles as cpu_triangles
 from funct.kernels.linalg import few, matrices
 from funct.kernels.table import restricted
 
@@ -132,10 +133,10 @@ def test_columns_beyond_the_range_of_squares_are_left_to_lapack(value: float) ->
         np.testing.assert_allclose(a, b, rtol=1e-13, atol=0)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @given(
-    n=st.integers(1, 32), m=st.integers(1, 16), lead=STACKS, lower=st.booleans(),
-    turned=st.booleans(), shared=st.booleans(), seed=SEEDS,
+    n=ROWS, m=st.integers(1, 40), lead=STACKS, lower=st.booleans(), turned=st.booleans(),
+    shared=st.booleans(), seed=SEEDS,
 )  # fmt: skip
 def test_triangles_are_solved(
     dtype: str, n: int, m: int, lead: tuple[int, ...], lower: bool, turned: bool, shared: bool,
@@ -143,15 +144,26 @@ def test_triangles_are_solved(
 ) -> None:  # fmt: skip
     """What stands in the other triangle is not read."""
     rng = np.random.default_rng(seed)
-    a = (rng.standard_normal((*lead, n, n)) / n + 2 * np.eye(n)).astype(dtype)
-    b = rng.standard_normal((*(() if shared else lead), n, m)).astype(dtype)
-    triangle = (np.tril if lower else np.triu)(a).astype(np.float64)
+    shapes = (*lead, n, n), (*(() if shared else lead), n, m)
+    a, b = (np.asarray(rng.standard_normal(s)) for s in shapes)
+    if np.dtype(dtype).kind == "c":
+        a, b = (v + 1j * rng.standard_normal(v.shape) for v in (a, b))
+    a, b = (a / n + 2 * np.eye(n)).astype(dtype), b.astype(dtype)
+    triangle = (np.tril if lower else np.triu)(a).astype(np.result_type(dtype, np.float64))
     a += (np.triu if lower else np.tril)(np.full_like(a, np.nan), 1 if lower else -1)
     a = np.ascontiguousarray(a.mT).mT if turned else a
     close(few.solve_triangular(a, b, lower), np.linalg.solve(triangle, b), dtype, n)
     a[..., n // 2, n // 2] = 0.0
     with pytest.raises(np.linalg.LinAlgError):
         few.solve_triangular(a, b, lower)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e30])
+def test_numbers_on_diagonals_are_far_from_1(size: float) -> None:
+    """Their squares are beyond what single precision holds."""
+    a = (np.eye(3) * size * (3 + 4j)).astype(np.complex64)
+    found = few.solve_triangular(a, np.full((3, 2), size, np.complex64), True)
+    np.testing.assert_allclose(found, (3 - 4j) / 25, rtol=1e-6)
 
 
 @pytest.mark.parametrize("n", [1, 5, 40])
@@ -201,6 +213,7 @@ def test_calls_that_came_before_have_the_same_bits(dtype: str) -> None:
         calls += [lambda v, b=b: matrices.solve(v, b) for b in right[:2]]
         calls += [lambda v: xp.linalg.solve(xp.asarray(v), xp.asarray(right[2]))]  # noqa: B023
         calls += [lambda v, b=b: matrices.solve_triangular(v, b, True) for b in right[:2]]
+        calls += [lambda v, b=right[0]: matrices.solve_triangular(v.mT, b, False)]
         for call in calls:
             first = np.asarray(call(x))
             for _ in range(3):
@@ -301,12 +314,10 @@ def test_no_index_is_outside(n: int, m: int, dtype: str) -> None:
     for lower in (False, True):
         y, z = np.empty_like(b), np.empty_like(b)
         expected = np.linalg.solve((np.tril if lower else np.triu)(double), b)
-        cpu_systems.solve_triangular.checked(
-            x, b, y, room, odd, n, m, n * m, 1, beside, 3, lower, 2, 2
-        )
-        cpu_systems.solve_triangular.alone().checked(
-            x, b, z, room, odd[:1], n, m, n * m, 1, beside, 3, lower, 3, 0
-        )
+        given = x, b, y, np.empty(4 * (n * width + whole), wide), odd, n, m, n * m, 1, 3, lower
+        cpu_triangles.solve_triangular.checked(*given, False, 2, 2)
+        given = x, b, z, given[3], odd[:1], *given[5:]
+        cpu_triangles.solve_triangular.alone().checked(*given, False, 3, 0)
         close((y, z), (expected, expected), dtype, n)
     both = np.empty((2, 3), dtype)
     cpu_systems.slogdet.alone().checked(x, both, both, room, odd[:1], n, apart, 3, *whole_stack)

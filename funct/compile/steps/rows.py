@@ -1,4 +1,5 @@
 """Linear algebra on one real matrix inside of a program, or on few: its rows are vectors.
+Triangular systems may be complex.
 
 The kernels are those that eager execution calls (`kernels.linalg.few`), so the numbers are, too.
 """
@@ -17,7 +18,7 @@ from funct.compile.steps.flat import flat_call
 from funct.compile.steps.systems import is_systems
 from funct.compile.steps.ufuncs import NUMPYS
 from funct.graph import Node
-from funct.kernels.cpu.small import row_factors, row_systems
+from funct.kernels.cpu.small import row_factors, row_systems, row_triangles
 from funct.kernels.linalg import few
 from funct.kernels.linalg.stacks import are_some, rows_of
 
@@ -27,7 +28,7 @@ _SURE = {"det": row_systems.det, "slogdet": row_systems.slogdet, "lu": row_syste
 _DOUBTED = {
     "solve": row_systems.solve, "inv": row_systems.inv, "cholesky": row_factors.cholesky,
     f"{NUMPYS}cholesky": row_factors.cholesky, "qr": row_factors.qr,
-    "solve_triangular": row_systems.solve_triangular,
+    "solve_triangular": row_triangles.solve_triangular,
 }  # fmt: skip
 _KERNELS = _SURE | _DOUBTED
 _PLACED = frozenset({"lu", "inv"})
@@ -63,15 +64,16 @@ def lower_rows(node: Node, fused: Fused) -> list[Call]:
     calls, places = places_of(node.operands, fused)
     operands: Any = node.operands
     x, name = operands[0], node.name.removeprefix(NUMPYS)
-    held = [*zip(places, [v.dtype for v in operands], strict=True)]
-    held += [(Address(v), v.dtype) for v in node.results]
+    element = np.dtype(x.dtype.char.lower())  # or of the parts of complex numbers
+    held = [(place, element) for place in (*places, *map(Address, node.results))]
     if name == "qr":
         own, dealt, each, wide, tasks = few.reflections(x.shape, x.dtype.char, bool(node.params[0]))
         sizes: tuple[Any, ...] = (*own, 0, *dealt)
     elif name == "solve_triangular":
-        n, m, wide = x.shape[-1], operands[1].shape[-1], x.dtype
-        apart, count, part, tasks = few.triangles(x.shape, x.dtype.char, m)
-        sizes, each = (n, m, n * m, 1, apart, count, bool(node.params[0]), part), n * apart
+        n, m = x.shape[-1], operands[1].shape[-1]
+        each, wide, count, part, tasks = few.triangles(x.shape, x.dtype.char)
+        lower, pairs = bool(node.params[0]), bool(x.dtype != wide)
+        sizes = n, m, n * m, 1, count, lower, pairs, part
     else:
         right = operands[-1].shape[-1] if name in ("solve", "inv") else 0
         n, apart, wide, count, part, tasks = few.layout(x.shape, x.dtype.char, right)

@@ -18,7 +18,7 @@ import numpy as np
 from funct.kernels.cpu.loops import Kernel, compiles
 from funct.kernels.cpu.prepared import Plan, Prepared
 from funct.kernels.cpu.scratch import aligned, workspace
-from funct.kernels.cpu.small import row_factors, row_systems
+from funct.kernels.cpu.small import row_factors, row_systems, row_triangles
 from funct.kernels.linalg.lapack import inner
 from funct.kernels.linalg.stacks import are_some
 
@@ -35,12 +35,17 @@ __all__ = [
 Layout = tuple[int, int, np.dtype[Any], int, int, int]
 
 _MOST, _MOST_REFLECTED = 300, 128  # rows: of more, BLAS is as fast
-_SHORT, _SIDES = 32, 16  # rows of triangles of one right side; and most, or of small matrices
+# rows of triangles of one right side, complex or real, in stacks and alone: BLAS reads longer ones
+# as they lie
+_MOST_OF_ONE = {False: (32, 112), True: (16, 160)}
+_IN_LANES = 64  # solutions of a real system, up to which lanes are systems where there are so many
+_SIDES = 16  # right sides of small matrices
 _TASK = 1 << 20  # multiplications that are worth a task
 _LINE = 64  # bytes of a vector
 _QR, _SLOGDET = row_factors.qr.alone(), row_systems.slogdet.alone()
-_TRIANGULAR = row_systems.solve_triangular.alone()
+_TRIANGULAR = row_triangles.solve_triangular.alone()
 _PLANNED = 1 << 12  # elements up to which a call is prepared, which keeps some room
+_PLANNED_TRIANGLES = 1 << 16  # the same of what keeps room for some columns alone
 
 
 def det(x: NDArray[Any]) -> NDArray[Any] | None:
@@ -68,20 +73,20 @@ def solve(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
 
 
 def solve_triangular(a: NDArray[Any], b: NDArray[Any], lower: bool) -> NDArray[Any] | None:
-    """a⁻¹ b for the lower or upper triangles of a, in their own precision."""
+    """a⁻¹ b for the lower or upper triangles of a, in their own precision; of complex ones too."""
     if a.__class__ is not np.ndarray or (sides := _sides(a, b)) is None:
         return None
     if not suits("solve_triangular", a.shape, a.dtype.char, sides[0]) or not compiles():
         return None
-    apart, count, part, tasks = triangles(a.shape, a.dtype.char, sides[0])
+    each, wide, count, part, tasks = triangles(a.shape, a.dtype.char)
     n, along = a.shape[-1], 1
     if not a.flags.c_contiguous and (turned := a.mT).flags.c_contiguous:
         a, along = turned, n
     y, odd = np.empty((*a.shape[:-1], sides[0]), b.dtype), np.empty(tasks, np.int64)
-    room = workspace(tasks * n * apart, a.dtype)
-    row_systems.solve_triangular(
-        a, b, y, room, odd, n, *sides, along, apart, count, lower, part, tasks
-    )
+    row_triangles.solve_triangular(
+        a, b, y, workspace(tasks * each, wide), odd, n, *sides, along, count, lower,
+        bool(a.dtype != wide), part, tasks,
+    )  # fmt: skip
     if odd.any():
         raise np.linalg.LinAlgError
     return y
@@ -140,16 +145,27 @@ def qr(x: NDArray[Any], complete: bool) -> tuple[NDArray[Any], NDArray[Any]] | N
 @functools.lru_cache(1024)
 def suits(name: str, shape: tuple[int, ...], char: str, sides: int = 0) -> bool:
     """Whether matrices are computed so. sides: how many right sides a system has."""
-    if char not in "fd" or len(shape) < 2 or 0 in shape:
+    if len(shape) < 2 or 0 in shape:
+        return False
+    if name == "solve_triangular":
+        return shape[-1] == shape[-2] <= _MOST and sides > 0 and _are_panels(shape, char, sides)
+    if char not in "fd":
         return False
     if name == "qr":
         return max(shape[-2:]) <= _MOST_REFLECTED
-    if name == "solve_triangular":
-        most = _SHORT if sides == 1 else _MOST
-        return shape[-1] == shape[-2] <= most and 0 < sides <= _SIDES
     if name == "solve" and not 0 < sides <= max(shape[-1], _SIDES):
         return False
     return shape[-1] == shape[-2] <= _MOST
+
+
+def _are_panels(shape: tuple[int, ...], char: str, sides: int) -> bool:
+    """Whether right sides of triangles are vectors, rather than systems lanes, or BLAS's."""
+    real, count = char in "fd", math.prod(shape[:-2])
+    if char not in "fdFD":
+        return False
+    if real and count >= _LINE // np.dtype(char).itemsize and shape[-1] * sides <= _IN_LANES:
+        return False
+    return sides > 1 or shape[-1] <= _MOST_OF_ONE[real][count == 1]
 
 
 @functools.lru_cache(1024)
@@ -164,12 +180,14 @@ def layout(shape: tuple[int, ...], char: str, beside: int = 0) -> Layout:
 
 
 @functools.lru_cache(1024)
-def triangles(shape: tuple[int, ...], char: str, sides: int) -> tuple[int, int, int, int]:
-    """Elements from one row of right sides to the next, how many systems there are, and how many in
-    each of so many tasks. A task has room for all rows of one.
+def triangles(
+    shape: tuple[int, ...], char: str
+) -> tuple[int, np.dtype[Any], int, int, int]:
+    """What room a task needs for right sides, its dtype, how many systems there are, how many in
+    each of so many tasks.
     """
-    wide = np.dtype(char)
-    return _apart(_whole(sides, wide), wide), *_dealt(shape, shape[-1])
+    n, wide = shape[-1], np.dtype(char.lower())
+    return 2 * (n * _LINE // wide.itemsize + _whole(n, wide)), wide, *_dealt(shape, n)
 
 
 @functools.lru_cache(1024)
@@ -251,17 +269,17 @@ def _plan_of(name: str, kernel: Kernel) -> Callable[..., Plan | None]:
     return way
 
 
-def _plan_of_triangles(a: Any, b: Any, lower: bool) -> Plan | None:
+def _plan_of_triangles(a: Any, b: Any, lower: bool, turned: bool) -> Plan | None:
     sides = _sides(a, b)
-    if sides is None or max(a.size, b.size) > _PLANNED or not compiles():
+    if sides is None or max(a.size, b.size) > _PLANNED_TRIANGLES or not compiles():
         return None
     if not suits("solve_triangular", a.shape, a.dtype.char, sides[0]):
         return None
-    apart, count, *_ = triangles(a.shape, a.dtype.char, sides[0])
+    each, wide, count, *_ = triangles(a.shape, a.dtype.char)
     n, shape = a.shape[-1], (*a.shape[:-1], *b.shape[-1:]) if b.ndim > 1 else a.shape[:-1]
-    given = (a, b, np.empty(shape, a.dtype), aligned(n * apart, a.dtype), np.empty(1, np.int64))
-    rest = (n, *sides, 1, apart, count, lower, count, 0)
-    return Plan(_TRIANGULAR, (*given, *rest), (0, 1, None), shape, a.dtype, 2)
+    given = (a, b, np.empty(shape, a.dtype), aligned(each, wide), np.empty(1, np.int64))
+    rest = (n, *sides, n if turned else 1, count, lower, bool(a.dtype != wide), count, 0)
+    return Plan(_TRIANGULAR, (*given, *rest), (0, 1, None, None), shape, a.dtype, 2)
 
 
 def _plan_of_reflections(x: Any, complete: bool) -> Plan | None:

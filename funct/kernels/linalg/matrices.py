@@ -74,7 +74,6 @@ _lstsq = loop("lstsq", _by_pseudo_inverse)
 # Elements of right sides of which BLAS uses threads: NumPy's then, for SciPy's has threads of its
 # own, and each library's look for work for a while on the cores that the other's need.
 _SHARED = 1 << 14
-_FEW_SYSTEMS = 1 << 12  # elements of triangles that are not found in lanes
 _ROWS = 64  # up to which a matrix and its transpose are in the caches
 
 
@@ -121,16 +120,15 @@ def _trtrs(dtype: np.dtype[Any]) -> Any:
 @fails_with("a has a 0 on its diagonal")
 def solve_triangular(a: NDArray[Any], b: NDArray[Any], lower: bool, /) -> NDArray[Any]:
     """a⁻¹ b for the lower or upper triangle of a; what stands in the other is not read."""
-    if a.__class__ is np.ndarray and a.size <= _FEW_SYSTEMS:
-        a = a if a.flags.c_contiguous else a.copy()  # the transpose of a factor
-        if (y := _triangle_again.call(a, b, lower)) is not None:
+    if a.__class__ is np.ndarray:
+        turned = not a.flags.c_contiguous and a.ndim > 1  # the transpose of a factor
+        if (y := _triangle_again.call(a.mT if turned else a, b, lower, turned)) is not None:
             return y
     need_square(a)
     need_matrix(b)
     if a.shape[-1] != b.shape[-2]:
         raise ValueError("lengths")
-    one = a.ndim == 2 or a.size <= _FEW_SYSTEMS
-    if one and (y := few.solve_triangular(a, b, lower)) is not None:
+    if (y := few.solve_triangular(a, b, lower)) is not None:
         return y
     if a.ndim == b.ndim == 2 and a.dtype == b.dtype and 0 < b.size < _SHARED:
         trtrs = _trtrs(a.dtype)

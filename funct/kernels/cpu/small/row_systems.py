@@ -14,7 +14,7 @@ from funct.kernels.cpu.loops import lean, parallel
 from funct.kernels.cpu.small.row_vectors import brought, exchanged, given, products_taken, whole
 from funct.kernels.cpu.vectors import fused, lanes, loaded, spread, stored, written
 
-__all__ = ["det", "inv", "lu", "slogdet", "solve", "solve_triangular"]
+__all__ = ["det", "inv", "lu", "slogdet", "solve"]
 
 _LOST = {8: 2.0**-49, 4: 2.0**-20}  # of a column, what may be left of it by rounding alone
 _LARGE = 1e150  # products of two such numbers, or of their inverses, are numbers still
@@ -169,46 +169,6 @@ def lu(
             p[(t * n + places[task * n + i]) * n + i] = p.dtype.type(1.0)
 
 
-@lean(parallel)
-def solve_triangular(
-    a: Any, b: Any, y: Any, room: Any, odd: Any, n: int, m: int, step: int, along: int, apart: int,
-    count: int, lower: bool, part: int, task: int,
-) -> int:  # fmt: skip
-    """As `solve`, for the lower or upper triangles of a. along: elements from one column to the
-    next, 1 or n, and so n or 1 from row to row. room: (tasks, n, apart). odd (tasks,): 1 where a
-    number on a diagonal is 0.
-    """
-    base, down = task * n * apart, n + 1 - along
-    width = 64 // room.dtype.itemsize
-    lost: Any = np.int64(0)
-    blocks, stop = whole(n, width), whole(m, width)
-    for t in range(task * part, min((task + 1) * part, count)):
-        first = t * n * n
-        for i in range(n):
-            brought(b, t * step + i * m, m, room, base + i * apart, width)
-        for u in range(0, blocks, width):
-            c = u if lower else blocks - width - u
-            end = min(c + width, n)
-            for r in range(end - c + 1):  # these rows one by one, then all that need them
-                own = r < end - c
-                k = c + r if lower else ((end - 1 - r) if own else 0)
-                others = n - end if lower else c
-                done = c if lower else end - r
-                row = base + k * apart
-                products_taken(
-                    room, row, 1 if own else others, apart, a, first + k * down + done * along,
-                    down, along, base + done * apart, r, 0, stop,
-                )  # fmt: skip
-                if own:
-                    pivot = a[first + k * (n + 1)]
-                    lost = np.where(pivot == 0.0, 1, lost)
-                    for j in range(0, stop, width):
-                        v = loaded(room, row + j, width)
-                        stored(room, row + j, v / spread(pivot, width))
-        for i in range(n):
-            given(room, base + i * apart, m, y, (t * n + i) * m, width)
-    odd[task] = lost
-    return odd[task]
 
 
 def _taken_apart(
