@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import funct as ft
+import funct.array as xp
 from funct.errors import LinAlgError
 from funct.kernels.cpu.loops import available
 from funct.kernels.cpu.small import factors as cpu_factors
@@ -245,7 +246,7 @@ def test_other_stacks_are_left_to_lapack(shape: tuple[int, ...]) -> None:
     assert stacks.qr(np.ones(shape), False) is None
     assert shape == (5, 4, 4) or stacks.lu(np.ones(shape)) is None
     assert stacks.lu(np.ones((64, 49, 2))) is None
-    assert stacks.lu(np.ones((1, 4, 4), np.complex64)) is None  # ties of pivots fall as in programs
+    assert stacks.lu(np.ones((1, 17, 17), np.complex64)) is None
     assert stacks.solve(np.ones((64, 4, 4)), np.ones((1, 4, 4))) is None
     assert stacks.inv(np.ones((64, 32, 32), np.float32)) is None
     with restricted():
@@ -286,7 +287,7 @@ def test_no_index_is_outside(count: int, n: int, m: int) -> None:
     assert not near.any()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("shape", [(1, 1), (3, 3), (2, 5), (16, 9), (1, 7, 7), (9, 32, 32)])
 def test_factors_of_few_are_those_of_scipy(shape: tuple[int, ...], dtype: str) -> None:
     """Of one matrix too, and of more rows where there are several."""
@@ -297,6 +298,20 @@ def test_factors_of_few_are_those_of_scipy(shape: tuple[int, ...], dtype: str) -
     for v, w in zip(found, expected, strict=True):
         assert v.shape == w.shape
         assert np.max(np.abs(v - w)) <= 300 * np.finfo(dtype).eps * np.max(np.abs(w))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("shape", [(2, 2), (4, 3), (16, 16), (17, 17), (3, 4, 4), (50, 5, 5)])
+def test_programs_take_complex_matrices_apart_as_eager_execution(
+    shape: tuple[int, ...], dtype: str
+) -> None:
+    """Of equal pivots both choose the same one."""
+    rng = np.random.default_rng(0)
+    x = (rng.integers(-2, 3, shape) + 1j * rng.integers(-2, 3, shape)).astype(dtype)
+    both = matrices.lu(x), ft.jit(xp.linalg.lu)(xp.asarray(x))
+    tolerance = 50 * np.finfo(dtype).eps
+    for v, w in zip(*both, strict=True):
+        np.testing.assert_allclose(np.asarray(w), v, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("pairs", [False, True])

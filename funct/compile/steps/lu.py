@@ -16,6 +16,7 @@ from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.groups import arrays
 from funct.compile.fusion.lower import places_of
 from funct.compile.steps.matrices import call_lapack
+from funct.compile.steps.systems import is_systems
 from funct.device import blas
 from funct.graph import Node
 from funct.kernels.llvm import I32, I64, PTR, Module, Value, typed
@@ -28,9 +29,9 @@ _LETTERS = {("f32", 1): "s", ("f64", 1): "d", ("f32", 2): "c", ("f64", 2): "z"}
 
 
 def is_lu(step: Any) -> bool:
-    """Whether a step is that, of matrices with elements."""
+    """Whether a step is that, of matrices with elements that lanes are not for."""
     held = arrays(step, _NAMES)
-    if not held or any(v.dtype.char not in "fd" for v in held):
+    if not held or any(v.dtype.char not in "fd" for v in held) or is_systems(step):
         return False
     return _getrf(_LETTERS[_kind(step)]) is not None
 

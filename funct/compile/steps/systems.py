@@ -33,7 +33,7 @@ _OPS = {
 }  # fmt: skip
 _PAIRS = "_of_pairs"
 _OPS |= {name + _PAIRS: kernel for name, kernel in _OPS.items()}
-_OPS |= {"qr" + _PAIRS: factors.qr}
+_OPS |= {"lu" + _PAIRS: factors.lu, "qr" + _PAIRS: factors.qr}
 _ROOM, _INDEX = np.dtype(np.float64), np.dtype(np.int64)
 
 
@@ -43,7 +43,7 @@ def is_systems(step: Any) -> bool:
     if not held or any(v.dtype.char not in "fd" for v in held):
         return False
     name, pairs = _op(step)
-    if name == "qr":
+    if name in ("lu", "qr"):
         shape = step.operands[0].shape[:-1]
         return 0 not in shape and in_lanes(name, shape, held[0].dtype.char.upper())
     first, *rest = [v.shape[:-1] if pairs else v.shape for v in step.operands]
@@ -81,6 +81,8 @@ def lower_systems(node: Node, fused: Fused) -> list[Call]:
         sizes, room = [n, m], (n + 2) * (n + m | 1)
     elif name == "det":
         room = (n + 1) * (n | 1)
+    elif name == "lu":
+        sizes, room = [m, n], m * (n + 1) + 1
     elif name == "qr":
         columns = out.shape[-2]
         sizes, room = [m, n, columns], m * (n + columns) + n

@@ -40,7 +40,8 @@ _MOST_FACTORED = 48  # rows of matrices that are the product of two
 _MOST_OF_ONE = 24  # rows of a real matrix alone whose factors L and U are found so
 # rows of complex matrices that are found so if there are few of them, or one
 _ALONE = {
-    "F": {"cholesky": 16, "det": 8, "qr": 16, "solve": 8}, "D": {"cholesky": 16, "qr": 16},
+    "F": {"cholesky": 16, "det": 8, "lu": 16, "qr": 16, "solve": 8},
+    "D": {"cholesky": 16, "lu": 16, "qr": 16},
 }  # fmt: skip
 # rows or columns of matrices whose singular values are found so: of real ones, of long complex ones
 _REAL_COLUMNS, _MOST_COLUMNS = 20, 10
@@ -117,7 +118,8 @@ def cofactors(x: NDArray[Any], most: float) -> tuple[NDArray[Any], NDArray[Any]]
 
 def lu(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None:
     """Permutations P, unit lower L, upper U with P L U = x; of one matrix too."""
-    few = max(x.shape[-2:]) <= _MOST_OF_ONE and x.dtype not in _COMPLEX
+    pairs = x.dtype in _COMPLEX
+    few = _are_short("lu", x) if pairs else max(x.shape[-2:]) <= _MOST_OF_ONE
     if not _suits(x, _ALL, square=False, few=few, most=_MOST_FACTORED):
         return None
     *lead, m, n = x.shape
