@@ -31,11 +31,13 @@ from funct.compile.entry_table import (
     BYTE,
     BYTES,
     CALLS,
+    COPIED,
     GIVEN,
     HEAD,
     INPUTS,
     NDARRAY,
     NONE,
+    ORDERS,
     PROGRAM,
     RESULTS,
     ROOM,
@@ -140,11 +142,13 @@ def unwrapping(inputs: Sequence[Var]) -> Callable[..., Any] | None:
 
 
 def serving(
-    whole: Whole, single: bool, reuse: Reuse = _NO_REUSE, *, warns: bool = False
-) -> Callable[..., Any] | None:
+    whole: Whole, single: bool, reuse: Reuse = _NO_REUSE, *, warns: bool = False,
+    orders: int = COPIED,
+) -> Callable[..., Any] | None:  # fmt: skip
     """`serve(*arrays)`: the result as an Array if it is a single one, a list of Arrays, or None.
 
-    warns: None also where NumPy would warn, so that it does.
+    warns: None also where NumPy would warn, so that it does. orders: what becomes of arrays that
+    are not dense (`entry_table.py`); in one order, they and the results have one shape and dtype.
     """
     if not _fits((*whole.inputs, *whole.results)):
         return None
@@ -170,7 +174,7 @@ def serving(
     full[PROGRAM], full[WALK] = id(whole.table), walker()
     full[BYTES], full[BYTE] = whole.workspace, id(np.dtype(np.uint8))
     full[ROOM], full[SINGLE] = id(room) if room is not None else 0, int(single)
-    full[WARNS] = int(warns)
+    full[WARNS], full[ORDERS] = int(warns), orders
     full[SPECS_OUT], full[WHENCE] = len(table), len(table) + len(words)
     return builtin("serve", _code().address("serve"), full, held)
 

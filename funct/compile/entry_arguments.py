@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from funct.compile.entry_table import ARRAY, HEAD, INPUTS, NDARRAY
-from funct.kernels.cpu.calls import DATA, DENSE, DTYPE, FLAGS, RANK, SHAPE, field, word
+from funct.compile.entry_table import ARRAY, COPIED, HEAD, INPUTS, NDARRAY, ONE_ORDER, ORDERS
+from funct.kernels.cpu.calls import (
+    DATA,
+    DENSE,
+    DTYPE,
+    FLAGS,
+    RANK,
+    SHAPE,
+    STRIDES,
+    field,
+    word,
+)
 
 __all__ = ["arguments_text"]
 
+_ALIGNED = 0x0100  # a flag
 _FEW = 1 << 12  # elements that are copied where they do not lie side by side
 
 
@@ -75,8 +86,35 @@ length:
   %size.next = mul i64 %size, %ours
   br i1 %same, label %axis, label %refuse
 good:
+{word("orders", "%table", ORDERS)}
+  %any.order = icmp eq i64 %orders, {ONE_ORDER}
+  br i1 %any.order, label %ordered, label %in.order
+ordered:  ; as the first argument is
+  %is.first = icmp eq i64 %k, 0
+  %aligned.flag = and i32 %flags, {_ALIGNED}
+  %aligned = icmp ne i32 %aligned.flag, 0
+  br i1 %aligned, label %maybe.first, label %refuse
+maybe.first:
+  br i1 %is.first, label %put, label %compare
+compare:
+  %first.buffer = load ptr, ptr %buffers
+{field("first.strides", "%first.buffer", STRIDES, "ptr")}
+{field("strides", "%buffer", STRIDES, "ptr")}
+  %stride.bytes = shl i64 %axes, 3
+  %differ = call i32 @memcmp(ptr %first.strides, ptr %strides, i64 %stride.bytes)
+  %one.order = icmp eq i32 %differ, 0
+  br i1 %one.order, label %put, label %both.dense
+both.dense:
+{field("first.flags", "%first.buffer", FLAGS, "i32")}
+  %first.masked = and i32 %first.flags, %masked
+  %are.dense = icmp eq i32 %first.masked, {DENSE}
+  br i1 %are.dense, label %put, label %refuse
+in.order:
   br i1 %dense, label %put, label %strided
 strided:
+  %copies.some = icmp eq i64 %orders, {COPIED}
+  br i1 %copies.some, label %count.them, label %refuse
+count.them:
   %is.few = icmp ule i64 %size, {_FEW}
   br i1 %is.few, label %copy, label %refuse
 copy:
@@ -94,7 +132,8 @@ keep:
   store i64 %number.next, ptr %copied
   br label %put
 put:
-  %found = phi ptr [ %buffer, %good ], [ %made, %keep ]
+  %found = phi ptr [ %buffer, %in.order ], [ %buffer, %maybe.first ], [ %buffer, %compare ],
+                  [ %buffer, %both.dense ], [ %made, %keep ]
   %place = getelementptr ptr, ptr %buffers, i64 %k
   store ptr %found, ptr %place
   %k.next = add i64 %k, 1

@@ -11,6 +11,8 @@ from funct.compile.entry_table import (
     GIVEN,
     NDARRAY,
     NONE,
+    ONE_ORDER,
+    ORDERS,
     PROGRAM,
     RESULTS,
     ROOM,
@@ -20,7 +22,7 @@ from funct.compile.entry_table import (
     WARNS,
     WHENCE,
 )
-from funct.kernels.cpu.calls import BASE, DATA, DENSE, FLAGS, field, word
+from funct.kernels.cpu.calls import BASE, DATA, DENSE, FLAGS, RANK, STRIDES, field, word
 from funct.kernels.cpu.outside import declared
 
 __all__ = ["SPARE", "entry_text"]
@@ -30,6 +32,8 @@ SPARE = 2  # kept buffers for each result
 # words of a result's spec: dtype, rank, shape, input, spare buffers, how many, shared buffer
 _OUT = 6 + SPARE
 _SMALL = 1 << 13  # bytes of a workspace that lies on the stack
+_KEEP_ORDER = 2
+_OBJECT = -(-(FLAGS + 8) // 16) * 16  # bytes of an array, up to its flags
 _OWN = 0x0004 | 0x0400  # flags: it owns its elements, and may be written into
 
 
@@ -75,7 +79,7 @@ none:
 }}
 
 ; A buffer for a result: one that is there, which it shares, an input that nobody else holds, a
-; spare one, or a new one.
+; spare one, or a new one; None where arguments lie in one order, but not side by side.
 define internal ptr @buffer(ptr %table, ptr %spec, ptr %buffers) {{
 entry:
 {word("there", "%spec", 5 + SPARE)}
@@ -124,6 +128,37 @@ take.kept:
   call void @Py_IncRef(ptr %kept)
   ret ptr %kept
 new:
+{word("orders", "%table", ORDERS)}
+  %any.order = icmp eq i64 %orders, {ONE_ORDER}
+  br i1 %any.order, label %ordered, label %in.order
+ordered:
+  %first = load ptr, ptr %buffers
+{field("first.flags", "%first", FLAGS, "i32")}
+  %first.masked = and i32 %first.flags, {DENSE}
+  %first.dense = icmp eq i32 %first.masked, {DENSE}
+  br i1 %first.dense, label %in.order, label %like
+like:
+  %alike = call ptr @PyArray_NewLikeArray(ptr %first, i32 {_KEEP_ORDER}, ptr null, i32 0)
+  %no.room = icmp eq ptr %alike, null
+  br i1 %no.room, label %give, label %compare
+compare:
+{field("axes.of.first", "%first", RANK, "i32")}
+{field("strides.of.first", "%first", STRIDES, "ptr")}
+{field("strides", "%alike", STRIDES, "ptr")}
+  %axes.wide = sext i32 %axes.of.first to i64
+  %stride.bytes = shl i64 %axes.wide, 3
+  %differ = call i32 @memcmp(ptr %strides.of.first, ptr %strides, i64 %stride.bytes)
+  %one.order = icmp eq i32 %differ, 0
+  br i1 %one.order, label %give, label %loose
+loose:
+  call void @Py_DecRef(ptr %alike)
+{word("nothing", "%table", NONE, "ptr")}
+  call void @Py_IncRef(ptr %nothing)
+  br label %give
+give:
+  %given.back = phi ptr [ null, %like ], [ %alike, %compare ], [ %nothing, %loose ]
+  ret ptr %given.back
+in.order:
 {word("rank", "%spec", 1)}
 {word("shape", "%spec", 2, "ptr")}
 {word("ndarray", "%table", NDARRAY, "ptr")}
@@ -160,7 +195,14 @@ result:
   %spec = getelementptr i64, ptr %specs, i64 %from
   %buffer = call ptr @buffer(ptr %table, ptr %spec, ptr %buffers)
   %no.buffer = icmp eq ptr %buffer, null
-  br i1 %no.buffer, label %undo, label %made
+  br i1 %no.buffer, label %undo, label %look.at.it
+look.at.it:
+{word("refusal", "%table", NONE, "ptr")}
+  %refused = icmp eq ptr %buffer, %refusal
+  br i1 %refused, label %undo.refused, label %made
+undo.refused:
+  call void @Py_DecRef(ptr %buffer)
+  br label %undo
 made:
   %array = call ptr @PyType_GenericAlloc(ptr %array.type, i64 0)
   %no.array = icmp eq ptr %array, null
@@ -189,7 +231,7 @@ measure:
   br i1 %small, label %stack, label %heap
 stack:
   %elements = alloca i8, i64 %bytes, align 64
-  %object = alloca i8, i64 {FLAGS + 8}, align 16
+  %object = alloca i8, i64 {_OBJECT}, align 16
   %object.data = getelementptr i8, ptr %object, i64 {DATA}
   store ptr %elements, ptr %object.data
   %object.flags = getelementptr i8, ptr %object, i64 {FLAGS}
@@ -212,9 +254,14 @@ arguments:
   %whence = getelementptr i64, ptr %table, i64 %whence.from
   %with.work = add i64 %given, 1
   %given.arrays = alloca ptr, i64 %with.work
+{word("orders", "%table", ORDERS)}
+  %any.order = icmp eq i64 %orders, {ONE_ORDER}
+  %posed.bytes = mul i64 %given, {_OBJECT}
+  %posed.room = select i1 %any.order, i64 %posed.bytes, i64 0
+  %posed = alloca i8, i64 %posed.room, align 16
   br label %argument
 argument:
-  %a = phi i64 [ 0, %arguments ], [ %a.next, %pass ]
+  %a = phi i64 [ 0, %arguments ], [ %a.next, %passed ]
   %a.done = icmp eq i64 %a, %given
   br i1 %a.done, label %run, label %pass
 pass:
@@ -224,6 +271,18 @@ pass:
   %source = load ptr, ptr %source.at
   %given.at2 = getelementptr ptr, ptr %given.arrays, i64 %a
   store ptr %source, ptr %given.at2
+  br i1 %any.order, label %pose, label %passed
+pose:  ; as an array that is dense
+  %posed.offset = mul i64 %a, {_OBJECT}
+  %posed.at = getelementptr i8, ptr %posed, i64 %posed.offset
+{field("source.data", "%source", DATA, "ptr")}
+  %posed.data = getelementptr i8, ptr %posed.at, i64 {DATA}
+  store ptr %source.data, ptr %posed.data
+  %posed.flags = getelementptr i8, ptr %posed.at, i64 {FLAGS}
+  store i32 {DENSE}, ptr %posed.flags
+  store ptr %posed.at, ptr %given.at2
+  br label %passed
+passed:
   %a.next = add i64 %a, 1
   br label %argument
 run:
@@ -308,10 +367,11 @@ undo.buffer:
   call void @Py_DecRef(ptr %buffer)
   br label %undo
 undo:
-  %made.so.far = phi i64 [ %r, %result ], [ %r, %undo.buffer ], [ %results, %heap ],
-                         [ %results, %many ], [ %results, %answer ], [ %results, %ended ],
-                         [ %results, %decline ]
-  %declined = phi i1 [ 0, %result ], [ 0, %undo.buffer ], [ 0, %heap ], [ 0, %many ],
+  %made.so.far = phi i64 [ %r, %result ], [ %r, %undo.refused ], [ %r, %undo.buffer ],
+                         [ %results, %heap ], [ %results, %many ], [ %results, %answer ],
+                         [ %results, %ended ], [ %results, %decline ]
+  %declined = phi i1 [ 0, %result ], [ 1, %undo.refused ], [ 0, %undo.buffer ],
+                     [ 0, %heap ], [ 0, %many ],
                      [ 0, %answer ], [ 1, %ended ],
                      [ 1, %decline ]
   %copied.in.vain = load i64, ptr %copied

@@ -10,9 +10,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from funct.compile.entry import serving
+from funct.compile.entry_table import DENSE_ONES, ONE_ORDER
 from funct.compile.executable import build, call_by_call, is_numpy_calls
 from funct.compile.layouts import turned
 from funct.compile.native import native
+from funct.compile.rewriting.cells import is_elementwise
 from funct.compile.rewriting.numpys import as_numpy_computes
 from funct.compile.steps.walker import begin_walker
 from funct.graph import Graph, Node, eliminate_dead, inline_calls, optimize
@@ -36,14 +39,19 @@ class Few:
     are not dense are left to the calls, and so is what raises; but images whose channels are last
     in memory, all of them, have code of their own. loops: not NumPy's calls but what `jit` makes of
     the graph, from the first call on, of arrays in any order.
+
+    `serve(*arrays)` is the same of Arrays, where all of it is code: one call without a frame of
+    Python, which gives a single result as it is, and None where arrays do not lie as it has them.
+    What computes each element alone reads arrays in any order that is one for all.
     """
 
-    __slots__ = ("_calls", "_graph", "_loops", "run")
+    __slots__ = ("_calls", "_graph", "_loops", "run", "serve")
 
     def __init__(self, graph: Graph, loops: bool = False) -> None:
         self._graph, self._loops = graph, loops
         self._calls = build(graph) if loops else call_by_call(graph)
         self.run: Run
+        self.serve: Callable[..., Any] | None = None
         if loops and not is_numpy_calls(self._calls):
             self.run = self._of_images()
         else:
@@ -57,7 +65,12 @@ class Few:
         exact = as_numpy_computes(simple)
         if exact is not None:
             begin_walker()
-            self.run = native(exact, self._of_images(), alone=True).run
+            made = native(exact, self._of_images(), alone=True)
+            self.run = made.run
+            if made.whole is not None:
+                orders = ONE_ORDER if _is_flat(simple) else DENSE_ONES
+                single = len(made.whole.results) == 1
+                self.serve = serving(made.whole, single, orders=orders)
 
     def _of_images(self) -> Run:
         """The calls, but of images that lie with their channels last a graph of what lies there."""
@@ -86,3 +99,20 @@ class Few:
 
 def _is_small(e: Any) -> bool:
     return isinstance(e, Node) and all(math.prod(v.shape) <= _MOST for v in e.results)
+
+
+def _is_flat(graph: Graph) -> bool:
+    """Whether each element of a result comes from those of the arguments at its place, and all are
+    of one dtype.
+    """
+    here = set[Any](graph.inputs)
+    if len({(v.shape, v.dtype) for v in (*graph.inputs, *graph.outputs)}) != 1:
+        return False
+    for e in graph.nodes:
+        if not isinstance(e, Node) or not e.reads or e.results[0].shape != graph.inputs[0].shape:
+            return False
+        numbers = [v for v in e.reads if v not in here]
+        if not is_elementwise(e) or any(math.prod(v.shape) != 1 for v in numbers):
+            return False
+        here.update(e.results)
+    return not {*graph.outputs} & {*graph.inputs} and here.issuperset(graph.outputs)

@@ -18,6 +18,7 @@ import funct as ft
 import funct.array as xp
 from funct.array import Array
 from funct.compile import Reuse, build, serving, unwrapping, whole_of
+from funct.compile.entry_table import DENSE_ONES, ONE_ORDER
 from funct.errors import DonatedError
 from funct.graph import Graph
 from funct.ops.fast import wrap
@@ -57,6 +58,35 @@ def test_an_entry_gives_what_the_function_gives() -> None:
         laws.close(tuple(out), step(x, y), 1e-5, 1e-5)
     assert first[0].data is not second[0].data
     assert all(type(r) is Array and r.data.flags.owndata for r in first)
+
+
+def test_arrays_in_one_order_are_read_as_they_lie() -> None:
+    """And so is the result, but not with gaps, one number again and again, backward, overlapping,
+    misaligned, or each in an order of its own.
+    """
+    x, y = f32(3, 4, 5, 2), f32(3, 4, 5, 2, seed=1)
+    _, w = whole(lambda x, y: x * y + 1.0, x, y)
+    serve, strict = serving(w, True, orders=ONE_ORDER), serving(w, True, orders=DENSE_ONES)
+    assert serve is not None
+    assert strict is not None
+
+    def lying(a: Any, order: Any) -> Any:
+        return wrap(a.data.transpose(order).copy().transpose(np.argsort(order)))
+
+    for order in itertools.permutations(range(4)):
+        a, b = lying(x, order), lying(y, order)
+        found = serve(a, b)
+        assert np.array_equal(found.data, x.data * y.data + 1)
+        assert found.data.strides == a.data.strides
+        dense = a.data.flags.c_contiguous
+        assert (strict(a, b) is None) is not dense
+        assert (serve(a, y) is None and serve(x, b) is None) is not dense
+    wide = np.zeros((6, 4, 5, 2), np.float32)
+    bytes_ = np.zeros(x.nbytes + 1, np.uint8)[1:].view(np.float32).reshape(x.shape)
+    windows = np.lib.stride_tricks.as_strided(wide, x.shape, (4, 4, 4, 4))
+    for odd in (wide[::2], wide[2::-1], np.broadcast_to(np.float32(1), x.shape), bytes_, windows):
+        assert serve(wrap(odd), wrap(odd)) is None
+        assert serve(x, wrap(odd)) is None
 
 
 def test_other_arrays_do_not_get_in() -> None:

@@ -160,7 +160,10 @@ class _Walk(NewNodes):
             return v
 
         small = step("exp", step("minimum", x, step("negative", x)))
-        above = step("exp", step("minimum", x, 0.0))
+        positive = self.var(out.shape, bool)
+        self.orders[positive] = self.orders[out]
+        self.keep(Node(_primitive("greater"), (x, 0.0), (), (positive,), self.site))
+        above = step("where", positive, 1.0, small)  # exp(x) below 0, whose sign nothing changes
         self.apply_to("divide", (above, step("add", 1.0, small)), (), out)
         return True
 

@@ -31,6 +31,7 @@ from funct.kernels.cpu.calls import (
     RANK,
     REAL,
     SHAPE,
+    STRIDES,
     TYPE,
     builtin,
     code_of,
@@ -41,6 +42,8 @@ from funct.kernels.cpu.passages import unlocked
 
 __all__ = ["Entries"]
 
+_ALIGNED, _KEEP_ORDER = 0x0100, 2  # a flag; the order of a new array
+_ALIKE, _FLAT = 2, 3  # how a result is made
 _LONG = 1 << 13  # elements from which on other Python threads may run meanwhile
 _MOST = 32  # parameters
 # Words of a table
@@ -60,18 +63,20 @@ class Entries:
     result: the numbers of the arguments that have the shape of a new array (an int is the length
     of one axis) and its dtype. The frame then goes on with its address and how many elements it
     has; the call gives it if the code answers 0, and is a miss if not. alike: all arguments are
-    arrays, and those of several shapes are a miss.
+    arrays, and those of several shapes are a miss. flat: so they are, the result is like the first
+    one, and each of its elements is made of those at its place: all may lie in another order, if
+    they lie in one.
     """
 
     def __init__(
         self, name: str, count: int, miss: Callable[..., Any],
-        result: tuple[int, int] | None = None, alike: bool = False,
+        result: tuple[int, int] | None = None, alike: bool = False, flat: bool = False,
     ) -> None:  # fmt: skip
         assert count + 2 <= _MOST, name
         self._name = name
         self._kept: list[object] = [miss]
         head = [0, count, *map(id, (miss, np.ndarray, int, float))]
-        head += [0, 0, 0] if result is None else [1 + alike, *result]
+        head += [0, 0, 0] if result is None else [_FLAT if flat else 1 + alike, *result]
         self._table = np.asarray(head, np.int64)
         self._publish()
 
@@ -119,7 +124,9 @@ entry:
   %pairs = shl i64 %parameters, 1
   %length = add i64 %pairs, 1
 {word("compares", "%table", _RESULT)}
-  %alike = icmp eq i64 %compares, 2
+  %alike = icmp uge i64 %compares, {_ALIKE}
+  %flat = icmp eq i64 %compares, {_FLAT}
+  %turned = alloca i1
   %right = icmp eq i64 %count, %parameters
   br i1 %right, label %try, label %miss
 
@@ -127,6 +134,7 @@ try:
   %s = phi i64 [ 0, %entry ], [ %s.next, %other ]
   %spec = phi ptr [ %first, %entry ], [ %spec.next, %other ]
   store i1 false, ptr %copying
+  store i1 false, ptr %turned
   %more = icmp ult i64 %s, %specs
   br i1 %more, label %parameter, label %miss
 other:
@@ -192,7 +200,13 @@ laid:
   %flags = load i32, ptr %flags.place
   %masked = and i32 %flags, {DENSE}
   %dense = icmp eq i32 %masked, {DENSE}
-  br i1 %dense, label %measure, label %loose
+  br i1 %dense, label %measure, label %other.order
+other.order:
+  %flag.aligned = and i32 %flags, {_ALIGNED}
+  %aligned = icmp ne i32 %flag.aligned, 0
+  %may.turn = and i1 %flat, %aligned
+  store i1 %may.turn, ptr %turned
+  br i1 %may.turn, label %measure, label %loose
 loose:
   %copies = icmp eq i64 %kind, {_COPIED}
   store i1 true, ptr %copying
@@ -230,7 +244,7 @@ compare:
 same.axis:
   %c = phi i32 [ 0, %compare ], [ %c.next, %lengths ]
   %compared = icmp eq i32 %c, %rank
-  br i1 %compared, label %fits, label %lengths
+  br i1 %compared, label %order, label %lengths
 lengths:
   %c.wide = zext i32 %c to i64
   %one.n.at = getelementptr i64, ptr %one.shape, i64 %c.wide
@@ -240,9 +254,20 @@ lengths:
   %c.next = add i32 %c, 1
   %same.n = icmp eq i64 %one.n, %this.n
   br i1 %same.n, label %same.axis, label %other
+order:
+  %some.turned = load i1, ptr %turned
+  br i1 %some.turned, label %strides, label %fits
+strides:
+{field("one.strides", "%one", STRIDES, "ptr")}
+{field("this.strides", "%arg", STRIDES, "ptr")}
+  %axes.wide = zext i32 %rank to i64
+  %stride.bytes = shl i64 %axes.wide, 3
+  %orders = call i32 @memcmp(ptr %one.strides, ptr %this.strides, i64 %stride.bytes)
+  %one.order = icmp eq i32 %orders, 0
+  br i1 %one.order, label %fits, label %other
 fits:
   %work.next = phi i64 [ %work, %static ], [ %work, %convert ], [ %work, %suspect ],
-                       [ %work, %real ], [ %sum, %add ], [ %sum, %same.axis ]
+                       [ %work, %real ], [ %sum, %add ], [ %sum, %order ], [ %sum, %strides ]
   %k.next = add i64 %k, 1
   br label %parameter
 
@@ -302,7 +327,28 @@ certain:
   %code = load ptr, ptr %spec
 {word("makes", "%table", _RESULT)}
   %old = icmp eq i64 %makes, 0
-  br i1 %old, label %run, label %new
+  br i1 %old, label %run, label %other.new
+other.new:
+  %any.turned = load i1, ptr %turned
+  br i1 %any.turned, label %in.order, label %new
+in.order:  ; whose strides say whether elements lie side by side
+  %model = load ptr, ptr %args
+  %y.turned = call ptr @PyArray_NewLikeArray(ptr %model, i32 {_KEEP_ORDER}, ptr null, i32 0)
+  %no.space = icmp eq ptr %y.turned, null
+  br i1 %no.space, label %failed, label %model.order
+model.order:
+{field("model.rank", "%model", RANK, "i32")}
+{field("model.shape", "%model", SHAPE, "ptr")}
+{field("model.strides", "%model", STRIDES, "ptr")}
+{field("y.strides", "%y.turned", STRIDES, "ptr")}
+  %model.axes = zext i32 %model.rank to i64
+  %model.bytes = shl i64 %model.axes, 3
+  %model.differs = call i32 @memcmp(ptr %model.strides, ptr %y.strides, i64 %model.bytes)
+  %side.by.side = icmp eq i32 %model.differs, 0
+  br i1 %side.by.side, label %placed, label %gaps
+gaps:
+  call void @Py_DecRef(ptr %y.turned)
+  br label %miss
 new:
 {word("shape.of", "%table", _SHAPE_OF)}
 {word("dtype.of", "%table", _DTYPE_OF)}
@@ -328,15 +374,18 @@ made:
   %no.room = icmp eq ptr %y, null
   br i1 %no.room, label %failed, label %placed
 placed:
-{field("y.data", "%y", DATA, "ptr")}
+  %y.new = phi ptr [ %y, %made ], [ %y.turned, %model.order ]
+  %y.rank = phi i32 [ %new.rank, %made ], [ %model.rank, %model.order ]
+  %y.shape = phi ptr [ %new.shape, %made ], [ %model.shape, %model.order ]
+{field("y.data", "%y.new", DATA, "ptr")}
   %y.word = getelementptr i64, ptr %frame, i64 %parameters
   store ptr %y.data, ptr %y.word
-  %y.size = call i64 @PyArray_MultiplyList(ptr %new.shape, i32 %new.rank)
+  %y.size = call i64 @PyArray_MultiplyList(ptr %y.shape, i32 %y.rank)
   %size.word = getelementptr i64, ptr %y.word, i64 1
   store i64 %y.size, ptr %size.word
   br label %run
 run:
-  %result = phi ptr [ null, %certain ], [ %y, %placed ]
+  %result = phi ptr [ null, %certain ], [ %y.new, %placed ]
   %long = icmp uge i64 %work, {_LONG}
 {unlocked("call i64 %code(ptr %frame)", "%long", "i64")}
   br i1 %old, label %tell, label %judge

@@ -215,18 +215,17 @@ def layer_norm(
 
 
 @kernel
-def sigmoid(x: Any, y: Any, e: Any, n: int, times: bool) -> None:
-    """y = 1 / (1 + exp(-x)), or x times that. e: room for as much."""
+def sigmoid(x: Any, y: Any, n: int, times: bool) -> None:
+    """y = 1 / (1 + exp(-x)), or x times that: of exp(-|x|) alone, which is exp(x) below 0."""
     for k in range(n):
         v = x[k]
-        low = np.where(v > 0.0, 0.0, v)
-        y[k] = low
-        e[k] = np.where(v > 0.0, -v, v)
+        y[k] = np.where(v > 0.0, -v, v)
     written(np.exp, y, 0, y, 0, n)
-    written(np.exp, e, 0, e, 0, n)
     for k in range(n):
-        v = y[k] / (1.0 + e[k])
-        y[k] = x[k] * v if times else v
+        v = x[k]
+        e = y[k]
+        share = np.where(v > 0.0, 1.0, e) / (1.0 + e)
+        y[k] = v * share if times else share
 
 
 @kernel

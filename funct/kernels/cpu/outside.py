@@ -42,10 +42,11 @@ _NUMPY = {
     "PyArray_FromScalar": "ptr (ptr, ptr)", "PyArray_MultiplyList": "i64 (ptr, i32)",
     "PyArray_NewCopy": "ptr (ptr, i32)",
     "PyArray_NewFromDescr": "ptr (ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)",
+    "PyArray_NewLikeArray": "ptr (ptr, i32, ptr, i32)",
 }  # fmt: skip
 _PLACES = {
     "PyArray_FromScalar": 61, "PyArray_MultiplyList": 158, "PyArray_NewCopy": 85,
-    "PyArray_NewFromDescr": 94,
+    "PyArray_NewFromDescr": 94, "PyArray_NewLikeArray": 277,
 }  # fmt: skip
 
 

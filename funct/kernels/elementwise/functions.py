@@ -431,7 +431,7 @@ def _few_sigmoids(x: Any, times: bool) -> Any:
     if not n or not x.flags.c_contiguous or not neural.usable():
         return None
     y = np.empty(x.shape, x.dtype)
-    neural.sigmoid(x, y, np.empty(n, x.dtype), n, times)
+    neural.sigmoid(x, y, n, times)
     return y
 
 

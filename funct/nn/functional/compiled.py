@@ -132,7 +132,9 @@ def _by_size(
                     try:
                         known = few.alone.get((d.dtype.num, d.shape, *args[1:], *map(type, args)))
                         if known is not None:
-                            found: R = wrap(known.run(d)[0])  # a cast is a frame
+                            serve: Any = known.serve
+                            answer: Any = None if serve is None else serve(first)
+                            found: R = wrap(known.run(d)[0]) if answer is None else answer
                             return found
                     except Exception:  # other arrays, or an error that the composition names
                         known = None

@@ -18,6 +18,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from funct.array import Array
 from funct.compile import Few
 from funct.core import ShapeDtype
@@ -111,10 +113,18 @@ class _Call(Composed):
     def pull(self, g: Any, *arrays: Any) -> Any:
         """By the program, where the cotangent is concrete."""
         if g.__class__ is Array:
-            d = g.data
-            if not d.flags.c_contiguous and not any(d.strides):
-                d = d.copy()  # one number, as of a sum: kernels read arrays, not views of a number
+            d, x, serve = g.data, arrays[0].data, self._pull.serve
+            if d.strides != x.strides and d.shape == x.shape:
+                d = np.empty_like(x)  # in the same order, also of one number, as of a sum
+                d[...] = g.data
+                g = wrap(d)
+            elif not d.flags.c_contiguous and not any(d.strides):
+                d = d.copy()  # one number: kernels read arrays, not views of a number
+                g = wrap(d)
             try:
+                known = None if serve is None else serve(g, *arrays)
+                if known is not None:
+                    return known
                 found = self._pull.run(d, *[a.data for a in arrays])
             except Exception:
                 return self._given(self._walked(g, arrays, False))  # which says what is wrong
@@ -203,7 +213,10 @@ class Single:
             return None
         try:
             if self._direct is None or level is None or below[0].size >= self._loops:
-                ans = wrap(call.value.run(*[a.data for a in kept])[0])
+                serve = call.value.serve
+                ans = None if serve is None else serve(*kept)
+                if ans is None:
+                    ans = wrap(call.value.run(*[a.data for a in kept])[0])
             elif options:
                 n = len(args)
                 ans = self._direct(*below[:n], **dict(zip(options, below[n:], strict=True)))

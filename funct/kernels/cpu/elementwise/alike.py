@@ -4,8 +4,8 @@
     exp(x)                                  # 0.4 µs and the loop
 
 The operands are dense arrays of one shape and dtype, which the result has too, or such an array and
-a number; numbers of two bytes are computed in float32. Arrays that lie alike in another order, as
-images with their channels last do, are such arrays with their axes turned. `vector_loops.py` has
+a number; numbers of two bytes are computed in float32. Arrays may lie alike in another order, as
+images with their channels last do. `vector_loops.py` has
 the same functions, with the same bits, for arrays that broadcast or are many elements.
 """
 
@@ -97,7 +97,7 @@ def of_alike(
     def call(*args: Any) -> Any:
         return entries.call(*args) if unrestricted() else otherwise(*args)
 
-    entries = Entries(name, operands, miss, result=(0, 0), alike=True)
+    entries = Entries(name, operands, miss, result=(0, 0), flat=True)
     return call
 
 
