@@ -16,7 +16,6 @@ import numpy as np
 
 from funct.kernels.cpu import neural as cpu
 from funct.kernels.cpu.loops import ready
-from funct.kernels.cpu.windows.pooling import few_windows
 from funct.kernels.elementwise import functions as elementwise
 from funct.kernels.elementwise.functions import times_sigmoid
 from funct.kernels.elementwise.thresholds import MANY
@@ -26,7 +25,8 @@ from funct.kernels.linalg.products import matmul
 from funct.kernels.reductions.shares import FEW, in_code, is_few, log_softmax, softmax
 from funct.kernels.table import find
 from funct.kernels.windows.convolution import called
-from funct.kernels.windows.pooling import few, max_pool, mean_pool
+from funct.kernels.windows.pooling import max_pool, mean_pool
+from funct.kernels.windows.pooling_few import plan_of, pooled_few
 from funct.kernels.windows.views import Sliding, output_size
 
 __all__ = [
@@ -293,11 +293,8 @@ def _folded(how: str, x: Any, rank: int, size: Any, stride: Any, padding: Any) -
     if windows is None:
         return None
     given, plan, means = windows
-    if plan is not None and x.flags.c_contiguous and ready(FEW):
-        to, *told = plan
-        y = _empty(to, d)
-        few_windows(x, y, *told, how)
-        return y
+    if plan is not None and (how == "max" or not padding) and ready(FEW):
+        return pooled_few(x, plan, how)
     return max_pool(x, *given) if how == "max" else mean_pool(x, *means)
 
 
@@ -313,7 +310,7 @@ def _windows(
     if size < 1 or stride < 1 or not 0 <= padding <= size // 2 or min(shape[-rank:]) < size:
         return None
     given = ((size,) * rank, (stride,) * rank, ((padding, padding),) * rank, (1,) * rank)
-    plan = few(shape, *given) if math.prod(shape) < FEW else None
+    plan = plan_of(shape, *given, True)
     counts = np.full(output_size(shape[-rank:], *given), size**rank, dtype)
     return given, plan, (*given[:3], counts)
 

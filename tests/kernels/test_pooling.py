@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from funct.kernels.cpu import loops
 from funct.kernels.cpu.windows import pooling as cpu
+from funct.kernels.cpu.windows import pooling_few as cpu_few
 from funct.kernels.cpu.windows import pooling_last as cpu_last
 from funct.kernels.indexing.scattering import plain_put_along
 from funct.kernels.table import restricted
-from funct.kernels.windows import places, pooling
+from funct.kernels.windows import places, pooling, pooling_few
 from funct.kernels.windows.pooling import (
     fold_windows,
     max_pool,
@@ -96,7 +97,7 @@ def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small arrays go to the kernels too, where there is LLVM."""
     loops.available()
     monkeypatch.setattr(loops, "_LEAST", 1)
-    monkeypatch.setattr(pooling, "_FEW", 1)
+    monkeypatch.setattr(pooling, "FEW", 1)
 
 
 @many
@@ -385,10 +386,59 @@ def test_no_index_leaves_its_array(k: int, step: int, dil: int, pad: int, least:
 @pytest.mark.parametrize("how", ["sum", "mean", "max"])
 def test_few_windows(how: str) -> None:
     """As Python with every index checked, and compiled."""
-    x = np.random.default_rng(0).normal(size=60).astype(np.float32)
-    for k, step, t in ((2, 1, (2, 9)), (3, 3, (1, 3))):
-        y = np.zeros(2 * t[0] * t[1], np.float32)
-        agree(cpu.few_windows, x, y, 2, 3, 10, k, step, t[0], k, step, t[1], how)
+    rng = np.random.default_rng(0)
+    for k, step, low, t, inner in (
+        (2, 1, 0, (2, 9), 1),
+        (3, 3, 0, (1, 3), 9),
+        (3, 2, 1, (2, 5), 3),
+    ):
+        x = rng.normal(size=60 * inner).astype(np.float32)
+        y, at = (np.zeros(2 * t[0] * t[1] * inner, d) for d in (np.float32, np.int64))
+        axes = ((1, 1, 1, 0, 1), (3, k, step, low, t[0]), (10, k, step, low, t[1]))
+        told = (2, *[n for axis in axes for n in axis], inner)
+        for flat in (True, False):
+            agree(cpu_few.few_windows, x, y, *told, flat, inner == 1, low > 0, how)
+        agree(cpu_few.few_places, x, at, *told)
+        agree(cpu_few.few_spread, y + 1, x, np.zeros_like(x), *told)
+        agree(cpu_few.few_sums_back, y + 1, np.zeros_like(x), *told)
+
+
+@pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
+@many
+@given(
+    case=cases(), last=st.booleans(), dtype=st.sampled_from(["f4", "f8"]), seed=st.integers(0, 9)
+)
+def test_few_elements_are_pooled_and_sent_back_as_many(
+    case: Case, last: bool, dtype: str, seed: int
+) -> None:
+    """In both layouts, with ties and NaN."""
+    shape, how = case
+    plan = pooling_few.plan_of(shape, *how, True)
+    assume(plan is not None)
+    assert plan is not None
+    x = few(shape, seed, np.dtype(dtype)) * np.dtype(dtype).type(0.1)
+    x[few(shape, seed + 1, np.int64) == 0] = np.nan
+    lead = len(shape) - len(how[0])
+    if last and lead == 2:
+        x = np.moveaxis(np.moveaxis(x, 1, -1).copy(), -1, 1)
+    with restricted():
+        best, at, total = (f(x, *how) for f in (max_pool, plain_max_pool_index, sum_pool))
+    np.testing.assert_array_equal(pooling_few.pooled_few(x, plan, "max"), best)
+    np.testing.assert_array_equal(pooling_few.places_of_few(x, plan), at)
+    if not any(map(any, how[2])):
+        np.testing.assert_array_equal(pooling_few.pooled_few(x, plan, "sum"), total)
+    g = few(at.shape, seed + 2, x.dtype)
+    flat = [v.reshape(*v.shape[:lead], prod(v.shape[lead:])) for v in (g, at)]
+    expected = plain_put_along(*flat, lead, prod(shape[lead:])).reshape(shape)
+    np.testing.assert_array_equal(pooling_few.spread_few(g, x, plan), expected)
+    if last and lead == 2:
+        g = np.moveaxis(np.moveaxis(g, 1, -1).copy(), -1, 1)
+    window, stride, padding, dilation = how
+    wide = np.broadcast_to(g.reshape(*g.shape, *(1,) * len(window)), (*g.shape, *window))
+    around = tuple([n + sum(p) for n, p in zip(shape[lead:], padding)])
+    inside = tuple([slice(low, low + n) for n, (low, _) in zip(shape[lead:], padding)])
+    sums = windows_adjoint(wide, around, stride, dilation)[(..., *inside)]
+    np.testing.assert_array_equal(pooling_few.means_back_few(g, shape, plan), sums)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])

@@ -123,8 +123,11 @@ def test_pairs_stay_what_they_are() -> None:
 def test_one_node_has_the_bits_of_the_tape_of_the_composition(name: str) -> None:
     arrays, ways = _ways(name)
     (y, pull), (z, other) = (ft.vjp(f, *arrays) for f in ways)
-    assert name in _names(pull)
-    assert set(_names(pull)) <= {name, "input"}
+    if _names(pull) == _names(other) and name in WHOLE:
+        assert len(_names(pull)) == 2  # one op, which the tape records by itself
+    else:
+        assert name in _names(pull)
+        assert set(_names(pull)) <= {name, "input"}
     _same(y, z)
     g = xp.sin(xp.reshape(xp.arange(y.size, dtype=y.dtype), y.shape))
     _same(pull(g), other(g))

@@ -26,11 +26,18 @@ from funct.kernels.cpu.windows.pooling_last import (
 from funct.kernels.elementwise.casting import in_dtype
 from funct.kernels.windows.last import pool_last, rows_last, sums_back_last
 from funct.kernels.windows.places import axes_of, in_parts, meeting, met, share
+from funct.kernels.windows.pooling_few import (
+    FEW,
+    means_back_few,
+    places_of_few,
+    plan_of,
+    pooled_few,
+    spread_few,
+)
 from funct.kernels.windows.rows import pool_rows
 from funct.kernels.windows.views import (
     known_size,
     last_in_memory,
-    output_size,
     sum_dtype,
     windows_adjoint,
 )
@@ -41,11 +48,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "few", "few_pooled", "fold_windows", "lowest", "max_pool", "max_pool_index", "max_pool_pull",
+    "fold_windows", "lowest", "max_pool", "max_pool_index", "max_pool_pull",
     "mean_pool", "mean_pool_pull", "plain_max_pool_index", "sum_pool", "sum_pool_adjoint",
 ]  # fmt: skip
 
-_FEW = 1 << 12  # elements for which the calls of NumPy are the whole cost
 _IMAGES = 16  # that are tasks enough
 _INT = np.dtype(np.int64)
 
@@ -87,18 +93,17 @@ def _pool(
 ) -> NDArray[Any]:  # fmt: skip
     """The "max" of each window, or its "sum", divided by counts, if any."""
     usual = x.dtype.char in "fd" and ready(x.size)
-    last = usual and x.ndim == len(window) + 2 and lie_last(x)
+    plan = _plan(x, window, stride, padding, dilation, how == "max") if usual else None
+    if plan is not None:  # without padding all counts are equal
+        return pooled_few(x, plan, how if counts is None else "mean")
+    if usual and x.size < FEW and x.ndim == len(window) + 2 and lie_last(x):
+        y = _pool(how, np.ascontiguousarray(x), window, stride, padding, dilation, counts)
+        return channels_first(np.ascontiguousarray(channels_last(y)))
     usual = usual and x.flags.c_contiguous
-    if (usual or last) and x.size < _FEW:
-        plan = few(x.shape, window, stride, padding, dilation)
-        if plan is not None:
-            y = few_pooled(np.ascontiguousarray(x), plan, how)
-            y = y if counts is None else y / counts
-            return _last(y) if last else y
     # -0.0 is what changes no sum.
     fold, empty = (np.maximum, lowest(x.dtype)) if how == "max" else (np.add, -0.0)
     seen = last_in_memory(x, len(window))
-    if seen is not None and pays(x, _FEW) and x.dtype.kind != "b" and len(window) <= 3:
+    if seen is not None and pays(x, FEW) and x.dtype.kind != "b" and len(window) <= 3:
         pooled = pool_last(how, empty, seen, window, stride, padding, dilation, counts)
         if pooled is not None:
             return pooled
@@ -114,35 +119,13 @@ def _pool(
     return x if counts is None else x / counts
 
 
-def _last(y: NDArray[Any]) -> NDArray[Any]:
-    """Images with their channels last in memory."""
-    return channels_first(np.ascontiguousarray(channels_last(y)))
-
-
-def few_pooled(x: NDArray[Any], plan: Any, how: str) -> NDArray[Any]:
-    """The "sum" of each window, its "mean" or "max", for few elements that are C-contiguous."""
-    shape, *rest = plan
-    y = np.empty(shape, x.dtype)
-    cpu.few_windows(x, y, *rest, how)
-    return y
-
-
-@functools.lru_cache(256)
-def few(x: Sizes, window: Sizes, stride: Sizes, padding: Padding, dilation: Sizes) -> Any:
-    """The plan of `few_pooled`: the shape of the result, and what `cpu.few_windows` is told; None
-    where that does not serve.
-    """
-    d = len(window)
-    if d > 2 or any(map(any, padding)) or set(dilation) != {1} or 0 in window:
+def _plan(
+    x: NDArray[Any], window: Sizes, stride: Sizes, padding: Padding, dilation: Sizes, padded: bool
+) -> Any:
+    """That of few elements; None for others."""
+    if x.size >= FEW or not x.size:
         return None
-    t = output_size(x[len(x) - d :], window, stride, padding, dilation)
-    if min(t) < 1 or 0 in x:
-        return None
-    one = (1,) * (2 - d)
-    (h, w), (k0, k1), (s0, s1), (t0, t1) = (
-        (*one, *v) for v in (x[len(x) - d :], window, stride, t)
-    )
-    return (*x[: len(x) - d], *t), prod(x[: len(x) - d]), h, w, k0, s0, t0, k1, s1, t1
+    return plan_of(x.shape, tuple(window), tuple(stride), tuple(padding), tuple(dilation), padded)
 
 
 def max_pool(
@@ -186,11 +169,16 @@ def mean_pool_pull(
     g: NDArray[Any], size: Sizes, window: Sizes, stride: Sizes, padding: Padding,
     counts: NDArray[Any],
 ) -> NDArray[Any] | None:  # fmt: skip
-    """The adjoint of `mean_pool` for images of that size whose channels are last; None for others,
-    and for few elements.
+    """The adjoint of `mean_pool` for images of that size whose channels are last, and for few
+    elements; None for others.
     """
+    if g.size < FEW and g.dtype.char in "fd" and ready(g.size):
+        x = (*g.shape[: g.ndim - len(size)], *size)
+        plan = plan_of(x, tuple(window), tuple(stride), tuple(padding), (1,) * len(size), True)
+        if plan is not None:
+            return means_back_few(g / counts, x, plan)
     seen = last_in_memory(g, len(size)) if g.dtype.char in "fd" and len(size) <= 3 else None
-    if seen is None or seen.shape[-1] < cpu.LANES or not pays(g, _FEW):
+    if seen is None or seen.shape[-1] < cpu.LANES or not pays(g, FEW):
         return None
     shares = seen / (counts[..., None] if counts.ndim else counts)
     return sums_back_last(shares, size, window, stride, padding)
@@ -203,7 +191,7 @@ def fold_windows(g: NDArray[Any], shape: Sizes, stride: Sizes, dilation: Sizes) 
         some: Any = (..., *(slice(None if any(g.strides[-d:]) else 1),) * d)
         wide = np.broadcast_to(in_dtype(g[some], dtype), g.shape)
         return in_dtype(fold_windows(wide, shape, stride, dilation), g.dtype)
-    if g.size < _FEW and g.dtype.char in "fd":
+    if g.size < FEW and g.dtype.char in "fd":
         order = _side_by_side(g.shape, tuple(shape), tuple(stride), tuple(dilation))
         if order is not None:  # + 0.0, for that is what a sum with nothing gives of -0.0
             whole = np.add(g.transpose(order), 0.0, order="C")
@@ -264,6 +252,10 @@ def max_pool_index(
     x = in_dtype(x, dtype) if (dtype := sum_dtype(x.dtype)) is not x.dtype else x
     lead = x.ndim - len(window)
     size = x.shape[lead:]
+    known = x.dtype.char in "fd" and ready(x.size)
+    plan = _plan(x, window, stride, padding, dilation, True) if known else None
+    if plan is not None:
+        return places_of_few(x, plan)
     if len(window) > 3 or not pays(x, 1):
         return plain_max_pool_index(x, window, stride, padding, dilation)
     count, axes = axes_of(size, window, stride, padding, dilation)
@@ -273,7 +265,7 @@ def max_pool_index(
     planes, (t, k, step, dil) = prod(x.shape[:lead]), axes[2, 1:5].tolist()
     seen = last_in_memory(x, len(window))
     few_in_row = seen is None and t < cpu.LANES and k < cpu.RUN
-    turned = few_in_row and lead and x.shape[lead - 1] >= cpu.LANES and x.size >= _FEW
+    turned = few_in_row and lead and x.shape[lead - 1] >= cpu.LANES and x.size >= FEW
     if turned:  # too few windows in a row for vectors, and of too few elements
         seen = np.ascontiguousarray(channels_last(x, lead - 1))
     if seen is not None and seen.shape[-1] >= cpu.LANES and prod(size) < 1 << 31:
@@ -309,11 +301,16 @@ def max_pool_pull(
 ) -> NDArray[Any] | None:  # fmt: skip
     """Zeros of x's shape, with g (…, *T) added at the first maximum of each window of x.
 
-    None where that is left to `max_pool_index` and `put_along`: for images without their channels
-    last, where places that are known are no detour, and dtypes besides float32 and float64.
+    None where that is left to `max_pool_index` and `put_along`: for large images without their
+    channels last, where places that are known are no detour, and dtypes besides float32 and
+    float64.
     """
+    if x.size < FEW and x.dtype.char in "fd" and g.dtype is x.dtype and ready(x.size):
+        plan = _plan(x, window, stride, padding, dilation, True)
+        if plan is not None:
+            return spread_few(g, x, plan)
     seen = last_in_memory(x, len(window)) if x.dtype.char in "fd" else None
-    if seen is None or g.dtype is not x.dtype or len(window) > 3 or not pays(x, _FEW):
+    if seen is None or g.dtype is not x.dtype or len(window) > 3 or not pays(x, FEW):
         return None
     d, inner = len(window), seen.shape[-1]
     lead = seen.ndim - d - 1

@@ -39,6 +39,7 @@ _MANY = 2  # operands of one node; tapes have no fast way for ops of more (`tape
 
 _STATIC = frozenset({bool, int, str, type(None), *[d.__class__ for d in NAMED.values()]})
 
+_ARRAYS = {Array, ReverseTracer}
 _INT = {int}
 _TOLD = {bool, int, str, type(None)}  # equal only to the same, beside their classes
 
@@ -60,7 +61,8 @@ class _Call(Composed):
 
     frame: the values, None for arrays. arrays: the places of these. names: of the last values,
     which are given by name. mine: which of the arrays are on the tape. value: gives the result's
-    buffer for the arrays' buffers.
+    buffer for the arrays' buffers. op: what is called on a tape where all is one op of the arrays,
+    which the tape records by itself, and its parameters.
     """
 
     def __init__(
@@ -70,10 +72,11 @@ class _Call(Composed):
         self.name = fun.__name__
         self._fun, self._frame, self._arrays, self._names = fun, frame, arrays, names
         self._mine = mine
+        self.op: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
 
-    def compile(self, like: Sequence[ShapeDtype], loops: bool) -> int:
+    def compile(self, like: Sequence[ShapeDtype], loops: bool, alone: bool) -> int:
         """Have value and pull as programs; what that is worth, 0 for what is none. loops: as `jit`
-        has them.
+        has them. alone: whether a single op is left to the tape.
 
         What is refused decides on values, does something, or gives other than one real array.
         """
@@ -83,6 +86,9 @@ class _Call(Composed):
             ct = ShapeDtype(out.shape, out.dtype)
             if outer or not _plain(value) or ct.dtype.kind not in "fV":
                 return 0
+            self.op = _only_op(value) if self._mine and alone else None
+            if self.op is not None:
+                return 1
             if not self._mine:
                 self.value = Few(value, loops)
                 return len(optimize(value).nodes)
@@ -137,6 +143,17 @@ class _Call(Composed):
 
     def _given(self, found: list[Any]) -> Any:
         return found[0] if len(found) == 1 else found
+
+
+def _only_op(graph: Graph) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
+    """What a graph calls, and with which parameters, if it is one op of its inputs in order."""
+    nodes = optimize(graph).nodes
+    if len(nodes) != 1 or not isinstance(nodes[0], Node):
+        return None
+    (e,) = nodes
+    if e.operands != graph.inputs or e.results != graph.outputs:
+        return None
+    return e.primitive.fn, e.params
 
 
 def _plain(graph: Graph) -> bool:
@@ -211,6 +228,9 @@ class Single:
             call = self._counted(types, call + 1, below, tuple(options), nodes)
         if call is None:
             return None
+        if call.op is not None:
+            op, params = call.op
+            return op(*[a for a in given if a.__class__ in _ARRAYS], *params)
         try:
             if self._direct is None or level is None or below[0].size >= self._loops:
                 serve = call.value.serve
@@ -244,7 +264,7 @@ class Single:
         mine = [k for k, node in enumerate(nodes) if node is not None]
         call = _Call(self._fun, frame, arrays, names, mine)
         like = [ShapeDtype(below[k].shape, below[k].dtype) for k in arrays]
-        size = call.compile(like, loops)
+        size = call.compile(like, loops, self._least is not None)
         least = self._least if mine and self._least is not None else _WORTH[bool(mine)]
         if 0 < size < least:
             self.refused.add(bool(mine))

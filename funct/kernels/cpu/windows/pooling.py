@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.loops import kernel, parallel
+from funct.kernels.cpu.loops import parallel
 from funct.kernels.cpu.vectors import lanes, loaded, many, spread, stored
 
 __all__ = [
-    "LANES", "RUN", "axis", "few_windows", "folded", "larger", "max_index", "max_index_rows",
-    "max_place", "spread_axis", "sum_line",
+    "LANES", "RUN", "above", "axis", "folded", "larger", "max_index", "max_index_rows", "max_place",
+    "spread_axis", "sum_line",
 ]  # fmt: skip
 
 LANES = 8
@@ -242,35 +242,6 @@ def spread_axis(
                     stored(y, to + j, loaded(y, to + j, LANES) + loaded(g, source + j, LANES))
                 for j in range(whole, inner):
                     y[to + j] = y[to + j] + g[source + j]
-
-
-@kernel
-def few_windows(
-    x: Any, y: Any, planes: int, h: int, w: int, k0: int, s0: int, t0: int, k1: int, s1: int,
-    t1: int, how: str,
-) -> None:  # fmt: skip
-    """y: the "sum" of each window, its "mean" or "max". x: (planes, h, w).
-
-    There are t0 times t1 windows of k0 times k1 elements, s0 rows and s1 columns apart. Columns
-    are folded first.
-    """
-    count = np.int64(k0 * k1).astype(x.dtype)
-    for p in range(planes):
-        for i in range(t0):
-            for j in range(t1):
-                at = (p * h + i * s0) * w + j * s1
-                v = _column(x, at, w, k0, how)
-                for u in range(1, k1):
-                    v = folded(v, _column(x, at + u, w, k0, how), how)
-                y[(p * t0 + i) * t1 + j] = v / count if how == "mean" else v
-
-
-def _column(x: Any, at: Any, w: int, count: int, how: str) -> Any:
-    """count elements of a column of x, folded."""
-    v = x[at]
-    for u in range(1, count):
-        v = folded(v, x[at + u * w], how)
-    return v
 
 
 def folded(v: Any, another: Any, how: str) -> Any:
