@@ -19,6 +19,7 @@ from funct.device import host
 from funct.kernels import channels, table
 from funct.kernels.cpu.convolution import (
     bands,
+    classes,
     depthwise,
     depthwise_last,
     geometry,
@@ -254,6 +255,34 @@ def test_outputs_that_share_lines_have_sums_of_their_own(
             found.append(depthwise.convolution_weight(x, g, static, kernel))
     for w in found:
         np.testing.assert_array_equal(w, expected, strict=True)
+
+
+@pytest.mark.pairwise
+@pytest.mark.parametrize("outputs", [2, 3, 5, 6, 8])
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("image", [(60,), (12,), (7, 9), (5, 13), (3, 5, 13)], ids=str)
+@pytest.mark.parametrize("cores", [1, 64])
+def test_outputs_of_the_same_channels_share_their_lines(
+    image: tuple[int, ...], stride: int, outputs: int, cores: int, monkeypatch: Any
+) -> None:
+    """As many as leave cores enough; lines that vectors reach beyond end where they end."""
+    d = len(image)
+    static = Sliding((stride,) * d, ((1, 2),) * d, (1,) * d, 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(depthwise, "_ALONE", 0)
+        patch.setattr(depthwise, "host", lambda: replace(host(), cores=cores))
+        depthwise.planes.cache_clear()
+        x, w = numbers((2, 6, *image), 1, np.float32), numbers((2 * outputs, 3, *(3,) * d), 2, "f")
+        expected = plain.convolution(x, w, static)
+        y = depthwise.convolution(x, w, static)
+        if y is not NotImplemented:
+            np.testing.assert_array_equal(y, expected)
+        g = numbers((2, 6, *expected.shape[2:]), 3, "f")
+        w = numbers((6, outputs, *(3,) * d), 4, "f")
+        dx = depthwise.convolution_input(g, w, static, image)
+        if dx is not NotImplemented:
+            np.testing.assert_array_equal(dx, plain.convolution_input(g, w, static, image))
+    depthwise.planes.cache_clear()
 
 
 @pytest.mark.parametrize("stride", [1, 2])
@@ -807,6 +836,27 @@ def test_zeros_around_small_images_are_left_out(
         np.testing.assert_array_equal(dx, plain.convolution_input(g, w, static, size))
 
 
+@pytest.mark.parametrize("most", [1, 3, 12, 125])
+def test_pixels_are_told_apart_along_some_axes(most: int, monkeypatch: Any) -> None:
+    """Where they would be too many classes along all: those which leave out the most."""
+    slide = Sliding((1,) * 3, ((2, 2), (1, 1), (2, 2)), (1,) * 3, 1)
+    x, w = numbers((3, 24, 4, 5, 8), 1, np.float32), numbers((32, 24, 5, 3, 5), 2, np.float32)
+    expected = plain.convolution(x, w, slide)
+    with monkeypatch.context() as patch:
+        patch.setattr(classes, "_MOST", most)
+        for cached in (geometry.plan, fast.convolver):
+            cached.cache_clear()
+        np.testing.assert_array_equal(fast.convolution(x, w, slide), expected)
+        found = convolver("f32", x.shape, w.shape, y_size := expected.shape[2:], slide, False)
+        of_bands = found._plan.classes.sets[:, 1]
+        assert 1 <= of_bands.min() <= of_bands.max() <= most
+        assert most == 1 or of_bands.max() > 1
+        dx = fast.convolution_input(expected, w, slide, y_size)
+        np.testing.assert_array_equal(dx, plain.convolution_input(expected, w, slide, y_size))
+    for cached in (geometry.plan, fast.convolver):
+        cached.cache_clear()
+
+
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize(
@@ -838,9 +888,9 @@ def test_how_much_is_left_out(adjoint: bool) -> None:
     """Of 7 x 7 pixels by 3 x 3 taps those that are inside: 19² of 21²."""
     slide = Sliding((1, 1), ((1, 1), (1, 1)), (1, 1), 1)
     shapes = (8, 512, 7, 7), (512, 512, 3, 3), (7, 7)
-    classes = convolver("f32", *shapes, slide, adjoint)._plan.classes.table
+    made = convolver("f32", *shapes, slide, adjoint)._plan.classes.table
     place = bands.CLASS.place
-    per_row, taps = (classes[:, place(name)] for name in ("pixels_per_row", "n_taps"))
+    per_row, taps = (made[:, place(name)] for name in ("pixels_per_row", "n_taps"))
     assert per_row.sum() == 49
     assert per_row @ taps == 19**2
     codes = convolver("s32", *shapes, slide, adjoint)._plan.classes.table

@@ -19,7 +19,7 @@ from funct.kernels.cpu.record import address
 
 __all__ = ["Class", "Classes", "Pixels", "classes_of", "places_of"]
 
-_MOST = 25  # classes at borders of a band,
+_MOST = 125  # classes at borders of a band,
 _WORTH = 0.96  # if they leave no more than this of the work,
 _WORTH_ALONG = 0.93  # of walks of several taps, which few pixels repay less,
 _IN_PLACE = 1.05  # or where nothing outside of the image is read, and so nothing is copied
@@ -78,9 +78,11 @@ class Pixels(Struct, frozen=True, eq=False):
         all_rows = Class(first.start, second.count * third.count, self.places, self.offsets)
         if inside is None or not self.offsets.size:
             return [all_rows]
+        if not in_place:
+            inside = _told_apart(inside, images)
         kinds = [np.unique(a, axis=0, return_inverse=True) for a in inside]
         if prod([len(taps) for taps, _ in kinds]) > _MOST:
-            return None if in_place else [all_rows]
+            return None
         shape, taps_shape = ([a.shape[k] for a in inside] for k in (0, 1))
         at = np.arange(prod(shape)).reshape(shape)
         found, work = [], 0
@@ -173,6 +175,24 @@ def places_of(
     write = ((p0 * axes[1].out + p1) * axes[2].out + p2) * row_words
     both = [np.broadcast_to(v, read.shape).ravel() for v in (read, write)]
     return np.stack(both, axis=1).copy()
+
+
+def _told_apart(inside: list[NDArray[np.bool_]], images: int) -> list[NDArray[np.bool_]]:
+    """The same, or with all taps of some axes, zeros and all, where that leaves less work: classes
+    are so many as the kinds of pixels along all axes, multiplied. images: that share the tiles.
+    """
+
+    def ways(a: NDArray[np.bool_]) -> list[tuple[NDArray[np.bool_], tuple[int, int, int]]]:
+        """With what counts: kinds, their taps, and the taps of all pixels."""
+        whole = np.ones_like(a), (1, a.shape[1], a.size)
+        taps = np.unique(a, axis=0)
+        return [whole, *[(a, (len(taps), int(taps.sum()), int(a.sum())))] * (not a.all())]
+
+    def work(way: tuple[tuple[NDArray[np.bool_], tuple[int, int, int]], ...]) -> float:
+        kinds, taps, products = [prod(n) for n in zip(*[counts for _, counts in way])]
+        return images * products + _LOST * taps if kinds <= _MOST else np.inf
+
+    return [a for a, _ in min(itertools.product(*map(ways, inside)), key=work)]
 
 
 def _inside(phase: Phase, a: Axis, count: int, start: int) -> NDArray[np.bool_]:

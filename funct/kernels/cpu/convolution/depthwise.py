@@ -42,6 +42,8 @@ __all__ = [
 _ELEMENT = {"float32": "f32", "float64": "f64", "int32": "i32"}  # i32: words of bytes
 _TASKS = 4  # per core
 _SUMS = 8  # registers: enough for two units of latency 4, beside weights and what is read
+_SHARED_TAPS = 1 << 10  # of outputs at a time: more are too much code
+_ALONE = 1 << 20  # products that are no work for threads
 _WORD_SUMS = 14  # of 32 registers: words have few weights, and each line that is read is permuted
 _NARROWEST = 32  # bytes of a vector
 _SMALL = 256  # pixels of an image, of whose lines as many as fill a vector's lanes are summed
@@ -123,17 +125,20 @@ def planes(
     ):
         return None
     outputs = shared * groups
-    units = x[0] * outputs
+    axes, kernel = filled(x[2:], out, w[2:], slide, adjoint)
+    width = host().vector_bytes if coded else _width(dtype, axes[2])
+    lanes = width // dtype.itemsize
+    pattern = _pattern(dtype, axes, kernel, _ends(axes, lanes), terms > 1, width)
+    if coded is None and terms > 1:
+        products = x[0] * max(prod(x[2:]), prod(out)) * terms * outputs * prod(kernel)
+        pattern = _sharing(pattern, axes, shared, x[0] * outputs, products)
+    units = x[0] * outputs // pattern.sharing
     given = {
         "tasks": min(units, _TASKS * host().cores), "units": units, "outputs": outputs,
         "terms": terms, "shared": shared, "row_unit": 1 if adjoint else terms,
         "row_step": shared if adjoint else 1, "w": 0, "y": 0, "x_zero": 0, "order": 0,
         **dict.fromkeys(TO_CODES, 0),
     }  # fmt: skip
-    axes, kernel = filled(x[2:], out, w[2:], slide, adjoint)
-    width = host().vector_bytes if coded else _width(dtype, axes[2])
-    lanes = width // dtype.itemsize
-    pattern = _pattern(dtype, axes, kernel, _ends(axes, lanes), terms > 1, width)
     if coded is None:
         aligned = pattern.ends == "overlap" and out[-1] % lanes == 0
         touched = (prod(x) + x[0] * outputs * prod(out)) * dtype.itemsize
@@ -218,6 +223,28 @@ def _pattern(
         _height([p.count for p in axes[1].phases], max(1, sums)), ends, several,
         vector_bytes=width,
     )  # fmt: skip
+
+
+def _sharing(
+    pattern: Pattern, axes: list[Axis], shared: int, planes: int, products: int
+) -> Pattern:
+    """The same with as many outputs of a group at a time as leave all cores a share of the planes,
+    and the lines of a strip that suit them; see Note [Shared lines].
+    """
+    phases, taps = len(axes[2].phases), prod(pattern.kernel)
+    lines = [p.count for p in axes[1].phases]
+    registers = (1 if host().vector_bytes <= _SHORT else 2) * _SUMS
+    least = phases * min(2, *lines)  # sums of an output
+    planned = host().cores if products > _ALONE else 1
+    n = max([
+        n for n in range(1, shared + 1)
+        if shared % n == 0 and n * least <= registers and n * taps <= _SHARED_TAPS
+        and planes // n >= planned
+    ], default=1)  # fmt: skip
+    if n == 1:
+        return pattern
+    most = max(registers * 3 // 4, n * least) // (n * phases)
+    return replace(pattern, sharing=n, height=_height(lines, max(1, most)))
 
 
 def _height(counts: list[int], most: int) -> int:

@@ -8,6 +8,11 @@ Note [Strips]
     strip that its taps belong to. With weights in registers the products are what bounds: 9 for
     each vector of a 3 × 3 kernel's result.
 
+Note [Shared lines]
+    Outputs of the same channels are summed several at a time. A vector that was loaded meets the
+    weights of all of them, which are read where they are multiplied; and where a strip has few
+    lines its sums alone would be fewer than keep the units busy.
+
 Note [Edges]
     Lines above and below the image are one line of zeros. Vectors that reach over the ends of a
     line read what is there, lines before and behind, and zero it; so the planes at both ends of
@@ -54,8 +59,8 @@ class Pattern(Struct, frozen=True, cache_hash=True):
     the elements of x and of the result where these are codes; sums begin with an offset then, which
     has the zero point in it, and what is outside of the image is the zero point. streams: whether
     the result, which is aligned to vectors, is written past the caches. vector_bytes: of the
-    widest vectors, where lines are too short for those of the target. sharing: the outputs of one
-    channel that are summed at a time. waits: whether sums wait in memory for the next image.
+    widest vectors, where lines are too short for those of the target. sharing: the outputs of the
+    same channels that are summed at a time. waits: whether sums wait in memory for the next image.
     """
 
     element: str
@@ -209,18 +214,20 @@ class Strips(Lines):
         self.phase = phase
 
     def print(self, u: Value) -> None:
-        """All strips of plane u of the result."""
-        f, job = self.f, self.job
+        """All strips of planes u, as many as share lines, of the result."""
+        f, job, sharing = self.f, self.job, range(self.pattern.sharing)
         step0, step1, _ = self.pattern.steps
+        u = u * len(sharing)
         image = f.div(u, job.outputs)
         k = u - image * job.outputs
         group = f.div(k, job.shared)
         self.first = image * job.inputs + group * job.terms  # plane
         begin = group * job.shared
         self.row = begin * job.terms + (k - begin) * job.row_unit
-        self.w = [] if self.pattern.several else self.weights(self.row)
+        self.w = [] if self.pattern.several else self.shared_weights(self.row)
         self.zero, self.end = self.ends_of(k)
-        y = self.of_y(job.pointer("y"), u * (job.out0 * job.out1 * job.out2))
+        size = job.out0 * job.out1 * job.out2
+        y = self.of_y(job.pointer("y"), u * size)
         count0 = f.div(job.out0 - self.phase[0] + step0 - 1, step0)
         count1 = f.div(job.out1 - self.phase[1] + step1 - 1, step1)
 
@@ -230,10 +237,11 @@ class Strips(Lines):
             def strip(i1: Value) -> None:
                 last = count1 - self.height
                 i1 = f.select(i1 > last, last, i1)
-                places = [
-                    self.of_y(y, (line0 + (i1 + i) * step1 + self.phase[1]) * job.out2)
+                lines = [
+                    (line0 + (i1 + i) * step1 + self.phase[1]) * job.out2
                     for i in range(self.height)
                 ]
+                places = [self.of_y(y, size * o + line) for o in sharing for line in lines]
                 self.strip(i0, i1, places, f.eq(i1, last))
 
             each(f, 0, count1, strip, self.height)
@@ -251,6 +259,11 @@ class Strips(Lines):
         )  # fmt: skip
         codes = to_codes(f, job, self.written)
         return offset, lambda sums: codes(sums * factor)
+
+    def shared_weights(self, number: Value) -> list[Value]:
+        """Those of row `number`, and of the outputs that share its lines."""
+        rows = [number + self.job.row_unit * o for o in range(self.pattern.sharing)]
+        return [w for row in rows for w in self.weights(row)]
 
     def weights(self, number: Value) -> list[Value]:
         """Those of a plane, one by one in all lanes."""
@@ -277,13 +290,13 @@ class Strips(Lines):
                 q = f.select(q > final, final, q)
 
             def sums(block: Value | None) -> list[Value]:
-                zeros = [self.zero] * (self.height * together)
+                zeros = [self.zero] * (len(places) * together)
                 if not self.pattern.several:
                     return self.products(once, self.w, q, block, zeros)
 
                 def term(t: Value, held: list[Value]) -> list[Value]:
                     lines = self.pointers(self.source(self.first + t), i0, i1)
-                    w = self.weights(self.row + t * job.row_step)
+                    w = self.shared_weights(self.row + t * job.row_step)
                     return self.products(lines, w, q, block, held)
 
                 return f.loop(0, job.terms, 1, term, zeros)
@@ -305,28 +318,29 @@ class Strips(Lines):
         self, lines: list[tuple[int, int, Value]], w: list[Value], q: Value,
         block: Value | None, held: list[Value],
     ) -> list[Value]:  # fmt: skip
-        """The sums of a vector at q in each line of the strip, for each class of columns.
+        """The sums of a vector at q in each line of the strip, for each class of columns, output by
+        output.
 
         block: None inside of the image.
         """
-        f, (_, k1, k2) = self.f, self.pattern.kernel
+        f, (k0, k1, k2) = self.f, self.pattern.kernel
         held = list(held)
-        phases = self.pattern.phases[2]
+        phases, outputs = self.pattern.phases[2], range(self.pattern.sharing)
         column = q * self.pattern.strides[2] - self.job.low2
         for offset, (tap0, row, line) in itertools.product(self.columns, lines):
             mask = self.inside(block, offset) if block is not None else None
             x = self.load(line, column + offset, mask)
             taps2 = [(b, k) for b, taps in enumerate(phases) for k, o in taps if o == offset]
-            for (i, tap1), (b, tap2) in itertools.product(self.met(row), taps2):
-                weight = w[(tap0 * k1 + tap1) * k2 + tap2]
-                cell = i * len(phases) + b
+            for (i, tap1), (b, tap2), o in itertools.product(self.met(row), taps2, outputs):
+                weight = w[((o * k0 + tap0) * k1 + tap1) * k2 + tap2]
+                cell = (o * self.height + i) * len(phases) + b
                 held[cell] = f.fma(x, weight, held[cell])
         return held
 
     def write(self, sums: list[Value], places: list[Value], q: Value, last: Value | None) -> None:
         """last: whether the strip is the last of its plane; None: all is inside of the image."""
         f, lanes = self.f, self.lanes
-        together = len(sums) // self.height
+        together = len(sums) // len(places)
         masked = last is not None and self.pattern.ends == "mask"
         for i, place in enumerate(places):
             cells = sums[i * together : (i + 1) * together]
@@ -340,7 +354,7 @@ class Strips(Lines):
             for v, cell in enumerate(cells):
                 to = q * together + v * lanes
                 mask = f.first_lanes(lanes, f.max(self.job.out2 - to, 0)) if masked else None
-                lowest = last if i == self.height - 1 else None
+                lowest = None if (i + 1) % self.height else last
                 self._store(self.end(cell), self.of_y(place, to), mask, lowest)
 
     def _store(self, x: Value, to: Value, mask: Value | None, last: Value | None) -> None:

@@ -97,6 +97,7 @@ def _large(g: Any, w: Any, channels: int, slide: Sliding, size: Sizes) -> bool:
     taps = prod(w.shape[2:])
     terms, pixels, line = w.size // (channels * taps), prod(g.shape[2:]), g.shape[-1]
     around = prod(size) >= _AROUND * pixels * prod(slide.stride)
+    around = around and (w.ndim < 5 or len(g) == 1)  # classes of pixels share tiles of images
     if taps >= _MANY_TAPS and around and terms >= _LEAST_TERMS * slide.groups:
         return slide.groups == 1 or not lie_last(g)
     if slide.groups > 1 or channels >= _FEW or taps == 1:
