@@ -834,6 +834,10 @@ def test_zeros_around_small_images_are_left_out(
         g = numbers(expected.shape, 3, np.float32)
         dx = fast.convolution_input(g, w, static, size)
         np.testing.assert_array_equal(dx, plain.convolution_input(g, w, static, size))
+        of_w = plain.convolution_weight(x, g, static, kernel)
+        for laid in (lambda v: v, last):
+            dw = weight_gradient.convolution_weight(laid(x), laid(g), static, kernel)
+            np.testing.assert_array_equal(dw, of_w)
 
 
 @pytest.mark.parametrize("most", [1, 3, 12, 125])
@@ -869,7 +873,8 @@ def test_zeros_around_bands_are_left_out(
     stride: int,
 ) -> None:  # fmt: skip
     """So they are in bands of an image, each of which lies in it in its own way; images whose
-    channels are last are read where they lie then, and nothing beside them.
+    channels are last are read where they lie then, and nothing beside them. Gradients of weights
+    sum the rows that a tap reads.
     """
     d = len(size)
     static = Sliding((stride,) * d, ((padding, padding),) * d, (dilation,) * d, groups)
@@ -878,7 +883,10 @@ def test_zeros_around_bands_are_left_out(
     expected = plain.convolution(x, w, static)
     g = numbers(expected.shape, 3, np.float32)
     dx = plain.convolution_input(g, w, static, size)
+    dw = plain.convolution_weight(x, g, static, kernel)
     for laid in (lambda v: v, last):
+        found = weight_gradient.convolution_weight(laid(x), laid(g), static, kernel)
+        np.testing.assert_array_equal(found, dw)
         np.testing.assert_array_equal(fast.convolution(laid(x), w, static), expected)
         np.testing.assert_array_equal(fast.convolution_input(laid(g), w, static, size), dx)
 

@@ -40,6 +40,10 @@ Note [Rows of a tile]
     fall into one or two sets of eight ways, which x needs as well: tiles are lower then. Where g is
     turned around, its channels lie a line further apart.
 
+Note [Zeros above and below]
+    What a tap reads before the first row of an image and behind the last one, along the first axis,
+    is 0: only runs of the rows between are summed (`weight_runs.py`).
+
 Note [Turned chunks]
     Where the channels of g are last, what a chunk of pixels has of a group is turned around just
     before its only use: all of g would leave the caches, and a vector of each channel would go to a
@@ -50,7 +54,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +67,7 @@ from funct.kernels.channels import channels_last, lie_last
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.convolution.axes import Axes, Batch, axis, merged, slab_fields, three
 from funct.kernels.cpu.convolution.panels import batch_of
+from funct.kernels.cpu.convolution.weight_runs import kept_runs, runs_of
 from funct.kernels.cpu.convolution.weight_text import JOB, text
 from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.dense.tile import most_rows, tile_table
@@ -175,7 +180,7 @@ def plan(
     if by_rows:
         rows = max(1, min(_SLAB_BYTES // plane, 2 * _CHUNK, out[0]))
     rows = -(-out[0] // -(-out[0] // rows))
-    runs, length, step = _runs(out, rows, [s * n for s, n in zip(strides, at)], by_rows)
+    runs, length, step = runs_of(out, rows, [s * n for s, n in zip(strides, at)], by_rows)
     slab = slab_fields(batch, axes, rows, pitch)
     slab_rows = rows if 0 in stacked else slab["slab_rows"]
     slab |= {"slab_rows": slab_rows, "slab1": lines, "slab2": columns}
@@ -214,6 +219,10 @@ def plan(
     pixels = chunk_images * chunk_pixels
     of_image = np.array([g_image, image_runs * length])
     of_images = np.arange(chunk_images)[:, None] * of_image
+    row_runs = 0 if by_rows else image_runs // rows
+    first = None if by_rows or along == 0 or 0 in stacked else axes[0]
+    of_unit = runs.reshape(together, image_runs, 2)
+    kept, *parts = kept_runs(first, n_taps, of_unit, row_runs, of_images, length)
     panel_words = pixels * 2 * lanes
     most_splits = min(most_splits, host().cores)  # each copies x
     splits = max(1, min(_PARTIAL_SUMS // (sums * batch.blocks), most_splits))
@@ -240,15 +249,13 @@ def plan(
         "partial_words": -(-words // line) * line,
         "scratch_step": together * place + panel_words + g_pitch * split * turned,
         "lays": int(lays), "panel": together * place,
-        "turned": together * place + panel_words, "of_images": address(of_images),
-        "slab_place": place, "images": batch.images,
+        "turned": together * place + panel_words, "slab_place": place, "images": batch.images,
         "unit_images": together, "group_blocks": batch.blocks, "groups": batch.groups,
         "group_channels": batch.group_channels, "group_outputs": batch.group_outputs,
         "depth": depth, "padded_depth": padded, "lanes": lanes, "out_rows": out[0],
         "row_pixels": out[1] * out[2], "out_pixels": prod(out), "g_pitch": g_pitch,
-        "chunk_pixels": chunk_pixels,
-        "runs": address(runs),
-        "row_runs": image_runs // rows, "run": length, "run_is_rows": int(by_rows),
+        "chunk_pixels": chunk_pixels, "kept": address(kept),
+        "row_runs": row_runs, "run": length, "run_is_rows": int(by_rows),
         "chunk": chunk, "chunk_images": chunk_images, "step": step, "once": int(once),
         "direct": int(direct), "row_words": row_words, "tap_words": tap_words,
         "rows": address(places), "in_order": int(along < 0 and not stacked),
@@ -259,7 +266,7 @@ def plan(
         **fields, x=0, g=0, g_last=0, w=0, partial=0, scratch=0, most_rows=most,
         tile_rows=tile_rows, tiles=address(tiles), laid_tiles=address(laid_tiles),
     )  # fmt: skip
-    tables = (depths, slab_taps, taps, runs, places, of_images)
+    tables = (depths, slab_taps, taps, runs, places, of_images, kept, *parts)
     partial_bytes = fields["partial_sums"] * fields["partial_words"] * word
     scratch_bytes = fields["tasks"] * fields["scratch_step"] * word
     return Plan(job, partial_bytes, scratch_bytes, tables)
@@ -291,24 +298,6 @@ def _stacked(batch: Batch, kernel: tuple[int, ...], along: int, stride: int) -> 
     able = [k for k in range(before) if kernel[k] > 1]
     ways = itertools.chain(*[itertools.combinations(able, n) for n in range(len(able) + 1)])
     return min(ways, key=cycles)
-
-
-def _runs(
-    out: Sequence[int], rows: int, at: Sequence[int], by_rows: bool
-) -> tuple[NDArray[np.int64], int, int]:
-    """(offset in g, offset in the slab) of each run of a band; its length, its step in the slab.
-
-    at: words of the slab from one output to the next, along each axis.
-    """
-    if by_rows:
-        return np.zeros((1, 2), np.int64), 1, at[0]
-    last = 2 if out[2] > 1 else 1
-    counts = [rows, *[1 if k == last else out[k] for k in (1, 2)]]
-    index = np.indices(counts).reshape(3, -1)
-    of_g = (index[0] * out[1] + index[1]) * out[2] + index[2]
-    of_x = sum([i * n for i, n in zip(index, at)])
-    runs = np.stack([of_g, np.asarray(of_x)], axis=1).copy()
-    return runs, out[last], at[last]
 
 
 def _convolution_weight(

@@ -16,9 +16,10 @@ JOB = Fields((
     "g_pitch",  # words from one output of g to the next
     "turned", "chunk_pixels",  # see Note [Turned chunks]; offset in the task's scratch
     "w", "group_blocks", "groups", "group_channels", "group_outputs", "depth", "padded_depth",
-    "lanes", "out_rows", "row_pixels", "out_pixels", "runs", "row_runs", "run", "run_is_rows",
+    "lanes", "out_rows", "row_pixels", "out_pixels", "row_runs", "run", "run_is_rows",
     "chunk", "chunk_images", "images", "unit_images", "slab_place",
-    "lays", "panel", "of_images",  # see Note [Panels of pixels]; offset in the task's scratch
+    "lays", "panel",  # see Note [Panels of pixels]; offset in the task's scratch
+    "kept",  # see Note [Zeros above and below]: of each tap
     "once", "direct",  # direct: whether partial sums are w as they lie
     "row_words", "tap_words",  # of partial sums, from one output and one tap to the next
     *STACK,
@@ -88,6 +89,7 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
         by_rows = f.ne(job.run_is_rows, 0)
         image_runs = f.select(by_rows, f.constant(I64, 1), rows_here * job.row_runs)
         length = f.select(by_rows, rows_here, job.run)
+        first_run = band * job.band_rows * job.row_runs
 
         def group(g: Value) -> None:
             of_all = first_group + g
@@ -114,8 +116,7 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
                 last = f.ne(job.g_last, 0)
                 (a,) = f.branch(last, lambda: turned(i, r), lambda: [of_g])
                 n_images = f.min(job.chunk_images, images - i)
-                n_runs = f.min(job.chunk, image_runs - r) * n_images
-                runs = f.at(job.pointer("runs"), (i * image_runs + r) << 1, "i64")
+                several_images = job.chunk_images > 1
                 later = f.convert(f.ne(u, sum_number) | (i + r > 0), "u64")
                 add = Value(f, later.name, I64)
 
@@ -131,6 +132,15 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
                         row = f.select(once, t, of_all * job.n_taps + t)
                         place = row * job.tap_words + start * job.row_words + first
                         behind = [slab_of.at(partial, place), add]
+                        kept = f.at(job.pointer("kept"), t << 2, "i64")
+                        begin, end = (w - first_run for w in f.words(kept, 0, 2))
+                        runs, of_images = f.pointers(kept, 2, 2)
+                        begin, end = f.max(begin, r), f.min(f.min(end, image_runs), r + job.chunk)
+                        of_image = f.max(end - begin, 0)
+                        n_runs = of_image * n_images
+                        begin = i * image_runs + f.min(begin, image_runs - 1)
+                        begin = f.select(several_images, i * of_image, begin)
+                        runs = f.at(runs, begin << 1, "i64")
                         given = [runs, n_runs, b, length, job.step, *behind]
 
                         def one_tile() -> None:
@@ -145,8 +155,8 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
 
                         def others() -> None:
                             a_here = slab_of.at(a, f.load(I64, runs))
-                            pixels = f.div(n_runs, n_images) * length
-                            given = [job.pointer("of_images"), n_images, panel, pixels, pixels]
+                            pixels = of_image * length
+                            given = [of_images, n_images, panel, pixels, pixels]
                             given += behind
                             call_tiles(
                                 f, tables[1], job.tile_rows, a_here, table, of_first, rows, given
