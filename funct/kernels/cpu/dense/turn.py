@@ -3,7 +3,7 @@
 Square tiles of one vector's width are transposed in registers; a tile at the edge overlaps the one
 before it. So are a few rows, as of the colours of an image, with zeros for those that lack. Where
 any other side is shorter than a vector, as in images of 14 x 14, masks cut tiles; processors that
-mask slowly copy element by element.
+mask slowly copy element by element, and so do all where the other side has a few elements too.
 
 Note [Asking ahead]
     A tile reads a line of the cache from each of many rows that lie far apart, as channels of an
@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 
 from funct.device import Host, host, printed
 from funct.device.machine_code import LEAN, offer
-from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, each, typed
 
 __all__ = ["define_turn", "transposed", "turn_name", "turn_text"]
 
@@ -81,13 +81,16 @@ def define_turn(module: Module, element: str, width: int) -> None:
         f.loop(0, rows, lanes, across)
         return []
 
-    def each(j: Value, _: list[Value]) -> list[Value]:
-        def one(i: Value, _: list[Value]) -> list[Value]:
-            x = f.load(vector.scalar, f.at(source, i * row + j, element))
-            f.store(x, f.at(to, j * to_row + i, element))
-            return []
+    def one(i: Value, j: Value) -> None:
+        x = f.load(vector.scalar, f.at(source, i * row + j, element))
+        f.store(x, f.at(to, j * to_row + i, element))
 
-        f.loop(0, rows, 1, one, maybe_empty=True)
+    def by_columns() -> list[Value]:
+        each(f, 0, columns, lambda j: each(f, 0, rows, lambda i: one(i, j)))
+        return []
+
+    def by_rows() -> list[Value]:
+        each(f, 0, rows, lambda i: each(f, 0, columns, lambda j: one(i, j)))
         return []
 
     def masked(j0: Value, _: list[Value]) -> list[Value]:
@@ -144,11 +147,17 @@ def define_turn(module: Module, element: str, width: int) -> None:
         return []
 
     def pieces() -> list[Value]:
-        if module.target.has("avx512vl"):
+        if not module.target.has("avx512vl"):
+            return by_columns()
+
+        def by_tiles() -> list[Value]:
             f.loop(0, columns, lanes, masked, maybe_empty=True)
-        else:
-            f.loop(0, columns, 1, each, maybe_empty=True)
-        return []
+            return []
+
+        def others() -> list[Value]:
+            return f.branch(columns <= _FEW[1], by_columns, by_tiles)
+
+        return f.branch((columns < lanes) & (rows <= _FEW[-1]), by_rows, others)
 
     def narrow(counts: Sequence[int]) -> Callable[[], list[Value]]:
         """For these numbers of rows in tiles, for others in pieces."""
