@@ -305,3 +305,15 @@ def test_a_result_is_made_of_what_its_taps_read(name: str) -> None:
         np.testing.assert_array_equal(one[..., ~reached], other[..., ~reached])
         assert (one[..., reached] != other[..., reached]).all()
     assert BY_SQUARES[name](x, masked, *rest) is table.UNFIT
+
+
+@pytest.mark.parametrize(("images", "side"), [(8, 4), (8, 8), (64, 4), (3, 20), (1, 20)])
+def test_units_that_write_all_sums_have_squares_enough(images: int, side: int) -> None:
+    """Or are two."""
+    shape, slide = (images, 64, side, side), Sliding((1, 1), ((1, 1),) * 2, (1, 1), 1)
+    made = winograd_weight.plan("f32", shape, shape, slide)
+    assert made is not None
+    units, together, of_image = (
+        int(made.job[made.fields.place(n)]) for n in ("units", "unit_images", "square_rows")
+    )
+    assert units <= 2 or together * of_image**2 >= winograd_weight._FEWEST // 2

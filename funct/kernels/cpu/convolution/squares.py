@@ -69,12 +69,13 @@ _MOST_BYTES = 64 << 20  # of transformed weights, which scratch holds on to
 
 
 def worth(
-    batch: Batch, rows: int, columns: int, weights: int, steps: int = 1, narrow: int = 1
-) -> bool:
+    batch: Batch, rows: int, columns: int, weights: int, steps: int = 1, narrow: int = 1,
+    least: float = _WORTH,
+) -> bool:  # fmt: skip
     """Whether images of so many pixels are done quicker by squares. weights: squares that take as
     long as the transform of the weights does. steps: instructions of a product and its sum.
     narrow: vectors of channels, or of outputs, that had better be summed tap by tap in groups; of
-    several, less than these in any case.
+    several, less than these in any case. least: how much quicker.
     """
     squares = batch.images * -(-rows // 2) * -(-columns // 2)
     turned = _TURNED_SHORT if batch.lanes * batch.word_bytes <= _SHORT else _TURNED
@@ -86,7 +87,7 @@ def worth(
     if not _suit(batch, narrow):
         return False
     plain = _PLAIN / 4 * pixels
-    return plain > _WORTH * (_FAST * (squares + weights) + turned)
+    return plain > least * (_FAST * (squares + weights) + turned)
 
 
 def _suit(batch: Batch, narrow: int) -> bool:

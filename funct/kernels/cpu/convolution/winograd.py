@@ -40,6 +40,7 @@ _UNIT_BYTES = 384 << 10  # of a unit's squares, which stay in the second-level c
 _FEWEST, _MOST = 28, 112  # squares of a unit,
 _SHARED = 21  # or of one image that cores share
 _WEIGHTS = 25  # squares that take as long as to transform the weights
+_NEAR_BYTES = 2 << 20  # of all weights, transformed: more are read again for each unit from afar
 _FAR_BYTES = 8 << 20  # more than these, transformed, leave the second-level cache:
 _FAR, _FAR_WEIGHTS = 128, 64  # units, which all read them, are larger, and transforms take longer
 _LINE_BYTES = 64
@@ -102,7 +103,8 @@ def plan(
         lows = [2 - low for low in lows]
     batch = batch_of(x[0], slide.groups, channels, outputs, dot, last=last)
     out = size[0], size[1]
-    far = PLACES * channels * outputs * slide.groups * batch.word_bytes >= _FAR_BYTES
+    of_weights = PLACES * channels * outputs * slide.groups * batch.word_bytes
+    far = of_weights >= _FAR_BYTES
     weights = 0 if laid else _FAR_WEIGHTS if far else _WEIGHTS
     if not worth(batch, *out, weights, 1 + DOTS[dot].beside):
         return None
@@ -114,7 +116,11 @@ def plan(
     if x[0] < batch.cores:  # so bands are shared
         high, wide = (-(-n // 2) for n in out)
         most = min(most, max(_SHARED, -(-high // batch.cores) * wide))
-    of = cut(batch, (x[2], x[3]), out, lows, most, 4 * batch.cores)
+    wanted = 4 * batch.cores
+    if of_weights > _NEAR_BYTES:
+        squares = x[0] * -(-out[0] // 2) * -(-out[1] // 2)
+        wanted = min(wanted, max(batch.cores, squares // _FEWEST))
+    of = cut(batch, (x[2], x[3]), out, lows, most, wanted)
     padded = -(-outputs // lanes) * lanes
     blocks, chunks = -(-padded // pair), -(-channels // CHUNK)
     tasks, weight_units = min(of.units, 2 * batch.cores), slide.groups * blocks * chunks
@@ -122,8 +128,8 @@ def plan(
     product_plane = of.count * pair + line
     together = of.fields["unit_images"]
     sums_place = 2 * of.fields["band_squares"] * out[1] * pair
-    squares = together * of.fields["slab_place"]
-    products = squares + PLACES * of.fields["plane"]
+    of_x = together * of.fields["slab_place"]
+    products = of_x + PLACES * of.fields["plane"]
     sums = products + PLACES * product_plane
     own_words = max(sums + together * sums_place, CHUNK * TAPS * pair)
     flags = 0 if laid else slide.groups * blocks * PLACES * panel_plane
@@ -136,7 +142,7 @@ def plan(
     fields = {
         **of.fields, "tasks": tasks, "units": of.units,
         "scratch_step": -(-own_words // line) * line, "panels": 0,
-        "flags": flags, "own": own, "squares": squares, "products": products,
+        "flags": flags, "own": own, "squares": of_x, "products": products,
         "sums": sums, "product_plane": product_plane, "sums_place": sums_place,
         "rows": address(rows), "weight_tasks": min(tasks, weight_units),
         "weight_units": weight_units, "chunks": chunks, "output_step": steps[0],

@@ -36,6 +36,7 @@ _PARTIAL_SUMS = 8
 _PARTIAL_BYTES = 2 << 20  # of all, if there are more than two
 _NEAR_BYTES = 8 << 20  # of one, which stays in the third-level cache
 _NEAR, _AFAR = 25, 120  # squares that take as long as to write sums and add them up
+_WORTH = 1.2  # tap by tap, rows above and below images are left out
 _UNIT_BYTES = 768 << 10  # of a unit's squares, of x and of g
 _FEWEST, _MOST = 112, 224  # squares of a unit
 _FEW_OUTPUTS = 56  # of a split
@@ -52,7 +53,7 @@ def plan(dot: str, x: Sizes, g: Sizes, slide: Sliding) -> Plan | None:
     out = g[2], g[3]
     lanes, word = batch.lanes, batch.word_bytes
     afar = _AFAR if PLACES * g[1] * channels * word > _NEAR_BYTES else _NEAR
-    if not worth(batch, *out, afar, 1, _NARROW):
+    if not worth(batch, *out, afar, 1, _NARROW, _WORTH):
         return None
     line = _LINE_BYTES // word
     most = _UNIT_BYTES // (PLACES * groups * (channels + outputs) * word)
@@ -62,15 +63,17 @@ def plan(dot: str, x: Sizes, g: Sizes, slide: Sliding) -> Plan | None:
     sum_plane = groups * outputs * padded + line  # see Note [Places apart]
     partial_words = PLACES * sum_plane
     sums = max(2, min(_PARTIAL_SUMS, _PARTIAL_BYTES // (partial_words * word)))
-    of = cut(batch, (x[2], x[3]), out, lows, most, min(_PARTIAL_SUMS, 2 * sums))
+    squares = x[0] * -(-out[0] // 2) * -(-out[1] // 2)
+    wanted = max(2, min(_PARTIAL_SUMS, 2 * sums, squares // _FEWEST))  # each writes all sums
+    of = cut(batch, (x[2], x[3]), out, lows, most, wanted)
     sums = min(sums, of.units)
     splits = max(1, min(batch.cores // sums, outputs // _FEW_OUTPUTS))  # each transforms x
     split = -(-outputs // splits)
     splits = -(-outputs // split)
     g_row = -(-(of.count + lanes) // line) * line
     g_plane = groups * split * g_row + line
-    squares = of.fields["unit_images"] * of.fields["slab_place"]
-    of_g = squares + PLACES * of.fields["plane"] + 2 * line
+    of_x = of.fields["unit_images"] * of.fields["slab_place"]
+    of_g = of_x + PLACES * of.fields["plane"] + 2 * line
     scratch_step = of_g + PLACES * g_plane
     flags = sums * partial_words
     own = flags + -(-groups * outputs * 8 // _LINE_BYTES) * line
@@ -81,7 +84,7 @@ def plan(dot: str, x: Sizes, g: Sizes, slide: Sliding) -> Plan | None:
     counts = {min(split, outputs - k * split) for k in range(splits)}
     fields = {
         **of.fields, "tasks": sums * splits, "units": of.units, "scratch_step": scratch_step,
-        "partial": 0, "flags": flags, "own": own, "squares": squares, "of_g": of_g,
+        "partial": 0, "flags": flags, "own": own, "squares": of_x, "of_g": of_g,
         "g_row": g_row, "g_plane": g_plane, "partial_sums": sums, "partial_words": partial_words,
         "sum_plane": sum_plane, "splits": splits, "split_outputs": split, "groups": groups,
         "group_channels": channels, "group_outputs": outputs, "padded_channels": padded,
