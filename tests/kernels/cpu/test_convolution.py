@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -558,8 +559,11 @@ def test_pixels_may_be_laid_side_by_side(case: Case, dtype: Any, at_end: bool) -
         )
         size = case["w"][2:]
         expected = plain.convolution_weight(x, g, case["static"], size)
-        for image in (x, np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)):
-            w = weight_gradient.convolution_weight(image, g, case["static"], size)
+        turned = (
+            np.moveaxis(guarded.copy(np.moveaxis(v, 1, -1), at_end=at_end), -1, 1) for v in (x, g)
+        )
+        for images in itertools.product(*zip((x, g), turned)):
+            w = weight_gradient.convolution_weight(*images, case["static"], size)
             if w is not NotImplemented:
                 np.testing.assert_array_equal(w, expected, strict=True)
 
@@ -615,8 +619,11 @@ def test_lines_of_few_channels_stand_in_one_pixel(case: Case, dtype: Any, at_end
         )
         size = case["w"][2:]
         expected = plain.convolution_weight(x, g, case["static"], size)
-        for image in (x, np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)):
-            w = weight_gradient.convolution_weight(image, g, case["static"], size)
+        turned = (
+            np.moveaxis(guarded.copy(np.moveaxis(v, 1, -1), at_end=at_end), -1, 1) for v in (x, g)
+        )
+        for images in itertools.product(*zip((x, g), turned)):
+            w = weight_gradient.convolution_weight(*images, case["static"], size)
             if w is not NotImplemented:
                 np.testing.assert_array_equal(w, expected, strict=True)
 

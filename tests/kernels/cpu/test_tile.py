@@ -90,6 +90,34 @@ def test_sums_are_exact(name: str, width: int, rows: int, vectors: int, packed: 
             np.testing.assert_array_equal(c[:, n:], before[:, n:])
 
 
+@pytest.mark.in_turn
+@pytest.mark.parametrize("vectors", [1, 2])
+@pytest.mark.parametrize("lays", [False, True])
+@pytest.mark.parametrize("few", [False, True])
+def test_rows_may_be_words_beside_each_other(vectors: int, lays: bool, few: bool) -> None:
+    """Each k is so many words further; more are asked for than there are, which harms nobody."""
+    dot, width = DOTS["f32"], host().vector_bytes
+    most = most_rows(dot, width, vectors, across=True)
+    assert most >= most_rows(dot, width, vectors)
+    rows = 1 if few else most
+    shape = Shape(dot, width, rows, vectors, not lays, lays, across=True)
+    run, n, (taps, depth) = address(shape, host()), shape.columns, (3, 5)
+    step, pitch = (n + 3 if lays else n), rows + 2
+    rng = np.random.default_rng(0)
+    a = rng.integers(-9, 10, (taps, depth, pitch)).astype(np.float32)
+    b = rng.integers(-9, 10, (taps, depth, step)).astype(np.float32)
+    c, panel = (np.zeros(shape, np.float32) for shape in ((rows, n), (taps, depth, n)))
+    places = np.array([[m, m * n] for m in range(rows)])
+    offsets = np.array([[t * depth * pitch, t * depth * (step if lays else 1)] for t in range(3)])
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * (10 + lays))
+    call(run)(
+        a.ctypes.data, places.ctypes.data, offsets.ctypes.data, taps, b.ctypes.data, depth, step,
+        c.ctypes.data, 0, *[panel.ctypes.data] * lays, pitch,
+    )  # fmt: skip
+    np.testing.assert_array_equal(c, np.einsum("tkm,tkn->mn", a[..., :rows], b[..., :n]))
+    np.testing.assert_array_equal(panel, b[..., :n] * lays)
+
+
 @drawn(
     48, name=["f32", "f64", "s16", "u8s8"], rows=[1, 2, 5], vectors=[1, 2], packed=[True, False],
     more=[(True, False), (False, True), (True, True)], taps=[0, 1, 3], depth=[0, 1, 6],
@@ -265,7 +293,9 @@ def test_bytes_are_multiplied_without_avx512(rows: int, vectors: int) -> None:
 def test_a_table_has_the_tiles_that_are_called_and_no_others(monkeypatch, counts, columns, sizes):
     """By rows where six fit: seven are cut into three and four. columns: in vectors."""
     monkeypatch.setattr(tile, "_tables", {})
-    monkeypatch.setattr(tile, "most_rows", lambda dot, width, vectors=2: 12 // vectors)
+    monkeypatch.setattr(
+        tile, "most_rows", lambda dot, width, vectors=2, across=False: 12 // vectors
+    )
     found = tile_table("f32", 32, counts, columns * 8)
     there = [tuple(np.flatnonzero(rows)) for rows in np.split(found, [7])]
     assert there == [sizes if columns >= 2 else (), sizes if columns % 2 else ()]

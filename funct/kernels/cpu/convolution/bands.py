@@ -34,7 +34,8 @@ from typing import NamedTuple
 
 from funct.device import PARALLEL, Code, Host, printed
 from funct.device.machine_code import LEAN
-from funct.kernels.cpu.dense.slab import SLAB, Slab, copy_pixels
+from funct.kernels.cpu.dense.copies import copy_pixels
+from funct.kernels.cpu.dense.slab import SLAB, Slab
 from funct.kernels.cpu.dense.tile import call_tiles
 from funct.kernels.cpu.dense.turn import transposed, turn_name
 from funct.kernels.cpu.quantized.codes import Planes

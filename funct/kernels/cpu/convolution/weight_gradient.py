@@ -37,17 +37,12 @@ Note [Pitch]
 
 Note [Rows of a tile]
     Each row of a tile is a channel of g. Where channels lie pages apart, or half a one, all rows
-    fall into one or two sets of eight ways, which x needs as well: tiles are lower then. Where g is
-    turned around, its channels lie a line further apart.
+    fall into one or two sets of eight ways, which x needs as well: tiles are lower then. Where the
+    channels of g are last, rows are words beside each other, and k walks from pixel to pixel.
 
 Note [Zeros above and below]
     What a tap reads before the first row of an image and behind the last one, along the first axis,
     is 0: only runs of the rows between are summed (`weight_runs.py`).
-
-Note [Turned chunks]
-    Where the channels of g are last, what a chunk of pixels has of a group is turned around just
-    before its only use: all of g would leave the caches, and a vector of each channel would go to a
-    page of its own.
 """
 
 from __future__ import annotations
@@ -105,7 +100,7 @@ _FEW_CHANNELS = 16  # whose taps may be stacked,
 _LINE_WORDS = 1 << 16  # and so many words of a line of which no part is read at a time
 _CHUNK = 256  # pixels whose channels of one tile stay in the first-level cache
 
-_ARRAYS = ("x", "g", "g_last", "w", "partial", "scratch")
+_ARRAYS = ("x", "g", "w", "partial", "scratch")
 _PLACES = tuple([JOB.place(name) for name in _ARRAYS])
 
 
@@ -181,6 +176,8 @@ def plan(
         rows = max(1, min(_SLAB_BYTES // plane, 2 * _CHUNK, out[0]))
     rows = -(-out[0] // -(-out[0] // rows))
     runs, length, step = runs_of(out, rows, [s * n for s, n in zip(strides, at)], by_rows)
+    g_step = groups * batch.group_outputs if turned else 1
+    runs[:, 0] *= g_step
     slab = slab_fields(batch, axes, rows, pitch)
     slab_rows = rows if 0 in stacked else slab["slab_rows"]
     slab |= {"slab_rows": slab_rows, "slab1": lines, "slab2": columns}
@@ -209,14 +206,13 @@ def plan(
     once = once and len(runs) <= chunk
     chunk, chunk_images = min(chunk, image_runs), max(1, min(together, chunk // image_runs))
     most = most_rows(dot, width)
-    chunk_pixels, g_pitch = chunk * length, prod(out)
+    g_pitch = prod(out)
     g_image = g_pitch * groups * batch.group_outputs
-    if turned:  # see Note [Turned chunks] and Note [Rows of a tile]
-        image, run = np.divmod(np.arange(len(runs)), image_runs)
-        runs[:, 0] = image % chunk_images * chunk_pixels + run % chunk * length
-        g_pitch, g_image = (chunk_images * chunk_pixels // _LINE + 2) * _LINE, chunk_pixels
-    tile_rows = min(most, _LINES) if g_pitch * word % _HALF_PAGE == 0 else most
-    pixels = chunk_images * chunk_pixels
+    # see Note [Rows of a tile]
+    alone_rows = tile_rows = min(most, _LINES) if g_pitch * word % _HALF_PAGE == 0 else most
+    if turned:
+        g_pitch, tile_rows, alone_rows = 1, most, most_rows(dot, width, 1, across=True)
+    pixels = chunk * length * chunk_images
     of_image = np.array([g_image, image_runs * length])
     of_images = np.arange(chunk_images)[:, None] * of_image
     row_runs = 0 if by_rows else image_runs // rows
@@ -230,11 +226,14 @@ def plan(
     counts = {min(split, batch.group_outputs - k * split) for k in range(splits)}
     in_place = n_taps == 1 and depth == padded and np.array_equal(depths, np.arange(depth))
     direct = sums == 1 and in_place and not once
-    firsts = {n: -(-n // -(-n // tile_rows)) for n in counts}
-    kinds = functools.partial(tile_table, dot.name, width, columns=padded, most=tile_rows)
+    firsts = {(n, -(-n // -(-n // m))) for n in counts for m in (tile_rows, alone_rows)}
+    kinds = functools.partial(
+        tile_table, dot.name, width, columns=padded, most=tile_rows, alone=alone_rows,
+        across=turned,
+    )  # fmt: skip
     lays = max(counts) > tile_rows
-    tiles = kinds(firsts.values(), packed=False, lays=lays)
-    laid_tiles = kinds({n - first for n, first in firsts.items()})
+    tiles = kinds({first for _, first in firsts}, packed=False, lays=lays)
+    laid_tiles = kinds({n - first for n, first in firsts})
     o = np.arange(batch.group_outputs)
     row_words = 2 * lanes if once else padded
     tap_words = batch.group_outputs * row_words
@@ -247,14 +246,14 @@ def plan(
         **slab, "partial_sums": sums, "splits": splits, "tasks": sums * splits * batch.blocks,
         "units": units, "split_outputs": split,
         "partial_words": -(-words // line) * line,
-        "scratch_step": together * place + panel_words + g_pitch * split * turned,
+        "scratch_step": together * place + panel_words,
         "lays": int(lays), "panel": together * place,
-        "turned": together * place + panel_words, "slab_place": place, "images": batch.images,
+        "slab_place": place, "images": batch.images,
         "unit_images": together, "group_blocks": batch.blocks, "groups": batch.groups,
         "group_channels": batch.group_channels, "group_outputs": batch.group_outputs,
         "depth": depth, "padded_depth": padded, "lanes": lanes, "out_rows": out[0],
         "row_pixels": out[1] * out[2], "out_pixels": prod(out), "g_pitch": g_pitch,
-        "chunk_pixels": chunk_pixels, "kept": address(kept),
+        "g_step": g_step, "kept": address(kept),
         "row_runs": row_runs, "run": length, "run_is_rows": int(by_rows),
         "chunk": chunk, "chunk_images": chunk_images, "step": step, "once": int(once),
         "direct": int(direct), "row_words": row_words, "tap_words": tap_words,
@@ -263,8 +262,8 @@ def plan(
         "taps": address(taps),
     }  # fmt: skip
     job = JOB.fill(
-        **fields, x=0, g=0, g_last=0, w=0, partial=0, scratch=0, most_rows=most,
-        tile_rows=tile_rows, tiles=address(tiles), laid_tiles=address(laid_tiles),
+        **fields, x=0, g=0, w=0, partial=0, scratch=0, most_rows=most, tile_rows=tile_rows,
+        alone_rows=alone_rows, tiles=address(tiles), laid_tiles=address(laid_tiles),
     )  # fmt: skip
     tables = (depths, slab_taps, taps, runs, places, of_images, kept, *parts)
     partial_bytes = fields["partial_sums"] * fields["partial_words"] * word
@@ -347,7 +346,7 @@ def _fitted(x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes, dot: 
     out, c = g.shape[1], x.shape[1] // slide.groups
     last, turned = lie_last(x), lie_last(g)
     made = plan(x.shape, g.shape, slide, size, dot, turned)
-    run = _filling(made, _ELEMENT[x.dtype], last)
+    run = _filling(made, _ELEMENT[x.dtype], last, turned)
     make, first = memory.maker((out, c, *size), x.dtype), made.partial_bytes + made.scratch_bytes
     dense = x.flags.c_contiguous and g.flags.c_contiguous
     orders = [channels_last if one else np.ascontiguousarray for one in (last, turned)]
@@ -356,23 +355,22 @@ def _fitted(x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes, dot: 
         if not dense:
             x, g = orders[0](x), orders[1](g)
         partial = memory.scratch(first)
-        of_g = (0, g) if turned else (g, 0)
-        run(x, *of_g, w := make(), partial, partial + made.partial_bytes)
+        run(x, g, w := make(), partial, partial + made.partial_bytes)
         return w
 
     return way
 
 
 @functools.lru_cache(1 << 10)
-def _filling(made: Plan, element: str, last: bool) -> Callable[..., None]:
-    return filling(entry(element, last), made.job, _PLACES)
+def _filling(made: Plan, element: str, last: bool, turned: bool) -> Callable[..., None]:
+    return filling(entry(element, last, turned), made.job, _PLACES)
 
 
-def entry(element: str, last: bool = False) -> int:
+def entry(element: str, last: bool = False, turned: bool = False) -> int:
     """The address of `gradient` on this machine."""
-    return _code(element, host(), last).address("gradient")
+    return _code(element, host(), last, turned).address("gradient")
 
 
 @functools.cache
-def _code(element: str, target: Host, last: bool) -> Code:
-    return printed(text, element, target, last, opt=LEAN)
+def _code(element: str, target: Host, last: bool, turned: bool) -> Code:
+    return printed(text, element, target, last, turned, opt=LEAN)

@@ -12,9 +12,8 @@ from funct.kernels.llvm import I64, PTR, Module, Value, each, typed
 __all__ = ["JOB", "text"]
 
 JOB = Fields((
-    *SLAB, "partial_sums", "splits", "split_outputs", "partial", "partial_words", "g", "g_last",
-    "g_pitch",  # words from one output of g to the next
-    "turned", "chunk_pixels",  # see Note [Turned chunks]; offset in the task's scratch
+    *SLAB, "partial_sums", "splits", "split_outputs", "partial", "partial_words", "g",
+    "g_pitch", "g_step",  # words from one output of g to the next, and from one pixel
     "w", "group_blocks", "groups", "group_channels", "group_outputs", "depth", "padded_depth",
     "lanes", "out_rows", "row_pixels", "out_pixels", "row_runs", "run", "run_is_rows",
     "chunk", "chunk_images", "images", "unit_images", "slab_place",
@@ -23,18 +22,19 @@ JOB = Fields((
     "once", "direct",  # direct: whether partial sums are w as they lie
     "row_words", "tap_words",  # of partial sums, from one output and one tap to the next
     *STACK,
-    "step", "rows", "in_order", "slab_taps", "n_taps", "most_rows", "tile_rows",
+    "step", "rows", "in_order", "slab_taps", "n_taps", "most_rows",
+    "tile_rows", "alone_rows",  # of tiles of two vectors, and of one
     "tiles", "laid_tiles",  # of the first rows, and of others
     "depths", "taps",
 ))  # fmt: skip
 
 
-def text(element: str, target: Host, last: bool = False) -> str:
-    """`gradient(job)`: partial sums, then `w`. last: x is (N, *S, C) in memory."""
+def text(element: str, target: Host, last: bool = False, g_last: bool = False) -> str:
+    """`gradient(job)`: partial sums, then `w`. last: x is (N, *S, C) in memory. g_last: so is g."""
     module = Module(target)
     module.declare("@funct_parallel", PARALLEL)
     turn = turn_name(element, target.vector_bytes)
-    _define_sums(module, element, turn, last)
+    _define_sums(module, element, turn, last, g_last)
     _define_gather(module, element, turn, target.vector_bytes // typed(element).bytes)
     f = module.function("gradient", [("job", PTR)])
     (given,) = f.arguments
@@ -51,7 +51,7 @@ def text(element: str, target: Host, last: bool = False) -> str:
     return module.text()
 
 
-def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
+def _define_sums(module: Module, element: str, turn: str, last: bool, g_last: bool) -> None:
     """`sums(job, task)`: one partial sum of one split of the outputs of a block of groups."""
     f = module.function("sums", [("job", PTR), ("task", I64)], local=True)
     job, task = Record(f, JOB, f.arguments[0]), f.arguments[1]
@@ -67,8 +67,6 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
     partial = f.select(f.ne(job.direct, 0), job.pointer("w"), own_sums)
     all_outputs = job.group_blocks * job.groups * job.group_outputs
     rows = stop - start
-    some_tiles = f.div(rows + job.tile_rows - 1, job.tile_rows)
-    of_first = f.div(rows + some_tiles - 1, some_tiles)  # rows of the first tile
     table, zero = job.pointer("rows"), f.constant(I64, 0)
     once = f.ne(job.once, 0)
     panel = slab_of.at(slab, job.panel)
@@ -93,28 +91,11 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
 
         def group(g: Value) -> None:
             of_all = first_group + g
-            outputs = (image * (job.group_blocks * job.groups) + of_all) * job.group_outputs
-            first_row = (outputs + start) * job.g_pitch
-            of_g = slab_of.at(job.pointer("g"), first_row + first_pixel)
-
-            def turned(i: Value, r: Value) -> list[Value]:
-                """What a chunk reads of g, whose channels are last in memory, channels first."""
-                room = slab_of.at(slab, job.turned)
-                pixels = f.min(job.chunk, image_runs - r) * length
-
-                def one(k: Value) -> None:
-                    first = (image + i + k) * job.out_pixels + first_pixel + r * job.run
-                    here = first * all_outputs + of_all * job.group_outputs + start
-                    source = slab_of.at(job.pointer("g_last"), here)
-                    to = slab_of.at(room, k * job.chunk_pixels)
-                    slab_of.transpose(source, to, pixels, rows, all_outputs, job.g_pitch)
-
-                each(f, 0, f.min(job.chunk_images, images - i), one)
-                return [room]
+            own_image = image * all_outputs * job.out_pixels
+            first_row = (of_all * job.group_outputs + start) * job.g_pitch
+            a = slab_of.at(job.pointer("g"), own_image + first_row + first_pixel * job.g_step)
 
             def chunk(i: Value, r: Value) -> None:
-                last = f.ne(job.g_last, 0)
-                (a,) = f.branch(last, lambda: turned(i, r), lambda: [of_g])
                 n_images = f.min(job.chunk_images, images - i)
                 several_images = job.chunk_images > 1
                 later = f.convert(f.ne(u, sum_number) | (i + r > 0), "u64")
@@ -122,7 +103,11 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
 
                 def block(c: Value) -> None:
                     wide = f.min(job.lanes * 2, job.padded_depth - c)
-                    kind = f.select(f.eq(wide, job.lanes), job.most_rows + 1, f.constant(I64, 0))
+                    alone = f.eq(wide, job.lanes)
+                    kind = f.select(alone, job.most_rows + 1, f.constant(I64, 0))
+                    most = f.select(alone, job.alone_rows, job.tile_rows)
+                    some_tiles = f.div(rows + most - 1, most)
+                    of_first = f.div(rows + some_tiles - 1, some_tiles)  # rows of the first tile
                     tables = [f.at(job.pointer(n), kind, "i64") for n in ("tiles", "laid_tiles")]
                     first = f.select(once, f.constant(I64, 0), c)
 
@@ -142,25 +127,24 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
                         begin = f.select(several_images, i * of_image, begin)
                         runs = f.at(runs, begin << 1, "i64")
                         given = [runs, n_runs, b, length, job.step, *behind]
+                        across = [job.g_step] * g_last
 
                         def one_tile() -> None:
-                            call_tiles(f, tables[0], job.tile_rows, a, table, zero, rows, given)
+                            call_tiles(
+                                f, tables[0], most, a, table, zero, rows, [*given, *across]
+                            )
 
                         def several() -> None:
-                            of_tile = [*given, panel]
-                            call_tiles(
-                                f, tables[0], job.tile_rows, a, table, zero, of_first, of_tile
-                            )
+                            of_tile = [*given, panel, *across]
+                            call_tiles(f, tables[0], most, a, table, zero, of_first, of_tile)
                             f.when(of_first < rows, others)
 
                         def others() -> None:
                             a_here = slab_of.at(a, f.load(I64, runs))
                             pixels = of_image * length
                             given = [of_images, n_images, panel, pixels, pixels]
-                            given += behind
-                            call_tiles(
-                                f, tables[1], job.tile_rows, a_here, table, of_first, rows, given
-                            )
+                            given += [*behind, *across]
+                            call_tiles(f, tables[1], most, a_here, table, of_first, rows, given)
 
                         f.when(f.eq(job.lays, 0), one_tile)
                         f.when(f.ne(job.lays, 0), several)

@@ -5,13 +5,13 @@ The byte is 0, or the zero point of codes.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 
+from funct.kernels.cpu.dense.copies import copy_pixels
 from funct.kernels.cpu.record import Record
 from funct.kernels.llvm import I64, Emitter, Value, each, typed
 
-__all__ = ["SLAB", "STACK", "Slab", "clear", "copy", "copy_pixels", "each"]
+__all__ = ["SLAB", "STACK", "Slab", "clear", "copy", "each"]
 
 SLAB = (
     "tasks", "units", "bands", "band_rows", "scratch", "scratch_step", "x",
@@ -28,10 +28,6 @@ STACK = (  # for each axis; of the third a line is a column, and columns follow 
     "down0", "down1",  # and from one line of the slab to the next
 )  # fmt: skip
 
-_FEW = range(1, 9)  # words of a pixel that are copied without a call
-
-Loop = Callable[[Value], None]
-
 
 def clear(f: Emitter, to: Value, size_bytes: Value, around: Value | int = 0) -> None:
     """Bytes that are all the same, the lowest of a number."""
@@ -47,55 +43,6 @@ def copy(f: Emitter, to: Value, source: Value, size_bytes: Value) -> None:
         "@llvm.memcpy", "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1 immarg)"
     )
     f.line(f"call void @llvm.memcpy.p0.p0.i64({to!r}, {source!r}, {size_bytes!r}, i1 false)")
-
-
-def copy_pixels(
-    f: Emitter, to: Value, source: Value, count: Value, words: Value, steps: tuple[Value, Value],
-    element: str,
-) -> None:  # fmt: skip
-    """Copy so many pixels of some words, without a call for each: in vectors, of which the last one
-    overlaps, or, of few words, in parts.
-
-    steps: from one pixel to the next, of `to` and `source`.
-    """
-
-    def part(there: Value, here: Value, k: Value | int, some: int) -> None:
-        f.store(f.load(typed(element, some), f.at(here, k, element)), f.at(there, k, element))
-
-    def pixels(body: Callable[[Value, Value], None]) -> list[Value]:
-        def pixel(p: Value) -> None:
-            body(f.at(to, p * steps[0], element), f.at(source, p * steps[1], element))
-
-        each(f, 0, count, pixel)
-        return []
-
-    def vectors(lanes: int) -> list[Value]:
-        def parts(there: Value, here: Value) -> None:
-            last = words - lanes
-            each(f, 0, last, lambda k: part(there, here, k, lanes), lanes)
-            part(there, here, last, lanes)
-
-        return pixels(parts)
-
-    def known(number: int) -> list[Value]:
-        def parts(there: Value, here: Value) -> None:
-            start = 0
-            for some in (8, 4, 2, 1):
-                if number & some:
-                    part(there, here, start, some)
-                    start += some
-
-        return pixels(parts)
-
-    most, few = f.module.target.vector_bytes // typed(element).bytes, len(_FEW)
-    way = functools.partial(vectors, min(few, most))
-    if most > few:
-        way = functools.partial(f.branch, words >= most, functools.partial(vectors, most), way)
-    for number in _FEW:
-        way = functools.partial(
-            f.branch, f.eq(words, number), functools.partial(known, number), way
-        )
-    way()
 
 
 class Slab:

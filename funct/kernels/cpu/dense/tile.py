@@ -11,7 +11,8 @@ Note [Size of a tile]
     AVX2, 14 × 2 of 32 with AVX-512. Where products are no part of their sums' instruction they need
     registers too. Two vectors a row make enough independent sums for two units
     of latency 4, and one load of A serves two of them. Of one vector, as in groups of few outputs,
-    as many rows are taken as have pointers in registers: six sums leave the units idle.
+    as many rows are taken as have pointers in registers: six sums leave the units idle. Rows that
+    are words beside each other need one pointer for all.
 
 Note [Steps of a turn]
     A turn of the loop is one k. Its own two instructions are few beside 12 products with AVX2 or 28
@@ -36,10 +37,11 @@ from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 __all__ = ["Shape", "address", "call_tiles", "most_rows", "text", "tile_table"]
 
 _POINTERS = 10  # of rows, in general registers
+_LATER = 24  # steps of k that rows beside each other are asked for before
 _PIECES = 4  # of a table: as many pieces of code are made side by side
 
 _lock = threading.Lock()
-_tables: dict[tuple[str, int, bool, bool, bool], NDArray[np.int64]] = {}
+_tables: dict[tuple[str, int, bool, bool, bool, bool], NDArray[np.int64]] = {}
 
 
 class Shape(Struct, frozen=True):
@@ -47,7 +49,8 @@ class Shape(Struct, frozen=True):
 
     width: bytes of a vector. rows, vectors: of sums. packed: rows of B follow each other. lays:
     rows of B are also stored packed, at `panel`. ahead: each k brings as many lines of what is read
-    next into the caches, at `ahead`; the next k those so many words further.
+    next into the caches, at `ahead`; the next k those so many words further. across: the rows of A
+    are adjacent words, from where the first one begins, and each k is so many words further.
     """
 
     dot: Dot
@@ -57,6 +60,7 @@ class Shape(Struct, frozen=True):
     packed: bool = True
     lays: bool = False
     ahead: bool = False
+    across: bool = False
 
     @property
     def lanes(self) -> int:
@@ -72,14 +76,15 @@ class Shape(Struct, frozen=True):
     def name(self) -> str:
         """A name for the function."""
         packed = "packed" if self.packed else "strided"
-        more = "_lays" * self.lays + "_ahead" * self.ahead
+        more = "_lays" * self.lays + "_ahead" * self.ahead + "_across" * self.across
         return f"tile_{self.dot.name}_{self.rows}x{self.columns}_{packed}{more}"
 
 
-def most_rows(dot: Dot, width: int, vectors: int = 2) -> int:
+def most_rows(dot: Dot, width: int, vectors: int = 2, across: bool = False) -> int:
     """Rows of the largest tile; see Note [Size of a tile]."""
     registers = 32 if width == 64 else 16
-    return min((registers - vectors - 1 - dot.beside) // vectors, 14 if width == 64 else _POINTERS)
+    most = (registers - vectors - 1 - dot.beside) // vectors
+    return most if across else min(most, 14 if width == 64 else _POINTERS)
 
 
 def text(shape: Shape, target: Host) -> str:
@@ -108,15 +113,18 @@ def _print(module: Module, shape: Shape) -> None:
             ("A", PTR), ("rows", PTR), ("taps", PTR), ("n_taps", I64), ("B", PTR), ("K", I64),
             ("step", I64), ("C", PTR), ("add", I64),
             *[("panel", PTR)] * shape.lays, *[("ahead", PTR), ("ahead_step", I64)] * shape.ahead,
+            *[("across", I64)] * shape.across,
         ],
     )  # fmt: skip
     a, rows, taps, n_taps, b, k_count, step, c, add, *more = f.arguments
+    across = more.pop() if shape.across else None
     steps: list[Value | int] = [shape.columns] * shape.lays
     if shape.ahead:
         steps.append(more.pop())
     if shape.packed:
         step = f.constant(I64, shape.columns)
-    left = [f.at(a, f.load(I64, f.at(rows, 2 * m, "i64")), word.element) for m in range(shape.rows)]
+    firsts = range(1 if shape.across else shape.rows)
+    left = [f.at(a, f.load(I64, f.at(rows, 2 * m, "i64")), word.element) for m in firsts]
 
     def place(m: int, v: int) -> Value:
         offset = f.load(I64, f.at(rows, 2 * m + 1, "i64"))
@@ -141,7 +149,13 @@ def _print(module: Module, shape: Shape) -> None:
         def step_of(k: Value, held: list[Value]) -> list[Value]:
             right, sums, others = held[0], held[1 : 1 + len(cells)], held[1 + len(cells) :]
             panel = others[0] if shape.lays else None
-            sums = _step(f, shape, [f.at(p, k, word.element) for p in here], right, sums, panel)
+            if across is None:
+                words = [f.at(p, k, word.element) for p in here]
+            else:
+                first_word = f.at(here[0], k * across, word.element)
+                words = [f.at(first_word, m, word.element) for m in range(shape.rows)]
+                f.prefetch(f.at(words[-1], across * _LATER, word.element))
+            sums = _step(f, shape, words, right, sums, panel)
             if shape.ahead:
                 for v in range(shape.vectors):
                     f.prefetch(f.at(others[-1], v * shape.lanes, word.element))
@@ -206,7 +220,7 @@ def call_tiles(
 def tile_table(
     dot: str, width: int, counts: Iterable[int], columns: int, packed: bool = True,
     most: int | None = None, alone: int | None = None, lays: bool = False,
-    ahead: bool = False,
+    ahead: bool = False, across: bool = False,
 ) -> NDArray[np.int64]:  # fmt: skip
     """Addresses of tiles on this machine: of two vectors, then of one, by the number of rows.
 
@@ -225,13 +239,15 @@ def tile_table(
         for v, limit in ((2, most), (1, alone or most))
     }
     place = {2: 0, 1: largest + 1}
-    kind = dot, width, packed, lays, ahead
+    kind = dot, width, packed, lays, ahead, across
     with _lock:
         found = _tables.get(kind)
         if found is None:
-            found = _tables[kind] = np.zeros(largest + most_rows(DOTS[dot], width, 1) + 3, np.int64)
+            all_rows = largest + most_rows(DOTS[dot], width, 1, across)
+            found = _tables[kind] = np.zeros(all_rows + 3, np.int64)
         new = [(v, rows) for v in vectors for rows in sizes[v] if not found[place[v] + rows]]
-        shapes = [Shape(DOTS[dot], width, rows, v, packed, lays, ahead) for v, rows in new]
+        how = packed, lays, ahead, across
+        shapes = [Shape(DOTS[dot], width, rows, v, *how) for v, rows in new]
         pieces = [shapes[k::_PIECES] for k in range(min(_PIECES, len(shapes)))]
         codes = printed_all([(_together, (tuple(p), host())) for p in pieces])
         for piece, code in zip(pieces, codes, strict=True):
