@@ -261,7 +261,8 @@ def test_who_has_large_products(x: Any, y: Any, serves: bool) -> None:
     [
         (114, 1345, 14, "f", True), (60, 900, 28, "f", True), (29, 547, 19, "d", True),
         (300, 300, 6, "f", False),  # which fill a vector badly
-        (400, 180, 5, "d", False), (1000, 1500, 16, "f", False),  # which no cache nearby holds
+        (400, 180, 5, "d", False), (1000, 1500, 16, "f", True),  # which no cache nearby holds
+        (700, 2048, 14, "f", False),  # nor rows of it that are a page apart, all at once
     ],
 )  # fmt: skip
 def test_few_columns_go_where_they_take_least(

@@ -27,7 +27,7 @@ from funct.kernels.cpu.products.gemm import (
     print_driver,
     turned_together,
 )
-from funct.kernels.cpu.products.gemm_tile import Tile, print_tile
+from funct.kernels.cpu.products.gemm_tile import ACROSS, STRAIGHT, WAYS, Tile, print_tile
 from funct.kernels.llvm import Module
 from tests.compile.checked import CheckedModule, watched
 from tests.kernels.cpu.test_tile import XEON, ZEN4
@@ -49,19 +49,22 @@ def target(width: int) -> Host:
 
 
 @functools.cache
-def code(element: str, rows: int, turned: bool, width: int, module: type[Module]) -> Code:
+def code(element: str, rows: int, way: str, width: int, module: type[Module]) -> Code:
     """The driver and all tiles of a height."""
     made = module(target(width))
     print_driver(made, element)
     for vectors in (1, 2, 3):
-        print_tile(made, Tile(element, rows, vectors, turned))
+        print_tile(made, Tile(element, rows, vectors, way))
     return assemble(made.text())
 
 
 def product(
-    a: Any, b: Any, c: Any, element: str, width: int, how: Cut | None = None, module: Any = Module
-) -> None:
-    """Fill c. Operands are matrices, or transposes of some, with any leading dimension."""
+    a: Any, b: Any, c: Any, element: str, width: int, how: Cut | None = None, module: Any = Module,
+    *, straight: str = STRAIGHT,
+) -> None:  # fmt: skip
+    """Fill c. Operands are matrices, or transposes of some, with any leading dimension. straight:
+    the way of tiles where a is no transpose.
+    """
     (m, k), n, byte = a.shape, b.shape[1], a.itemsize
     a_turned, b_turned = (x.strides[1] != byte for x in (a, b))
     rows_apart = [x.strides[1 if t else 0] // byte for x, t in ((a, a_turned), (b, b_turned))]
@@ -70,8 +73,9 @@ def product(
         a_row, b_row = rows_apart
         how = cut((m, n, k), element, a_row, b_row, target(width), **lies)
     room = np.full(how.scratch, np.nan, a.dtype)
-    made = code(element, how.rows, a_turned, width, module)
-    tiles = [made.address(Tile(element, how.rows, v, a_turned).name) for v in how.vectors]
+    way = ACROSS if a_turned else straight
+    made = code(element, how.rows, way, width, module)
+    tiles = [made.address(Tile(element, how.rows, v, way).name) for v in how.vectors]
     words = [
         *[x.ctypes.data for x in (a, b, c, room)], *tiles, m, n, k, rows_apart[0], how.a_way,
         rows_apart[1], how.b_way, c.strides[0] // byte, how.rows,
@@ -105,15 +109,16 @@ def test_sums_are_exact(element: str, width: int, module: Any) -> None:
     @given(
         st.integers(1, 60) | st.just(515), st.integers(1, 150) | st.just(520),
         st.integers(1, 40) | st.integers(500, 1100) | st.sampled_from([513, 519, 520, 1031, 1032]),
-        st.booleans(), st.booleans(),
+        st.sampled_from(WAYS), st.booleans(),
     )  # fmt: skip
-    def run(m: int, n: int, k: int, a_turned: bool, b_turned: bool) -> None:
+    def run(m: int, n: int, k: int, way: str, b_turned: bool) -> None:
         k = max(k, turned_together(element)) if b_turned else k
         rng = np.random.default_rng(0)
-        a = whole_numbers(rng, m, k, DTYPES[element], turned=a_turned)
+        a = whole_numbers(rng, m, k, DTYPES[element], turned=way == ACROSS)
         b = whole_numbers(rng, k, n, DTYPES[element], turned=b_turned)
         around = np.full((m, n + 5), np.nan, DTYPES[element])
-        product(a, b, around[:, 2:-3], element, width, module=module)
+        straight = STRAIGHT if way == ACROSS else way
+        product(a, b, around[:, 2:-3], element, width, module=module, straight=straight)
         np.testing.assert_array_equal(around[:, 2:-3], a.astype(complex) @ b.astype(complex))
         assert np.isnan(around[:, :2]).all()
         assert np.isnan(around[:, -3:]).all()
@@ -172,12 +177,12 @@ def test_special_values_reach_their_elements_alone(special: float) -> None:
 
 
 @pytest.mark.parametrize("other", [ZEN4, XEON], ids=lambda t: t.name)
-@pytest.mark.parametrize("turned", [False, True])
-def test_tiles_for_other_processors_keep_their_sums_in_registers(other: Host, turned: bool) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_tiles_for_other_processors_keep_their_sums_in_registers(other: Host, way: str) -> None:
     """Made, not run: one instruction for each vector of sums."""
     for element, rows, vectors in (("f32", 14, 2), ("f32", 9, 3), ("c64", 7, 2), ("c64", 4, 3)):
         module = Module(other)
-        print_tile(module, Tile(element, rows, vectors, turned))
+        print_tile(module, Tile(element, rows, vectors, way))
         lines = machine_code.assembly(module.text(), other).splitlines()
         made = [s for s in lines if "vfmadd231ps" in s and "%zmm" in s]
         parts = 2 if element == "c64" else 1

@@ -44,9 +44,8 @@ _MOST_LONG, _LONG = 4, 48
 # it, if its rows are more than a few
 _LEAST_TERMS, _TERMS_OF_ROW, _TERMS_SWAPPED, _FEWEST = 32, 4, 16, 4
 # what a product along the terms takes, and what an element of the second operand that is turned for
-# it does, of the time of a product of vectors in a tile, which reads that where it lies; and bytes
-# of a first operand that the second-level cache holds: tiles read a larger one less quickly
-_ALONG, _TURNING, _HELD = 1.25, 6, 1 << 21
+# it does, of the time of a product of vectors in a tile, which reads that where it lies
+_ALONG, _TURNING = 1.25, 6
 _LEAST_BYTES = 1 << 10  # of terms, for longer vectors, which take longer to add up
 # columns and rows that share what is loaded, where columns lie in memory: of 16 vectors, and of 32
 _TOGETHER, _SHARE, _TOGETHER_WIDE, _SHARE_WIDE = 4, 3, 6, 4
@@ -376,10 +375,8 @@ def _are_tiles_quicker(
     """
     if a is None or b is None or a.turned or b.turned:
         return False
-    (m, n, k), byte = sizes, typed(element).bytes
-    if m * k * byte > _HELD:
-        return False
-    lanes = host().vector_bytes // byte
+    m, n, _ = sizes
+    lanes = host().vector_bytes // typed(element).bytes
     along = (_ALONG * m / lanes + _TURNING * turnings) * n
     several = count > 1
     return cost(sizes, element, a, b) < along and is_worth(sizes, element, a, b, several=several)

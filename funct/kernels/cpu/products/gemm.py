@@ -31,6 +31,7 @@ Note [Rows a page apart]
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -45,6 +46,7 @@ from funct.kernels.cpu.dense.turn import transposed
 from funct.kernels.cpu.products.gemm_tile import (
     LAST,
     MOST_ROWS,
+    WAYS,
     Tile,
     each_some,
     parts_of,
@@ -60,7 +62,7 @@ __all__ = [
 
 _TERMS, _LAID = 128, 512  # of a sum in registers, and of what is laid out at a time
 # bytes of B that are laid out, or read where they lie, and of A that are laid out at a time
-_PANELS, _INSIDE, _STRIPS = 1 << 18, 1 << 19, 1 << 19
+_PANELS, _INSIDE, _STRIPS = 1 << 19, 1 << 19, 1 << 22
 _MANY = 512  # rows from which on B is laid out, and columns from which on A is
 _ENOUGH_COLUMNS = 256  # for A, if B is and many terms are taken at once, each on a page of its own
 _LINE, _SLOWLY = 64, 3  # bytes; the logarithm of the most tiles that ask for one of each term
@@ -443,8 +445,6 @@ def _offer(text: _Text, given: Tile | str, name: str) -> None:
 
 for _element in ("f32", "f64", "c64", "c128"):
     _offer(_driver_text, _element, driver_name(_element))
-    for _rows in range(1, 15):
-        for _vectors in (1, 2, 3):
-            for _turned in (False, True):
-                _tile = Tile(_element, _rows, _vectors, _turned)
-                _offer(_tile_text, _tile, _tile.name)
+    for _rows, _vectors, _way in itertools.product(range(1, MOST_ROWS + 1), (1, 2, 3), WAYS):
+        _tile = Tile(_element, _rows, _vectors, _way)
+        _offer(_tile_text, _tile, _tile.name)

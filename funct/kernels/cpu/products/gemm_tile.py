@@ -15,7 +15,10 @@ Note [Asking ahead]
     that wait for them leave the units idle, as no more terms are under way than the processor holds
     instructions of. So each term also asks for a line of the terms after these. Where there are
     more tiles than such lines, some terms ask for the same one: memory is to have no rest and no
-    rush. A straight A has rows that the processor sees coming.
+    rush. A straight A has rows that the processor sees coming, but only after a few lines of each:
+    where a large A meets few columns, and so each line once or thrice, terms ask for lines of the
+    rows below the tile's, of one after the other. Where A lies in the caches that would take a
+    twentieth of a tile's time, and gain nothing.
 
 Note [Complex numbers]
     Real and imaginary parts of A are two rows of numbers, each times B as it lies, with sums of its
@@ -32,10 +35,15 @@ from msgspec import Struct
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, each, typed
 from funct.kernels.llvm.arithmetic import Index
 
-__all__ = ["LAST", "MOST_ROWS", "Tile", "each_some", "parts_of", "print_tile", "some_of"]
+__all__ = [
+    "ACROSS", "AHEAD", "LAST", "MOST_ROWS", "STRAIGHT", "WAYS", "Tile", "each_some", "parts_of",
+    "print_tile", "some_of",
+]  # fmt: skip
 
 LAST = 8  # at least so many are added last: they are turned around together
 MOST_ROWS = 14
+WAYS = STRAIGHT, AHEAD, ACROSS = "straight", "ahead", "across"
+_LINE = 64  # bytes
 _SHARE = 4  # rows of A that are found from one pointer, so that no units but the loads' do it
 
 
@@ -45,20 +53,24 @@ def parts_of(element: str) -> tuple[Type, int]:
 
 
 class Tile(Struct, frozen=True):
-    """element: f32, f64, c64 or c128. vectors: of columns. turned: whether A's columns are what
-    lies in memory.
+    """element: f32, f64, c64 or c128. vectors: of columns. way: `ACROSS` where A's columns are what
+    lies in memory; `STRAIGHT` where its rows are, or `AHEAD`, which asks for those below.
     """
 
     element: str
     rows: int
     vectors: int
-    turned: bool
+    way: str
+
+    @property
+    def turned(self) -> bool:
+        """Whether A's columns are what lies in memory."""
+        return self.way == ACROSS
 
     @property
     def name(self) -> str:
         """Under which text may call it."""
-        layout = "turned" if self.turned else "straight"
-        return f"funct_{self.element}_tile_{self.rows}x{self.vectors}_{layout}"
+        return f"funct_{self.element}_tile_{self.rows}x{self.vectors}_{self.way}"
 
 
 def print_tile(module: Module, tile: Tile) -> None:
@@ -90,15 +102,22 @@ def print_tile(module: Module, tile: Tile) -> None:
     behind = f.div(beyond + b_row - 1, b_row)  # last rows for which they are none of B's
     cells = [(m, v) for m in range(tile.rows) for v in range(tile.vectors)]
     groups = 1 if tile.turned else -(-tile.rows // _SHARE)
+    pointers = groups + (tile.way == AHEAD)  # into A; the last one goes below the tile
+    of_line = _LINE // byte
+    row_bytes = f.opaque(a_row * byte)
 
     def at(place: Value, index: Index) -> Value:
         return f.at(place, index * parts, real.element)
 
     def term(masks: Sequence[Value | None], t: Value, held: list[Value]) -> list[Value]:
-        right, lefts, held = held[0], held[1 : 1 + groups], held[1 + groups :]
+        right, lefts, held = held[0], held[1 : 1 + pointers], held[1 + pointers :]
         if tile.turned:
             ahead, ahead_row, slowly = asks
             f.prefetch(at(ahead, (t >> slowly) * ahead_row), near=False)
+        if tile.way == AHEAD:
+            for m in range(0, tile.rows, of_line):
+                below = ((t & (of_line - 1)) + m) * row_bytes
+                f.prefetch(f.at(lefts[-1], below, "i8"), near=False)
         places = [at(right, v * lanes) for v in range(tile.vectors)]
         row = [f.load(wide, place, mask) for place, mask in zip(places, masks, strict=True)]
         sums: list[Value] = []
@@ -130,7 +149,8 @@ def print_tile(module: Module, tile: Tile) -> None:
     def some(first: Value) -> None:
         for m, v in cells:
             f.prefetch(place(m, v), write=True)
-        below = [at(a, a_row * (g * _SHARE)) for g in range(1, groups)]
+        starts = [*range(_SHARE, groups * _SHARE, _SHARE), *[tile.rows] * (pointers - groups)]
+        below = [at(a, a_row * m) for m in starts]
         lefts = [f.opaque(at(x, first * step)) for x in (a, *below)]
         zeros = [f.constant(wide, 0)] * (parts * len(cells))
         begin = [at(b, first * b_row), *lefts, *zeros]
@@ -144,7 +164,7 @@ def print_tile(module: Module, tile: Tile) -> None:
                 body = functools.partial(term, these)
                 held = f.loop(start, stop, 1, body, held, maybe_empty=len(masks) > 1)
                 start = stop
-            sums = together(held[1 + groups :])
+            sums = together(held[1 + pointers :])
             old = [(place(m, v), masks[-1][v]) for m, v in cells]
             return f.branch(
                 fresh,

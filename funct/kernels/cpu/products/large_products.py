@@ -76,18 +76,18 @@ large_matmul = table.Planned(_plan)
 
 
 @functools.cache
-def _code(element: str, depth: int, rows: int, turned: bool, wide: int, narrow: int) -> int:
-    code = printed(_text, element, depth, rows, turned, wide, narrow, host())
+def _code(element: str, depth: int, rows: int, way: str, wide: int, narrow: int) -> int:
+    code = printed(_text, element, depth, rows, way, wide, narrow, host())
     return code.keep().address("multiply")
 
 
 def _text(
-    element: str, depth: int, rows: int, turned: bool, wide: int, narrow: int, target: Host
+    element: str, depth: int, rows: int, way: str, wide: int, narrow: int, target: Host
 ) -> str:
     """`multiply(job)`: all tasks."""
     module = Module(target)
     module.declare("@funct_parallel", PARALLEL)
-    print_tasks(module, "task", element, depth, rows, turned, wide, narrow)
+    print_tasks(module, "task", element, depth, rows, way, wide, narrow)
     f = module.function("multiply", [("job", PTR)])
     (job,) = f.arguments
     number = f.word(job, _NUMBER + 4 * depth)

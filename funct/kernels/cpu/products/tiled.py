@@ -26,7 +26,7 @@ from funct.kernels.cpu.products.gemm import (
     driver_name,
     turned_together,
 )
-from funct.kernels.cpu.products.gemm_tile import Tile, parts_of
+from funct.kernels.cpu.products.gemm_tile import ACROSS, AHEAD, STRAIGHT, Tile, parts_of
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value
 
 __all__ = [
@@ -57,6 +57,10 @@ _EVEN = 0.9  # of what tasks of one width would compute, if they compute it at a
 _WIDE = 128  # columns or rows of a task of which a core gets two
 _MANY = 1024  # rows for which tasks lay out columns of their own, not all of them
 _TASKS = 4  # for a core, of a stack
+# panels of columns that a left operand meets as it comes, if it has more bytes than stay in caches
+_FEW_PANELS, _HELD = 3, 1 << 20
+_PAGE = 4096
+_ASKED = 0.7  # what a vector of those then takes, of the usual time
 
 
 class Laid(Struct, frozen=True):
@@ -139,18 +143,32 @@ def _made(sizes: tuple[int, int, int], element: str, a: Laid, b: Laid) -> tuple[
     m, n, _ = sizes
     real, parts = parts_of(element)
     lanes = host().vector_bytes // (real.bytes * parts)
-    rows = cut(
-        sizes, element, a.leading, b.leading, host(), turned=a.turned, b_turned=b.turned
-    ).rows
+    rows = _cut(sizes, element, a, b).rows
     return -(-m // rows) * rows, -(-n // lanes)
 
 
+def _cut(sizes: tuple[int, int, int], element: str, a: Laid, b: Laid) -> Cut:
+    return cut(sizes, element, a.leading, b.leading, host(), turned=a.turned, b_turned=b.turned)
+
+
+def _comes_once(sizes: tuple[int, int, int], element: str, each: Cut) -> bool:
+    """Whether a straight left operand is too large for the caches, and met by a few panels."""
+    (m, n, k), (real, parts) = sizes, parts_of(element)
+    byte = real.bytes * parts
+    few = n * byte <= _FEW_PANELS * each.vectors[0] * host().vector_bytes
+    return few and m * k * byte > _HELD
+
+
 def cost(sizes: tuple[int, int, int], element: str, a: Laid, b: Laid) -> float:
-    """Multiplications of vectors for each term, of floats whose right operand is read where it
-    lies, in units of the time that one takes in a tile of several vectors.
+    """Multiplications of vectors for each term, of floats of which no operand is turned, in units
+    of the time that one takes in a tile of several vectors. One whose left operand comes from afar
+    is cheap beside what `few_rows.py` takes then: it asks for what comes next, but where rows a
+    page apart drive each other out.
     """
     rows, vectors = _made(sizes, element, a, b)
-    return rows * (vectors if vectors > 1 else _ALONE)
+    asks = _comes_once(sizes, element, _cut(sizes, element, a, b))
+    cheap = asks and a.leading * parts_of(element)[0].bytes % _PAGE
+    return rows * (vectors if vectors > 1 else _ALONE) * (_ASKED if cheap else 1)
 
 
 class _Split(Struct, frozen=True):
@@ -197,15 +215,22 @@ class Tasks(Struct, frozen=True):
         return self.each.scratch * self.number
 
     @property
-    def kind(self) -> tuple[int, bool, int, int]:
+    def kind(self) -> tuple[int, str, int, int]:
         """What `print_tasks` is to be told of them."""
         wide, narrow = self.each.vectors
-        return self.each.rows, self.a.turned, wide, narrow if self.narrow else wide
+        return self.each.rows, self._way, wide, narrow if self.narrow else wide
+
+    @property
+    def _way(self) -> str:
+        """That of the tiles, see Note [Asking ahead] in `gemm_tile.py`."""
+        if self.a.turned:
+            return ACROSS
+        return AHEAD if _comes_once(self.sizes, self.element, self.each) else STRAIGHT
 
     def tiles(self) -> list[Tile]:
         """The tiles that they call."""
-        rows, turned, *vectors = self.kind
-        return [Tile(self.element, rows, v, turned) for v in dict.fromkeys(vectors)]
+        rows, way, *vectors = self.kind
+        return [Tile(self.element, rows, v, way) for v in dict.fromkeys(vectors)]
 
     def words(self) -> list[int]:
         """What a task reads behind the addresses: rows, columns, terms; how the operands lie; rows,
@@ -230,7 +255,7 @@ def tasks_of(sizes: tuple[int, int, int], element: str, a: Laid, b: Laid, count:
     alone = count > 1 or m * n * k * parts**2 <= WORTH_CUTTING
     split = whole if alone else _split(m, n, lanes, by_rows=rows_first, once=a.turned)
     task = (m // split.row_blocks, split.columns, k)
-    each = cut(task, element, a.leading, b.leading, host(), turned=a.turned, b_turned=b.turned)
+    each = _cut(task, element, a, b)
     wide = each.vectors[0]
     narrow = any(-(-c // lanes) % wide for c in (split.columns, n % split.columns))
     return Tasks(sizes, element, a, b, count, split, each, narrow)
@@ -255,7 +280,7 @@ def _split(m: int, n: int, lanes: int, *, by_rows: bool, once: bool) -> _Split:
 
 
 def print_tasks(
-    module: Module, name: str, element: str, depth: int, rows: int, turned: bool, *vectors: int
+    module: Module, name: str, element: str, depth: int, rows: int, way: str, *vectors: int
 ) -> None:
     """Add the kernel for one task: a block of a product, or some products of a stack of so many
     axes. vectors: of the wide tile and of the narrow one. Frame: addresses of both operands, of the
@@ -267,7 +292,7 @@ def print_tasks(
     a, b, c, room = f.pointers(frame, 0, 4)
     (m, n, k, a_row, b_row, a_way, b_way, rows_at_once, columns_at_once, terms_at_once, terms,
      scratch, row_blocks, columns, column_blocks, count, group) = f.words(frame, 4, 17)  # fmt: skip
-    tiles = [Tile(element, rows, v, turned).name for v in vectors]
+    tiles = [Tile(element, rows, v, way).name for v in vectors]
     real, parts = parts_of(element)
     lanes = module.target.vector_bytes // (real.bytes * parts)
 
@@ -305,7 +330,7 @@ def print_tasks(
         first, last = (f.div(i * m, row_blocks) for i in (block, block + 1))
         column = f.rem(task, column_blocks) * columns
         product(
-            at(a, first if turned else first * a_row),
+            at(a, first if way == ACROSS else first * a_row),
             at(b, f.select(f.eq(b_way, TURNED), column * b_row, column)),
             at(c, first * n + column),
             last - first,
