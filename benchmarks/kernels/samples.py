@@ -98,12 +98,12 @@ def _reduced(n: int) -> Iterator[Row]:
             numpy=lambda v: np.argsort(v, 1), torch=lambda t, v: t.argsort(v, 1),
             jax=lambda j, v: j.numpy.argsort(v, 1),
         )  # fmt: skip
-    lines = x.reshape(-1, 1_000)
-    yield row_of(
-        f"sort of axis 1, {lines.shape}, {x.dtype}", (lines,), lambda v: xp.sort(v, axis=1),
-        numpy=lambda v: np.sort(v, 1), torch=lambda t, v: t.sort(v, 1)[0],
-        jax=lambda j, v: j.numpy.sort(v, 1),
-    )  # fmt: skip
+    for lines in (x.reshape(-1, 1_000), x.reshape(-1, 20)):
+        yield row_of(
+            f"sort of axis 1, {lines.shape}, {x.dtype}", (lines,), lambda v: xp.sort(v, axis=1),
+            numpy=lambda v: np.sort(v, 1), torch=lambda t, v: t.sort(v, 1)[0],
+            jax=lambda j, v: j.numpy.sort(v, 1),
+        )  # fmt: skip
 
 
 def _statistics(n: int) -> Iterator[Row]:

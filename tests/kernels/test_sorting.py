@@ -19,6 +19,7 @@ from funct.kernels.cpu.order import presorted as cpu_known
 from funct.kernels.cpu.order import sorting as cpu
 from funct.kernels.cpu.order import words as cpu_words
 from funct.kernels.cpu.order.presorted import STANDS, TURNED, in_order
+from funct.kernels.indexing.masks import wide
 from funct.kernels.order import bisection, columns, distinct, few_rows, sorting
 from tests.kernels.arrays import SPECIAL, agree, agree_on_new, arrays, misaligned, same_signs
 
@@ -34,6 +35,7 @@ def _always(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
     monkeypatch.setattr(sorting, "_LONG", 1)
     monkeypatch.setattr(sorting, "_SHORT", 1)
     monkeypatch.setattr(few_rows, "_SHORT", 2)
+    monkeypatch.setattr(few_rows, "_IN_VECTOR", {2: 2, 4: 2, 8: 2})
     monkeypatch.setattr(few_rows, "SHORT", 60)
     monkeypatch.setattr(sorting, "_DIGITS", 1)
     monkeypatch.setattr(columns, "_TOGETHER", (1, 1))
@@ -420,3 +422,26 @@ def test_truth_is_sorted_by_counting(
             expected = np.sort(v, axis)
             expected = np.flip(expected, axis) if descending else expected
             np.testing.assert_array_equal(found, expected, strict=True)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "float32", "float64", "int16"])
+def test_rows_that_fill_a_vector_at_most(dtype: str) -> None:
+    """Of every length; rows with NaN, infinities and zeros of both signs among them."""
+    rng = np.random.default_rng(0)
+    for n in (2, *range(15, 18), *range(30, 34), *range(62, 66)):
+        x = (rng.normal(size=(40, n)) * 9 + (40 if dtype[0] == "u" else 0)).astype(dtype)
+        x[1::7] = np.sort(x[1::7], 1)
+        if dtype[0] == "f":
+            x[::5] = x[::5].round()  # zeros of both signs
+            x[2::5, 1], x[3::5, :2], x[4::5, 0] = np.nan, np.inf, -np.inf
+        else:
+            x[:, 0], x[:, 1] = np.iinfo(dtype).max, np.iinfo(dtype).min
+        room = np.empty(0, dtype)
+        for descending in (False, True):
+            found = cpu_ordering.sort_rows(x, room, packing.PLACES, n, 1, descending, wide())
+            given = x[:, ::-1] if descending else x
+            expected = np.sort(given, 1, "stable")
+            np.testing.assert_array_equal(found, expected, strict=True)
+            if dtype[0] == "f":
+                zero = expected == 0
+                np.testing.assert_array_equal(np.signbit(found[zero]), np.signbit(expected[zero]))

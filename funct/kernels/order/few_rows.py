@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from funct.device.memory import LARGE, serve
 from funct.kernels.cpu.indexing.packing import PLACES
 from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.order.networks import SHORTEST
 from funct.kernels.cpu.order.ordering import (
     largest_of_rows,
     largest_of_short_rows,
@@ -35,8 +37,9 @@ if TYPE_CHECKING:
 __all__ = ["SHORT", "argsort", "few_sorted", "line", "sort", "top_k"]
 
 SHORT = 256  # elements of a row up to which its columns are sorted to find the largest
-_SHORT = 32  # elements of a row up to which it is sorted quicker by insertion,
-_INSERTED = 16  # and of one whose sort is prepared
+_SHORT = 32  # elements of a line up to which it is sorted quicker by insertion
+_IN_VECTOR = {4: 9, 8: 11}  # and of a row from which on a vector is sooner, by their bytes
+_PREPARED = 4  # and of one whose sort is prepared
 _CLOSE = 256  # integers in a line of which those close together are counted
 _FEW = 1 << 12  # elements of arrays whose sorts are prepared, which no other Python thread shares
 _WORDS = "fdiIlL"  # which NumPy sorts in vectors
@@ -91,9 +94,11 @@ def sort(x: NDArray[Any], size: int, axis: int, descending: bool) -> NDArray[Any
     if x.ndim == 1:
         return line(x, size, descending)
     n = x.shape[axis]
-    if n < _SHORT or not x.flags.c_contiguous:
+    if n < _IN_VECTOR.get(x.itemsize, SHORTEST) or not x.flags.c_contiguous:
         return None
     inner = prod(x.shape[axis + 1 :])
+    if x.nbytes >= LARGE:
+        serve(x.nbytes)
     if inner > 1:
         room = workspace(2 * n, x.dtype)
     y: NDArray[Any] = sort_rows(x, room, PLACES, n, inner, descending, wide())
@@ -114,7 +119,7 @@ def _sorted(x: Any, axis: int, descending: bool) -> Plan | None:
             return beside
         room = None if room is None else np.empty(2 * n, x.dtype)
     close = counted and x.ndim == 1 and n >= _CLOSE
-    if room is None or n < _INSERTED or descending or close:
+    if room is None or n < _PREPARED or descending or close:
         return None
     given = x, room, PLACES, n, inner, descending, packs
     return Plan(sort_rows, given, (0, None, None), x.shape, x.dtype)

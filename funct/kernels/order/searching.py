@@ -28,7 +28,7 @@ __all__ = [
 ]  # fmt: skip
 
 _FAR = 1 << 40  # more classes than there can be
-_LEAST = 32  # elements that are sorted sooner by what is prepared than by NumPy
+_LEAST = 4  # elements that are sorted sooner by what is prepared than by NumPy
 _SMALL = 256  # elements from which on machine code may pay
 _SEVERAL = 1 << 13  # numbers that are made and added up in one call
 _FEW = 1 << 12  # and those that NumPy's one call adds up as quickly

@@ -58,6 +58,7 @@ _LIKE = np.zeros(1, np.int64)  # what places are
 _REALS = frozenset([np.dtype(c).num for c in "fd"])
 _WORDS = frozenset([np.dtype(c).num for c in "fdiIlL"])  # which NumPy sorts in vectors
 _LONG_LINE = 1 << 13  # elements from which on their memory is served
+_NEAR = 1 << 12  # elements of a row that stays in the nearest caches while it is sorted
 _MAGNITUDE = np.int16(0x7FFF)  # the bits of a half without its sign
 
 
@@ -214,15 +215,16 @@ def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
     n, d = x.size, x.dtype
     if axis < x.ndim - 1 and (side := side_by_side(x, axis, descending)) is not None:
         return side
-    few = None
-    if n < _LONG_LINE and (n < _DIGITS_LEAST or not _digits_tell(x.shape[axis])):
+    few, length = None, x.shape[axis]
+    rows = n < _LONG_LINE or (length < _NEAR and axis == x.ndim - 1 > 0)
+    if rows and (n < _DIGITS_LEAST or not _digits_tell(length)):
         few = few_rows.sort(x, n, axis, descending)
     if few is not None:
         return few
     word = d.num in _WORDS
     if word and x.ndim == 1 and n >= _FEW and ready(n, 0) and not _digits_tell(n):
         return _sorted_line(x, n, d.num in _REALS, descending)
-    if n >= ROWS and x.shape[axis] < _SHORT:
+    if n >= ROWS and length < _SHORT:
         name = f"sort{DESCENDING}" if descending else "sort"
         if (found := of_short_rows(name, x, axis, False)) is not None:
             return found

@@ -12,6 +12,7 @@ from funct.kernels.cpu.indexing.packing import give_signs, signs_tell
 from funct.kernels.cpu.loops import kernel, making
 from funct.kernels.cpu.order.column_sort import sort_lanes
 from funct.kernels.cpu.order.few_values import sorted_by_values
+from funct.kernels.cpu.order.networks import sorted_row
 from funct.kernels.cpu.order.sorting import behind
 from funct.kernels.cpu.order.words import LANES, least_of_row, packed_from, unpacked
 from funct.kernels.cpu.vectors import ascend, loaded, stored
@@ -36,7 +37,7 @@ def sort_rows(
     if inner == 1:
         start: Any = 0
         while start < size:
-            _sort(x, y, table, start, start, n, descending, wide, signs)
+            _sort(x, y, table, start, start, n, size, descending, wide, signs)
             start += n
     else:
         block: Any = 0
@@ -45,48 +46,54 @@ def sort_rows(
                 first = block + c
                 for i in range(n):
                     room[i] = x[first + i * inner]
-                _sort(room, room, table, 0, n, n, descending, wide, signs)
+                _sort(room, room, table, 0, n, n, 2 * n, descending, wide, signs)
                 for i in range(n):
                     y[first + i * inner] = room[n + i]
             block += n * inner
 
 
 def _sort(
-    x: Any, y: Any, table: Any, start: Any, to: Any, n: Any, descending: bool, wide: bool,
-    signs: Any,
+    x: Any, y: Any, table: Any, start: Any, to: Any, n: Any, size: Any, descending: bool,
+    wide: bool, signs: Any,
 ) -> None:  # fmt: skip
-    """One row of x, from start on, sorted into y, from `to` on. signs: some zeros may be -0."""
-    turned = behind(x[start], x[start + 1], descending)
-    known = _goes_on(x, start, n, turned, descending)
-    if known and turned ^ descending:
-        for i in range(n):
-            y[to + n - 1 - i] = x[start + i]
-    else:
-        few = False
-        if ~known:
-            few = sorted_by_values(x, start, y, to, n)
-        if not few:
-            whole = n & -LANES
-            for i in range(0, whole, LANES):
-                stored(y, to + i, loaded(x, start + i, LANES))
-            for i in range(whole, n):
-                y[to + i] = x[start + i]
-        if ~known:
+    """One row of x, from start on, sorted into y, from `to` on. signs: some zeros may be -0. size:
+    elements of x and of y; what is behind the row in y is anything.
+    """
+    known = n < 0
+    if ~sorted_row(x, start, y, to, n, size):
+        turned = behind(x[start], x[start + 1], descending)
+        known = _goes_on(x, start, n, turned, descending)
+        if known and turned ^ descending:
+            for i in range(n):
+                y[to + n - 1 - i] = x[start + i]
+        else:
+            few = False
+            if ~known:
+                few = sorted_by_values(x, start, y, to, n)
             if not few:
+                whole = n & -LANES
+                for i in range(0, whole, LANES):
+                    stored(y, to + i, loaded(x, start + i, LANES))
+                for i in range(whole, n):
+                    y[to + i] = x[start + i]
+            if ~known and not few:
                 ascend(y, to, n)
-            if signs:
-                give_signs(x, y, table, start, to, n, descending, wide)
+    if signs and ~known:
+        give_signs(x, y, table, start, to, n, descending, wide)
 
 
 def _goes_on(x: Any, start: Any, n: Any, turned: Any, descending: bool) -> Any:
     """Whether each of n elements is behind the one before it, if turned, or is not."""
     end = start + n
     k: Any = start + 1
-    while k + LANES <= end and ~_differ(x, k, turned, descending).any():
+    goes = n > 0
+    while goes and k + LANES <= end:
+        goes = ~_differ(x, k, turned, descending).any()
         k += LANES
-    while k < end and behind(x[k - 1], x[k], descending) == turned:
+    while goes and k < end:
+        goes = behind(x[k - 1], x[k], descending) == turned
         k += 1
-    return k == end
+    return goes
 
 
 def _differ(x: Any, k: Any, turned: Any, descending: bool) -> Any:

@@ -1,7 +1,5 @@
 """The order of keys that lie evenly, as random ones do: they fall into buckets of some each by
 their first bits, and a bucket is put in order in registers, by a network of comparisons.
-
-Source: K. Batcher, "Sorting networks and their applications", 1968, for the bitonic network.
 """
 
 from __future__ import annotations
@@ -13,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.cpu.loops import making
+from funct.kernels.cpu.order.networks import ascending
 from funct.kernels.cpu.order.words import LANES
-from funct.kernels.cpu.vectors import asked, lanes, loaded, picked, spread, stored
+from funct.kernels.cpu.vectors import asked, lanes, loaded, spread, stored
 
 __all__ = ["NEAR", "even_order", "items_for", "sizes"]
 
@@ -28,21 +27,6 @@ _MANY, _AHEAD = 1 << 11, 16
 # if it has as many: each is a place that is written by turns, on a page of its own
 _PART, _DIGIT = 14, 11
 _NONE = np.int32((1 << 31) - 1)  # what stands in places of no key
-
-
-def _network(n: int) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
-    """For each step, the place that each of n places is compared with, and which of all smaller
-    and, behind these, larger ones of pairs it then holds.
-    """
-    steps = []
-    for run in (1 << k for k in range(1, n.bit_length())):  # a length of what then is in order
-        for apart in (run >> k for k in range(1, run.bit_length())):
-            held = [i if bool(i & apart) == bool(i & run) else n + i for i in range(n)]
-            steps.append((tuple([i ^ apart for i in range(n)]), tuple(held)))
-    return tuple(steps)
-
-
-_NETWORKS = {k: _network(k) for k in (_MOST, PLACES)}
 
 
 @functools.lru_cache(256)
@@ -167,10 +151,7 @@ def _in_order(items: Any, start: Any, count: Any, to: Any, places: int) -> None:
     """Put the `count` items of a bucket in order, from `to` on; what is behind them is anything."""
     here = lanes(places, np.int32) < count.astype(np.int32)
     v = np.where(here, loaded(items, start, places), spread(_NONE, places))
-    for other, held in _NETWORKS[places]:
-        w = picked(v, v, other)
-        v = picked(np.where(v < w, v, w), np.where(v < w, w, v), held)
-    stored(items, to, v)
+    stored(items, to, ascending(v, places))
 
 
 def _settled(
