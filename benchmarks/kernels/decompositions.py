@@ -140,7 +140,7 @@ def rows() -> Iterator[Row]:
     )  # fmt: skip
     kinds = (
         ((300, 100), "f4"), ((1000, 256), "c8"), ((65536,), "c8"), ((4096, 64), "c8"),
-        ((3750, 8), "f8"),
+        ((3750, 8), "f8"), ((65536, 4), "c8"), ((1000, 17), "c8"), ((30, 32), "c16"),
     )  # fmt: skip
     for shape, kind in kinds:
         lines = _normal(shape, 6).astype(kind)
@@ -148,11 +148,12 @@ def rows() -> Iterator[Row]:
             f"fft, {shape}, {lines.dtype}", (lines,), xp.fft.fft, numpy=scipy.fft.fft,
             torch=lambda t, v: t.fft.fft(v),
         )  # fmt: skip
-    lines = _normal((1000, 1000), 6)
-    yield row_of(
-        f"rfft, {lines.shape}, {lines.dtype}", (lines,), xp.fft.rfft, numpy=scipy.fft.rfft,
-        torch=lambda t, v: t.fft.rfft(v),
-    )  # fmt: skip
+    for shape in ((1000, 1000), (100, 101), (1000, 256), (20, 60)):
+        lines = _normal(shape, 6)
+        yield row_of(
+            f"rfft, {lines.shape}, {lines.dtype}", (lines,), xp.fft.rfft, numpy=scipy.fft.rfft,
+            torch=lambda t, v: t.fft.rfft(v),
+        )  # fmt: skip
 
 
 def _parts(x: Any) -> Iterator[Row]:

@@ -2,8 +2,9 @@
 
 NumPy's loops take one line of numbers after the other, always in doubles. SciPy's, to which large
 arrays go, take single precision as it is, as many lines at once as a vector holds, and very large
-arrays on several threads. Many lines whose length small radices make are our own
-(`funct/kernels/cpu/fourier`). The same bits come out for any number of threads.
+arrays on several threads. Lines whose length small radices and primes up to 251 make are our own
+from 512 elements on (`funct/kernels/cpu/fourier`), also in their own precision. The same bits come
+out for any number of threads.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 _MANY = 1 << 13  # what is longer is announced to the allocator
 _MOST = 1 << 24  # frequencies; whether there is memory for more is asked first
 LARGE = 1 << 11  # elements from which on SciPy is faster in single precision
-LINES = 1 << 12  # from which on many lines pay for our own code,
+LINES = 1 << 9  # from which on many lines pay for our own code,
 _SHARED = 1 << 18  # and from which on threads are worth their start
 _NORMS: Any = ("backward", "ortho", "forward")
 _REALS: Any = {float, int}

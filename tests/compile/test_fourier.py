@@ -143,7 +143,7 @@ def test_programs_hold_transforms_of_many_lines(dtype: str) -> None:
             laws.close(a, b, eps, eps * float(xp.max(xp.abs(b))))
 
 
-@pytest.mark.parametrize("shape", [(3, 700), (64, 62), (1, 4096)])
+@pytest.mark.parametrize("shape", [(3, 700), (8, 514), (1, 4096)])
 def test_other_large_ones_are_scipys(shape: tuple[int, int]) -> None:
     """Few lines that are no rows of whole vectors, and lengths with large factors; and long lines,
     which are ours: Python goes through the steps.

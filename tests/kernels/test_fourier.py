@@ -20,11 +20,12 @@ pytestmark = pytest.mark.skipif("llvm" not in table.available(), reason="llvmlit
 
 LENGTHS = (2, 3, 4, 5, 7, 8, 9, 12, 14, 15, 16, 25, 30, 32, 42, 49, 64, 100, 105, 128, 210)
 LONG = (256, 480, 512, 1000, 1536)  # of which vectors take one line at a time
-OTHERS = (1, 11, 13, 22, 62)  # which small radices do not make
+PRIMES = (11, 13, 22, 31, 62, 101, 143, 242)  # what loops over roots make
+OTHERS = (1, 257, 514)  # which no radix makes
 
 
 @given(
-    n=st.sampled_from(LENGTHS + LONG + OTHERS), before=st.sampled_from([1, 4, 5, 9, 17]),
+    n=st.sampled_from(LENGTHS + LONG + PRIMES + OTHERS), before=st.sampled_from([1, 4, 5, 9, 17]),
     after=st.sampled_from([1, 1, 3, 4, 11, 16]), dtype=st.sampled_from("fdFD"),
     name=st.sampled_from(["fft", "ifft", "rfft", "irfft"]), norm=st.sampled_from(fft._NORMS),
     lies=st.sampled_from(["dense", "backwards", "columns", "misaligned"]), seed=st.integers(0, 99),
@@ -79,7 +80,7 @@ def test_a_long_line_has_the_numbers_of_the_definition(n: int, dtype: str) -> No
 
 def test_what_leaves_the_caches_is_no_line_for_vectors() -> None:
     """Nor is one in whose length there is a large factor."""
-    for n in (1 << 19, 11 << 12):
+    for n in (1 << 19, 257 << 8):
         x = np.zeros(n, np.complex64)
         assert along("fft", x, (None,), (0,), "backward") is NotImplemented
 
@@ -91,12 +92,13 @@ def test_several_axes_are_taken_one_by_one(dtype: str) -> None:
     one = along("fft", along("fft", x, (None,), (2,), "ortho"), (None,), (0,), "ortho")
     assert along("fft", x, (16, 20), (0, 2), "ortho").tobytes() == one.tobytes()
     assert fft.fftn(x, None, (0, 2), "ortho").tobytes() == one.tobytes()
-    assert along("fft", x[:, :, :13], (16, 13), (0, 2), "ortho") is NotImplemented
+    wide = np.zeros((16, 2, 257), dtype)  # a prime that is too large
+    assert along("fft", wide, (16, 257), (0, 2), "ortho") is NotImplemented
     other = x.astype(x.dtype.newbyteorder())
     assert along("fft", other, (None,), (2,), "ortho") is NotImplemented
 
 
-@pytest.mark.parametrize("n", LENGTHS + LONG)
+@pytest.mark.parametrize("n", LENGTHS + LONG + PRIMES)
 def test_passes_make_the_line_and_are_few(n: int) -> None:
     """Two fours stand for an eight and a two."""
     found = [s.radix for s in steps_of(n) or ()]

@@ -123,10 +123,8 @@ def is_of_many_lines(step: Any) -> bool:
 
 
 def _is_of_lines(p: _Pass) -> bool:
-    """Whether a transform is of so many elements that eager execution takes SciPy's, or in doubles
-    NumPy's, and ours is quicker.
-    """
-    return math.prod(p.shape) >= kernels.LARGE and is_of_lines(p.name, p.lengths, p.dtype)
+    """Whether a transform is of so many elements that eager execution takes lines as well."""
+    return math.prod(p.shape) >= kernels.LINES and is_of_lines(p.name, p.lengths, p.dtype)
 
 
 @functools.cache

@@ -3,7 +3,8 @@
 A line of L m numbers is m vectors of L complex numbers, whose parts are neighbours. What lies one
 below the other is transformed, turned by the roots of the line, and squares of L vectors are turned
 around; what then lies one below the other are the lanes. Where m is less than L, as many lines as
-make a square are a block. Nothing is written but the result.
+make a square are a block. Of lines that are shorter than a vector, which holds several, it is their
+own squares that are turned around, before and after. Nothing is written but the result.
 
 Source: D. H. Bailey, "FFTs in external or hierarchical memory", 1990, doi:10.1007/BF00162341.
 """
@@ -24,6 +25,8 @@ __all__ = ["HeldLines", "lines_of", "turns_of"]
 
 def lines_of(form: Form) -> int:
     """How many lines are a block."""
+    if form.held < form.lanes:
+        return form.lanes
     return max(1, form.lanes * form.lanes // form.held)
 
 
@@ -46,6 +49,13 @@ class HeldLines(Lines):
         rows = n // lanes
         first = f.intrinsic("smin", number * several, self.before - several) * (2 * n)
         source, target = (f.at(array, first, self.element) for array in (x, out))
+        if not rows:
+            starts = [2 * lanes * k for k in range(n)]
+            square = [f.load(wide, f.at(source, k, self.element)) for k in starts]
+            made = _powers(f, _turned_around(f, square, 2), self.sign)
+            for k, vector in zip(starts, _turned_around(f, made, 2), strict=True):
+                f.store(self._by_factor(vector), f.at(target, k, self.element))
+            return
         vectors: list[Value] = []
         for line in range(several):
             places = [line * n + row * lanes for row in range(rows)]
@@ -124,10 +134,12 @@ def _by_root(f: Emitter, x: Value, k: int, n: int, sign: float) -> Value:
     return _times(f, x, math.cos(angle), sign * math.sin(angle))
 
 
-def _turned_around(f: Emitter, rows: list[Value]) -> list[Value]:
-    """A square of pieces of vectors turned around; a vector has as many as there are vectors."""
+def _turned_around(f: Emitter, rows: list[Value], size: int = 0) -> list[Value]:
+    """Squares of pieces of vectors turned around. size: lanes of a piece; of one square that takes
+    all of the vectors if not given.
+    """
     side, lanes = len(rows), rows[0].type.lanes
-    size, rows = lanes // side, list(rows)
+    size, rows = size or lanes // side, list(rows)
     step = 1
     while step < side:
         low = [k if not k // size & step else lanes + k - step * size for k in range(lanes)]

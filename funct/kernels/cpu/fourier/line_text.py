@@ -9,7 +9,8 @@ Real numbers, if even in number, are half as many complex ones: what both halves
 transform of is told apart by a pass behind theirs, or put together by one before.
 
 Long lines that lie along memory are taken one by one instead (`four_step.py`), short ones stay in
-registers where there are enough (`held_lines.py`). `texts.py` has the texts of all.
+registers where there are enough (`held_lines.py`). Primes have loops (`primes.py`). `texts.py` has
+the texts of all.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ from collections.abc import Callable
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import astuple
 from numpy.typing import NDArray
 
+from funct.kernels.cpu.fourier.primes import PRIMES, Prime, by_definition, room, roots_of_prime
 from funct.kernels.cpu.fourier.radices import Pair, few, minus, plus, radices, roots, times, turned
 from funct.kernels.llvm import I64, Emitter, Value, typed
 from funct.kernels.llvm.shuffles import turned_around
 
-__all__ = ["Across", "Form", "Lines", "Step", "steps_of", "turns_of"]
+__all__ = ["Across", "Form", "Lines", "Step", "roots_of", "steps_of", "turns_of"]
 
 _Length = int | Value
 
@@ -48,27 +51,37 @@ class Form(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True):
-    """A pass: its radix; what is left of the line, and how much of it is done; where its turns are.
-    The last one turns nothing.
+    """A pass: its radix; what is left of the line, and how much of it is done; where its turns are,
+    and how far before the table the roots of its radix are, if that is a large one. The last one
+    turns nothing.
     """
 
     radix: int
     rest: int
     stride: int
     first: int
+    roots: int
 
 
 def steps_of(n: int) -> list[Step] | None:
     """The passes of a line of n complex numbers; None where other radices make it. An eight and a
     two are two fours, which are less work.
     """
-    found, stride, first = [], 1, 0
-    for r in radices():
+    found, stride, first, place = [], 1, 0, 0
+    for r in (*radices(), *PRIMES):
         while n % r == 0 and not (r == 8 and n % 32 == 16):
             n //= r
-            found.append(Step(r, n, stride, first))
+            prime = r not in radices()
+            place += room(r) if prime else 0
+            found.append(Step(r, n, stride, first, place if prime else 0))
             stride, first = stride * r, first + 2 * n * (r - 1)
     return found if n == 1 and found else None
+
+
+def roots_of(n: int) -> NDArray[np.float64]:
+    """What stands before the turns: the roots of large radices, those of the last pass first."""
+    found = [roots_of_prime(s.radix) for s in steps_of(n) or () if s.roots]
+    return np.concatenate([np.empty(0), *reversed(found)])
 
 
 def turns_of(n: int, form: Form, *, ends: bool = True) -> NDArray[np.float64]:
@@ -102,7 +115,7 @@ class Lines:
         self.f, self.form = f, form
         self.element, self.lanes, self.halved = form.element, form.lanes, form.halved
         self.given, self.n, self.made = lengths
-        self.turns, self.sign = turns, 1.0 if form.inverse else -1.0
+        self.table, self.turns, self.sign = turns, turns, 1.0 if form.inverse else -1.0
         self.steps: list[Step] | None = None  # or, in memory:
         self.passes = self.before_last = self.before = self.after = self.n
         self.factor: Value | None = None
@@ -332,21 +345,29 @@ class Lines:
         f = self.f
         if self.steps is not None:
             for s in self.steps:
-                self._pass(s.radix, s.rest, s.stride, f.constant(I64, s.first))
+                if s.roots:
+                    self._prime_pass(*[f.constant(I64, k) for k in astuple(s)])
+                else:
+                    self._pass(s.radix, s.rest, s.stride, f.constant(I64, s.first))
                 self.here, self.there = self.there, self.here
             return
 
         def one(k: Value, buffers: list[Value]) -> list[Value]:
             self.here, self.there = buffers
-            radix, rest, stride, first = f.words(f.at(self.passes, k * 4, "i64"), 0, 4)
+            radix, rest, stride, first, place = f.words(f.at(self.passes, k * 5, "i64"), 0, 5)
             self._of_radix(radix, lambda r: self._pass(r, rest, stride, first))
+            prime = f.ne(place, 0)
+            f.when(prime, lambda: self._prime_pass(radix, rest, stride, first, place))
             return [self.there, self.here]
 
         self.here, self.there = f.loop(
             0, self.before_last, 1, one, [self.here, self.there], maybe_empty=True
         )
-        radix, _, stride, first = f.words(f.at(self.passes, self.before_last * 4, "i64"), 0, 4)
+        last = f.at(self.passes, self.before_last * 5, "i64")
+        radix, rest, stride, first, place = f.words(last, 0, 5)
         self._of_radix(radix, lambda r: self._pass(r, 1, stride, first))
+        prime = f.ne(place, 0)
+        f.when(prime, lambda: self._prime_pass(radix, rest, stride, first, place))
         self.here, self.there = self.there, self.here
 
     def _of_radix(self, radix: Value, run: Callable[[int], None]) -> None:
@@ -366,6 +387,32 @@ class Lines:
                     if k and by:
                         pair = times(f, pair, by[k - 1])
                     self._store(self.there, q + (p * r + k) * stride, pair)
+                return []
+
+            return f.loop(0, stride, 1, one)
+
+        f.loop(0, m, 1, part_of)
+
+    def _prime_pass(self, r: Value, m: Value, stride: Value, first: Value, place: Value) -> None:
+        """The same of a prime radix that has no text of its own."""
+        f = self.f
+        of = Prime(r, f.at(self.table, -place, self.element), self.element, self.sign)
+
+        def part_of(p: Value, _: list[Value]) -> list[Value]:
+            turns = first + (p * (r - 1) - 1) * 2
+
+            def one(q: Value, _: list[Value]) -> list[Value]:
+                def given(j: Value) -> Value:
+                    return q + (p + m * j) * stride
+
+                def put(k: Value, pair: Pair) -> None:
+                    self._store(self.there, q + (p * r + k) * stride, pair)
+
+                by_definition(
+                    f, of, lambda j: self._load(self.here, given(j)),
+                    lambda j, pair: self._store(self.here, given(j), pair), put,
+                    lambda k: self._turn_at(turns + k * 2),
+                )  # fmt: skip
                 return []
 
             return f.loop(0, stride, 1, one)

@@ -33,7 +33,8 @@ _LONGEST = 1 << 21  # bytes of one that is taken alone
 _LEAST_LANES = 4
 _SINGLE = 64  # numbers of a line that is worth rows of its own,
 _ROW = 8  # of so many numbers, or fewer where lanes would not hold many lines
-_NEAR = 1 << 15  # bytes of both buffers that the first cache holds
+_NEAR = 1 << 15  # bytes of both buffers that the first cache holds,
+_COMPUTED = 1 << 18  # and of those of lines with a prime radix, which arithmetic keeps waiting
 _TASK = 1 << 16  # numbers times passes that are worth a task
 _HELD = 64  # bytes of vectors of which there are 32, and of which
 _MOST_HELD = 16  # a line may take so many
@@ -68,9 +69,9 @@ class Lengths(Struct, frozen=True):
         n, lanes = self.n, _HELD // (2 * dtype.itemsize)
         if host().vector_bytes < _HELD or self.after > 1 or name not in ("fft", "ifft"):
             return 0
-        if not self.given == n == self.made or n & (n - 1) or not lanes <= n <= _MOST_HELD * lanes:
+        if not self.given == n == self.made or n & (n - 1) or not 2 <= n <= _MOST_HELD * lanes:
             return 0
-        return n if self.before * n >= lanes * lanes else 0
+        return n if self.before * n >= min(n, lanes) * lanes else 0
 
     def _together(self, name: str, dtype: np.dtype[Any]) -> int:
         size = dtype.itemsize
@@ -78,7 +79,9 @@ class Lengths(Struct, frozen=True):
         if self.after > 1:
             lines = self.after
         else:
-            while most > _LEAST_LANES and 4 * self.inner(name) * most * size > _NEAR:
+            steps = steps_of(self.inner(name)) or ()
+            near = _COMPUTED if any(s.roots for s in steps) else _NEAR
+            while most > _LEAST_LANES and 4 * self.inner(name) * most * size > near:
                 most //= 2
         return min(most, 1 << (lines.bit_length() - 1))
 
@@ -215,11 +218,12 @@ def _pass(
     form, n = of.form(name, real), of.rows(name, real)
     blocks, several, tasks, room = of.dealt(name, real)
     by = np.array(factor, real)
-    turns = _aligned(table_of(n, form), real)
+    table, before = table_of(n, form)
+    turns = _aligned(table, real)
     steps = np.array([astuple(s) for s in steps_of(n) or ()], np.int64)
     job = np.array([
         0, 0, 0, of.before, of.after, blocks, several, tasks, of.given, n, of.made, address(by),
-        address(turns), address(steps), len(steps) - 1,
+        address(turns[before:]), address(steps), len(steps) - 1,
     ], np.int64)  # fmt: skip
     code = printed(text, form)
     run = filling(code.address("lines"), job, (0, 1, 2))

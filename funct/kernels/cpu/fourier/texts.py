@@ -11,17 +11,19 @@ from numpy.typing import NDArray
 
 from funct.device import PARALLEL, host
 from funct.kernels.cpu.fourier import four_step, held_lines
-from funct.kernels.cpu.fourier.line_text import Form, Lines, steps_of, turns_of
+from funct.kernels.cpu.fourier.line_text import Form, Lines, roots_of, steps_of, turns_of
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
 __all__ = ["print_lines", "table_of", "text"]
 
 
-def table_of(rows: int, form: Form) -> NDArray[np.float64]:
-    """All turns of lines in so many rows."""
+def table_of(rows: int, form: Form) -> tuple[NDArray[np.float64], int]:
+    """All turns of lines in so many rows, and where they begin: roots may stand before them."""
     if form.held:
-        return held_lines.turns_of(form)
-    return four_step.turns_of(rows, form) if form.single else turns_of(rows, form)
+        return held_lines.turns_of(form), 0
+    turns = four_step.turns_of(rows, form) if form.single else turns_of(rows, form)
+    before = roots_of(rows)
+    return np.concatenate([before, turns]), before.size
 
 
 def _lines(
@@ -42,7 +44,9 @@ def print_lines(
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
-    turns = f.address(module.table(typed(form.element), table_of(n, form).tolist()))
+    table, before = table_of(n, form)
+    whole = f.address(module.table(typed(form.element), table.tolist()))
+    turns = f.at(whole, before, form.element)
     lengths = [f.constant(I64, k) for k in (given, n, made)]
     lines = _lines(f, form, lengths, turns, f.pointer(frame, 2), task)
     lines.steps = steps_of(n)
