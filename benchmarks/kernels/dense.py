@@ -278,7 +278,7 @@ def _products() -> Iterator[Row]:
                 peers["torch"] = lambda both=both: both[0] @ both[1].T
             name = f"matmul {a} {w.shape}.T"
             yield Row(name, work, lambda x=x, w=w: matmul(x, w.T), peers, "f32")
-    for shape in ((3000, 3, 3), (32, 32), (192, 192)):
+    for shape in ((100, 3, 3), (3000, 3, 3), (32, 32), (192, 192)):
         yield _complex_products(shape)
     x, y, v = _normal((300, 400), 0), _normal((1000, 1000), 1), _normal((1000,), 2)
     terms = _normal((300_000,), 3).astype(np.float64)

@@ -26,7 +26,8 @@ from funct.device.fork import in_child, whole
 from funct.device.one_thread import LIBRARIES, Blocks, Count, Counted
 
 __all__ = [
-    "TRIANGLE", "alone", "ask", "cblas", "count_by", "entries", "function", "lapack", "offer",
+    "TRIANGLE", "TURNED", "alone", "ask", "cblas", "count_by", "entries", "function", "lapack",
+    "offer",
 ]  # fmt: skip
 
 _GET = ("get_num_threads", "MKL_Get_Max_Threads")
@@ -37,6 +38,7 @@ _OPENMP = 2  # what OpenBLAS says of itself if its threads are OpenMP's
 
 # what CBLAS's trsm is told: rows are lines, the matrix is on the left, not turned, with a diagonal
 _UPPER, _LOWER = 121, 122
+TURNED = 112  # where the matrix is
 TRIANGLE = {lower: (101, 141, _LOWER if lower else _UPPER, 111, 131) for lower in (False, True)}
 
 _lock = whole(threading.RLock())

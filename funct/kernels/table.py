@@ -233,16 +233,10 @@ ROWS = (
     Row("fourier", "funct.kernels.fft:plain"),
     # work: matrices
     Row("stacked_matmul", _CPU + "small.products:matmul", _REAL, ("llvm",), 1 << 9),
-    Row("stacked_matmul", _CPU + "small.products:complex_matmul", _COMPLEX, ("llvm",), 1 << 9),
+    Row("stacked_matmul", _CPU + "small.products:complex_matmul", _COMPLEX, ("llvm",), 1 << 6),
     Row("stacked_matmul", "funct.kernels.linalg.products:stacked_matmul"),
-    # work: systems, or blocks of 4,096 elements of right sides
-    Row(
-        "solve_triangular",
-        _CPU + "triangular:solve_triangular",
-        (*_REAL, *_COMPLEX),
-        ("llvm",),
-        2,
-    ),
+    # work: elements of right sides
+    Row("solve_triangular", _CPU + "triangular:solve_triangular", (*_REAL, *_COMPLEX), ("llvm",)),
     Row("solve_triangular", "funct.kernels.linalg.matrices:triangular_solves"),
     Row("quantize", _CPU + "quantized.layers:quantize", ("float32",), ("llvm",), 1 << 9),
     Row("quantize", "funct.kernels.quantized.affine:plain_quantize"),

@@ -162,7 +162,7 @@ def test_triangles_are_solved(
 def test_numbers_on_diagonals_are_far_from_1(size: float) -> None:
     """Their squares are beyond what single precision holds."""
     a = (np.eye(3) * size * (3 + 4j)).astype(np.complex64)
-    found = few.solve_triangular(a, np.full((3, 2), size, np.complex64), True)
+    found: Any = few.solve_triangular(a, np.full((3, 2), size, np.complex64), True)
     np.testing.assert_allclose(found, (3 - 4j) / 25, rtol=1e-6)
 
 
@@ -315,9 +315,9 @@ def test_no_index_is_outside(n: int, m: int, dtype: str) -> None:
         y, z = np.empty_like(b), np.empty_like(b)
         expected = np.linalg.solve((np.tril if lower else np.triu)(double), b)
         given = x, b, y, np.empty(4 * (n * width + whole), wide), odd, n, m, n * m, 1, 3, lower
-        cpu_triangles.solve_triangular.checked(*given, False, 2, 2)
+        cpu_triangles.solve_triangular.checked(*given, False, 2, m, 2)
         given = x, b, z, given[3], odd[:1], *given[5:]
-        cpu_triangles.solve_triangular.alone().checked(*given, False, 3, 0)
+        cpu_triangles.solve_triangular.alone().checked(*given, False, 3, m, 0)
         close((y, z), (expected, expected), dtype, n)
     both = np.empty((2, 3), dtype)
     cpu_systems.slogdet.alone().checked(x, both, both, room, odd[:1], n, apart, 3, *whole_stack)

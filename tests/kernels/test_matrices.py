@@ -130,8 +130,8 @@ def test_code_for_other_processors(
     target = Host(name, frozenset(features), vector_bytes(features), 1)
     monkeypatch.setattr(triangular, "host", lambda: target)
     for lower in (True, False):
-        for pairs in (True, False):
-            text = triangular._text(element, pairs, wide, lower)
+        for pairs, turned in ((True, False), (False, False), (False, True)):
+            text = triangular._text(element, pairs, wide, lower, turned)
             assert machine_code.emit(text, target)[:4] == b"\x7fELF"
 
 

@@ -309,7 +309,7 @@ def test_programs_take_complex_matrices_apart_as_eager_execution(
     rng = np.random.default_rng(0)
     x = (rng.integers(-2, 3, shape) + 1j * rng.integers(-2, 3, shape)).astype(dtype)
     both = matrices.lu(x), ft.jit(xp.linalg.lu)(xp.asarray(x))
-    tolerance = 50 * np.finfo(dtype).eps
+    tolerance = 50 * float(np.finfo(dtype).eps)
     for v, w in zip(*both, strict=True):
         np.testing.assert_allclose(np.asarray(w), v, rtol=tolerance, atol=tolerance)
 

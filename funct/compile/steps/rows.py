@@ -71,9 +71,9 @@ def lower_rows(node: Node, fused: Fused) -> list[Call]:
         sizes: tuple[Any, ...] = (*own, 0, *dealt)
     elif name == "solve_triangular":
         n, m = x.shape[-1], operands[1].shape[-1]
-        each, wide, count, part, tasks = few.triangles(x.shape, x.dtype.char)
+        each, wide, count, part, span, tasks = few.triangles(x.shape, x.dtype.char, m)
         lower, pairs = bool(node.params[0]), bool(x.dtype != wide)
-        sizes = n, m, n * m, 1, count, lower, pairs, part
+        sizes = n, m, n * m, 1, count, lower, pairs, part, span
     else:
         right = operands[-1].shape[-1] if name in ("solve", "inv") else 0
         n, apart, wide, count, part, tasks = few.layout(x.shape, x.dtype.char, right)

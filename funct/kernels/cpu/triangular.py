@@ -39,13 +39,15 @@ def counts_in_64_bits(element: str, pairs: bool = False) -> bool | None:
 
 def print_solution(
     f: Emitter, element: str, wide: bool, lower: bool, a: Value, y: Value, m: Value, n: Value,
-    *, pairs: bool = False,
+    *, pairs: bool = False, turned: bool = False,
 ) -> None:  # fmt: skip
     """Print: y (m, n), the right sides of one system, becomes the solutions. wide: BLAS counts in
-    64 bits. pairs: numbers are complex.
+    64 bits. pairs: numbers are complex. turned: columns of the matrix are what lies in memory.
     """
     rows, columns = (v if wide else f.convert(v, "i32") for v in (m, n))
-    order, left, *kinds = (f.constant(I32, k) for k in blas.TRIANGLE[lower])
+    told = list(blas.TRIANGLE[lower != turned])
+    told[3] = blas.TURNED if turned else told[3]
+    order, left, *kinds = (f.constant(I32, k) for k in told)
     name = triangular_symbol(element, pairs)
 
     def one() -> list[Value]:
@@ -75,10 +77,10 @@ for _of, _letter in _LETTERS.items():
     blas.offer(f"{triangular_symbol(*_of)}_vector", f"cblas_{_letter}trsv")
 
 
-def _text(element: str, pairs: bool, wide: bool, lower: bool) -> str:
+def _text(element: str, pairs: bool, wide: bool, lower: bool, turned: bool) -> str:
     """`solve(a, y, count, m, n, room)`: y, which holds the right sides, becomes the solutions; how
     many numbers on diagonals are 0. room: for a vector of systems with their right sides, or null,
-    as for complex numbers.
+    as for complex numbers. turned: see `print_solution`.
     """
     module, parts = Module(host()), 2 if pairs else 1
     turn = turn_name(element, host().vector_bytes)
@@ -101,7 +103,9 @@ def _text(element: str, pairs: bool, wide: bool, lower: bool) -> str:
 
     def solution(k: Value) -> None:
         matrix, sides = (f.at(v, k * m * s * parts, element) for v, s in ((a, m), (y, n)))
-        print_solution(f, element, wide, lower, matrix, sides, m, n, pairs=pairs)
+        print_solution(
+            f, element, wide, lower, matrix, sides, m, n, pairs=pairs, turned=turned
+        )
 
     def one_by_one() -> list[Value]:
         each(f, 0, count, solution)
@@ -122,7 +126,7 @@ def _text(element: str, pairs: bool, wide: bool, lower: bool) -> str:
         each(f, 0, count, some, lanes)
         return []
 
-    if pairs:
+    if pairs or turned:
         one_by_one()
     else:
         f.branch(f.ne(room, f.null()), together, one_by_one)
@@ -165,32 +169,34 @@ def _print_lanes(
 
 
 @functools.cache
-def _entry(kind: str, lower: bool) -> tuple[Code, Any] | None:
+def _entry(kind: str, lower: bool, turned: bool) -> tuple[Code, Any] | None:
     """What keeps the code, and its function; None where there is no BLAS for it."""
     if kind not in _ELEMENTS or (wide := counts_in_64_bits(*_ELEMENTS[kind])) is None:
         return None
-    code = printed(_text, *_ELEMENTS[kind], wide, lower)
+    code = printed(_text, *_ELEMENTS[kind], wide, lower, turned)
     return code, ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 6)(code.address("solve"))
 
 
 def solve_triangular(a: Any, b: Any, lower: bool) -> Any:
     """See `funct.kernels.linalg.matrices.triangular_solves`."""
-    entry = _entry(a.dtype.char, bool(lower)) if a.dtype is b.dtype else None
-    if entry is None:
+    if a.dtype is not b.dtype or a.dtype.char not in _ELEMENTS:
         return NotImplemented
     lead, (m, n) = b.shape[:-2], b.shape[-2:]
     if a.shape[:-2] != lead:
         lead = np.broadcast_shapes(a.shape[:-2], lead)
         a = np.broadcast_to(a, (*lead, m, m))
+    element, pairs = _ELEMENTS[a.dtype.char]
+    count, lanes = prod(lead), _lanes(element)
+    together = not pairs and count >= lanes and m <= _SHORT and n <= _SIDES
+    turned = not together and not a.flags.c_contiguous and a.mT.flags.c_contiguous
+    if (entry := _entry(a.dtype.char, bool(lower), turned)) is None:
+        return NotImplemented
     y = scratch.fresh((*lead, m, n), b.dtype)
     y[...] = b
     if not y.size:
         return y
-    if not a.flags.c_contiguous:
+    if not (turned or a.flags.c_contiguous):
         a = np.ascontiguousarray(a)
-    element, pairs = _ELEMENTS[a.dtype.char]
-    count, lanes = prod(lead), _lanes(element)
-    together = not pairs and count >= lanes and m <= _SHORT and n <= _SIDES
     room = scratch.scratch(lanes * m * (m + n) * a.itemsize) if together else 0
     if entry[1](address(a), address(y), count, m, n, room):
         raise np.linalg.LinAlgError

@@ -34,13 +34,12 @@ __all__ = [
 
 Layout = tuple[int, int, np.dtype[Any], int, int, int]
 
-_MOST, _MOST_REFLECTED = 300, 128  # rows: of more, BLAS is as fast
-# rows of triangles of one right side, complex or real, in stacks and alone: BLAS reads longer ones
-# as they lie
-_MOST_OF_ONE = {False: (32, 112), True: (16, 160)}
+_MOST, _MOST_REFLECTED, _MOST_OF_TRIANGLES = 300, 128, 512  # rows: of more, BLAS is as fast
+_MOST_OF_ONE = 112, 160  # rows of complex and real triangles of one right side: BLAS reads more
 _IN_LANES = 64  # solutions of a real system, up to which lanes are systems where there are so many
 _SIDES = 16  # right sides of small matrices
 _TASK = 1 << 20  # multiplications that are worth a task
+_SPAN = 1 << 23  # and, twice counted, right sides of one triangle
 _LINE = 64  # bytes of a vector
 _QR, _SLOGDET = row_factors.qr.alone(), row_systems.slogdet.alone()
 _TRIANGULAR = row_triangles.solve_triangular.alone()
@@ -78,14 +77,14 @@ def solve_triangular(a: NDArray[Any], b: NDArray[Any], lower: bool) -> NDArray[A
         return None
     if not suits("solve_triangular", a.shape, a.dtype.char, sides[0]) or not compiles():
         return None
-    each, wide, count, part, tasks = triangles(a.shape, a.dtype.char)
+    each, wide, count, part, span, tasks = triangles(a.shape, a.dtype.char, sides[0])
     n, along = a.shape[-1], 1
     if not a.flags.c_contiguous and (turned := a.mT).flags.c_contiguous:
         a, along = turned, n
     y, odd = np.empty((*a.shape[:-1], sides[0]), b.dtype), np.empty(tasks, np.int64)
     row_triangles.solve_triangular(
         a, b, y, workspace(tasks * each, wide), odd, n, *sides, along, count, lower,
-        bool(a.dtype != wide), part, tasks,
+        bool(a.dtype != wide), part, span, tasks,
     )  # fmt: skip
     if odd.any():
         raise np.linalg.LinAlgError
@@ -148,7 +147,8 @@ def suits(name: str, shape: tuple[int, ...], char: str, sides: int = 0) -> bool:
     if len(shape) < 2 or 0 in shape:
         return False
     if name == "solve_triangular":
-        return shape[-1] == shape[-2] <= _MOST and sides > 0 and _are_panels(shape, char, sides)
+        some = shape[-1] == shape[-2] <= _MOST_OF_TRIANGLES and sides > 0
+        return some and _are_panels(shape, char, sides)
     if char not in "fd":
         return False
     if name == "qr":
@@ -165,7 +165,7 @@ def _are_panels(shape: tuple[int, ...], char: str, sides: int) -> bool:
         return False
     if real and count >= _LINE // np.dtype(char).itemsize and shape[-1] * sides <= _IN_LANES:
         return False
-    return sides > 1 or shape[-1] <= _MOST_OF_ONE[real][count == 1]
+    return sides > 1 or shape[-1] <= _MOST_OF_ONE[real]
 
 
 @functools.lru_cache(1024)
@@ -181,13 +181,17 @@ def layout(shape: tuple[int, ...], char: str, beside: int = 0) -> Layout:
 
 @functools.lru_cache(1024)
 def triangles(
-    shape: tuple[int, ...], char: str
-) -> tuple[int, np.dtype[Any], int, int, int]:
-    """What room a task needs for right sides, its dtype, how many systems there are, how many in
-    each of so many tasks.
+    shape: tuple[int, ...], char: str, sides: int
+) -> tuple[int, np.dtype[Any], int, int, int, int]:
+    """What room a task needs for right sides, its dtype, how many systems there are, how many, or
+    right sides of one alone, in each of so many tasks.
     """
     n, wide = shape[-1], np.dtype(char.lower())
-    return 2 * (n * _LINE // wide.itemsize + _whole(n, wide)), wide, *_dealt(shape, n)
+    each = 2 * (n * _LINE // wide.itemsize + _whole(n, wide))
+    count, part, tasks = _dealt(shape, n)
+    row = 2 * _LINE // wide.itemsize
+    span = -(-_SPAN // (n * n * row)) * row
+    return each, wide, count, part, span, -(-sides // span) if count == 1 else tasks
 
 
 @functools.lru_cache(1024)
@@ -275,10 +279,10 @@ def _plan_of_triangles(a: Any, b: Any, lower: bool, turned: bool) -> Plan | None
         return None
     if not suits("solve_triangular", a.shape, a.dtype.char, sides[0]):
         return None
-    each, wide, count, *_ = triangles(a.shape, a.dtype.char)
+    each, wide, count, *_ = triangles(a.shape, a.dtype.char, sides[0])
     n, shape = a.shape[-1], (*a.shape[:-1], *b.shape[-1:]) if b.ndim > 1 else a.shape[:-1]
     given = (a, b, np.empty(shape, a.dtype), aligned(each, wide), np.empty(1, np.int64))
-    rest = (n, *sides, n if turned else 1, count, lower, bool(a.dtype != wide), count, 0)
+    rest = (n, *sides, n if turned else 1, count, lower, bool(a.dtype != wide), count, sides[0], 0)
     return Plan(_TRIANGULAR, (*given, *rest), (0, 1, None, None), shape, a.dtype, 2)
 
 

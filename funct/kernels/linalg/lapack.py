@@ -34,12 +34,12 @@ ALONE = {
     "eigh_lo": (32, 400), "eigvalsh_lo": (48, 400), "eig": (32, 1 << 15), "eigvals": (32, 1 << 15),
     "svd": (32, 700), "svd_f": (32, 700), "svd_s": (32, 700), "lstsq": (32, 700),
     "inv": (96, 256), "qr_r_raw": (32, 500), "qr_reduced": (32, 500), "qr_complete": (32, 500),
-    "lu": (0, 600), "expm": (33, 256),
+    "lu": (96, 600), "expm": (33, 256),
 }  # fmt: skip
-"""NumPy's loops, two functions of SciPy's, and from how many rows of real numbers, twice those of
-complex ones, BLAS has a use for threads in them, up to how many it computes on one all the same:
-several gain a tenth at best, since they wait for each other often, and beside other work on the
-cores that takes many times as long. What many right sides cost two threads halve, and bear
+"""NumPy's loops, LAPACK's function, one of SciPy's, and from how many rows of real numbers, twice
+those of complex ones, BLAS has a use for threads in them, up to how many it computes on one all the
+same: several gain a tenth at best, since they wait for each other often, and beside other work on
+the cores that takes many times as long. What many right sides cost two threads halve, and bear
 company: of a larger `inv` as well.
 """
 _COMPLEX = 4  # multiplications of real numbers in one of complex numbers

@@ -16,7 +16,8 @@ import numpy as np
 
 from funct.device import blas
 from funct.kernels import table
-from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.getrf import getrf
+from funct.kernels.cpu.loops import compiles, ready
 from funct.kernels.cpu.small.hermitian import hermitian
 from funct.kernels.linalg import exponential, few, stacks
 from funct.kernels.linalg.checked import (
@@ -71,8 +72,7 @@ def _by_pseudo_inverse(a: Any, b: Any, rtol: Any) -> Any:
 _lstsq = loop("lstsq", _by_pseudo_inverse)
 
 
-# Elements of right sides of which BLAS uses threads: NumPy's then, for SciPy's has threads of its
-# own, and each library's look for work for a while on the cores that the other's need.
+# Elements of right sides of which BLAS uses threads
 _SHARED = 1 << 14
 _ROWS = 64  # up to which a matrix and its transpose are in the caches
 
@@ -130,20 +130,8 @@ def solve_triangular(a: NDArray[Any], b: NDArray[Any], lower: bool, /) -> NDArra
         raise ValueError("lengths")
     if (y := few.solve_triangular(a, b, lower)) is not None:
         return y
-    if a.ndim == b.ndim == 2 and a.dtype == b.dtype and 0 < b.size < _SHARED:
-        trtrs = _trtrs(a.dtype)
-        with blas.alone() if b.shape[-1] > 1 else nullcontext():  # as machine code calls it
-            found, info = trtrs(a.T, b, not lower, 1)
-        if info:
-            raise np.linalg.LinAlgError
-        return np.ascontiguousarray(found)
-    lead = a.shape[:-2]
-    lead = lead if lead == b.shape[:-2] else np.broadcast_shapes(lead, b.shape[:-2])
-    systems = prod(lead)
-    if systems == 1 and lead:
-        found = solve_triangular(a.reshape(a.shape[-2:]), b.reshape(b.shape[-2:]), lower)
-        return found.reshape(*lead, *b.shape[-2:])
-    return table.call("solve_triangular", b.dtype, max(systems, b.size >> 12), a, b, lower)
+    with blas.alone() if b.shape[-1] > 1 and b.size < _SHARED else nullcontext():
+        return table.call("solve_triangular", b.dtype, b.size, a, b, lower)
 
 
 def triangular_solves(a: NDArray[Any], b: NDArray[Any], lower: bool) -> NDArray[Any]:
@@ -390,10 +378,15 @@ def lu(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     if x.ndim == 2 and (found := stacks.lu(x[None])) is not None:
         p, low, up = found
         return p[0], low[0], up[0]
-    import scipy.linalg
-
     *lead, m, n = x.shape
+    if x.size and x.__class__ is np.ndarray and compiles():
+        with alone("lu", x):
+            found = getrf(x)
+        if found is not None:
+            return found
     if x.size:
+        import scipy.linalg
+
         with alone("lu", x):
             p, low, up = scipy.linalg.lu(x, check_finite=False)
     else:  # SciPy loses axes of nothing

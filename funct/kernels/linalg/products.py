@@ -52,7 +52,9 @@ _LARGE = 1 << 11  # elements of x from which on a result may be slow to clear
 # sums of so few terms are bound by the result, whose rows fall into the same few sets of the cache
 # where they lie pages apart: BLAS is at half its speed
 _FEW_TERMS, _PAGE = 32, 1 << 12
-_MANY = 1 << 9  # matrices of a stack, of which the table has something better than BLAS
+# matrices of a stack, of which the table has something better than BLAS, and complex ones, each of
+# which NumPy hands to it
+_MANY, _MANY_COMPLEX = 1 << 9, 1 << 6
 FEW_OF_STACKS = 1 << 9  # multiplications of a stack that NumPy has done sooner than two reshapes
 _DOUBLE_EXACT = 2**53
 
@@ -150,7 +152,7 @@ def _way_of_stacks(x: NDArray[Any], y: NDArray[Any]) -> Callable[[Any, Any], Any
     count = len(x) if x.ndim == 3 else prod(x.shape[:-2])
     other_count = len(y) if y.ndim == 3 else prod(y.shape[:-2])
     matrices = max(count, other_count)
-    if matrices >= _MANY:
+    if matrices >= (_MANY if kind in _REAL else _MANY_COMPLEX):
         return partial(table.call, "stacked_matmul", kind, matrices)
     if work > _TILED or (work > _LEAST_TILED and (kind not in _REAL or _has_few(x, y))):
         return _way_of_large(x, y, work)

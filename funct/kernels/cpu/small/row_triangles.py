@@ -147,27 +147,31 @@ def pairs_solved(
 @lean(parallel)
 def solve_triangular(
     a: Any, b: Any, y: Any, room: Any, odd: Any, n: int, m: int, step: int, along: int,
-    count: int, lower: bool, pairs: bool, part: int, task: int,
+    count: int, lower: bool, pairs: bool, part: int, span: int, task: int,
 ) -> int:  # fmt: skip
     """y (count, n, m): a⁻¹ b for the lower or upper triangles of a (count, n, n) and b, whose
     matrices begin a step one behind the other. along: elements from one column to the next, 1 or n,
     and so n or 1 from row to row. pairs: whether numbers are complex. room: for each task 2 n
     numbers, in whole vectors, and 2 n vectors. odd (tasks,): 1 where a
-    number on a diagonal is 0, also given. A task takes `part` matrices.
+    number on a diagonal is 0, also given. A task takes `part` matrices, or of one alone `span`
+    right sides, which fill rows of the room.
     """
     width, parts = 64 // room.dtype.itemsize, 2 if pairs else 1
     inverses = task * 2 * (n * width + whole(n, width))
     rows = inverses + 2 * whole(n, width)
     first, turn = (0, 1) if lower else (n - 1, -1)
     lost: Any = np.int64(0)
-    for t in range(task * part, min((task + 1) * part, count)):
+    alone = count == 1
+    begin = np.where(alone, task * span, 0)
+    stop = np.where(alone, min((task + 1) * span, m), m)
+    for t in range(np.where(alone, 0, task * part), min((task + 1) * part, count)):
         corner = (t * n * n + first * (n + 1)) * parts
         at: Any = corner
         for i in range(n):
             lost = lost + _inverted(a, at, room, inverses + i * parts, pairs)
             at = at + turn * (n + 1) * parts
-        for j in range(0, m, width if pairs else 2 * width):
-            some = m - j
+        for j in range(begin, stop, width if pairs else 2 * width):
+            some = stop - j
             two = np.where(some > width, np.int64(2), 2 if pairs else 1)
             to: Any = rows
             start: Any = (t * step + first * m + j) * parts
