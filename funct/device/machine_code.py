@@ -43,7 +43,7 @@ from funct.events import tell
 
 __all__ = [
     "LEAN", "Code", "Text", "assemble", "assemble_all", "assembly", "begin", "beside", "emit",
-    "load_object", "offer", "recalled", "text_key", "wanted", "wanted_by",
+    "load_object", "offer", "offer_all", "recalled", "text_key", "wanted", "wanted_by",
 ]  # fmt: skip
 
 Text = str | Callable[[], str]  # or what prints it
@@ -54,6 +54,7 @@ _turns = Meanwhile(sys.getswitchinterval, sys.setswitchinterval, lambda now: min
 _lock = whole(threading.Lock())  # of what is known of texts; nothing is made while it is held
 _loaded: weakref.WeakValueDictionary[str, Code] = weakref.WeakValueDictionary()
 _offered: dict[str, Callable[[], int | None]] = {}
+_families: dict[str, Callable[[str], None]] = {}  # by what names begin with, up to "_"
 _addresses: dict[str, int] = {}  # of what is offered, as it said last
 _working = Uncut()  # blocks in which LLVM is at work
 _under_way: dict[str, _Making] = {}  # by text: what a thread makes now that others may ask for
@@ -118,6 +119,11 @@ def offer(name: str, address: Callable[[], int | None]) -> None:
     it is not there, and nobody prints such text.
     """
     _offered[name] = address
+
+
+def offer_all(prefix: str, offers: Callable[[str], None]) -> None:
+    """This function offers names that begin so, up to "_", when code kept on disk wants one."""
+    _families[prefix] = offers
 
 
 def assemble(text: str, *, opt: int = 1) -> Code:
@@ -297,8 +303,11 @@ def recalled(key: str, wants: Iterable[str]) -> Code | None:
     held = _loaded.get(key) or disk_cache.read(key)
     if held is None or isinstance(held, Code):
         return held
-    if not _offered.keys() >= set(wants):
-        return None
+    for name in set(wants).difference(_offered):
+        if (family := _families.get(name.partition("_")[0])) is not None:
+            family(name)
+        if name not in _offered:
+            return None
     _ask(wants)
     with suppress(ValueError):
         return _load_once(key, held)

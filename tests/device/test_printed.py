@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from funct.device import disk_cache, host, machine_code, printed, printed_all
 from funct.device import printed as _face
 from funct.device.printed import kept
+from funct.kernels.cpu.elementwise import ufunc_loops
 
 room = sys.modules[_face.__module__]
 asked: list[object] = []
@@ -103,7 +104,7 @@ def test_damaged_files_are_made_again(cache, damage):
 
 
 def test_what_nobody_offers_so_far_is_printed(monkeypatch):
-    """Loops of NumPy's are offered when a text is printed that calls them."""
+    """Unless its name says whom to ask: what is then offered needs no text."""
 
     def offers(number):
         asked.append(number)
@@ -121,6 +122,30 @@ def test_what_nobody_offers_so_far_is_printed(monkeypatch):
     del machine_code._offered["an_offer"]
     assert at_five(printed(offers, 4)) == 19
     assert asked == [4] * 4
+    another_process()
+    del machine_code._offered["an_offer"]
+
+    def family(name):
+        machine_code.offer(name, lambda: ctypes.addressof(at))
+
+    monkeypatch.setattr(machine_code, "_families", {"an": family})
+    assert at_five(printed(offers, 4)) == 19
+    assert asked == [4] * 4
+
+
+def test_loops_of_numpys_are_offered_by_their_names():
+    """As those who print texts name them; others are not there."""
+    for name in ("exp", "add", "floor_divide"):
+        for found in ufunc_loops.by_count(getattr(np, name), np.dtype(np.float64)):
+            if found != "null":
+                known = machine_code._offered.pop(found.removeprefix("@"))
+                ufunc_loops.by_count.cache_clear()
+                ufunc_loops.offered.cache_clear()
+                machine_code._families["numpy"](found.removeprefix("@"))
+                assert machine_code._offered[found.removeprefix("@")]() == known()
+    for name in ("numpy_nothing_float64", "numpy_exp_float99", "numpy_exp", "numpy_pi_float64"):
+        machine_code._families["numpy"](name)
+        assert name not in machine_code._offered
 
 
 def test_the_object_may_be_gone(cache):

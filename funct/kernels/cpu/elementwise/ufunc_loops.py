@@ -9,12 +9,13 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
-from funct.device.machine_code import offer
+from funct.device.machine_code import offer, offer_all
 from funct.kernels.elementwise.thresholds import SLOW
 
 __all__ = ["Loop", "by_count", "generalized", "loop_of", "offered"]
@@ -92,6 +93,20 @@ def by_count(ufunc: np.ufunc, dtype: np.dtype[Any]) -> tuple[str, str]:
     beside = f"{__package__}.alike"  # the functions, which few processes ask for
     offer(name, lambda: importlib.import_module(beside).loop(ufunc, dtype))
     return name, "null"
+
+
+def _offer(name: str) -> None:
+    """Offer a function by its name, as in `offered` and `by_count`, if NumPy has it."""
+    ufunc, _, dtype = name.partition("_")[2].removesuffix("_by_count").rpartition("_")
+    if dtype == "data":
+        ufunc, _, dtype = ufunc.rpartition("_")
+    found = getattr(np, ufunc, None)
+    if isinstance(found, np.ufunc):
+        with suppress(LookupError, TypeError):  # of a dtype that is none
+            by_count(found, np.dtype(dtype))
+
+
+offer_all("numpy", _offer)
 
 
 def _is_right(loop: Loop, ufunc: np.ufunc, dtype: np.dtype[Any]) -> bool:
