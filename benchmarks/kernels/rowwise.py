@@ -98,6 +98,14 @@ def rows() -> Iterator[Row]:
     few = x[:1, :4, :16, :16].copy()
     yield from _both("max_pool2d", lambda f, x: f.max_pool2d(x, 3, 2, 1), few)
     yield from _both(
+        "max_pool2d with places", lambda f, x: f.max_pool2d(x, 2, return_indices=True)[0], few
+    )
+    narrow = x[:, :4, :14, :14].copy()
+    yield from _both("max_pool2d", lambda f, x: f.max_pool2d(x, 3, 2, 1), narrow)
+    for name in ("avg_pool3d", "max_pool3d"):
+        cube = few.reshape(1, 2, 8, 8, 8)
+        yield from _both(name, lambda f, x, name=name: getattr(f, name)(x, 2), cube)
+    yield from _both(
         "grid_sample", lambda f, x, g: f.grid_sample(x, g, align_corners=False), few,
         grid[:1, :16, :16].copy(),
     )  # fmt: skip

@@ -336,6 +336,20 @@ def _padded_last() -> Iterator[Call]:
             yield (x, width, "reflect", value), {}
 
 
+def _sampled() -> Iterator[Call]:
+    images = _plain(np.float32, 2, 3, 9, 8), _plain(np.float64, 1, 2, 4, 4), _plain(int, 2, 3, 9, 8)
+    grids = _plain(np.float32, 2, 5, 4, 2), _plain(np.float64, 1, 20, 1, 2), xp.zeros((2, 5, 2))
+    turned = xp.permute_dims(images[0], (0, 1, 3, 2))
+    every = (*images, turned, images[0][:, :, :0]), (*grids, grids[0][:0])
+    for x, grid in itertools.product(*every):
+        yield (x, grid), {}
+    for mode, padding in itertools.product(
+        ("bilinear", "nearest", "bicubic", "odd", 1), ("zeros", "border", "reflection", None)
+    ):
+        for corners in (None, True, False, 1):
+            yield (images[0], grids[0], mode, padding), {"align_corners": corners}
+
+
 def _copies(*options: dict[str, Any]) -> Iterator[Call]:
     for x in _arrays()[::3]:
         counts = [xp.asarray(c) for c in ([1, 2], [2, 0, 1], [1, 2, 0, 1, 3], [1, -1, 1])]
@@ -932,6 +946,7 @@ CALLS |= {
     "nn.functional.classification_loss.nll_loss": _likely,
     "nn.functional.normalization.layer_norm": _normalized,
     "nn.functional.padding.pad": _padded_last,
+    "nn.functional.sampling.grid_sample": _sampled,
     "nn.functional.softmax.log_softmax": _along_one_axis,
     "nn.functional.softmax.softmax": _along_one_axis,
     "random.draws.bernoulli": lambda: _drawn((), (0.3,), (0.3, (2, 3)), (xp.asarray([0.5]),), (1,)),

@@ -428,16 +428,16 @@ def test_few_elements_are_pooled_and_sent_back_as_many(
     if not any(map(any, how[2])):
         np.testing.assert_array_equal(pooling_few.pooled_few(x, plan, "sum"), total)
     g = few(at.shape, seed + 2, x.dtype)
-    flat = [v.reshape(*v.shape[:lead], prod(v.shape[lead:])) for v in (g, at)]
-    expected = plain_put_along(*flat, lead, prod(shape[lead:])).reshape(shape)
+    flat, to = (v.reshape(*v.shape[:lead], prod(v.shape[lead:])) for v in (g, at))
+    expected = plain_put_along(flat, to, lead, prod(shape[lead:])).reshape(shape)
     np.testing.assert_array_equal(pooling_few.spread_few(g, x, plan), expected)
     if last and lead == 2:
         g = np.moveaxis(np.moveaxis(g, 1, -1).copy(), -1, 1)
     window, stride, padding, dilation = how
     wide = np.broadcast_to(g.reshape(*g.shape, *(1,) * len(window)), (*g.shape, *window))
     around = tuple([n + sum(p) for n, p in zip(shape[lead:], padding)])
-    inside = tuple([slice(low, low + n) for n, (low, _) in zip(shape[lead:], padding)])
-    sums = windows_adjoint(wide, around, stride, dilation)[(..., *inside)]
+    inside: Any = (..., *[slice(low, low + n) for n, (low, _) in zip(shape[lead:], padding)])
+    sums = windows_adjoint(wide, around, stride, dilation)[inside]
     np.testing.assert_array_equal(pooling_few.means_back_few(g, shape, plan), sums)
 
 

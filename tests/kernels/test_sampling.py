@@ -13,6 +13,7 @@ import funct as ft
 import funct.array as xp
 from funct.kernels.channels import lie_last
 from funct.kernels.cpu.loops import available
+from funct.kernels.cpu.windows import grids
 from funct.kernels.cpu.windows import sampling as cpu
 from funct.kernels.table import restricted
 from funct.kernels.windows import sampling as kernels
@@ -49,6 +50,39 @@ def test_no_index_leaves_its_array(
     agree(cpu.picked_last, x, places, weights, np.zeros_like(g), *sizes, 2, pixels, tasks)
     back = *sizes, blocks, images * blocks
     agree(cpu.picked_back_last, g, places, weights, np.zeros_like(x), *back)
+
+
+_GRIDS = [(m, p) for m in ("bilinear", "nearest", "bicubic") for p in ("zeros", "border")]
+
+
+@pytest.mark.parametrize("corners", [False, True])
+@pytest.mark.parametrize(("mode", "padding"), _GRIDS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_few_channels_have_the_bits_of_the_composition(
+    dtype: Any, mode: str, padding: str, corners: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At places in the image, on its edges and beyond, NaN or infinite, of whatever is there; as
+    Python with every index checked; for 1 and 2 threads.
+    """
+    rng = np.random.default_rng(0)
+    edges = np.asarray([-1, 1, 0, -0.0, 0.5, 1e30, np.inf, -np.inf, np.nan, 1.001, -1.2])
+    for images, channels, h, w, count in ((2, 3, 5, 9, 611), (1, 1, 1, 300, 17), (2, 5, 16, 2, 16)):
+        x = rng.normal(size=(images, channels, h, w)).astype(dtype)
+        x.flat[::7] = rng.choice(np.asarray(SPECIAL), x.size // 7 + 1)[: len(x.flat[::7])]
+        grid = rng.uniform(-1.3, 1.3, (images, 1, count, 2)).astype(dtype)
+        grid.flat[::5] = rng.choice(edges, len(grid.flat[::5]))
+        with restricted(), np.errstate(all="ignore"):
+            wanted = functional.grid_sample(xp.asarray(x), xp.asarray(grid), mode, padding, corners)
+        monkeypatch.setattr(kernels, "_LEAST", 1)
+        for threads in (1, 2):
+            monkeypatch.setattr(ft.config, "threads", threads)
+            found = kernels.grid_sampled(x, grid, mode, padding, corners)
+            assert found is not None
+            assert np.array_equal(found, np.asarray(wanted), equal_nan=True)
+        y = np.zeros((images, channels, count), dtype)
+        told = channels, h, w, count, mode, padding, corners, -(-count // 200), 200
+        with np.errstate(all="ignore"):
+            agree(grids.grid_sums, x, grid, y, *told, images * -(-count // 200))
 
 
 def _turned_agree(

@@ -264,7 +264,7 @@ class _Printer(Calling):
             bits: self.bits, chosen: self.chosen, in_step: self.in_step, stepped: self.stepped,
             ascend: self.ascend, min: self.smaller, detached: self.detached,
             backwards: self.backwards, picked: self.shuffled, room: self.room,
-            fused: self.fused,
+            fused: self.fused, np.floor: self.floor, np.rint: self.rint,
             spread: lambda v, n: self.spread(self.typed(v), n),
             max: lambda a, b: self.where(self.compare(ast.Gt(), b, a), b, a),
         }  # fmt: skip

@@ -243,6 +243,14 @@ class Registers:
         """The square root."""
         return self._intrinsic("sqrt", v)
 
+    def floor(self, v: Value) -> Value:
+        """The next whole number below."""
+        return self._intrinsic("floor", v)
+
+    def rint(self, v: Value) -> Value:
+        """The nearest whole number, of two the even one."""
+        return self._intrinsic("rint", v)
+
     def fused(self, a: Any, b: Any, c: Any) -> Value:
         """a b + c; instructions of its own where the processor has none for it."""
         b, c = self.both(b, self.both(a, c)[1])

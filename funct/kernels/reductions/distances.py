@@ -19,7 +19,7 @@ __all__ = ["HOW", "pair_distances", "pair_distances_back"]
 
 HOW = {1.0: "sum", 2.0: "root", float("inf"): "max"}  # by the norm
 
-_MANY = 256  # elements from which on LLVM is worth loading
+_MANY = 64  # elements from which on LLVM is worth loading
 _WIDE = 1024  # of a row beyond which sums one after the other lose digits
 _TASKS = 16  # of the way back, each of which needs room
 

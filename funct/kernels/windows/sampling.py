@@ -9,6 +9,7 @@ import numpy as np
 
 from funct.kernels.cpu.loops import compiles
 from funct.kernels.cpu.scratch import fresh
+from funct.kernels.cpu.windows.grids import grid_sums
 from funct.kernels.cpu.windows.sampling import (
     CHANNELS,
     LANES,
@@ -26,9 +27,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "LANES", "pay", "sampled", "sampled_back", "sampled_back_last", "sampled_last", "serves",
+    "LANES", "grid_sampled", "pay", "sampled", "sampled_back", "sampled_back_last", "sampled_last",
+    "serves",
 ]  # fmt: skip
 
+_LEAST = 256  # elements from which on the composition is compiled, too
+_MODES, _PADDINGS = frozenset(("bilinear", "nearest", "bicubic")), frozenset(("zeros", "border"))
 _MANY = 1 << 12  # elements of a result from which on kernels cost less
 _PART = 512  # places of a task
 _TURNED = 1 << 15  # elements of a task that reads whole pixels
@@ -37,6 +41,29 @@ _TURNED = 1 << 15  # elements of a task that reads whole pixels
 def pay(images: tuple[int, ...], grid: tuple[int, ...]) -> bool:
     """Whether there are so many elements of a result, by shapes that may not fit."""
     return prod(images[:2]) * prod(grid[1:-1]) >= _MANY
+
+
+def grid_sampled(
+    x: NDArray[Any], grid: NDArray[Any], mode: Any = "bilinear", padding_mode: Any = "zeros",
+    align_corners: Any = None,
+) -> NDArray[Any] | None:  # fmt: skip
+    """Images of few channels at the points of a grid; None for all else."""
+    d = x.dtype
+    if d.char not in "fd" or d is not grid.dtype or x.ndim != 4 or grid.ndim != 4:
+        return None
+    (images, channels, h, w), (rows, columns) = x.shape, grid.shape[1:3]
+    if channels >= LANES or x.size < _LEAST or mode not in _MODES or padding_mode not in _PADDINGS:
+        return None
+    if grid.shape != (images, rows, columns, 2) or not grid.size or h * w >= 1 << 31:
+        return None
+    if not (x.flags.c_contiguous and grid.flags.c_contiguous) or not compiles():
+        return None
+    y = fresh((images, channels, rows, columns), d)
+    count = rows * columns
+    parts = -(-count // _PART)
+    told = channels, h, w, count, mode, padding_mode, bool(align_corners), parts, _PART
+    grid_sums(x, grid, y, *told, images * parts)
+    return y
 
 
 def serves(x: NDArray[Any], grid: NDArray[Any]) -> bool:

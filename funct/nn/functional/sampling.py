@@ -13,6 +13,7 @@ import numpy as np
 import funct.array as xp
 from funct import ops
 from funct.array import Array
+from funct.array.direct import direct
 from funct.array.in_single import narrowed, widened
 from funct.errors import ArgumentError, ShapeError
 from funct.kernels.windows import sampling as kernels
@@ -59,6 +60,7 @@ def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = No
     return xp.reshape(places, (given[0], *given[2:], rank))
 
 
+@direct(kernels.grid_sampled, arrays=2)
 def grid_sample(
     input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros",
     align_corners: bool | None = None,
@@ -118,7 +120,11 @@ def _composed_sample(
     lengths = tuple([int(n) for n in x.shape[2:]])
     flat = xp.reshape(x, (*x.shape[:2], math.prod(lengths)))
     terms = _terms(places, lengths, mode, padding_mode, bool(align_corners))
-    y = _summed(flat, [(_place(at, lengths), weight) for at, weight in terms])
+    found = [(_place(at, lengths), weight) for at, weight in terms]
+    channels = x.shape[1]
+    last = channels.__class__ is int and channels >= kernels.LANES and len(terms) > 1
+    # whole pixels are read, for each of which place and weight are found once
+    y = _summed(flat.mT, found, 2).mT if last else _summed(flat, found, 1)
     return narrowed(xp.reshape(y, (*x.shape[:2], *grid.shape[1:-1])), input, grid)
 
 
@@ -198,7 +204,7 @@ def _taken(flat: Any, places: Any, weights: Any) -> Any:
     each = range(int(places.shape[1]))
     inside = ops.greater_equal(places, 0)
     index = xp.astype(ops.where(inside, places, 0), xp.int64)
-    return _summed(flat, [((index[:, k], inside[:, k]), weights[:, k]) for k in each])
+    return _summed(flat, [((index[:, k], inside[:, k]), weights[:, k]) for k in each], 1)
 
 
 Outside = Callable[[Any, int, bool], Any]
@@ -244,15 +250,19 @@ def _place(places: list[Any], lengths: tuple[int, ...]) -> tuple[Any, Any]:
     return index, inside
 
 
-def _summed(flat: Any, terms: Sequence[tuple[tuple[Any, Any], Any]]) -> Any:
-    """flat (N, C, S) at places (N, T), times weights, to (N, C, T)."""
+def _summed(flat: Any, terms: Sequence[tuple[tuple[Any, Any], Any]], channels: int) -> Any:
+    """flat (N, C, S) at places (N, T), times weights, to (N, C, T). channels: which axis C is; with
+    2 these are (N, S, C) and (N, T, C).
+    """
+    axis = 3 - channels
     total: Any = None
     for (index, inside), weight in terms:
-        index = xp.expand_dims(index, 1)  # (N, 1, T)
-        wide = ops.broadcast_to(index, (*flat.shape[:2], index.shape[2]))
-        found = ops.take_along_axis(flat, wide, 2)
-        term = ops.where(xp.expand_dims(inside, 1), found, 0.0)
-        term = term if weight is None else term * xp.expand_dims(weight, 1)
+        to = list(flat.shape)
+        to[axis] = index.shape[1]
+        wide = ops.broadcast_to(xp.expand_dims(index, channels), tuple(to))
+        found = ops.take_along_axis(flat, wide, axis)
+        term = ops.where(xp.expand_dims(inside, channels), found, 0.0)
+        term = term if weight is None else term * xp.expand_dims(weight, channels)
         total = term if total is None else total + term
     return total
 

@@ -148,9 +148,9 @@ class _Call(Composed):
 def _only_op(graph: Graph) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
     """What a graph calls, and with which parameters, if it is one op of its inputs in order."""
     nodes = optimize(graph).nodes
-    if len(nodes) != 1 or not isinstance(nodes[0], Node):
+    e = nodes[0] if len(nodes) == 1 else None
+    if not isinstance(e, Node):
         return None
-    (e,) = nodes
     if e.operands != graph.inputs or e.results != graph.outputs:
         return None
     return e.primitive.fn, e.params
