@@ -488,6 +488,23 @@ def test_one_channel_of_outputs_that_fill_tiles_is_left_to_them(
     assert left == [tiles, tiles, False]
 
 
+@pytest.mark.parametrize(
+    ("kernel", "outputs", "dilation", "tiles"),
+    [((25,), 16, 1, True), ((25,), 15, 1, False), ((9,), 16, 1, False), ((5, 5), 16, 1, True),
+     ((5, 5), 16, 2, False), ((3, 3), 16, 1, False), ((3, 3, 3), 16, 1, False)],
+)  # fmt: skip
+def test_many_taps_of_one_channel_are_left_to_tiles(
+    kernel: tuple[int, ...], outputs: int, dilation: int, tiles: bool
+) -> None:
+    """Of vectors of 64 bytes, which they fill; gradients of weights of many outputs."""
+    d = len(kernel)
+    static = Sliding((1,) * d, ((0, 0),) * d, (dilation,) * d, 1)
+    x = numbers((1, 1, *(40,) * d), 1, np.float32)
+    g = numbers((1, outputs, *static.size(x.shape[2:], kernel)), 2, np.float32)
+    found = depthwise.convolution_weight(x, g, static, kernel)
+    assert (found is NotImplemented) == (tiles and host().vector_bytes == 64)
+
+
 @pytest.mark.pairwise
 @pytest.mark.parametrize("kernel", [(3, 3), (5, 5), (3, 1), (1, 3), (3, 3, 3)], ids=str)
 @pytest.mark.parametrize("stride", [1, 2])

@@ -163,7 +163,8 @@ def weight_planes(
         return None
     shared = outputs // groups
     spread = len(size) == 1 < slide.dilation[0]
-    if _gathers(groups, outputs, slide) or (not spread and _fill_tiles(shared, slide, size, g[-1])):
+    fills = _fill_tiles(shared, slide, size, g[-1]) or _long_walk(shared, slide, size)
+    if _gathers(groups, outputs, slide) or (fills and not spread):
         return None
     axes, kernel = filled(x[2:], g[2:], size, slide, False)
     width = _width(dtype, axes[2])
@@ -199,6 +200,14 @@ def _fill_tiles(shared: int, slide: Sliding, kernel: Sizes, line: int) -> bool:
     if host().vector_bytes <= _SHORT:
         return shared >= _LANES and (strided or line <= _SHORT_LINE)
     return shared >= 2 * _LANES and (line <= _LANES or (strided and prod(kernel) >= _SOME_TAPS))
+
+
+def _long_walk(shared: int, slide: Sliding, kernel: Sizes) -> bool:
+    """Whether the taps of the only channel, side by side, fill vectors of tiles, for many outputs,
+    and are worth laying there.
+    """
+    many = slide.groups == 1 and shared >= 2 * _LANES and host().vector_bytes > _SHORT
+    return many and max(slide.dilation) == 1 and prod(kernel) > max(_SOME_TAPS, 3 ** len(kernel))
 
 
 def _lanes(dtype: np.dtype[Any]) -> int:
