@@ -58,9 +58,9 @@ def _reduced(n: int) -> Iterator[Row]:
         f"prod of axis 1, {long.shape}, {x.dtype}", (long,), lambda v: xp.prod(v, axis=1),
         numpy=lambda v: np.prod(v, 1), torch=lambda t, v: v.prod(1),
     )  # fmt: skip
-    for axis in (1, 0):
+    for axis, y in ((1, long), (0, long), (0, x[: len(x) // 20])):
         yield row_of(
-            f"logsumexp of axis {axis}, {long.shape}, {x.dtype}", (long,),
+            f"logsumexp of axis {axis}, {y.shape}, {x.dtype}", (y,),
             lambda v, axis=axis: xp.logsumexp(v, axis=axis),
             torch=lambda t, v, axis=axis: t.logsumexp(v, axis),
             jax=lambda j, v, axis=axis: j.nn.logsumexp(v, axis),
@@ -98,7 +98,8 @@ def _reduced(n: int) -> Iterator[Row]:
             numpy=lambda v: np.argsort(v, 1), torch=lambda t, v: t.argsort(v, 1),
             jax=lambda j, v: j.numpy.argsort(v, 1),
         )  # fmt: skip
-    for lines in (x.reshape(-1, 1_000), x.reshape(-1, 20)):
+    for length in (5_000, 1_000, 20) if n > 1_000 else (1_000, 20):
+        lines = x.reshape(-1, length)
         yield row_of(
             f"sort of axis 1, {lines.shape}, {x.dtype}", (lines,), lambda v: xp.sort(v, axis=1),
             numpy=lambda v: np.sort(v, 1), torch=lambda t, v: t.sort(v, 1)[0],
