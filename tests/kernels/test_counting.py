@@ -25,7 +25,7 @@ def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small arrays go to the kernels too, in several tasks."""
     monkeypatch.setattr(loops, "_LEAST", 1)
     monkeypatch.setattr(counting, "_LEAST", 1)
-    monkeypatch.setattr(counting, "_SORTED", 2)
+    monkeypatch.setattr(counting, "SORTED", 2)
     monkeypatch.setattr(counting, "_PART", 7)
 
 

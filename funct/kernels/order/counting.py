@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Index = NDArray[np.int64]
 
-__all__ = [
+__all__ = ["SORTED",
     "bincount", "bounds", "direction", "distinct", "histogram", "histogram_between", "limits",
     "of_truth", "plain_histogram", "rises", "seem_close", "sort", "values", "weighed",
 ]  # fmt: skip
@@ -35,7 +35,7 @@ _monotonous: Any = getattr(
 _COUNTED = frozenset("bBhHiIlq")  # integers that int64 holds
 _FEW = 256  # elements of which nobody asks more
 _LEAST = 1 << 11  # elements below which NumPy's few calls cost less
-_SORTED = 10 << 10  # bytes from which on tables of counters sort sooner
+SORTED = 10 << 10  # bytes from which on tables of counters sort sooner
 _PART = 1 << 16  # elements of a task
 _ROWS = 16  # tasks at most, each of so many elements for each of its counters
 _PER_BIN = 8
@@ -151,7 +151,7 @@ def plain_histogram(x: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int64]:
 def seem_close(x: NDArray[Any]) -> bool:
     """Whether a line of integers may be sorted by counting: three of them lie close together."""
     n, size = x.size, x.nbytes
-    if size < _SORTED or x.dtype.char not in _COUNTED:
+    if size < SORTED or x.dtype.char not in _COUNTED:
         return False
     room = size // 8  # half of the words are sorted in half the time
     middle = x.item(n >> 1)

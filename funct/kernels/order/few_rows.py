@@ -29,7 +29,7 @@ from funct.kernels.cpu.vectors import HALVES
 from funct.kernels.dtypes import NATIVE
 from funct.kernels.indexing.masks import wide
 from funct.kernels.order import columns
-from funct.kernels.order.counting import seem_close
+from funct.kernels.order.counting import SORTED, seem_close
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,7 +40,6 @@ SHORT = 256  # elements of a row up to which its columns are sorted to find the 
 _SHORT = 32  # elements of a line up to which it is sorted quicker by insertion
 _IN_VECTOR = {4: 9, 8: 11}  # and of a row from which on a vector is sooner, by their bytes
 _PREPARED = 4  # and of one whose sort is prepared
-_CLOSE = 256  # integers in a line of which those close together are counted
 _FEW = 1 << 12  # elements of arrays whose sorts are prepared, which no other Python thread shares
 _WORDS = "fdiIlL"  # which NumPy sorts in vectors
 _SHORT_WORDS = "hH"  # and which it sorts so on some processors
@@ -118,7 +117,7 @@ def _sorted(x: Any, axis: int, descending: bool) -> Plan | None:
         if room is not None and (beside := columns.plan(x, axis, descending)) is not None:
             return beside
         room = None if room is None else np.empty(2 * n, x.dtype)
-    close = counted and x.ndim == 1 and n >= _CLOSE
+    close = counted and x.ndim == 1 and x.nbytes >= SORTED
     if room is None or n < _PREPARED or descending or close:
         return None
     given = x, room, PLACES, n, inner, descending, packs
