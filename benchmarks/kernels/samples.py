@@ -58,9 +58,9 @@ def _reduced(n: int) -> Iterator[Row]:
         f"prod of axis 1, {long.shape}, {x.dtype}", (long,), lambda v: xp.prod(v, axis=1),
         numpy=lambda v: np.prod(v, 1), torch=lambda t, v: v.prod(1),
     )  # fmt: skip
-    for axis, y in ((1, long), (0, long), (0, x[: len(x) // 20])):
+    for axis, of in ((1, long), (0, long), (0, x[: len(x) // 20])):
         yield row_of(
-            f"logsumexp of axis {axis}, {y.shape}, {x.dtype}", (y,),
+            f"logsumexp of axis {axis}, {of.shape}, {x.dtype}", (of,),
             lambda v, axis=axis: xp.logsumexp(v, axis=axis),
             torch=lambda t, v, axis=axis: t.logsumexp(v, axis),
             jax=lambda j, v, axis=axis: j.nn.logsumexp(v, axis),
