@@ -100,6 +100,8 @@ def rows() -> Iterator[Row]:
     yield from _both(
         "max_pool2d with places", lambda f, x: f.max_pool2d(x, 2, return_indices=True)[0], few
     )
+    for name in ("pixel_shuffle", "pixel_unshuffle"):
+        yield from _both(name, lambda f, x, name=name: getattr(f, name)(x, 2), few)
     narrow = x[:, :4, :14, :14].copy()
     yield from _both("max_pool2d", lambda f, x: f.max_pool2d(x, 3, 2, 1), narrow)
     for name in ("avg_pool3d", "max_pool3d"):
@@ -153,6 +155,7 @@ def rows() -> Iterator[Row]:
         "group_norm, channels last", lambda f, x, w, b: f.group_norm(x, 2, w, b), few, w[:4], w[:4]
     )
     yield from _both("max_pool2d, channels last", lambda f, x: f.max_pool2d(x, 2), few)
+    yield from _both("pixel_shuffle, channels last", lambda f, x: f.pixel_shuffle(x, 2), few)
     for out in (1, 5):
         yield from _both(
             f"adaptive_avg_pool2d to {out}, channels last",

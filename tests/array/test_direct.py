@@ -350,6 +350,14 @@ def _sampled() -> Iterator[Call]:
             yield (images[0], grids[0], mode, padding), {"align_corners": corners}
 
 
+def _shuffled() -> Iterator[Call]:
+    last = xp.permute_dims(_plain(np.float32, 2, 6, 4, 8), (0, 3, 1, 2))
+    images = *[_plain(d, 2, 8, 6, 4) for d in (np.float32, np.float64, int)], last, last[:, :, ::2]
+    for x in (*images, _plain(np.float32, 4, 6, 4), _plain(np.float64, 2, 36, 12, 12)):
+        for r in (1, 2, 3, 0, -1, True, 2.0, (2,)):
+            yield (x, r), {}
+
+
 def _copies(*options: dict[str, Any]) -> Iterator[Call]:
     for x in _arrays()[::3]:
         counts = [xp.asarray(c) for c in ([1, 2], [2, 0, 1], [1, 2, 0, 1, 3], [1, -1, 1])]
@@ -946,6 +954,8 @@ CALLS |= {
     "nn.functional.classification_loss.nll_loss": _likely,
     "nn.functional.normalization.layer_norm": _normalized,
     "nn.functional.padding.pad": _padded_last,
+    "nn.functional.rearrangement.pixel_shuffle": _shuffled,
+    "nn.functional.rearrangement.pixel_unshuffle": _shuffled,
     "nn.functional.sampling.grid_sample": _sampled,
     "nn.functional.softmax.log_softmax": _along_one_axis,
     "nn.functional.softmax.softmax": _along_one_axis,

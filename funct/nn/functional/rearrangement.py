@@ -8,7 +8,9 @@ from typing import Any
 import funct.array as xp
 from funct import ops
 from funct.array.axes import normal_axis
+from funct.array.direct import direct
 from funct.errors import ArgumentError, ShapeError
+from funct.kernels.windows import shuffling as kernels
 from funct.nn.functional.arguments import Ints, per_axis, unbatched
 from funct.nn.functional.compiled import concrete, lies_last, whole
 
@@ -136,6 +138,7 @@ def _divided(name: str, axis: str, n: int, by: int) -> int:
     return n // by
 
 
+@direct(kernels.pixel_shuffle)
 @whole
 def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     """Turn r² channels into r × r pixels: (*, C r², H, W) to (*, C, H r, W r).
@@ -154,7 +157,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
         raise ShapeError(f"pixel_shuffle: input must have shape (*, C, H, W), got {input.shape}")
     *lead, channels, h, w = input.shape
     r, n = upscale_factor, len(lead)
-    c = _divided("pixel_shuffle", "channels", channels, r * r)
+    c = _divided("pixel_shuffle", "channels", channels, r * abs(r))  # refused below 0
     if n == 1 and concrete(input) and lies_last(input):  # as it lies in memory, and so the result
         x = xp.reshape(xp.moveaxis(input, 1, -1), (*lead, h, w, c, r, r))
         x = ops.permute_dims(x, (0, 1, 4, 2, 5, 3))  # (N, H, r, W, r, C)
@@ -164,6 +167,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     return xp.reshape(x, (*lead, c, h * r, w * r))
 
 
+@direct(kernels.pixel_unshuffle)
 @whole
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
     """Turn r × r pixels into r² channels: (*, C, H r, W r) to (*, C r², H, W).
