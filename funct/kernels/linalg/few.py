@@ -86,7 +86,7 @@ def solve_triangular(a: NDArray[Any], b: NDArray[Any], lower: bool) -> NDArray[A
         a, b, y, workspace(tasks * each, wide), odd, n, *sides, along, count, lower,
         bool(a.dtype != wide), part, span, tasks,
     )  # fmt: skip
-    if odd.any():
+    if odd.item() if tasks == 1 else odd.any():
         raise np.linalg.LinAlgError
     return y
 
