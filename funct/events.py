@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["STAGES", "listening", "tell"]
+__all__ = ["STAGES", "tell"]
 
 STAGES = ("graph", "loops", "fusion", "code", "cache")
 
@@ -38,12 +38,6 @@ def _start(wanted: str) -> None:
             _logger(stage).setLevel(logging.DEBUG)
             _logger(stage).addHandler(handler)
             _logger(stage).propagate = False
-
-
-def listening(stage: str) -> bool:
-    """Whether anybody listens to a stage."""
-    logger = _logger(stage)
-    return logger is not None and logger.isEnabledFor(10)
 
 
 def tell(stage: str, text: Callable[[], str]) -> None:

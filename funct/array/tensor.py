@@ -53,8 +53,6 @@ __all__ = ["Array", "Ground", "Tensor"]
 
 _VERSIONS = ("2023.12", "2024.12", "2025.12")
 
-ndarray = np.ndarray
-_DOUBLE = np.dtype(np.float64)
 _FEW = 256  # elements that may all be made when the first is asked for
 
 

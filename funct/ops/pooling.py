@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,9 +28,6 @@ __all__ = [
     "whole_padding", "window_counts", "windows",
 ]  # fmt: skip
 
-Params = tuple[Any, ...]
-Args = Sequence[Any]
-Flags = Sequence[bool]
 Pads = tuple[tuple[int, int], ...]
 
 _INT64, _SINGLE = np.dtype(np.int64), np.dtype(np.float32)

@@ -44,12 +44,12 @@ def reals(
     return make
 
 
-def kinks(low: float = -2.0, high: float = 2.0) -> Make:
-    """Like `reals`, but no element within 0.05 of an integer: differences do not cross a step."""
+def kinks() -> Make:
+    """Like `reals`, but no element within 0.05 of an integer: differences cross no step."""
 
     def make(rng: Generator) -> list[Sample]:
         def draw(shape: tuple[int, ...]) -> Any:
-            whole = rng.integers(int(np.floor(low)), int(np.ceil(high)), shape)
+            whole = rng.integers(-2, 2, shape)
             return np.asarray(whole + rng.uniform(0.05, 0.95, shape))
 
         return [Sample((draw(s),)) for s in ((2, 3), (4,), ())]

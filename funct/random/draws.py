@@ -24,7 +24,7 @@ __all__ = [
     "bernoulli", "exponential", "gumbel", "laplace", "normal", "open_unit", "randint", "uniform",
 ]  # fmt: skip
 
-_LONG, _WORD = np.dtype(np.int64), np.dtype(np.uint64)
+_WORD = np.dtype(np.uint64)
 
 
 def _numbers(op: Any, key: Any, shape: Any, dtype: np.dtype[Any], name: str) -> Any:

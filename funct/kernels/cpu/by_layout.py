@@ -176,7 +176,7 @@ search:
 ask:
 {word("restriction", "%table", _RESTRICTION, "ptr")}
 {word("none", "%table", _NONE, "ptr")}
-{restriction_asked("%value")}
+{restriction_asked()}
   br i1 %unbound, label %run, label %miss
 run:
   call void @Py_IncRef(ptr %way)

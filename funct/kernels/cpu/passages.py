@@ -25,12 +25,12 @@ other:
 {found}:"""
 
 
-def restriction_asked(room: str) -> str:
+def restriction_asked() -> str:
     """Text that asks whether `restricted` is not around: %unbound says so. %restriction: the
-    variable of context; %none; room: for the answer.
+    variable of context; %none; %value: room for the answer.
     """
-    return f"""  %unasked = call i32 @PyContextVar_Get(ptr %restriction, ptr null, ptr {room})
-  %only = load ptr, ptr {room}
+    return """  %unasked = call i32 @PyContextVar_Get(ptr %restriction, ptr null, ptr %value)
+  %only = load ptr, ptr %value
   call void @Py_DecRef(ptr %only)
   %unbound = icmp eq ptr %only, %none"""
 

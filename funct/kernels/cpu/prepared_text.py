@@ -226,7 +226,7 @@ nothing:
   ret ptr %none
 allowed:
 {word("restriction", "%table", _RESTRICTION, "ptr")}
-{restriction_asked("%value")}
+{restriction_asked()}
   br i1 %unbound, label %make, label %nothing
 make:
 {word("ndarray", "%table", _NDARRAY, "ptr")}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "backward", "differences", "evenly", "few_joined", "joined", "plain_differences",
-    "plain_triangle", "repeated", "rolled", "rows", "triangle",
+    "repeated", "rolled", "rows", "triangle",
 ]  # fmt: skip
 
 _SOME = 1 << 11  # elements from which on machine code pays where rows are short
@@ -279,8 +279,3 @@ def triangle(x: NDArray[Any], k: int, lower: bool) -> NDArray[Any] | None:
     part = part // m * m or part  # whole matrices, where they are small
     cpu.triangle(as_words(x), as_words(y), lines, m, n, k, lower, part, part % m, -(-lines // part))
     return y
-
-
-def plain_triangle(x: NDArray[Any], k: int, lower: bool) -> NDArray[Any]:
-    """`triangle` in NumPy."""
-    return np.tril(x, k) if lower else np.triu(x, k)

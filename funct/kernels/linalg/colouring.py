@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["column_colours", "star_colours", "star_readings"]
 
-Index = "NDArray[np.int64]"
-
 
 def column_colours(
     rows: NDArray[np.int64], columns: NDArray[np.int64], shape: tuple[int, int]

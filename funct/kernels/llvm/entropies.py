@@ -121,22 +121,22 @@ def huber(e: Emitter, delta: Value, r: Value) -> Value:
 @_in_double
 def boxcox(e: Emitter, x: Value, by: Value) -> Value:
     """(x^λ - 1) / λ; log x where λ is 0."""
-    return _power_of_log(e, logarithm.log(e, x), by, 1e-19)
+    return _power_of_log(e, logarithm.log(e, x), by)
 
 
 @_in_double
 def boxcox1p(e: Emitter, x: Value, by: Value) -> Value:
     """((1 + x)^λ - 1) / λ; log(1 + x) where λ is 0."""
-    return _power_of_log(e, logarithm.log1p(e, x), by, 1e-19)
+    return _power_of_log(e, logarithm.log1p(e, x), by)
 
 
-def _power_of_log(e: Emitter, log: Value, by: Value, least: float) -> Value:
+def _power_of_log(e: Emitter, log: Value, by: Value) -> Value:
     size, grown = e.abs(by), by * log
     found = exponential.expm1(e, grown) / by
     # of a power that is infinite the quotient by λ need not be
     large = e.copysign(exponential.exp(e, grown - logarithm.log(e, size)), by) - 1 / by
     found = e.select(grown < MOST, found, large)
-    return e.select(size < least, log, found)
+    return e.select(size < 1e-19, log, found)
 
 
 @_in_double

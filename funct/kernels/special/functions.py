@@ -281,11 +281,12 @@ def by_name(
     return raw
 
 
-def in_steps(name: str, operands: int, counted: int) -> Raw:
-    """SciPy's function of that name, which takes as many steps as one of the first operands, those
-    that are counted, is large. ValueError: for so many that they take seconds, or have no end.
+def in_steps(name: str, counted: int) -> Raw:
+    """SciPy's function of that name, of three operands, which takes as many steps as one of the
+    first, those that are counted, is large. ValueError: for so many that they take seconds, or have
+    no end.
     """
-    found = by_name(name, operands)
+    found = by_name(name, 3)
 
     def raw(*args: Any) -> Any:
         for a in args[:counted]:

@@ -50,7 +50,7 @@ def _hyp1f1_rule(g: Value, a: Operand, b: Operand, z: Value) -> Value:
 
 
 @room(
-    kernels.in_steps("hyp1f1", 3, 1),
+    kernels.in_steps("hyp1f1", 1),
     _PARAMETER,
     _PARAMETER,
     _hyp1f1_rule,
@@ -317,7 +317,7 @@ def _lpmv_rule(g: Value, ans: Value, m: Value, v: Value, x: Value) -> Value:
 
 
 @room(
-    kernels.in_steps("lpmv", 3, 2),
+    kernels.in_steps("lpmv", 2),
     Absent("the order is an integer"),
     Absent("the derivative in the degree is not known here"),
     _lpmv_rule,

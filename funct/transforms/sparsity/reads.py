@@ -29,7 +29,7 @@ from funct.transforms.sparsity.operand import (
     rows_at,
 )  # fmt: skip
 
-__all__ = ["is_flat", "is_known", "reads"]
+__all__ = ["is_flat", "reads"]
 
 
 def reads(
@@ -56,11 +56,6 @@ def reads(
         ]
         out.append(all_of(parts, prod(shape), n))
     return out
-
-
-def is_known(prim: Primitive) -> bool:
-    """Whether it is said here what the op reads; it reads everything otherwise."""
-    return prim.spread is not None or any(prim.name in t for t in (_MOVES, _OWN, _AXES))
 
 
 def is_flat(prim: Primitive, k: int, x: Operand) -> bool:

@@ -140,7 +140,8 @@ def test_tiles_may_lay_rows_out_and_ask_ahead(
     a = rng.integers(0, 10, (rows, taps + 1, depth, per)).astype(dtype)
     b = rng.integers(-9, 10, (taps + 1, depth, step, per)).astype(dtype)
     c = rng.integers(-9, 10, (rows, n)).astype(total)
-    expected, read = c.copy(), []
+    expected = c.copy()
+    read: list[Any] = []
     order = rng.permutation(taps)
     for t in order:
         for k in range(depth):

@@ -256,7 +256,7 @@ known:
   br i1 %yes, label %allowed, label %miss
 allowed:
 {word("restriction", "%table", _ONLY, "ptr")}
-{restriction_asked("%value")}
+{restriction_asked()}
   br i1 %unbound, label %make, label %miss
 
 make:
@@ -268,8 +268,7 @@ dim:
   %in.before = icmp slt i64 %d, %first
   %in.behind = icmp sge i64 %d, %behind
   %stays = or i1 %in.before, %in.behind
-  %as.one = and i1 %keeps, true
-  %taken = or i1 %stays, %as.one
+  %taken = or i1 %stays, %keeps
   %own.at = getelementptr i64, ptr %shape, i64 %d
   %own = load i64, ptr %own.at
   %put = select i1 %stays, i64 %own, i64 1
