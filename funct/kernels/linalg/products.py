@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
+from funct.device import host
 from funct.kernels import table
 from funct.kernels.cpu.by_layout import ByLayout
 from funct.kernels.linalg.dots import MANY, dot
@@ -52,9 +53,11 @@ _LARGE = 1 << 11  # elements of x from which on a result may be slow to clear
 # sums of so few terms are bound by the result, whose rows fall into the same few sets of the cache
 # where they lie pages apart: BLAS is at half its speed
 _FEW_TERMS, _PAGE = 32, 1 << 12
-# matrices of a stack, of which the table has something better than BLAS, and complex ones, each of
-# which NumPy hands to it
-_MANY, _MANY_COMPLEX = 1 << 9, 1 << 6
+# matrices of a stack, of which the table has something better than BLAS; complex ones, each of
+# which NumPy hands to it; and small ones of so many vectors of terms, which are worth code of their
+# own
+_MANY, _MANY_COMPLEX, _MANY_SMALL, _SMALL, _SMALL_VECTORS = 1 << 9, 1 << 6, 1 << 7, 16, 1 << 9
+_WHOLE = 1 << 8  # bytes of a right one whose columns may be what lies in memory
 FEW_OF_STACKS = 1 << 9  # multiplications of a stack that NumPy has done sooner than two reshapes
 _DOUBLE_EXACT = 2**53
 
@@ -152,11 +155,23 @@ def _way_of_stacks(x: NDArray[Any], y: NDArray[Any]) -> Callable[[Any, Any], Any
     count = len(x) if x.ndim == 3 else prod(x.shape[:-2])
     other_count = len(y) if y.ndim == 3 else prod(y.shape[:-2])
     matrices = max(count, other_count)
-    if matrices >= (_MANY if kind in _REAL else _MANY_COMPLEX):
+    least = _MANY if kind in _REAL else _MANY_COMPLEX
+    if least == _MANY and work > _LEAST_TILED and _are_small(rows, y):
+        least = _MANY_SMALL
+    if matrices >= least:
         return partial(table.call, "stacked_matmul", kind, matrices)
     if work > _TILED or (work > _LEAST_TILED and (kind not in _REAL or _has_few(x, y))):
         return _way_of_large(x, y, work)
     return np.matmul
+
+
+def _are_small(rows: int, y: NDArray[Any]) -> bool:
+    """Whether products of so many rows by each of y are those of the table."""
+    size, byte = y.shape[-2] * y.shape[-1], y.itemsize
+    if max(rows, *y.shape[-2:]) > _SMALL or (y.strides[-1] != byte and size * byte > _WHOLE):
+        return False
+    parts = 1 if y.dtype in _REAL else 2
+    return rows * size * byte * parts <= _SMALL_VECTORS * host().vector_bytes
 
 
 def _often(x: NDArray[Any], y: NDArray[Any]) -> Callable[[Any, Any], Any]:

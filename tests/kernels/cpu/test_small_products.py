@@ -151,6 +151,11 @@ def test_the_array_function_takes_them(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(ValueError, match=r"matmul|broadcast"):
             matmul(x, x[:999])
         assert asked == [1, 1]  # the last, which is then NumPy's to refuse
+        y = rng.normal(size=(200, 8, 8))
+        np.testing.assert_allclose(matmul(y, y), y @ y, rtol=1e-13, atol=1e-13)
+        matmul(y[:100], y[:100])
+        matmul(x[:200, :4, :4], x[:200, :4, :4])
+        assert asked == [1, 1, 1]  # some, if there is more to multiply
     finally:
         table._load.cache_clear()
 

@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 SIDE = 16  # rows, terms and columns, at most
-_TERMS = 1 << 14  # bytes of all sums' terms: of more BLAS is as fast
+_TERMS = 1 << 9  # of all vectors of sums: of more BLAS, or tiles, are as fast
 _BY_NUMBERS = 64  # terms of all sums of a vector that are read number by number
 _WHOLE = 256  # bytes of a matrix that is read whole
 _TASK = 1 << 17  # multiplications of a number by a row that are worth a task
@@ -222,7 +222,8 @@ def complex_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
 def _lead(x: NDArray[Any], y: NDArray[Any]) -> tuple[int, ...] | None:
     """The axes of the stack; None where these are no small products of one stack, or of two."""
     (m, k), n = x.shape[-2:], y.shape[-1]
-    if not 0 < m * k * n * x.itemsize <= _TERMS or max(m, k, n) > SIDE:
+    vectors = -(-n * x.itemsize // host().vector_bytes) * (2 if x.dtype.kind == "c" else 1)
+    if not 0 < m * k * vectors <= _TERMS or max(m, k, n) > SIDE:
         return None
     lead = x.shape[:-2] if x.ndim >= y.ndim else y.shape[:-2]
     other = any(v.shape[:-2] != lead and prod(v.shape[:-2]) != 1 for v in (x, y))
