@@ -344,7 +344,7 @@ class _Driver:
         while all rows meet them; rows meet all panels that are laid out, one after the other.
         """
         f, g = self.f, self.given
-        inside = f.eq(g["b_way"], INSIDE)
+        inside, nothing = f.eq(g["b_way"], INSIDE), [f.constant(I64, 0)] * 2
 
         def panels(body: Callable[[Value, Value, str], None]) -> None:
             self._panels(count, body)
@@ -354,13 +354,13 @@ class _Driver:
 
         def here(i: Value, j: Value, columns: Value, kind: str) -> None:
             panel = self.at(self.at(g["b"], first), j)
-            ahead = self._next_terms(i, rows, j, (first, count))
+            asked = functools.partial(self._next_terms, i, rows, j, (first, count))
+            ahead = f.branch(self.turned, asked, lambda: [panel, *nothing])
             self._tile(i, rows[0], first + j, columns, kind, (panel, g["b_row"]), ahead)
 
         def laid(i: Value, j: Value, columns: Value, kind: str) -> None:
-            panel = self.at(self.panels, j * g["k"])
-            nothing = [panel, f.constant(I64, 0), f.constant(I64, 0)]
-            self._tile(i, rows[0], first + j, columns, kind, (panel, g[kind]), nothing)
+            panel = self.at(self.panels, j * g["k"]), g[kind]
+            self._tile(i, rows[0], first + j, columns, kind, panel, [panel[0], *nothing])
 
         f.when(inside, lambda: panels(lambda *panel: bands(lambda i: here(i, *panel))))
         f.when(~inside, lambda: bands(lambda i: panels(lambda *panel: laid(i, *panel))))

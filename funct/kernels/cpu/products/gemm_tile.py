@@ -99,7 +99,6 @@ def print_tile(module: Module, tile: Tile) -> None:
     masks = [f.first_lanes(wide.lanes, (n - v * lanes) * parts) for v in range(tile.vectors)]
     none: list[Value | None] = [None] * tile.vectors
     beyond = tile.vectors * lanes - n  # elements of a row that are not the panel's
-    behind = f.div(beyond + b_row - 1, b_row)  # last rows for which they are none of B's
     cells = [(m, v) for m in range(tile.rows) for v in range(tile.vectors)]
     groups = 1 if tile.turned else -(-tile.rows // _SHARE)
     pointers = groups + (tile.way == AHEAD)  # into A; the last one goes below the tile
@@ -155,12 +154,17 @@ def print_tile(module: Module, tile: Tile) -> None:
         zeros = [f.constant(wide, 0)] * (parts * len(cells))
         begin = [at(b, first * b_row), *lefts, *zeros]
         last, fresh = first + some_of(f, terms - first, most), f.eq(first + before, 0)
-        middle = f.max(f.min(last, terms - behind), first)
+
+        def middle() -> Value:
+            """The first of the last rows, behind which elements of the panel are none of B's."""
+            behind = f.div(beyond + b_row - 1, b_row)
+            return f.max(f.min(last, terms - behind), first)
 
         def summed(*masks: Sequence[Value | None]) -> list[Value]:
             """The sums, by each of the masks some terms, and what was there before."""
             held, start = begin, first
-            for these, stop in zip(masks, (middle, last)[-len(masks) :], strict=True):
+            stops = [last] if len(masks) == 1 else [middle(), last]
+            for these, stop in zip(masks, stops, strict=True):
                 body = functools.partial(term, these)
                 held = f.loop(start, stop, 1, body, held, maybe_empty=len(masks) > 1)
                 start = stop
