@@ -30,7 +30,7 @@ from funct.errors import (
     UnsupportedOperandError,
 )
 from funct.kernels import dlpack
-from funct.ops.by_size import NOTED, arrived
+from funct.ops.by_size import NOTED, SMALL_ONLY, arrived
 from funct.ops.fast import BARE, OWN, wrap
 
 __all__ = [
@@ -43,6 +43,7 @@ _NUMBER = frozenset(_NUMBERS)
 _LIST: frozenset[Any] = frozenset({list, tuple})
 _INT64 = np.dtype(np.int64)
 _DTYPE_OF: dict[Any, Any] = {kind: np.dtype(kind) for kind in BARE}
+_UNNOTED = frozenset([d for d in OWN if d.itemsize != 2])  # unless arrays are large: no halves
 _AXES = 64  # that NumPy's arrays have at most
 _DEEP = 8  # lists in lists that are looked into
 _HOST = frozenset({1, 3, 11, 13})  # DLPack's devices whose memory the host reads (`DLDeviceType`)
@@ -62,7 +63,10 @@ def _at_once(obj: Any, dtype: Any, device: Any, copy: bool | None) -> Any:
         if obj.nbytes >= LARGE:
             return None
         if dtype is None:
-            return obj.copy("K") if obj.dtype in OWN else None
+            if obj.dtype in _UNNOTED:
+                return obj.copy("K")
+            if obj.nbytes < NOTED or not SMALL_ONLY:
+                return obj.copy("K") if obj.dtype in OWN else None
     elif c not in BARE:
         return None
     data = np.array(obj) if dtype is None else np.array(obj, as_dtype("asarray", dtype))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import funct.array as xp
 from funct import ops
+from funct.array import conversion
 from funct.core import FLOATING, catalogue
 from funct.kernels.cpu.loops import available
 from funct.kernels.elementwise.casting import in_dtype
@@ -125,6 +126,39 @@ def test_numbers_at_which_vectors_round_otherwise_are_told_to_them(
     assert name is not None
     found = vector_loops.combined(name, (values,), dtype)
     np.testing.assert_array_equal(np.signbit(found), np.signbit(table))
+
+
+def test_zeros_may_keep_their_signs() -> None:
+    """As bfloat16's own sign has it: it is a function of vectors all the same."""
+    values = np.arange(1 << 16, dtype=np.uint16).view(ml_dtypes.bfloat16)
+    name = halves._with_bits_of(np.sign(values), "sign", values)
+    assert name is not None
+    assert_same(vector_loops.combined(name, (values,), values.dtype), np.sign(values))
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize("name", ["abs", "negative"])
+def test_signs_are_bits(name: str, dtype: Any) -> None:
+    """NaN has one too; of some elements, of many, and of those that do not lie side by side."""
+    values = np.arange(1 << 16, dtype=np.uint16).view(dtype)
+    expected = getattr(np, name)(values).view(np.uint16)
+    function = getattr(xp, name)
+    for part in (slice(None), slice(31_000, 32_999), slice(None, None, 3), slice(5)):
+        found = np.asarray(function(xp.asarray(values[part])))
+        np.testing.assert_array_equal(found.view(np.uint16), expected[part])
+
+
+@pytest.mark.parametrize(("dtype", "n", "told"), [("e", 600, 1), ("e", 9, 0), ("f", 600, 0)])
+def test_halves_from_numpy_let_functions_choose(
+    monkeypatch: pytest.MonkeyPatch, dtype: str, n: int, told: int
+) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr(conversion, "arrived", seen.append)
+    monkeypatch.setattr(conversion, "SMALL_ONLY", [None])
+    given = np.ones(n, dtype)
+    found = xp.asarray(given)
+    assert len(seen) == told
+    np.testing.assert_array_equal(found, given)
 
 
 def test_a_table_is_read_within_its_bounds() -> None:

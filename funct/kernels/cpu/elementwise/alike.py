@@ -26,6 +26,7 @@ from funct.kernels.cpu.elementwise.vector_loops import (
     ELEMENTS,
     PRINTED,
     SHORTEST,
+    SIGNS,
     operand,
     registers,
 )
@@ -89,7 +90,8 @@ def of_alike(
                 own = named(args[0]) if named and kind.itemsize == 2 else name
                 if own is None:
                     return otherwise(*args)
-                code = printed(_entry, own, operands, ELEMENTS[kind])
+                own, element = _of_bits(own, kind)
+                code = printed(_entry, own, operands, element)
                 entries.add([waiting.pop(kind)] * operands, code.address("entry"), code)
                 return entries.call(*args)
         return otherwise(*args)
@@ -141,6 +143,12 @@ def _single(a: Any) -> bool:
 def _fits(a: Any, first: Any) -> bool:
     known = a.__class__ is np.ndarray and a.dtype is first.dtype and a.shape == first.shape
     return known and bool(a.flags.c_contiguous and a.flags.aligned)
+
+
+def _of_bits(name: str, kind: np.dtype[Any]) -> tuple[str, str]:
+    """A function's name and element, of halves those of their bits where one of them changes."""
+    bits = name in SIGNS and kind.itemsize == 2
+    return (f"{name} of bits", "u16") if bits else (name, ELEMENTS[kind])
 
 
 def _entry(name: str, operands: int, element: str) -> str:
@@ -211,7 +219,7 @@ def _all(
     written last: what is left over is computed twice, where y may lie over an operand.
     """
 
-    half = typed(element).bytes == 2
+    half = element in ("f16", "bf16")
 
     def value(i: Value, lanes: int) -> Value:
         given = [f.load(typed(element, lanes), f.at(x, i, element)) for x in arrays]

@@ -19,7 +19,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from funct.kernels.cpu.elementwise.vector_loops import OPS, amended, combined, operand
+from funct.kernels.cpu.elementwise.vector_loops import OPS, SIGNS, amended, combined, operand
 from funct.kernels.cpu.loops import parallel
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.llvm.functions import FUNCTIONS
@@ -174,6 +174,8 @@ def _met(name: str, raw: Callable[..., Any]) -> Callable[..., Any]:
         operands = [operand(a, kind if k else first) for k, a in enumerate(args)]
         if not all(a.__class__ is np.ndarray for a in operands) or not permitted("llvm"):
             return raw(*args)
+        if name in SIGNS:
+            return combined(f"{name} of bits", [operands[0].view(_BITS)], _BITS).view(kind)
         if name != "where":
             if kind is _BRAIN and name in _EXTREMA:
                 operands.reverse()

@@ -32,7 +32,6 @@ __all__ = ["of_large", "other_way"]
 
 _LEAST = 1 << 12  # elements from which on a call of a loop costs less than what it saves
 _REAL = frozenset(map(np.dtype, "fd"))
-_SIGNS = frozenset({"abs", "negative"})  # of float16 NumPy finds them in vectors
 _COMPLEX = frozenset(map(np.dtype, "FD"))
 _WHOLE = frozenset(map(np.dtype, "?bhilqBHILQ"))
 _BYTES = frozenset(map(np.dtype, "?bB"))
@@ -82,8 +81,10 @@ def of_large(name: str, raw: Callable[..., Any], operands: int) -> Callable[...,
         return chosen(raw, truth(name, raw), _LEAST, HALVES | _REAL)
     if name == "negative":
         way = of_parts(raw, narrow)
-        return chosen(raw, way, _LEAST, [*HALVES, *_COMPLEX])
-    widened = [d for d in HALVES if name not in _SIGNS or d.kind != "f"]
+        some = of_alike(name, operands, HALVES, narrow)
+        return chosen(raw, way, _LEAST, _COMPLEX, some=some, sooner=HALVES, least_of_some=MANY)
+    # the size of float16 NumPy finds in vectors
+    widened = [d for d in HALVES if name != "abs" or d.kind != "f"]
     beside = limited(name, raw) if name in _LIMITS else None
     unlike = of_unlike(name, raw)
     if beside is not None:

@@ -32,8 +32,8 @@ from funct.kernels.llvm.remainder import integer_quotient
 from funct.kernels.windows.views import inverse_order, memory_order
 
 __all__ = [
-    "ELEMENTS", "OPS", "PRINTED", "SHORTEST", "amended", "combined", "computed", "nans", "operand",
-    "outer_product", "registers",
+    "ELEMENTS", "OPS", "PRINTED", "SHORTEST", "SIGNS", "amended", "combined", "computed", "nans",
+    "operand", "outer_product", "registers",
 ]  # fmt: skip
 
 ELEMENTS = {
@@ -56,6 +56,8 @@ _LONG = frozenset({
     "exp", "exp2", "expit", "expm1", "gammaln", "logaddexp", "ndtr", "pow", "sigmoid", "sin",
     "sinh", "tan", "tanh",
 })  # fmt: skip
+
+SIGNS = frozenset({"abs", "negative"})  # of halves the same of their bits: one of them changes
 
 _PLACES = ["y", *[f"x{k}" for k in range(_MOST)]]  # addresses, which a call fills in
 _STEPS = [f"s{k}" for k in range(_MOST)]  # strides of rows
@@ -103,6 +105,8 @@ OPS: dict[str, Callable[..., Value]] = {
     "where": lambda f, c, x, y: f.select(f.ne(c, 0), x, y),
     "astype": lambda f, x: x,
     "by_single": lambda f, x: f.convert(x, "f32"),
+    "abs of bits": lambda f, x: x & 0x7FFF,
+    "negative of bits": lambda f, x: x ^ 0x8000,
     "share": share,
     "fmod": FUNCTIONS["fmod"],
     "floor_divide": FUNCTIONS["floor_divide"],
@@ -134,7 +138,8 @@ def amended(name: str, odd: Sequence[tuple[float, float]], signed: bool, negativ
     def emit(f: Emitter, x: Value) -> Value:
         y = FUNCTIONS[name](f, x)
         for place, value in pairs:
-            y = f.select(f.eq(x, place), value, y)
+            kept = value == place == 0  # zeros keep their signs
+            y = f.select(f.eq(x, place), x if kept else value, y)
         if negative:
             y = f.select(f.isnan(y), -f.abs(y), y)
         return f.select(f.isnan(x), x if signed else f.abs(x), y)
