@@ -170,8 +170,7 @@ def _are_small(rows: int, y: NDArray[Any]) -> bool:
     size, byte = y.shape[-2] * y.shape[-1], y.itemsize
     if max(rows, *y.shape[-2:]) > _SMALL or (y.strides[-1] != byte and size * byte > _WHOLE):
         return False
-    parts = 1 if y.dtype in _REAL else 2
-    return rows * size * byte * parts <= _SMALL_VECTORS * host().vector_bytes
+    return rows * size * byte <= _SMALL_VECTORS * host().vector_bytes
 
 
 def _often(x: NDArray[Any], y: NDArray[Any]) -> Callable[[Any, Any], Any]:
