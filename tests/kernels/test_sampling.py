@@ -13,7 +13,7 @@ import funct as ft
 import funct.array as xp
 from funct.kernels.channels import lie_last
 from funct.kernels.cpu.loops import available
-from funct.kernels.cpu.windows import grids
+from funct.kernels.cpu.windows import grids as cpu_grids
 from funct.kernels.cpu.windows import sampling as cpu
 from funct.kernels.table import restricted
 from funct.kernels.windows import sampling as kernels
@@ -82,7 +82,7 @@ def test_few_channels_have_the_bits_of_the_composition(
         y = np.zeros((images, channels, count), dtype)
         told = channels, h, w, count, mode, padding, corners, -(-count // 200), 200
         with np.errstate(all="ignore"):
-            agree(grids.grid_sums, x, grid, y, *told, images * -(-count // 200))
+            agree(cpu_grids.grid_sums, x, grid, y, *told, images * -(-count // 200))
 
 
 def _turned_agree(

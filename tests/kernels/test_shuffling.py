@@ -1,37 +1,56 @@
-"""Channels as pixels: kernels stay inside, and are what NumPy's axes in another order give."""
+"""The order of random words: what a stable sort says, whatever the words are."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from funct.kernels.channels import lie_last
-from funct.kernels.cpu import loops
-from funct.kernels.cpu.windows import shuffling as cpu
-from funct.kernels.windows.shuffling import pixel_shuffle, pixel_unshuffle
-from tests.kernels.arrays import agree
+from funct.kernels.cpu.loops import available
+from funct.kernels.cpu.order import shuffling as cpu
+from funct.kernels.order.sorting import plain_argsort
+from funct.kernels.random.orders import order
+from tests.kernels.arrays import agree_on_new
 
-pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
+pytestmark = pytest.mark.skipif(not available(), reason="there is no LLVM to compile with")
+
+LENGTHS = (1, 2, 3, 8, 17, 100, 1000, 4097)
 
 
-@given(*[st.integers(1, 4)] * 5, st.sampled_from(["f4", "f8"]))
-def test_few_pixels(n: int, c: int, r: int, h: int, w: int, dtype: str) -> None:
-    """In both layouts, and back; as Python with every index checked."""
-    x = np.random.default_rng(0).normal(size=(n, c * r * r, h, w)).astype(dtype)
-    axes = x.reshape(n, c, r, r, h, w).transpose(0, 1, 4, 2, 5, 3)
-    pixels = axes.reshape(n, c, h * r, w * r)
-    last = np.moveaxis(np.moveaxis(x, 1, -1).copy(), -1, 1)
-    for image in (x, last):
-        found = pixel_shuffle(image, r)
-        assert found is not None
-        assert np.array_equal(found, pixels)
-        assert lie_last(image) <= (lie_last(found) or bool(found.flags.c_contiguous))
-    back = pixel_unshuffle(pixels, r)
-    assert back is not None
-    assert np.array_equal(back, x)
-    flat, y = x.reshape(-1), np.zeros(x.size, dtype)
-    for way in (False, True):
-        agree(cpu.few_pixels, flat, y, n * c, r, h, w, way)
-    agree(cpu.few_pixels_last, flat, y, n * h, r, w, c)
+def words(n: int, kind: str) -> Any:
+    """Random ones; those that are alike in their first bits, in their last ones, or in all; even
+    ones that are alike but for their last bits in pairs.
+    """
+    x = np.random.default_rng(n).integers(0, 2**64, n, dtype=np.uint64)
+    first = x >> np.uint64(60)
+    others = {"few": first << np.uint64(60), "late": first, "same": x * np.uint64(0)}
+    pairs = np.repeat(x[: (n + 1) // 2], 2)[:n]
+    others["alike"] = np.random.default_rng(1).permutation(pairs ^ (x & np.uint64(1)))
+    others["cut"] = others["few"] | (x & np.uint64(3))
+    return others.get(kind, x)
+
+
+@pytest.mark.parametrize("kind", ["random", "few", "late", "cut", "same", "alike"])
+def test_words_are_in_stable_order(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dealt out at once, and by their first digit before."""
+    for near, part in ((1 << 17, 14), (64, 14), (65, 10)):
+        monkeypatch.setattr("funct.kernels.random.orders.NEAR", near)  # sizes are kept for each
+        monkeypatch.setattr(cpu, "_PART", part)
+        for n in LENGTHS:
+            x = words(n, kind)
+            np.testing.assert_array_equal(order(x), plain_argsort(x, 0, False), strict=True)
+
+
+@pytest.mark.parametrize("kind", ["random", "few", "alike"])
+def test_no_index_is_outside(kind: str) -> None:
+    """Run as Python with every index checked, the kernel writes what machine code writes."""
+    like = np.zeros(1, np.int64)
+    for n in (1, 2, 17, 60):
+        x = words(n, kind)
+        for near in (8, n):
+            low, digit, part, room = cpu.sizes(n, near)
+            dealt, counts = np.zeros(part << digit, np.uint64), np.zeros(1 << digit, np.int64)
+            items, new = np.zeros(cpu.items_for(room), np.int32), np.zeros(n, np.int64)
+            given = (x, like, dealt, counts, items, n, low, digit, part, room)
+            agree_on_new(cpu.even_order, new, *given)

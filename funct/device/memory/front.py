@@ -33,7 +33,7 @@ from funct.device.memory.policy import Options, Policy
 from funct.device.printed import printed
 from funct.source import user_site
 
-__all__ = ["Front", "Lent", "front_code", "lock", "set_handler"]
+__all__ = ["Front", "Lent", "front_code", "lock", "numpy_handler", "set_handler"]
 
 LEAST = 1 << 16  # bytes of the smallest request that is ours
 _ZERO_MOST = 1 << 28  # bytes; pages of larger zeros are new ones, which come when touched
@@ -88,6 +88,11 @@ def _default() -> _Handler:
 
 
 _NUMPYS = bytes(_default())  # as it is before anybody is served
+
+
+def numpy_handler() -> Any:
+    """A handler with NumPy's own functions, whatever the default one has become."""
+    return _capsule(_for_ever(_Handler.from_buffer_copy(_NUMPYS)))
 
 
 def _capsule(handler: _Handler) -> Any:
