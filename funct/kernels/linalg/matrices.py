@@ -178,7 +178,9 @@ def pinv(x: NDArray[Any], rtol: Any, /) -> NDArray[Any]:
     kept = s > np.asarray(rtol, s.dtype)[..., None] * largest
     inverse = np.where(kept, 1 / np.where(kept, s, 1), 0)
     u = np.conj(np.swapaxes(u, -1, -2))
-    return matmul(np.conj(np.swapaxes(vh, -1, -2)), inverse[..., None] * u)
+    # Stacks of complex matrices are multiplied in another order than one of them.
+    product = matmul if u.dtype is s.dtype else np.matmul
+    return product(np.conj(np.swapaxes(vh, -1, -2)), inverse[..., None] * u)
 
 
 @fails_with("the iteration did not converge; is every element finite?")

@@ -26,7 +26,8 @@ def few_windows(
     flat: bool, lone: bool, padded: bool, how: str,
 ) -> None:  # fmt: skip
     """y: the "sum" of each window, its "mean" or "max". The first axis is folded first. flat: it is
-    none. lone: inner is 1. padded: there is padding.
+    none. lone: inner is 1. padded: there is padding; of equal zeros the last one counts, in the
+    order in which passes along an axis meet its elements: see `_begin`.
     """
     count = np.int64(k0 * k1 * k2).astype(x.dtype)
     whole = inner & -LANES
@@ -34,21 +35,23 @@ def few_windows(
     for p in range(planes):
         for i in range(t0):
             a0, m0 = _met(i * s0 - l0, k0, n0, padded)
+            b0 = _begin(i * s0 - a0, (t0 - 1) * s0 < n0, padded)
             for j in range(t1):
                 a1, m1 = _met(j * s1 - l1, k1, n1, padded)
+                b1 = _begin(j * s1 - a1, (t1 - 1) * s1 < n1, padded)
                 for k in range(t2):
                     a2, m2 = _met(k * s2 - l2, k2, n2, padded)
+                    b2 = _begin(k * s2 - a2, (t2 - 1) * s2 < n2, padded)
                     first = (((p * n0 + a0) * n1 + a1) * n2 + a2) * inner
+                    axes = (n1 * row, m0, b0), (row, m1, b1), (inner, m2, b2)
                     if lone:
-                        one = _window(x, first, n1 * row, m0, row, m1, 1, m2, 1, flat, how)
+                        one = _window(x, first, axes, 1, flat, padded, how)
                         y[out] = one / count if how == "mean" else one
                     for c in range(0, whole, LANES):
-                        v = _window(
-                            x, first + c, n1 * row, m0, row, m1, inner, m2, LANES, flat, how
-                        )
+                        v = _window(x, first + c, axes, LANES, flat, padded, how)
                         stored(y, out + c, v / count if how == "mean" else v)
                     for c in range(whole, 0 if lone else inner):
-                        w = _window(x, first + c, n1 * row, m0, row, m1, inner, m2, 1, flat, how)
+                        w = _window(x, first + c, axes, 1, flat, padded, how)
                         y[out + c] = w / count if how == "mean" else w
                     out = out + inner
 
@@ -61,34 +64,53 @@ def _met(first: Any, size: Any, length: Any, padded: bool) -> tuple[Any, Any]:
     return start, min(first + size, length) - start
 
 
-def _window(
-    x: Any, at: Any, s0: Any, m0: Any, s1: Any, m1: Any, s2: Any, m2: Any, width: int, flat: bool,
-    how: str,
-) -> Any:  # fmt: skip
-    """A window from there on, folded; as many side by side. s, m: of axes, from an element to the
-    next, and how many."""
-    v = _plane(x, at, s0, m0, s1, m1, width, flat, how)
-    for u in range(1, m2):
-        v = folded(v, _plane(x, at + u * s2, s0, m0, s1, m1, width, flat, how), how)
+def _begin(at: Any, meets: Any, padded: bool) -> Any:
+    """Which element of an axis is met first, if there is padding: that at the first tap which meets
+    one in every window, if there is such a tap, since a pass with it leaves nothing to fill.
+    """
+    if not padded:
+        return 0
+    return at if meets else 0
+
+
+def _others(begin: Any, count: Any, padded: bool) -> Any:
+    """From where to where the others are."""
+    return ((0, begin), (begin + 1, count)) if padded else ((1, count),)
+
+
+def _window(x: Any, at: Any, axes: Any, width: int, flat: bool, padded: bool, how: str) -> Any:
+    """A window from there on, folded; as many side by side. axes: from an element to the next, how
+    many, and the first one.
+    """
+    outer, middle, (step, count, begin) = axes
+    v = _plane(x, at + begin * step, outer, middle, width, flat, padded, how)
+    for first, end in _others(begin, count, padded):
+        for u in range(first, end):
+            w = _plane(x, at + u * step, outer, middle, width, flat, padded, how)
+            v = folded(v, w, how)
     return v
 
 
 def _plane(
-    x: Any, at: Any, s0: Any, m0: Any, s1: Any, m1: Any, width: int, flat: bool, how: str
+    x: Any, at: Any, outer: Any, middle: Any, width: int, flat: bool, padded: bool, how: str
 ) -> Any:
     if flat:
-        return _line(x, at, s1, m1, width, how)
-    v = _line(x, at, s0, m0, width, how)
-    for u in range(1, m1):
-        v = folded(v, _line(x, at + u * s1, s0, m0, width, how), how)
+        return _line(x, at, middle, width, padded, how)
+    step, count, begin = middle
+    v = _line(x, at + begin * step, outer, width, padded, how)
+    for first, end in _others(begin, count, padded):
+        for u in range(first, end):
+            v = folded(v, _line(x, at + u * step, outer, width, padded, how), how)
     return v
 
 
-def _line(x: Any, at: Any, step: Any, count: Any, width: int, how: str) -> Any:
-    v = x[at] if width == 1 else loaded(x, at, width)
-    for u in range(1, count):
-        w = x[at + u * step] if width == 1 else loaded(x, at + u * step, width)
-        v = folded(v, w, how)
+def _line(x: Any, at: Any, axis: Any, width: int, padded: bool, how: str) -> Any:
+    step, count, begin = axis
+    v = x[at + begin * step] if width == 1 else loaded(x, at + begin * step, width)
+    for first, end in _others(begin, count, padded):
+        for u in range(first, end):
+            w = x[at + u * step] if width == 1 else loaded(x, at + u * step, width)
+            v = folded(v, w, how)
     return v
 
 
