@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from funct.compile.entry_table import ARRAY, COPIED, HEAD, INPUTS, NDARRAY, ONE_ORDER, ORDERS
 from funct.kernels.cpu.calls import (
+    ALIGNED,
     DATA,
     DENSE,
     DTYPE,
@@ -17,7 +18,6 @@ from funct.kernels.cpu.calls import (
 
 __all__ = ["arguments_text"]
 
-_ALIGNED = 0x0100  # a flag
 _FEW = 1 << 12  # elements that are copied where they do not lie side by side
 
 
@@ -91,7 +91,7 @@ good:
   br i1 %any.order, label %ordered, label %in.order
 ordered:  ; as the first argument is
   %is.first = icmp eq i64 %k, 0
-  %aligned.flag = and i32 %flags, {_ALIGNED}
+  %aligned.flag = and i32 %flags, {ALIGNED}
   %aligned = icmp ne i32 %aligned.flag, 0
   br i1 %aligned, label %maybe.first, label %refuse
 maybe.first:

@@ -22,7 +22,17 @@ from funct.compile.entry_table import (
     WARNS,
     WHENCE,
 )
-from funct.kernels.cpu.calls import BASE, DATA, DENSE, FLAGS, RANK, STRIDES, field, word
+from funct.kernels.cpu.calls import (
+    BASE,
+    DATA,
+    DENSE,
+    FLAGS,
+    KEEP_ORDER,
+    RANK,
+    STRIDES,
+    field,
+    word,
+)
 from funct.kernels.cpu.outside import declared
 
 __all__ = ["SPARE", "entry_text"]
@@ -32,7 +42,6 @@ SPARE = 2  # kept buffers for each result
 # words of a result's spec: dtype, rank, shape, input, spare buffers, how many, shared buffer
 _OUT = 6 + SPARE
 _SMALL = 1 << 13  # bytes of a workspace that lies on the stack
-_KEEP_ORDER = 2
 _OBJECT = -(-(FLAGS + 8) // 16) * 16  # bytes of an array, up to its flags
 _OWN = 0x0004 | 0x0400  # flags: it owns its elements, and may be written into
 
@@ -138,7 +147,7 @@ ordered:
   %first.dense = icmp eq i32 %first.masked, {DENSE}
   br i1 %first.dense, label %in.order, label %like
 like:
-  %alike = call ptr @PyArray_NewLikeArray(ptr %first, i32 {_KEEP_ORDER}, ptr null, i32 0)
+  %alike = call ptr @PyArray_NewLikeArray(ptr %first, i32 {KEEP_ORDER}, ptr null, i32 0)
   %no.room = icmp eq ptr %alike, null
   br i1 %no.room, label %give, label %compare
 compare:

@@ -16,6 +16,7 @@ import numpy as np
 
 from funct.kernels.cpu.by_words import PLACES, text
 from funct.kernels.cpu.calls import (
+    ALIGNED,
     DATA,
     DTYPE,
     FLAGS,
@@ -35,7 +36,6 @@ from funct.kernels.table import restriction, unrestricted
 
 __all__ = ["ByLayout"]
 
-_ALIGNED = 0x0100  # a flag
 _ENOUGH = 2000  # calls whose gain, 1 to 4 µs each, pays for the code, which is kept on disk
 _MOST = 4  # axes of an array
 _PLACE = 24  # words of what is kept of a layout
@@ -110,7 +110,7 @@ asked:
 {field("shape", "%x", SHAPE, "ptr")}
 {field("strides", "%x", STRIDES, "ptr")}
   %rank = zext i32 %rank32 to i64
-  %aligned = and i32 %flags, {_ALIGNED}
+  %aligned = and i32 %flags, {ALIGNED}
   %is.aligned = icmp ne i32 %aligned, 0
   %is.short = icmp ule i64 %rank, {_MOST}
   %fits = and i1 %is.aligned, %is.short

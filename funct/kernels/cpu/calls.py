@@ -18,15 +18,17 @@ from funct.device import Code, assemble
 from funct.kernels.cpu.outside import address_in_python, declared
 
 __all__ = [
-    "BASE", "DATA", "DENSE", "DTYPE", "FLAGS", "RANK", "REAL", "SHAPE", "STRIDES", "TYPE",
-    "builtin", "code_of", "field", "maker", "readable", "slot", "word",
+    "ALIGNED", "BASE", "DATA", "DENSE", "DTYPE", "FLAGS", "KEEP_ORDER", "RANK", "REAL", "SHAPE",
+    "STRIDES", "TYPE", "builtin", "code_of", "field", "maker", "readable", "slot", "word",
 ]  # fmt: skip
 
 # Where the fields of an object and of an array stand: NumPy's ABI fixes what follows the head.
 _HEAD = object.__basicsize__
 TYPE, REAL = _HEAD - 8, _HEAD  # of a float, its number
 DATA, RANK, SHAPE, STRIDES, BASE, DTYPE, FLAGS = range(_HEAD, _HEAD + 56, 8)
-DENSE = 0x0001 | 0x0100  # flags: C-contiguous, aligned
+ALIGNED = 0x0100  # a flag
+DENSE = 0x0001 | ALIGNED  # flags: C-contiguous, aligned
+KEEP_ORDER = 2  # a new array lies as another one
 
 
 @functools.cache

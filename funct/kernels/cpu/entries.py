@@ -24,10 +24,12 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.cpu.calls import (
+    ALIGNED,
     DATA,
     DENSE,
     DTYPE,
     FLAGS,
+    KEEP_ORDER,
     RANK,
     REAL,
     SHAPE,
@@ -42,7 +44,6 @@ from funct.kernels.cpu.passages import unlocked
 
 __all__ = ["Entries"]
 
-_ALIGNED, _KEEP_ORDER = 0x0100, 2  # a flag; the order of a new array
 _ALIKE, _FLAT = 2, 3  # how a result is made
 _LONG = 1 << 13  # elements from which on other Python threads may run meanwhile
 _MOST = 32  # parameters
@@ -202,7 +203,7 @@ laid:
   %dense = icmp eq i32 %masked, {DENSE}
   br i1 %dense, label %measure, label %other.order
 other.order:
-  %flag.aligned = and i32 %flags, {_ALIGNED}
+  %flag.aligned = and i32 %flags, {ALIGNED}
   %aligned = icmp ne i32 %flag.aligned, 0
   %may.turn = and i1 %flat, %aligned
   store i1 %may.turn, ptr %turned
@@ -333,7 +334,7 @@ other.new:
   br i1 %any.turned, label %in.order, label %new
 in.order:  ; whose strides say whether elements lie side by side
   %model = load ptr, ptr %args
-  %y.turned = call ptr @PyArray_NewLikeArray(ptr %model, i32 {_KEEP_ORDER}, ptr null, i32 0)
+  %y.turned = call ptr @PyArray_NewLikeArray(ptr %model, i32 {KEEP_ORDER}, ptr null, i32 0)
   %no.space = icmp eq ptr %y.turned, null
   br i1 %no.space, label %failed, label %model.order
 model.order:

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     Index = NDArray[np.int64]
 
-__all__ = ["SORTED",
-    "bincount", "bounds", "direction", "distinct", "histogram", "histogram_between", "limits",
-    "of_truth", "plain_histogram", "rises", "seem_close", "sort", "values", "weighed",
+__all__ = [
+    "SORTED", "bincount", "bounds", "direction", "distinct", "histogram", "histogram_between",
+    "limits", "of_truth", "plain_histogram", "rises", "seem_close", "sort", "values", "weighed",
 ]  # fmt: skip
 
 _LARGEST = (1 << 63) - 1

@@ -37,8 +37,8 @@ def plan_of(
     padded: bool,
 ) -> Plan | None:  # fmt: skip
     """The shape of the result, what kernels are told, and both with channels last; None where that
-    does not serve. padded: whether windows may reach beyond the image, as those of maxima may, for
-    which order is nothing.
+    does not serve. padded: whether windows may reach beyond the image, as those of maxima may: the
+    kernel folds these in the order of passes over axes.
     """
     d = len(window)
     if d > _AXES or set(dilation) != {1} or 0 in window or 0 in x or prod(x) >= FEW:

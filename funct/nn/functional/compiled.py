@@ -62,15 +62,9 @@ def compiled(
     COMPILED[fun.__name__] = fun
     known: dict[Any, Any] = {}  # by what is given besides arrays, a function of arrays alone
     lone: dict[Any, Any] = {}  # of one array and plain values, by these and all classes
-    several: dict[Any, Any] = {}  # of more, with None in the places of arrays
     anything = functools.cache(lambda: jit(fun))
 
     def large(*args: P.args, **options: P.kwargs) -> R:
-        if several and not options:
-            run = _known(several, args)
-            if run is not None:
-                found: R = run(*[a for a in args if a.__class__ is Array])
-                return found
         key: list[Any] = list(options)
         arrays: list[Any] = []
         last = False  # of the first one
@@ -94,14 +88,9 @@ def compiled(
             if len(known) >= _MOST:
                 known.clear()
                 lone.clear()
-                several.clear()
             run = known[frame] = jit(_of_arrays(fun, args, options))
-            plain = [a for a in args if a.__class__ is not Array]
-            if not ("last" in key or options) and all(map(is_told, plain)):
-                if args[0].__class__ is Array and len(arrays) == 1:
-                    lone[(*args[1:], *map(type, args))] = run
-                else:
-                    several[_told(args)] = run
+            if len(arrays) == 1 and not (last or options) and all(map(is_told, args[1:])):
+                lone[(*args[1:], *map(type, args))] = run
         y = run(*arrays)
         if last and y.__class__ is Array and y.ndim == arrays[0].ndim:
             return cast("R", wrap(channels_first(y.data)))
@@ -109,24 +98,6 @@ def compiled(
 
     single = Single if loops is None else functools.partial(Single, loops=loops)
     return _by_size(fun, large, single, least, lone, loops)
-
-
-def _told(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What a call of arrays and plain values is known by."""
-    return (*[None if a.__class__ is Array else a for a in args], *map(type, args))
-
-
-def _known(several: Mapping[Any, Any], args: tuple[Any, ...]) -> Any:
-    """What computes such a call, if that is known and no array lies with its channels last."""
-    for a in args:
-        if a.__class__ is Array:
-            d = a.data
-            if d.ndim > _MATRICES and not d.flags.c_contiguous:
-                return None
-    try:
-        return several.get(_told(args))
-    except TypeError:
-        return None  # what has no hash
 
 
 def whole(fun: Callable[P, R]) -> Callable[P, R]:

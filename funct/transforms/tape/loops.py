@@ -10,6 +10,7 @@ A square is a product, as in `kernels.power`, to which other whole exponents are
 from __future__ import annotations
 
 from funct.kernels.cpu.calls import (
+    ALIGNED,
     DATA,
     DENSE,
     DTYPE,
@@ -38,7 +39,7 @@ entry:
 {field("rank", "%x", RANK, "i32")}
 {field("strides", "%x", STRIDES, "ptr")}
 {field("flags", "%x", FLAGS, "i32")}
-  %aligned = and i32 %flags, {DENSE & 0x0100}
+  %aligned = and i32 %flags, {ALIGNED}
   %right = icmp ne i32 %aligned, 0
   br i1 %right, label %next, label %no
 next:
@@ -227,7 +228,7 @@ elements:
 {field("y.rank", "%y", RANK, "i32")}
 {field("y.flags", "%y", FLAGS, "i32")}
   store ptr %y.data, ptr %place.at
-  %y.dense = and i32 %y.flags, {DENSE & ~0x0100}
+  %y.dense = and i32 %y.flags, {DENSE & ~ALIGNED}
   %y.still = icmp eq i32 %y.dense, 0
   %y.point = icmp eq i32 %y.rank, 0
   %y.stays = or i1 %y.still, %y.point

@@ -15,11 +15,11 @@ import numpy as np
 from funct.kernels.cpu.loops import parallel
 from funct.kernels.cpu.vectors import gathered, loaded, picked, room, spread, stored
 
-__all__ = ["LANES", "grid_sums"]
+__all__ = ["grid_sums"]
 
-LANES = 16
+_LANES = 16
 _CUBIC = -0.75
-_EVEN, _ODD = (tuple([2 * k + odd for k in range(LANES)]) for odd in (0, 1))
+_EVEN, _ODD = (tuple([2 * k + odd for k in range(_LANES)]) for odd in (0, 1))
 _TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4}  # of an axis
 
 
@@ -32,10 +32,10 @@ def grid_sums(
     image: Any = np.int64(np.uint64(task) // np.uint64(parts))
     start = (task - image * parts) * some
     last: Any = min(start + some, count)
-    whole = start + ((last - start) & -LANES)
+    whole = start + ((last - start) & -_LANES)
     taps = _TAPS[mode]
-    places, weights = room(np.int32, taps * taps * LANES), room(x.dtype, taps * taps * LANES)
-    for width, first, end in ((LANES, start, whole), (1, whole, last)):
+    places, weights = room(np.int32, taps * taps * _LANES), room(x.dtype, taps * taps * _LANES)
+    for width, first, end in ((_LANES, start, whole), (1, whole, last)):
         for t in range(first, end, width):
             at = (image * count + t) * 2
             if width == 1:
