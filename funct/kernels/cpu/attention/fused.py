@@ -126,7 +126,7 @@ def plan(
     few = name == "attend" and queries < FEW and group * queries <= _SHARED and not threshold(rate)
     kind, mask = _kind(mask, queries, keys, passes, packs=boolean and not few)
     heads = _heads(mask, seed, operands, lead, keys_lead)
-    pad = 2 * lanes
+    pad = 2 * lanes if few else lanes
     padded = (-(-depth // pad) * pad, -(-width // pad) * pad)
     if few:
         name, splits, items = "attend_few", 0, groups
@@ -137,7 +137,8 @@ def plan(
     else:
         splits = min(-(-_SPLITS // groups), group * blocks)
         items = groups * splits
-        words = wide * (2 * depth + width + sum(padded) + 2 * strips.BLOCK + 2)
+        words = wide * (2 * depth + width + sum(padded) + 2)
+        words += 2 * strips.BLOCK * (wide + strips.LINE // itemsize)
     words = -(-words // 64) * 64
     workers = min(items, 4 * host().cores)
     scales = np.array([scale * _LOG2_E, scale, 1 / (1 - rate)], dtype)

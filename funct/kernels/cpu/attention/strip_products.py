@@ -22,7 +22,7 @@ Along = Literal["rows", "steps"]
 # registers; of 32 registers 16 sums suffice, and short strips waste less where queries end.
 TILES = {32: {3: 4, 2: 6, 1: 8}, 64: {2: 8, 1: 8}}
 _UNROLL = 2
-_TERMS = 64  # of a sum; longer ones are sums of such, which rounds less
+_TERMS = 64  # of a sum; longer ones are sums of such, which rounds less; a short rest joins one
 
 
 def product_name(element: str, width: int, along: Along, vectors: int) -> str:
@@ -52,6 +52,7 @@ def _define(module: Module, element: str, width: int, along: Along, vectors: int
 
     lanes = width // typed(element).bytes
     vector = typed(element, lanes)
+    last = f.max((k_count - _TERMS // 2) & -_TERMS, 0)  # where the last part of a sum begins
 
     def load(pointer: Value, v: int) -> Value:
         return f.load(vector, f.at(pointer, v * lanes, element))
@@ -86,22 +87,22 @@ def _define(module: Module, element: str, width: int, along: Along, vectors: int
 
         to = [f.at(places[r], v * lanes, element) for r, v in cells]
 
-        def clear() -> None:
-            for place in to:
-                f.store(f.constant(vector, 0), place)
-
         def part(start: Value) -> None:
-            stop = f.min(k_count, start + _TERMS)
+            stop = f.select(f.eq(start, last), k_count, start + _TERMS)
             main = stop & -unroll
             sums = [f.constant(vector, 0) for _ in cells]
             if unroll > 1:  # parts begin at even places
                 sums = f.loop(start, main, unroll, steps(unroll), sums, maybe_empty=True)
             sums = f.loop(main if unroll > 1 else start, stop, 1, steps(1), sums, maybe_empty=True)
-            for place, x in zip(to, sums):
-                f.store(f.load(vector, place) + x, place)
 
-        f.when(f.eq(adds, 0), clear)
-        each(f, 0, k_count, part, _TERMS)
+            def added() -> list[Value]:
+                return [f.load(vector, place) + x for place, x in zip(to, sums)]
+
+            whole = f.branch(f.ne(adds | start, 0), added, lambda: sums)
+            for place, x in zip(to, whole):
+                f.store(x, place)
+
+        each(f, 0, last + 1, part, _TERMS)
 
     # rows that are left over are few, so their code is short
     rows, start_m = TILES[width][vectors], f.constant(I64, 0)

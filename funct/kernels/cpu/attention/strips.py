@@ -33,6 +33,7 @@ __all__ = [
 
 STRIPS = 4  # of a task
 BLOCK = 128  # keys at a time
+LINE = 64  # bytes
 SOFTEST = {"f32": -1e38, "f64": -1e300}  # below every score, but finite
 
 # What changes from call to call stands first; the rest follows from shapes, strides and numbers.
@@ -68,6 +69,7 @@ class Strips:
         self.vectors = max(TILES[width])
         self.strip = self.vectors * self.lanes
         self.wide = STRIPS * self.strip
+        self.apart = self.wide + LINE // typed(element).bytes  # rows in different sets of a cache
         self.turn = turn_name(element, width)
 
     # Products

@@ -233,12 +233,14 @@ class _Strips(Strips):
         k, v = self.pointer(f, job, "k", head.k), self.pointer(f, job, "v", head.v)
         query = head.index * job.queries + first
         rooms = [room]
-        sizes = (depth, width, depth, job.depth_padded, job.width_padded, BLOCK, BLOCK, 1)
-        for rows in sizes:
-            words = rows * f.constant(I64, self.wide)
-            rooms.append(f.at(rooms[-1], words, element))
+        sizes = (depth, width, depth, job.depth_padded, job.width_padded)
+        words = [rows * f.constant(I64, self.wide) for rows in sizes]
+        words += [f.constant(I64, n) for n in (BLOCK * self.apart, BLOCK * self.apart, self.wide)]
+        for many in words:
+            rooms.append(f.at(rooms[-1], many, element))
         q_turned, g_turned, dq, q_rows, g_rows, weights, slopes, logs, deltas = rooms
         size, wide = f.constant(I64, strip), f.constant(I64, self.wide)
+        apart = f.constant(I64, self.apart)
         scale, plain, rest = (self.number(f, job, i) for i in range(3))
         self.copy(f, q, job.q_row, q_rows, job.depth_padded, count, depth)
         self.multiply(f, q_rows, count * job.depth_padded, plain)
@@ -272,7 +274,7 @@ class _Strips(Strips):
                     for x in (weights, slopes):
                         for i in range(self.vectors):
                             zero = f.constant(self.vector, 0)
-                            self.store(f, zero, f.at(x, j * self.wide + start, element), i)
+                            self.store(f, zero, f.at(x, j * self.apart + start, element), i)
 
                 each(f, *rows, one)
 
@@ -289,18 +291,18 @@ class _Strips(Strips):
                 k_here, v_here = (
                     f.at(x, key_here * row, element) for x, row in ((k, job.k_row), (v, job.v_row))
                 )  # fmt: skip
-                p, d = (f.at(x, low * self.wide + start, element) for x in (weights, slopes))
+                p, d = (f.at(x, low * self.apart + start, element) for x in (weights, slopes))
                 to = f.at(q_turned, start * depth, element)
-                given = [k_here, job.k_row, to, size, p, wide, mine, depth]
+                given = [k_here, job.k_row, to, size, p, apart, mine, depth]
                 self.score(f, job, head, first + start, queries, key_here, given)
                 to = f.at(g_turned, start * width, element)
-                given = [v_here, job.v_row, to, size, d, wide, mine, width]
+                given = [v_here, job.v_row, to, size, d, apart, mine, width]
                 self.product_of_strip(f, "zero", "steps", queries, given)
                 log = [self.load(f, f.at(logs, start, element), i) for i in range(self.vectors)]
                 delta = [self.load(f, f.at(deltas, start, element), i) for i in range(self.vectors)]
 
                 def slope(j: Value, stays: list[Value] | None = None) -> None:
-                    at_p, at_d = (f.at(x, j * self.wide, element) for x in (p, d))
+                    at_p, at_d = (f.at(x, j * self.apart, element) for x in (p, d))
                     for i in range(self.vectors):
                         x = self.power(f, self.load(f, at_p, i) - log[i])
                         from_g = self.load(f, at_d, i)
@@ -322,7 +324,7 @@ class _Strips(Strips):
 
                 f.branch(f.ne(job.threshold, 0), dropped, whole)
                 to = f.at(dq, start * depth, element)
-                given = [k_here, job.k_row, d, wide, to, size, depth, mine]
+                given = [k_here, job.k_row, d, apart, to, size, depth, mine]
                 self.product_of_strip(f, "add", "rows", queries, given)
 
             self.each_strip(f, count, one)
@@ -336,18 +338,20 @@ class _Strips(Strips):
                     (weights, g_rows, job.width_padded, dv),
                     (slopes, q_rows, job.depth_padded, dk),
                 ):
-                    at = f.at(x, j * self.wide + before, element)
+                    at = f.at(x, j * self.apart + before, element)
 
                     def columns_of(
-                        c: Value, at: Value = at, rows: Value = rows, columns: Value = columns,
-                        to: Value = to,
+                        vectors: int, c: Value, at: Value = at, rows: Value = rows,
+                        columns: Value = columns, to: Value = to,
                     ) -> None:  # fmt: skip
                         right = f.at(rows, before * columns + c, element)
                         here = f.at(to, (key + j) * columns + c, element)
-                        given = [at, wide, right, columns, here, columns, mine, count - before]
-                        self.product(f, "add", "steps", 2, given)
+                        given = [at, apart, right, columns, here, columns, mine, count - before]
+                        self.product(f, "add", "steps", vectors, given)
 
-                    each(f, 0, columns, columns_of, 2 * self.lanes)
+                    pairs = columns & -2 * self.lanes
+                    each(f, 0, pairs, functools.partial(columns_of, 2), 2 * self.lanes)
+                    f.when(columns > pairs, functools.partial(columns_of, 1, pairs))
 
             def strip_of_keys(j: Value) -> None:
                 before = f.max(key + j - first, 0)
