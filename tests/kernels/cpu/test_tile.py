@@ -91,13 +91,42 @@ def test_sums_are_exact(name: str, width: int, rows: int, vectors: int, packed: 
 
 
 @pytest.mark.in_turn
+@pytest.mark.parametrize(("run", "count"), [(1, 7), (6, 12), (7, 70), (14, 31), (31, 93), (45, 90)])
+@pytest.mark.parametrize("name", ["f32", "f64"])
+def test_rows_may_lie_evenly(name: str, run: int, count: int) -> None:
+    """Of each run from the place of its first one on, whatever the table says of others."""
+    dot, width = DOTS[name], host().vector_bytes
+    lanes, apart, depth = width // NUMPY[name][0]().itemsize, 3, 5
+    unit, table = tile.even_table(name, width, run, apart, [count])
+    most = most_rows(dot, width, 1, even=True)
+    assert unit % run == 0
+    assert unit <= max(most, run)
+    rng = np.random.default_rng(0)
+    b = rng.integers(-9, 10, (depth, lanes)).astype(NUMPY[name][0])
+    c = np.zeros((count, lanes), NUMPY[name][1])
+    at = np.arange(count) // run * (run * apart + 1) + np.arange(count) % run * apart
+    a = rng.integers(-9, 10, at[-1] + depth).astype(NUMPY[name][0])
+    places, tap = np.stack([at, np.arange(count) * lanes], 1).copy(), np.zeros(2, np.int64)
+    for first in range(0, count, unit):
+        last = min(first + unit, count)
+        parts = -(-(last - first) // most)
+        for rows in np.array_split(np.arange(first, last), parts):
+            CALL(int(table[len(rows)]))(
+                a.ctypes.data, places[rows[0] :].ctypes.data, tap.ctypes.data, 1, b.ctypes.data,
+                depth, 0, c.ctypes.data, 0,
+            )  # fmt: skip
+    windows = np.lib.stride_tricks.sliding_window_view(a, depth)[at]
+    np.testing.assert_array_equal(c, windows @ b)
+
+
+@pytest.mark.in_turn
 @pytest.mark.parametrize("vectors", [1, 2])
 @pytest.mark.parametrize("lays", [False, True])
 @pytest.mark.parametrize("few", [False, True])
 def test_rows_may_be_words_beside_each_other(vectors: int, lays: bool, few: bool) -> None:
     """Each k is so many words further; more are asked for than there are, which harms nobody."""
     dot, width = DOTS["f32"], host().vector_bytes
-    most = most_rows(dot, width, vectors, across=True)
+    most = most_rows(dot, width, vectors, even=True)
     assert most >= most_rows(dot, width, vectors)
     rows = 1 if few else most
     shape = Shape(dot, width, rows, vectors, not lays, lays, across=True)
@@ -295,7 +324,7 @@ def test_a_table_has_the_tiles_that_are_called_and_no_others(monkeypatch, counts
     """By rows where six fit: seven are cut into three and four. columns: in vectors."""
     monkeypatch.setattr(tile, "_tables", {})
     monkeypatch.setattr(
-        tile, "most_rows", lambda dot, width, vectors=2, across=False: 12 // vectors
+        tile, "most_rows", lambda dot, width, vectors=2, even=False: 12 // vectors
     )
     found = tile_table("f32", 32, counts, columns * 8)
     there = [tuple(np.flatnonzero(rows)) for rows in np.split(found, [7])]

@@ -57,6 +57,8 @@ JOB = Fields((
     "panel_rows", "panel_taps",  # of all classes
     "row_pixels", "out_rows", "out_pixels", "classes", "sets", "row_step",
     "most_rows", "most_alone", "tiles", "lanes",  # alone: of one vector
+    "evens",  # of each class, how many pixels tiles of one vector take at a time that lie evenly,
+    "most_even",  # or 0, and such tiles; pixels of one
     "ahead",  # whether tiles ask for the pixels of the next one
     *TO_CODES,
 ))  # fmt: skip
@@ -128,7 +130,10 @@ class _Band(Slab):
                 rows = f.max(of.rows - record.residue, 0)
                 rows = f.div(rows + job.row_step - 1, job.row_step)
                 count = rows * record.pixels_per_row * of.images
-                tiles = functools.partial(self._class, record, count, (g, c, o), slab, sums, b)
+                even = f.at(job.pointer("evens"), k << 1, "i64")
+                tiles = functools.partial(
+                    self._class, record, count, (g, c, o), slab, sums, b, even
+                )
                 f.when(count > 0, tiles)
 
             b = self._panel(g, c, o, own)
@@ -148,10 +153,10 @@ class _Band(Slab):
 
     def _class(
         self, record: Record, count: Value, at: tuple[Value, Value, Value], slab: Value,
-        sums: Value, b: Value,
+        sums: Value, b: Value, even: Value,
     ) -> None:  # fmt: skip
         """The tiles of a class. at: group, first channel of a piece, first output of a block. b:
-        the weights of all classes.
+        the weights of all classes. even: its entry among those.
         """
         f, job, (g, c, o) = self.f, self.job, at
         depth = f.min(job.piece, job.depth - c)
@@ -172,8 +177,20 @@ class _Band(Slab):
             first = f.load(I64, f.at(pixels, f.min(p, count - 1) << 1, "i64"))
             return [self.at(a, first), f.constant(I64, _LINE // self.bytes)]
 
-        f.when(f.eq(job.ahead, 0), tiles)
-        f.when(f.ne(job.ahead, 0), functools.partial(tiles, ahead))
+        def others() -> None:
+            f.when(f.eq(job.ahead, 0), tiles)
+            f.when(f.ne(job.ahead, 0), functools.partial(tiles, ahead))
+
+        def evenly() -> None:
+            def some(p: Value) -> None:
+                stop = f.min(p + unit, count)
+                call_tiles(f, own, job.most_even, a, pixels, p, stop, given)
+
+            each(f, 0, count, some, unit)
+
+        unit, own = f.load(I64, even), f.load(PTR, f.at(even, 1, "i64"))
+        f.when(f.eq(unit, 0), others)
+        f.when(f.ne(unit, 0), evenly)
 
     def _panel(self, g: Value, c: Value, o: Value, own: Value) -> Value:
         """The weights of a piece of the channels and a block of outputs."""

@@ -112,6 +112,7 @@ class Classes(Struct, frozen=True, eq=False):
     table: Ints
     sets: Ints
     counts: frozenset[int]
+    evens: tuple[tuple[int, int, frozenset[int]], ...]
     tables: tuple[Ints, ...]
 
 
@@ -126,7 +127,7 @@ def classes_of(
     """
     table: list[list[int]] = []
     tables: list[Ints] = []
-    counts: set[int] = set()
+    evens: list[tuple[int, int, frozenset[int]]] = []
 
     def of_band(inside: list[list[NDArray[np.bool_]]], rows: int) -> tuple[int, int] | None:
         first = len(table)
@@ -138,7 +139,8 @@ def classes_of(
             for c in parts:
                 places = np.concatenate([c.places + i * np.array(apart) for i in range(units[0])])
                 tables.extend([c.offsets, places])
-                counts.update([c.count(rows, axes[0].step) * n for n in units])
+                counts = frozenset([c.count(rows, axes[0].step) * n for n in units])
+                evens.append((*_even(places[:, 0]), counts))
                 here = address(places), address(c.offsets)
                 table.append([c.first, c.per_row, *here, len(c.offsets)])
         return first, len(table) - first
@@ -155,7 +157,20 @@ def classes_of(
         known[alike] = found
         sets.append(found)
     words, of_bands = np.array(table, np.int64), np.array(sets, np.int64)
-    return Classes(words, of_bands, frozenset(counts), tuple(tables))
+    counts = frozenset().union(*[of[2] for of in evens])
+    return Classes(words, of_bands, counts, tuple(evens), tuple(tables))
+
+
+def _even(at: Ints) -> tuple[int, int]:
+    """How many of these places follow each other evenly, the same number again and again, and how
+    far apart; (1, 0) where they do not.
+    """
+    steps = np.diff(at)
+    if not len(steps) or steps[0] <= 0:
+        return 1, 0
+    ends = np.flatnonzero(steps != steps[0]) + 1
+    runs = np.diff([0, *ends, len(at)])
+    return (int(runs[0]), int(steps[0])) if np.all(runs == runs[0]) else (1, 0)
 
 
 def places_of(

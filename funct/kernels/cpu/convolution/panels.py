@@ -18,7 +18,7 @@ from funct.kernels.cpu.convolution import bands
 from funct.kernels.cpu.convolution.axes import Axes, Batch
 from funct.kernels.cpu.convolution.geometry import plan
 from funct.kernels.cpu.dense.dots import DOTS, supported
-from funct.kernels.cpu.dense.tile import most_rows, tile_table
+from funct.kernels.cpu.dense.tile import even_table, most_rows, tile_table
 from funct.kernels.cpu.quantized.narrowing import TO_CODES
 from funct.kernels.cpu.record import address
 from funct.kernels.cpu.runners import filling
@@ -47,6 +47,9 @@ def batch_of(
     return Batch(images, groups, channels, outputs, word, width // word, host().cores, skips, last)
 
 
+_EVEN = 6  # pixels that share a pointer; of fewer, tiles have as many rows without it
+
+
 class Convolver:
     """What is prepared for shapes and parameters, whatever the arrays will be.
 
@@ -65,10 +68,21 @@ class Convolver:
         self._element, width = typed(DOTS[dot].word).element, supported(DOTS[dot], host())
         alone, padded = most_rows(DOTS[dot], width, 1), made.fields["padded_outputs"]
         ahead = bool(made.fields["ahead"])
-        table = tile_table(dot, width, made.classes.counts, padded, alone=alone, ahead=ahead)
+        self._evens = np.zeros((len(made.classes.evens), 2), np.int64)  # see `bands.JOB`
+        counts = set(made.classes.counts)
+        if padded == batch.lanes and not ahead:
+            counts = set()
+            for k, (run, apart, some) in enumerate(made.classes.evens):
+                if run < _EVEN:
+                    counts |= some
+                    continue
+                unit, tiles = even_table(dot, width, run, apart, some)
+                self._evens[k] = unit, address(tiles)
+        table = tile_table(dot, width, counts, padded, alone=alone, ahead=ahead)
         self.job = bands.JOB.fill(
             **made.fields, x=0, y=0, weights=0, scratch=0, most_rows=most_rows(DOTS[dot], width),
-            most_alone=alone, tiles=address(table), **dict.fromkeys(TO_CODES, 0),
+            most_alone=alone, tiles=address(table), evens=address(self._evens),
+            most_even=most_rows(DOTS[dot], width, 1, even=True), **dict.fromkeys(TO_CODES, 0),
         )  # fmt: skip
         self.scratch_bytes = made.fields["tasks"] * made.fields["scratch_step"] * self._word
         run, run_step = 1, 0

@@ -211,7 +211,7 @@ def plan(
     # see Note [Rows of a tile]
     alone_rows = tile_rows = min(most, _LINES) if g_pitch * word % _HALF_PAGE == 0 else most
     if turned:
-        g_pitch, tile_rows, alone_rows = 1, most, most_rows(dot, width, 1, across=True)
+        g_pitch, tile_rows, alone_rows = 1, most, most_rows(dot, width, 1, even=True)
     pixels = chunk * length * chunk_images
     of_image = np.array([g_image, image_runs * length])
     of_images = np.arange(chunk_images)[:, None] * of_image

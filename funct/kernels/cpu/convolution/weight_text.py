@@ -130,9 +130,7 @@ def _define_sums(module: Module, element: str, turn: str, last: bool, g_last: bo
                         across = [job.g_step] * g_last
 
                         def one_tile() -> None:
-                            call_tiles(
-                                f, tables[0], most, a, table, zero, rows, [*given, *across]
-                            )
+                            call_tiles(f, tables[0], most, a, table, zero, rows, [*given, *across])
 
                         def several() -> None:
                             of_tile = [*given, panel, *across]

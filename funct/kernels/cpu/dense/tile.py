@@ -12,7 +12,8 @@ Note [Size of a tile]
     registers too. Two vectors a row make enough independent sums for two units
     of latency 4, and one load of A serves two of them. Of one vector, as in groups of few outputs,
     as many rows are taken as have pointers in registers: six sums leave the units idle. Rows that
-    are words beside each other need one pointer for all.
+    lie evenly, as words beside each other do, and pixels of one line of an image, need one pointer
+    for all of them.
 
 Note [Steps of a turn]
     A turn of the loop is one k. Its own two instructions are few beside 12 products with AVX2 or 28
@@ -34,14 +35,15 @@ from funct.device import Code, Host, host, printed, printed_all
 from funct.kernels.cpu.dense.dots import DOTS, Dot
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
-__all__ = ["Shape", "address", "call_tiles", "most_rows", "text", "tile_table"]
+__all__ = ["Shape", "address", "call_tiles", "even_table", "most_rows", "text", "tile_table"]
 
-_POINTERS = 10  # of rows, in general registers
+_POINTERS = {16: 10, 32: 11}  # of rows of one vector, in general registers: by those of vectors
 _LATER = 24  # steps of k that rows beside each other are asked for before
 _PIECES = 4  # of a table: as many pieces of code are made side by side
 
 _lock = threading.Lock()
 _tables: dict[tuple[str, int, bool, bool, bool, bool], NDArray[np.int64]] = {}
+_evens: dict[tuple[str, int, int, int], NDArray[np.int64]] = {}
 
 
 class Shape(Struct, frozen=True):
@@ -50,7 +52,9 @@ class Shape(Struct, frozen=True):
     width: bytes of a vector. rows, vectors: of sums. packed: rows of B follow each other. lays:
     rows of B are also stored packed, at `panel`. ahead: each k brings as many lines of what is read
     next into the caches, at `ahead`; the next k those so many words further. across: the rows of A
-    are adjacent words, from where the first one begins, and each k is so many words further.
+    are adjacent words, from where the first one begins, and each k is so many words further. run:
+    so many rows of A follow each other evenly, `apart` words from one to the next; of others each
+    has a place of its own.
     """
 
     dot: Dot
@@ -61,6 +65,8 @@ class Shape(Struct, frozen=True):
     lays: bool = False
     ahead: bool = False
     across: bool = False
+    run: int = 1
+    apart: int = 0
 
     @property
     def lanes(self) -> int:
@@ -77,14 +83,15 @@ class Shape(Struct, frozen=True):
         """A name for the function."""
         packed = "packed" if self.packed else "strided"
         more = "_lays" * self.lays + "_ahead" * self.ahead + "_across" * self.across
+        more += f"_{self.run}_by_{self.apart}" * (self.run > 1)
         return f"tile_{self.dot.name}_{self.rows}x{self.columns}_{packed}{more}"
 
 
-def most_rows(dot: Dot, width: int, vectors: int = 2, across: bool = False) -> int:
-    """Rows of the largest tile; see Note [Size of a tile]."""
+def most_rows(dot: Dot, width: int, vectors: int = 2, even: bool = False) -> int:
+    """Rows of the largest tile; see Note [Size of a tile]. even: whether they lie so."""
     registers = 32 if width == 64 else 16
     most = (registers - vectors - 1 - dot.beside) // vectors
-    return most if across else min(most, 14 if width == 64 else _POINTERS)
+    return most if even or vectors > 1 else min(most, _POINTERS[registers])
 
 
 def text(shape: Shape, target: Host) -> str:
@@ -123,8 +130,9 @@ def _print(module: Module, shape: Shape) -> None:
         steps.append(more.pop())
     if shape.packed:
         step = f.constant(I64, shape.columns)
-    firsts = range(1 if shape.across else shape.rows)
-    left = [f.at(a, f.load(I64, f.at(rows, 2 * m, "i64")), word.element) for m in firsts]
+    run, apart = (shape.rows, 1) if shape.across else (shape.run, shape.apart)
+    begins = range(0, shape.rows, run)
+    left = [f.at(a, f.load(I64, f.at(rows, 2 * m, "i64")), word.element) for m in begins]
 
     def place(m: int, v: int) -> Value:
         offset = f.load(I64, f.at(rows, 2 * m + 1, "i64"))
@@ -149,11 +157,13 @@ def _print(module: Module, shape: Shape) -> None:
         def step_of(k: Value, held: list[Value]) -> list[Value]:
             right, sums, others = held[0], held[1 : 1 + len(cells)], held[1 + len(cells) :]
             panel = others[0] if shape.lays else None
-            if across is None:
-                words = [f.at(p, k, word.element) for p in here]
-            else:
-                first_word = f.at(here[0], k * across, word.element)
-                words = [f.at(first_word, m, word.element) for m in range(shape.rows)]
+            further = k if across is None else k * across
+            firsts = [f.at(p, further, word.element) for p in here]
+            words = []
+            for m in range(shape.rows):
+                p = firsts[m // run]
+                words.append(f.at(p, m % run * apart, word.element) if m % run else p)
+            if across is not None:
                 f.prefetch(f.at(words[-1], across * _LATER, word.element))
             sums = _step(f, shape, words, right, sums, panel)
             if shape.ahead:
@@ -243,17 +253,43 @@ def tile_table(
     with _lock:
         found = _tables.get(kind)
         if found is None:
-            all_rows = largest + most_rows(DOTS[dot], width, 1, across)
-            found = _tables[kind] = np.zeros(all_rows + 3, np.int64)
+            others = max(largest, most_rows(DOTS[dot], width, 1, across))
+            found = _tables[kind] = np.zeros(largest + others + 3, np.int64)
         new = [(v, rows) for v in vectors for rows in sizes[v] if not found[place[v] + rows]]
         how = packed, lays, ahead, across
         shapes = [Shape(DOTS[dot], width, rows, v, *how) for v, rows in new]
-        pieces = [shapes[k::_PIECES] for k in range(min(_PIECES, len(shapes)))]
-        codes = printed_all([(_together, (tuple(p), host())) for p in pieces])
-        for piece, code in zip(pieces, codes, strict=True):
-            for shape in piece:
-                found[place[shape.vectors] + shape.rows] = code.keep().address(shape.name)
+        for shape, at in _made(shapes):
+            found[place[shape.vectors] + shape.rows] = at
         return found
+
+
+def even_table(
+    dot: str, width: int, run: int, apart: int, counts: Iterable[int]
+) -> tuple[int, NDArray[np.int64]]:
+    """Rows that `call_tiles` takes at a time, and addresses of tiles of one vector, by their rows:
+    for so many rows, of which each `run` lie evenly, `apart` words from one to the next.
+    """
+    most = most_rows(DOTS[dot], width, 1, even=True)
+    unit = most // run * run if run <= most else run
+    rows = {n for count in counts for part in (min(count, unit), count % unit)
+            for n in _cut(part, most)}  # fmt: skip
+    kind = dot, width, run, apart
+    with _lock:
+        found = _evens.setdefault(kind, np.zeros(most + 3, np.int64))
+        shapes = [
+            Shape(DOTS[dot], width, n, 1, run=min(run, n), apart=apart)
+            for n in sorted(rows) if not found[n]
+        ]  # fmt: skip
+        for shape, at in _made(shapes):
+            found[shape.rows] = at
+    return unit, found
+
+
+def _made(shapes: Sequence[Shape]) -> list[tuple[Shape, int]]:
+    """Their addresses. Code lives for ever."""
+    pieces = [shapes[k::_PIECES] for k in range(min(_PIECES, len(shapes)))]
+    codes = printed_all([(_together, (tuple(p), host())) for p in pieces])
+    return [(s, code.keep().address(s.name)) for p, code in zip(pieces, codes) for s in p]
 
 
 def _cut(count: int, most: int) -> list[int]:
