@@ -119,7 +119,11 @@ def segment_sum(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any]:
     if is_half(data.dtype):
         return through_single(segment_sum, data, ids, n)
     if data.dtype.kind == "b" and data.size >= _FEW:  # whether there is a true one
-        return np.not_equal(segment_sum(data.astype(np.int64), ids, n), 0)
+        if data.ndim > 1 or not fits(data) or not n:
+            return np.not_equal(segment_sum(data.astype(np.int64), ids, n), 0)
+        counts = np.zeros(n, np.int64)
+        _add(data.view(np.uint8), ids, counts, 0, True)
+        return np.not_equal(counts, 0)
     parts = in_parts(data) if data.dtype.kind == "c" and n else None
     if parts is not None:
         sums = segment_sum(parts, ids, n)
