@@ -47,7 +47,7 @@ def batch_of(
     return Batch(images, groups, channels, outputs, word, width // word, host().cores, skips, last)
 
 
-_EVEN = 6  # pixels that share a pointer; of fewer, tiles have as many rows without it
+_EVEN = 12  # pixels of a line that share a pointer; tiles of fewer have more rows without it
 
 
 class Convolver:
@@ -76,8 +76,8 @@ class Convolver:
                 if run < _EVEN:
                     counts |= some
                     continue
-                unit, tiles = even_table(dot, width, run, apart, some)
-                self._evens[k] = unit, address(tiles)
+                lines = {n for count in some for n in (min(run, count), count % run)}
+                self._evens[k] = run, address(even_table(dot, width, apart, lines))
         table = tile_table(dot, width, counts, padded, alone=alone, ahead=ahead)
         self.job = bands.JOB.fill(
             **made.fields, x=0, y=0, weights=0, scratch=0, most_rows=most_rows(DOTS[dot], width),

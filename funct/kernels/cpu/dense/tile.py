@@ -43,7 +43,7 @@ _PIECES = 4  # of a table: as many pieces of code are made side by side
 
 _lock = threading.Lock()
 _tables: dict[tuple[str, int, bool, bool, bool, bool], NDArray[np.int64]] = {}
-_evens: dict[tuple[str, int, int, int], NDArray[np.int64]] = {}
+_evens: dict[tuple[str, int, int], NDArray[np.int64]] = {}
 
 
 class Shape(Struct, frozen=True):
@@ -52,9 +52,9 @@ class Shape(Struct, frozen=True):
     width: bytes of a vector. rows, vectors: of sums. packed: rows of B follow each other. lays:
     rows of B are also stored packed, at `panel`. ahead: each k brings as many lines of what is read
     next into the caches, at `ahead`; the next k those so many words further. across: the rows of A
-    are adjacent words, from where the first one begins, and each k is so many words further. run:
-    so many rows of A follow each other evenly, `apart` words from one to the next; of others each
-    has a place of its own.
+    are adjacent words, from where the first one begins, and each k is so many words further. apart:
+    so many words lie between rows of A that follow each other evenly from where the first one
+    begins; 0 if each has a place of its own.
     """
 
     dot: Dot
@@ -65,7 +65,6 @@ class Shape(Struct, frozen=True):
     lays: bool = False
     ahead: bool = False
     across: bool = False
-    run: int = 1
     apart: int = 0
 
     @property
@@ -83,7 +82,7 @@ class Shape(Struct, frozen=True):
         """A name for the function."""
         packed = "packed" if self.packed else "strided"
         more = "_lays" * self.lays + "_ahead" * self.ahead + "_across" * self.across
-        more += f"_{self.run}_by_{self.apart}" * (self.run > 1)
+        more += f"_by_{self.apart}" * (self.apart > 0)
         return f"tile_{self.dot.name}_{self.rows}x{self.columns}_{packed}{more}"
 
 
@@ -130,8 +129,8 @@ def _print(module: Module, shape: Shape) -> None:
         steps.append(more.pop())
     if shape.packed:
         step = f.constant(I64, shape.columns)
-    run, apart = (shape.rows, 1) if shape.across else (shape.run, shape.apart)
-    begins = range(0, shape.rows, run)
+    apart = 1 if shape.across else shape.apart
+    begins = range(1 if apart else shape.rows)
     left = [f.at(a, f.load(I64, f.at(rows, 2 * m, "i64")), word.element) for m in begins]
 
     def place(m: int, v: int) -> Value:
@@ -158,11 +157,9 @@ def _print(module: Module, shape: Shape) -> None:
             right, sums, others = held[0], held[1 : 1 + len(cells)], held[1 + len(cells) :]
             panel = others[0] if shape.lays else None
             further = k if across is None else k * across
-            firsts = [f.at(p, further, word.element) for p in here]
-            words = []
-            for m in range(shape.rows):
-                p = firsts[m // run]
-                words.append(f.at(p, m % run * apart, word.element) if m % run else p)
+            words = [f.at(p, further, word.element) for p in here]
+            if apart:
+                words += [f.at(words[0], m * apart, word.element) for m in range(1, shape.rows)]
             if across is not None:
                 f.prefetch(f.at(words[-1], across * _LATER, word.element))
             sums = _step(f, shape, words, right, sums, panel)
@@ -264,25 +261,19 @@ def tile_table(
 
 
 def even_table(
-    dot: str, width: int, run: int, apart: int, counts: Iterable[int]
-) -> tuple[int, NDArray[np.int64]]:
-    """Rows that `call_tiles` takes at a time, and addresses of tiles of one vector, by their rows:
-    for so many rows, of which each `run` lie evenly, `apart` words from one to the next.
+    dot: str, width: int, apart: int, counts: Iterable[int]
+) -> NDArray[np.int64]:  # fmt: skip
+    """Addresses of tiles of one vector, by their rows, which lie evenly, `apart` words from one to
+    the next: those that `call_tiles` comes to for so many rows at a time.
     """
     most = most_rows(DOTS[dot], width, 1, even=True)
-    unit = most // run * run if run <= most else run
-    rows = {n for count in counts for part in (min(count, unit), count % unit)
-            for n in _cut(part, most)}  # fmt: skip
-    kind = dot, width, run, apart
+    rows = {n for count in counts for n in _cut(count, most)}
     with _lock:
-        found = _evens.setdefault(kind, np.zeros(most + 3, np.int64))
-        shapes = [
-            Shape(DOTS[dot], width, n, 1, run=min(run, n), apart=apart)
-            for n in sorted(rows) if not found[n]
-        ]  # fmt: skip
+        found = _evens.setdefault((dot, width, apart), np.zeros(most + 3, np.int64))
+        shapes = [Shape(DOTS[dot], width, n, 1, apart=apart) for n in sorted(rows) if not found[n]]
         for shape, at in _made(shapes):
             found[shape.rows] = at
-    return unit, found
+    return found
 
 
 def _made(shapes: Sequence[Shape]) -> list[tuple[Shape, int]]:
