@@ -29,7 +29,8 @@ from funct.kernels.llvm.shuffles import turned_around
 __all__ = ["SingleLines", "spacing", "turns_of"]
 
 _LINE = 64  # bytes of one of the caches
-_LARGE = 6 << 20  # bytes of a result whose place no near cache holds
+_LARGE = 6 << 20  # bytes of a result whose place no near cache holds,
+_LARGE_APART = 3 << 19  # and of one that is written from both its ends
 
 
 def turns_of(rows: int, form: Form) -> NDArray[np.float64]:
@@ -80,7 +81,8 @@ class SingleLines(Lines):
         line = f.at(x, number * self.given * sizes[0], self.element)
         to = f.at(out, number * self.made * sizes[1], self.element)
         count = self.made * sizes[1]
-        large = self.before * count >= _LARGE // typed(self.element).bytes
+        least = _LARGE_APART if form.real_in and form.halved else _LARGE
+        large = self.before * count >= least // typed(self.element).bytes
         f.when(large, lambda: self._announce(to, count))
         if form.real_out:
             self._together(line)
