@@ -176,7 +176,7 @@ class _Apart(Cells):
         if not out.shape or not 1 < out.shape[-1] <= _MOST_PLACES or not is_elementwise(e):
             return 0
         given = [a.shape for a in e.operands if isinstance(a, Var)]
-        other = [s for s in given if s != out.shape and math.prod(s) > 1]
+        other = [s for s in given if s != out.shape and math.prod(s) > 1 and _splits(s, out.shape)]
         if out.shape[-1] > _BROADCAST:  # only beside what reductions find that are taken apart
             rows = (*out.shape[:-1], 1)
             return int(rows in other and math.prod(rows) >= _LEAST_SIZE)
@@ -282,6 +282,16 @@ def _follows(e: Node) -> bool:
         out = e.results[0]
         return isinstance(x, Var) and x.shape[-1:] == out.shape[-1:] and x.dtype == out.dtype
     return is_elementwise(e) or e.name in ("settled", "stop_gradient")
+
+
+def _splits(shape: tuple[int, ...], whole: tuple[int, ...]) -> bool:
+    """Whether an operand is broadcast along one of the last two axes only: along both, or neither,
+    vectors may lie along both.
+    """
+    if len(whole) < 2 or math.prod(whole[-2:]) <= _MOST_PLACES:
+        return True
+    near = (1, 1, *shape)[-2:]
+    return (near[0] == whole[-2]) != (near[1] == whole[-1])
 
 
 def _has_short(lengths: Iterable[int]) -> bool:
