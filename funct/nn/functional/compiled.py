@@ -9,10 +9,11 @@ with small concrete arrays that come often are one node of a tape, or one call, 
 the composition (`transforms/compiled/single.py`); norms are such nodes of their loops (decision
 0027).
 
-Which way is taken depends on sizes alone, so a call has the same bits each time. The two ways
-differ where sums are added in another order, and in the last bits of functions that NumPy rounds
-otherwise: by a few units in the last place of the largest term. Images whose channels are last in
-memory are read so, and so are results.
+Which way is taken depends on sizes alone, so a call has the same bits each time. The first few
+shapes that a call comes with have a program each, made in milliseconds; one program that knows no
+sizes serves all others. The two ways differ where sums are added in another order, and in the last
+bits of functions that NumPy rounds otherwise: by a few units in the last place of the largest term.
+Images whose channels are last in memory are read so, and so are results.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ R = TypeVar("R")
 LEAST = FEW  # elements from which on a call of compiled code costs less than what it saves
 
 _MATRICES = 3  # axes of many, which have no channels
-_MOST = 256  # calls of one function that are told apart
+_MOST = 1024  # calls of one function that are told apart
+_SHAPES = 16  # of the first array of calls alike, with a program each; all others share one
 
 COMPILED: dict[str, Callable[..., Any]] = {}  # by name, the composition
 WHOLE: dict[str, Callable[..., Any]] = {}  # those that are not compiled where arrays are large
@@ -60,13 +62,15 @@ def compiled(
     same, where calls with few elements are one node of a tape as well, of the same loops.
     """
     COMPILED[fun.__name__] = fun
-    known: dict[Any, Any] = {}  # by what is given besides arrays, a function of arrays alone
-    lone: dict[Any, Any] = {}  # of one array and plain values, by these and all classes
+    known: dict[Any, Any] = {}  # by what is given, and the shape of the first array, or without it
+    several: dict[Any, int] = {}  # by what is given alone, how many shapes were met
+    lone: dict[Any, Any] = {}  # of one array and plain values, by its shape, these and all classes
     anything = functools.cache(lambda: jit(fun))
 
     def large(*args: P.args, **options: P.kwargs) -> R:
         key: list[Any] = list(options)
         arrays: list[Any] = []
+        shape: Any = None
         last = False  # of the first one
         for a in (*args, *options.values()) if options else args:
             if a.__class__ is Array or isinstance(a, Tensor):
@@ -74,7 +78,8 @@ def compiled(
                 if below.__class__ is not Array:
                     return fun(*args, **options)
                 turned = below.data.ndim > _MATRICES and lie_last(below.data)
-                last = last or (turned and not arrays)
+                if shape is None:
+                    shape, last = below.data.shape, turned
                 arrays.append(_as_it_lies(a) if turned else a)
                 key.append("last" if turned else None)
             else:
@@ -82,15 +87,19 @@ def compiled(
                 if part is None:
                     return cast("R", anything()(*args, **options))
                 key.append(part)
+        key.append(shape)
         frame = tuple(key)
-        run = known.get(frame)
+        run = known.get(frame) or known.get(frame[:-1])
         if run is None:
             if len(known) >= _MOST:
                 known.clear()
+                several.clear()
                 lone.clear()
-            run = known[frame] = jit(_of_arrays(fun, args, options))
+            several[frame[:-1]] = count = several.get(frame[:-1], 0) + 1
+            run = jit(_of_arrays(fun, args, options))
+            known[frame if count <= _SHAPES else frame[:-1]] = run
             if len(arrays) == 1 and not (last or options) and all(map(is_told, args[1:])):
-                lone[(*args[1:], *map(type, args))] = run
+                lone[(shape, *args[1:], *map(type, args))] = run
         y = run(*arrays)
         if last and y.__class__ is Array and y.ndim == arrays[0].ndim:
             return cast("R", wrap(channels_first(y.data)))
@@ -140,7 +149,7 @@ def _by_size(
                         known = None
             elif lone and size >= alone and d.ndim <= _MATRICES and not options:
                 try:
-                    run = lone.get((*args[1:], *map(type, args)))
+                    run = lone.get((d.shape, *args[1:], *map(type, args)))
                 except TypeError:
                     run = None  # other arrays have no hash
                 if run is not None:
