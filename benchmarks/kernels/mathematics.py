@@ -62,9 +62,24 @@ def rows() -> Iterator[Row]:
     for name, numpy in (_OF_TWO | _OF_HALVES).items():
         for half in ("float16", "bfloat16"):
             yield _of_halves(name, numpy, half)
+    for power in (2, 0.5):
+        for dtype in ("float16", "bfloat16", "float32"):
+            yield _power(power, dtype)
     z = np.exp(np.linspace(0, 20j, _FEW)) * np.linspace(0.0, 1.0, _FEW)
     x = xp.asarray(z)
     yield Row("log1p complex128", 2 * z.nbytes, lambda: xp.log1p(x), {"numpy": lambda: np.log1p(z)})
+
+
+def _power(power: float, dtype: str) -> Row:
+    """x ** power, by an array's operator."""
+    torch: Any = optional("torch")
+    x = np.linspace(0.1, 9.0, COUNT, dtype=np.float32).astype(getattr(ml_dtypes, dtype, dtype))
+    array = xp.asarray(x)
+    peers: dict[str, Callable[[], object]] = {"numpy": lambda: x**power}
+    if torch is not None:
+        t = torch.asarray(x.astype(np.float32)).to(getattr(torch, dtype))
+        peers["torch"] = lambda: t**power
+    return Row(f"x ** {power} {dtype}", 2 * x.nbytes, lambda: array**power, peers)
 
 
 def _of_halves(name: str, numpy: Any, dtype: str) -> Row:

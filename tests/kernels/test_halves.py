@@ -148,6 +148,31 @@ def test_signs_are_bits(name: str, dtype: Any) -> None:
         np.testing.assert_array_equal(found.view(np.uint16), expected[part])
 
 
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+def test_copies_of_signs_are_bits(dtype: Any) -> None:
+    """Of NaN too; beside an array and a number, of some elements and of many."""
+    values = np.arange(1 << 16, dtype=np.uint16).view(dtype)
+    others = np.random.default_rng(0).permutation(values)
+    for part in (slice(None), slice(31_000, 32_999), slice(None, None, 3), slice(5)):
+        found = xp.copysign(xp.asarray(values[part]), xp.asarray(others[part])).data
+        size, sign = values[part].view(np.uint16) & 0x7FFF, others[part].view(np.uint16) & 0x8000
+        np.testing.assert_array_equal(found.view(np.uint16), size | sign)
+        beside = xp.copysign(xp.asarray(values[part]), -2.0).data
+        assert_same(beside, (size | 0x8000).view(dtype))
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize("power", [2, 3, 4, 0.5, -0.5, -1, -2])
+def test_powers_by_a_number_have_the_bits_of_the_ufunc(power: float, dtype: Any) -> None:
+    """Of every number, of some and of many; but for the root of -0 and -inf."""
+    values = np.arange(1 << 16, dtype=np.uint16).view(dtype)
+    known = (values != 0) & ~np.isneginf(values) if power % 1 else np.full(values.shape, True)
+    expected = np.power(values, np.asarray(power, dtype))
+    for part in (slice(None), slice(31_000, 32_999), slice(None, None, 70)):
+        found = (xp.asarray(values[part]) ** power).data
+        assert_same(found[known[part]], expected[part][known[part]])
+
+
 @pytest.mark.parametrize(("dtype", "n", "told"), [("e", 600, 1), ("e", 9, 0), ("f", 600, 0)])
 def test_halves_from_numpy_let_functions_choose(
     monkeypatch: pytest.MonkeyPatch, dtype: str, n: int, told: int

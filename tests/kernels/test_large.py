@@ -11,6 +11,7 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct.core import lookup
+from funct.device.memory import serve
 from funct.errors import FunctError
 from funct.kernels.cpu.elementwise import byte_tables, large
 from funct.kernels.cpu.loops import available
@@ -100,6 +101,38 @@ def test_small_powers_have_the_bits_of_products(power: float, dtype: Any) -> Non
         few = np.concatenate([(xp.asarray(v) ** power).data for v in np.array_split(some, 64)])
         np.testing.assert_array_equal(found, few, strict=True)
         np.testing.assert_array_equal(np.signbit(found), np.signbit(few))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [7, MANY, FAR + 5])
+def test_square_roots_by_power_are_those_of_the_standard(n: int, dtype: Any) -> None:
+    """Of -0 it is 0 and of -inf inf, which NumPy's ufunc has not."""
+    x = np.resize(np.asarray([4.0, 0.0, -0.0, np.inf, -np.inf, -1.0, np.nan], dtype), n)
+    expected = np.resize(np.asarray([2.0, 0.0, 0.0, np.inf, np.inf, np.nan, np.nan], dtype), n)
+    for power, wanted in ((0.5, expected), (-0.5, 1 / expected)):
+        for found in (xp.asarray(x) ** power, xp.asarray(x) ** xp.asarray(power, dtype=dtype)):
+            np.testing.assert_array_equal(found.data, wanted, strict=True)
+            np.testing.assert_array_equal(np.signbit(found.data[~np.isnan(wanted)]), False)
+    assert (xp.asarray(x[:1]) ** 0.5).tolist() == [2.0]
+
+
+@pytest.mark.parametrize("name", ["exp", "copysign", "sqrt", "pow", "relu"])
+def test_threads_share_the_elements_of_arrays_that_are_alike(name: str) -> None:
+    """Any number of them, in any order of axes, gives the bits of few elements."""
+    fun, given = lookup(name).fn, operands(name, np.float32)
+    serve(1 << 30)  # else new pages are counted first
+    n = 3 * FAR + 37
+    many = [np.resize(x, n) for x in given]
+    few = np.resize(fun(*map(xp.asarray, given)).data, n)
+    for threads in (1, 2):
+        with ft.config.using(threads=threads):
+            for _ in range(2):
+                found = fun(*map(xp.asarray, many)).data
+                np.testing.assert_array_equal(found, few)
+            rows = [xp.asarray(np.resize(x, (2 * FAR // MANY, MANY)).T) for x in given]
+            turned = fun(*rows).data
+    assert turned.flags.f_contiguous
+    np.testing.assert_array_equal(turned.T.ravel(), np.resize(few[:MANY], 2 * FAR))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -40,6 +40,7 @@ _VECTORS = frozenset(_REAL)  # what `vdot` is quick for
 _DECIMALS = 30  # powers of ten below are numbers of single precision
 _TENS = {d: [np.asarray(10.0**k, d) for k in range(_DECIMALS)] for d in _REAL}
 _WHOLE_IN_HALVES = 1 << 8  # integers below are numbers of float16 and bfloat16
+_LEAST = 5e-324  # of the numbers above 0
 _floor_divide, _remainder = np.floor_divide, np.remainder
 _BYTES = {"int4": (np.int8, range(-8, 8)), "uint4": (np.uint8, range(16))}
 # What `np.clip` calls, in as much time again.
@@ -165,12 +166,15 @@ def _roots(x: Any) -> tuple[Any, Any]:
         return np.absolute(np.sqrt(x)), low
 
 
-def _square_root(x: Any, out: Any) -> Any:
+def _square_root(x: Any, out: Any = None) -> Any:
     z, low = _roots(x)
     if low is not None:
         z = np.asarray(z)
         z[low] = inf
     return z if out is None else _put(out, True, z)
+
+
+_root_of_positive = Guarded(np.sqrt, _square_root, looked=_REAL, taken=(), low=_LEAST)
 
 
 def _inverse_root(x: Any, out: Any) -> Any:
@@ -192,7 +196,7 @@ def _by_number(x: Any, y: float, out: Any) -> Any:
     if y == -0.5:
         return _inverse_root(x, out)
     if y == 0.5:
-        return _square_root(x, out)
+        return _square_root(x, out) if out is not None else _root_of_positive.call(x)
     if y % 1:
         return _power(x, y, out)
     size = np.absolute(x)
@@ -222,6 +226,8 @@ def power(x: Any, y: Any, /, out: Any = None) -> Any:
     """x to the power y; see `_by_number` and `_root` for where NumPy does it otherwise."""
     c = y.__class__
     if c is float or c is int:
+        if c is int and y == 2 and x.__class__ is ndarray and x.dtype.kind in "fc":
+            return np.square(x, out)
         if x.__class__ is ndarray and x.dtype in _VECTORS:
             return _by_number(x, y, out)
         if (y == 2 or y == 3) and x.__class__ is ndarray:

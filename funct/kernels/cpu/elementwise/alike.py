@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from funct.device import Code, host, printed
+from funct.device import PARALLEL, Code, host, printed
 from funct.device.fork import whole
+from funct.device.memory import is_serving, serve
 from funct.kernels.cpu.calls import readable
 from funct.kernels.cpu.elementwise.ufunc_loops import offered
 from funct.kernels.cpu.elementwise.vector_loops import (
@@ -27,6 +28,7 @@ from funct.kernels.cpu.elementwise.vector_loops import (
     PRINTED,
     SHORTEST,
     SIGNS,
+    TASK,
     operand,
     registers,
 )
@@ -40,6 +42,7 @@ __all__ = ["loop", "of_alike"]
 
 _REAL = frozenset(map(np.dtype, "fd"))
 _WHOLE = frozenset(map(np.dtype, "hilqHILQ"))  # of one byte there are tables
+_LINE = 64  # elements, of which tasks take whole multiples
 _COMMUTED = frozenset({"add", "multiply"})  # where a number may be the second operand
 _making = whole(threading.RLock())
 
@@ -47,12 +50,13 @@ _making = whole(threading.RLock())
 def of_alike(
     name: str, operands: int, kinds: Iterable[np.dtype[Any]], otherwise: Callable[..., Any],
     named: Callable[[Any], str | None] | None = None,
-    made: Callable[..., np.dtype[Any]] | None = None,
+    made: Callable[..., np.dtype[Any]] | None = None, *, dealt: bool = False,
 ) -> Callable[..., Any]:  # fmt: skip
     """The function of that name of so many arrays of such dtypes, with MANY elements or more.
 
     named: what it is called for an array of halves, or None, at this call. made: the dtype that it
-    makes of integers of some dtypes, which are computed in that.
+    makes of integers of some dtypes, which are computed in that. dealt: whether threads share the
+    elements, which are so many that it pays.
     """
     waiting = {d: d for d in kinds} if readable() else {}
     kept = frozenset(waiting)
@@ -66,7 +70,7 @@ def of_alike(
             return otherwise(x, number)
         with _making:
             if kind not in met:
-                code = printed(_beside, name, ELEMENTS[kind])
+                code = printed(_entry, name, 1, 1, ELEMENTS[kind], dealt)
                 met[kind] = Entries(name, 2, otherwise, result=(0, 0))
                 met[kind].add([kind, kind], code.address("entry"), code)
         return met[kind].call(x, one)
@@ -90,8 +94,12 @@ def of_alike(
                 own = named(args[0]) if named and kind.itemsize == 2 else name
                 if own is None:
                     return otherwise(*args)
+                if dealt:
+                    serve(args[0].nbytes)
+                    if not is_serving():  # pages of large results are new ones, which are counted
+                        return otherwise(*args)
                 own, element = _of_bits(own, kind)
-                code = printed(_entry, own, operands, element)
+                code = printed(_entry, own, operands, 0, element, dealt)
                 entries.add([waiting.pop(kind)] * operands, code.address("entry"), code)
                 return entries.call(*args)
         return otherwise(*args)
@@ -151,22 +159,38 @@ def _of_bits(name: str, kind: np.dtype[Any]) -> tuple[str, str]:
     return (f"{name} of bits", "u16") if bits else (name, ELEMENTS[kind])
 
 
-def _entry(name: str, operands: int, element: str) -> str:
-    """`i64 entry(frame)`: the operands, the result and how many elements there are."""
+def _entry(name: str, arrays: int, numbers: int, element: str, dealt: bool) -> str:
+    """`i64 entry(frame)`: arrays, then single numbers, the result and how many elements it has."""
     module = Module(host())
-    f = module.function("entry", [("frame", PTR)], I64)
-    places = f.pointers(f.arguments[0], 0, operands + 1)
-    _all(f, name, element, places[:-1], [], places[-1], f.word(f.arguments[0], operands + 1))
-    f.ret(f.constant(I64, 0))
-    return module.text()
 
+    def some(f: Emitter, frame: Value, start: Value | int, count: Value) -> None:
+        *given, y = f.pointers(frame, 0, arrays + numbers + 1)
+        beside = [f.load(typed(element), v) for v in given[arrays:]]
+        *dense, y = [f.at(v, start, element) for v in (*given[:arrays], y)]
+        _all(f, name, element, dense, beside, y, count)
 
-def _beside(name: str, element: str) -> str:
-    """The same of an array and a number, which is the second operand."""
-    module = Module(host())
+    def count(f: Emitter, frame: Value) -> Value:
+        return f.word(frame, arrays + numbers + 1)
+
+    def tasks(f: Emitter, frame: Value) -> Value:
+        return f.max(1, f.min(f.div(count(f, frame), TASK), 4 * host().cores))
+
+    if dealt:
+        module.declare("@funct_parallel", PARALLEL)
+        f = module.function("part", [("frame", PTR), ("task", I64)], local=True)
+        frame, task = f.arguments
+        lines, all = f.div(count(f, frame), _LINE), tasks(f, frame)
+        start = f.div(lines * task, all) * _LINE
+        last = f.eq(task + 1, all)
+        stop = f.select(last, count(f, frame), f.div(lines * (task + 1), all) * _LINE)
+        some(f, frame, start, stop - start)
+        f.ret()
     f = module.function("entry", [("frame", PTR)], I64)
-    x, number, y = f.pointers(f.arguments[0], 0, 3)
-    _all(f, name, element, [x], [f.load(typed(element), number)], y, f.word(f.arguments[0], 3))
+    (frame,) = f.arguments
+    if dealt:
+        f.line(f"call void @funct_parallel(ptr @part, {frame!r}, {tasks(f, frame)!r})")
+    else:
+        some(f, frame, 0, count(f, frame))
     f.ret(f.constant(I64, 0))
     return module.text()
 

@@ -175,7 +175,7 @@ def _met(name: str, raw: Callable[..., Any]) -> Callable[..., Any]:
         if not all(a.__class__ is np.ndarray for a in operands) or not permitted("llvm"):
             return raw(*args)
         if name in SIGNS:
-            return combined(f"{name} of bits", [operands[0].view(_BITS)], _BITS).view(kind)
+            return combined(f"{name} of bits", [a.view(_BITS) for a in operands], _BITS).view(kind)
         if name != "where":
             if kind is _BRAIN and name in _EXTREMA:
                 operands.reverse()

@@ -37,7 +37,9 @@ _WHOLE = frozenset(map(np.dtype, "?bhilqBHILQ"))
 _BYTES = frozenset(map(np.dtype, "?bB"))
 _DIVIDED = frozenset(map(np.dtype, (np.int32, np.int64)))
 _LIMITS = {"maximum": "at_least", "minimum": "at_most"}  # NumPy has vectors for two arrays alone
-_PRODUCTS: dict[float, str] = {3: "cube", 4: "fourth"}  # of which NumPy makes two passes
+# Powers by a number. Of the first ones NumPy makes several passes, of halves each one by one.
+_IN_PASSES: dict[float, str] = {3: "cube", 4: "fourth", 0.5: "root", -0.5: "inverse_root"}
+_POWERS = _IN_PASSES | {2: "square", -1: "reciprocal", -2: "inverse_square"}
 _LOGIC = frozenset({"logical_and", "logical_not", "logical_or", "logical_xor"})
 _QUOTIENTS = frozenset({"floor_divide", "remainder"})
 # Functions of halves that are of the dtype of their operands, and of which none is bfloat16's own.
@@ -59,22 +61,26 @@ def of_large(name: str, raw: Callable[..., Any], operands: int) -> Callable[...,
     if name == "relu":  # which NumPy has vectors for as a maximum of two arrays alone
         way = other_way(name, raw, narrow or raw)
         some = of_alike(name, operands, _REAL, way)
+        way = of_alike(name, operands, _REAL, way, dealt=True)
         return chosen(raw, way, _LEAST, HALVES, some=some, sooner=_REAL, least_of_some=MANY)
     if name in SLOW:
         way = other_way(name, raw, narrow or raw)
         if name in EXACT:
+            kinds = HALVES if narrow else frozenset()
+            some = of_alike(name, operands, kinds, way)
+            way = of_alike(name, operands, kinds | _REAL, way, dealt=True)
             raw = chosen(raw, way, FAR, _KNOWN)
-            some = of_alike(name, operands, HALVES if narrow else (), way)
             return chosen(raw, way, _LEAST, (), some=some, sooner=HALVES, least_of_some=MANY)
         own = halves.in_vectors(raw, name) if operands == 1 else None
         halved = HALVES if narrow else frozenset()
         made = functools.partial(_made_of, raw)
         some = of_alike(name, operands, _REAL | halved, way, own, made)
+        many = of_alike(name, operands, _REAL if own else _REAL | halved, way, dealt=True)
         if name == "pow":
-            some = of_powers(raw, some)
+            some, many = of_powers(raw, way, some), of_powers(raw, way, many, dealt=True)
         sooner = halved | _REAL | _COMPLEX | (set() if name in _KEPT else _WHOLE)
         known = HALVES | (_KNOWN - _WHOLE if name == "sign" else _KNOWN)  # NumPy's is as quick
-        return chosen(raw, way, _LEAST, known, some=some, sooner=sooner, least_of_some=MANY)
+        return chosen(raw, many, _LEAST, known, some=some, sooner=sooner, least_of_some=MANY)
     if narrow is None:
         return raw
     if name in _LOGIC:
@@ -82,6 +88,7 @@ def of_large(name: str, raw: Callable[..., Any], operands: int) -> Callable[...,
     if name == "negative":
         way = of_parts(raw, narrow)
         some = of_alike(name, operands, HALVES, narrow)
+        way = of_alike(name, operands, HALVES, way, dealt=True)
         return chosen(raw, way, _LEAST, _COMPLEX, some=some, sooner=HALVES, least_of_some=MANY)
     # the size of float16 NumPy finds in vectors
     widened = [d for d in HALVES if name != "abs" or d.kind != "f"]
@@ -89,10 +96,12 @@ def of_large(name: str, raw: Callable[..., Any], operands: int) -> Callable[...,
     unlike = of_unlike(name, raw)
     if beside is not None:
         some = of_alike(name, operands, [_HALF], narrow)
+        narrow = of_alike(name, operands, [_HALF], narrow, dealt=True)
         return chosen(raw, narrow, _LEAST, widened, unlike, beside, some, [_HALF], MANY)
     if name not in _ROUNDED:
         return chosen(raw, narrow, _LEAST, widened, unlike)
     some = of_alike(name, operands, widened, narrow)
+    narrow = of_alike(name, operands, widened, narrow, dealt=True)
     return chosen(raw, narrow, _LEAST, (), unlike, None, some, widened, MANY)
 
 
@@ -107,11 +116,10 @@ def other_way(name: str, raw: Callable[..., Any], narrow: Callable[..., Any]) ->
             if found is not None:
                 return found
         if name == "pow" and known_by_number(args[1]):
-            product = _PRODUCTS.get(args[1]) if args[1].__class__ in (int, float) else None
-            x = args[0]
-            if product is None or x.dtype not in _REAL or x.size < FAR or not permitted("llvm"):
+            power = _power_by_number(*args)
+            if power is None or not permitted("llvm"):
                 return raw(*args)
-            return combined(product, (x,), x.dtype)
+            return combined(power, args[:1], args[0].dtype)
         if name in _QUOTIENTS:
             whole = _integers(*args)
             if whole is not None:
@@ -132,14 +140,39 @@ def other_way(name: str, raw: Callable[..., Any], narrow: Callable[..., Any]) ->
     return large
 
 
-def of_powers(raw: Callable[..., Any], some: Callable[..., Any]) -> Callable[..., Any]:
-    """Powers of some elements, but for those by a number that NumPy has short functions for."""
+def of_powers(
+    raw: Callable[..., Any], way: Callable[..., Any], some: Callable[..., Any], *,
+    dealt: bool = False,
+) -> Callable[..., Any]:  # fmt: skip
+    """some, but powers by a number have shorter functions. way: what computes those of arrays that
+    are not dense.
+    """
+
+    @functools.cache
+    def function(power: str, number: float) -> Callable[[Any], Any]:
+        return of_alike(power, 1, _REAL | HALVES, lambda x: way(x, number), dealt=dealt)
 
     def call(x: Any, y: Any) -> Any:
-        known = y.__class__ is not np.ndarray and known_by_number(y)
-        return raw(x, y) if known else some(x, y)
+        if y.__class__ is int and y == 2 and x.dtype in _REAL:
+            return np.square(x)
+        power = _power_by_number(x, y)
+        if power is not None:
+            return function(power, float(y))(x)
+        return raw(x, y) if known_by_number(y) else some(x, y)
 
     return call
+
+
+def _power_by_number(x: Any, y: Any) -> str | None:
+    """The function in vectors that is x to the power y, a number; None where there is none."""
+    if x.__class__ is not np.ndarray:
+        return None
+    if y.__class__ is np.ndarray:
+        if y.ndim or y.dtype != x.dtype:
+            return None
+        y = y.item()
+    kind = x.dtype
+    return (_POWERS if kind in HALVES else _IN_PASSES if kind in _REAL else {}).get(y)
 
 
 def truth(name: str, raw: Callable[..., Any]) -> Callable[..., Any]:

@@ -32,8 +32,8 @@ from funct.kernels.llvm.remainder import integer_quotient
 from funct.kernels.windows.views import inverse_order, memory_order
 
 __all__ = [
-    "ELEMENTS", "OPS", "PRINTED", "SHORTEST", "SIGNS", "amended", "combined", "computed", "nans",
-    "operand", "outer_product", "registers",
+    "ELEMENTS", "OPS", "PRINTED", "SHORTEST", "SIGNS", "TASK", "amended", "combined", "computed",
+    "nans", "operand", "outer_product", "registers",
 ]  # fmt: skip
 
 ELEMENTS = {
@@ -49,7 +49,7 @@ _NARROWEST = 32  # columns; shorter rows are no work for vectors of a function's
 SHORTEST = 8  # elements of a vector
 _REPEATED = 1 << 9  # elements of a row of what repeats
 _PARTS = 8  # vectors of a row that is short
-_TASK = 1 << 14  # elements that are worth a task
+TASK = 1 << 14  # elements that are worth a task
 _MOST = 3  # operands
 _LONG = frozenset({
     "acos", "acosh", "asin", "asinh", "atanh", "cbrt", "cos", "cosh", "erfc", "erfinv",
@@ -57,12 +57,17 @@ _LONG = frozenset({
     "sinh", "tan", "tanh",
 })  # fmt: skip
 
-SIGNS = frozenset({"abs", "negative"})  # of halves the same of their bits: one of them changes
+SIGNS = frozenset({"abs", "copysign", "negative"})  # of halves the same of their bits
 
 _PLACES = ["y", *[f"x{k}" for k in range(_MOST)]]  # addresses, which a call fills in
 _STEPS = [f"s{k}" for k in range(_MOST)]  # strides of rows
 _BLOCKS = [f"b{k}" for k in range(_MOST)]  # strides of blocks
 _FIELDS = Fields((*_PLACES, "tasks", "rows", "block", "columns", "count", *_STEPS, *_BLOCKS))
+
+
+def root(f: Emitter, x: Value) -> Value:
+    """x to the power 1/2: the square root, but inf where x is -inf, and 0 where it is -0."""
+    return f.select(f.eq(x, -math.inf), math.inf, f.abs(f.sqrt(x)))
 
 
 def _compared(how: Any) -> Callable[..., Value]:
@@ -101,12 +106,16 @@ OPS: dict[str, Callable[..., Value]] = {
     "square": lambda f, x: x * x,
     "cube": lambda f, x: x * x * x,
     "fourth": lambda f, x: (x * x) * (x * x),
+    "root": root,
+    "inverse_root": lambda f, x: 1 / root(f, x),
+    "inverse_square": lambda f, x: (1 / x) * (1 / x),
     "trunc": lambda f, x: f.trunc(x),
     "where": lambda f, c, x, y: f.select(f.ne(c, 0), x, y),
     "astype": lambda f, x: x,
     "by_single": lambda f, x: f.convert(x, "f32"),
     "abs of bits": lambda f, x: x & 0x7FFF,
     "negative of bits": lambda f, x: x ^ 0x8000,
+    "copysign of bits": lambda f, x, y: (x & 0x7FFF) | (y & 0x8000),
     "share": share,
     "fmod": FUNCTIONS["fmod"],
     "floor_divide": FUNCTIONS["floor_divide"],
@@ -372,7 +381,7 @@ def _plan(
     fields |= {f"b{k}": stride for k, (stride, _, _) in enumerate(steps)}
     fields |= {f"s{k}": stride for k, (_, stride, _) in enumerate(steps)}
     job = _FIELDS.fill(
-        tasks=max(1, min(rows, count // _TASK, 4 * host().cores)), rows=rows, block=block,
+        tasks=max(1, min(rows, count // TASK, 4 * host().cores)), rows=rows, block=block,
         columns=columns, count=count, **fields,
     )  # fmt: skip
     return _Plan(
