@@ -53,6 +53,7 @@ __all__ = [
 ]  # fmt: skip
 
 _IMAGES = 16  # that are tasks enough
+_NARROW = 1 << 16  # elements of images whose rows have fewer windows than vectors have lanes
 _INT = np.dtype(np.int64)
 
 Sizes = tuple[int, ...]
@@ -120,12 +121,24 @@ def _pool(
 
 
 def _plan(
-    x: NDArray[Any], window: Sizes, stride: Sizes, padding: Padding, dilation: Sizes, padded: bool
-) -> Any:
+    x: NDArray[Any], window: Sizes, stride: Sizes, padding: Padding, dilation: Sizes, padded: bool,
+    most: int = FEW,
+) -> Any:  # fmt: skip
     """That of few elements; None for others."""
-    if x.size >= FEW or not x.size:
+    if x.size >= most or not x.size:
         return None
-    return plan_of(x.shape, tuple(window), tuple(stride), tuple(padding), tuple(dilation), padded)
+    told = tuple(window), tuple(stride), tuple(padding), tuple(dilation)
+    return plan_of(x.shape, *told, padded, most)
+
+
+def _most(x: NDArray[Any], window: Sizes, stride: Sizes) -> int:
+    """Elements below which windows are looked at one by one: more, where neither those of a row nor
+    channels fill vectors.
+    """
+    d = len(window)
+    if x.ndim <= d or not x.flags.c_contiguous or x.shape[-1] >= cpu.LANES * stride[-1]:
+        return FEW
+    return FEW if x.shape[-d - 1] >= cpu.LANES else _NARROW
 
 
 def max_pool(
@@ -253,7 +266,8 @@ def max_pool_index(
     lead = x.ndim - len(window)
     size = x.shape[lead:]
     known = x.dtype.char in "fd" and ready(x.size)
-    plan = _plan(x, window, stride, padding, dilation, True) if known else None
+    most = _most(x, window, stride)
+    plan = _plan(x, window, stride, padding, dilation, True, most) if known else None
     if plan is not None:
         return places_of_few(x, plan)
     if len(window) > 3 or not pays(x, 1):
@@ -305,8 +319,9 @@ def max_pool_pull(
     channels last, where places that are known are no detour, and dtypes besides float32 and
     float64.
     """
-    if x.size < FEW and x.dtype.char in "fd" and g.dtype is x.dtype and ready(x.size):
-        plan = _plan(x, window, stride, padding, dilation, True)
+    most = _most(x, window, stride)
+    if x.size < most and x.dtype.char in "fd" and g.dtype is x.dtype and ready(x.size):
+        plan = _plan(x, window, stride, padding, dilation, True, most)
         if plan is not None:
             return spread_few(g, x, plan)
     seen = last_in_memory(x, len(window)) if x.dtype.char in "fd" else None

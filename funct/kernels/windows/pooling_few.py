@@ -34,14 +34,14 @@ Plan = tuple[Sizes, Sizes, Sizes | None, Sizes | None, bool, bool]
 @functools.lru_cache(256)
 def plan_of(
     x: Sizes, window: Sizes, stride: Sizes, padding: tuple[tuple[int, int], ...], dilation: Sizes,
-    padded: bool,
+    padded: bool, most: int = FEW,
 ) -> Plan | None:  # fmt: skip
     """The shape of the result, what kernels are told, and both with channels last; None where that
     does not serve. padded: whether windows may reach beyond the image, as those of maxima may: the
-    kernel folds these in the order of passes over axes.
+    kernel folds these in the order of passes over axes. most: elements, and more.
     """
     d = len(window)
-    if d > _AXES or set(dilation) != {1} or 0 in window or 0 in x or prod(x) >= FEW:
+    if d > _AXES or set(dilation) != {1} or 0 in window or 0 in x or prod(x) >= most:
         return None
     each = zip(padding, window, strict=True)
     if any(not 0 <= min(p) <= max(p) < k or (any(p) and not padded) for p, k in each):

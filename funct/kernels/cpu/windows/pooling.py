@@ -139,16 +139,22 @@ def max_index_rows(
     out = task * some * t0 * t1 * t2
     for p in range(task * some, min((task + 1) * some, planes)):
         image = p * n0 * n1 * n2
-        for r in range(n0 * n1):
-            to = room + r * s2 * phase
-            for part in range(s2):
-                e = l2 + part
-                for q in range(to + part * phase, to + (part + 1) * phase):
-                    if e >= a2 and e < b2:
-                        s[q] = x[image + r * n2 + e]
-                    else:
-                        s[q] = least[0]
-                    e += s2
+        for part in range(s2):
+            e = l2 + part
+            first = np.int64(0)
+            while first < phase and e + first * s2 < a2:
+                first += 1
+            last = first
+            while last < phase and e + last * s2 < b2:
+                last += 1
+            for r in range(n0 * n1):
+                to = room + (r * s2 + part) * phase
+                for q in range(first):
+                    s[to + q] = least[0]
+                for q in range(first, last):
+                    s[to + q] = x[image + r * n2 + e + q * s2]
+                for q in range(last, phase):
+                    s[to + q] = least[0]
         for i in range(t0):
             for j in range(t1):
                 k = 0
