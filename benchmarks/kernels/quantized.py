@@ -29,6 +29,7 @@ LAYERS = (
     (128, 1024, 1024), (512, 512, 512), (1, 1024, 1024), (1, 4096, 4096), (128, 64, 64),
     (32, 128, 128),
 )  # fmt: skip
+WEIGHTS = (1, 4096, 4096), (1, 512, 512), (16, 1024, 1024)  # rows, outputs, depth
 CONVOLUTIONS = {  # x, w, groups, stride
     "3x3, 64 to 64, 28x28": ((8, 64, 28, 28), (64, 64, 3, 3), 1, 1),
     "3x3, 256 to 256, 14x14": ((8, 256, 14, 14), (256, 256, 3, 3), 1, 1),
@@ -156,14 +157,19 @@ def _compiled_convolution(w: Any, slide: Sliding) -> Callable[[Any], object]:
 
 def _weight_only() -> Iterator[Row]:
     rng = np.random.default_rng(0)
-    row, large = _normal((1, 4096), 0), _normal((4096, 4096), 1)
-    scale = np.ones((4096, 32), np.float32)
-    for bits, codes in (
-        (4, rng.integers(0, 256, (4096, 2048)).astype(np.uint8)),
-        (8, rng.integers(-128, 128, (4096, 4096)).astype(np.int8)),
-    ):
-        yield Row(
-            f"int{bits} weights, 1x4096x4096", 2 * large.size,
-            lambda codes=codes: weight_only_linear(row, codes, scale),
-            {"float32": lambda: row @ large.T}, "f32",
-        )  # fmt: skip
+    for rows, outputs, depth in WEIGHTS:
+        x, large = _normal((rows, depth), 0), _normal((outputs, depth), 1)
+        scale = np.ones((outputs, depth // 128), np.float32)
+        for bits, codes in (
+            (4, rng.integers(0, 256, (outputs, depth // 2)).astype(np.uint8)),
+            (8, rng.integers(-128, 128, (outputs, depth)).astype(np.int8)),
+        ):
+            yield Row(
+                f"int{bits} weights, {rows}x{depth}x{outputs}", 2 * rows * large.size,
+                functools.partial(weight_only_linear, x, codes, scale),
+                {"float32": functools.partial(_product, x, large)}, "f32",
+            )  # fmt: skip
+
+
+def _product(x: Any, w: Any) -> Any:
+    return x @ w.T

@@ -173,7 +173,7 @@ ROWS = (
         _CPU + "quantized.weight_only:weight_only_linear",
         ("float32",),
         _WIDE,
-        1 << 18,
+        1 << 13,
     ),
     Row("weight_only_linear", "funct.kernels.quantized.weight_only:plain_weight_only_linear"),
     # work: multiplications

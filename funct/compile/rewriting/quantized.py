@@ -35,7 +35,7 @@ _NEEDS = ("llvm", "avx2", "fma")
 _REAL = frozenset([_SINGLE, np.dtype(np.float64)])
 _BYTES = frozenset([np.dtype(np.uint8), np.dtype(np.int8)])
 _EXACT = 1 << 24  # steps that float32 tells apart
-_LEAST = 1 << 18  # operations from which on eager execution takes machine code, too
+_LEAST = 1 << 13  # operations from which on eager execution takes machine code, too
 
 
 def dequantize(e: Node, known: Known) -> Callable[..., Any] | None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from funct.kernels.llvm.emitter import Emitter
     from funct.kernels.llvm.values import Type, Value
 
-__all__ = ["curve", "has_tables", "looked_up"]
+__all__ = ["curve", "has_tables", "looked_up", "permuted"]
 
 
 def has_tables(e: Emitter) -> bool:
@@ -38,9 +38,13 @@ def looked_up(e: Emitter, type: Type, numbers: Sequence[float], index: Value) ->
 def _permuted(e: Emitter, type: Type, numbers: Sequence[float], index: Value) -> Value:
     """The same for whole registers."""
     whole = type.lanes
-    first, *second = [
-        e.vector(type, numbers[k : k + whole]) for k in range(0, len(numbers), whole)
-    ]
+    first, *second = [e.vector(type, numbers[k : k + whole]) for k in range(0, len(numbers), whole)]
+    return permuted(e, first, index, *second)
+
+
+def permuted(e: Emitter, first: Value, index: Value, *second: Value) -> Value:
+    """The lanes of one register, or of two, whose numbers are the lowest bits of an index."""
+    type = first.type
     if second:
         name = {"f32": "vpermi2var.ps", "f64": "vpermi2var.pd"}[type.element]
     else:

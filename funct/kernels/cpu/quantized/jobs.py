@@ -27,7 +27,7 @@ def few_bits(bits: int, rows: int, outputs: int, count: int, groups: int) -> Job
     if words is None:
         return None
     fields, missing = weight_only.JOB, ("x", "codes", "scale", "y")
-    found = job_of(weight_only.entry(bits), words, fields, missing, 0, None)
+    found = job_of(weight_only.entry(bits, rows), words, fields, missing, 0, None)
     return alone(found, fields, 2 * rows * outputs * count)
 
 
