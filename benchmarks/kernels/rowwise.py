@@ -201,6 +201,11 @@ def rows() -> Iterator[Row]:
         "embedding of 4096 in", lambda f, w, i: f.embedding(i, w), table, places,
         work=(taken, 2 * taken + table.nbytes),
     )  # fmt: skip
+    small = rng.standard_normal((100, 3)).astype(np.float32)
+    yield from _both(
+        "embedding of 10,000 in", lambda f, w, i: f.embedding(i, w), small,
+        rng.integers(0, len(small), 10_000),
+    )  # fmt: skip
     yield _norms(rng.standard_normal((60, 12)))
     yield from _dropout(rng.standard_normal(MATRICES[0]).astype(np.float32))
 

@@ -19,6 +19,7 @@ from funct.kernels.cpu.loops import ready
 from funct.kernels.elementwise import functions as elementwise
 from funct.kernels.elementwise.functions import times_sigmoid
 from funct.kernels.elementwise.thresholds import MANY
+from funct.kernels.indexing.gather import take
 from funct.kernels.indexing.positions import PLACES
 from funct.kernels.linalg.csr import product
 from funct.kernels.linalg.products import matmul
@@ -93,11 +94,9 @@ def embedding(
     """The rows of weight at i."""
     if padding_idx is not None or max_norm is not None or scale_grad_by_freq or sparse:
         return None
-    if weight.ndim != 2 or i.dtype.num not in PLACES or not 0 < i.size < FEW:
+    if weight.ndim != 2 or i.dtype.num not in PLACES or not i.size or i.item(i.argmin()) < 0:
         return None
-    if i.item(i.argmin()) < 0:
-        return None
-    return weight.take(i, 0)
+    return take(weight, i, 0)
 
 
 def embedding_bag(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -340,3 +341,38 @@ def test_no_index_leaves_its_array(
         (cpu.picked, i.astype(np.float32), (x, i * 0, short, j, outer, n, inner, True)),
     ):
         agree_on_new(k, like, *args)
+
+
+@given(
+    st.data(), st.sampled_from([*MOVED, "bfloat16"]), st.integers(1, 19),
+    st.sampled_from([1, 3, 34]), st.sampled_from([np.int32, np.int64]), st.booleans(),
+)  # fmt: skip
+def test_short_rows(
+    data: st.DataObject, dtype: str, width: int, count: int, kind: Any, crooked: bool
+) -> None:
+    """Rows that are one word, of one to two vectors, and longer; also between words."""
+    n = data.draw(st.integers(1, 9))
+    raw = np.random.default_rng(width).integers(0, 2, (n, width))
+    x = raw.astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    if crooked:  # as far into a word as its dtype allows
+        room = np.zeros(x.nbytes + 64, np.uint8)
+        begin = -room.ctypes.data % 64 + x.itemsize
+        x = room[begin : begin + x.nbytes].view(x.dtype).reshape(x.shape)
+        x[...] = raw
+    i = indices(data, (count,), n).astype(kind)
+    alike(lambda: kernels.take(x, i, 0), lambda: x.take(i, 0))
+
+
+@given(st.data(), st.sampled_from([np.float16, ml_dtypes.bfloat16]), st.integers(0, 2))
+def test_sums_of_halves_at_few_places(data: st.DataObject, dtype: Any, axis: int) -> None:
+    """Each is a sum in float32 that is rounded once, as where all places are met."""
+    i = indices(data, data.draw(st.sampled_from([(1,), (5,), (2, 3)])), 7).astype(np.int8)
+    rest = [3, 5]
+    shape = (*rest[:axis], *i.shape, *rest[axis:])
+    g = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+    alike(lambda: scattering.put(g, i, axis, 200), lambda: _summed_in_single(g, i, axis, 200))
+
+
+def _summed_in_single(g: Any, i: Any, axis: int, n: int) -> Any:
+    i = np.arange(n)[i]  # refused where it is out of bounds; int8 has no 200
+    return scattering.plain_put(g.astype(np.float32), i, axis, n).astype(g.dtype)

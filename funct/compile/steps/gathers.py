@@ -29,6 +29,7 @@ __all__ = ["lower_gather", "print_gather"]
 
 _MUCH, _COLUMNS, _TASKS = 1 << 16, 32, 16  # elements and columns of a task at least, and tasks
 _WIDE = 4  # vectors of a row at once
+_SHORT = 64  # bytes of rows that have a kernel for each length
 _READS = ("take", "wrap_index")
 
 
@@ -60,7 +61,9 @@ def lower_gather(node: Node, fused: Fused) -> list[Call]:
     writes = node.name == "put" or node.name in UPDATES
     op = how_updated(node) if writes else node.name
     lanes = min(1 << inner.bit_length() - 1, host().vector_bytes // out.dtype.itemsize)
-    kernel = ("gather", op, index, element, lanes if writes else 1, inner == 1, quick)
+    row = inner * out.dtype.itemsize
+    moved = row if node.name == "take" and inner > 1 and row <= _SHORT else 0
+    kernel = ("gather", op, index, element, lanes if writes else 1, inner == 1, quick, moved)
     rows, part, parts = _parts(outer, count, inner, writes)
     words = (*places, to, outer, n, count, inner, rows, part, parts)
     return [*calls, Call(kernel, words, -(-outer // rows) * parts, (out,), checks=True)]
@@ -86,12 +89,12 @@ def _around(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
 
 def print_gather(
     module: Module, name: str, op: str, index: str, element: str, wide: int, single: bool,
-    quick: bool,
+    quick: bool, moved: int,
 ) -> None:  # fmt: skip
     """Add the kernel of an op: "take", "wrap_index", or how values change a place. Frame: values,
     indices, result; then the lengths before the axis, of it, of the indices and behind it, and what
     a task does of them: see `_parts`. wide: elements of a vector of a row. single: the length
-    behind the axis is 1. quick: vectors of indices at once.
+    behind the axis is 1. quick: vectors of indices at once. moved: bytes of a short row, 0 if long.
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
@@ -114,7 +117,8 @@ def print_gather(
             dense, sparse = o * count + c, o * n + at  # rows of the indices' array, of the axis'
 
             def move() -> list[Value]:
-                row = _Row(f, element, real, inner, single, values, out, dense, sparse, at, wide)
+                whole = inner, single, moved
+                row = _Row(f, element, real, *whole, values, out, dense, sparse, at, wide)
                 if op == "take":
                     row.take()
                 elif op == "wrap_index":
@@ -176,6 +180,7 @@ class _Row(Struct, frozen=True):
     real: Type
     inner: Value
     single: bool
+    moved: int
     values: Value
     out: Value
     dense: Value
@@ -192,7 +197,8 @@ class _Row(Struct, frozen=True):
             return
         source = f.at(self.values, self.sparse * self.inner, real.element)
         to = f.at(self.out, self.dense * self.inner, real.element)
-        copy_bytes(f, to, source, self.inner * real.bytes)
+        size = f.constant(I64, self.moved) if self.moved else self.inner * real.bytes
+        copy_bytes(f, to, source, size)  # of a size that is known, by vectors instead of a call
 
     def update(self, how: str, first: Value, last: Value) -> None:
         """result[sparse] becomes v[dense], or both together, in columns from first to last."""

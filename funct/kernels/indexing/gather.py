@@ -94,6 +94,11 @@ def _elements(x: NDArray[Any], i: Index) -> NDArray[Any]:
 
 def _rows(x: NDArray[Any], i: Index, width: int) -> NDArray[Any]:
     """x at i along its first axis, whose rows have so many elements."""
+    word = MOVED.get(x.itemsize * width)
+    if word is not None:
+        words = x.reshape(len(x), width).view(word).reshape(-1)
+        if words.flags.aligned:
+            return _elements(words, i).view(x.dtype).reshape(i.shape + x.shape[1:])
     y, count, wrong = fresh(i.shape + x.shape[1:], x.dtype), i.size, np.zeros(1, np.int64)
     part = max(1, _PART // width)
     told = count, len(x), width, part, -(-count // part)

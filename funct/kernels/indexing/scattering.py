@@ -42,6 +42,7 @@ __all__ = [
 _INT64, _SINGLE = map(np.dtype, (np.int64, np.float32))
 _SUMMED = frozenset([np.dtype(c).num for c in "bBhHiIlLqQfd"])
 _FEW = 256  # truth values
+_SPARSE = 2  # times as many places as indices, of which not all are widened
 _FAR = 1 << 24  # bytes that caches hold in part at most
 _MUCH, _COLUMNS, _TASKS = 1 << 16, 64, 16  # elements and columns of a task at least, and tasks
 
@@ -54,6 +55,8 @@ def put(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
     """
     i = signed(i)
     if is_half(g.dtype):
+        if i.ndim and g.size and _SPARSE * i.size <= n:
+            return _put_sparsely(g, i, axis, n)
         return through_single(put, g, i, axis, n)
     if not fits(g):
         return plain_put(g, i, axis, n)
@@ -66,6 +69,17 @@ def put(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
         _add(g, i, y, axis, False)
     else:
         refuse_outside(int(bool(i.size)))
+    return y
+
+
+def _put_sparsely(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
+    """`put` of halves, mostly of zeros: in float32 are the places alone that are met."""
+    i = as_int64(i)
+    refuse_outside(int(bool((i < -n).any() or (i >= n).any())))
+    met, which = np.unique(np.where(i < 0, i + n, i), return_inverse=True)
+    sums = through_single(put, g, which.reshape(i.shape), axis, len(met))
+    y = np.zeros((*g.shape[:axis], n, *g.shape[axis + i.ndim :]), g.dtype)
+    y[(slice(None),) * axis + (met,)] = sums
     return y
 
 

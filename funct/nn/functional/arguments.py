@@ -40,6 +40,10 @@ def from_begin(i: Any, n: Any) -> Any:
     """Indices into an axis of length n, which raise where they are negative: those do not count
     from the end, but are moved beyond it.
     """
+    if i.__class__ is xp.Array and i.dtype.kind in "iu" and i.size:
+        d = i.data
+        if d.item(d.argmin()) >= 0:
+            return i
     if i.dtype.itemsize < 8:
         i = xp.astype(i, xp.int64)  # a narrow dtype may have no number n
     return ops.where(ops.less(i, 0), n, i)

@@ -23,6 +23,8 @@ __all__ = [
 
 SEEN = 32  # indices that are looked at together
 _AHEAD, _LINE = 16, 128  # indices from here stands the one of whose row so many bytes are asked for
+_WIDEST = 16  # elements of a row that two vectors hold,
+_NEAR = 1 << 20  # bytes of rows that lie in a near cache
 _FAR = 1 << 11  # bytes of a line, of which eight are not at hand together
 _SHORT = 16  # indices of a line from which on it pays to look at all first,
 _BLOCK = 512  # so many of lines, or of one
@@ -92,11 +94,30 @@ def take_rows(
 def _rows(
     x: Any, i: Any, y: Any, first: Any, last: Any, count: Any, n: Any, width: Any, far: bool
 ) -> None:
+    if width <= 1 or width > _WIDEST or (far and n * width * x.dtype.itemsize > _NEAR):
+        for k in range(first, last):
+            if far:
+                later = place(i[min(k + _AHEAD, count - 1)].astype(np.int64), n)
+                asked(x, later * width, _LINE // x.dtype.itemsize)
+            copied(x, place(i[k].astype(np.int64), n) * width, y, k * width, width)
+    elif width < 4:
+        _short_rows(x, i, y, first, last, n, width, 2)
+    elif width < 8:
+        _short_rows(x, i, y, first, last, n, width, 4)
+    else:
+        _short_rows(x, i, y, first, last, n, width, 8)
+
+
+def _short_rows(
+    x: Any, i: Any, y: Any, first: Any, last: Any, n: Any, width: Any, lanes: int
+) -> None:
+    """Rows of one to two vectors, which overlap: nothing is asked of a row but where it is."""
+    rest = width - lanes
     for k in range(first, last):
-        if far:
-            later = place(i[min(k + _AHEAD, count - 1)].astype(np.int64), n)
-            asked(x, later * width, _LINE // x.dtype.itemsize)
-        copied(x, place(i[k].astype(np.int64), n) * width, y, k * width, width)
+        at, to = place(i[k].astype(np.int64), n) * width, k * width
+        a, b = loaded(x, at, lanes), loaded(x, at + rest, lanes)
+        stored(y, to, a)
+        stored(y, to + rest, b)
 
 
 @making("i", "x")
