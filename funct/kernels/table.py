@@ -158,14 +158,14 @@ ROWS = (
     Row("integer_matmul", _PRODUCTS + "integers:integer_matmul", _SHORT, ("llvm", "avx2"), 1 << 23),
     Row("integer_matmul", _PRODUCTS + "integer_rows:integer_matmul", _INTEGER, ("llvm",), 1 << 12),
     Row("integer_matmul", "funct.kernels.linalg.products:integer_matmul"),
-    Row("quantized_linear", _CPU + "quantized.layers:linear", _BYTES, ("llvm", "avx2"), 1 << 13),
+    Row("quantized_linear", _CPU + "quantized.layers:linear", _BYTES, ("llvm", "avx2"), 1 << 9),
     Row("quantized_linear", "funct.kernels.quantized.affine:plain_linear"),
     Row(
         "quantized_convolution",
         _CPU + "quantized.layers:convolution",
         _BYTES,
         ("llvm", "avx2"),
-        1 << 13,
+        1 << 9,
     ),
     Row("quantized_convolution", "funct.kernels.quantized.affine:plain_convolution"),
     Row(

@@ -160,8 +160,8 @@ def _fits(w: Sizes, size: Sizes, bias: bytes) -> bool:
 
 
 def _has_few_products(w: Sizes, slide: Sliding) -> bool:
-    few = w[0] // slide.groups
-    return few < _FEW_OUTPUTS or max(few, w[1]) < _FEW_PRODUCTS
+    few = w[0] // slide.groups  # words of a single channel would be filled up with nothing
+    return few < _FEW_OUTPUTS or w[1] == 1 or max(few, w[1]) < _FEW_PRODUCTS
 
 
 def _coded(
