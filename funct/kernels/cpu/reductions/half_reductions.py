@@ -35,6 +35,7 @@ _TERMS = 1 << 10  # in each of the columns
 _RUN = 1 << 16  # along a run, where there are as many sums as lanes
 _TASK = 1 << 14
 _SUMS = 8  # vectors that are summed side by side
+_ABREAST = (8, 4, 2, 1)  # and of columns, widest first
 _LEAST_INNER = 16  # columns that are work for vectors
 _SINGLE = np.dtype(np.float32)
 
@@ -209,7 +210,10 @@ def _columns(
         return columns
 
     lanes = _lanes(f)
-    full, whole = inner & -(_SUMS * lanes), inner & -lanes
-    each(f, 0, full, block(_SUMS, lanes), _SUMS * lanes)
-    each(f, full, whole, block(1, lanes), lanes)
-    each(f, whole, inner, block(1, 1))
+    first: Value | int = 0
+    for many in _ABREAST:
+        stop = inner & -(many * lanes)
+        each(f, first, stop, block(many, lanes), many * lanes)
+        first = stop
+    last = inner - lanes  # the last vector ends the row: some of its columns are summed again
+    each(f, last, last + f.min(inner - first, 1), block(1, lanes))
