@@ -33,7 +33,6 @@ def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "_SOME", 1)
     monkeypatch.setattr(kernels, "_FEW", 1)
     monkeypatch.setattr(kernels, "_PART", 3)
-    monkeypatch.setattr(scattering, "_FEW", 1)
     monkeypatch.setattr(scattering, "_MUCH", 1)
     monkeypatch.setattr(scattering, "_COLUMNS", 8)
     monkeypatch.setattr(masks, "_SOME", 1)
@@ -268,7 +267,8 @@ def test_no_index_leaves_its_array(
     columns = x[0], np.resize(g if g.size else x, (n, ends.size)), ends
     wide = n, ends.size, inner
     for k, args in (
-        (cpu_combining.add_elements, (*line, *sizes, drop)),
+        (cpu_combining.add_elements, (*line, *sizes, "add", drop)),
+        (cpu_combining.add_elements, (*line, *sizes, "max", drop)),
         (cpu_combining.combine_rows, (*rows, *whole, 1, False, "add", drop, far, *by)),
         (cpu_combining.combine_rows, (*rows, *whole, 1, False, "max", drop, far, *by)),
         (
@@ -313,7 +313,10 @@ def test_no_index_leaves_its_array(
                 -(-count // 40),
             ),
         ),
-        (cpu_combining.add_elements, (line[0], i.astype(np.int32), line[2].copy(), *sizes, drop)),
+        (
+            cpu_combining.add_elements,
+            (line[0], i.astype(np.int32), line[2].copy(), *sizes, "add", drop),
+        ),
         (cpu_combining.combine, (line[0][0], i, line[2][0], count, n, "max")),
         (cpu_combining.combine, (line[0][0], i, line[2][0], count, n, "set")),
         (cpu.pick, (x, i * 0, i, j, line[0][0].copy(), np.zeros(1, int), count, *cube, 40, tasks)),
@@ -334,8 +337,8 @@ def test_no_index_leaves_its_array(
         (cpu_combining.combined_view, one, (one, 2.5, n - 1, 1, 0, n, -1, "set", True, False)),
         (cpu_combining.combined_columns, x[0], (*columns, *wide, "max")),
         (cpu.placed, i, (i, short, n, inner)),
-        (cpu_combining.summed, one, (new, i, n, count)),
-        (cpu_combining.summed, one, (new, short, n, count)),
+        (cpu_combining.summed, one, (new, i, n, count, "add")),
+        (cpu_combining.summed, one, (new, short, n, count, "max")),
         (cpu.taken_along, line[0], (line[2], lines, outer, count, n)),
         (cpu.picked, i.astype(np.float32), (x[0], i, j, j, n, inner, 1, False)),
         (cpu.picked, i.astype(np.float32), (x, i * 0, short, j, outer, n, inner, True)),

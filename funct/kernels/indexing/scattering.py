@@ -41,7 +41,6 @@ __all__ = [
 
 _INT64, _SINGLE = map(np.dtype, (np.int64, np.float32))
 _SUMMED = frozenset([np.dtype(c).num for c in "bBhHiIlLqQfd"])
-_FEW = 256  # truth values
 _SPARSE = 2  # times as many places as indices, of which not all are widened
 _FAR = 1 << 24  # bytes that caches hold in part at most
 _MUCH, _COLUMNS, _TASKS = 1 << 16, 64, 16  # elements and columns of a task at least, and tasks
@@ -66,7 +65,7 @@ def put(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
         return found.transpose(inverse_order(order))
     y = np.zeros((*g.shape[:axis], n, *g.shape[axis + i.ndim :]), g.dtype)
     if y.size:
-        _add(g, i, y, axis, False)
+        _add(g, i, y, axis, "add", False)
     else:
         refuse_outside(int(bool(i.size)))
     return y
@@ -83,15 +82,15 @@ def _put_sparsely(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
     return y
 
 
-def _add(g: NDArray[Any], i: Index, y: NDArray[Any], axis: int, drop: bool) -> None:
+def _add(g: NDArray[Any], i: Index, y: NDArray[Any], axis: int, mode: str, drop: bool) -> None:
     if y.ndim == 1:
-        refuse_outside(combining.add_elements(g, i, y, 1, i.size, y.size, drop))
+        refuse_outside(combining.add_elements(g, i, y, 1, i.size, y.size, mode, drop))
         return
     outer, n, inner = prod(y.shape[:axis]), y.shape[axis], prod(y.shape[axis + 1 :])
     if inner == 1:
-        refuse_outside(combining.add_elements(g, i, y, outer, i.size, n, drop))
+        refuse_outside(combining.add_elements(g, i, y, outer, i.size, n, mode, drop))
     else:
-        combine_rows(g, i, y, (outer, i.size, n, inner), "add", drop)
+        combine_rows(g, i, y, (outer, i.size, n, inner), mode, drop)
 
 
 def combine_rows(
@@ -132,21 +131,17 @@ def segment_sum(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any]:
     """
     if is_half(data.dtype):
         return through_single(segment_sum, data, ids, n)
-    if data.dtype.kind == "b" and data.size >= _FEW:  # whether there is a true one
-        if data.ndim > 1 or not fits(data) or not n:
-            return np.not_equal(segment_sum(data.astype(np.int64), ids, n), 0)
-        counts = np.zeros(n, np.int64)
-        _add(data.view(np.uint8), ids, counts, 0, True)
-        return np.not_equal(counts, 0)
     parts = in_parts(data) if data.dtype.kind == "c" and n else None
     if parts is not None:
         sums = segment_sum(parts, ids, n)
         return sums.view(data.dtype).reshape(n, *data.shape[1:])
-    if not fits(data) or not n:
+    truth = data.dtype.kind == "b"  # whether there is a true one
+    x = data.view(np.uint8) if truth else data
+    if not fits(x) or not n:
         return plain_segment_sum(data, ids, n)
-    y = np.zeros((n, *data.shape[1:]), data.dtype)
-    _add(data, ids, y, 0, True)
-    return y
+    y = np.zeros((n, *x.shape[1:]), x.dtype)
+    _add(x, ids, y, 0, "max" if truth else "add", True)
+    return y.view(bool) if truth else y
 
 
 def sums_of_few(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any] | None:
@@ -156,13 +151,15 @@ def sums_of_few(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any] | None:
         return None
     made: NDArray[Any]
     if d.num in _SUMMED:
-        made = combining.summed(data, ids, n, count)
+        made = combining.summed(data, ids, n, count, "add")
         return made
-    kind = _SINGLE if is_half(d) else _INT64 if d.kind == "b" else d
-    if kind is d:
+    if d.kind == "b":
+        made = combining.summed(data.view(np.uint8), ids, n, count, "max")
+        return made.view(d)
+    if not is_half(d):
         return None
-    made = combining.summed(in_dtype(data, kind), ids, n, count)
-    return made.astype(d)  # of truth: whether it is not 0
+    made = combining.summed(in_dtype(data, _SINGLE), ids, n, count, "add")
+    return made.astype(d)
 
 
 def _summed(data: Any, ids: Any, n: Any) -> Plan | None:
@@ -172,7 +169,7 @@ def _summed(data: Any, ids: Any, n: Any) -> Plan | None:
         return None
     if ids.dtype is not _INT64 or ids.ndim != 1 or data.shape != ids.shape or d.num not in _SUMMED:
         return None
-    return Plan(combining.summed, (data, ids, n, count), (0, 1, None), (n,), d)
+    return Plan(combining.summed, (data, ids, n, count, "add"), (0, 1, None), (n,), d)
 
 
 few_summed = Prepared(_summed)

@@ -30,27 +30,32 @@ _AHEAD = 16  # indices from here stands the one whose row is asked for
 
 
 @kernel
-def add_elements(g: Any, i: Any, y: Any, outer: int, count: int, n: int, drop: bool) -> int:
-    """y (outer, n) += g (outer, count) at i (count,). drop: indices outside [0, n) are left out."""
+def add_elements(
+    g: Any, i: Any, y: Any, outer: int, count: int, n: int, mode: str, drop: bool
+) -> int:  # fmt: skip
+    """y (outer, n) += g (outer, count) at i (count,). drop: indices outside [0, n) are left out.
+
+    mode: "add", or "max", which is the sum of truth in bytes.
+    """
     wrong: Any = np.int64(0)
     for o in range(outer):
-        wrong = _added_each(g, o * count, i, y, o * n, count, n, drop)
+        wrong = _added_each(g, o * count, i, y, o * n, count, n, mode, drop)
         if wrong > 0:
             break
     return wrong
 
 
 @making("n", "data")
-def summed(data: Any, ids: Any, n: int, count: int, y: Any, size: int) -> None:
+def summed(data: Any, ids: Any, n: int, count: int, mode: str, y: Any, size: int) -> None:
     """Sums of data (count,) by ids (count,) in a new array of n numbers; ids outside of it are left
-    out. n > 0.
+    out. n > 0. mode: as above.
     """
     cleared(y, 0, n)
-    _added_each(data, 0, ids, y, 0, count, n, True)
+    _added_each(data, 0, ids, y, 0, count, n, mode, True)
 
 
 def _added_each(
-    g: Any, start: Any, i: Any, y: Any, base: Any, count: Any, n: Any, drop: bool
+    g: Any, start: Any, i: Any, y: Any, base: Any, count: Any, n: Any, mode: str, drop: bool
 ) -> Any:  # fmt: skip
     """y (n,) from `base` on += g from `start` on, at i (count,); 1 + the place of an index that is
     out of bounds, or 0.
@@ -70,19 +75,19 @@ def _added_each(
             if (_places(i, k) == spread(at, _LANES)).all():
                 total = y[base + at]
                 for e in _EACH:
-                    total = total + g[start + k + e]
+                    total = combined_one(total, g[start + k + e], mode)
                 y[base + at] = total
             else:
                 for e in _EACH:
                     at = base + i[k + e].astype(np.int64)
-                    y[at] = y[at] + g[start + k + e]
+                    y[at] = combined_one(y[at], g[start + k + e], mode)
         else:
             for e in range(k, last):
                 at = i[e].astype(np.int64)
                 if not drop:
                     at = np.where(at < 0, at + n, at)
                 if at.astype(np.uint64) < np.uint64(n):
-                    y[base + at] = y[base + at] + g[start + e]
+                    y[base + at] = combined_one(y[base + at], g[start + e], mode)
                 elif not drop:
                     wrong = e + 1
                     break
