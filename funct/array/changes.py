@@ -29,7 +29,6 @@ _divide = np.divide
 _MANY = 256  # elements from which on machine code may pay
 _EXACT = 1 << 53  # integers below are doubles
 _BY_ONE = 4  # positions
-_WHOLE = slice(None)
 _OPERATORS = {np.add: operator.add, np.multiply: operator.mul}
 _BOOL, _INT64 = np.dtype(bool), np.dtype(np.int64)
 _OWN = {np.dtype(np.float64): float, np.dtype(np.complex128): complex}  # what numbers become
@@ -57,10 +56,10 @@ def changed(x: Any, key: Any, name: str, v: Any, change: Any) -> Any:
         at, w, out = key.data if positions else key, v.data if kind is array else v, None
         try:
             if (kind is array or kind is float) and (mode := _MODES.get(change)) is not None:
-                if c is tuple and kind is array and len(key) == 2 and key[1].__class__ is array:
-                    out = _at_columns(a, w, key[0], key[1], mode)
-                else:
-                    out = kernels.few_combined.call(a, w, at, mode)
+                out = kernels.few_combined.call(a, w, at, mode)
+                if out is None and c is tuple and array in (each := [k.__class__ for k in key]):
+                    bare = [k.data if t is array else k for k, t in zip(key, each)]
+                    out = kernels.few_places.call(a, w, mode, *bare)
             if out is None and positions:
                 out = _at_array(a, w, at, change)
         except (IndexError, ValueError):
@@ -114,13 +113,6 @@ def changed(x: Any, key: Any, name: str, v: Any, change: Any) -> Any:
     r = fast.make(None)
     r.data = out
     return r
-
-
-def _at_columns(a: Any, v: Any, rows: Any, columns: Any, mode: str) -> Any:
-    """a changed at an array of columns of all rows, where all is few; None for all else."""
-    if rows.__class__ is not slice or rows != _WHOLE:
-        return None
-    return kernels.few_columns.call(a, v, columns.data, mode)
 
 
 def _at_array(a: Any, v: Any, at: Any, change: Any) -> Any:

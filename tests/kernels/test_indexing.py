@@ -266,6 +266,7 @@ def test_no_index_leaves_its_array(
     ends = np.clip(i[:5], -inner - (slip == 2), inner - 1 + (slip == 1))
     columns = x[0], np.resize(g if g.size else x, (n, ends.size)), ends
     wide = n, ends.size, inner
+    args: tuple[Any, ...]
     for k, args in (
         (cpu_combining.add_elements, (*line, *sizes, "add", drop)),
         (cpu_combining.add_elements, (*line, *sizes, "max", drop)),
@@ -331,8 +332,14 @@ def test_no_index_leaves_its_array(
         (cpu_combining.combined, x[0], (x[0], new, i, count, n, inner, inner - 1, "add", False)),
         (cpu_combining.combined_pairs, x[0], (x[0], new, i, j, count, n, inner, "add", False)),
         (cpu_combining.combined_pairs, x[0], (x[0], new, short, j, count, n, inner, "set", False)),
-        (cpu_combining.combined_rows, x[0], (x[0], g[0], i, count, n, inner, "max", False)),
-        (cpu_combining.combined_rows, x[0], (x[0], 2.5, short, count, n, inner, "add", True)),
+        (
+            cpu_combining.combined_rows, x[0],
+            (x[0], g[0], i, count, n, inner, inner, 0, "max", False),
+        ),
+        (
+            cpu_combining.combined_rows, x[0],
+            (x[0], 2.5, short, count, n, inner - 1, inner, 1, "add", True),
+        ),
         (cpu_combining.combined_view, one, (one, one, 0, 1, 0, n, 1, "add", False, True)),
         (cpu_combining.combined_view, one, (one, 2.5, n - 1, 1, 0, n, -1, "set", True, False)),
         (cpu_combining.combined_columns, x[0], (*columns, *wide, "max")),

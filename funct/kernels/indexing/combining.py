@@ -41,12 +41,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COMBINED_AT", "combine", "combine_into", "combine_rows_into", "combined_along", "combined_at",
-    "combined_each", "combined_rows", "combined_within", "few_columns", "few_combined", "leading",
+    "combined_each", "combined_rows", "combined_within", "few_combined", "few_places", "leading",
     "plain_combine_into",
 ]  # fmt: skip
 
 BASIC = frozenset({int, slice, type(None), type(...)})  # entries of keys that give views
-_INT64, _BOOL, _DOUBLE = np.dtype(np.int64), np.dtype(bool), np.dtype(np.float64)
+_INT64, _BOOL = np.dtype(np.int64), np.dtype(bool)
+_REALS = frozenset(map(np.dtype, (np.float32, np.float64)))  # which take Python's floats
 _WHOLE = slice(None)
 # By their numbers, the dtypes of which kernels take Python's numbers, and the class of those.
 _NUMBERS = {np.dtype(c).num: float if c in "fd" else int for c in "bBhHiIlfd"}
@@ -312,7 +313,7 @@ def combined_rows(x: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> NDAr
 def _combined(x: Any, v: Any, i: Any, mode: Any) -> Plan | None:
     """How a few values, or a number, are combined with what a key of an array selects."""
     d, single = x.dtype, v.__class__ is not np.ndarray
-    if d.num not in CODED or not 0 < x.size < _MUCH or (single and d is not _DOUBLE):
+    if d.num not in CODED or not 0 < x.size < _MUCH or (single and d not in _REALS):
         return None
     if i.__class__ is not np.ndarray:
         return _combined_view(x, v, i, mode, single)
@@ -324,7 +325,8 @@ def _combined(x: Any, v: Any, i: Any, mode: Any) -> Plan | None:
     if not single and (v.dtype is not d or v.shape != i.shape + row):
         return None
     if row:
-        rows = x, v, i, i.size, len(x), prod(row), mode, single
+        inner = prod(row)
+        rows = x, v, i, i.size, len(x), inner, inner, 0, mode, single
         return Plan(cpu.combined_rows, rows, (0, 1, 2, None), x.shape, d)
     given = x, v, i, i.size, x.size, 1, 0, mode, single
     return Plan(cpu.combined, given, (0, 1, 2, None), x.shape, d)
@@ -371,21 +373,52 @@ def _combined_view(x: Any, v: Any, key: Any, mode: Any, single: bool) -> Plan | 
 few_combined = Prepared(_combined)
 
 
-def _combined_columns(x: Any, v: Any, i: Any, mode: Any) -> Plan | None:
-    """The same for positions on the last of two axes, of each row."""
-    d, single = x.dtype, v.__class__ is not np.ndarray
-    if d.num not in CODED or x.ndim != 2 or not 0 < x.size < _MUCH or single:
+def _combined_places(x: Any, v: Any, mode: Any, *key: Any) -> Plan | None:
+    """The same for keys with positions among other entries: on the first axis with a slice of the
+    second, on the last of two axes, on both, or on one axis where all others have a number.
+    """
+    d, single, rank = x.dtype, v.__class__ is not np.ndarray, x.ndim
+    if d.num not in CODED or not 0 < x.size < _MUCH or (single and d not in _REALS):
         return None
-    outer, n = x.shape
-    if i.dtype is not _INT64 or not 0 < i.size < _MUCH or x.size + v.size >= _MUCH:
+    arrays = [k for k in key if k.__class__ is np.ndarray]
+    if not 1 < len(key) <= rank or not arrays or not alike(tuple(arrays)):
         return None
-    if v.dtype is not d or v.shape != (outer, *i.shape):
+    at, shape, count = arrays[0], x.shape, arrays[0].size
+    if not 0 < count < _MUCH or (not single and v.dtype is not d):
         return None
-    given = x, v, i, outer, i.size, n, mode
-    return Plan(cpu.combined_columns, given, (0, 1, 2, None), x.shape, d)
+    if key[1].__class__ is slice:
+        start, stop, step = key[1].indices(shape[1])
+        row, long = shape[2:], stop - start
+        if len(key) > 2 or step != 1 or long < 1 or count * long * prod(row) >= _MUCH:
+            return None
+        if not single and v.shape != (*at.shape, long, *row):
+            return None
+        inner = prod(row)
+        sizes = count, len(x), long * inner, shape[1] * inner, start * inner
+        return Plan(
+            cpu.combined_rows, (x, v, at, *sizes, mode, single), (0, 1, None, 2, None), shape, d
+        )
+    if key[0].__class__ is slice:
+        if single or rank != 2 or key[0] != _WHOLE or x.size + v.size >= _MUCH:
+            return None
+        if at.dtype is not _INT64 or v.shape != (len(x), *at.shape):
+            return None
+        given = x, v, at, shape[0], count, shape[1], mode
+        return Plan(cpu.combined_columns, given, (0, 1, None, None, 2), shape, d)
+    if len(key) != rank or not (single or v.shape == at.shape):
+        return None
+    if len(arrays) == rank == 2:
+        pairs = x, v, *arrays, count, *shape, mode, single
+        return Plan(cpu.combined_pairs, pairs, (0, 1, None, 2, 3), shape, d)
+    line = _on_a_line(key, shape)
+    if line is None:
+        return None
+    places = tuple([2 if k is at else None for k in key])
+    line_of = x, v, at, count, *line[1:], mode, single
+    return Plan(cpu.combined, line_of, (0, 1, None, *places), shape, d)
 
 
-few_columns = Prepared(_combined_columns)
+few_places = Prepared(_combined_places)
 
 
 def _as_others(

@@ -58,7 +58,7 @@ def _concatenated(*given: Any) -> Any:
 def _combined() -> Iterator[Case]:
     rng = np.random.default_rng(2)
     for dtype, mode in itertools.product(
-        (np.float64, np.int8), ("set", "add", "multiply", "min", "max")
+        (np.float64, np.float32, np.int8), ("set", "add", "multiply", "min", "max")
     ):
         x = rng.integers(0, 5, 90).astype(dtype)
         for i in (rng.integers(-90, 90, 70), rng.integers(0, 90, (5, 9)).astype(np.int32)):
@@ -110,15 +110,33 @@ def _columns() -> Iterator[Case]:
         for dtype, places in ((np.float64, (7,)), (np.float32, (2, 3)), (np.int8, (1,))):
             x = rng.integers(0, 5, (n, 11)).astype(dtype)
             i = rng.integers(-11, 11, places)
-            yield _by_columns, (x, rng.integers(0, 5, (n, *places)).astype(dtype), i, mode)
+            yield _by_key, (x, rng.integers(0, 5, (n, *places)).astype(dtype), mode, ALL, i)
+
+
+def _places() -> Iterator[Case]:
+    rng = np.random.default_rng(6)
+    kinds = (np.float64, np.float32, np.int8, bfloat16)
+    for dtype, mode in itertools.product(kinds, ("set", "add", "multiply", "min", "max")):
+        x = rng.integers(0, 5, (9, 11, 3)).astype(dtype)
+        for kind, count in ((np.int64, (7,)), (np.int32, (40,)), (np.int64, (2, 3))):
+            i, j = (rng.integers(-n, n, count).astype(kind) for n in (9, 11))
+            for key in (
+                (i, slice(2, 9)), (i, slice(None)), (i, -4, 2), (1, j, -1), (3, 4, j % 3),
+                (i, slice(3, 3)), (i, slice(None, None, 2)), (i, j),
+            ):  # fmt: skip
+                yield _by_key, (x, rng.integers(0, 5, x[key].shape).astype(dtype), mode, *key)
+                yield _by_key, (x, 2.5, mode, *key)
+            flat = x[..., 0].copy()
+            yield _by_key, (flat, rng.integers(0, 5, count).astype(dtype), mode, i, j)
+            yield _by_key, (flat, -0.0, mode, i, j)
 
 
 def _is_places(key: Any) -> bool:
     return isinstance(key, tuple) and any(isinstance(k, np.ndarray) for k in key)
 
 
-def _by_columns(x: Any, v: Any, i: Any, mode: str) -> Any:
-    return _by_numpy(x, v, (ALL, i), mode)
+def _by_key(x: Any, v: Any, mode: str, *key: Any) -> Any:
+    return _by_numpy(x, v, key, mode)
 
 
 def _sorted() -> Iterator[Case]:
@@ -143,7 +161,8 @@ FUNCTIONS = {
     "join": (runs._joined, _joined, _concatenated),
     "sum": (scattering._summed, _summed, scattering.plain_segment_sum),
     "combine": (combining._combined, _combined, _by_numpy),
-    "columns": (combining._combined_columns, _columns, _by_columns),
+    "columns": (combining._combined_places, _columns, _by_key),
+    "places": (combining._combined_places, _places, _by_key),
     "sort": (few_rows._sorted, _sorted, _in_order),
 }  # fmt: skip
 

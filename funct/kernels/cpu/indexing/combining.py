@@ -216,16 +216,18 @@ def combined(
 
 @making("x")
 def combined_rows(
-    x: Any, v: Any, i: Any, count: int, n: int, inner: int, mode: str, single: bool, y: Any,
-    size: int,
+    x: Any, v: Any, i: Any, count: int, n: int, inner: int, width: int, begin: int, mode: str,
+    single: bool, y: Any, size: int,
 ) -> int:  # fmt: skip
-    """`combine` of rows v (count, inner) with those of x (n, inner) in a new array."""
+    """`combine` of rows v (count, inner) with what stands from the column `begin` on in those of x
+    (n, width) in a new array.
+    """
     if outside(i, 0, count, n) > 0:
         return 1
     _begun(x, y, size, mode)
     whole = inner & -_LANES
     for k in range(count):
-        to, source = place(i[k].astype(np.int64), n) * inner, k * inner
+        to, source = place(i[k].astype(np.int64), n) * width + begin, k * inner
         for j in range(0, whole, _LANES):
             new = spread(y.dtype.type(v), _LANES) if single else loaded(v, source + j, _LANES)
             stored(y, to + j, combined_one(detached(loaded(y, to + j, _LANES)), new, mode))
