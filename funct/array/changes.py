@@ -29,6 +29,7 @@ _divide = np.divide
 _MANY = 256  # elements from which on machine code may pay
 _EXACT = 1 << 53  # integers below are doubles
 _BY_ONE = 4  # positions
+_AXES = 3  # with positions each, which have no call prepared
 _OPERATORS = {np.add: operator.add, np.multiply: operator.mul}
 _BOOL, _INT64 = np.dtype(bool), np.dtype(np.int64)
 _OWN = {np.dtype(np.float64): float, np.dtype(np.complex128): complex}  # what numbers become
@@ -56,10 +57,14 @@ def changed(x: Any, key: Any, name: str, v: Any, change: Any) -> Any:
         at, w, out = key.data if positions else key, v.data if kind is array else v, None
         try:
             if (kind is array or kind is float) and (mode := _MODES.get(change)) is not None:
-                out = kernels.few_combined.call(a, w, at, mode)
-                if out is None and c is tuple and array in (each := [k.__class__ for k in key]):
-                    bare = [k.data if t is array else k for k, t in zip(key, each)]
-                    out = kernels.few_places.call(a, w, mode, *bare)
+                several = c is tuple and len(key) >= _AXES and [*map(type, key)].count(array)
+                if not several:
+                    out = kernels.few_combined.call(a, w, at, mode)
+                if out is None and c is tuple and several < _AXES:
+                    each = [*map(type, key)]
+                    if array in each:
+                        bare = [k.data if t is array else k for k, t in zip(key, each)]
+                        out = kernels.few_places.call(a, w, mode, *bare)
             if out is None and positions:
                 out = _at_array(a, w, at, change)
         except (IndexError, ValueError):
