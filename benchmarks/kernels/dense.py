@@ -274,14 +274,14 @@ def _products() -> Iterator[Row]:
             peers["torch"] = lambda both=both: both[0] @ both[1]
         work = 2 * x.size * b[-1]
         yield Row(f"matmul {a} {b}", work, lambda x=x, y=y: matmul(x, y), peers, "f32")
-        if x.ndim == y.ndim == 2:  # weights that lie by outputs
-            w = np.ascontiguousarray(y.T)
-            peers = {"numpy": lambda x=x, w=w: np.matmul(x, w.T)}
+        if x.ndim == y.ndim:  # weights that lie by outputs
+            w = np.ascontiguousarray(y.mT)
+            peers = {"numpy": lambda x=x, w=w: np.matmul(x, w.mT)}
             if torch is not None:
                 both = [torch.from_numpy(v) for v in (x, w)]
-                peers["torch"] = lambda both=both: both[0] @ both[1].T
+                peers["torch"] = lambda both=both: both[0] @ both[1].mT
             name = f"matmul {a} {w.shape}.T"
-            yield Row(name, work, lambda x=x, w=w: matmul(x, w.T), peers, "f32")
+            yield Row(name, work, lambda x=x, w=w: matmul(x, w.mT), peers, "f32")
     for shape in ((100, 3, 3), (3000, 3, 3), (32, 32), (192, 192)):
         yield _complex_products(shape)
     x, y, v = _normal((300, 400), 0), _normal((1000, 1000), 1), _normal((1000,), 2)

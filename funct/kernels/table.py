@@ -232,7 +232,7 @@ ROWS = (
     Row("fourier", _CPU + "fourier.lines:along", (*_REAL, *_COMPLEX), ("llvm",)),
     Row("fourier", "funct.kernels.fft:plain"),
     # work: matrices
-    Row("stacked_matmul", _CPU + "small.products:matmul", _REAL, ("llvm",), 1 << 7),
+    Row("stacked_matmul", _CPU + "small.products:matmul", _REAL, ("llvm",), 1 << 6),
     Row("stacked_matmul", _CPU + "small.products:complex_matmul", _COMPLEX, ("llvm",), 1 << 6),
     Row("stacked_matmul", "funct.kernels.linalg.products:stacked_matmul"),
     # work: elements of right sides

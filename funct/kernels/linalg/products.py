@@ -55,9 +55,9 @@ _LARGE = 1 << 11  # elements of x from which on a result may be slow to clear
 _FEW_TERMS, _PAGE = 32, 1 << 12
 # matrices of a stack, of which the table has something better than BLAS; complex ones, each of
 # which NumPy hands to it; and small ones of so many vectors of terms, which are worth code of their
-# own
+# own, the sooner where columns of the right one are what lies in memory, by which BLAS is slow
 _MANY, _MANY_COMPLEX, _MANY_SMALL, _SMALL, _SMALL_VECTORS = 1 << 9, 1 << 6, 1 << 7, 16, 1 << 9
-_WHOLE = 1 << 8  # bytes of a right one whose columns may be what lies in memory
+_MANY_TURNED = 1 << 6
 FEW_OF_STACKS = 1 << 9  # multiplications of a stack that NumPy has done sooner than two reshapes
 _DOUBLE_EXACT = 2**53
 
@@ -156,8 +156,9 @@ def _way_of_stacks(x: NDArray[Any], y: NDArray[Any]) -> Callable[[Any, Any], Any
     other_count = len(y) if y.ndim == 3 else prod(y.shape[:-2])
     matrices = max(count, other_count)
     least = _MANY if kind in _REAL else _MANY_COMPLEX
-    if least == _MANY and work > _LEAST_TILED and _are_small(rows, y):
-        least = _MANY_SMALL
+    turned = y.strides[-1] != y.itemsize
+    if least == _MANY and work > (_LEAST_FEW if turned else _LEAST_TILED) and _are_small(rows, y):
+        least = _MANY_TURNED if turned else _MANY_SMALL
     if matrices >= least:
         return partial(table.call, "stacked_matmul", kind, matrices)
     if work > _TILED or (work > _LEAST_TILED and (kind not in _REAL or _has_few(x, y))):
@@ -167,10 +168,10 @@ def _way_of_stacks(x: NDArray[Any], y: NDArray[Any]) -> Callable[[Any, Any], Any
 
 def _are_small(rows: int, y: NDArray[Any]) -> bool:
     """Whether products of so many rows by each of y are those of the table."""
-    size, byte = y.shape[-2] * y.shape[-1], y.itemsize
-    if max(rows, *y.shape[-2:]) > _SMALL or (y.strides[-1] != byte and size * byte > _WHOLE):
+    if max(rows, *y.shape[-2:]) > _SMALL:
         return False
-    return rows * size * byte <= _SMALL_VECTORS * host().vector_bytes
+    size = y.shape[-2] * y.shape[-1] * y.itemsize
+    return rows * size <= _SMALL_VECTORS * host().vector_bytes
 
 
 def _often(x: NDArray[Any], y: NDArray[Any]) -> Callable[[Any, Any], Any]:

@@ -83,9 +83,7 @@ def test_small_ones_are_taken(side: int, dtype: str) -> None:
             for second in ("dense", "turned"):
                 x = drawn((9, side, side), dtype, first, 1, True)
                 y = drawn((9, side, columns), dtype, second, 2, True)
-                turned = second == "turned" and columns > 1
-                known = not turned or products.readable_whole(f"f{8 * x.itemsize}", side, side)
-                assert (products.matmul(x, y) is not NotImplemented) == known
+                assert products.matmul(x, y) is not NotImplemented
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

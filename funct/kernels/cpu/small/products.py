@@ -3,8 +3,9 @@
 A call of BLAS for each takes longer than the product. Sums have one order, first term first,
 whatever the operands' strides are, each product rounded with its sum (`fma`).
 
-A second matrix whose columns lie side by side, as in x @ y.mT, is read whole and its rows taken out
-of that. So is a stack of matrices by a vector each: it is the product of the transposes, turned.
+A second matrix whose columns lie side by side, as in x @ y.mT, is turned around in registers: what
+fits into a few vectors is read whole and its rows taken out of that, others are squares. A stack of
+matrices by a vector each is the product of the transposes, turned.
 
 A row of complex numbers is one of their parts: a number times it is its real part times the row
 and, added to that, its imaginary part times the row times i.
@@ -22,6 +23,7 @@ import numpy as np
 
 from funct.device import Host, host, printed
 from funct.kernels.cpu import scratch
+from funct.kernels.cpu.dense.turn import transposed
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.cpu.tasks import Units, deal_out_units
 from funct.kernels.llvm import Emitter, Module, Value, typed
@@ -43,6 +45,7 @@ SIDE = 16  # rows, terms and columns, at most
 _TERMS = 1 << 9  # of all vectors of sums: of more BLAS, or tiles, are as fast
 _BY_NUMBERS = 64  # terms of all sums of a vector that are read number by number
 _WHOLE = 256  # bytes of a matrix that is read whole
+_LEAST_SQUARE = 4  # elements of a side
 _TASK = 1 << 17  # multiplications of a number by a row that are worth a task
 _MATRIX = 8  # such multiplications that take as long as to begin a product
 _SUMS = {64: 20, 32: 10, 16: 20}  # vectors of sums held at a time, by the bytes of a vector
@@ -65,7 +68,7 @@ def print_product(
     """Print: c = a b, for a (m, k), b (k, n) and c (m, n), which is contiguous.
 
     steps: elements from row to row and from column to column of a and of b; those of b are (any, 1)
-    or, where `readable_whole`, (1, k).
+    or (1, k).
     """
     (m, k, n), (a, b, c) = sizes, places
     (down, along), (across, beside) = steps
@@ -74,12 +77,8 @@ def print_product(
     rows_of_b: list[list[Value]] = []
     if beside != 1 and n > 1:
         assert (across, beside) == (1, k), "columns lie side by side"
-        whole = _read(f, element, b, k * n)
-        for p in range(k):
-            rows_of_b.append([
-                f.shuffle(whole, None, [min(j + i, n - 1) * k + p for i in range(_lanes(width))])
-                for j, width in parts
-            ])  # fmt: skip
+        turn = _looked_up if readable_whole(element, k, n) else _turned
+        rows_of_b = turn(f, element, b, (k, n), parts)
     held = max(1, _SUMS.get(f.module.target.vector_bytes, 10) // len(parts))
     for first in range(0, m, held):
         rows = range(first, min(m, first + held))
@@ -97,6 +96,42 @@ def print_product(
         for i in rows:
             for q, (j, width) in enumerate(parts):
                 _write(f, sums[i, q], f.at(c, i * n + j, element), width)
+
+
+def _looked_up(
+    f: Emitter, element: str, b: Value, sizes: Steps, parts: list[Steps]
+) -> list[list[Value]]:
+    """Rows of a matrix whose columns lie side by side: each takes its elements out of all."""
+    k, n = sizes
+    whole = _read(f, element, b, k * n)
+    return [
+        [
+            f.shuffle(whole, None, [min(j + i, n - 1) * k + p for i in range(_lanes(width))])
+            for j, width in parts
+        ]
+        for p in range(k)
+    ]
+
+
+def _turned(
+    f: Emitter, element: str, b: Value, sizes: Steps, parts: list[Steps]
+) -> list[list[Value]]:
+    """The same: squares are turned around. What lacks of one is its last column, again."""
+    k, n = sizes
+    found: list[list[Value]] = [[] for _ in range(k)]
+    for j, width in parts:
+        side = max(_LEAST_SQUARE, _lanes(width))
+        wide = typed(element, side)
+        for p in range(0, k, side):
+            mask = None if p + side <= k else f.vector(
+                typed("i1", side), [p + i < k for i in range(side)]
+            )  # fmt: skip
+            columns = [
+                f.load(wide, f.at(b, min(j + i, n - 1) * k + p, element), mask) for i in range(side)
+            ]
+            for row, v in zip(found[p:], transposed(f, columns), strict=False):
+                row.append(f.piece(v, 0, _lanes(width)))
+    return found
 
 
 def print_pairs(f: Emitter, element: str, sizes: Sizes, places: tuple[Value, ...]) -> None:
@@ -194,8 +229,6 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
     if n == 1 < m and (x_steps[0] == 1 or readable_whole(element, k, m)):  # (yᵀ xᵀ)ᵀ
         places, pitches, sizes = places[::-1], pitches[::-1], (1, k, m)
         x_steps, y_steps = y_steps[::-1], x_steps[::-1]
-    if y_steps[1] != 1 and sizes[2] > 1 and not readable_whole(element, *sizes[1:]):
-        return NotImplemented
     if sizes[2] == 1 and m * k > _BY_NUMBERS:
         return NotImplemented
     parts = -(-sizes[2] * x.itemsize // host().vector_bytes)
