@@ -168,7 +168,10 @@ def test_the_array_function_takes_them(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_code_for_other_processors(name: str, features: set[str]) -> None:
     """Made, not run."""
     target = Host(name, frozenset(features), vector_bytes(frozenset(features)), 1)
-    for sizes, steps in (((5, 5, 5), ((5, 1), (5, 1))), ((1, 5, 5), ((5, 1), (1, 5)))):
+    for sizes, steps in (
+        ((5, 5, 5), ((5, 1), (5, 1))), ((1, 5, 5), ((5, 1), (1, 5))),
+        ((2, 13, 9), ((13, 1), (1, 13))),
+    ):  # fmt: skip
         for element in ("f32", "f64"):
             made = products.text(element, sizes, steps, target)
             assert machine_code.emit(made, target)[:4] == b"\x7fELF"
