@@ -86,6 +86,9 @@ def rows() -> Iterator[Row]:
     kinds |= {
         "qr of one complex matrix": (few, lambda v: linalg.qr(v, False), np.linalg.qr,
                                      "linalg.qr"),
+        "qr of one larger complex matrix": (_normal((64, 64), 7) + 1j * _normal((64, 64), 8),
+                                            lambda v: linalg.qr(v, False), np.linalg.qr,
+                                            "linalg.qr"),
         "lu of one complex matrix": (few, linalg.lu, scipy.linalg.lu, "linalg.lu"),
     }  # fmt: skip
     for name, (v, ours, theirs, known) in kinds.items():

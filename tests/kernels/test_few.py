@@ -111,19 +111,52 @@ def test_factors_are_those_of_lapack(
         assert np.array_equal(p, scipy.linalg.lu(square)[0])
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@given(m=ROWS, n=ROWS, lead=STACKS, complete=st.booleans(), seed=SEEDS)
+def test_complex_factors_are_those_of_lapack(
+    dtype: str, m: int, n: int, lead: tuple[int, ...], complete: bool, seed: int
+) -> None:
+    """The diagonal is real, with LAPACK's signs."""
+    parts = [numbers((*lead, m, n), "float64", s).astype(dtype) for s in (seed, seed // 2 + 1)]
+    x, size = parts[0] + 1j * parts[1], min(m, n)
+    q, r = np.linalg.qr(x.astype(np.complex128), mode="complete" if complete else "reduced")
+    found: Any = few.qr(x, complete)
+    assert [(v.shape, v.dtype) for v in found] == [(q.shape, dtype), (r.shape, dtype)]
+    assert np.array_equal(np.triu(found[1]), found[1])
+    assert not np.linalg.diagonal(found[1]).imag.any()
+    eps = 40 * max(m, n, 5) * np.finfo(dtype).eps
+    assert np.max(np.abs(found[0] @ found[1] - x)) <= eps * np.max(np.abs(x))
+    unit = np.conj(found[0].mT) @ found[0]
+    assert np.max(np.abs(unit - np.eye(q.shape[-1]))) <= eps
+    diagonals = [np.linalg.diagonal(v).real for v in (found[1], r)]
+    near = np.abs(diagonals[1]) > 1e-3 * np.max(np.abs(x))
+    assert np.array_equal(np.sign(diagonals[0])[near], np.sign(diagonals[1])[near])
+    q, r = matrices.qr(x, complete)  # in which columns beyond those of x have a phase
+    assert np.array_equal(q[..., :size], found[0][..., :size])
+    assert np.array_equal(r, found[1])
+    top = np.take_along_axis(q, np.argmax(np.abs(q), -2, keepdims=True), -2)[..., n:]
+    assert np.max(np.abs(top.imag), initial=0.0) <= eps
+
+
 def test_q_of_columns_that_are_ended_is_what_lapack_makes() -> None:
     """Of zeros, and of what is triangular already; of vectors of zeros too."""
-    for x in (np.zeros((4, 3)), np.triu(np.ones((3, 5))), np.eye(3)[:, ::-1], np.zeros((3, 1))):
+    kinds: list[Any] = [
+        np.zeros((4, 3)), np.triu(np.ones((3, 5))), np.eye(3)[:, ::-1], np.zeros((3, 1)),
+    ]  # fmt: skip
+    for x in [*kinds, *(k * (1 + 0j) for k in kinds), *(k * (0.6 - 0.8j) for k in kinds)]:
         expected = np.linalg.qr(x)
         found: Any = few.qr(x, False)
         for a, b in zip(found, expected, strict=True):
             np.testing.assert_allclose(a, b, atol=1e-15)
 
 
+@pytest.mark.parametrize("unit", [1.0, 1.0 + 0j, 1j])
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e200, 1e-200])
-def test_columns_beyond_the_range_of_squares_are_left_to_lapack(value: float) -> None:
+def test_columns_beyond_the_range_of_squares_are_left_to_lapack(
+    value: float, unit: complex
+) -> None:
     """Whose factors are scaled on the way."""
-    x = np.random.default_rng(0).standard_normal((5, 5)) * 1e-290
+    x = unit * np.random.default_rng(0).standard_normal((5, 5)) * 1e-290
     x[:, 2] = value * np.arange(1.0, 6.0)
     with np.errstate(invalid="ignore", over="ignore"):
         expected = np.linalg.qr(x)
@@ -242,6 +275,7 @@ def test_bits_depend_on_no_thread_and_no_neighbour() -> None:
         few.det, few.inv, few.cholesky, lambda v: few.solve(v, v[..., :3]),
         lambda v: np.stack(few.lu(v)),  # type: ignore[arg-type]
         lambda v: np.stack(few.qr(v[..., :99, :99], False)),  # type: ignore[arg-type]
+        lambda v: np.stack(few.qr(v[..., :99, :99] * (1 + 1j * v[..., 1:100, :1]), True)),  # type: ignore[arg-type]
     ]  # fmt: skip
     for call in calls:
         with ft.config.using(threads=1):
@@ -304,13 +338,20 @@ def test_no_index_is_outside(n: int, m: int, dtype: str) -> None:
     for columns in (min(n, m), n):
         q, r = np.empty((3, n, columns), dtype), np.empty((3, columns, m), dtype)
         room = np.empty((2, n * 2 * apart + -(-2 * n // width) * width), wide)
-        cpu_factors.qr.checked(b, q, r, room, odd, n, m, columns, apart, apart, 0, *rest, 2)
+        cpu_factors.qr.checked(b, q, r, room, odd, n, m, columns, apart, apart, False, 0, *rest, 2)
         close(q @ r, b.astype(np.float64), dtype, n)
         both = np.empty(q.size + r.size, dtype)
         cpu_factors.qr.alone().checked(
-            b, both, both, room, odd[:1], n, m, columns, apart, apart, q.size, *whole_stack
+            b, both, both, room, odd[:1], n, m, columns, apart, apart, False, q.size, *whole_stack
         )
         assert np.array_equal(both, np.concatenate([q.ravel(), r.ravel()]))
+        c = np.ascontiguousarray(b + 1j * b[:, ::-1, ::-1])
+        q, r = np.empty(q.shape, c.dtype), np.empty(r.shape, c.dtype)
+        room = np.empty((2, n * 4 * apart + -(-4 * n // width) * width), wide)
+        given_too = (v.view(dtype).ravel() for v in (c, q, r))
+        sizes = n, m, columns, 2 * apart, 2 * apart, True, 0
+        cpu_factors.qr.checked(*given_too, room, odd, *sizes, *rest, 2)
+        np.testing.assert_allclose(q @ r, c, rtol=0, atol=float(99 * n * np.finfo(dtype).eps))
     for lower in (False, True):
         y, z = np.empty_like(b), np.empty_like(b)
         expected = np.linalg.solve((np.tril if lower else np.triu)(double), b)

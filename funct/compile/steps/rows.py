@@ -1,5 +1,5 @@
 """Linear algebra on one real matrix inside of a program, or on few: its rows are vectors.
-Triangular systems may be complex.
+Triangular systems may be complex, and what QR factors.
 
 The kernels are those that eager execution calls (`kernels.linalg.few`), so the numbers are, too.
 """
@@ -53,6 +53,8 @@ def _are_rows(step: Any, names: dict[str, Any]) -> bool:
         return False
     x, b = step.operands[0], step.operands[-1]
     name, shape, char = step.name.removeprefix(NUMPYS), x.shape, x.dtype.char
+    if name == "qr" and x.dtype.kind == "c" and step.params[0] and shape[-2] > shape[-1]:
+        return False  # phases of columns beyond those of the matrix are free
     sides = b.shape[-1] if b is not x else 0
     if b.shape[:-2] != shape[:-2] or not few.suits(name, shape, char, sides):
         return False

@@ -1,4 +1,4 @@
-"""One real matrix, or few, whose rows are vectors.
+"""One matrix, or few, whose rows are vectors.
 
 LAPACK copies a matrix to columns, asks how much room it needs, and calls BLAS for a few elements at
 a time, all of which takes longer than computing with up to some hundred rows. Every function gives
@@ -149,10 +149,10 @@ def suits(name: str, shape: tuple[int, ...], char: str, sides: int = 0) -> bool:
     if name == "solve_triangular":
         some = shape[-1] == shape[-2] <= _MOST_OF_TRIANGLES and sides > 0
         return some and _are_panels(shape, char, sides)
+    if name == "qr":
+        return char in "fdFD" and max(shape[-2:]) <= _MOST_REFLECTED
     if char not in "fd":
         return False
-    if name == "qr":
-        return max(shape[-2:]) <= _MOST_REFLECTED
     if name == "solve" and not 0 < sides <= max(shape[-1], _SIDES):
         return False
     return shape[-1] == shape[-2] <= _MOST
@@ -202,11 +202,13 @@ def reflections(
     task, what room that needs, its dtype, and how many tasks there are.
     """
     m, n = shape[-2:]
-    columns, wide = m if complete else min(m, n), np.dtype(inner(char, m, n))
-    apart, beside = (_apart(_whole(k, wide), wide) for k in (n, columns))
+    columns, wide = m if complete else min(m, n), np.dtype(inner(char, m, n).lower())
+    pairs = char in "FD"
+    parts = 2 if pairs else 1
+    apart, beside = (_apart(parts * _whole(k, wide), wide) for k in (n, columns))
     count, part, tasks = _dealt(shape, max(m, n))
-    each = m * (apart + beside) + _whole(2 * m, wide)
-    return (m, n, columns, apart, beside), (count, part), each, wide, tasks
+    each = m * (apart + beside) + _whole(2 * parts * m, wide)
+    return (m, n, columns, apart, beside, pairs), (count, part), each, wide, tasks
 
 
 def _layout(name: str, x: Any, beside: int = 0) -> Layout | None:

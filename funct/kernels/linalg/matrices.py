@@ -349,14 +349,16 @@ def qr(x: NDArray[Any], complete: bool, /) -> tuple[NDArray[Any], NDArray[Any]]:
         m, n = x.shape[-2:]
         columns, lead = m if complete else min(m, n), x.shape[:-2]
         start = x.size // n * columns
-        return both[:start].reshape(*lead, m, columns), both[start:].reshape(*lead, columns, n)
+        q = both[:start].reshape(*lead, m, columns)
+        r = both[start:].reshape(*lead, columns, n)
+        return turned(q, n) if columns > n else q, r
     need_matrix(x)
     n = x.shape[-1]
     complete = complete and x.shape[-2] > n
-    if (x.ndim > 2 or is_complex(x)) and (small := stacks.qr(x, complete)) is not None:
+    small = stacks.qr(x, complete) if x.ndim > 2 else None
+    small = few.qr(x, complete) if small is None else small
+    if small is not None:
         return turned(small[0], n), small[1]
-    if (real := few.qr(x, complete)) is not None:
-        return real
     host = x.__class__ is np.ndarray
     if host and (found := orthogonal(x, complete)) is not None:
         q, r = found[0], np.where(_upper(*found[1].shape), found[1], np.zeros((), x.dtype))

@@ -40,8 +40,8 @@ _MOST_FACTORED = 48  # rows of matrices that are the product of two
 _MOST_OF_ONE = 24  # rows of a real matrix alone whose factors L and U are found so
 # rows of complex matrices that are found so if there are few of them, or one
 _ALONE = {
-    "F": {"cholesky": 16, "det": 8, "lu": 16, "qr": 16, "solve": 8},
-    "D": {"cholesky": 16, "lu": 16, "qr": 16},
+    "F": {"cholesky": 16, "det": 8, "lu": 16, "solve": 8},
+    "D": {"cholesky": 16, "lu": 16},
 }  # fmt: skip
 # rows or columns of matrices whose singular values are found so: of real ones, of long complex ones
 _REAL_COLUMNS, _MOST_COLUMNS = 20, 10
@@ -132,8 +132,7 @@ def lu(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | Non
 
 def qr(x: NDArray[Any], complete: bool) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """Orthonormal Q and upper R with LAPACK's signs."""
-    few = _are_short("qr", x)
-    if not _suits(x, _ALL, square=False, few=few, most=_MOST_FACTORED):
+    if not _suits(x, _ALL, square=False, most=_MOST_FACTORED):
         return None
     *lead, m, n = x.shape
     columns, most = m if complete else min(m, n), max(m, n)

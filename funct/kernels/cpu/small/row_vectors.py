@@ -3,7 +3,8 @@
 
 It stands in a room whose rows begin with whole vectors, `apart` elements from one to the next, and
 so is everything that stands beside it; what fills up the last vector of a row is 0 at first, and
-never read. Vectors are as long as a line of the caches.
+never read. Vectors are as long as a line of the caches. Of complex numbers the imaginary parts of
+a row stand `across` elements behind its real parts.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import numpy as np
 from funct.kernels.cpu.shared import shared
 from funct.kernels.cpu.vectors import fused, gathered, lanes, loaded, spread, stored
 
-__all__ = ["brought", "exchanged", "given", "products_taken", "whole"]
+__all__ = [
+    "brought", "brought_pairs", "exchanged", "given", "given_pairs", "products_taken", "whole",
+]  # fmt: skip
 
 
 def whole(n: Any, width: int) -> Any:
@@ -41,6 +44,27 @@ def given(room: Any, start: Any, n: Any, y: Any, to: Any, width: int) -> None:
         stored(y, to + j, loaded(room, start + j, width).astype(y.dtype))
     for j in range(inside, n):
         y[to + j] = room[start + j].astype(y.dtype)
+
+
+def brought_pairs(
+    x: Any, start: Any, n: Any, room: Any, to: Any, across: Any, width: int
+) -> None:  # fmt: skip
+    """Put a row of n complex elements into a room."""
+    for j in range(0, n, width):
+        at = lanes(width, np.int64) + j
+        its = np.where(at < n, at, n - 1) * 2
+        zero = spread(room.dtype.type(0.0), width)
+        re = gathered(x, its, 2 * start).astype(room.dtype)
+        im = gathered(x, its, 2 * start + 1).astype(room.dtype)
+        stored(room, to + j, np.where(at < n, re, zero))
+        stored(room, to + across + j, np.where(at < n, im, zero))
+
+
+def given_pairs(room: Any, start: Any, n: Any, y: Any, to: Any, across: Any) -> None:
+    """Take a row of n complex elements out of a room."""
+    for j in range(n):
+        y[2 * (to + j)] = room[start + j].astype(y.dtype)
+        y[2 * (to + j) + 1] = room[start + across + j].astype(y.dtype)
 
 
 def exchanged(room: Any, a: Any, b: Any, length: Any, width: int) -> None:
