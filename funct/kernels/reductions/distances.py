@@ -15,13 +15,21 @@ from funct.kernels.windows.places import share
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["HOW", "pair_distances", "pair_distances_back"]
+__all__ = ["HOW", "few_pair_distances", "pair_distances", "pair_distances_back"]
 
 HOW = {1.0: "sum", 2.0: "root", float("inf"): "max"}  # by the norm
 
 _MANY = 64  # elements from which on LLVM is worth loading
+_FEW = 1 << 10  # elements up to which what stands before the kernel costs as much as it does
 _WIDE = 1024  # of a row beyond which sums one after the other lose digits
 _TASKS = 16  # of the way back, each of which needs room
+
+
+def few_pair_distances(x: NDArray[Any], p: Any) -> NDArray[Any] | None:
+    """`pair_distances` of few elements, whose result is sure to find room."""
+    if x.ndim != 2 or x.size > _FEW or p.__class__ not in (int, float):
+        return None
+    return pair_distances(x, p)
 
 
 def pair_distances(x: NDArray[Any], p: float) -> NDArray[Any] | None:
