@@ -118,9 +118,12 @@ def test_complex_factors_are_those_of_lapack(
 ) -> None:
     """The diagonal is real, with LAPACK's signs."""
     parts = [numbers((*lead, m, n), "float64", s).astype(dtype) for s in (seed, seed // 2 + 1)]
-    x, size = parts[0] + 1j * parts[1], min(m, n)
+    x = parts[0] + 1j * parts[1]
     q, r = np.linalg.qr(x.astype(np.complex128), mode="complete" if complete else "reduced")
     found: Any = few.qr(x, complete)
+    if complete and m > n:  # columns beyond those of x have a phase
+        assert found is None
+        return
     assert [(v.shape, v.dtype) for v in found] == [(q.shape, dtype), (r.shape, dtype)]
     assert np.array_equal(np.triu(found[1]), found[1])
     assert not np.linalg.diagonal(found[1]).imag.any()
@@ -131,11 +134,8 @@ def test_complex_factors_are_those_of_lapack(
     diagonals = [np.linalg.diagonal(v).real for v in (found[1], r)]
     near = np.abs(diagonals[1]) > 1e-3 * np.max(np.abs(x))
     assert np.array_equal(np.sign(diagonals[0])[near], np.sign(diagonals[1])[near])
-    q, r = matrices.qr(x, complete)  # in which columns beyond those of x have a phase
-    assert np.array_equal(q[..., :size], found[0][..., :size])
-    assert np.array_equal(r, found[1])
-    top = np.take_along_axis(q, np.argmax(np.abs(q), -2, keepdims=True), -2)[..., n:]
-    assert np.max(np.abs(top.imag), initial=0.0) <= eps
+    for a, b in zip(matrices.qr(x, complete), found, strict=True):
+        assert np.array_equal(a, b)
 
 
 def test_q_of_columns_that_are_ended_is_what_lapack_makes() -> None:

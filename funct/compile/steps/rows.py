@@ -24,10 +24,12 @@ from funct.kernels.linalg.stacks import are_some, rows_of
 
 __all__ = ["is_doubted_rows", "is_rows", "lower_rows"]
 
+_PAIRS = "qr_of_pairs"  # of complex numbers, which lie as pairs
 _SURE = {"det": row_systems.det, "slogdet": row_systems.slogdet, "lu": row_systems.lu}
 _DOUBTED = {
     "solve": row_systems.solve, "inv": row_systems.inv, "cholesky": row_factors.cholesky,
     f"{NUMPYS}cholesky": row_factors.cholesky, "qr": row_factors.qr,
+    _PAIRS: row_factors.qr,
     "solve_triangular": row_triangles.solve_triangular,
 }  # fmt: skip
 _KERNELS = _SURE | _DOUBTED
@@ -53,10 +55,12 @@ def _are_rows(step: Any, names: dict[str, Any]) -> bool:
         return False
     x, b = step.operands[0], step.operands[-1]
     name, shape, char = step.name.removeprefix(NUMPYS), x.shape, x.dtype.char
-    if name == "qr" and x.dtype.kind == "c" and step.params[0] and shape[-2] > shape[-1]:
+    if name == _PAIRS:
+        name, shape, char = "qr", shape[:-1], char.upper()
+    if name == "qr" and char in "FD" and step.params[0] and shape[-2] > shape[-1]:
         return False  # phases of columns beyond those of the matrix are free
     sides = b.shape[-1] if b is not x else 0
-    if b.shape[:-2] != shape[:-2] or not few.suits(name, shape, char, sides):
+    if (b is not x and b.shape[:-2] != shape[:-2]) or not few.suits(name, shape, char, sides):
         return False
     return not (are_some(shape) and max(shape[-2:]) <= rows_of(name, char))
 
@@ -68,8 +72,11 @@ def lower_rows(node: Node, fused: Fused) -> list[Call]:
     x, name = operands[0], node.name.removeprefix(NUMPYS)
     element = np.dtype(x.dtype.char.lower())  # or of the parts of complex numbers
     held = [(place, element) for place in (*places, *map(Address, node.results))]
-    if name == "qr":
-        own, dealt, each, wide, tasks = few.reflections(x.shape, x.dtype.char, bool(node.params[0]))
+    if name in ("qr", _PAIRS):
+        shape, char = x.shape, x.dtype.char
+        if name == _PAIRS:
+            shape, char = shape[:-1], char.upper()
+        own, dealt, each, wide, tasks = few.reflections(shape, char, bool(node.params[0]))
         sizes: tuple[Any, ...] = (*own, 0, *dealt)
     elif name == "solve_triangular":
         n, m = x.shape[-1], operands[1].shape[-1]

@@ -130,7 +130,7 @@ def cholesky(x: NDArray[Any]) -> NDArray[Any] | None:
 
 def qr(x: NDArray[Any], complete: bool) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """Orthonormal Q and upper R with LAPACK's signs."""
-    if not suits("qr", x.shape, x.dtype.char) or x.__class__ is not np.ndarray or not compiles():
+    if _has_phases(x, complete) or not suits("qr", x.shape, x.dtype.char) or not compiles():
         return None
     sizes, dealt, each, wide, tasks = reflections(x.shape, x.dtype.char, complete)
     m, n, columns, *_ = sizes
@@ -139,6 +139,13 @@ def qr(x: NDArray[Any], complete: bool) -> tuple[NDArray[Any], NDArray[Any]] | N
     count, part = dealt
     row_factors.qr(x, q, r, workspace(tasks * each, wide), odd, *sizes, 0, count, part, tasks)
     return None if odd.any() else (q, r)
+
+
+def _has_phases(x: Any, complete: bool) -> bool:
+    """Whether Q has columns that no column of a complex matrix decides."""
+    if x.__class__ is not np.ndarray or x.ndim < 2:
+        return True  # nor are others computed here
+    return complete and x.shape[-2] > x.shape[-1] and x.dtype.kind == "c"
 
 
 @functools.lru_cache(1024)
@@ -291,7 +298,7 @@ def _plan_of_triangles(a: Any, b: Any, lower: bool, turned: bool) -> Plan | None
 def _plan_of_reflections(x: Any, complete: bool) -> Plan | None:
     if (x.ndim > 2 and are_some(x.shape)) or x.size > _PLANNED or not compiles():
         return None
-    if x.__class__ is not np.ndarray or not suits("qr", x.shape, x.dtype.char):
+    if _has_phases(x, complete) or not suits("qr", x.shape, x.dtype.char):
         return None
     sizes, (count, _), each, wide, _ = reflections(x.shape, x.dtype.char, complete)
     m, n, columns, *_ = sizes

@@ -349,9 +349,7 @@ def qr(x: NDArray[Any], complete: bool, /) -> tuple[NDArray[Any], NDArray[Any]]:
         m, n = x.shape[-2:]
         columns, lead = m if complete else min(m, n), x.shape[:-2]
         start = x.size // n * columns
-        q = both[:start].reshape(*lead, m, columns)
-        r = both[start:].reshape(*lead, columns, n)
-        return turned(q, n) if columns > n else q, r
+        return both[:start].reshape(*lead, m, columns), both[start:].reshape(*lead, columns, n)
     need_matrix(x)
     n = x.shape[-1]
     complete = complete and x.shape[-2] > n
