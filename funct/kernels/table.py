@@ -86,6 +86,7 @@ ROWS = (
     # per group.
     Row("convolution", _FEW + "convolution", _REAL, ("llvm",), inside=True),
     Row("convolution", "funct.kernels.windows.reached:convolution", _REAL),
+    Row("convolution", "funct.kernels.windows.subsampled:convolution", _REAL),
     Row("convolution", _CONV + "unrolled:convolution", _REAL, _LONG, _SOME),
     Row("convolution", _CONV + "convolution:beside", _REAL, _WIDE, _LITTLE),
     Row("convolution", _CONV + "points:convolution", _REAL, _LONG, _SOME),
@@ -99,6 +100,7 @@ ROWS = (
     Row("convolution", "funct.kernels.windows.products:convolution"),
     Row("convolution_input", _FEW + "convolution_input", _REAL, ("llvm",), inside=True),
     Row("convolution_input", "funct.kernels.windows.reached:convolution_input", _REAL),
+    Row("convolution_input", "funct.kernels.windows.subsampled:convolution_input", _REAL),
     Row("convolution_input", _CONV + "convolution:beside_input", _REAL, _WIDE, _LITTLE),
     Row("convolution_input", _CONV + "points:convolution_input", _REAL, _LONG, _SOME),
     Row("convolution_input", "funct.kernels.windows.pointwise:convolution_input", _REAL),
@@ -112,6 +114,7 @@ ROWS = (
     Row("convolution_input", "funct.kernels.windows.products:convolution_input"),
     Row("convolution_weight", _FEW + "convolution_weight", _REAL, ("llvm",), inside=True),
     Row("convolution_weight", "funct.kernels.windows.reached:convolution_weight", _REAL),
+    Row("convolution_weight", "funct.kernels.windows.subsampled:convolution_weight", _REAL),
     Row("convolution_weight", _CONV + "weight_gradient:beside_weight", _REAL, _WIDE, _LITTLE),
     Row(
         "convolution_weight",

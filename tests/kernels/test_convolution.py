@@ -18,7 +18,7 @@ from funct.kernels import table
 from funct.kernels.channels import channels_first, channels_last, lie_last
 from funct.kernels.cpu.convolution import sent as cpu_sent
 from funct.kernels.cpu.loops import available
-from funct.kernels.windows import patches, pointwise, reached
+from funct.kernels.windows import patches, pointwise, reached, subsampled
 from funct.kernels.windows import products as convolution_products
 from funct.kernels.windows.convolution import (
     convolution,
@@ -138,6 +138,57 @@ def test_taps_that_reach_no_pixel_are_left_out(case: Case) -> None:
     for name, operands in zip(names, given):
         found = getattr(reached, name)(*operands)
         assert (found is NotImplemented) == (whole or not met.any())
+        if found is not NotImplemented:
+            expected = getattr(convolution_products, name)(*operands)
+            np.testing.assert_array_equal(found, expected, strict=True)
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize(
+    ("stride", "dilation", "padding", "kernel"),
+    [
+        ((2, 2), (2, 2), ((2, 2), (2, 1)), (3, 3)),
+        ((2, 3), (2, 3), ((3, 0), (1, -4)), (2, 3)),
+        ((2, 2), (4, 2), ((-3, 1), (0, 5)), (3, 1)),
+        ((4, 1), (2, 1), ((-1, -1), (1, 1)), (2, 3)),
+        ((6,), (4,), ((5, 9),), (3,)),
+        ((2, 2, 2), (2, 2, 2), ((2, 2), (1, 0), (-1, 3)), (2, 3, 2)),
+    ],
+)
+def test_pixels_that_no_tap_reads_are_left_out(
+    stride: Any, dilation: Any, padding: Any, kernel: Any, last: bool
+) -> None:
+    """Where stride and dilation have a divisor in common, exactly, for whatever size is left."""
+    for n, size in ((2, 9), (40, 12), (40, 13)):
+        slide = Sliding(stride, padding, dilation, 1)
+        image = (size,) * len(kernel)
+        shapes = (n, 16, *image), (3, 16, *kernel), (n, 3, *slide.size(image, kernel))
+        x, w, g = (integers(shape, k, np.float32) for k, shape in enumerate(shapes))
+        if last:
+            x, g = (channels_first(np.ascontiguousarray(channels_last(v))) for v in (x, g))
+        whole = {*np.floor_divide(stride, np.gcd(stride, dilation))} == {1}
+        whole &= all(d == s or k == 1 for s, d, k in zip(stride, dilation, kernel))
+        whole &= g[:, 0].size >= 256
+        given = (x, w, slide), (g, w, slide, image), (x, g, slide, kernel)
+        names = "convolution", "convolution_input", "convolution_weight"
+        for name, operands in zip(names, given):
+            found = getattr(subsampled, name)(*operands)
+            assert (found is not NotImplemented) == (whole or name == "convolution_weight")
+            if found is not NotImplemented:
+                expected = getattr(convolution_products, name)(*operands)
+                np.testing.assert_array_equal(found, expected, strict=True)
+
+
+@given(cases())
+def test_pixels_between_those_that_are_read_do_not_matter(case: Case) -> None:
+    """Of any case that is taken, the map is that of all pixels."""
+    slide, (x, w, g) = Sliding(*case["static"]), (
+        integers(shape, k, np.float32)
+        for k, shape in enumerate((case["x_shape"], case["w_shape"], y_shape(case)))
+    )  # fmt: skip
+    given = (x, w, slide), (g, w, slide, x.shape[2:]), (x, g, slide, w.shape[2:])
+    for name, operands in zip(("convolution", "convolution_input", "convolution_weight"), given):
+        found = getattr(subsampled, name)(*operands)
         if found is not NotImplemented:
             expected = getattr(convolution_products, name)(*operands)
             np.testing.assert_array_equal(found, expected, strict=True)
