@@ -70,7 +70,7 @@ def line(x: NDArray[Any], size: int, descending: bool) -> NDArray[Any] | None:
     if counted and seem_close(x):
         return None
     y: NDArray[Any] = sort_rows(x, room, PLACES, size, 1, descending, packs)
-    return y[::-1] if descending else y
+    return y
 
 
 def _of_line(dtype: np.dtype[Any]) -> tuple[NDArray[Any] | None, bool, bool]:
@@ -101,7 +101,7 @@ def sort(x: NDArray[Any], size: int, axis: int, descending: bool) -> NDArray[Any
     if inner > 1:
         room = workspace(2 * n, x.dtype)
     y: NDArray[Any] = sort_rows(x, room, PLACES, n, inner, descending, wide())
-    return y[(slice(None),) * axis + (slice(None, None, -1),)] if descending else y
+    return y
 
 
 def _sorted(x: Any, axis: int, descending: bool) -> Plan | None:
@@ -118,7 +118,7 @@ def _sorted(x: Any, axis: int, descending: bool) -> Plan | None:
             return beside
         room = None if room is None else np.empty(2 * n, x.dtype)
     close = counted and x.ndim == 1 and x.nbytes >= SORTED
-    if room is None or n < _PREPARED or descending or close:
+    if room is None or n < _PREPARED or close:
         return None
     given = x, room, PLACES, n, inner, descending, packs
     return Plan(sort_rows, given, (0, None, None), x.shape, x.dtype)

@@ -28,8 +28,8 @@ def sort_rows(
     x: Any, room: Any, table: Any, n: int, inner: int, descending: bool, wide: bool, y: Any,
     size: int,
 ) -> None:  # fmt: skip
-    """x (outer, n >= 2, inner) sorted along the middle axis, ascending; descending: read from the
-    other end of that axis. room: 2 * n elements, if inner > 1. table, wide: see `packing.zeros`.
+    """x (outer, n >= 2, inner) sorted along the middle axis; descending: its equal elements keep
+    their order. room: 2 * n elements, if inner > 1. table, wide: see `packing.zeros`.
     """
     signs = False
     if x.dtype.kind == "f":
@@ -38,6 +38,14 @@ def sort_rows(
         start: Any = 0
         while start < size:
             _sort(x, y, table, start, start, n, size, descending, wide, signs)
+            if descending:
+                first, last = start, start + n - 1
+                while first < last:
+                    one = y[first]
+                    y[first] = y[last]
+                    y[last] = one
+                    first += 1
+                    last -= 1
             start += n
     else:
         block: Any = 0
@@ -48,7 +56,8 @@ def sort_rows(
                     room[i] = x[first + i * inner]
                 _sort(room, room, table, 0, n, n, 2 * n, descending, wide, signs)
                 for i in range(n):
-                    y[first + i * inner] = room[n + i]
+                    e = n - 1 - i if descending else i
+                    y[first + i * inner] = room[n + e]
             block += n * inner
 
 
