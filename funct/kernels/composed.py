@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.dtypes import FLOATING, INTEGER
+from funct.kernels.dtypes import FLOATING, INTEGER, is_half
 from funct.kernels.elementwise.nans import half_turns, numbers
 from funct.kernels.linalg import matrices
 from funct.kernels.linalg.chains import chain_product
@@ -145,12 +145,18 @@ def angle(z: Any, deg: bool = False) -> Any:
 
 def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """x with numbers for NaN and for the infinities."""
-    if x.dtype not in _INEXACT or not x.size or not x.ndim:
+    half = is_half(x.dtype) and posinf is None and neginf is None
+    if not (half or x.dtype in _INEXACT) or not x.size or not x.ndim:
         return None
-    real = np.empty(0, x.dtype).real.dtype
     for v in (nan, posinf, neginf):
         if v is not None and (v.__class__ is not float or not -_GREAT < v < _GREAT):
             return None
+    if x.flags.f_contiguous and not x.flags.c_contiguous:
+        turned = nan_to_num(x.T, nan, posinf, neginf)
+        return None if turned is None else turned.T
+    if half:
+        return numbers(x, nan)
+    real = np.empty(0, x.dtype).real.dtype
     seen = x.view(real)
     if isfinite(vdot(seen, seen)):
         return x

@@ -221,7 +221,7 @@ ROWS = (
         1 << 12,
     ),
     Row("half_reduction", "funct.kernels.reductions.statistical:half_reduction"),
-    Row("nans", _CPU + "elementwise.vector_loops:nans", _REAL, ("llvm",)),
+    Row("nans", _CPU + "elementwise.vector_loops:nans", (*_REAL, *_HALF), ("llvm",)),
     Row("nans", "funct.kernels.elementwise.nans:plain"),
     Row("outer_product", _PRODUCTS + "outer:outer_product", _REAL, ("llvm",)),
     Row(

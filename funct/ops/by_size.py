@@ -28,7 +28,7 @@ NOTED = 2 * MANY  # bytes of an array that may change what functions ask for
 SMALL_ONLY: list[tuple[Primitive, Any]] = []  # functions of elements that do not choose yet
 _choosing = whole(threading.Lock())
 _DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)
-_DOUBLES_AND_SINGLES = {_DOUBLE, _SINGLE}
+_LIMITED = frozenset([_DOUBLE, _SINGLE, *map(np.dtype, "bhilqBHILQ")])
 _SPREAD = frozenset({_SINGLE, _DOUBLE, np.dtype(np.int32), np.dtype(np.int64)})
 
 
@@ -137,7 +137,7 @@ def limiting(prim: Primitive, make: Callable[..., Any]) -> Callable[..., Any]:
 
     def beside(x: Any, y: Any) -> Any:
         array = x if x.__class__ is ndarray else y
-        if array.size >= FAR and array.dtype in _DOUBLES_AND_SINGLES:
+        if array.size >= FAR and array.dtype in _LIMITED:
             _choose(_DOUBLE)
             return _cell_of(op, "raw").cell_contents(x, y)
         return plain(x, y)

@@ -331,6 +331,30 @@ def test_limits_of_large_arrays_have_numpys_bits(name: str, number: float, dtype
             assert np.asarray(found.data).tobytes() == expected.tobytes()
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int32, np.int64, np.uint64])
+def test_large_integers_beside_a_number_have_numpys_bits(dtype: Any) -> None:
+    """Limits on both sides, quotients and what they leave, of every order of axes."""
+    info = np.iinfo(dtype)
+    x = np.random.default_rng(0).integers(info.min, info.max, 3 * FAR + 5, dtype, endpoint=True)
+    for raw in (x, x[::-2], x[:-5].reshape(128, -1).T):
+        given = xp.asarray(raw)
+        for n in {0, 3, 7, 100, int(info.max), int(info.min)}:
+            for name in ("maximum", "minimum"):
+                expected = getattr(np, name)(raw, n)
+                fun = getattr(xp, name)
+                np.testing.assert_array_equal(fun(given, n).data, expected, strict=True)
+                np.testing.assert_array_equal(fun(n, given).data, expected, strict=True)
+            if n > 0:
+                np.testing.assert_array_equal((given // n).data, raw // n, strict=True)
+                np.testing.assert_array_equal((given % n).data, raw % n, strict=True)
+    with pytest.raises(FunctError):
+        xp.maximum(given, int(info.max) + 1)
+    divisors = np.maximum(x[::-1] & 15, 1).astype(dtype)
+    for name in ("floor_divide", "remainder"):
+        found = getattr(xp, name)(xp.asarray(x), xp.asarray(divisors)).data
+        np.testing.assert_array_equal(found, getattr(np, name)(x, divisors), strict=True)
+
+
 def test_both_limits_of_large_arrays_may_be_integers() -> None:
     x = np.resize(np.asarray([-3.0, -0.0, 0.5, np.nan, 7.0], np.float32), MANY)
     found = xp.clip(xp.asarray(x), -1, 2)

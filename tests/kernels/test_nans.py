@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -35,6 +36,20 @@ def test_vectors_replace_as_numpy_does(n: int, dtype: str, seed: int) -> None:
             with restricted():
                 expected = replaced(x)
             same_signs(replaced(y), expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_halves_are_replaced_as_floats_are(dtype: Any) -> None:
+    """All of them, some and few, in either order of axes."""
+    values = np.arange(1 << 16, dtype=np.uint16).view(dtype)
+    most = float(ml_dtypes.finfo(dtype).max)
+    for x in (values, values[::70], values[:9], values.reshape(256, 256).T):
+        found = xp.nan_to_num(xp.asarray(x), nan=-2.5).data
+        with np.errstate(invalid="ignore"):  # NaN that signals
+            wide = x.astype(np.float64)
+        expected = np.nan_to_num(wide, nan=-2.5, posinf=most, neginf=-most)
+        assert found.dtype == x.dtype
+        same_signs(found.astype(np.float64), expected)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from ml_dtypes import finfo
 
 from funct.kernels.cpu.loops import ready
 from funct.kernels.elementwise.thresholds import MANY
@@ -46,5 +47,5 @@ def plain(name: str, x: Any, value: float) -> Any:
     y = np.where(x == x, x, x.dtype.type(value))
     if name == "without":
         return y
-    most = np.finfo(x.dtype).max
-    return np.clip(y, -most, most)
+    most = np.asarray(finfo(x.dtype).max, x.dtype)
+    return np.minimum(np.maximum(y, -most), most)

@@ -159,9 +159,13 @@ def _log_of_power(e: Emitter, x: Value, by: Value) -> Value:
     return e.select(e.eq(by, 0), x, log / by)
 
 
-@_in_double
 def logit(e: Emitter, x: Value) -> Value:
-    """log(x / (1 - x)), near 1/2 by what x is away from it."""
+    """log(x / (1 - x)), near 1/2 by what x is away from it; of float32 doubles have digits enough
+    there.
+    """
+    if x.type.element != "f64":
+        wide = e.convert(x, "f64")
+        return e.convert(logarithm.log(e, wide / (1 - wide)), x.type.element)
     away = x * 2.0 - 1
     near = logarithm.log1p(e, away) - logarithm.log1p(e, -away)
     return e.select((x < 0.3) | (x > 0.65), logarithm.log(e, x / (1 - x)), near)

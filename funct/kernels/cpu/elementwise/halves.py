@@ -103,7 +103,7 @@ def _quickest(raw: Callable[..., Any], name: str, kind: Any) -> Callable[[Any], 
 
     def plain(x: Any) -> Any:
         with np.errstate(all="ignore"):
-            return raw(x)
+            return raw(x if x.flags.forc else x.copy())  # of others NumPy has no vectors
 
     codes = np.arange(_CODES, dtype=np.uint16)
     values = codes.view(kind)

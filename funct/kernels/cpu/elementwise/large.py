@@ -35,7 +35,8 @@ _REAL = frozenset(map(np.dtype, "fd"))
 _COMPLEX = frozenset(map(np.dtype, "FD"))
 _WHOLE = frozenset(map(np.dtype, "?bhilqBHILQ"))
 _BYTES = frozenset(map(np.dtype, "?bB"))
-_DIVIDED = frozenset(map(np.dtype, (np.int32, np.int64)))
+_INTEGERS = _WHOLE - {np.dtype(bool)}
+_LIMITED = _REAL | _INTEGERS
 _LIMITS = {"maximum": "at_least", "minimum": "at_most"}  # NumPy has vectors for two arrays alone
 # Powers by a number. Of the first ones NumPy makes several passes, of halves each one by one.
 _IN_PASSES: dict[float, str] = {3: "cube", 4: "fourth", 0.5: "root", -0.5: "inverse_root"}
@@ -48,8 +49,8 @@ _KEPT = _QUOTIENTS | {"fmod", "pow", "sign"}  # of integers they are integers
 _KNOWN = _REAL | _COMPLEX | _WHOLE
 _HALF = np.dtype(np.float16)
 _BOOL, _OTHER = np.dtype(bool), np.dtype(object)
-_INTEGERS = {"f": (-(1 << 24), 1 << 24), "i": (-128, 127), "u": (0, 255)}  # that all of them have
-_INTEGERS["c"] = _INTEGERS["f"]
+_HELD = {"f": (-(1 << 24), 1 << 24), "i": (-128, 127), "u": (0, 255)}  # that all of them have
+_HELD["c"] = _HELD["f"]
 _WORDS = {1: _BOOL, 2: np.dtype(np.uint16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 
 
@@ -78,6 +79,8 @@ def of_large(name: str, raw: Callable[..., Any], operands: int) -> Callable[...,
         many = of_alike(name, operands, _REAL if own else _REAL | halved, way, dealt=True)
         if name == "pow":
             some, many = of_powers(raw, way, some), of_powers(raw, way, many, dealt=True)
+        if name in _QUOTIENTS:
+            many = of_quotients(name, raw, way, many)
         sooner = halved | _REAL | _COMPLEX | (set() if name in _KEPT else _WHOLE)
         known = HALVES | (_KNOWN - _WHOLE if name == "sign" else _KNOWN)  # NumPy's is as quick
         return chosen(raw, many, _LEAST, known, some=some, sooner=sooner, least_of_some=MANY)
@@ -131,6 +134,8 @@ def other_way(name: str, raw: Callable[..., Any], narrow: Callable[..., Any]) ->
             return complex_loops.function_of(name, arrays[0])
         if kind not in _REAL:
             return narrow(*args) if any(a.dtype in HALVES for a in arrays) else raw(*args)
+        if name in EXACT and not all(a.flags.forc or a.strides[-1] == a.itemsize for a in arrays):
+            return raw(*args)  # what is copied to be dense takes longer than it does
         operands = [operand(a, kind) for a in args]
         known = all(a.__class__ is np.ndarray for a in operands)
         if not known or max([a.size for a in operands]) < MANY or not permitted("llvm"):
@@ -138,6 +143,19 @@ def other_way(name: str, raw: Callable[..., Any], narrow: Callable[..., Any]) ->
         return combined(name, operands, kind)
 
     return large
+
+
+def of_quotients(
+    name: str, raw: Callable[..., Any], way: Callable[..., Any], many: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Quotients and remainders: of integers by a number NumPy finds the quotients by products."""
+
+    def call(x: Any, y: Any) -> Any:
+        if x.__class__ is not np.ndarray or x.dtype not in _INTEGERS:
+            return many(x, y)
+        return (raw if name == "floor_divide" and y.__class__ is int else way)(x, y)
+
+    return call
 
 
 def of_powers(
@@ -219,22 +237,25 @@ def limited(name: str, raw: Callable[..., Any]) -> Callable[..., Any]:
 
     def beside(x: Any, y: Any) -> Any:
         kind = (x if x.__class__ is np.ndarray else y).dtype
-        if kind not in _REAL or not permitted("llvm"):
+        if kind not in _LIMITED or not permitted("llvm"):
             return raw(x, y)
         one, other = operand(x, kind), operand(y, kind)
         if one is None or other is None:
             return raw(x, y)
         return combined(limit, (one, other), kind)
 
-    return beside
+    some = of_alike(limit, 2, _LIMITED, beside, dealt=True)
+    return lambda x, y: (some if x.__class__ is np.ndarray else beside)(x, y)
 
 
 def of_parts(raw: Callable[..., Any], narrow: Callable[..., Any]) -> Callable[..., Any]:
     """What is done to the parts of complex numbers alike; halves go on."""
 
     def large(x: Any) -> Any:
-        if x.dtype not in _COMPLEX or not x.flags.c_contiguous:
+        if x.dtype not in _COMPLEX:
             return narrow(x) if x.dtype in HALVES else raw(x)
+        if not x.flags.c_contiguous:
+            return large(x.T).T if x.flags.f_contiguous else raw(x)
         return raw(x.view(x.real.dtype)).view(x.dtype) if x.ndim else raw(x)
 
     return large
@@ -244,7 +265,7 @@ def _integers(x: Any, y: Any) -> tuple[Any, Any] | None:
     """The operands, if they are integers of one dtype whose quotients are better taken as floats,
     and none of which NumPy would warn of.
     """
-    if x.__class__ is not np.ndarray or x.dtype not in _DIVIDED or not permitted("llvm"):
+    if x.__class__ is not np.ndarray or x.dtype not in _INTEGERS or not permitted("llvm"):
         return None
     if y.__class__ is int:
         fits = 0 < y <= np.iinfo(x.dtype).max
@@ -258,7 +279,7 @@ def _fits(number: Any, kind: np.dtype[Any]) -> bool:
     """Whether a number has the same value in the dtype of what it meets, or is rounded to it."""
     if number.__class__ is float:
         return kind in _REAL or kind in _COMPLEX
-    low, high = _INTEGERS.get(kind.kind, (0, -1))
+    low, high = _HELD.get(kind.kind, (0, -1))
     return number.__class__ is int and low <= number <= high
 
 

@@ -257,6 +257,9 @@ def operand(a: Any, kind: np.dtype[Any]) -> Any:
     """An array of that dtype that NumPy would make of an operand; None where it does otherwise."""
     if a.__class__ is np.ndarray:
         return a if a.dtype is kind else None
+    if kind.kind in "iu":
+        limits = np.iinfo(kind)
+        return np.asarray(a, kind) if a.__class__ is int and limits.min <= a <= limits.max else None
     whole = _WHOLE.get(ELEMENTS[kind], -1)
     if whole > 0 and (a.__class__ is float or (a.__class__ is int and -whole <= a <= whole)):
         return np.asarray(a, kind)
@@ -293,7 +296,7 @@ def outer_product(x: Any, y: Any) -> Any:
 def nans(name: str, x: Any, value: float) -> Any:
     """See `funct.kernels.elementwise.nans`."""
     kind = x.dtype
-    most = [np.asarray(np.finfo(kind).max)] if name == "numbers" else []
+    most = [np.asarray(ml_dtypes.finfo(kind).max, kind)] if name == "numbers" else []
     return combined(name, (x, np.asarray(value, kind), *most), kind)
 
 
