@@ -33,14 +33,13 @@ __all__ = [
 ndarray = np.ndarray
 
 _DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)
-_REAL = tuple(map(np.dtype, "fd"))
-_COMPLEX = tuple(map(np.dtype, "FD"))
+_REAL, _COMPLEX = tuple(map(np.dtype, "fd")), tuple(map(np.dtype, "FD"))
 _WHOLE = tuple(map(np.dtype, "?bhilqBHILQ"))
 _VECTORS = frozenset(_REAL)  # what `vdot` is quick for
 _DECIMALS = 30  # powers of ten below are numbers of single precision
 _TENS = {d: [np.asarray(10.0**k, d) for k in range(_DECIMALS)] for d in _REAL}
 _WHOLE_IN_HALVES = 1 << 8  # integers below are numbers of float16 and bfloat16
-_LEAST = 5e-324  # of the numbers above 0
+_SQUARED = frozenset(map(np.dtype, "efdFD"))
 _floor_divide, _remainder = np.floor_divide, np.remainder
 _BYTES = {"int4": (np.int8, range(-8, 8)), "uint4": (np.uint8, range(16))}
 # What `np.clip` calls, in as much time again.
@@ -174,7 +173,7 @@ def _square_root(x: Any, out: Any = None) -> Any:
     return z if out is None else _put(out, True, z)
 
 
-_root_of_positive = Guarded(np.sqrt, _square_root, looked=_REAL, taken=(), low=_LEAST)
+_root_of_positive = Guarded(np.sqrt, _square_root, looked=_REAL, taken=(), low=5e-324)
 
 
 def _inverse_root(x: Any, out: Any) -> Any:
@@ -224,9 +223,8 @@ def _root(x: Any, y: Any, out: Any) -> Any:
 
 def power(x: Any, y: Any, /, out: Any = None) -> Any:
     """x to the power y; see `_by_number` and `_root` for where NumPy does it otherwise."""
-    c = y.__class__
-    if c is float or c is int:
-        if c is int and y == 2 and x.__class__ is ndarray and x.dtype.kind in "fc":
+    if (c := y.__class__) is float or c is int:
+        if c is int and y == 2 and x.__class__ is ndarray and x.dtype in _SQUARED:
             return np.square(x, out)
         if x.__class__ is ndarray and x.dtype in _VECTORS:
             return _by_number(x, y, out)

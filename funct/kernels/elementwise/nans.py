@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
-from ml_dtypes import finfo
 
 from funct.kernels.cpu.loops import ready
 from funct.kernels.elementwise.thresholds import MANY
@@ -47,5 +47,6 @@ def plain(name: str, x: Any, value: float) -> Any:
     y = np.where(x == x, x, x.dtype.type(value))
     if name == "without":
         return y
+    finfo: Any = ml_dtypes.finfo
     most = np.asarray(finfo(x.dtype).max, x.dtype)
     return np.minimum(np.maximum(y, -most), most)

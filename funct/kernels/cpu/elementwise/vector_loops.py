@@ -296,7 +296,8 @@ def outer_product(x: Any, y: Any) -> Any:
 def nans(name: str, x: Any, value: float) -> Any:
     """See `funct.kernels.elementwise.nans`."""
     kind = x.dtype
-    most = [np.asarray(ml_dtypes.finfo(kind).max, kind)] if name == "numbers" else []
+    finfo: Any = ml_dtypes.finfo
+    most = [np.asarray(finfo(kind).max, kind)] if name == "numbers" else []
     return combined(name, (x, np.asarray(value, kind), *most), kind)
 
 
