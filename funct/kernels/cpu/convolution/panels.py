@@ -77,7 +77,8 @@ class Convolver:
                     counts |= some
                     continue
                 lines = {n for count in some for n in (min(run, count), count % run)}
-                self._evens[k] = run, address(even_table(dot, width, apart, lines))
+                tiles = even_table(dot, width, apart, lines)
+                self._evens[k] = run, address(tiles)
         table = tile_table(dot, width, counts, padded, alone=alone, ahead=ahead)
         self.job = bands.JOB.fill(
             **made.fields, x=0, y=0, weights=0, scratch=0, most_rows=most_rows(DOTS[dot], width),
