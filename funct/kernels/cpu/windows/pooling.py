@@ -141,19 +141,19 @@ def max_index_rows(
         image = p * n0 * n1 * n2
         for part in range(s2):
             e = l2 + part
-            first = np.int64(0)
-            while first < phase and e + first * s2 < a2:
-                first += 1
-            last = first
-            while last < phase and e + last * s2 < b2:
-                last += 1
+            low: Any = np.int64(0)
+            while low < phase and e + low * s2 < a2:
+                low += 1
+            high: Any = low
+            while high < phase and e + high * s2 < b2:
+                high += 1
             for r in range(n0 * n1):
                 to = room + (r * s2 + part) * phase
-                for q in range(first):
+                for q in range(low):
                     s[to + q] = least[0]
-                for q in range(first, last):
+                for q in range(low, high):
                     s[to + q] = x[image + r * n2 + e + q * s2]
-                for q in range(last, phase):
+                for q in range(high, phase):
                     s[to + q] = least[0]
         for i in range(t0):
             for j in range(t1):
