@@ -45,7 +45,7 @@ R = TypeVar("R")
 LEAST = FEW  # elements from which on a call of compiled code costs less than what it saves
 
 _MATRICES = 3  # axes of many, which have no channels
-_MOST = 1024  # calls of one function that are told apart
+_MOST = 256  # calls of one function that are told apart
 _SHAPES = 16  # of the first array of calls alike, with a program each; all others share one
 
 COMPILED: dict[str, Callable[..., Any]] = {}  # by name, the composition

@@ -106,12 +106,12 @@ class Pixels(Struct, frozen=True, eq=False):
 
 class Classes(Struct, frozen=True, eq=False):
     """table: as `bands.CLASS` says, of all bands. sets: for each band, its first class and how many
-    it has. counts: how many pixels of a class a unit has. tables: what the table points to.
+    it has. evens: of each class, how many pixels after each other lie evenly, how far apart, and
+    how many pixels of it a unit has. tables: what the table points to.
     """
 
     table: Ints
     sets: Ints
-    counts: frozenset[int]
     evens: tuple[tuple[int, int, frozenset[int]], ...]
     tables: tuple[Ints, ...]
 
@@ -139,8 +139,8 @@ def classes_of(
             for c in parts:
                 places = np.concatenate([c.places + i * np.array(apart) for i in range(units[0])])
                 tables.extend([c.offsets, places])
-                counts = frozenset([c.count(rows, axes[0].step) * n for n in units])
-                evens.append((*_even(places[:, 0]), counts))
+                pixels = frozenset([c.count(rows, axes[0].step) * n for n in units])
+                evens.append((*_even(places[:, 0]), pixels))
                 here = address(places), address(c.offsets)
                 table.append([c.first, c.per_row, *here, len(c.offsets)])
         return first, len(table) - first
@@ -157,8 +157,7 @@ def classes_of(
         known[alike] = found
         sets.append(found)
     words, of_bands = np.array(table, np.int64), np.array(sets, np.int64)
-    counts = frozenset().union(*[of[2] for of in evens])
-    return Classes(words, of_bands, counts, tuple(evens), tuple(tables))
+    return Classes(words, of_bands, tuple(evens), tuple(tables))
 
 
 def _even(at: Ints) -> tuple[int, int]:

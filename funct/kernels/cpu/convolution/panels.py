@@ -69,16 +69,14 @@ class Convolver:
         alone, padded = most_rows(DOTS[dot], width, 1), made.fields["padded_outputs"]
         ahead = bool(made.fields["ahead"])
         self._evens = np.zeros((len(made.classes.evens), 2), np.int64)  # see `bands.JOB`
-        counts = set(made.classes.counts)
-        if padded == batch.lanes and not ahead:
-            counts = set()
-            for k, (run, apart, some) in enumerate(made.classes.evens):
-                if run < _EVEN:
-                    counts |= some
-                    continue
-                lines = {n for count in some for n in (min(run, count), count % run)}
-                tiles = even_table(dot, width, apart, lines)
-                self._evens[k] = run, address(tiles)
+        counts: set[int] = set()
+        for k, (run, apart, some) in enumerate(made.classes.evens):
+            if run < _EVEN or padded != batch.lanes or ahead:
+                counts |= some
+                continue
+            lines = {n for count in some for n in (min(run, count), count % run)}
+            tiles = even_table(dot, width, apart, lines)
+            self._evens[k] = run, address(tiles)
         table = tile_table(dot, width, counts, padded, alone=alone, ahead=ahead)
         self.job = bands.JOB.fill(
             **made.fields, x=0, y=0, weights=0, scratch=0, most_rows=most_rows(DOTS[dot], width),

@@ -260,9 +260,7 @@ def tile_table(
         return found
 
 
-def even_table(
-    dot: str, width: int, apart: int, counts: Iterable[int]
-) -> NDArray[np.int64]:  # fmt: skip
+def even_table(dot: str, width: int, apart: int, counts: Iterable[int]) -> NDArray[np.int64]:
     """Addresses of tiles of one vector, by their rows, which lie evenly, `apart` words from one to
     the next: those that `call_tiles` comes to for so many rows at a time.
     """

@@ -16,7 +16,7 @@ from funct.kernels.cpu.vectors import bits, lanes, loaded, many, packed, spread,
 
 __all__ = [
     "PLACES", "chosen", "give_signs", "negative_zero", "places", "plain_chosen", "replaced",
-    "replaced_few", "signs_tell", "under", "zeros",
+    "replaced_few", "signs_tell", "turned_back", "under", "zeros",
 ]  # fmt: skip
 
 _BYTES = 64
@@ -195,14 +195,19 @@ def give_signs(
             out += np.where(x[k] == 0, 1, 0)
             k += 1
         if backwards:
-            a = first
-            b = last - 1
-            while a < b:
-                v = y[a]
-                y[a] = y[b]
-                y[b] = v
-                a += 1
-                b -= 1
+            turned_back(y, first, last)
+
+
+def turned_back(y: Any, first: Any, end: Any) -> None:
+    """What stands from `first` to `end` in the other order."""
+    a = first
+    b = end - 1
+    while a < b:
+        v = y[a]
+        y[a] = y[b]
+        y[b] = v
+        a += 1
+        b -= 1
 
 
 @kernel

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.indexing.packing import give_signs, signs_tell
+from funct.kernels.cpu.indexing.packing import give_signs, signs_tell, turned_back
 from funct.kernels.cpu.loops import kernel, making
 from funct.kernels.cpu.order.column_sort import sort_lanes
 from funct.kernels.cpu.order.few_values import sorted_by_values
@@ -39,13 +39,7 @@ def sort_rows(
         while start < size:
             _sort(x, y, table, start, start, n, size, descending, wide, signs)
             if descending:
-                first, last = start, start + n - 1
-                while first < last:
-                    one = y[first]
-                    y[first] = y[last]
-                    y[last] = one
-                    first += 1
-                    last -= 1
+                turned_back(y, start, start + n)
             start += n
     else:
         block: Any = 0
