@@ -139,8 +139,8 @@ def classes_of(
             for c in parts:
                 places = np.concatenate([c.places + i * np.array(apart) for i in range(units[0])])
                 tables.extend([c.offsets, places])
-                pixels = frozenset([c.count(rows, axes[0].step) * n for n in units])
-                evens.append((*_even(places[:, 0]), pixels))
+                some = frozenset([c.count(rows, axes[0].step) * n for n in units])
+                evens.append((*_even(places[:, 0]), some))
                 here = address(places), address(c.offsets)
                 table.append([c.first, c.per_row, *here, len(c.offsets)])
         return first, len(table) - first
