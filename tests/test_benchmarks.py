@@ -24,6 +24,7 @@ from funct.kernels import cpu, indexing, linalg, table
 from funct.kernels.cpu.loops import Kernel, available
 from funct.kernels.cpu.prepared import Prepared
 from funct.kernels.linalg import few, products
+from funct.kernels.order import sorting
 from funct.tree import leaves
 
 ROWS = [pair for pairs in rows().values() for pair in pairs]
@@ -188,6 +189,10 @@ def _run_all(monkeypatch: pytest.MonkeyPatch) -> None:
         for row in file.rows(SIZES) if irregular else file.rows():
             if irregular or row.work <= HEAVY:
                 row.call()
+    monkeypatch.setattr(sorting, "packs_slowly", lambda: False)  # as on other processors
+    for row in itertools.chain(kernels.irregular.rows(SIZES), kernels.samples.rows()):
+        if row.name.startswith("sort"):
+            row.call()
 
 
 @pytest.mark.slow

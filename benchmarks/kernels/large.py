@@ -102,7 +102,7 @@ def _limits(x: Any, torch: Any) -> Row:
 def _casts(kind: str, x: Any, torch: Any) -> Iterator[Row]:
     pairs = [(x, np.dtype(np.float32), "float32")]
     for dtype in (np.float32, np.float64, np.uint8, np.int32):
-        pairs.append(((100 * x).astype(dtype), x.dtype, kind))
+        pairs.append((np.clip(100 * x, 0, 127).astype(dtype), x.dtype, kind))
     for v, to, name in pairs:
         cast = find("cast", v.dtype)
         peers: dict[str, Callable[[], object]] = {"numpy": lambda v=v, to=to: v.astype(to)}

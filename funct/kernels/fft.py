@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from funct.kernels import pocketfft
@@ -31,6 +32,7 @@ _WHOLE = ("fft", "ifft")  # of real numbers SciPy computes one half of these
 _COMPLEX = {np.dtype(np.complex64), np.dtype(np.complex128)}
 # By characters of dtypes, whether a transform is taken in single precision.
 _SINGLE = dict.fromkeys("dD?bhilqBHILQ", False) | dict.fromkeys("fF", True)
+_BRAIN = np.dtype(ml_dtypes.bfloat16)  # which NumPy's functions know in part
 _SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 _MANY = 1 << 13  # what is longer is announced to the allocator
 _MOST = 1 << 24  # frequencies; whether there is memory for more is asked first
@@ -45,9 +47,12 @@ def transform(name: str, x: Any, n: Any, axis: int, norm: Any) -> Any:
     """What the function of that name in `numpy.fft` gives, by the loop behind it.
 
     That takes a third of the time of the function, which asks for other libraries' arrays and for
-    options. What is no ndarray, or of another precision than these two, goes to the function.
+    options. bfloat16 is computed in float32. What is no ndarray, or of another precision, goes to
+    the function.
     """
     single = _SINGLE.get(x.dtype.char)
+    if single is None and x.dtype == _BRAIN:
+        x, single = x.astype(np.float32), True
     if single is None or x.__class__ is not np.ndarray:
         return getattr(np.fft, name)(x, n, axis, norm)
     if name == "hfft":

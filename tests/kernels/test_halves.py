@@ -269,8 +269,10 @@ def test_casts_are_numpys(dtype: Any, to: Any) -> None:
     rng = np.random.default_rng(0)
     words = rng.integers(0, 2**64, 1 << 17, np.uint64, endpoint=False)
     codes = words.view(np.uint8).astype(bool) if dtype.kind == "b" else words.view(dtype)
-    near = np.arange(1 << 16, dtype=np.uint16).view(to if to in HALVES else HALVES[0])
-    ties = near.astype(np.float64) * (1 + 2**-11)
+    near = np.arange(1 << 16, dtype=np.uint16)
+    near = near.view(to if to in HALVES else HALVES[0]).astype(np.float64)
+    with np.errstate(all="ignore"):
+        ties = (near + np.roll(near, 1)) / 2
     beside = [np.nextafter(ties, side) for side in (-np.inf, np.inf)]
     small = rng.integers(-70000, 70000, 1 << 16)
     for x in (codes, ties, *beside, small, np.arange(1 << 16), codes[::3], codes.reshape(64, -1).T):
@@ -284,9 +286,11 @@ def test_some_are_cast_as_many_are(dtype: Any, to: Any) -> None:
     """However many are left over behind the vectors, however they lie, and beside ties."""
     words = np.random.default_rng(0).integers(0, 2**64, FAR, np.uint64, endpoint=False)
     codes = words.view(dtype)[:FAR].copy()
-    near = words.view(to if to in HALVES else HALVES[0])[: FAR // 2].astype(np.float64)
+    bits = words.view(np.uint16)[: FAR // 2]
+    near, beside = ((bits ^ k).view(to if to in HALVES else HALVES[0]) for k in (0, 1))
     with np.errstate(all="ignore"):
-        codes[1::2] = np.nextafter(near * (1 + 2**-11), np.inf).astype(dtype)
+        ties = (near.astype(np.float64) + beside.astype(np.float64)) / 2
+        codes[1::2] = np.nextafter(ties, np.inf).astype(dtype)
     for x in (*[codes[:n] for n in (SOME, SOME + 1, SOME + 31, FAR - 1)], codes[: 2 * SOME : 2]):
         assert_same(in_dtype(x, to), in_dtype(np.tile(x, 64), to)[: len(x)])
         assert_same(in_dtype(x, to), x.astype(to))

@@ -49,10 +49,6 @@ _FLOATS = frozenset({"f32", "f64"})
 _INTEGERS = frozenset(ELEMENTS.values()) - _FLOATS - {"i1"}
 _NUMBERS = _FLOATS | _INTEGERS
 _ALL = _NUMBERS | {"i1"}
-# what becomes a number of two bytes as NumPy rounds it; integers by float32, which no result tells
-_ROUNDED = {
-    "f16": _ALL | {"f16", "bf16"}, "bf16": _ALL - {"f64"} | {"f16", "bf16"},
-}  # fmt: skip
 
 
 class Printing(Struct, frozen=True):
@@ -119,11 +115,9 @@ def unsupported(node: Node) -> str:
         return f"nextafter of {computed} is not that of what loops compute with"
     if node.name in _FUNCTIONS and any(d not in FLOATING for d in dtypes) and not is_exact(node):
         return f"{node.name} of integers is computed by NumPy"
-    if found.operands == "own":
-        if node.name == "astype" and widened(computed) in _FLOATS and result in ("u32", "u64"):
-            return f"{node.name} of floats to {result} is computed by NumPy"
-        if node.name == "astype" and result in _ROUNDED and computed not in _ROUNDED[result]:
-            return f"{node.name} of {computed} to {result} is computed by NumPy"
+    cast = found.operands == "own" and node.name == "astype"
+    if cast and widened(computed) in _FLOATS and result in ("u32", "u64"):
+        return f"{node.name} of floats to {result} is computed by NumPy"
     held = next(d for d, e in HELD.items() if e == computed)
     for a in node.operands:
         if not isinstance(a, Var) and exact_number(a, held) is None:
@@ -279,7 +273,7 @@ def _astype(f: Emitter, x: Value, dtype: np.dtype[Any]) -> Value:
     target = x.type.with_element(element)
     if x.type.is_float and element in _INTEGERS and target.bits < 32:
         return f.convert(f.convert(x, "i32"), element)  # C cuts what does not fit, and so NumPy
-    if not x.type.is_float and element in NARROW.values():
+    if not x.type.is_float and element == "f16":  # as NumPy does
         x = f.convert(x, widened(element))
     return f.convert(x, element)
 

@@ -376,6 +376,8 @@ class Arithmetic:
             return self.convert(self._to_marked_float32(x), element)
         if source.element == "f64" and element == "bf16":
             return self.convert(self._to_odd_float32(x), element)
+        if element == "bf16" and not source.is_float and source.bits > 16:
+            return self.convert(self.convert(self._cut_to_odd(x), "f64"), element)
         if element == "bf16":
             return self._to_bfloat16(self.convert(x, "f32"), exact=source.bits <= 8)
         if element == "i1":
@@ -415,6 +417,17 @@ class Arithmetic:
         step = self.select(self.abs(back) < self.abs(x), self.constant(bits.type, 1), -1)
         exact = self.eq(back, x) | self.isnan(x) | self.convert(bits & 1, "i1")
         return self.bitcast(self.select(exact, bits, bits + step), near.type)
+
+    def _cut_to_odd(self, x: Value) -> Value:
+        """An integer of so few digits that a float64 is it. Of one of 64 bits 11 become a last one,
+        which is on if any of them was: rounding again is then rounding once.
+        """
+        if x.type.bits < 64:
+            return x
+        cut = x & ~0x7FF if not x.type.is_signed else x & -0x800
+        odd = cut | self.select(self.ne(cut, x), self.constant(x.type, 0x800), 0)
+        size = self.abs(x) if x.type.is_signed else x
+        return self.select(self.bitcast(size, x.type.unsigned) < 1 << 24, x, odd)
 
     def _to_bfloat16(self, x: Value, *, exact: bool = False) -> Value:
         """Round to nearest even by integer arithmetic; NaN stays NaN. exact: there is nothing to

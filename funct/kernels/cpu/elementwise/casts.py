@@ -33,8 +33,8 @@ _WHOLE = frozenset(map(np.dtype, "?bBhHiIlL"))
 _FLOATS = frozenset(map(np.dtype, "fd"))
 _ROUNDED = {(d, to) for d in HALVES for to in HALVES | _FLOATS if d != to}
 _ROUNDED |= {(np.dtype(np.float32), to) for to in HALVES} | {(np.dtype(np.float64), _HALF)}
-_BY_SINGLE = {(np.dtype(c), to) for c in "hHiIlL" for to in HALVES}
-_BY_SINGLE |= {(np.dtype(np.float64), _BRAIN)}
+_ROUNDED |= {(np.dtype(c), _BRAIN) for c in "hHiIlLd"}
+_BY_SINGLE = {(np.dtype(c), _HALF) for c in "hHiIlL"}
 _LOOKED_UP = {(d, to) for d in _BYTES for to in HALVES}
 _TABLED = {(_HALF, d) for d in _WHOLE}
 IN_VECTORS = _ROUNDED | _BY_SINGLE
