@@ -119,7 +119,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     return rounded(_numbers(ops.random_normal, key, shape, drawn_in(dtype), "normal"), dtype)
 
 
-@direct(draws.bernoulli)
+@direct(draws.bernoulli, maybe=("p",))
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, dtype: Any = None) -> Any:
     """Draw True with probability p.
 
@@ -163,6 +163,7 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     return rounded(x, dtype)
 
 
+@direct(draws.gumbel)
 def gumbel(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Draw standard Gumbel numbers: -log of exponential ones.
 
@@ -181,6 +182,7 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     return rounded(_numbers(ops.random_gumbel, key, shape, drawn_in(dtype), "gumbel"), dtype)
 
 
+@direct(draws.laplace)
 def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Draw standard Laplace numbers: exponential ones with a sign.
 

@@ -15,7 +15,7 @@ from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
 from funct.core import Shape, Value
 from funct.errors import DTypeError, ShapeError
-from funct.kernels.random import draws
+from funct.kernels.random import selections as kernels
 from funct.random.draws import gumbel, randint, uniform
 from funct.random.keys import integer_dtype, known, words
 
@@ -37,7 +37,7 @@ def _cast(name: str, x: Any, dtype: Any) -> Any:
     return x if dtype is None else ops.astype(x, as_dtype(f"random.{name}", dtype))
 
 
-@direct(draws.permutation, maybe=("x",))
+@direct(kernels.permutation, maybe=("x",))
 def permutation(
     key: Any, x: Any, axis: int = 0, independent: bool = False, dtype: Any = None
 ) -> Any:
@@ -62,6 +62,7 @@ def permutation(
     return _cast("permutation", order if counted else take(x, order, axis), dtype)
 
 
+@direct(kernels.choice, maybe=("a", "p"))
 def choice(
     key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0,
     dtype: Any = None,

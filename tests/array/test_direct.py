@@ -705,6 +705,31 @@ def _drawn(*rest: tuple[Any, ...]) -> Iterator[Call]:
             yield (k, *args), {}
 
 
+def _chosen() -> Iterator[Call]:
+    x = xp.asarray(np.arange(60.0).reshape(5, 12))
+    shapes: tuple[Any, ...] = ((), 3, (4,), (2, 2), (0,), [3], (-1,), (5,))
+    for a in (7, 0, -1, 5, 2.0, x, xp.asarray([True, False]), xp.asarray(3), [1, 2, 3]):
+        for shape in shapes:
+            for replace in (True, False):
+                yield from _drawn((a, shape, replace))
+    for axis in (1, -1, -2, 2, -3, True, "a"):
+        for rest in ((True, None, axis), (False, None, axis), (True, None, axis, "float32")):
+            yield from _drawn((x, (4,), *rest))
+    for n, count in ((9000, 9000), (9000, 5), (20_000, 3000), (20_000, 6000), (100_000, 1)):
+        for replace in (True, False):
+            yield from _drawn((n, (count,), replace))
+
+
+def _chosen_by_weight() -> Iterator[Call]:
+    weights = [0.0, 1.0, 0.5, 0.0, 3.0]
+    for dtype in "dfbe":
+        p = xp.asarray(np.asarray(weights, dtype))
+        for shape in ((), 3, (2, 400), (9000,)):
+            yield from _drawn((5, shape, True, p), (xp.asarray(weights), shape, True, p))
+    for p in (weights, xp.asarray([1.0]), xp.asarray([np.nan] * 5), xp.zeros(5), 1.0):
+        yield from _drawn((5, (3,), True, p), (5, (3,), False, p))
+
+
 def _drawn_floats() -> Iterator[Call]:
     shapes = ((16,), (3, 5), (), 20, (0, 2), (-1,), (2.0,), [3], "a", (9000,))
     dtypes = (np.float32, np.float64, "float32", np.float16, np.int64, "a")
@@ -959,9 +984,17 @@ CALLS |= {
     "nn.functional.sampling.grid_sample": _sampled,
     "nn.functional.softmax.log_softmax": _along_one_axis,
     "nn.functional.softmax.softmax": _along_one_axis,
-    "random.draws.bernoulli": lambda: _drawn((), (0.3,), (0.3, (2, 3)), (xp.asarray([0.5]),), (1,)),
+    "random.draws.bernoulli": lambda: _drawn(
+        (), (0.3,), (0.3, (2, 3)), (xp.asarray([0.5]),), (1,), (xp.asarray(0.4),),
+        *[(xp.asarray(np.linspace(-0.1, 1.1, 60, dtype=d).reshape(3, 20)), *rest)
+          for d in "fde" for rest in ((), ((3, 20),), ((2, 3, 20),), ((20,),), (None, "int8"))],
+        (xp.asarray([np.nan, 0.5]),), (xp.asarray([0, 1]),), (xp.zeros((0, 2)),),
+    ),
     "random.draws.exponential": _drawn_floats,
+    "random.draws.gumbel": _drawn_floats,
+    "random.draws.laplace": _drawn_floats,
     "random.draws.normal": _drawn_floats,
+    "random.selections.choice": lambda: itertools.chain(_chosen(), _chosen_by_weight()),
     "random.selections.permutation": lambda: _drawn(
         (5,), (0,), (-1,), (300,), (xp.eye(4),), (xp.asarray(1),), (2.0,), (xp.eye(4), 1),
         (xp.eye(4), 0, True), (5, 0, False, np.int8), (5, 1),
@@ -970,6 +1003,8 @@ CALLS |= {
         ((16,), 0, 10), (3, 7), (3, 3, 7), (3, 7, (2,)), ((), 5, 5), ((4,), -3, 4),
         ((4,), 0, 256, np.uint8), ((4,), 0, 200, np.int8), ((4,), 0, 2**63), ((4,), 0, 2**70),
         ((4,), 0.5, 3), ((4,), 1, 9, np.float32), ((4,), 0), (5,), (), ((4,), 0, 9, None, 1),
+        *[((40,), 0, 100, d) for d in "bBhHiIqQ"], (3, 7, (2,), "int8"), (3, 7, 2), (3, 7, [2]),
+        ([4], 0, 9, "uint8"), ((9000,), 3, 9, np.int16),
     ),
     "random.keys.fold_in": lambda: _drawn(
         (3,), (0,), (2**32 - 1,), (-1,), (2**32,), (2.0,), (True,),
@@ -991,7 +1026,11 @@ CALLS |= {
     "random.parametric.gamma": lambda: _drawn(*_of_one_parameter("float32", np.float64, np.int8)),
     "random.parametric.poisson": lambda: _drawn(*_of_one_parameter("int8", np.uint64, np.float32)),
     "random.draws.uniform": lambda: itertools.chain(
-        _drawn_floats(), _drawn((4, np.float32, -1.0, 3.0), (4, None, 0.0, 1))
+        _drawn_floats(), _drawn((4, np.float32, -1.0, 3.0), (4, None, 0.0, 1)),
+        _drawn(*[(n, d, *limits) for n in (5, (3, 70)) for d in (np.float32, "float64", xp.bfloat16)
+                 for limits in ((-1, 2), (3.0, 1.0), (2.0, 2.0), (0.1, 0.1 + 1e-12), (-0.0, 0.0),
+                                (0.0, 1e-45), (1e30, 2e30), (-3e38, 3e38), (np.nan, 1.0), (0, 1),
+                                (0.0, np.inf), (True, 2), (0.3, 16777216))]),
     ),
 } | {
     f"nn.functional.{kind}_pooling.{name}_pool{rank}d": _pooled
