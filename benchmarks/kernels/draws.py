@@ -22,7 +22,7 @@ TITLE = "random numbers, one thread [GB/s]"
 def rows(sizes: tuple[int, ...] = SIZES) -> Iterator[Row]:
     """Every row."""
     for n in sizes:
-        for kind in (_random, _parametric):
+        for kind in (_random, _chosen, _parametric):
             for row in kind(n):
                 yield attrs.evolve(row, rounds=TURNS.get(n, row.rounds))
     yield _folded()
@@ -65,6 +65,54 @@ def _random(n: int) -> Iterator[Row]:
         folded["jax"] = partial(_finished, jax, fold, jax.random.key(1))
     ours = partial(ft.random.fold_in, ft.random.key(1), numbers)
     yield Row(f"random.fold_in, {n:,}", 16 * n, ours, folded)
+
+
+def _chosen(n: int) -> Iterator[Row]:
+    """A tenth of a population, elements with weights, and others that are not made by one op."""
+    torch, key, generator = optional("torch"), ft.random.key(1), np.random.default_rng(0)
+    few, weights = n // 10, np.full(100, 0.01)
+    w, chances = xp.asarray(weights), xp.asarray(generator.random(n))
+    calls: dict[str, tuple[int, Callable[[], object], dict[str, Callable[[], object]]]] = {
+        "choice of a tenth": (
+            8 * few, lambda: ft.random.choice(key, n, (few,), replace=False),
+            {"numpy": lambda: generator.choice(n, few, replace=False)},
+        ),
+        "choice of 100 with weights": (
+            8 * n, lambda: ft.random.choice(key, 100, (n,), p=w),
+            {"numpy": lambda: generator.choice(100, n, p=weights)},
+        ),
+        "laplace": (
+            8 * n, lambda: ft.random.laplace(key, (n,)),
+            {"numpy": lambda: generator.laplace(size=n)},
+        ),
+        "gumbel": (
+            8 * n, lambda: ft.random.gumbel(key, (n,)), {"numpy": lambda: generator.gumbel(size=n)},
+        ),
+        "bernoulli of chances": (n, lambda: ft.random.bernoulli(key, chances), {}),
+        "uniform, float16": (2 * n, lambda: ft.random.uniform(key, (n,), xp.float16), {}),
+        "uniform between, float32": (
+            4 * n, lambda: ft.random.uniform(key, (n,), xp.float32, -0.1, 0.1), {},
+        ),
+        "randint, int8": (
+            n, lambda: ft.random.randint(key, (n,), 0, 100, xp.int8),
+            {"numpy": lambda: generator.integers(0, 100, n, np.int8)},
+        ),
+    }  # fmt: skip
+    if torch is not None:
+        p, room = torch.from_numpy(np.asarray(chances)), torch.empty(n)
+        kept = torch.from_numpy(weights)
+        for name, call in {
+            "choice of a tenth": lambda: torch.randperm(n)[:few],
+            "choice of 100 with weights": lambda: torch.multinomial(kept, n, True),
+            "laplace": torch.distributions.Laplace(torch.zeros(n), torch.ones(n)).sample,
+            "bernoulli of chances": lambda: torch.bernoulli(p),
+            "uniform, float16": lambda: torch.rand(n, dtype=torch.float16),
+            "uniform between, float32": lambda: room.uniform_(-0.1, 0.1),
+            "randint, int8": lambda: torch.randint(100, (n,), dtype=torch.int8),
+        }.items():
+            calls[name][2]["torch"] = call
+    for name, (moved, ours, peers) in calls.items():
+        yield Row(f"random.{name}, {n:,}", moved, ours, peers)
 
 
 def _folded() -> Row:

@@ -285,9 +285,12 @@ def test_few_numbers_stay_inside(n: int) -> None:
         ("unit", np.float32, 0, 0), ("normal", np.float64, 0, 0), ("bits", np.uint64, 0, 0),
         ("exponential", np.float32, 0, 0), ("gumbel", np.float64, 0, 0),
         ("integers", np.int8, 100.0, 7), ("integers", np.int64, 2.0**32, 0),
-        ("below", np.uint8, 0.3, 0),
+        ("below", np.uint8, 0.3, 0), ("laplace", np.float32, 0, 0), ("laplace", np.float64, 0, 0),
     ):  # fmt: skip
-        agree(cpu.draw_few, seed(3), np.zeros(n, dtype), n, kind, n >= cpu.WIDE, a, b)
+        keys = split(seed(3), 2).reshape(4)  # the second one is for signs
+        agree(cpu.draw_few, keys, np.zeros(n, dtype), n, kind, n >= cpu.WIDE, a, b)
+        if kind == "laplace":
+            agree(cpu.draw, keys, np.zeros(n, dtype), 1, n, n, 32, kind, n >= cpu.WIDE, a, b, 1)
 
 
 @pytest.mark.parametrize(("dtype", "error"), [(np.float32, 5e-7), (np.float64, 1e-12)])

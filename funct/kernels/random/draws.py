@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from funct.kernels.cpu.loops import ready
-from funct.kernels.cpu.random.bits import few_numbers, numbers
+from funct.kernels.cpu.random.bits import few_numbers, numbers, of_one_key
 from funct.kernels.dtypes import NAMED
 from funct.kernels.elementwise.casting import in_dtype
 from funct.kernels.random.bits import fold_in as fold_key
@@ -49,7 +49,9 @@ _HALVES = {
     name: d for d in map(np.dtype, (np.float16, ml_dtypes.bfloat16)) for name in (d, d.type, d.name)
 }
 # the largest numbers below 1
-_BELOW_ONE = {d: 1 - np.float32(ml_dtypes.finfo(d).epsneg) for d in _HALVES.values()}
+_BELOW_ONE = {
+    d: np.nextafter(np.ones((), d), np.zeros((), d)).astype(np.float32) for d in _HALVES.values()
+}
 _NAMES = {None: np.dtype(np.int64)} | {n: d for n, d in NAMED.items() if d.kind in "iu"}
 # 2**(8 k - 1) is the first number that signed ones do not reach; unsigned ones reach it too
 _INTEGERS = {n: (d, 1 << (8 * d.itemsize - 1)) for n, d in _NAMES.items()}
@@ -131,9 +133,9 @@ def uniform(
     """Uniform on [minval, maxval)."""
     if minval.__class__ is maxval.__class__ is float and minval == 0.0 and maxval == 1.0:
         return _drawn(key, shape, dtype, "unit")
-    if minval.__class__ not in _REAL or maxval.__class__ not in _REAL:
+    if not ({minval.__class__, maxval.__class__} <= _REAL and minval > -_WITHIN):
         return None
-    if not -_WITHIN < minval < maxval < _WITHIN:  # NaN is not, nor are limits of one float
+    if not minval < maxval < _WITHIN:  # nor is NaN
         return None
     dtype = _FLOATS.get(dtype)
     x = _numbers(key, shape, dtype, "unit")
@@ -162,11 +164,17 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None) -> Any:
 
 def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Standard Laplace: exponential numbers with a sign, each of a key of its own."""
-    if wanted(key, shape) is None:
+    found = wanted(key, shape, SEVERAL)
+    wide = _FLOATS.get(dtype) or (_SINGLE if dtype in _HALVES else None)
+    if found is None or wide is None:
         return None
-    first, second = split_key(key, 2)
-    x = exponential(second, shape, dtype)
-    return None if x is None else np.where(bernoulli(first, 0.5, shape), x, np.negative(x))
+    (shape, n), keys = found, split_key(key, 2)
+    if n and ready(n):
+        x = of_one_key(keys[::-1].reshape(4), shape, n, wide, "laplace")
+    else:
+        x = random_exponential(keys[1], shape, wide)
+        x = np.where(random_unit(keys[0], shape, _DOUBLE) < 0.5, x, np.negative(x))
+    return x if dtype not in _HALVES else in_dtype(x, _HALVES[dtype])
 
 
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, dtype: Any = None) -> Any:

@@ -48,7 +48,7 @@ def choice(
     if not counted:
         axis = axis if axis >= 0 else axis + a.ndim
     n = a if counted else a.shape[axis]
-    if not 0 < count or not 0 < n < SEVERAL or (replace is False and count > n):
+    if not count > 0 or not 0 < n < SEVERAL or (replace is False and count > n):
         return None
     if replace is True:
         at = _weighted(key, p, n, shape) if p is not None else randint(key, (shape, 0, n))

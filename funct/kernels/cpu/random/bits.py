@@ -26,7 +26,7 @@ from funct.kernels.random.normal import (
 
 __all__ = [
     "LANES", "WIDE", "draw", "draw_all", "draw_few", "few_numbers", "fold", "fold_all", "folded",
-    "hash_one", "hash_words", "hashed", "mixed", "numbers",
+    "hash_one", "hash_words", "hashed", "mixed", "numbers", "of_one_key",
 ]  # fmt: skip
 
 LANES = 16
@@ -100,6 +100,15 @@ def _left(v: Any, count: Any, inverse: Any) -> Any:
     return np.where(r >= count, r - count, r)
 
 
+def _signed(keys: Any, at: Any, count: int, v: Any) -> Any:
+    """Numbers above 0, with signs: + where a uniform number of the second key is below ½."""
+    z0, _ = _words(keys[2], keys[3], at, count)
+    sign = z0 & 0x80000000
+    if v.dtype.itemsize == 8:
+        return (v.view(np.uint64) | (sign.astype(np.uint64) << 32)).view(np.float64)
+    return (v.view(np.uint32) | sign).view(np.float32)
+
+
 def _together(kind: str, dtype: Any, wide: bool) -> int:
     """How many elements are made together: as many as there are registers for."""
     if not wide:
@@ -121,7 +130,7 @@ def draw(
     b: int, task: int,
 ) -> None:  # fmt: skip
     """y: n >= LANES elements for each of rows keys, by their index; wide: n >= WIDE. Of "integers",
-    from b on and a in number, too.
+    from b on and a in number, too; of "laplace" for one key, with signs by the next one.
 
     A task makes `part` elements for each of `some` keys.
     """
@@ -139,16 +148,19 @@ def draw(
             at = min(i, n - count)
             y0, y1 = _words(k0, k1, at, count)
             if kind == "integers":
-                stored(y, r * n + at, _below(y0, y1, a, b, y.dtype))
+                v = _below(y0, y1, a, b, y.dtype)
+            elif kind == "laplace":
+                v = _signed(keys, at, count, _made("exponential", y0, y1, y.dtype))
             else:
-                stored(y, r * n + at, _made(kind, y0, y1, y.dtype))
+                v = _made(kind, y0, y1, y.dtype)
+            stored(y, r * n + at, v)
             i += count
 
 
 @kernel
 def draw_few(keys: Any, y: Any, n: int, kind: str, wide: bool, a: Any, b: int) -> None:
-    """y: n >= LANES elements for one key, as above; also "integers", from b on and a in number, and
-    "below": whether the uniform number is below a.
+    """y: n >= LANES elements for one key, as above; also "below": whether the uniform number is
+    below a.
     """
     count = _together(kind, y.dtype, wide)
     i = 0
@@ -159,6 +171,8 @@ def draw_few(keys: Any, y: Any, n: int, kind: str, wide: bool, a: Any, b: int) -
             v = _below(y0, y1, a, b, y.dtype)
         elif kind == "below":
             v = (unit64(y0, y1) < a).astype(np.uint8)
+        elif kind == "laplace":
+            v = _signed(keys, at, count, _made("exponential", y0, y1, y.dtype))
         else:
             v = _made(kind, y0, y1, y.dtype)
         stored(y, at, v)
@@ -223,7 +237,19 @@ def few_numbers(
         return y
     y = np.empty(LANES, dtype)
     draw_few(key, y, LANES, kind, False, a, b)
-    return y[:n].reshape(shape)
+    y = y[:n]
+    return y if shape.__class__ is int or len(shape) == 1 else y.reshape(shape)
+
+
+def of_one_key(
+    key: Any, shape: Any, n: int, dtype: Any, kind: str, a: float = 0.0, b: int = 0
+) -> Any:
+    """n > 0 elements of a shape: what `draw` makes for one key, or for "laplace" of two."""
+    if n <= _PART:
+        return few_numbers(key, shape, n, dtype, kind, a, b)
+    y = fresh(shape, dtype)
+    draw(key, y, 1, n, n, _PART, kind, True, a, b, -(-n // _PART))
+    return y
 
 
 def numbers(keys: Any, shape: Any, dtype: Any, kind: str, a: float = 0.0, b: int = 0) -> Any:
@@ -233,8 +259,8 @@ def numbers(keys: Any, shape: Any, dtype: Any, kind: str, a: float = 0.0, b: int
     if keys.shape[-1:] != (2,):
         raise ValueError(f"keys are pairs of words, not {keys.shape}")
     n, rows = prod(shape), keys.size >> 1
-    if keys.ndim == 1 and 0 < n <= _PART:
-        return few_numbers(keys, shape, n, dtype, kind, a, b)
+    if keys.ndim == 1 and n:
+        return of_one_key(keys, shape, n, dtype, kind, a, b)
     whole = (*keys.shape[:-1], *shape)
     if not n * rows:
         return np.empty(whole, dtype)
