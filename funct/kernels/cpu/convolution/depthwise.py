@@ -19,7 +19,7 @@ from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.convolution.axes import Axis, Folded, countless, filled, folded
 from funct.kernels.cpu.convolution.byte_lines import byte_planes_text, gathering
 from funct.kernels.cpu.convolution.line_weights import WEIGHTS, sharing, sums, weights_text
-from funct.kernels.cpu.convolution.lines import PLANES, Ends, Pattern, planes_text
+from funct.kernels.cpu.convolution.lines import NEAR, PLANES, Ends, Pattern, planes_text
 from funct.kernels.cpu.quantized.codes import BYTE, to_codes_fields
 from funct.kernels.cpu.quantized.narrowing import TO_CODES
 from funct.kernels.cpu.quantized.words import QUADS
@@ -287,7 +287,7 @@ def _filled(
     inside = (read >= 0) & (read < a.size)
     if fold is not None:
         inside &= fold.inside(pixels, offsets)
-    beyond = min(a.stride, 2) - 1  # every second element is taken of two vectors
+    beyond = a.stride - 1 if a.stride <= NEAR else 0  # of whole vectors some elements are taken
     whole = inside.all(axis=(1, 2)) & (read.max(axis=(1, 2), initial=0) + beyond < a.size)
     whole &= (starts + lanes) * a.step <= a.out
     run = np.flatnonzero(whole if offsets else whole[:0])

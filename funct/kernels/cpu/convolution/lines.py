@@ -35,7 +35,7 @@ from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.cpu.tasks import deal_out
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, each, typed
 
-__all__ = ["PLANES", "SIZES", "Ends", "Lines", "Pattern", "Strips", "Taps", "begin", "planes_text"]
+__all__ = ["NEAR", "PLANES", "SIZES", "Ends", "Lines", "Pattern", "Strips", "Taps", "begin", "planes_text"]
 
 SIZES = (
     "size0", "size1", "size2", "out0", "out1", "out2", "low0", "low1", "low2",
@@ -45,6 +45,8 @@ PLANES = Fields((
     "tasks", "units", "outputs", "terms", "shared", "row_unit", "row_step", "inputs", "x", "w", "y",
     "x_zero", "order", *SIZES, *TO_CODES,
 ))  # fmt: skip
+
+NEAR = 8  # elements of a line apart, and nearer ones are taken from whole vectors
 
 Taps = tuple[tuple[int, int], ...]
 Ends = Literal["overlap", "reach", "mask"]
@@ -142,9 +144,14 @@ class Lines:
         first = self.of_x(line, column)
         if stride == 1:
             x = f.load(vector, first)
-        elif stride == 2:
-            low, high = (f.load(vector, self.of_x(first, k)) for k in (0, lanes))
-            x = f.shuffle(low, high, list(range(0, 2 * lanes, 2)))
+        elif stride <= NEAR:
+            x = f.load(vector, first)
+            for v in range(1, stride):  # lanes that are in the vectors so far stand at the begin
+                there = -(-v * lanes // stride)
+                order = [k * stride if v == 1 else k for k in range(there)]
+                order += [lanes + k * stride - v * lanes for k in range(there, lanes)]
+                further = f.load(vector, self.of_x(first, v * lanes))
+                x = f.shuffle(x, further, [min(k, 2 * lanes - 1) for k in order])
         else:
             x = f.gather(vector, self.of_x(first, f.lanes(typed("i64", lanes)) * stride))
         x = f.convert(x, self.pattern.element)
