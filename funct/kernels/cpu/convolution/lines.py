@@ -351,18 +351,27 @@ class Strips(Lines):
         masked = last is not None and self.pattern.ends == "mask"
         for i, place in enumerate(places):
             cells = sums[i * together : (i + 1) * together]
-            if together == 2:
-                order = [n for k in range(lanes) for n in (k, lanes + k)]
-                even, odd = cells
-                cells = [f.shuffle(even, odd, order[:lanes]), f.shuffle(even, odd, order[lanes:])]
-            if together > 2:
+            if together > NEAR:
                 self._scatter(cells, place, q)
                 continue
+            if together > 1:
+                cells = [self._woven(cells, v * lanes) for v in range(together)]
             for v, cell in enumerate(cells):
                 to = q * together + v * lanes
                 mask = f.first_lanes(lanes, f.max(self.job.out2 - to, 0)) if masked else None
                 lowest = None if (i + 1) % self.height else last
                 self._store(self.end(cell), self.of_y(place, to), mask, lowest)
+
+    def _woven(self, cells: list[Value], first: int) -> Value:
+        """The lanes from `first` on of these by turns: of all first lanes, then all second ones."""
+        lanes, n = self.lanes, len(cells)
+        x = cells[0]
+        for b in range(1, n):
+            wanted = [divmod(k, n) for k in range(first, first + lanes)]
+            # what is not of cell b is of those before, where they stand by now, or still to come
+            order = [lanes + q if c == b else q if b == 1 else k for k, (q, c) in enumerate(wanted)]
+            x = self.f.shuffle(x, cells[b], order)
+        return x
 
     def _store(self, x: Value, to: Value, mask: Value | None, last: Value | None) -> None:
         f = self.f
