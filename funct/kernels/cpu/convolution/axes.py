@@ -114,7 +114,9 @@ def filled(
     """Three axes of a convolution, or of its adjoint, the last ones in use, and the kernel's."""
     lows = tuple([low for low, _ in slide.padding])
     walk = adjoint_axis if adjoint else axis
-    values = (size, out, kernel, slide.stride, lows, slide.dilation)
+    windows = size if adjoint else out
+    stride = tuple([s if n > 1 else 1 for s, n in zip(slide.stride, windows)])  # of one: no stride
+    values = (size, out, kernel, stride, lows, slide.dilation)
     given = [(n,) * (3 - len(v)) + tuple(v) for v, n in zip(values, (1, 1, 1, 1, 0, 1))]
     k0, k1, k2 = given[2]
     return [walk(*a) for a in zip(*given)], (k0, k1, k2)

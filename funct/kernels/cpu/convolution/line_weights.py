@@ -202,7 +202,7 @@ def _correlated(
             new = list(held)
             column = q * lines.pattern.strides[2] - job.low2
             for (n, (_, offset)), (_, row, line) in itertools.product(enumerate(taps2), rows):
-                x = lines.load(line, column + offset, lines.inside(q, offset) if edge else None)
+                x = lines.load(line, column, offset, lines.inside(q, offset) if edge else None)
                 for (m, of), (i, tap1) in itertools.product(enumerate(ours), lines.met(row)):
                     cell = (m * len(place) + place[tap1]) * len(taps2) + n
                     new[cell] = f.fma(x, of[i], new[cell])

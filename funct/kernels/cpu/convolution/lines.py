@@ -35,7 +35,9 @@ from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.cpu.tasks import deal_out
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, each, typed
 
-__all__ = ["NEAR", "PLANES", "SIZES", "Ends", "Lines", "Pattern", "Strips", "Taps", "begin", "planes_text"]
+__all__ = [
+    "NEAR", "PLANES", "SIZES", "Ends", "Lines", "Pattern", "Strips", "Taps", "begin", "planes_text",
+]  # fmt: skip
 
 SIZES = (
     "size0", "size1", "size2", "out0", "out1", "out2", "low0", "low1", "low2",
@@ -137,21 +139,30 @@ class Lines:
         head = self.of_x(job.pointer("head"), number * size)
         return f.select(number < job.end_planes, head, plane)
 
-    def load(self, line: Value, column: Value, mask: Value | None = None) -> Value:
-        """Every stride-th element from `column` on, and what stands for 0 where the mask is off."""
+    def together(self) -> list[list[int]]:
+        """The offsets along a line, those beside each other that are taken of the same vectors."""
+        groups = itertools.groupby(self.columns, lambda offset: self._begin(offset)[0])
+        return [list(offsets) for _, offsets in groups]
+
+    def _begin(self, offset: int) -> tuple[int, int]:
+        """Where the vectors begin of which an offset is taken, and what stands before it there."""
+        stride = self.pattern.strides[2]
+        before = (offset - self.columns[0]) % stride if stride <= NEAR else 0
+        return offset - before, before
+
+    def load(self, line: Value, column: Value, offset: int, mask: Value | None = None) -> Value:
+        """Every stride-th element from `column` and an offset on, and what stands for 0 where the
+        mask is off.
+        """
         f, lanes, stride = self.f, self.lanes, self.pattern.strides[2]
         vector = typed(self.read, lanes)
-        first = self.of_x(line, column)
+        begin, before = self._begin(offset)
+        first = self.of_x(line, column + begin)
         if stride == 1:
             x = f.load(vector, first)
         elif stride <= NEAR:
-            x = f.load(vector, first)
-            for v in range(1, stride):  # lanes that are in the vectors so far stand at the begin
-                there = -(-v * lanes // stride)
-                order = [k * stride if v == 1 else k for k in range(there)]
-                order += [lanes + k * stride - v * lanes for k in range(there, lanes)]
-                further = f.load(vector, self.of_x(first, v * lanes))
-                x = f.shuffle(x, further, [min(k, 2 * lanes - 1) for k in order])
+            held = [f.load(vector, self.of_x(first, v * lanes)) for v in range(stride)]
+            x = _every(f, held, stride, before)
         else:
             x = f.gather(vector, self.of_x(first, f.lanes(typed("i64", lanes)) * stride))
         x = f.convert(x, self.pattern.element)
@@ -179,6 +190,46 @@ class Lines:
         return [
             (i, k) for i in range(self.height) for k, o in self.taps1 if i * stride + o == row
         ]  # fmt: skip
+
+
+def _every(f: Emitter, held: list[Value], stride: int, first: int) -> Value:
+    """Every stride-th lane of as many vectors, from `first` on. Halves of all lanes, which even
+    strides take, serve several first ones, all by the same two orders.
+    """
+    lanes = held[0].type.lanes
+    while stride % 2 == 0:
+        order = list(range(first % 2, 2 * lanes, 2))
+        held = [f.shuffle(a, b, order) for a, b in zip(held[::2], held[1::2])]
+        stride, first = stride // 2, first // 2
+    x = held[0]
+    for v, further in enumerate(held[1:], 1):  # lanes of those so far stand at the begin
+        places = [first + k * stride - v * lanes for k in range(lanes)]  # in this one
+        x = f.shuffle(x, further, [
+            min(lanes + p, 2 * lanes - 1) if p >= 0 else p + lanes if v == 1 else k
+            for k, p in enumerate(places)
+        ])  # fmt: skip
+    return x
+
+
+def _woven(f: Emitter, cells: list[Value]) -> list[Value]:
+    """The lanes of vectors by turns: of all of them the first lane, then the second one."""
+    n, lanes = len(cells), cells[0].type.lanes
+    if n == 1:
+        return cells
+    if n % 2 == 0:
+        order = [k for pair in zip(range(lanes), range(lanes, 2 * lanes)) for k in pair]
+        pairs = zip(_woven(f, cells[::2]), _woven(f, cells[1::2]))
+        return [f.shuffle(a, b, of) for a, b in pairs for of in (order[:lanes], order[lanes:])]
+    found = []
+    for first in range(0, n * lanes, lanes):
+        wanted, x = [divmod(k, n) for k in range(first, first + lanes)], cells[0]
+        for c in range(1, n):  # lanes of those before stand in their places by now
+            order = [
+                lanes + q if of == c else q if c == 1 else k for k, (q, of) in enumerate(wanted)
+            ]
+            x = f.shuffle(x, cells[c], order)
+        found.append(x)
+    return found
 
 
 def begin(target: Host, name: str, work: str, fields: Fields) -> Module:
@@ -334,9 +385,13 @@ class Strips(Lines):
         held = list(held)
         phases, outputs = self.pattern.phases[2], range(self.pattern.sharing)
         column = q * self.pattern.strides[2] - self.job.low2
-        for offset, (tap0, row, line) in itertools.product(self.columns, lines):
+        for offset, (tap0, row, line) in [
+            (offset, line)
+            for of in self.together()
+            for line, offset in itertools.product(lines, of)
+        ]:
             mask = self.inside(block, offset) if block is not None else None
-            x = self.load(line, column + offset, mask)
+            x = self.load(line, column, offset, mask)
             taps2 = [(b, k) for b, taps in enumerate(phases) for k, o in taps if o == offset]
             for (i, tap1), (b, tap2), o in itertools.product(self.met(row), taps2, outputs):
                 weight = w[((o * k0 + tap0) * k1 + tap1) * k2 + tap2]
@@ -354,24 +409,11 @@ class Strips(Lines):
             if together > NEAR:
                 self._scatter(cells, place, q)
                 continue
-            if together > 1:
-                cells = [self._woven(cells, v * lanes) for v in range(together)]
-            for v, cell in enumerate(cells):
+            for v, cell in enumerate(_woven(f, cells)):
                 to = q * together + v * lanes
                 mask = f.first_lanes(lanes, f.max(self.job.out2 - to, 0)) if masked else None
                 lowest = None if (i + 1) % self.height else last
                 self._store(self.end(cell), self.of_y(place, to), mask, lowest)
-
-    def _woven(self, cells: list[Value], first: int) -> Value:
-        """The lanes from `first` on of these by turns: of all first lanes, then all second ones."""
-        lanes, n = self.lanes, len(cells)
-        x = cells[0]
-        for b in range(1, n):
-            wanted = [divmod(k, n) for k in range(first, first + lanes)]
-            # what is not of cell b is of those before, where they stand by now, or still to come
-            order = [lanes + q if c == b else q if b == 1 else k for k, (q, c) in enumerate(wanted)]
-            x = self.f.shuffle(x, cells[b], order)
-        return x
 
     def _store(self, x: Value, to: Value, mask: Value | None, last: Value | None) -> None:
         f = self.f
