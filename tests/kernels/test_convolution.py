@@ -156,9 +156,12 @@ def test_taps_that_reach_no_pixel_are_left_out(case: Case) -> None:
     ],
 )
 def test_pixels_that_no_tap_reads_are_left_out(
-    stride: Any, dilation: Any, padding: Any, kernel: Any, last: bool
-) -> None:
+    monkeypatch: pytest.MonkeyPatch, stride: Any, dilation: Any, padding: Any, kernel: Any,
+    last: bool,
+) -> None:  # fmt: skip
     """Where stride and dilation have a divisor in common, exactly, for whatever size is left."""
+    for name, value in (("_LEAST", 0), ("_ALONE", 16), ("_FEW_CHANNELS", 3)):
+        monkeypatch.setattr(subsampled, name, value)
     for n, size in ((2, 9), (40, 12), (40, 13)):
         slide = Sliding(stride, padding, dilation, 1)
         image = (size,) * len(kernel)
@@ -170,10 +173,11 @@ def test_pixels_that_no_tap_reads_are_left_out(
         whole &= all(d == s or k == 1 for s, d, k in zip(stride, dilation, kernel))
         whole &= g[:, 0].size >= 256
         given = (x, w, slide), (g, w, slide, image), (x, g, slide, kernel)
+        squares = whole and (kernel == (3, 3) or len(kernel) == 3)
         names = "convolution", "convolution_input", "convolution_weight"
-        for name, operands in zip(names, given):
+        for name, taken, operands in zip(names, (whole, squares, True), given):
             found = getattr(subsampled, name)(*operands)
-            assert (found is not NotImplemented) == (whole or name == "convolution_weight")
+            assert (found is not NotImplemented) == taken
             if found is not NotImplemented:
                 expected = getattr(convolution_products, name)(*operands)
                 np.testing.assert_array_equal(found, expected, strict=True)
@@ -646,6 +650,7 @@ def test_few_channels_are_sent_where_vectors_are_long(
 ) -> None:
     """From more outputs than taps on, also of small images, whatever the direction."""
     monkeypatch.setattr(cpu_sent, "_SHORT", 0)
+    monkeypatch.setattr(cpu_sent, "_PACED", 0)  # or lines serve
     at = {"c": 4, "o": 14, "groups": 1, "kernel": 3, "last": 0} | change
     k, per = at["kernel"], at["c"] // at["groups"]
     slide = Sliding((1, 1), ((k // 2,) * 2,) * 2, (1, 1), at["groups"])

@@ -28,6 +28,8 @@ __all__ = ["convolution", "convolution_input", "convolution_weight"]
 
 _FEW_CHANNELS = 16  # fewer are read where they lie by texts that know the strides
 _FEW_PIXELS = 256  # of the results of all images; weights laid out for fewer are most of the work
+_ALONE = 3  # channels of lines, which are summed quicker where they lie side by side
+_LEAST = 4_000_000  # operations of a gradient of weights, or the copy and two calls are most of it
 
 
 @functools.lru_cache(512)
@@ -88,6 +90,10 @@ def _convolution_input(
     found = _read(size, w.shape[2:], g.shape[2:], slide)
     if found is None or not _pays(found[1], len(g) * prod(g.shape[2:])):
         return None
+    channels, *kernel = w.shape[1:]
+    squares = kernel == [3, 3] and min(channels, len(w)) >= _FEW_CHANNELS
+    if not squares and (channels > _ALONE or len(size) < 3):
+        return None
     pixels, left = found
     ways = table.Remembered("convolution_input", g.dtype, 2 * g.size * prod(w.shape[1:]))
     shape = (len(g), w.shape[1], *size)
@@ -112,6 +118,8 @@ def _convolution_weight(
         return None
     pixels, left = found
     work = 2 * g.size * x.shape[1] * prod(size)
+    if x.shape[1] > 1 and work < _LEAST:
+        return None
     ways = table.Remembered("convolution_weight", g.dtype, work)
     return lambda x, g, *_: ways(_image(x, pixels), g, left, size)
 

@@ -11,6 +11,7 @@ import numpy as np
 from funct.kernels.channels import channels_first, channels_last, lie_last
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.convolution.axes import adjoint_axis, axis, countless, three
+from funct.kernels.cpu.convolution.lines import NEAR
 from funct.kernels.cpu.convolution.panels import Convolver, batch_of
 from funct.kernels.table import Fitted
 from funct.kernels.windows.convolution import fitting_size
@@ -30,6 +31,7 @@ __all__ = [
 ]  # fmt: skip
 
 _FEW_CHANNELS = 8
+_FEW_OUTPUTS = 4
 _ELEMENT = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 
 
@@ -71,6 +73,8 @@ def _beside(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> _Way | None:
     slower.
     """
     pixels = len(x) * prod(x.shape[2:]) // max(1, prod(slide.stride))
+    if len(w) <= _FEW_OUTPUTS and slide.stride[-1] <= NEAR and prod(w.shape[2:]) > 1:
+        return None  # lines of pixels that lie apart fill vectors
     return _convolution(x, w, slide) if in_tiles(len(x), pixels, w.shape, slide) else None
 
 

@@ -58,6 +58,7 @@ _FEW_BYTES, _SHARE = 8 << 10, 3  # of an image of one channel; of the caches, th
 _LANES, _SHORT_LINE = 8, 16  # outputs that fill them, better than so many pixels do;
 _SOME_TAPS = 9  # or twice as many longer ones, if so many would take two loads and a shuffle each
 _MANY_TERMS = 16  # channels; tiles are as quick with a quarter of those pixels, where they lie
+_SHUFFLED = 4  # elements apart that several outputs of a channel take of whole vectors
 _NARROW = 4  # pixels of a line; of narrower ones too many lanes are empty
 
 
@@ -188,8 +189,8 @@ def weight_planes(
 
 
 def _gathers(groups: int, outputs: int, slide: Sliding) -> bool:
-    """Whether pixels lie so far apart that lines are gathered for every output of a channel."""
-    return slide.stride[-1] > 2 and (groups == 1 or outputs > groups)
+    """Whether pixels lie so far apart that taking them costs more than several outputs gain."""
+    return slide.stride[-1] > _SHUFFLED and (groups == 1 or outputs > groups)
 
 
 def _fill_tiles(shared: int, slide: Sliding, kernel: Sizes, line: int) -> bool:

@@ -159,6 +159,8 @@ def _way(x: Sizes, dtype: np.dtype[Any], channels: int, outputs: int) -> Callabl
         return None
     if channels * outputs * pixels <= _LEAST and outputs > _THIN:
         return None
+    if 1 in (channels, outputs):
+        return None  # BLAS, and NumPy, are bound by memory
     return _filling(x[0], channels, outputs, pixels, dot)
 
 

@@ -49,6 +49,7 @@ _MANY_TAPS, _AROUND, _LEAST_TERMS = 25, 2, 12
 _SHORT, _ROOMS = 32, {48: 1 << 24, 16: 1 << 21, 8: 1 << 19}
 _FEW_PIXELS, _PIXEL_TERMS = 64, 64
 _LAST_ROOM, _LAST_TERMS = 1 << 19, 8  # where channels are last, for each of them
+_PACED, _SOME_TAPS = 8, 9  # vectors that are computed while one result is waited for
 _TO_ADD = 4  # terms more than taps: those of one more are less work than to add up what it is sent
 _ROOM = 1 << 20  # bytes of what is sent, if an image sends no more
 # of sound:
@@ -70,7 +71,7 @@ def _convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> Any:
         return np.flip(w, axes).swapaxes(0, 1)
 
     few = len(w) < _FEW and _apart(x, flipped(w), turned)
-    few = few or _many(x, w, len(w), slide)
+    few = few or (_many(x, w, len(w), slide) and not _in_lines(w, size, len(x)))
     if not few and not _large(x, w, len(w), slide, size):
         return None
     added = _added(x, flipped(w), turned, size)
@@ -138,6 +139,15 @@ def _many(g: Any, w: Any, channels: int, slide: Sliding) -> bool:
     long = host().vector_bytes > _SHORT and not lie_last(g)
     few = slide.groups == 1 and channels <= _FEW and taps > 1 and terms >= taps + _TO_ADD
     return long and few and g.dtype == w.dtype and g.size > 0
+
+
+def _in_lines(w: Any, size: Sizes, images: int) -> bool:
+    """Whether lines (`lines.py`) are as quick as BLAS, where loads keep pace with products: those
+    of planes for many taps, and of little.
+    """
+    paced = host().operations_at_once < _PACED
+    little = w.size * prod(size) * images < _MUCH
+    return paced and (little or (len(size) > 1 and prod(w.shape[2:]) >= _SOME_TAPS))
 
 
 def _spread(g: Any, w: Any, slide: Sliding, size: Sizes) -> bool:
