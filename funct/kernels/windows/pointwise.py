@@ -93,7 +93,7 @@ def in_tiles(x: Sizes, g: Sizes, size: Sizes, slide: Sliding, itemsize: int) -> 
     if _short():
         most = _SHORT_WEIGHTS
     fewer = min(channels, outputs)
-    if fewer <= _FEW_CHANNELS and fewer < max(channels, outputs):
+    if fewer <= _FEW_CHANNELS:
         return False
     if prod(image) >= _LONG_IMAGE:
         least = 0
@@ -310,6 +310,8 @@ def _convolution_weight(
         return lambda x, g, *_: _of_all_channels(x, g, slide.groups).reshape(result)
     if _stacks(x, g, size, slide) and alike and g.shape[1] > slide.groups:
         return lambda x, g, *_: _stacked_weight(x, g, slide.groups).reshape(result)
+    if n > 1 and channels == outputs == prod(size) == 1:
+        return None  # sums of lines
     if _dense(x, g) and whole(x.shape, size, slide):
         return lambda x, g, *_: matmul(g.reshape(n, outputs).T, x.reshape(n, -1)).reshape(result)
     if x.dtype != g.dtype or not single(x.shape, size, slide):
