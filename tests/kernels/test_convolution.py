@@ -439,7 +439,10 @@ def test_single_elements_that_lie_apart_are_products_too(
     if last:
         x, g = [np.moveaxis(np.ascontiguousarray(np.moveaxis(v, 1, -1)), -1, 1) for v in (x, g)]
     found = pointwise.convolution_weight(x, g, slide, (1,) * len(axes))
-    np.testing.assert_array_equal(found, expected, strict=True)
+    if found is NotImplemented:  # sums of lines
+        assert n > c == o == max(stride) == 1
+    else:
+        np.testing.assert_array_equal(found, expected, strict=True)
     w = integers((o, c, *[1] * len(axes)), 3, dtype)
     for name, *rest in (("convolution", x, w, slide), ("convolution_input", g, w, slide, size)):
         found = getattr(pointwise, name)(*rest)

@@ -310,12 +310,12 @@ def _convolution_weight(
         return lambda x, g, *_: _of_all_channels(x, g, slide.groups).reshape(result)
     if _stacks(x, g, size, slide) and alike and g.shape[1] > slide.groups:
         return lambda x, g, *_: _stacked_weight(x, g, slide.groups).reshape(result)
-    if n > 1 and channels == outputs == prod(size) == 1:
-        return None  # sums of lines
     if _dense(x, g) and whole(x.shape, size, slide):
         return lambda x, g, *_: matmul(g.reshape(n, outputs).T, x.reshape(n, -1)).reshape(result)
     if x.dtype != g.dtype or not single(x.shape, size, slide):
         return _of_some_pixels(x, g, slide, size)
+    if n > 1 and channels == outputs == 1:
+        return None  # sums of lines
     if _last(x) and _last(g):
         return lambda x, g, *_: matmul(
             channels_last(g).reshape(-1, outputs).T, channels_last(x).reshape(-1, channels)

@@ -52,7 +52,6 @@ _FIELDS = Fields(("x", "y", "parts", "means", "tasks", "rows", "length", "depth"
 _rest, _words = (getattr(struct.Struct(f"{len(_FIELDS) - 4}q"), n) for n in ("pack", "unpack"))
 _TO_VECTORS = SUMS.bit_length() - 1
 _BLOCK = 128  # terms that are no more halved
-_LINE = 64  # bytes that come from memory at once
 _FOUR = (34, 64, 60)  # vectors of four blocks: from, to, and to where there are terms behind them
 _PIECES = 64  # of four blocks, whose sums are kept until they are added
 _TASK = 1 << 15  # elements that are worth a task,
@@ -287,9 +286,7 @@ def _define_pieces(module: Module, element: str, kind: Type) -> None:
 
 
 def _define_four(module: Module, element: str, kind: Type, terms: str) -> None:
-    """`four(x, n, mean)`: the total of four blocks of 8 to 16 vectors, which take one by turns, so
-    that no sum waits for the one before it.
-    """
+    """`four(x, n, mean)`: the total of four blocks of 8 to 16 vectors."""
     f = module.function("four", _given(kind.element), kind, local=True)
     x, n, mean = f.arguments
     read = functools.partial(_read, f, element, kind, terms, mean)
@@ -297,7 +294,7 @@ def _define_four(module: Module, element: str, kind: Type, terms: str) -> None:
     low, least = vectors >> 1, vectors >> 2
     starts = [f.constant(I64, 0), least, low, low + ((vectors - low) >> 1)]
     blocks = [f.at(x, start * SUMS, element) for start in starts]
-    sums = _of_blocks_abreast(f, blocks, least, element, read)
+    sums = _of_blocks(f, blocks, least, element, read)
     more = vectors & (len(blocks) - 1)  # how many have one more: the last, the second, the third
 
     def longer(k: int, others: int) -> Value:
@@ -316,42 +313,39 @@ def _of_block(
     f: Emitter, x: Value, vectors: Value, element: str, kind: Type, read: Read
 ) -> Value:  # fmt: skip
     """Of 8 to 16 vectors."""
-    return paired(f, _of_blocks_abreast(f, [x], vectors, element, read), kind.lanes)[0]
+    return paired(f, _of_blocks(f, [x], vectors, element, read), kind.lanes)[0]
 
 
-def _of_blocks_abreast(
+def _of_blocks(
     f: Emitter, blocks: list[Value], vectors: Value, element: str, read: Read
 ) -> list[Value]:  # fmt: skip
-    """The sums of blocks of as many vectors, 8 to 16. Memory is asked for at as many places, which
-    the processor does not see coming: it is told what is at the same ones of the next piece.
+    """The sums of blocks of as many vectors, 8 to 16. Each is added to the end before the next one
+    is begun: the processor sees memory coming in one stream, and begins with the next sums while
+    the last ones wait.
 
     In no loop: none ends where the processor expects it. Blocks of a row are nearly of one length,
     so of the branches of its binary form only the last ones vary.
     """
-    line = max(1, _LINE // (SUMS * typed(element).bytes))
+    least = _BLOCK // 2 // SUMS
 
-    def added(sums: list[Value], at: Value, count: int, first: int = 0) -> list[Value]:
-        for k in range(first, count):
-            for x in blocks * (len(blocks) > 1 and k % line == 0):
-                f.prefetch(f.at(x, at + (k * SUMS + len(blocks) * _BLOCK), element))
-            sums = [s + read(x, at + k * SUMS, SUMS) for s, x in zip(sums, blocks, strict=True)]
-        return sums
+    def added(x: Value, total: Value, at: Value, count: int) -> list[Value]:
+        for k in range(count):
+            total = total + read(x, at + k * SUMS, SUMS)
+        return [total, at + count * SUMS]
 
-    def maybe(sums: list[Value], at: Value, count: int) -> list[Value]:
-        return f.branch(
-            f.ne((vectors - least) & count, 0),
-            lambda: [*added(sums, at, count), at + count * SUMS],
-            lambda: [*sums, at],
-        )
+    def maybe(x: Value, total: Value, at: Value, count: int) -> list[Value]:
+        more = f.ne((vectors - least) & count, 0)
+        return f.branch(more, lambda: added(x, total, at, count), lambda: [total, at])
 
-    least = count = _BLOCK // 2 // SUMS
-    none = f.constant(I64, 0)
-    sums = added([read(x, none, SUMS) for x in blocks], none, least, 1)
-    at = none + least * SUMS
-    while count:
-        *sums, at = maybe(sums, at, count)
-        count //= 2
-    return sums
+    def of_block(x: Value) -> Value:
+        none, count = f.constant(I64, 0), least
+        total, at = added(x, read(x, none, SUMS), none + SUMS, least - 1)
+        while count:
+            total, at = maybe(x, total, at, count)
+            count //= 2
+        return total
+
+    return [of_block(x) for x in blocks]
 
 
 def _read(
