@@ -347,6 +347,42 @@ def test_channels_of_small_groups_may_be_last(case: Case, dtype: Any, at_end: bo
             assert y.shape == w.shape or np.moveaxis(y, 1, -1).flags.c_contiguous
 
 
+@pytest.mark.in_turn
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("size", "kernel", "stride", "padding"),
+    [
+        ((4, 4, 4), 5, 1, 2),
+        ((4, 4, 4), 5, 2, 2),
+        ((2, 7), 2, 5, 0),
+        ((5, 5), 5, 1, 0),
+        ((9,), 7, 3, 3),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("channels", [3, 16, 37])
+def test_images_of_few_pixels_a_line_are_turned(
+    size: tuple[int, ...], kernel: int, stride: int, padding: int, channels: int, dtype: Any
+) -> None:
+    """Whose channels are first, and so are those of the result; fewer than a vector has are not."""
+    d = len(size)
+    slide = Sliding((stride,) * d, ((padding, padding),) * d, (1,) * d, channels)
+    x = numbers((3, channels, *size), 1, dtype)
+    w = numbers((channels, 1, *(kernel,) * d), 2, dtype)
+    g = numbers((3, channels, *slide.size(size, w.shape[2:])), 3, dtype)
+    with pytest.MonkeyPatch.context() as patch, guarded.memory(at_end=channels == 16):
+        patch.setattr(depthwise_last, "_FEW_PRODUCTS", 0)
+        patch.setattr(depthwise_last, "_FEW_TAPS", 0)
+        patch.setattr(depthwise_last, "_FEW_BYTES", host().vector_bytes)
+        found = _all_three(depthwise_last, depthwise_last, x, w, g, slide)
+        assert len(found) == (2 if channels >= host().vector_bytes // x.itemsize else 0)
+        for y, expected in found:
+            np.testing.assert_array_equal(y, expected, strict=True)
+            assert y.flags.c_contiguous
+        patch.setattr(depthwise_last, "_FEW_PRODUCTS", x.size * w.size)
+        assert not _all_three(depthwise_last, depthwise_last, x, w, g, slide)
+
+
 @given(st.data(), st.sampled_from(DTYPES), st.booleans())
 def test_windows_of_single_elements_are_tiles_of_planes(
     data: st.DataObject, dtype: Any, at_end: bool

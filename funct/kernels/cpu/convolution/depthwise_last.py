@@ -1,4 +1,8 @@
-"""Convolution of small groups, and both of its adjoints, where channels are last (`pixels.py`)."""
+"""Convolution of small groups, and both of its adjoints, where channels are last (`pixels.py`).
+
+Images of few pixels a line, whose channels are first, are turned for it, and the result turned
+back: lines so short would leave most lanes of vectors empty.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,7 @@ from funct.kernels.cpu.convolution.pixels import (
     strip_pixels,
     sums_text,
 )
+from funct.kernels.cpu.convolution.turned import turned
 from funct.kernels.cpu.record import address
 from funct.kernels.cpu.runners import filling
 from funct.kernels.windows.convolution import fitting_size
@@ -38,6 +43,9 @@ _ELEMENT = {"float32": "f32", "float64": "f64"}
 _TASKS = 4  # per core
 _PARTS = 8  # sums of weights that are added in the end, whatever the number of cores
 _LONG_LINE = 28 << 10  # bytes
+_FEW_BYTES = 16  # of the pixels of a line: few, which are turned where more taps are met than
+_FEW_TAPS = 9  # so many, by the stride,
+_FEW_PRODUCTS = 1 << 16  # and the work is worth three calls
 _TAPS, _PHASES = 128, 64  # of a kernel, of an adjoint; texts grow with them
 
 _PLACES = tuple([PIXELS.place(name) for name in ("x", "w", "y")])
@@ -123,17 +131,38 @@ def _run(
     x: NDArray[Any], w: NDArray[Any], slide: Sliding, out: Sizes | None, how: str
 ) -> NDArray[Any]:
     """out: *T of the result; None: that of a convolution."""
-    if not _fits(x, w, slide) or not x.shape[1] == len(w) == w.shape[1] * slide.groups:
+    if not x.shape[1] == len(w) == w.shape[1] * slide.groups:
         return NotImplemented
-    out = fitting_size(x.shape, w.shape, None, slide) if out is None else out
-    made = _plan(x.dtype, x.shape, w.shape[2:], slide, out, how)
+    size = fitting_size(x.shape, w.shape, None, slide) if out is None else out
+    turns = _turns(x, w, slide, size)
+    if not turns and not _fits(x, w, slide):
+        return NotImplemented
+    made = _plan(x.dtype, x.shape, w.shape[2:], slide, size, how)
     if made is None:
         return NotImplemented
+    if turns:
+        last = turned(x.reshape(*x.shape[:2], -1)).reshape(len(x), *x.shape[2:], -1)
+        x = channels_first(last)
     packed = _of_taps(w, how == "adjoint")[made.channels].swapaxes(1, 2).copy()
-    y = memory.fresh((len(x), *out, len(w)), x.dtype)
+    y = memory.fresh((len(x), *size, len(w)), x.dtype)
     streams = made.pattern.streams and address(y) % host().vector_bytes == 0
     _filling(made, "pixels", streams)(channels_last(x), packed, y)
+    if turns:
+        return turned(y.reshape(len(y), -1, len(w))).reshape(len(y), len(w), *size)
     return channels_first(y)
+
+
+def _turns(x: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes) -> bool:
+    """Whether channels that are first are turned, each a group of its own. size: of the result."""
+    taps, pixels = prod(w.shape[2:]), min(prod(size), prod(x.shape[2:]))
+    return (
+        w.shape[1] == 1
+        and x.dtype == w.dtype
+        and x.flags.c_contiguous
+        and min(size[-1], x.shape[-1]) * x.itemsize <= _FEW_BYTES
+        and taps * max(slide.stride) > _FEW_TAPS
+        and len(x) * len(w) * pixels * taps > _FEW_PRODUCTS
+    )
 
 
 def _fits(x: NDArray[Any], other: NDArray[Any], slide: Sliding) -> bool:
