@@ -84,7 +84,7 @@ def direct(
     or Python's numbers), "sequence" (the first argument is a tuple or list of them) or "rest" (of
     those that `*args` collects). maybe: names of arguments that are arrays or plain Python. Other
     arguments are plain Python, which a kernel without arrays finds out by itself. gives: what makes
-    the result where there are several.
+    the result where the kernel gives several.
     """
 
     def declare(fun: Callable[P, R]) -> Callable[P, R]:
@@ -187,6 +187,10 @@ _ONE = """\
             return _r"""
 
 _SEVERAL = """\
+            if _d.__class__ is ndarray:
+                _r = make(None)
+                _r.data = _d
+                return _r
             _found = []
             for _v in _d:
                 _r = make(None)

@@ -27,7 +27,7 @@ from funct.kernels.reductions.shares import FEW, in_code, is_few, log_softmax, s
 from funct.kernels.table import find
 from funct.kernels.windows.convolution import called
 from funct.kernels.windows.pooling import max_pool, mean_pool
-from funct.kernels.windows.pooling_few import plan_of, pooled_few
+from funct.kernels.windows.pooling_few import places_of_few, plan_of, pooled_few
 from funct.kernels.windows.views import Sliding, output_size
 
 __all__ = [
@@ -335,11 +335,22 @@ def max_pool_of(rank: int) -> Callable[..., Any]:
         x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
         ceil_mode: Any = False, return_indices: Any = False,
     ) -> Any:  # fmt: skip
-        if ceil_mode or return_indices or dilation.__class__ is not int or dilation != 1:
+        if ceil_mode or dilation.__class__ is not int or dilation != 1:
             return None
+        if return_indices:
+            return _with_places(x, rank, kernel_size, stride, padding)
         return _folded("max", x, rank, kernel_size, stride, padding)
 
     return run
+
+
+def _with_places(x: Any, rank: int, size: Any, stride: Any, padding: Any) -> Any:
+    """The maxima of windows of few elements, and where they are."""
+    y = _folded("max", x, rank, size, stride, padding) if x.size < FEW else None
+    if y is None or not ready(FEW):
+        return None
+    _, plan, _ = _windows(x.shape, x.dtype, rank, size, size if stride is None else stride, padding)
+    return None if plan is None else (y, places_of_few(x, plan))
 
 
 def conv_of(rank: int) -> Callable[..., Any]:

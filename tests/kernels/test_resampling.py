@@ -60,11 +60,14 @@ def test_sums_are_those_of_taken_elements(data: Any, dtype: str, seed: int) -> N
 @pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(2, 9, 11, 40), (3, 40, 5, 9), (1, 33, 13, 8), (2, 3, 1, 64)])
-def test_sums_along_two_axes_are_those_of_one_after_the_other(shape: Any, dtype: str) -> None:
+@pytest.mark.parametrize("taps", [1, 2])
+def test_sums_along_two_axes_are_those_of_one_after_the_other(
+    shape: Any, dtype: str, taps: int
+) -> None:
     """Of images whose channels are last, and others, bit for bit, whatever is in them."""
     rng = np.random.default_rng(0)
     x = np.moveaxis(rng.choice(np.asarray(SPECIAL), shape).astype(dtype), -1, 1)
-    pairs = [(unread(rng.integers(0, n, (2, out)), len(x) - 1), rng.normal(size=(2, out)))
+    pairs = [(unread(rng.integers(0, n, (taps, out)), len(x) - 1), rng.normal(size=(taps, out)))
              for n, out in zip(shape[1:3], (40, 23))]  # fmt: skip
     with np.errstate(all="ignore"):
         expected = composed(composed(x, *pairs[0], 2), *pairs[1], 3)
@@ -148,7 +151,7 @@ def test_no_index_leaves_arrays(inner: int) -> None:
         sizes = (2, 5, out, out, inner, 3 * out)
         agree(
             cpu_resampling.between, image, rows, rng.normal(size=(2, out)), columns,
-            rng.normal(size=(2, out)), made, *sizes, 5, -(-3 * out // 5),
+            rng.normal(size=(2, out)), made, *sizes, 5, False, -(-3 * out // 5),
         )  # fmt: skip
     agree(
         cpu_resampling.along,

@@ -99,7 +99,7 @@ def _along_axis(
 
 def _is_between(shape: tuple[int, ...], first: Taps, second: Taps) -> bool:
     """Whether both axes of images, of which pixels are last, are done at once."""
-    return shape[-1] >= LANES and len(first[0]) == len(second[0]) == 2
+    return shape[-1] >= LANES and len(first[0]) == len(second[0]) <= 2
 
 
 def _between_axes(
@@ -113,7 +113,7 @@ def _between_axes(
     count = outer * out0
     some = share(out1 * inner * 4, count)
     shares, parts = (w.astype(dtype, copy=False) for w in (shares, parts))
-    told = n0, n1, out0, out1, inner, count, some, -(-count // some)
+    told = n0, n1, out0, out1, inner, count, some, len(rows) == 1, -(-count // some)
 
     def run(x: Any) -> Any:
         y = make()

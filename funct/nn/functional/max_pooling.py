@@ -22,7 +22,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@direct(kernels.max_pool_of(1))
+@direct(kernels.max_pool_of(1), gives=tuple)
 @whole
 def max_pool1d(
     input: Any, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
@@ -50,7 +50,7 @@ def max_pool1d(
     )
 
 
-@direct(kernels.max_pool_of(2))
+@direct(kernels.max_pool_of(2), gives=tuple)
 @whole
 def max_pool2d(
     input: Any, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
@@ -75,7 +75,7 @@ def max_pool2d(
     )
 
 
-@direct(kernels.max_pool_of(3))
+@direct(kernels.max_pool_of(3), gives=tuple)
 @whole
 def max_pool3d(
     input: Any, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,

@@ -29,7 +29,10 @@ def across(
         image = np.int64(np.uint64(r) // np.uint64(out))
         o = r - image * out
         base, to = image * n * inner, r * inner
-        if places[o] < 0:
+        if places[o] < 0 and inner >= LANES:
+            for q in range(0, inner, LANES):
+                stored(y, to + min(q, inner - LANES), spread(x.dtype.type(0), LANES))
+        elif places[o] < 0:
             for q in range(inner):
                 y[to + q] = 0
         elif inner >= _WIDE:
@@ -90,30 +93,41 @@ def along(
 @parallel
 def between(
     x: Any, rows: Any, shares: Any, columns: Any, parts: Any, y: Any, n0: int, n1: int, out0: int,
-    out1: int, inner: int, count: int, some: int, task: int,
+    out1: int, inner: int, count: int, some: int, lone: bool, task: int,
 ) -> None:  # fmt: skip
     """y (outer, out0, out1, inner) of x (outer, n0, n1, inner): two taps along each axis, as by
-    `across` along the first and then the second, with vectors along inner. rows, shares: places and
-    weights of the first, columns, parts: of the second. count: outer · out0.
+    `across` along the first and then the second, with vectors along inner; or, lone, one along
+    each. rows, shares: places and weights of the first, columns, parts: of the second. count:
+    outer · out0.
     """
     for r in range(task * some, min((task + 1) * some, count)):
         image = np.int64(np.uint64(r) // np.uint64(out0))
         o = r - image * out0
+        under = 0 if lone else out0 + o
         upper = (image * n0 + rows[o]) * n1 * inner
-        lower = (image * n0 + rows[out0 + o]) * n1 * inner
-        over, under = spread(shares[o], LANES), spread(shares[out0 + o], LANES)
-        for k in range(out1):
-            to = (r * out1 + k) * inner
-            if rows[o] < 0 or columns[k] < 0:
-                for q in range(inner):
-                    y[to + q] = 0
+        lower = (image * n0 + rows[under]) * n1 * inner
+        shares0, shares1 = spread(shares[o], LANES), spread(shares[under], LANES)
+        to = r * out1 * inner
+        none = spread(x.dtype.type(0), LANES)
+        if rows[o] < 0:
+            for q in range(0, out1 * inner, LANES):
+                stored(y, to + min(q, out1 * inner - LANES), none)
+        for k in range(0 if rows[o] < 0 else out1):
+            if columns[k] < 0:
+                for q in range(0, inner, LANES):
+                    stored(y, to + min(q, inner - LANES), none)
             else:
-                a, b = columns[k] * inner, columns[out1 + k] * inner
-                left, right = spread(parts[k], LANES), spread(parts[out1 + k], LANES)
+                beside = 0 if lone else out1 + k
+                a, b = columns[k] * inner, columns[beside] * inner
+                left, right = spread(parts[k], LANES), spread(parts[beside], LANES)
                 for q in range(0, inner, LANES):
                     c = min(q, inner - LANES)
-                    first: Any = loaded(x, upper + a + c, LANES) * over
-                    first = first + loaded(x, lower + a + c, LANES) * under
-                    second: Any = loaded(x, upper + b + c, LANES) * over
-                    second = second + loaded(x, lower + b + c, LANES) * under
-                    stored(y, to + c, first * left + second * right)
+                    first: Any = loaded(x, upper + a + c, LANES) * shares0
+                    if lone:
+                        stored(y, to + c, first * left)
+                    else:
+                        first = first + loaded(x, lower + a + c, LANES) * shares1
+                        second: Any = loaded(x, upper + b + c, LANES) * shares0
+                        second = second + loaded(x, lower + b + c, LANES) * shares1
+                        stored(y, to + c, first * left + second * right)
+            to += inner
