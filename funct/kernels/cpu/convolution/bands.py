@@ -65,6 +65,7 @@ JOB = Fields((
 
 CLASS = Fields((
     "residue", "pixels_per_row", "pixels", "taps", "n_taps",
+    "adds",  # to the sums of classes before
 ))  # fmt: skip
 
 PACK = Fields((
@@ -168,7 +169,7 @@ class _Band(Slab):
         row = f.select(alone, job.most_rows + 1, f.constant(I64, 0))
         most = f.select(alone, job.most_alone, job.most_rows)
         table = f.at(job.pointer("tiles"), row, "i64")
-        add = Value(f, f.convert(c > 0, "u64").name, I64)
+        add = Value(f, f.convert((c > 0) | f.ne(record.adds, 0), "u64").name, I64)
         given = [record.pointer("taps"), record.n_taps, b, depth, wide, y, add]
         pixels, zero = record.pointer("pixels"), f.constant(I64, 0)
         tiles = functools.partial(call_tiles, f, table, most, a, pixels, zero, count, given)

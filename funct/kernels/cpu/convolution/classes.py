@@ -3,6 +3,9 @@
 A convolution has one class, and its adjoint in x one for each residue of the pixels by the stride.
 Where zeros around are a good part of what they read, pixels at borders are classes of their own,
 whose taps are those inside. Bands that lie alike in the image share their classes.
+
+Where these would be many, as of large windows on small images, and channels are many, each tap has
+a class instead: the pixels for which it reads the image, to whose sums its products are added.
 """
 
 from __future__ import annotations
@@ -17,26 +20,30 @@ from numpy.typing import NDArray
 from funct.kernels.cpu.convolution.axes import Axes, Axis, Phase
 from funct.kernels.cpu.record import address
 
-__all__ = ["Class", "Classes", "Pixels", "classes_of", "places_of"]
+__all__ = ["Class", "Classes", "Pixels", "by_taps", "classes_of", "places_of"]
 
 _MOST = 125  # classes at borders of a band,
 _WORTH = 0.96  # if they leave no more than this of the work,
 _WORTH_ALONG = 0.93  # of walks of several taps, which few pixels repay less,
 _IN_PLACE = 1.05  # or where nothing outside of the image is read, and so nothing is copied
 _LOST = 3  # pixels, about half of a tile, that a class costs in vain
+_ADDED = 3  # products that it takes to add to a sum that is there
+_WORTH_TAPS = 0.96  # see `by_taps`
 
 Ints = NDArray[np.int64]
 
 
 class Class(Struct, frozen=True, eq=False):
     """Pixels of a band, from row `first` on, so many of each row. places: (offset in the slab,
-    offset in the sums) of each. offsets: of their taps, in the slab and in a panel.
+    offset in the sums) of each. offsets: of their taps, in the slab and in a panel. adds: whether
+    to sums that are there.
     """
 
     first: int
     per_row: int
     places: Ints
     offsets: Ints
+    adds: bool = False
 
     def count(self, rows: int, step: int) -> int:
         """How many are in so many rows."""
@@ -54,18 +61,11 @@ class Pixels(Struct, frozen=True, eq=False):
     along: int
 
     def inside(self, axes: Axes, rows: int, start: int) -> list[NDArray[np.bool_]]:
-        """For each axis whether what a tap of a pixel reads is no zero around: (pixels, taps).
-
-        rows: of the band, which begins at row `start` of the slab of the whole image.
-        """
-        first = self.phases[0]
-        counts = len(range(first.start, rows, axes[0].step)), *[p.count for p in self.phases[1:]]
-        starts = start, 0, 0
-        given = zip(self.phases, axes, counts, starts, strict=True)
-        return [
-            np.ones((g[2], 1), bool) if k == self.along else _inside(*g)
-            for k, g in enumerate(given)
-        ]
+        """See `_all_inside`; all zeros around are read along the axis of walks."""
+        found = _all_inside(self.phases, axes, rows, start)
+        if self.along >= 0:
+            found[self.along] = np.ones((len(found[self.along]), 1), bool)
+        return found
 
     def classes(
         self, inside: list[NDArray[np.bool_]] | None, rows: int, images: int, *, in_place: bool
@@ -103,6 +103,18 @@ class Pixels(Struct, frozen=True, eq=False):
         worth = _WORTH if self.along < 0 else _WORTH_ALONG
         return found if work < worth * plain and len(found) > 1 else [all_rows]
 
+    def of_taps(self, inside: list[NDArray[np.bool_]], rows: int) -> list[Class]:
+        """A class for each tap that adds to sums, which a first one without taps sets to 0."""
+        shape, taps_shape = ([a.shape[k] for a in inside] for k in (0, 1))
+        at = np.arange(prod(shape)).reshape(shape)
+        found = [Class(rows - 1, at.size, self.places[at.ravel()], self.offsets[:0])]
+        for k, taps in enumerate(itertools.product(*map(range, taps_shape))):
+            pixels = at[np.ix_(*[a[:, t] for a, t in zip(inside, taps)])].ravel()
+            if pixels.size:
+                read = self.offsets[k : k + 1].copy()
+                found.append(Class(rows - 1, pixels.size, self.places[pixels], read, adds=True))
+        return found
+
 
 class Classes(Struct, frozen=True, eq=False):
     """table: as `bands.CLASS` says, of all bands. sets: for each band, its first class and how many
@@ -118,12 +130,13 @@ class Classes(Struct, frozen=True, eq=False):
 
 def classes_of(
     kinds: list[Pixels], axes: Axes, band_rows: int, band_step: int, units: tuple[int, int],
-    apart: tuple[int, int], *, skips: bool, in_place: bool,
+    apart: tuple[int, int], *, skips: bool, in_place: bool, of_taps: bool = False,
 ) -> Classes | None:  # fmt: skip
     """The classes of all bands. None where images cannot be read in place.
 
     band_step: rows of the slab from one band to the next. units: images of a unit, and of the last
     one; apart: how far in the slab and in the sums. skips: whether zeros around are left out.
+    of_taps: whether each tap has its own.
     """
     table: list[list[int]] = []
     tables: list[Ints] = []
@@ -133,7 +146,10 @@ def classes_of(
         first = len(table)
         for pixels, seen in zip(kinds, inside, strict=True):
             given = seen if skips else None
-            parts = pixels.classes(given, rows, units[0], in_place=in_place)
+            if of_taps:
+                parts: list[Class] | None = pixels.of_taps(seen, rows)
+            else:
+                parts = pixels.classes(given, rows, units[0], in_place=in_place)
             if parts is None:
                 return None
             for c in parts:
@@ -142,7 +158,7 @@ def classes_of(
                 some = frozenset([c.count(rows, axes[0].step) * n for n in units])
                 evens.append((*_even(places[:, 0]), some))
                 here = address(places), address(c.offsets)
-                table.append([c.first, c.per_row, *here, len(c.offsets)])
+                table.append([c.first, c.per_row, *here, len(c.offsets), int(c.adds)])
         return first, len(table) - first
 
     known: dict[tuple[object, ...], tuple[int, int]] = {}
@@ -189,6 +205,44 @@ def places_of(
     write = ((p0 * axes[1].out + p1) * axes[2].out + p2) * row_words
     both = [np.broadcast_to(v, read.shape).ravel() for v in (read, write)]
     return np.stack(both, axis=1).copy()
+
+
+def by_taps(axes: Axes, bands: tuple[int, int], images: int, depth: int) -> bool:
+    """Whether classes of single taps are less work than those of pixels. bands: rows of one, and
+    from one to the next in the slab. images: that share the tiles. depth: products of a tap.
+    """
+    of_pixels, of_taps = 0.0, 0.0
+    (most, step), out = bands, axes[0].out
+    for band, first in enumerate(range(0, out, most)):
+        rows = min(most, out - first)
+        for phases in itertools.product(*[a.phases for a in axes]):
+            inside = _all_inside(phases, axes, rows, band * step)
+            if not all(a.size for a in inside):
+                continue
+            of_pixels += _work(_told_apart(inside, images), images)
+            products, taps = [prod(n) for n in zip(*[(int(a.sum()), a.shape[1]) for a in inside])]
+            of_taps += images * products * (1 + _ADDED / depth) + _LOST * taps
+    return of_taps < _WORTH_TAPS * of_pixels
+
+
+def _all_inside(
+    phases: tuple[Phase, ...], axes: Axes, rows: int, start: int
+) -> list[NDArray[np.bool_]]:
+    """For each axis whether what a tap of a pixel reads is no zero around: (pixels, taps).
+
+    rows: of the band, which begins at row `start` of the slab of the whole image.
+    """
+    first = phases[0]
+    counts = len(range(first.start, rows, axes[0].step)), *[p.count for p in phases[1:]]
+    given = zip(phases, axes, counts, (start, 0, 0), strict=True)
+    return [_inside(*g) for g in given]
+
+
+def _work(inside: list[NDArray[np.bool_]], images: int) -> float:
+    """Taps of all pixels of such classes, and what the classes cost in vain."""
+    kinds = [np.unique(a, axis=0) for a in inside]
+    products, taps = prod([int(a.sum()) for a in inside]), prod([int(k.sum()) for k in kinds])
+    return images * products + _LOST * taps
 
 
 def _told_apart(inside: list[NDArray[np.bool_]], images: int) -> list[NDArray[np.bool_]]:

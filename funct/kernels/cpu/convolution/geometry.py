@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from funct.kernels.cpu.convolution.axes import Axes, Batch, Phase, merged, slab_fields
-from funct.kernels.cpu.convolution.classes import Classes, Pixels, classes_of, places_of
+from funct.kernels.cpu.convolution.classes import Classes, Pixels, by_taps, classes_of, places_of
 from funct.kernels.cpu.record import address
 
 __all__ = ["Plan", "plan"]
@@ -108,11 +108,15 @@ def _plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int], *, in_place: b
     band_rows, together, splits, split_channels, once = _bands(
         batch, axes, reach, pitch, (padded, row_words), piece / depth
     )
+    slab = slab_fields(batch, axes, band_rows, pitch)
+    of_taps = along < 0 and batch.skips and not once
+    of_taps = of_taps and by_taps(axes, (band_rows, slab["slab_step"]), together, depth)
+    if of_taps:
+        piece = depth
     outputs = all_groups * batch.group_outputs
     direct = batch.last and all_groups * padded == outputs
     if direct:  # sums are written to their places in the result
         row_words = outputs
-    slab = slab_fields(batch, axes, band_rows, pitch)
     place = (slab["slab_words"] // line + 2) * line
     if in_place:
         place = prod(reach) * channels
@@ -133,7 +137,7 @@ def _plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int], *, in_place: b
     apart = place, prod([a.out for a in axes]) * row_words
     classes = classes_of(
         kinds, axes, band_rows, slab["slab_step"], of_units, apart, skips=batch.skips,
-        in_place=in_place,
+        in_place=in_place, of_taps=of_taps,
     )  # fmt: skip
     if classes is None:
         return None
