@@ -632,16 +632,19 @@ def test_few_channels_of_many_terms_are_sent(
 ])  # fmt: skip
 @pytest.mark.skipif(not available(), reason="there is no LLVM to compile with")
 def test_windows_that_reach_far_beyond_images_are_sent(
-    size: int, kernel: int, stride: int, taken: bool
+    size: int, kernel: int, stride: int, taken: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Of one image and many terms; tiles take several a tap at a time."""
+    monkeypatch.setattr(cpu_sent, "_SHORT", 0)  # as where vectors are long
     slide = Sliding((stride,) * 2, ((0, 0),) * 2, (1, 1), 1)
-    g = integers((2, 12, *slide.size((size,) * 2, (kernel,) * 2)), 1, np.float32)
-    w = integers((12, 17, kernel, kernel), 2, np.float32)
-    found = cpu_sent.convolution_input(g, w, slide, (size, size))
-    assert (found is not NotImplemented) == taken
-    if taken:
-        expected = convolution_products.convolution_input(g, w, slide, (size, size))
-        np.testing.assert_array_equal(found, expected, strict=True)
+    w = integers((65, 17, kernel, kernel), 2, np.float32)
+    for images in (1, 2):
+        g = integers((images, 65, *slide.size((size,) * 2, (kernel,) * 2)), 1, np.float32)
+        found = cpu_sent.convolution_input(g, w, slide, (size, size))
+        assert (found is not NotImplemented) == (taken and images == 1)
+        if found is not NotImplemented:
+            expected = convolution_products.convolution_input(g, w, slide, (size, size))
+            np.testing.assert_array_equal(found, expected, strict=True)
 
 
 @pytest.mark.parametrize(

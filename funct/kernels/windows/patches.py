@@ -40,7 +40,8 @@ _FEW_LANES, _SHORT = 8, 16  # channels that fill no vector of tiles, by windows 
 _WIDE = 64  # bytes of a vector, with which BLAS is quicker at adjoints,
 _LONG_RUN = 14  # if so many elements are copied at a time; see Note [Short runs]
 _FEW_PRODUCTS = 1 << 22  # of single elements
-_ALONE = 3  # channels, of which products make little
+_ALONE = 3  # channels, of which products make little,
+_FEW_SEEN = 1 << 12  # and pixels; of more a copy is less work than tiles of few channels
 
 
 def _wide() -> bool:
@@ -67,7 +68,8 @@ def in_tiles(images: int, pixels: int, w: Sizes, slide: Sliding) -> bool:
     if slide.groups > 1 or max(slide.stride) == 1:
         return False
     if prod(w[2:]) == 1:
-        return images > 1 and w[1] > _ALONE and pixels * prod(w) <= _FEW_PRODUCTS
+        some = w[1] >= _FEW_CHANNELS or (w[1] > _ALONE and pixels <= _FEW_SEEN)
+        return images > 1 and some and pixels * prod(w) <= _FEW_PRODUCTS
     if slide.stride != w[2:] or _wide():
         return slide.stride == w[2:] and w[-1] < _LONG_RUN
     some = w[1] > _FEW_CHANNELS and prod(w) <= _SOME_WEIGHTS

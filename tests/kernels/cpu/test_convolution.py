@@ -397,6 +397,7 @@ def test_windows_of_single_elements_are_tiles_of_planes(
     with pytest.MonkeyPatch.context() as patch, guarded.memory(at_end=at_end):
         patch.setattr(points, "_WIDE", host().vector_bytes)
         patch.setattr(points, "_LEAST", 0)
+        patch.setattr(points, "_THIN", 0)
         patch.setattr(points, "_EVEN", 0)
         points._filling.cache_clear()
         x, w, g = (
@@ -910,6 +911,7 @@ def test_pixels_are_told_apart_along_some_axes(most: int, monkeypatch: Any) -> N
     expected = plain.convolution(x, w, slide)
     with monkeypatch.context() as patch:
         patch.setattr(classes, "_MOST", most)
+        patch.setattr(classes, "_WORTH_TAPS", 0)  # nor is each tap one
         for cached in (geometry.plan, fast.convolver):
             cached.cache_clear()
         np.testing.assert_array_equal(fast.convolution(x, w, slide), expected)

@@ -99,7 +99,8 @@ def _large(g: Any, w: Any, channels: int, slide: Sliding, size: Sizes) -> bool:
     terms, pixels, line = w.size // (channels * taps), prod(g.shape[2:]), g.shape[-1]
     around = prod(size) >= _AROUND * pixels * prod(slide.stride)
     around = around and (w.ndim < 5 or len(g) == 1)  # classes of pixels share tiles of images
-    if taps >= _MANY_TAPS and around and terms >= _LEAST_TERMS * slide.groups:
+    many = taps >= _MANY_TAPS and around and terms >= _LEAST_TERMS * slide.groups
+    if many and (slide.groups > 1 or _unfilled(g, channels, terms)):
         return slide.groups == 1 or not lie_last(g)
     if slide.groups > 1 or channels >= _FEW or taps == 1:
         return False
@@ -110,6 +111,13 @@ def _large(g: Any, w: Any, channels: int, slide: Sliding, size: Sizes) -> bool:
         return True
     afar = w.ndim == 3 or terms * channels * pixels * g.itemsize >= _AFAR
     return afar and terms * line >= _SHARE * line + _CALL and work >= _MUCH
+
+
+def _unfilled(g: Any, channels: int, terms: int) -> bool:
+    """Whether tiles, a tap at a time, would leave lanes empty, or lay out most weights for each
+    use.
+    """
+    return channels * g.itemsize < host().vector_bytes or (len(g) == 1 and terms > _MANY_TERMS)
 
 
 def _apart(g: Any, w: Any, slide: Sliding) -> bool:
