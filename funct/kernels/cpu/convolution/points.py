@@ -49,7 +49,7 @@ _WIDE = 64  # bytes of the vectors with which tiles are worth it
 _EVEN = 0.85  # of what is computed, counts
 _PANEL = 16 << 10  # bytes
 _LEAST = 1_000_000  # products of an image; BLAS does not lay out fewer either,
-_THIN, _FEW = 4, 16  # but is slow at so few outputs, unless at one, and quick at more channels
+_THIN, _FEW = 4, 16  # but is slow at so few outputs, of no more channels
 
 JOB = Fields((
     "tasks", "x", "w", "y", "units", "blocks", "pixels", "channels", "outputs", "rows", "tap",
@@ -157,13 +157,10 @@ def _way(x: Sizes, dtype: np.dtype[Any], channels: int, outputs: int) -> Callabl
     computed = -(-pixels // lanes) * lanes
     if pixels < 2 * lanes or pixels < _EVEN * computed:
         return None
-    thin = outputs <= _THIN
-    if thin and not (outputs > 1 < channels <= _FEW):
-        return None
-    if not thin and channels * outputs * pixels <= _LEAST:
-        return None
     if 1 in (channels, outputs):
         return None  # BLAS, and NumPy, are bound by memory
+    if channels > _FEW if outputs <= _THIN else channels * outputs * pixels <= _LEAST:
+        return None
     return _filling(x[0], channels, outputs, pixels, dot)
 
 
