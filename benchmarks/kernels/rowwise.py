@@ -106,6 +106,9 @@ def rows() -> Iterator[Row]:
     yield from _both("max_pool2d", lambda f, x: f.max_pool2d(x, 3, 2, 1), narrow)
     many = rng.standard_normal((112, 3, 14, 14)).astype(np.float32)
     yield from _both("max_pool2d", lambda f, x: f.max_pool2d(x, 3, 2, 1), many)
+    yield from _both(
+        "max_pool2d with places", lambda f, x: f.max_pool2d(x, 2, return_indices=True)[0], many
+    )
     for name in ("avg_pool3d", "max_pool3d"):
         cube = few.reshape(1, 2, 8, 8, 8)
         yield from _both(name, lambda f, x, name=name: getattr(f, name)(x, 2), cube)

@@ -303,6 +303,39 @@ def test_maxima_are_pulled_at_once_channels_last(
 
 
 @pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("lead", [(5, 9), (11, 4), (130, 1), (37, 1)])
+@pytest.mark.parametrize(
+    ("size", "k", "step", "pad", "dilation"),
+    [
+        ((14, 14), 3, 2, 1, 1), ((12, 10), 2, 2, 0, 1), ((5, 4, 6), 3, 1, 0, 1),
+        ((15, 9), 2, 1, 0, 3),
+    ],
+)  # fmt: skip
+def test_maxima_of_short_rows_have_planes_as_channels(
+    size: Any, k: int, step: int, pad: int, dilation: int, lead: Any, dtype: Any
+) -> None:
+    """Their places and what these are sent back, bit for bit, in dense arrays."""
+    d = len(size)
+    static = (k,) * d, (step,) * d, ((pad, pad),) * d, (dilation,) * d
+    x = few((*lead, *size), k, dtype)
+    x[few(x.shape, 3, np.int64) + few(x.shape, 4, np.int64) == 0] = np.nan
+    x[few(x.shape, 5, np.int64) + few(x.shape, 6, np.int64) == 0] = -0.0
+    at = max_pool_index(x, *static)
+    np.testing.assert_array_equal(at, plain_max_pool_index(x, *static), strict=True)
+    g = few(at.shape, 7, dtype)
+    given_ = g.reshape(-1, prod(at.shape[len(lead) :]))
+    expected = plain_put_along(given_, at.reshape(given_.shape), 1, prod(size)).reshape(x.shape)
+    found = max_pool_pull(g, x, *static)
+    if found is None:  # channels fill vectors: by places
+        assert lead[-1] >= 8
+        return
+    np.testing.assert_array_equal(found, expected, strict=True)
+    assert np.array_equal(np.signbit(found), np.signbit(expected))
+    assert found.flags.c_contiguous
+
+
+@pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
 @pytest.mark.parametrize(
     ("k", "step", "pad", "inner"), [(3, 2, 1, 9), (2, 1, 2, 128), (1, 3, 0, 8), (1, 1, 0, 9)]
 )

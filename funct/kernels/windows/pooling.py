@@ -53,6 +53,7 @@ __all__ = [
 ]  # fmt: skip
 
 _IMAGES = 16  # that are tasks enough
+_PLANES = 64  # that are turned at once
 _NARROW = 1 << 16  # elements of images whose rows have fewer windows than vectors have lanes
 _INT = np.dtype(np.int64)
 
@@ -133,12 +134,42 @@ def _plan(
 
 def _most(x: NDArray[Any], window: Sizes, stride: Sizes) -> int:
     """Elements below which windows are looked at one by one: more, where neither those of a row nor
-    channels fill vectors.
+    planes fill vectors.
     """
-    d = len(window)
-    if x.ndim <= d or not x.flags.c_contiguous or x.shape[-1] >= cpu.LANES * stride[-1]:
+    if not x.flags.c_contiguous or x.shape[-1] >= cpu.LANES * stride[-1]:
         return FEW
-    return FEW if x.shape[-d - 1] >= cpu.LANES else _NARROW
+    return FEW if prod(x.shape[: -len(window)]) >= cpu.LANES else _NARROW
+
+
+def _turned(x: NDArray[Any], window: Sizes, count: Sizes) -> NDArray[Any] | None:
+    """Images whose rows have too few windows for vectors with their channels last: where these are
+    too few as well, planes of several are channels of one. None for others and few elements.
+    """
+    lead = x.ndim - len(window)
+    if count[-1] >= cpu.LANES or window[-1] >= cpu.RUN or x.size < FEW:
+        return None
+    if not lead or x.shape[lead - 1] < cpu.LANES:
+        planes = prod(x.shape[:lead])
+        if planes < cpu.LANES:
+            return None
+        many = _together(planes)
+        x, lead = x.reshape(planes // many, many, *x.shape[lead:]), 2
+    return np.ascontiguousarray(channels_last(x, lead - 1))
+
+
+@functools.lru_cache(256)
+def _together(planes: int) -> int:
+    """How many planes are channels of one image: of those that fill vectors as many as stay in a
+    cache while they are turned, or all.
+    """
+    able = [n for n in range(cpu.LANES, _PLANES + 1) if planes % n == 0]
+    return max(able, default=planes)
+
+
+def _turned_back(y: NDArray[Any], lead: Sizes, size: Sizes) -> NDArray[Any]:
+    """Planes of that size of those images, behind each other again."""
+    planes = channels_first(y, y.ndim - len(size) - 1)
+    return np.ascontiguousarray(planes).reshape(*lead, *size)
 
 
 def max_pool(
@@ -278,10 +309,8 @@ def max_pool_index(
         return plain_max_pool_index(x, window, stride, padding, dilation)
     planes, (t, k, step, dil) = prod(x.shape[:lead]), axes[2, 1:5].tolist()
     seen = last_in_memory(x, len(window))
-    few_in_row = seen is None and t < cpu.LANES and k < cpu.RUN
-    turned = few_in_row and lead and x.shape[lead - 1] >= cpu.LANES and x.size >= FEW
-    if turned:  # too few windows in a row for vectors, and of too few elements
-        seen = np.ascontiguousarray(channels_last(x, lead - 1))
+    turned = _turned(x, window, count) if seen is None else None
+    seen = seen if turned is None else turned
     if seen is not None and seen.shape[-1] >= cpu.LANES and prod(size) < 1 << 31:
         rows, some, to, _ = rows_last(seen.shape, window, stride, padding, dilation)
         y = fresh(to, _INT)
@@ -290,8 +319,9 @@ def max_pool_index(
         tasks = -(-rows // some)
         many = width_of(inner, x.dtype)
         max_index_last(seen, y, axes, taps, rows, some, inner, many, tasks)
-        y = channels_first(y, lead - 1)
-        return np.ascontiguousarray(y) if turned else y
+        if turned is not None:
+            return _turned_back(y, x.shape[:lead], count)
+        return channels_first(y, lead - 1)
     some = share(prod(size), planes)
     tasks = -(-planes // some)
     inside = window[-1] >= cpu.LANES and set(dilation) == {1} and not any(map(any, padding))
@@ -315,35 +345,42 @@ def max_pool_pull(
 ) -> NDArray[Any] | None:  # fmt: skip
     """Zeros of x's shape, with g (…, *T) added at the first maximum of each window of x.
 
-    None where that is left to `max_pool_index` and `put_along`: for large images without their
-    channels last, where places that are known are no detour, and dtypes besides float32 and
-    float64.
+    None where that is left to `max_pool_index` and `put_along`: for images without their channels
+    last, where places that are known are no detour, unless rows are short and channels few, and
+    dtypes besides float32 and float64.
     """
     most = _most(x, window, stride)
     if x.size < most and x.dtype.char in "fd" and g.dtype is x.dtype and ready(x.size):
         plan = _plan(x, window, stride, padding, dilation, True, most)
         if plan is not None:
             return spread_few(g, x, plan)
-    seen = last_in_memory(x, len(window)) if x.dtype.char in "fd" else None
-    if seen is None or g.dtype is not x.dtype or len(window) > 3 or not pays(x, FEW):
+    d = len(window)
+    if x.dtype.char not in "fd" or g.dtype is not x.dtype or d > 3 or not pays(x, FEW):
         return None
-    d, inner = len(window), seen.shape[-1]
-    lead = seen.ndim - d - 1
-    size = seen.shape[lead:-1]
-    if inner < cpu.LANES or not g.size or prod(size) >= 1 << 31:
+    seen, before, size = last_in_memory(x, d), x.shape[: x.ndim - d], x.shape[x.ndim - d :]
+    filled = before and before[-1] >= cpu.LANES  # by channels: to find places first is no slower
+    if not g.size or prod(size) >= 1 << 31 or (seen is None and filled):
         return None
     count, axes = axes_of(size, window, stride, padding, dilation)
+    turned = _turned(x, window, count) if seen is None else None
+    seen = seen if turned is None else turned
+    if seen is None or seen.shape[-1] < cpu.LANES:
+        return None
+    inner, lead = seen.shape[-1], seen.ndim - d - 1
     tiled = window == stride and not any(map(any, padding)) and set(dilation) == {1}
     tiled = tiled and size == tuple([t * k for t, k in zip(count, window, strict=True)])
     images, many = prod(seen.shape[:lead]), width_of(inner, x.dtype)
     width = WIDTHS[many]
     some = inner if inner % width or images >= _IMAGES else width
     z, taps = fresh(seen.shape, x.dtype), met(size, window, stride, padding, dilation)
+    if turned is None:
+        given = channels_last(g, lead)
+    else:
+        given = np.ascontiguousarray(g.reshape(images, inner, -1).transpose(0, 2, 1))
     max_spread_last(
-        channels_last(g, lead), seen, z, axes, taps, inner, some, many, tiled,
-        images * (inner // some),
+        given, seen, z, axes, taps, inner, some, many, tiled, images * (inner // some)
     )  # fmt: skip
-    return channels_first(z, lead)
+    return channels_first(z, lead) if turned is None else _turned_back(z, before, size)
 
 
 def plain_max_pool_index(
