@@ -1,5 +1,8 @@
 """Convolutions some of whose taps reach no pixel, as those of large windows on small images: what
 is left of their kernels are smaller ones, often single elements.
+
+Tiles leave such taps out by themselves, and read the others where they lie: what is left is copied
+for them only if it is single elements.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from funct.kernels.windows.views import Index, Sizes, Sliding
 
 __all__ = ["convolution", "convolution_input", "convolution_weight"]
+
+_TILES = ("llvm", "avx2", "fma")  # what they need
 
 
 @functools.lru_cache(512)
@@ -45,6 +50,13 @@ def _left(image: Sizes, kernel: Sizes, out: Sizes, slide: Sliding) -> tuple[Inde
     return (..., *taps), slide._replace(stride=tuple(strides), padding=tuple(padding))
 
 
+def _tiled(x: NDArray[Any], taps: Index, slide: Sliding) -> bool:
+    """Whether tiles take what is left as it lies."""
+    several = any(p.stop - p.start > 1 for p in taps[1:]) and len(slide.stride) <= 3
+    real = x.dtype in (np.float32, np.float64)
+    return slide.groups == 1 and several and real and table.met(_TILES)
+
+
 def _ways(name: str, x: Any, w: Sizes, out: Sizes, taps: Index, images: int) -> table.Remembered:
     left = prod([p.stop - p.start for p in taps[1:]])
     return table.Remembered(name, x.dtype, 2 * images * prod(out) * w[0] * w[1] * left)
@@ -53,7 +65,7 @@ def _ways(name: str, x: Any, w: Sizes, out: Sizes, taps: Index, images: int) -> 
 def _convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> Callable[..., Any] | None:
     out = slide.size(x.shape[2:], w.shape[2:])
     found = _left(x.shape[2:], w.shape[2:], out, slide)
-    if found is None:
+    if found is None or _tiled(x, found[0], slide):
         return None
     taps, left = found
     ways = _ways("convolution", x, w.shape, out, taps, len(x))
@@ -64,7 +76,7 @@ def _convolution_input(
     g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes
 ) -> Callable[..., Any] | None:
     found = _left(size, w.shape[2:], g.shape[2:], slide)
-    if found is None:
+    if found is None or _tiled(g, found[0], slide):
         return None
     taps, left = found
     ways = _ways("convolution_input", g, w.shape, g.shape[2:], taps, len(g))

@@ -112,7 +112,7 @@ def _plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int], *, in_place: b
     of_taps = along < 0 and batch.skips and not once
     of_taps = of_taps and by_taps(axes, (band_rows, slab["slab_step"]), together, depth)
     if of_taps:
-        piece = depth
+        piece = _piece(depth, 1, lanes * word)
     outputs = all_groups * batch.group_outputs
     direct = batch.last and all_groups * padded == outputs
     if direct:  # sums are written to their places in the result
