@@ -56,6 +56,13 @@ class Host(Struct, frozen=True):
         return 4 if self.name == "znver4" and self.vector_bytes == 64 else 8
 
     @property
+    def loads_keep_pace(self) -> bool:
+        """Whether vectors and weights are loaded as quickly as they are multiplied, so that what
+        reads one of each for a product need not spare loads.
+        """
+        return self.operations_at_once < 8
+
+    @property
     def flags(self) -> str:
         """The features as LLVM's command line takes them."""
         return ",".join([f"+{f}" for f in sorted(self.features)])

@@ -657,7 +657,7 @@ def test_few_channels_are_sent_where_vectors_are_long(
 ) -> None:
     """From more outputs than taps on, also of small images, whatever the direction."""
     monkeypatch.setattr(cpu_sent, "_SHORT", 0)
-    monkeypatch.setattr(cpu_sent, "_PACED", 0)  # or lines serve
+    monkeypatch.setattr(cpu_sent, "_in_lines", lambda *_: False)
     at = {"c": 4, "o": 14, "groups": 1, "kernel": 3, "last": 0} | change
     k, per = at["kernel"], at["c"] // at["groups"]
     slide = Sliding((1, 1), ((k // 2,) * 2,) * 2, (1, 1), at["groups"])

@@ -49,7 +49,7 @@ _MANY_TAPS, _AROUND, _LEAST_TERMS = 25, 2, 12
 _SHORT, _ROOMS = 32, {48: 1 << 24, 16: 1 << 21, 8: 1 << 19}
 _FEW_PIXELS, _PIXEL_TERMS = 64, 64
 _LAST_ROOM, _LAST_TERMS = 1 << 19, 8  # where channels are last, for each of them
-_PACED, _SOME_TAPS = 8, 9  # vectors that are computed while one result is waited for
+_SOME_TAPS = 9  # of each of which lines read a weight
 _TO_ADD = 4  # terms more than taps: those of one more are less work than to add up what it is sent
 _ROOM = 1 << 20  # bytes of what is sent, if an image sends no more
 # of sound:
@@ -153,9 +153,9 @@ def _in_lines(w: Any, size: Sizes, images: int) -> bool:
     """Whether lines (`lines.py`) are as quick as BLAS, where loads keep pace with products: those
     of planes for many taps, and of little.
     """
-    paced = host().operations_at_once < _PACED
     little = w.size * prod(size) * images < _MUCH
-    return paced and (little or (len(size) > 1 and prod(w.shape[2:]) >= _SOME_TAPS))
+    many = len(size) > 1 and prod(w.shape[2:]) >= _SOME_TAPS
+    return host().loads_keep_pace and (little or many)
 
 
 def _spread(g: Any, w: Any, slide: Sliding, size: Sizes) -> bool:

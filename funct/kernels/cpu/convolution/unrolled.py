@@ -63,7 +63,6 @@ _CHUNK = 2  # tiles whose outputs are stored together: so many planes are writte
 _LEAST_PIXELS = 32  # of an image: fewer leave tiles empty
 _MOST_DEPTH = 48  # products of a sum; of more, other tiles' last step is little
 _LEAST_OUTPUTS = 8  # for which a copy is worth it, or for each so many; or of one more
-_PACED = 8  # where loads keep pace with fewer products at once, and lines are as quick
 _SLOW, _LINE = 8, 16  # where lines are shorter than a vector, and again where strides are long
 _ALONE = 1 << 20  # products that are no work for threads
 
@@ -316,7 +315,7 @@ def serves(x: Sizes, w: Sizes, slide: Sliding) -> bool:
     size, depth, outputs = slide.size(x[2:], w[2:]), prod(w[1:]), w[0]
     if len(size) > 3 or min(*x, *w, *size) < 1 or slide.groups > 1:
         return False
-    few = _LEAST_OUTPUTS + (host().operations_at_once < _PACED)
+    few = _LEAST_OUTPUTS + host().loads_keep_pace  # where lines are as quick
     least = few * _SLOW ** ((size[-1] < _LINE) + (slide.stride[-1] > 2))
     able = prod(size) >= _LEAST_PIXELS and host().vector_bytes >= _WIDE
     return able and prod(w[2:]) > 1 and depth <= _MOST_DEPTH and outputs >= least
