@@ -53,6 +53,8 @@ def test_a_buffer_that_is_dropped_is_lent_again_for_the_same_size():
 
 
 def test_arrays_of_one_size_do_not_begin_at_one_place_of_a_page():
+    gc.collect()
+    ft.device.empty_cache()  # of blocks that others have left, some may begin at one place
     held = [np.empty(1 << 18) for _ in range(8)]
     places = [x.ctypes.data % 4096 for x in held]
     assert len(set(places)) == 8
