@@ -109,6 +109,10 @@ def rows() -> Iterator[Row]:
     yield from _both(
         "max_pool2d with places", lambda f, x: f.max_pool2d(x, 2, return_indices=True)[0], many
     )
+    tall = rng.standard_normal((1, 2, 4000, 14)).astype(np.float32)
+    yield from _both(
+        "max_pool2d with places", lambda f, x: f.max_pool2d(x, 2, return_indices=True)[0], tall
+    )
     for name in ("avg_pool3d", "max_pool3d"):
         cube = few.reshape(1, 2, 8, 8, 8)
         yield from _both(name, lambda f, x, name=name: getattr(f, name)(x, 2), cube)
