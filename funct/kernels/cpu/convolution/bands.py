@@ -13,8 +13,8 @@ their weights come from afar, and all the pixels of a unit are cut into tiles to
 A class is a set of pixels that take the same taps (`classes.py`).
 
 Note [Same bits]
-    An element is summed tap by tap and channel by channel, in pieces of channels that depend on the
-    weights' shape alone. Which band, tile or thread it falls to changes nothing.
+    An element is summed tap by tap and channel by channel, in pieces of channels that depend on
+    shapes alone. Which band, tile or thread it falls to changes nothing.
 
 Note [Panels of one use]
     Weights are laid out into panels once for all bands. Where one unit holds all images and they
