@@ -375,9 +375,10 @@ class Arithmetic:
         if source.element == "f64" and element == "f16":
             return self.convert(self._to_marked_float32(x), element)
         if source.element == "f64" and element == "bf16":
-            return self.convert(self._to_odd_float32(x), element)
+            return self.convert(self._to_marked_float32(self._in_steps_of_bfloat16(x)), element)
         if element == "bf16" and not source.is_float and source.bits > 16:
-            return self.convert(self.convert(self._cut_to_odd(x), "f64"), element)
+            exactly = "f32" if source.bits == 32 else "f64"
+            return self.convert(self.convert(self._cut_to_odd(x), exactly), element)
         if element == "bf16":
             return self._to_bfloat16(self.convert(x, "f32"), exact=source.bits <= 8)
         if element == "i1":
@@ -400,34 +401,29 @@ class Arithmetic:
         return self.emit(target, f"{'sext' if x.type.is_signed else 'zext'} {x!r} to {target.text}")
 
     def _to_marked_float32(self, x: Value) -> Value:
-        """A float64 cut to a float32 whose last bit is on if anything was behind it: to a float16,
-        which has 13 bits less, that is rounded once. What is too small for it is 0 in either.
+        """A float64 cut to a float32 whose last bit is on if anything was behind it: to what has
+        two bits less, or more, that is rounded once. What is too small for a float16 is 0 in both.
         """
         bits = self.bitcast(x, x.type.unsigned)
         behind = 0x1FFFFFFF
         marked = bits | (bits & behind) + behind  # which carries into that bit
         return self.convert(self.bitcast(marked & ~behind, x.type), "f32")
 
-    def _to_odd_float32(self, x: Value) -> Value:
-        """A float64 as the odd one of its two float32s: rounding again is then rounding once."""
-        near = self.convert(x, "f32")
-        back = self.convert(near, "f64")
-        bits = self.bitcast(near, near.type.integer)
-        # one step towards x, if `near` is not x and even
-        step = self.select(self.abs(back) < self.abs(x), self.constant(bits.type, 1), -1)
-        exact = self.eq(back, x) | self.isnan(x) | self.convert(bits & 1, "i1")
-        return self.bitcast(self.select(exact, bits, bits + step), near.type)
+    def _in_steps_of_bfloat16(self, x: Value) -> Value:
+        """A float64 rounded as bfloat16's subnormal numbers are, where it is one: float32, which
+        has more of these, would round before. Others stay.
+        """
+        far = 1.5 * 2.0 ** (52 - 133)  # a sum with this has steps of 2^-133
+        return self.select(self.abs(x) < 2.0**-126, self.copysign((x + far) - far, x), x)
 
     def _cut_to_odd(self, x: Value) -> Value:
-        """An integer of so few digits that a float64 is it. Of one of 64 bits 11 become a last one,
-        which is on if any of them was: rounding again is then rounding once.
+        """An integer of so few digits that a float of as many bits is it: the last ones of a large
+        one become one, which is on if any of them was. Rounding again is then rounding once.
         """
-        if x.type.bits < 64:
-            return x
-        cut = x & ~0x7FF if not x.type.is_signed else x & -0x800
-        odd = cut | self.select(self.ne(cut, x), self.constant(x.type, 0x800), 0)
-        size = self.abs(x) if x.type.is_signed else x
-        return self.select(self.bitcast(size, x.type.unsigned) < 1 << 24, x, odd)
+        behind = 0xFF if x.type.bits == 32 else 0x7FF
+        marked = (x | (x & behind) + behind) & ~behind
+        size = self.bitcast(self.abs(x), x.type.unsigned)
+        return self.select(size < 1 << 24, x, marked)
 
     def _to_bfloat16(self, x: Value, *, exact: bool = False) -> Value:
         """Round to nearest even by integer arithmetic; NaN stays NaN. exact: there is nothing to
