@@ -69,8 +69,8 @@ _SHORT = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
 _BYTES = ("int8", "uint8")
 _INTEGER = (*_SHORT, "int64", "uint64")
 _WHOLE = ("bool", *_INTEGER)
-_WIDE = ("llvm", "avx2", "fma")
-_LONG = (*_WIDE, "avx512f", "avx512dq", "avx512bw", "avx512vl")  # vectors of 64 bytes
+WIDE = ("llvm", "avx2", "fma")  # what tiles need
+_LONG = (*WIDE, "avx512f", "avx512dq", "avx512bw", "avx512vl")  # vectors of 64 bytes
 PAIRS = ("llvm", "avx512bf16", "avx512vl", "avx512bw")  # what products of pairs of bfloat16 need
 _PAIRS = ("bfloat16",), PAIRS, 1 << 20
 _SOME = 1 << 14  # floating-point operations that pay for a text of a kernel of its own
@@ -78,9 +78,9 @@ _LITTLE = 1 << 12
 
 ROWS = (
     # work: floating-point operations
-    Row("attention", _CPU + "attention.fused:attention", _REAL, _WIDE),
+    Row("attention", _CPU + "attention.fused:attention", _REAL, WIDE),
     Row("attention", "funct.kernels.attention:plain_attention"),
-    Row("attention_pull", _CPU + "attention.fused:attention_pull", _REAL, _WIDE),
+    Row("attention_pull", _CPU + "attention.fused:attention_pull", _REAL, WIDE),
     Row("attention_pull", "funct.kernels.attention:plain_attention_pull"),
     # First what is small, then what is a product as it stands or after a copy, then few channels
     # per group.
@@ -88,39 +88,39 @@ ROWS = (
     Row("convolution", "funct.kernels.windows.reached:convolution", _REAL),
     Row("convolution", "funct.kernels.windows.subsampled:convolution", _REAL),
     Row("convolution", _CONV + "unrolled:convolution", _REAL, _LONG, _SOME),
-    Row("convolution", _CONV + "convolution:beside", _REAL, _WIDE, _LITTLE),
+    Row("convolution", _CONV + "convolution:beside", _REAL, WIDE, _LITTLE),
     Row("convolution", _CONV + "points:convolution", _REAL, _LONG, _SOME),
     Row("convolution", "funct.kernels.windows.pointwise:convolution", _REAL),
     Row("convolution", "funct.kernels.windows.patches:convolution", _REAL, (), 1 << 20),
     Row("convolution", _CONV + "sent:convolution", _REAL, ("llvm",), _SOME),
-    Row("convolution", _CONV + "depthwise_last:convolution", _REAL, _WIDE, _SOME),
-    Row("convolution", _CONV + "depthwise:convolution", _REAL, _WIDE, _SOME),
-    Row("convolution", _CONV + "winograd:convolution", _REAL, _WIDE, 1 << 16),
-    Row("convolution", _CONV + "convolution:convolution", _REAL, _WIDE, _LITTLE),
+    Row("convolution", _CONV + "depthwise_last:convolution", _REAL, WIDE, _SOME),
+    Row("convolution", _CONV + "depthwise:convolution", _REAL, WIDE, _SOME),
+    Row("convolution", _CONV + "winograd:convolution", _REAL, WIDE, 1 << 16),
+    Row("convolution", _CONV + "convolution:convolution", _REAL, WIDE, _LITTLE),
     Row("convolution", "funct.kernels.windows.products:convolution"),
     Row("convolution_input", _FEW + "convolution_input", _REAL, ("llvm",), inside=True),
     Row("convolution_input", "funct.kernels.windows.reached:convolution_input", _REAL),
     Row("convolution_input", "funct.kernels.windows.subsampled:convolution_input", _REAL),
-    Row("convolution_input", _CONV + "convolution:beside_input", _REAL, _WIDE, _LITTLE),
+    Row("convolution_input", _CONV + "convolution:beside_input", _REAL, WIDE, _LITTLE),
     Row("convolution_input", _CONV + "points:convolution_input", _REAL, _LONG, _SOME),
     Row("convolution_input", "funct.kernels.windows.pointwise:convolution_input", _REAL),
     Row("convolution_input", "funct.kernels.windows.patches:convolution_input", _REAL, (), 1 << 20),
     Row("convolution_input", _CONV + "unrolled:convolution_input", _REAL, _LONG, _SOME),
     Row("convolution_input", _CONV + "sent:convolution_input", _REAL, ("llvm",), _SOME),
-    Row("convolution_input", _CONV + "depthwise_last:convolution_input", _REAL, _WIDE, _SOME),
-    Row("convolution_input", _CONV + "depthwise:convolution_input", _REAL, _WIDE, _SOME),
-    Row("convolution_input", _CONV + "winograd:convolution_input", _REAL, _WIDE, 1 << 16),
-    Row("convolution_input", _CONV + "convolution:convolution_input", _REAL, _WIDE, _LITTLE),
+    Row("convolution_input", _CONV + "depthwise_last:convolution_input", _REAL, WIDE, _SOME),
+    Row("convolution_input", _CONV + "depthwise:convolution_input", _REAL, WIDE, _SOME),
+    Row("convolution_input", _CONV + "winograd:convolution_input", _REAL, WIDE, 1 << 16),
+    Row("convolution_input", _CONV + "convolution:convolution_input", _REAL, WIDE, _LITTLE),
     Row("convolution_input", "funct.kernels.windows.products:convolution_input"),
     Row("convolution_weight", _FEW + "convolution_weight", _REAL, ("llvm",), inside=True),
     Row("convolution_weight", "funct.kernels.windows.reached:convolution_weight", _REAL),
     Row("convolution_weight", "funct.kernels.windows.subsampled:convolution_weight", _REAL),
-    Row("convolution_weight", _CONV + "weight_gradient:beside_weight", _REAL, _WIDE, _LITTLE),
+    Row("convolution_weight", _CONV + "weight_gradient:beside_weight", _REAL, WIDE, _LITTLE),
     Row(
         "convolution_weight",
         _CONV + "weight_gradient:pointwise_weight",
         _REAL,
-        _WIDE,
+        WIDE,
         1 << 21,
     ),
     Row("convolution_weight", "funct.kernels.windows.pointwise:convolution_weight", _REAL),
@@ -131,22 +131,22 @@ ROWS = (
         "convolution_weight",
         _CONV + "depthwise_last:convolution_weight",
         _REAL,
-        _WIDE,
+        WIDE,
         _SOME,
     ),
-    Row("convolution_weight", _CONV + "depthwise:convolution_weight", _REAL, _WIDE, _SOME),
+    Row("convolution_weight", _CONV + "depthwise:convolution_weight", _REAL, WIDE, _SOME),
     Row(
         "convolution_weight",
         _CONV + "winograd_weight:convolution_weight",
         _REAL,
-        _WIDE,
+        WIDE,
         1 << 16,
     ),
     Row(
         "convolution_weight",
         _CONV + "weight_gradient:convolution_weight",
         _REAL,
-        _WIDE,
+        WIDE,
         _LITTLE,
     ),
     Row("convolution_weight", "funct.kernels.windows.products:convolution_weight"),
@@ -156,7 +156,7 @@ ROWS = (
     Row("half_convolution_input", "funct.kernels.windows.convolution:widened_input"),
     Row("half_convolution_weight", _CONV + "half_convolution:convolution_weight", *_PAIRS),
     Row("half_convolution_weight", "funct.kernels.windows.convolution:widened_weight"),
-    Row("half_matmul", _PRODUCTS + "half_products:half_matmul", _HALF, _WIDE, 1 << 9),
+    Row("half_matmul", _PRODUCTS + "half_products:half_matmul", _HALF, WIDE, 1 << 9),
     Row("half_matmul", "funct.kernels.linalg.products:half_matmul"),
     Row("integer_matmul", _PRODUCTS + "integers:integer_matmul", _SHORT, ("llvm", "avx2"), 1 << 23),
     Row("integer_matmul", _PRODUCTS + "integer_rows:integer_matmul", _INTEGER, ("llvm",), 1 << 12),
@@ -175,13 +175,13 @@ ROWS = (
         "weight_only_linear",
         _CPU + "quantized.weight_only:weight_only_linear",
         ("float32",),
-        _WIDE,
+        WIDE,
         1 << 13,
     ),
     Row("weight_only_linear", "funct.kernels.quantized.weight_only:plain_weight_only_linear"),
     # work: multiplications
-    Row("large_matmul", _PRODUCTS + "vector_products:large_matmul", _REAL, _WIDE, 1 << 16),
-    Row("large_matmul", _PRODUCTS + "few_rows:large_matmul", _REAL, _WIDE, 1 << 14),
+    Row("large_matmul", _PRODUCTS + "vector_products:large_matmul", _REAL, WIDE, 1 << 16),
+    Row("large_matmul", _PRODUCTS + "few_rows:large_matmul", _REAL, WIDE, 1 << 14),
     Row("large_matmul", _PRODUCTS + "large_products:large_matmul", _REAL, _LONG, 1 << 15),
     Row("large_matmul", _PRODUCTS + "blas_products:large_matmul", _REAL, ("llvm",), 1 << 18),
     Row("large_matmul", _PRODUCTS + "large_products:large_matmul", _COMPLEX, _LONG, 1 << 12),
@@ -199,14 +199,14 @@ ROWS = (
     Row("gram_matmul", _PRODUCTS + "gram:gram_matmul", _REAL, ("llvm",), 1 << 18),
     Row("gram_matmul", "funct.kernels.linalg.products:gram_matmul"),
     # work: elements of the matrix; fewer are not worth threads to OpenBLAS
-    Row("vector_matmul", _PRODUCTS + "vector_products:vector_matmul", _REAL, _WIDE, 9216),
-    Row("vector_matmul", _PRODUCTS + "vector_products:vector_matmul", _HALF, _WIDE, 1 << 8),
+    Row("vector_matmul", _PRODUCTS + "vector_products:vector_matmul", _REAL, WIDE, 9216),
+    Row("vector_matmul", _PRODUCTS + "vector_products:vector_matmul", _HALF, WIDE, 1 << 8),
     Row("vector_matmul", "funct.kernels.linalg.products:half_matmul", _HALF),
     Row("vector_matmul", _PRODUCTS + "blas_products:vector_matmul", _REAL, ("llvm",), 9216),
     Row("vector_matmul", _PRODUCTS + "blas_products:vector_matmul", _COMPLEX, ("llvm",), 4096),
     Row("vector_matmul", "funct.kernels.linalg.products:vector_matmul"),
     # work: elements of the result
-    Row("thin_matmul", _PRODUCTS + "integers:thin_matmul", _REAL, _WIDE, 1 << 18),
+    Row("thin_matmul", _PRODUCTS + "integers:thin_matmul", _REAL, WIDE, 1 << 18),
     Row("thin_matmul", "funct.kernels.linalg.products:thin_matmul"),
     # work: elements
     Row("cast", _CPU + "elementwise.casts:cast", (*_HALF, *_REAL, *_WHOLE), ("llvm",), 1 << 9),

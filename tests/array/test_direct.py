@@ -675,6 +675,22 @@ def _pooled() -> Iterator[Call]:
                 yield (x, size), option
 
 
+def _pooled_with_places() -> Iterator[Call]:
+    """Zeros of both signs and NaN among the maxima."""
+    yield from _pooled()
+    for x, size in ((x, size) for x in _arrays() for size in (1, 2, 3, 9)):
+        for option in ({}, {"stride": 1}, {"padding": 1}, {"stride": 2, "padding": 1}):
+            yield (x, size), {**option, "return_indices": True}
+    for dtype in (np.float32, np.float64, ml_dtypes.bfloat16):
+        for shape in ((2, 3, 7, 5), (1, 2, 4, 4, 3), (3, 9), (2, 9, 4, 4)):
+            x = np.random.default_rng(2).integers(-2, 3, shape).astype(dtype)
+            x *= np.where(np.random.default_rng(3).random(shape) < 0.5, 1, -1).astype(dtype)
+            x[..., 1] = np.nan
+            for v, size in ((x, 2), (x, 3), (x[..., ::2], 2), (np.abs(x), 2), (x[:0], 2)):
+                for option in ({}, {"stride": 1}, {"padding": 1}):
+                    yield (xp.asarray(v), size), {**option, "return_indices": True}
+
+
 def _divided() -> Iterator[Call]:
     for x in (*_rows(), _plain(np.float64, 2, 3, 7, 5), _plain(np.float32, 1, 2, 4, 4, 3)):
         for size in (1, 2, 3, 4, (2,), 0, -1, None, 9):
@@ -1033,7 +1049,9 @@ CALLS |= {
                                 (0.0, np.inf), (True, 2), (0.3, 16777216))]),
     ),
 } | {
-    f"nn.functional.{kind}_pooling.{name}_pool{rank}d": _pooled
+    f"nn.functional.{kind}_pooling.{name}_pool{rank}d": (
+        _pooled_with_places if name == "max" else _pooled
+    )
     for kind, name in (("average", "avg"), ("max", "max")) for rank in (1, 2, 3)
 } | {
     f"nn.functional.adaptive_pooling.adaptive_{name}_pool{rank}d": _divided

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import funct as ft
 import funct.array as xp
 from funct import ops
 from funct.array import conversion
@@ -279,6 +280,32 @@ def test_casts_are_numpys(dtype: Any, to: Any) -> None:
         with np.errstate(all="ignore"):
             x = x if x.dtype == dtype else x.astype(dtype)
         assert_same(xp.asarray(x).astype(to).data, x.astype(to))
+
+
+@pytest.mark.parametrize("dtype", "hHiIlLd")
+def test_numbers_become_bfloat16_rounded_once(dtype: str) -> None:
+    """Eagerly and compiled: ties, what lies beside them, the largest, and floats that are subnormal
+    there.
+    """
+    rng = np.random.default_rng(0)
+    bits = rng.integers(0, 1 << 16, 1 << 14, np.uint16)
+    near, beside = (b.view(HALVES[1]).astype(np.float64) for b in (bits, bits ^ 1))
+    with np.errstate(all="ignore"):
+        ties = (near + beside) / 2
+    if dtype == "d":
+        small = rng.integers(-600, 600, 1 << 12) * 2.0**-134
+        given = [np.nextafter(v, side) for v in (ties, small) for side in (-np.inf, np.inf)]
+        x = np.concatenate([ties, small, *given, rng.standard_normal(1 << 12) * 1e-39])
+    else:
+        limits = np.iinfo(dtype)
+        whole = [int(v) for v in ties[np.isfinite(ties)] if limits.min < v < limits.max]
+        around = [v + k for v in whole for k in (-1, 0, 1)]
+        x = np.array([v for v in around if limits.min <= v <= limits.max] * 4, dtype)
+        x = np.concatenate([x, np.array([limits.min, limits.max, 0], dtype)])
+    expected = x.astype(HALVES[1])
+    assert_same(xp.asarray(x).astype(HALVES[1]).data, expected)
+    cast = ft.jit(lambda v: xp.negative(xp.astype(v, xp.bfloat16)))
+    assert_same(cast(xp.asarray(x)).data, np.negative(expected))
 
 
 @pytest.mark.parametrize(("dtype", "to"), sorted(casts.IN_VECTORS, key=str), ids=str)

@@ -10,7 +10,8 @@ import pytest
 from funct.kernels.cpu.loops import available
 from funct.kernels.cpu.order import shuffling as cpu
 from funct.kernels.order.sorting import plain_argsort
-from funct.kernels.random.orders import order
+from funct.kernels.random import orders
+from funct.kernels.random.orders import first, order
 from tests.kernels.arrays import agree_on_new
 
 pytestmark = pytest.mark.skipif(not available(), reason="there is no LLVM to compile with")
@@ -54,3 +55,19 @@ def test_no_index_is_outside(kind: str) -> None:
             items, new = np.zeros(cpu.items_for(room), np.int32), np.zeros(n, np.int64)
             given = (x, like, dealt, counts, items, n, low, digit, part, room)
             agree_on_new(cpu.even_order, new, *given)
+
+
+@pytest.mark.parametrize("kind", ["random", "equal", "largest", "few"])
+@pytest.mark.parametrize("spread", [8, -3])
+def test_the_first_places_are_those_of_the_order(
+    kind: str, spread: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where words are not random, or too few lie below the limit."""
+    monkeypatch.setattr(orders, "_SPREAD", spread)
+    words = np.random.default_rng(0).integers(0, 2**64, 20_000, np.uint64, endpoint=False)
+    words = {
+        "random": words, "equal": np.zeros_like(words), "largest": ~np.zeros_like(words),
+        "few": words % np.uint64(7),
+    }[kind]  # fmt: skip
+    for count in (1 if spread > 0 else 30, 40, 5000, 20_000):
+        np.testing.assert_array_equal(first(words, count), plain_argsort(words, 0, False)[:count])

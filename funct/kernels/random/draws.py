@@ -76,7 +76,7 @@ def wanted(key: Any, shape: Any, beyond: int = FEW) -> Any:
 
 
 def _numbers(key: Any, shape: Any, dtype: Any, kind: str) -> Any:
-    """Uniform, normal or exponential numbers."""
+    """Uniform, normal, exponential or Gumbel numbers."""
     found = wanted(key, shape)
     if found is None or dtype is None:
         return None

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["convolution", "convolution_input", "convolution_weight"]
 
-_TILES = ("llvm", "avx2", "fma")  # what they need
-
 
 @functools.lru_cache(512)
 def _left(image: Sizes, kernel: Sizes, out: Sizes, slide: Sliding) -> tuple[Index, Sliding] | None:
@@ -54,7 +52,7 @@ def _tiled(x: NDArray[Any], taps: Index, slide: Sliding) -> bool:
     """Whether tiles take what is left as it lies."""
     several = any(p.stop - p.start > 1 for p in taps[1:]) and len(slide.stride) <= 3
     real = x.dtype in (np.float32, np.float64)
-    return slide.groups == 1 and several and real and table.met(_TILES)
+    return slide.groups == 1 and several and real and table.met(table.WIDE)
 
 
 def _ways(name: str, x: Any, w: Sizes, out: Sizes, taps: Index, images: int) -> table.Remembered:

@@ -79,7 +79,7 @@ class Pixels(Struct, frozen=True, eq=False):
         if inside is None or not self.offsets.size:
             return [all_rows]
         if not in_place:
-            inside = _told_apart(inside, images)
+            inside, _ = _told_apart(inside, images)
         kinds = [np.unique(a, axis=0, return_inverse=True) for a in inside]
         if prod([len(taps) for taps, _ in kinds]) > _MOST:
             return None
@@ -219,7 +219,7 @@ def by_taps(axes: Axes, bands: tuple[int, int], images: int, depth: int) -> bool
             inside = _all_inside(phases, axes, rows, band * step)
             if not all(a.size for a in inside):
                 continue
-            of_pixels += _work(_told_apart(inside, images), images)
+            of_pixels += _told_apart(inside, images)[1]
             products, taps = [prod(n) for n in zip(*[(int(a.sum()), a.shape[1]) for a in inside])]
             of_taps += images * products * (1 + _ADDED / depth) + _LOST * taps
     return of_taps < _WORTH_TAPS * of_pixels
@@ -238,16 +238,12 @@ def _all_inside(
     return [_inside(*g) for g in given]
 
 
-def _work(inside: list[NDArray[np.bool_]], images: int) -> float:
-    """Taps of all pixels of such classes, and what the classes cost in vain."""
-    kinds = [np.unique(a, axis=0) for a in inside]
-    products, taps = prod([int(a.sum()) for a in inside]), prod([int(k.sum()) for k in kinds])
-    return images * products + _LOST * taps
-
-
-def _told_apart(inside: list[NDArray[np.bool_]], images: int) -> list[NDArray[np.bool_]]:
+def _told_apart(
+    inside: list[NDArray[np.bool_]], images: int
+) -> tuple[list[NDArray[np.bool_]], float]:
     """The same, or with all taps of some axes, zeros and all, where that leaves less work: classes
-    are so many as the kinds of pixels along all axes, multiplied. images: that share the tiles.
+    are so many as the kinds of pixels along all axes, multiplied. And the work: taps of all pixels,
+    and what classes cost in vain. images: that share the tiles.
     """
 
     def ways(a: NDArray[np.bool_]) -> list[tuple[NDArray[np.bool_], tuple[int, int, int]]]:
@@ -260,7 +256,8 @@ def _told_apart(inside: list[NDArray[np.bool_]], images: int) -> list[NDArray[np
         kinds, taps, products = [prod(n) for n in zip(*[counts for _, counts in way])]
         return images * products + _LOST * taps if kinds <= _MOST else np.inf
 
-    return [a for a, _ in min(itertools.product(*map(ways, inside)), key=work)]
+    best = min(itertools.product(*map(ways, inside)), key=work)
+    return [a for a, _ in best], work(best)
 
 
 def _inside(phase: Phase, a: Axis, count: int, start: int) -> NDArray[np.bool_]:

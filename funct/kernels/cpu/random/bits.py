@@ -124,13 +124,29 @@ def _words(k0: Any, k1: Any, at: Any, count: int) -> Any:
     return mixed(k0, k1, x0, x1)
 
 
+def _drawn(
+    keys: Any, k0: Any, k1: Any, at: Any, count: int, kind: str, a: Any, b: int, dtype: Any
+) -> Any:
+    """What the counters from at on give under a key: of "integers" from b on and a in number, of
+    "below" whether the uniform number is below a, of "laplace" with signs by the second of keys.
+    """
+    y0, y1 = _words(k0, k1, at, count)
+    if kind == "integers":
+        return _below(y0, y1, a, b, dtype)
+    if kind == "below":
+        return (unit64(y0, y1) < a).astype(np.uint8)
+    if kind == "laplace":
+        return _signed(keys, at, count, _made("exponential", y0, y1, dtype))
+    return _made(kind, y0, y1, dtype)
+
+
 @parallel
 def draw(
     keys: Any, y: Any, rows: int, n: int, some: int, part: int, kind: str, wide: bool, a: Any,
     b: int, task: int,
 ) -> None:  # fmt: skip
-    """y: n >= LANES elements for each of rows keys, by their index; wide: n >= WIDE. Of "integers",
-    from b on and a in number, too; of "laplace" for one key, with signs by the next one.
+    """y: n >= LANES elements for each of rows keys, by their index, as `_drawn` says; of "laplace"
+    for one key. wide: n >= WIDE.
 
     A task makes `part` elements for each of `some` keys.
     """
@@ -146,36 +162,19 @@ def draw(
         i = column
         while i < last:
             at = min(i, n - count)
-            y0, y1 = _words(k0, k1, at, count)
-            if kind == "integers":
-                v = _below(y0, y1, a, b, y.dtype)
-            elif kind == "laplace":
-                v = _signed(keys, at, count, _made("exponential", y0, y1, y.dtype))
-            else:
-                v = _made(kind, y0, y1, y.dtype)
+            v = _drawn(keys, k0, k1, at, count, kind, a, b, y.dtype)
             stored(y, r * n + at, v)
             i += count
 
 
 @kernel
 def draw_few(keys: Any, y: Any, n: int, kind: str, wide: bool, a: Any, b: int) -> None:
-    """y: n >= LANES elements for one key, as above; also "below": whether the uniform number is
-    below a.
-    """
+    """The same for one key, in one task."""
     count = _together(kind, y.dtype, wide)
     i = 0
     while i < n:
         at = min(i, n - count)
-        y0, y1 = _words(keys[0], keys[1], at, count)
-        if kind == "integers":
-            v = _below(y0, y1, a, b, y.dtype)
-        elif kind == "below":
-            v = (unit64(y0, y1) < a).astype(np.uint8)
-        elif kind == "laplace":
-            v = _signed(keys, at, count, _made("exponential", y0, y1, y.dtype))
-        else:
-            v = _made(kind, y0, y1, y.dtype)
-        stored(y, at, v)
+        stored(y, at, _drawn(keys, keys[0], keys[1], at, count, kind, a, b, y.dtype))
         i += count
 
 

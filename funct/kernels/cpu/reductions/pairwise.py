@@ -199,7 +199,8 @@ def define_total(module: Module, element: str, kind: Type, terms: str = "") -> N
     vectors = n >> _TO_VECTORS
 
     def block() -> list[Value]:
-        return [_with_rest(f, x, n, _of_block(f, x, vectors, element, kind, read), read)]
+        (total,) = paired(f, [_of_block(f, x, vectors, read)], kind.lanes)
+        return [_with_rest(f, x, n, total, read)]
 
     def more() -> list[Value]:
         one = (vectors >= least) & (vectors <= f.select(_even(f, n), most, f.constant(I64, less)))
@@ -294,7 +295,7 @@ def _define_four(module: Module, element: str, kind: Type, terms: str) -> None:
     low, least = vectors >> 1, vectors >> 2
     starts = [f.constant(I64, 0), least, low, low + ((vectors - low) >> 1)]
     blocks = [f.at(x, start * SUMS, element) for start in starts]
-    sums = _of_blocks(f, blocks, least, element, read)
+    sums = [_of_block(f, x, least, read) for x in blocks]
     more = vectors & (len(blocks) - 1)  # how many have one more: the last, the second, the third
 
     def longer(k: int, others: int) -> Value:
@@ -309,43 +310,31 @@ def _define_four(module: Module, element: str, kind: Type, terms: str) -> None:
     f.ret((a + b) + (c + _with_rest(f, x, n, d, read)))
 
 
-def _of_block(
-    f: Emitter, x: Value, vectors: Value, element: str, kind: Type, read: Read
-) -> Value:  # fmt: skip
-    """Of 8 to 16 vectors."""
-    return paired(f, _of_blocks(f, [x], vectors, element, read), kind.lanes)[0]
-
-
-def _of_blocks(
-    f: Emitter, blocks: list[Value], vectors: Value, element: str, read: Read
-) -> list[Value]:  # fmt: skip
-    """The sums of blocks of as many vectors, 8 to 16. Each is added to the end before the next one
-    is begun: the processor sees memory coming in one stream, and begins with the next sums while
-    the last ones wait.
+def _of_block(f: Emitter, x: Value, vectors: Value, read: Read) -> Value:
+    """The sums of a block of 8 to 16 vectors, lane by lane. Blocks are added one to the end before
+    the next one is begun: the processor sees memory coming in one stream, and begins with the next
+    sums while the last ones wait.
 
     In no loop: none ends where the processor expects it. Blocks of a row are nearly of one length,
     so of the branches of its binary form only the last ones vary.
     """
-    least = _BLOCK // 2 // SUMS
+    least = count = _BLOCK // 2 // SUMS
 
-    def added(x: Value, total: Value, at: Value, count: int) -> list[Value]:
+    def added(total: Value, at: Value, count: int) -> list[Value]:
         for k in range(count):
             total = total + read(x, at + k * SUMS, SUMS)
         return [total, at + count * SUMS]
 
-    def maybe(x: Value, total: Value, at: Value, count: int) -> list[Value]:
+    def maybe(total: Value, at: Value, count: int) -> list[Value]:
         more = f.ne((vectors - least) & count, 0)
-        return f.branch(more, lambda: added(x, total, at, count), lambda: [total, at])
+        return f.branch(more, lambda: added(total, at, count), lambda: [total, at])
 
-    def of_block(x: Value) -> Value:
-        none, count = f.constant(I64, 0), least
-        total, at = added(x, read(x, none, SUMS), none + SUMS, least - 1)
-        while count:
-            total, at = maybe(x, total, at, count)
-            count //= 2
-        return total
-
-    return [of_block(x) for x in blocks]
+    none = f.constant(I64, 0)
+    total, at = added(read(x, none, SUMS), none + SUMS, least - 1)
+    while count:
+        total, at = maybe(total, at, count)
+        count //= 2
+    return total
 
 
 def _read(
